@@ -1,10 +1,13 @@
-//! A call's arguments: from a model's text to one JSON object that fits the tool, kept as the text it will be sent as.
+//! Reads a call's arguments from a model's text, and validates them against the tool's schema.
 //!
-//! Reading (`json`, `repair`, `yaml`, `key_value`, `pairs`) makes an object of a text; checking (`check`, `fit`) compares the object with the
-//! tool's schema and changes types where that is wanted. Both say what they did.
+//! Readers (`json`, `repair`, `yaml`, `key_value`, `command_line`) parse a text into one JSON object. `validate` checks that object against
+//! the tool's input schema, and `coerce` converts values of the wrong type where the mode allows it. Both report what they changed as notes.
 
+mod arguments;
 mod coerce;
+mod comma_split;
 mod command_line;
+mod error;
 mod json;
 mod key_value;
 mod node;
@@ -18,37 +21,33 @@ mod validate;
 mod validation_cost;
 mod yaml;
 
+pub use arguments::Arguments;
+pub use error::ArgumentsError;
 pub(crate) use raw_fields::RawFields;
-pub(crate) use schema::in_short;
-pub(crate) use validate::Checker;
+pub(crate) use schema::signature;
+pub(crate) use validate::LazyValidator;
 
-use serde_json::{Map, Value, value::RawValue};
+use serde_json::{Map, Value};
 
 use crate::config::Reading;
-use node::Node;
-use schema::Shape;
+use node::{MAX_PAIRS, Node};
+use schema::Subschema;
 
-/// The longest text that is read. No server takes more by default.
+/// The longest text that is read, in bytes. The default message limit of the servers is no larger.
 const MAX_BYTES: usize = 16 << 20;
-/// How many unknown arguments are named.
+/// The most unknown arguments that are reported.
 const MAX_UNKNOWN: usize = 10;
-/// The most pairs in one text or map that is not plain JSON.
-const MAX_PAIRS: usize = 1000;
-/// The argument that a text becomes which is nothing else.
+/// The argument that holds a text in which no reader finds arguments.
 const INPUT: &str = "input";
-
-/// The arguments of a call: a JSON object, kept as text.
-#[derive(Debug, Clone)]
-pub struct Arguments(Box<RawValue>);
 
 impl Arguments {
     /// Reads a JSON object. An empty text is an empty object.
     pub fn parse(text: &str) -> Result<Self, ArgumentsError> {
-        bounded(text)?;
+        check_length(text)?;
         json::object(text)
     }
 
-    /// Reads what a model wrote, in the given way. The schema is the tool's; only [`Reading::Guided`] looks at it.
+    /// Reads a model's text in the given way. `schema` is the tool's input schema; only [`Reading::Guided`] uses it.
     ///
     /// ```
     /// use pegboard::{Arguments, Reading};
@@ -62,64 +61,45 @@ impl Arguments {
     /// # Ok::<(), pegboard::ArgumentsError>(())
     /// ```
     pub fn read(text: &str, reading: Reading, schema: &Value) -> Result<ReadArguments, ArgumentsError> {
-        bounded(text)?;
+        check_length(text)?;
         match reading {
             Reading::Json => json::object(text).map(ReadArguments::from),
             Reading::Repair => json::object(text)
                 .map(ReadArguments::from)
                 .or_else(|error| repaired(text).ok_or(error)),
             Reading::Cascade => Ok(cascade(text)),
-            Reading::Guided => Ok(guided(text, Shape::new(schema))),
+            Reading::Guided => Ok(guided(text, Subschema::root(schema))),
         }
     }
 
-    /// Reads `key=value` pairs as a person types them. A value becomes what the schema declares; where nothing is declared it is JSON if it
-    /// can be, and else a text.
+    /// Reads `key=value` pairs from a command line. A value is read as the type that the schema declares; a value without a declared type is
+    /// read as JSON if it parses, and else as a string.
     pub fn from_pairs<'a>(
         pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
         schema: &Value,
     ) -> Result<Self, ArgumentsError> {
-        command_line::read(pairs, Shape::new(schema))
+        command_line::read(pairs, Subschema::root(schema))
     }
 
-    /// A sentence for each argument that the schema does not know, with the name that it most likely misspells. There are none for a schema
-    /// that says nothing about names, or that says that it takes others.
+    /// Returns a sentence for each argument that the schema does not declare, with the declared name that it most likely misspells. Returns
+    /// none if the schema declares no properties or allows additional ones.
     pub fn unknown(&self, schema: &Value) -> Vec<String> {
-        let shape = Shape::new(schema);
-        let (true, Ok(given)) = (shape.is_closed(), self.by_name()) else {
+        let subschema = Subschema::root(schema);
+        let (true, Ok(given)) = (subschema.is_closed(), self.by_name()) else {
             return Vec::new();
         };
-        let unknown = given.keys().filter(|name| !shape.knows(name));
+        let unknown = given.keys().filter(|name| !subschema.declares(name));
         let sentence = |name: &String| {
-            let start = format!("the tool declares no argument `{}`", schema::plain(name));
-            match shape.nearest(name) {
-                Some(near) => format!("{start}; did you mean `{}`?", schema::plain(near)),
+            let start = format!("the tool declares no argument `{}`", schema::display_name(name));
+            match subschema.nearest(name) {
+                Some(near) => format!("{start}; did you mean `{}`?", schema::display_name(near)),
                 None => start,
             }
         };
         unknown.take(MAX_UNKNOWN).map(sentence).collect()
     }
 
-    /// The object on one line. Messages are lines on some wires, so a line break in the text would end one and begin another; in JSON it can
-    /// only stand between values.
-    fn new(object: Box<RawValue>) -> Self {
-        if memchr::memchr2(b'\n', b'\r', object.get().as_bytes()).is_none() {
-            return Self(object);
-        }
-        let line = object.get().replace(['\n', '\r'], " ");
-        RawValue::from_string(line).map_or_else(|_| Self::default(), Self)
-    }
-
-    /// The object as the text that is sent.
-    pub fn as_str(&self) -> &str {
-        self.0.get()
-    }
-
-    pub(crate) fn as_raw(&self) -> &RawValue {
-        &self.0
-    }
-
-    /// The arguments by name. A name that stands twice, at any depth, is refused: nobody knows which one the server reads.
+    /// Parses the arguments into a map. Fails on a duplicate key at any depth: which of its values the server would read is not defined.
     pub(crate) fn by_name(&self) -> Result<Map<String, Value>, String> {
         match json::value(self)? {
             Value::Object(map) => Ok(map),
@@ -128,7 +108,7 @@ impl Arguments {
     }
 }
 
-fn bounded(text: &str) -> Result<(), ArgumentsError> {
+fn check_length(text: &str) -> Result<(), ArgumentsError> {
     if text.len() > MAX_BYTES {
         return Err(ArgumentsError::TooLong {
             bytes: text.len(),
@@ -144,7 +124,7 @@ fn bounded(text: &str) -> Result<(), ArgumentsError> {
 pub struct ReadArguments {
     /// The arguments.
     pub arguments: Arguments,
-    /// What had to be mended or guessed, in words.
+    /// What was repaired or guessed, one sentence each.
     pub notes: Vec<String>,
 }
 
@@ -163,7 +143,7 @@ impl From<Node> for ReadArguments {
     }
 }
 
-/// JSON object, other JSON, nested YAML, pairs, text: the first that fits.
+/// Reads the text as the first of these that it parses as: JSON object, other JSON, nested YAML, `key: value` pairs, plain text.
 fn cascade(text: &str) -> ReadArguments {
     let text = text.trim();
     match json::object(text) {
@@ -180,18 +160,24 @@ fn cascade(text: &str) -> ReadArguments {
         .into()
 }
 
-/// The same with the tool's schema at hand: slips are mended, pairs are understood as they are declared, and a single value goes to the
-/// argument that wants it.
-fn guided(text: &str, shape: Shape<'_>) -> ReadArguments {
+/// Like [`cascade`], guided by the tool's schema: repairs broken JSON, reads pairs by their declared types, and assigns a single value to
+/// the only argument that can be meant.
+fn guided(text: &str, subschema: Subschema<'_>) -> ReadArguments {
     let text = text.trim();
-    let alone = |value: Option<Node>| {
-        let name = shape.only().filter(|_| !shape.knows(INPUT)).unwrap_or(INPUT);
-        let declared = shape.property(name);
+    let single = |value: Option<Node>| {
+        let name = subschema
+            .sole_argument()
+            .filter(|_| !subschema.declares(INPUT))
+            .unwrap_or(INPUT);
+        let declared = subschema.property(name);
         let value = value.unwrap_or_else(|| match declared {
-            Some(declared) => typed_value::unquoted_value(text, declared),
+            Some(declared) => typed_value::possibly_quoted(text, declared),
             None => Node::Text(text.to_owned()),
         });
-        let notes = vec![format!("the text was taken as the argument `{}`", schema::plain(name))];
+        let notes = vec![format!(
+            "the text was taken as the argument `{}`",
+            schema::display_name(name)
+        )];
         ReadArguments {
             arguments: Node::field(name, value).into_arguments(),
             notes,
@@ -199,82 +185,23 @@ fn guided(text: &str, shape: Shape<'_>) -> ReadArguments {
     };
     match json::object(text) {
         Ok(arguments) => return arguments.into(),
-        Err(ArgumentsError::NotAnObject) => return alone(Node::json(text)),
+        Err(ArgumentsError::NotAnObject) => return single(Node::json(text)),
         Err(_) => {}
     }
     if let Some(read) = repaired(text) {
         return read;
     }
-    let structured = yaml::nested(text).or_else(|| key_value::guided(text, shape));
-    structured.map_or_else(|| alone(None), ReadArguments::from)
+    let structured = yaml::nested(text).or_else(|| key_value::guided(text, subschema));
+    structured.map_or_else(|| single(None), ReadArguments::from)
 }
 
 fn repaired(text: &str) -> Option<ReadArguments> {
-    let (node, mended) = repair::object(text)?;
-    let notes = vec![format!("the arguments were mended: {}", mended.join(", "))];
+    let (node, repairs) = repair::object(text)?;
+    let notes = vec![format!("the arguments were mended: {}", repairs.join(", "))];
     Some(ReadArguments {
         arguments: node.into_arguments(),
         notes,
     })
-}
-
-impl Default for Arguments {
-    fn default() -> Self {
-        Map::new().into()
-    }
-}
-
-impl From<Map<String, Value>> for Arguments {
-    fn from(arguments: Map<String, Value>) -> Self {
-        let text = Value::Object(arguments).to_string();
-        // What serde_json wrote, it can read.
-        Self(RawValue::from_string(text).unwrap_or_else(|_| RawValue::NULL.to_owned()))
-    }
-}
-
-impl TryFrom<Value> for Arguments {
-    type Error = ArgumentsError;
-
-    fn try_from(value: Value) -> Result<Self, ArgumentsError> {
-        match value {
-            Value::Object(arguments) => Ok(arguments.into()),
-            Value::Null => Ok(Self::default()),
-            Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Err(ArgumentsError::NotAnObject),
-        }
-    }
-}
-
-/// Why a text cannot be the arguments of a call.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ArgumentsError {
-    /// It is not JSON.
-    #[error("the arguments are not JSON: {problem} (line {line}, column {column})")]
-    NotJson {
-        /// Where, counted from one.
-        line: usize,
-        /// Where in that line.
-        column: usize,
-        /// What is wrong there.
-        problem: String,
-    },
-    /// It is JSON, but no object.
-    #[error("the arguments must be a JSON object, such as {{\"key\": \"value\"}}")]
-    NotAnObject,
-    /// An argument was given twice.
-    #[error("the argument `{0}` is given twice")]
-    Twice(String),
-    /// A pair gives an item of a list without the items before it.
-    #[error("the argument `{0}` leaves out items of its list; number them 0, 1, 2 in order")]
-    Gap(String),
-    /// It is too long.
-    #[error("the arguments have {bytes} bytes, and {limit} are allowed")]
-    TooLong {
-        /// How long it is.
-        bytes: usize,
-        /// How long it may be.
-        limit: usize,
-    },
 }
 
 #[cfg(test)]

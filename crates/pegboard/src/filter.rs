@@ -1,4 +1,4 @@
-//! Which tools are let through: globs that allow, globs that deny, and deny wins. Layers of filters intersect.
+//! Filters names by globs that allow and globs that deny; deny wins. Layers of filters intersect.
 
 mod selection;
 
@@ -6,22 +6,22 @@ pub use selection::{BadSelection, Selected, Selection};
 
 use std::borrow::Cow;
 
-/// Globs that allow and globs that deny. In a glob `*` stands for any text and `?` for any character; `*` and `any` alone stand for every
-/// name. A name that is written out stands for itself. Without globs that allow, all is allowed; deny always wins.
+/// Globs that allow and globs that deny. In a glob `*` matches any text and `?` any character; the glob `any` matches every name. A literal
+/// name matches itself. Without allow globs every name is allowed; deny always wins.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Filter {
     allow: Globs,
     deny: Globs,
 }
 
-/// Some globs, and whether they tell upper from lower case.
+/// A list of globs, and whether they are case-sensitive.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Globs {
     globs: Vec<String>,
     case: Case,
 }
 
-/// Whether upper and lower case are told apart.
+/// Case sensitivity.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Case {
     #[default]
@@ -46,17 +46,17 @@ impl Filter {
         }
     }
 
-    /// Whether `name` is among what is allowed, whatever is denied.
+    /// Whether the allow globs match `name`. The deny globs are not checked.
     pub(crate) fn allows(&self, name: &str) -> bool {
         self.allow.globs.is_empty() || self.allow.fit(name)
     }
 
-    /// The same, where it is for the caller to say what fits a glob.
+    /// Like [`Filter::allows`], with the caller's own matching of a glob.
     pub(crate) fn allows_where(&self, fits: impl Fn(&str) -> bool) -> bool {
         self.allow.globs.is_empty() || self.allow.globs.iter().any(|glob| fits(glob))
     }
 
-    /// Whether there is anything that it denies.
+    /// Whether it has deny globs.
     pub(crate) fn denies_any(&self) -> bool {
         !self.deny.globs.is_empty()
     }
@@ -82,12 +82,12 @@ impl Globs {
     }
 }
 
-/// Whether `name` fits one glob.
+/// Whether `name` matches one glob.
 pub(crate) fn fits(glob: &str, name: &str) -> bool {
     glob == name || glob.eq_ignore_ascii_case("any") || matches(glob.as_bytes(), name.as_bytes())
 }
 
-/// Whether `name` fits `glob`. It takes time proportional to the product of the lengths at worst.
+/// Matches `name` against `glob`. The worst case takes time proportional to the product of the lengths.
 fn matches(glob: &[u8], name: &[u8]) -> bool {
     let (mut g, mut n) = (0, 0);
     let mut last_star: Option<(usize, usize)> = None;
@@ -100,7 +100,7 @@ fn matches(glob: &[u8], name: &[u8]) -> bool {
             Some(b'?') => (g, n) = (g + 1, after_char(name, n)),
             Some(byte) if *byte == name[n] => (g, n) = (g + 1, n + 1),
             _ => match last_star {
-                // The last star takes one character more.
+                // Backtrack: the last star matches one character more.
                 Some((star, from)) => {
                     let from = after_char(name, from);
                     last_star = Some((star, from));
@@ -113,7 +113,7 @@ fn matches(glob: &[u8], name: &[u8]) -> bool {
     glob[g..].iter().all(|byte| *byte == b'*')
 }
 
-/// Where the character after the one at `at` begins.
+/// The start of the next character after the one at `at`.
 fn after_char(text: &[u8], at: usize) -> usize {
     let rest = text.get(at + 1..).unwrap_or_default();
     at + 1 + rest.iter().take_while(|byte| **byte & 0xc0 == 0x80).count()

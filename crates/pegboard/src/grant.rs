@@ -1,17 +1,19 @@
-//! What a caller may use: everything, some servers, or some tools. A grant is a pair of server and tool; no name is taken apart to find
-//! out what it grants.
+//! What a caller may use: everything, some servers, or some tools. A grant is a pair of server and tool; names are never split to resolve
+//! a grant.
 
-mod word;
+mod grant_words;
+mod granted;
 
-pub(crate) use word::Offer;
+pub(crate) use grant_words::Offer;
+pub(crate) use granted::Granted;
 
-use crate::{filter::fits, name::ServerName};
+use crate::name::ServerName;
 
 /// What a caller may use. Nothing, until something is granted.
 ///
-/// Grants can be given as pairs, or as the words `mcp_integration`, `mcp_<server>` and `mcp_<server>_<tool>`. A word is looked up among
-/// what the servers offer. One that could mean tools of several servers grants nothing, and a view says so in its warnings. Any other word
-/// is a capability that the config may ask for (`tools.NAME.requires`).
+/// Grants can be given as pairs, or as the words `mcp_integration`, `mcp_<server>` and `mcp_<server>_<tool>`. A word is looked up among the
+/// servers' tools. An ambiguous word, which could mean tools of several servers, grants nothing, and the view has a warning about it. Any
+/// other word is a capability that the config may require (`tools.NAME.requires`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Grants {
     everything: bool,
@@ -21,12 +23,12 @@ pub struct Grants {
 }
 
 impl Grants {
-    /// Nothing is granted.
+    /// Creates grants for nothing.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What these words grant together: `mcp_integration`, `mcp_<server>`, `mcp_<server>_<tool>`. Other words grant nothing.
+    /// Creates grants from words: `mcp_integration`, `mcp_<server>`, `mcp_<server>_<tool>`. Other words grant no tools.
     pub fn of_words(words: impl IntoIterator<Item = impl Into<String>>) -> Self {
         words.into_iter().fold(Self::new(), Self::word)
     }
@@ -44,26 +46,26 @@ impl Grants {
         self.tool(server, "*")
     }
 
-    /// Grants one tool of a server, or those whose names fit a glob.
+    /// Grants one tool of a server, or those whose names match a glob.
     #[must_use]
     pub fn tool(mut self, server: ServerName, tool: impl Into<String>) -> Self {
         self.pairs.push((server, tool.into()));
         self
     }
 
-    /// Grants what a word says, or adds a capability.
+    /// Adds a grant word or a capability.
     #[must_use]
     pub fn word(mut self, word: impl Into<String>) -> Self {
         self.words.push(word.into());
         self
     }
 
-    /// Whether a word is among those that were given, whatever it grants.
+    /// Whether this word was added, whether or not it grants tools.
     pub(crate) fn has_word(&self, word: &str) -> bool {
         self.words.iter().any(|given| given == word)
     }
 
-    /// What is granted on a board where the servers offer this, and words of warning.
+    /// Resolves the grants against the tools that the servers offer.
     pub(crate) fn among(&self, offers: &[Offer<'_>]) -> Granted {
         let mut granted = Granted {
             everything: self.everything,
@@ -71,47 +73,9 @@ impl Grants {
             ..Granted::default()
         };
         for word in &self.words {
-            word::resolve(word, offers, &mut granted);
+            grant_words::resolve(word, offers, &mut granted);
         }
         granted
-    }
-}
-
-/// Grants whose words were looked up.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Granted {
-    everything: bool,
-    /// A server, and a glob of its tools.
-    globs: Vec<(ServerName, String)>,
-    /// A server, and one of its tools.
-    tools: Vec<(ServerName, String)>,
-    /// The servers that were never listed and may have a tool that a word means.
-    unsure: Vec<ServerName>,
-    pub(crate) warnings: Vec<String>,
-}
-
-impl Granted {
-    pub(crate) fn covers(&self, server: &ServerName, tool: &str) -> bool {
-        let fit = |(granted, glob): &(ServerName, String)| granted == server && fits(glob, tool);
-        let is = |(granted, name): &(ServerName, String)| granted == server && name == tool;
-        self.everything || self.globs.iter().any(fit) || self.tools.iter().any(is)
-    }
-}
-
-impl Granted {
-    /// Whether anything of a server may be granted.
-    pub(crate) fn may_cover(&self, server: &ServerName) -> bool {
-        let of_server = |(granted, _): &(ServerName, String)| granted == server;
-        self.everything
-            || self.globs.iter().any(of_server)
-            || self.tools.iter().any(of_server)
-            || self.unsure.contains(server)
-    }
-
-    /// Whether all of a server is granted, which is what its resources and prompts need.
-    pub(crate) fn covers_all_of(&self, server: &ServerName) -> bool {
-        let is_all = |(granted, glob): &(ServerName, String)| granted == server && glob == "*";
-        self.everything || self.globs.iter().any(is_all)
     }
 }
 

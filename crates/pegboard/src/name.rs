@@ -1,4 +1,4 @@
-//! Names of servers, and the way a (server, tool) pair is written for people and models.
+//! Names of servers, and how a (server, tool) pair is written for users and models.
 
 mod rules;
 mod style;
@@ -22,7 +22,7 @@ const MAX_SERVER_NAME: usize = 64;
 pub struct ServerName(Arc<str>);
 
 impl ServerName {
-    /// Checks the rule above and keeps the name.
+    /// Validates a name.
     pub fn parse(name: &str) -> Result<Self, BadServerName> {
         let problem = match name.as_bytes() {
             [] => Some("it is empty"),
@@ -46,9 +46,9 @@ impl ServerName {
         }
     }
 
-    /// This name, or it with a number, so that it is not taken.
+    /// Returns `wish`, or `wish` with a number if it is taken.
     ///
-    /// The wish must be a name, with room for a number.
+    /// `wish` must be a valid name that leaves space for a number.
     pub(crate) fn free(wish: &str, is_taken: impl Fn(&str) -> bool) -> Self {
         let numbered = (2..).map(|number| format!("{wish}-{number}"));
         let mut candidates = std::iter::once(wish.to_owned()).chain(numbered);
@@ -91,7 +91,7 @@ impl fmt::Debug for ServerName {
     }
 }
 
-/// A text that cannot be a server name, and why.
+/// The error for an invalid server name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{name}` cannot be a server name: {problem}")]
 pub struct BadServerName {
@@ -99,12 +99,12 @@ pub struct BadServerName {
     problem: &'static str,
 }
 
-/// `server__tool`: how models see a tool unless another style is chosen.
+/// Formats `server__tool`, the default name of a tool for models.
 pub(crate) fn dunder(server: &str, tool: &str) -> String {
     format!("{server}__{tool}")
 }
 
-/// `server.tool`: how people, logs and the command line write a tool.
+/// Formats `server.tool`, the name of a tool for users, logs and the command line.
 pub(crate) fn dotted(server: &str, tool: &str) -> String {
     [server, ".", tool].concat()
 }

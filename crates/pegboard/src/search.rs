@@ -1,5 +1,4 @@
-//! Which tools fit a question: ranked by the words that they share with it (BM25 over several fields), with word forms, synonyms, prefixes
-//! and slips of the keyboard allowed for.
+//! Ranks tools for a query by the words they share with it: BM25 over several fields, with stemming, synonyms, prefixes and typos.
 
 mod rank_fusion;
 mod tokenize;
@@ -13,20 +12,20 @@ use serde_json::Value;
 use crate::catalog::Tool;
 use tokenize::{Synonyms, terms};
 
-/// How quickly more of the same word stops mattering.
+/// BM25's `k1`: how quickly repetitions of a word stop mattering.
 const SATURATION: f32 = 1.2;
-/// How much long texts are held back.
+/// BM25's `b`: how much long texts are penalised.
 const LENGTH: f32 = 0.6;
-/// What a word counts that was meant, as far as we can tell, but not written.
+/// The weights of inexact matches; an exact match has the weight 1.
 const SYNONYM: f32 = 0.45;
 const PREFIX: f32 = 0.6;
 const SLIP: f32 = 0.5;
-/// The shortest word that may stand for the beginning of another, or be mistyped.
+/// The shortest word that is matched as a prefix or with a typo.
 const SHORTEST: usize = 4;
-/// The longest question that is looked at, in words.
+/// The most words of a query that are used.
 const MAX_WORDS: usize = 64;
 
-/// The parts of a tool, and what a word in each of them counts.
+/// The weights of a tool's fields.
 const FIELDS: [f32; 5] = [4.0, 2.0, 1.5, 0.8, 0.3];
 const NAME: usize = 0;
 const SERVER: usize = 1;
@@ -34,17 +33,17 @@ const DESCRIPTION: usize = 2;
 const ARGUMENTS: usize = 3;
 const ARGUMENT_TEXTS: usize = 4;
 
-/// An index of tools by their words.
+/// An inverted index of tools.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
-    /// For each word, the tools that have it and how much it counts there.
+    /// For each word, the tools that have it and its weight there.
     postings: BTreeMap<String, Vec<(usize, f32)>>,
     tools: usize,
     synonyms: Synonyms,
 }
 
 impl Index {
-    /// The index of tools in this order.
+    /// Indexes tools. Results refer to them by their position.
     pub(crate) fn new<'a>(tools: impl IntoIterator<Item = &'a Tool>) -> Self {
         let documents: Vec<_> = tools.into_iter().map(fields).collect();
         let average = averages(&documents);
@@ -60,11 +59,11 @@ impl Index {
         index
     }
 
-    /// The tools that fit best, the best first, with their scores; at most `most`. Tools that share no word are not among them.
+    /// Returns at most `most` matching tools with their scores, the best first. Tools without a shared word are not included.
     pub(crate) fn find(&self, question: &str, most: usize) -> Vec<(usize, f32)> {
         let mut scores: HashMap<usize, f32> = HashMap::new();
         for (at, (word, share)) in self.wanted(question).into_iter().enumerate() {
-            // What comes first in a question tends to say what is to be done.
+            // The first word of a query tends to name the operation.
             let share = if at == 0 { share * 1.1 } else { share };
             let Some(found) = self.postings.get(&word) else {
                 continue;
@@ -81,14 +80,14 @@ impl Index {
         ranked
     }
 
-    /// How much a word says that so many tools have.
+    /// The inverse document frequency of a word that `having` tools have.
     #[expect(clippy::cast_precision_loss, reason = "counts of tools are small")]
     fn rarity(&self, having: usize) -> f32 {
         let (all, having) = (self.tools as f32, having as f32);
         ((all - having + 0.5) / (having + 0.5) + 1.0).ln()
     }
 
-    /// The words of the index that a question asks for, each with its share: the words themselves, and what they may stand for.
+    /// Expands a query to words of the index with their weights: the words themselves, synonyms, longer words and corrected typos.
     fn wanted(&self, question: &str) -> Vec<(String, f32)> {
         let mut wanted: Vec<(String, f32)> = Vec::new();
         let mut want = |word: String, share: f32| match wanted.iter_mut().find(|(known, _)| *known == word) {
@@ -120,7 +119,7 @@ impl Index {
     }
 }
 
-/// What a tool says about itself, as one text for those who do not look at words: at most `most` bytes.
+/// A tool's name, description and argument names as one text for embeddings, truncated to `most` bytes.
 pub(crate) fn text_of(tool: &Tool, most: usize) -> String {
     let mut text = tool.dotted_name();
     let words = [&tool.title, &tool.description].into_iter().flatten();
@@ -137,18 +136,18 @@ pub(crate) fn text_of(tool: &Tool, most: usize) -> String {
     text
 }
 
-/// Whether one word is the other with one letter wrong, missing, too many, or two of them swapped.
+/// Whether two words differ by one edit: a letter replaced, missing or added, or two swapped.
 fn is_slip(written: &str, meant: &str) -> bool {
     written.len().abs_diff(meant.len()) <= 1 && strsim::damerau_levenshtein(written, meant) == 1
 }
 
 type Document = [Vec<String>; FIELDS.len()];
 
-/// The words of each part of a tool.
+/// The words of each field of a tool.
 fn fields(tool: &Tool) -> Document {
     let mut document = Document::default();
     document[NAME] = terms(&tool.name);
-    // Some write as one word what others write as two.
+    // A query may write two words of a name as one.
     let joined: Vec<_> = document[NAME].windows(2).map(|pair| pair.concat()).collect();
     document[NAME].extend(joined);
     document[NAME].extend(tool.title.as_deref().map(terms).unwrap_or_default());
@@ -164,7 +163,7 @@ fn fields(tool: &Tool) -> Document {
     document
 }
 
-/// How many words each part has on average; at least one.
+/// The average number of words in each field; at least one.
 #[expect(clippy::cast_precision_loss, reason = "counts of words are small")]
 fn averages(documents: &[Document]) -> [f32; FIELDS.len()] {
     std::array::from_fn(|field| {
@@ -173,7 +172,7 @@ fn averages(documents: &[Document]) -> [f32; FIELDS.len()] {
     })
 }
 
-/// How much each word of a tool counts, over all of its parts.
+/// The weight of each word of a tool, over all fields.
 #[expect(clippy::cast_precision_loss, reason = "counts of words are small")]
 fn weights(document: &Document, average: &[f32; FIELDS.len()]) -> BTreeMap<String, f32> {
     let mut weights = BTreeMap::new();
@@ -186,7 +185,5 @@ fn weights(document: &Document, average: &[f32; FIELDS.len()]) -> BTreeMap<Strin
     weights
 }
 
-#[cfg(test)]
-mod quality;
 #[cfg(test)]
 mod tests;

@@ -1,68 +1,68 @@
-//! Makes arguments fit their schema where only the type is wrong and only one thing can be meant: `"5"` for an integer, one value for a
-//! list. It works on the text itself, so what is not touched stays as it was written.
+//! Coerces arguments to the types that their schema declares, where the conversion is unambiguous: `"5"` for an integer, one value for a
+//! list. It works on the JSON text, so values that need no coercion keep their spelling.
 
 use std::fmt;
 
 use serde_json::value::RawValue;
 
 use super::{
-    Arguments,
+    arguments::Arguments,
     node::Node,
     raw_fields::RawFields,
     scalar,
-    schema::{Kinds, Shape, plain, words},
+    schema::{JsonTypes, Subschema, display_name, type_names},
 };
 
-/// How many values are looked at.
+/// The most values that are visited.
 const MAX_VISITS: usize = 100_000;
-/// How many changes are told.
+/// The most changes that are reported.
 const MAX_NOTES: usize = 16;
 
-/// The arguments with other types where the schema wants them, and what was changed; nothing when nothing was.
-pub(super) fn fitted(arguments: &Arguments, shape: Shape<'_>) -> Option<(Arguments, Vec<String>)> {
-    let mut fitting = Fitting {
+/// Returns the coerced arguments with a note for each change, or `None` if nothing changed.
+pub(super) fn coerce(arguments: &Arguments, subschema: Subschema<'_>) -> Option<(Arguments, Vec<String>)> {
+    let mut coercion = Coercion {
         visits: 0,
         notes: Vec::new(),
     };
-    let node = fitting.value(arguments.as_raw(), shape, &Path::Root)?;
-    Some((node.into_arguments(), fitting.notes))
+    let node = coercion.value(arguments.as_raw(), subschema, &Path::Root)?;
+    Some((node.into_arguments(), coercion.notes))
 }
 
-struct Fitting {
+struct Coercion {
     visits: usize,
     notes: Vec<String>,
 }
 
-impl Fitting {
-    /// What stands in for the value, if anything does.
-    fn value(&mut self, raw: &RawValue, shape: Shape<'_>, path: &Path<'_>) -> Option<Node> {
+impl Coercion {
+    /// Returns the replacement of a value, if it needs one.
+    fn value(&mut self, raw: &RawValue, subschema: Subschema<'_>, path: &Path<'_>) -> Option<Node> {
         self.visits += 1;
         if self.visits > MAX_VISITS {
             return None;
         }
-        let (kinds, given) = (shape.kinds(), kind_of(raw));
-        if !kinds.has(given) {
-            let node = converted(raw, given, shape)?;
-            let wanted = words(kinds).join(" or ");
-            self.note(path, &format!("{} was made {wanted}", words(given).join("")));
+        let (types, given) = (subschema.types(), type_of(raw));
+        if !types.has(given) {
+            let node = converted(raw, given, subschema)?;
+            let wanted = type_names(types).join(" or ");
+            self.note(path, &format!("{} was made {wanted}", type_names(given).join("")));
             return Some(node);
         }
         match given {
-            Kinds::OBJECT => self.object(raw, shape, path),
-            Kinds::ARRAY => self.list(raw, shape.items()?, path),
+            JsonTypes::OBJECT => self.object(raw, subschema, path),
+            JsonTypes::ARRAY => self.list(raw, subschema.items()?, path),
             _ => None,
         }
     }
 
-    fn object(&mut self, raw: &RawValue, shape: Shape<'_>, path: &Path<'_>) -> Option<Node> {
+    fn object(&mut self, raw: &RawValue, subschema: Subschema<'_>, path: &Path<'_>) -> Option<Node> {
         let RawFields(fields) = serde_json::from_str(raw.get()).ok()?;
         let mut is_changed = false;
         let mut fitted = Vec::with_capacity(fields.len());
         for (name, value) in fields {
-            let declared = shape.property(&name);
+            let declared = subschema.property(&name);
             let inner = Path::Field(path, &name);
-            let no_null = declared.is_some_and(|declared| !declared.kinds().has(Kinds::NULL));
-            if no_null && value.get() == "null" && !shape.requires(&name) {
+            let no_null = declared.is_some_and(|declared| !declared.types().has(JsonTypes::NULL));
+            if no_null && value.get() == "null" && !subschema.requires(&name) {
                 // Models write null for what they leave out.
                 self.note(&inner, "null was left out");
                 is_changed = true;
@@ -75,7 +75,7 @@ impl Fitting {
         is_changed.then_some(Node::Map(fitted))
     }
 
-    fn list(&mut self, raw: &RawValue, items: Shape<'_>, path: &Path<'_>) -> Option<Node> {
+    fn list(&mut self, raw: &RawValue, items: Subschema<'_>, path: &Path<'_>) -> Option<Node> {
         let values: Vec<&RawValue> = serde_json::from_str(raw.get()).ok()?;
         let mut is_changed = false;
         let mut fitted = Vec::with_capacity(values.len());
@@ -96,58 +96,58 @@ impl Fitting {
     }
 }
 
-/// The value as one of the kinds that are wanted, if it can be one.
-fn converted(raw: &RawValue, given: Kinds, shape: Shape<'_>) -> Option<Node> {
-    let kinds = shape.kinds();
+/// Converts a value to one of the types of its schema, if that is possible.
+fn converted(raw: &RawValue, given: JsonTypes, subschema: Subschema<'_>) -> Option<Node> {
+    let types = subschema.types();
     let node = match given {
-        Kinds::STRING => {
+        JsonTypes::STRING => {
             let text: String = serde_json::from_str(raw.get()).ok()?;
-            from_text(&text, kinds)
+            from_text(&text, types)
         }
-        Kinds::BOOLEAN | Kinds::INTEGER | Kinds::NUMBER if kinds.has(Kinds::STRING) => {
+        JsonTypes::BOOLEAN | JsonTypes::INTEGER | JsonTypes::NUMBER if types.has(JsonTypes::STRING) => {
             Some(Node::Text(raw.get().to_owned()))
         }
         _ => None,
     };
     node.or_else(|| {
-        let is_scalar = given != Kinds::NULL && given != Kinds::OBJECT;
-        (kinds.has(Kinds::ARRAY) && is_scalar).then(|| in_list(raw, given, shape.items()))?
+        let is_scalar = given != JsonTypes::NULL && given != JsonTypes::OBJECT;
+        (types.has(JsonTypes::ARRAY) && is_scalar).then(|| in_list(raw, given, subschema.items()))?
     })
 }
 
-/// A text that says a value of another kind.
-fn from_text(text: &str, kinds: Kinds) -> Option<Node> {
+/// Parses a string that holds a value of another type.
+fn from_text(text: &str, types: JsonTypes) -> Option<Node> {
     let trimmed = text.trim();
-    let starts = |kind: Kinds, mark: char| kinds.has(kind) && trimmed.starts_with(mark);
-    if starts(Kinds::OBJECT, '{') || starts(Kinds::ARRAY, '[') {
+    let starts = |kind: JsonTypes, mark: char| types.has(kind) && trimmed.starts_with(mark);
+    if starts(JsonTypes::OBJECT, '{') || starts(JsonTypes::ARRAY, '[') {
         return Node::json(trimmed);
     }
-    scalar::declared(text, kinds)
+    scalar::of_types(text, types)
 }
 
-/// One value where a list of such values is wanted.
-fn in_list(raw: &RawValue, given: Kinds, items: Option<Shape<'_>>) -> Option<Node> {
+/// Wraps a single value in a list, where a list of such values is declared.
+fn in_list(raw: &RawValue, given: JsonTypes, items: Option<Subschema<'_>>) -> Option<Node> {
     let item = match items {
-        Some(items) if !items.kinds().has(given) => converted(raw, given, items)?,
+        Some(items) if !items.types().has(given) => converted(raw, given, items)?,
         _ => Node::Raw(raw.to_owned()),
     };
     Some(Node::List(vec![item]))
 }
 
-fn kind_of(raw: &RawValue) -> Kinds {
+fn type_of(raw: &RawValue) -> JsonTypes {
     let text = raw.get();
     match text.as_bytes().first() {
-        Some(b'{') => Kinds::OBJECT,
-        Some(b'[') => Kinds::ARRAY,
-        Some(b'"') => Kinds::STRING,
-        Some(b't' | b'f') => Kinds::BOOLEAN,
-        Some(b'n') => Kinds::NULL,
-        _ if scalar::is_whole(text) => Kinds::INTEGER,
-        _ => Kinds::NUMBER,
+        Some(b'{') => JsonTypes::OBJECT,
+        Some(b'[') => JsonTypes::ARRAY,
+        Some(b'"') => JsonTypes::STRING,
+        Some(b't' | b'f') => JsonTypes::BOOLEAN,
+        Some(b'n') => JsonTypes::NULL,
+        _ if scalar::is_whole(text) => JsonTypes::INTEGER,
+        _ => JsonTypes::NUMBER,
     }
 }
 
-/// Where a value stands.
+/// The location of a value inside the arguments.
 enum Path<'p> {
     Root,
     Field(&'p Self, &'p str),
@@ -158,10 +158,12 @@ impl fmt::Display for Path<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Root => Ok(()),
-            Self::Field(Self::Root, name) => f.write_str(&plain(name)),
-            Self::Field(Self::Field(Self::Root, first), name) => write!(f, "/{}/{}", plain(first), plain(name)),
-            Self::Item(Self::Field(Self::Root, first), at) => write!(f, "/{}/{at}", plain(first)),
-            Self::Field(outer, name) => write!(f, "{outer}/{}", plain(name)),
+            Self::Field(Self::Root, name) => f.write_str(&display_name(name)),
+            Self::Field(Self::Field(Self::Root, first), name) => {
+                write!(f, "/{}/{}", display_name(first), display_name(name))
+            }
+            Self::Item(Self::Field(Self::Root, first), at) => write!(f, "/{}/{at}", display_name(first)),
+            Self::Field(outer, name) => write!(f, "{outer}/{}", display_name(name)),
             Self::Item(outer, at) => write!(f, "{outer}/{at}"),
         }
     }
@@ -174,7 +176,7 @@ mod tests {
 
     fn check(schema: &Value, text: &str, expected: Option<(&str, &[&str])>) {
         let arguments = Arguments::parse(text).unwrap();
-        let fitted = fitted(&arguments, Shape::new(schema));
+        let fitted = coerce(&arguments, Subschema::root(schema));
         let fitted = fitted.map(|(arguments, notes)| (arguments.as_raw().get().to_owned(), notes));
         let expected = expected.map(|(json, notes)| {
             let notes = notes.iter().map(|note| format!("argument {note}")).collect();

@@ -1,108 +1,115 @@
-//! Arguments as a person types them on a command line: `limit=3`, `tags=a,b`, `filter.state=open`.
+//! Reads `key=value` arguments from a command line: `limit=3`, `tags=a,b`, `filter.state=open`.
 
 use super::{
-    Arguments, ArgumentsError,
+    arguments::Arguments,
+    error::ArgumentsError,
     node::Node,
-    schema::{Kinds, Shape},
+    schema::{JsonTypes, Subschema},
     typed_value,
 };
 
-/// How deep a key leads at most. One with more points is taken as a name.
-const MAX_STEPS: usize = 32;
+/// The most steps in a dotted path. A key with more is a plain name.
+const MAX_PATH_STEPS: usize = 32;
 
-/// The arguments that the pairs make. A key with points leads into objects and lists, unless the tool has an argument of that very name.
+/// Builds arguments from pairs. A dotted key is a path into objects and lists, unless the tool declares an argument of that exact name.
 pub(super) fn read<'a>(
     pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
-    shape: Shape<'_>,
+    subschema: Subschema<'_>,
 ) -> Result<Arguments, ArgumentsError> {
     let mut whole = Node::Map(Vec::new());
     for (key, value) in pairs {
-        let steps: Vec<&str> = if leads_inside(key, shape) {
+        let steps: Vec<&str> = if is_path(key, subschema) {
             key.split('.').collect()
         } else {
             vec![key]
         };
-        put(Some(&mut whole), &steps, value, Some(shape)).map_err(|wrong| match wrong {
-            Wrong::Twice => ArgumentsError::Twice(key.to_owned()),
-            Wrong::Gap => ArgumentsError::Gap(key.to_owned()),
+        insert(Some(&mut whole), &steps, value, Some(subschema)).map_err(|error| match error {
+            InsertError::Twice => ArgumentsError::Twice(key.to_owned()),
+            InsertError::Gap => ArgumentsError::Gap(key.to_owned()),
         })?;
     }
     Ok(whole.into_arguments())
 }
 
-/// Whether the points of a key separate the steps to a place inside an object or a list that the schema declares.
-fn leads_inside(key: &str, shape: Shape<'_>) -> bool {
+/// Whether a key is a dotted path into an object or list that the schema declares.
+fn is_path(key: &str, subschema: Subschema<'_>) -> bool {
     let Some((first, rest)) = key.split_once('.') else {
         return false;
     };
     let next = rest.split('.').next().unwrap_or_default();
-    let is_inside = |shape: Shape<'_>| {
-        let kinds = shape.kinds();
-        !kinds.has(Kinds::STRING) && (kinds.has(Kinds::OBJECT) || (kinds.has(Kinds::ARRAY) && place(next).is_some()))
+    let is_inside = |subschema: Subschema<'_>| {
+        let types = subschema.types();
+        !types.has(JsonTypes::STRING)
+            && (types.has(JsonTypes::OBJECT) || (types.has(JsonTypes::ARRAY) && list_index(next).is_some()))
     };
-    !shape.knows(key)
-        && key.split('.').count() <= MAX_STEPS
+    !subschema.declares(key)
+        && key.split('.').count() <= MAX_PATH_STEPS
         && !rest.split('.').any(str::is_empty)
-        && shape.property(first).is_some_and(is_inside)
+        && subschema.property(first).is_some_and(is_inside)
 }
 
-/// Why a value cannot be put where its key leads.
-enum Wrong {
-    /// Something is there already, and neither is a list.
+/// Why a value cannot be inserted at its path.
+enum InsertError {
+    /// The path has a value already, and it is not a list that can be extended.
     Twice,
-    /// Items of the list before it are left out.
+    /// The list has no items yet before this index.
     Gap,
 }
 
-/// Puts a value where the steps lead from `known`. Where nothing is known yet, what belongs there comes back.
-fn put(known: Option<&mut Node>, steps: &[&str], text: &str, shape: Option<Shape<'_>>) -> Result<Option<Node>, Wrong> {
+/// Inserts a value at the path `steps` below `existing`. If there is no existing node, returns the new one for the caller to insert.
+fn insert(
+    existing: Option<&mut Node>,
+    steps: &[&str],
+    text: &str,
+    subschema: Option<Subschema<'_>>,
+) -> Result<Option<Node>, InsertError> {
     let Some((step, rest)) = steps.split_first() else {
-        return match (known, value(text, shape)) {
+        return match (existing, value(text, subschema)) {
             (None, value) => Ok(Some(value)),
-            // `tag=a tag=b` for a list is as good as `tag=a,b`.
+            // For a list, `tag=a tag=b` means the same as `tag=a,b`.
             (Some(Node::List(items)), Node::List(more)) => {
                 items.extend(more);
                 Ok(None)
             }
-            (Some(_), _) => Err(Wrong::Twice),
+            (Some(_), _) => Err(InsertError::Twice),
         };
     };
-    let at = place(step).filter(|_| shape.is_some_and(|shape| shape.kinds().has(Kinds::ARRAY)));
-    let mut fresh = None;
-    let node = match (known, at) {
+    let at = list_index(step).filter(|_| subschema.is_some_and(|subschema| subschema.types().has(JsonTypes::ARRAY)));
+    let mut created = None;
+    let node = match (existing, at) {
         (Some(node), _) => node,
-        (None, Some(_)) => fresh.insert(Node::List(Vec::new())),
-        (None, None) => fresh.insert(Node::Map(Vec::new())),
+        (None, Some(_)) => created.insert(Node::List(Vec::new())),
+        (None, None) => created.insert(Node::Map(Vec::new())),
     };
     match (node, at) {
         (Node::Map(fields), _) => {
-            let inside = shape.and_then(|shape| shape.property(step));
-            let known = fields.iter_mut().find(|(known, _)| known == step);
-            let new = put(known.map(|(_, value)| value), rest, text, inside)?;
+            let inside = subschema.and_then(|subschema| subschema.property(step));
+            let existing = fields.iter_mut().find(|(known, _)| known == step);
+            let new = insert(existing.map(|(_, value)| value), rest, text, inside)?;
             fields.extend(new.map(|new| ((*step).to_owned(), new)));
         }
         (Node::List(items), Some(at)) if at <= items.len() => {
-            let inside = shape.and_then(Shape::items);
-            let new = put(items.get_mut(at), rest, text, inside)?;
+            let inside = subschema.and_then(Subschema::items);
+            let new = insert(items.get_mut(at), rest, text, inside)?;
             items.extend(new);
         }
-        (Node::List(_), Some(_)) => return Err(Wrong::Gap),
-        _ => return Err(Wrong::Twice),
+        (Node::List(_), Some(_)) => return Err(InsertError::Gap),
+        _ => return Err(InsertError::Twice),
     }
-    Ok(fresh)
+    Ok(created)
 }
 
-/// The place in a list that a step names, counted from zero.
-fn place(step: &str) -> Option<usize> {
+/// Parses a step as a zero-based list index.
+fn list_index(step: &str) -> Option<usize> {
     step.bytes()
         .all(|byte| byte.is_ascii_digit())
         .then(|| step.parse().ok())
         .flatten()
 }
 
-fn value(text: &str, shape: Option<Shape<'_>>) -> Node {
-    match shape {
-        Some(shape) if shape.kinds() != Kinds::ANY => typed_value::value(text, shape),
+fn value(text: &str, subschema: Option<Subschema<'_>>) -> Node {
+    match subschema {
+        Some(subschema) if subschema.types() != JsonTypes::ANY => typed_value::value(text, subschema),
         _ => Node::json(text).unwrap_or_else(|| Node::Text(text.to_owned())),
     }
 }
@@ -123,7 +130,7 @@ mod tests {
             "rows": {"type": ["array", "null"], "items": {"type": "object", "properties": {"id": {"type": "string"}, "cells": {
                 "type": "array", "items": {"type": "integer"}}}}},
         }});
-        let read = read(pairs.iter().copied(), Shape::new(&schema));
+        let read = read(pairs.iter().copied(), Subschema::root(&schema));
         let read = read.map(|arguments| arguments.as_raw().get().to_owned());
         assert_eq!(
             read.map_err(|error| error.to_string()),

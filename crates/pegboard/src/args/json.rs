@@ -1,13 +1,13 @@
-//! Arguments that are JSON already: read strictly, with the place of a mistake.
+//! Parses arguments as strict JSON, and reports the position of a syntax error.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value, value::RawValue};
 
-use super::{Arguments, ArgumentsError};
+use super::{arguments::Arguments, error::ArgumentsError};
 
-/// A JSON object. An empty text is an empty object.
+/// Parses a JSON object. An empty text is an empty object.
 pub(super) fn object(text: &str) -> Result<Arguments, ArgumentsError> {
     let text = text.trim();
     if text.is_empty() {
@@ -25,7 +25,7 @@ pub(super) fn object(text: &str) -> Result<Arguments, ArgumentsError> {
     }
 }
 
-/// The problem without the position, which is told apart.
+/// The parser's message without the position, which the error carries in fields of its own.
 fn problem(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match text.rfind(" at line ") {
@@ -34,27 +34,26 @@ fn problem(error: &serde_json::Error) -> String {
     }
 }
 
-/// The value for checking. A name that stands twice is refused: two readers may take different ones of its values, and only one of them
-/// would have been checked.
+/// Parses the arguments for validation. Fails on a duplicate key: the server might read the value that was not validated.
 pub(super) fn value(arguments: &Arguments) -> Result<Value, String> {
-    match serde_json::from_str::<Once>(arguments.as_raw().get()) {
-        Ok(Once(value)) => Ok(value),
+    match serde_json::from_str::<UniqueKeys>(arguments.as_raw().get()) {
+        Ok(UniqueKeys(value)) => Ok(value),
         Err(error) => Err(problem(&error)),
     }
 }
 
-/// A value in which no object has a name twice.
-struct Once(Value);
+/// A value without duplicate keys in its objects.
+struct UniqueKeys(Value);
 
-impl<'de> Deserialize<'de> for Once {
+impl<'de> Deserialize<'de> for UniqueKeys {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Reader).map(Self)
+        deserializer.deserialize_any(UniqueKeysVisitor).map(Self)
     }
 }
 
-struct Reader;
+struct UniqueKeysVisitor;
 
-impl<'de> Visitor<'de> for Reader {
+impl<'de> Visitor<'de> for UniqueKeysVisitor {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -91,7 +90,7 @@ impl<'de> Visitor<'de> for Reader {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let mut list = Vec::new();
-        while let Some(Once(item)) = items.next_element()? {
+        while let Some(UniqueKeys(item)) = items.next_element()? {
             list.push(item);
         }
         Ok(Value::Array(list))
@@ -99,9 +98,9 @@ impl<'de> Visitor<'de> for Reader {
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Value, A::Error> {
         let mut map = Map::new();
-        while let Some((name, Once(value))) = fields.next_entry::<String, Once>()? {
+        while let Some((name, UniqueKeys(value))) = fields.next_entry::<String, UniqueKeys>()? {
             if map.contains_key(&name) {
-                let text = format!("`{}` is given twice", super::schema::plain(&name));
+                let text = format!("`{}` is given twice", super::schema::display_name(&name));
                 return Err(A::Error::custom(text));
             }
             map.insert(name, value);

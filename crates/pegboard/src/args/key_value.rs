@@ -1,33 +1,30 @@
-//! Arguments written as `key: value` or `key=value`, one after the other with commas or line breaks between them.
+//! Reads `key: value` or `key=value` pairs that are separated by commas or line breaks.
 
 use super::{
-    MAX_PAIRS,
+    comma_split::pieces,
     node::Node,
-    scalar,
-    schema::{Kinds, Shape},
-    typed_value, yaml,
+    schema::{JsonTypes, Subschema},
+    typed_value,
 };
 
-/// The longest text that is tried.
-const MAX_BYTES: usize = 256 << 10;
-
-/// The pairs, if the text consists of nothing else. Of two values for one key the later one counts.
+/// Reads the pairs, if the text consists of nothing else. The last value of a key wins.
 pub(super) fn read(text: &str) -> Option<Node> {
     let mut fields = Vec::new();
     for piece in pieces(text)? {
         let (key, value) = pair(&text[piece.start..piece.end])?;
-        put(&mut fields, key, value_of(value));
+        put(&mut fields, key, typed_value::untyped(value));
     }
     (!fields.is_empty()).then_some(Node::Map(fields))
 }
 
-/// The pairs as the schema means them: a comma inside a string or a list ends nothing, and a value becomes only what is declared.
-pub(super) fn guided(text: &str, shape: Shape<'_>) -> Option<Node> {
+/// Reads the pairs by the schema: a comma inside a declared string or list does not end its value, and a value is read as its declared
+/// type.
+pub(super) fn guided(text: &str, subschema: Subschema<'_>) -> Option<Node> {
     let mut found: Vec<(&str, usize, usize)> = Vec::new();
     for piece in pieces(text)? {
         let whole = &text[piece.start..piece.end];
         let started = pair(whole).filter(|(key, _)| match found.last() {
-            Some((current, ..)) => piece.on_new_line || starts_another(key, current, shape),
+            Some((current, ..)) => piece.on_new_line || starts_another(key, current, subschema),
             None => true,
         });
         let whole_end = piece.start + whole.trim_end().len();
@@ -37,30 +34,30 @@ pub(super) fn guided(text: &str, shape: Shape<'_>) -> Option<Node> {
             (None, None) => return None,
         }
     }
-    // Words such as `Note: buy milk` are no arguments of a tool that knows none of the names and takes one text.
-    let is_known = |key: &str| shape.knows(key) || shape.nearest(key).is_some();
-    if found.is_empty() || (shape.only().is_some() && !found.iter().any(|(key, ..)| is_known(key))) {
+    // For a tool with one text argument, `Note: buy milk` is that text, not an argument `Note`.
+    let is_known = |key: &str| subschema.declares(key) || subschema.nearest(key).is_some();
+    if found.is_empty() || (subschema.sole_argument().is_some() && !found.iter().any(|(key, ..)| is_known(key))) {
         return None;
     }
     let mut fields = Vec::new();
     for (key, start, end) in found {
         let value = &text[start..end];
-        let node = match shape.property(key) {
-            Some(declared) => typed_value::unquoted_value(value, declared),
-            None => value_of(value),
+        let node = match subschema.property(key) {
+            Some(declared) => typed_value::possibly_quoted(value, declared),
+            None => typed_value::untyped(value),
         };
         put(&mut fields, key, node);
     }
     Some(Node::Map(fields))
 }
 
-/// Whether `key` after a comma is a name of its own rather than a part of the value of `current`.
-fn starts_another(key: &str, current: &str, shape: Shape<'_>) -> bool {
-    let takes_commas = shape.property(current).is_some_and(|declared| {
-        let kinds = declared.kinds();
-        kinds != Kinds::ANY && (kinds.has(Kinds::STRING) || kinds.has(Kinds::ARRAY))
+/// Whether `key` after a comma starts a new pair instead of continuing the value of `current`.
+fn starts_another(key: &str, current: &str, subschema: Subschema<'_>) -> bool {
+    let takes_commas = subschema.property(current).is_some_and(|declared| {
+        let types = declared.types();
+        types != JsonTypes::ANY && (types.has(JsonTypes::STRING) || types.has(JsonTypes::ARRAY))
     });
-    !takes_commas || shape.knows(key) || shape.nearest(key).is_some()
+    !takes_commas || subschema.declares(key) || subschema.nearest(key).is_some()
 }
 
 fn put(fields: &mut Vec<(String, Node)>, key: &str, value: Node) {
@@ -70,93 +67,7 @@ fn put(fields: &mut Vec<(String, Node)>, key: &str, value: Node) {
     }
 }
 
-/// A value of which nothing is declared.
-pub(super) fn value_of(text: &str) -> Node {
-    if let Some(inner) = typed_value::unquoted(text) {
-        return Node::Text(inner);
-    }
-    if text.starts_with(['[', '{'])
-        && let Some(node) = Node::json(text).or_else(|| yaml::read(text))
-        && node.is_collection()
-    {
-        return node;
-    }
-    scalar::scalar(text)
-}
-
-/// A part of the text between two separators.
-pub(super) struct Piece {
-    pub(super) start: usize,
-    pub(super) end: usize,
-    pub(super) on_new_line: bool,
-}
-
-/// The parts that are not blank. Separators inside quotes and brackets do not count, where these close.
-pub(super) fn pieces(text: &str) -> Option<Vec<Piece>> {
-    if text.len() > MAX_BYTES {
-        return None;
-    }
-    let bytes = text.as_bytes();
-    let (mut pieces, mut start, mut on_new_line) = (Vec::new(), 0, true);
-    // Whether a value may begin here, so that a quote or bracket would be its own.
-    let (mut at_value, mut groups_close) = (true, true);
-    let mut at = 0;
-    while at <= bytes.len() {
-        let byte = bytes.get(at).copied();
-        match byte {
-            None | Some(b',' | b'\n') => {
-                if !text[start..at].trim().is_empty() {
-                    pieces.push(Piece {
-                        start,
-                        end: at,
-                        on_new_line,
-                    });
-                    if pieces.len() > MAX_PAIRS {
-                        return None;
-                    }
-                }
-                start = at + 1;
-                on_new_line = byte == Some(b'\n');
-                at_value = true;
-            }
-            Some(b'"' | b'\'' | b'[' | b'{') if at_value && groups_close => {
-                at_value = false;
-                match end_of_group(bytes, at) {
-                    Some(end) => at = end,
-                    // Looking for the end again and again would take for ever.
-                    None => groups_close = false,
-                }
-            }
-            Some(b':' | b'=') => at_value = true,
-            Some(byte) => at_value &= byte.is_ascii_whitespace(),
-        }
-        at += 1;
-    }
-    Some(pieces)
-}
-
-/// Where the quote or bracket that opens at `at` is closed.
-fn end_of_group(bytes: &[u8], at: usize) -> Option<usize> {
-    let (mut quote, mut depth, mut here) = (None, 0_usize, at);
-    while let Some(byte) = bytes.get(here) {
-        match (quote, byte) {
-            (Some(_), b'\\') => here += 1,
-            (Some(open), byte) if open == *byte => quote = None,
-            (Some(_), _) => {}
-            (None, b'"' | b'\'') => quote = Some(*byte),
-            (None, b'[' | b'{') => depth += 1,
-            (None, b']' | b'}') => depth = depth.saturating_sub(1),
-            (None, _) => {}
-        }
-        if quote.is_none() && depth == 0 {
-            return Some(here);
-        }
-        here += 1;
-    }
-    None
-}
-
-/// The key and the value of one part.
+/// Splits one piece into key and value.
 fn pair(piece: &str) -> Option<(&str, &str)> {
     let piece = piece.trim();
     let at = piece.find([':', '='])?;
@@ -170,7 +81,7 @@ fn pair(piece: &str) -> Option<(&str, &str)> {
         .next()
         .is_some_and(|first| first.is_alphabetic() || "_$".contains(first))
         && letters.all(|letter| letter.is_alphanumeric() || "_-.$".contains(letter));
-    // `http://…`, `a == b`, `std::io` and `C:\…` are no pairs.
+    // `http://…`, `a == b`, `std::io` and `C:\…` are not pairs.
     let is_value = !value.starts_with("//") && !value.starts_with([':', '=', '\\']);
     (is_key && is_value).then(|| (key, value.trim()))
 }
@@ -263,20 +174,20 @@ mod tests {
             ("name=null", r#"{"name":"null"}"#),
         ] {
             assert_eq!(
-                shown(guided(text, Shape::new(&schema))).as_deref(),
+                shown(guided(text, Subschema::root(&schema))).as_deref(),
                 Some(expected),
                 "{text}"
             );
         }
-        assert_eq!(shown(guided("words, name: x", Shape::new(&schema))), None);
+        assert_eq!(shown(guided("words, name: x", Subschema::root(&schema))), None);
     }
 
     #[test]
     fn a_label_that_the_tool_does_not_know_is_part_of_its_only_text() {
         let schema = json!({"properties": {"query": {"type": "string"}}});
-        assert_eq!(shown(guided("Note: buy milk", Shape::new(&schema))), None);
+        assert_eq!(shown(guided("Note: buy milk", Subschema::root(&schema))), None);
         assert_eq!(
-            shown(guided("query: buy milk", Shape::new(&schema))).as_deref(),
+            shown(guided("query: buy milk", Subschema::root(&schema))).as_deref(),
             Some(r#"{"query":"buy milk"}"#)
         );
     }

@@ -1,14 +1,17 @@
-//! A value on its way from text to JSON. Numbers stay as they were written, so that none loses digits.
+//! A JSON value under construction. Numbers keep their source text, so that none loses digits.
 
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::Arguments;
+use super::arguments::Arguments;
 
-/// A JSON value that is put together here.
+/// The most fields in one map that is not read from plain JSON. Names are compared pairwise.
+pub(super) const MAX_PAIRS: usize = 1000;
+
+/// A JSON value that a reader builds.
 #[derive(Debug, Clone)]
 pub(super) enum Node {
-    /// Anything that was JSON already.
+    /// Text that is JSON already.
     Raw(Box<RawValue>),
     Text(String),
     List(Vec<Self>),
@@ -24,7 +27,7 @@ impl Node {
         Self::Raw(if value { RawValue::TRUE } else { RawValue::FALSE }.to_owned())
     }
 
-    /// The text as the JSON that it is, if it is.
+    /// Wraps the text if it is valid JSON.
     pub(super) fn json(text: &str) -> Option<Self> {
         serde_json::from_str(text).ok().map(Self::Raw)
     }
@@ -42,7 +45,7 @@ impl Node {
         }
     }
 
-    /// The whole as arguments; only for what is an object.
+    /// Serialises the value as arguments. It must be an object.
     pub(super) fn into_arguments(self) -> Arguments {
         let raw = serde_json::value::to_raw_value(&self);
         raw.map_or_else(|_| Arguments::default(), Arguments::new)

@@ -1,25 +1,28 @@
-//! Mends the slips that models make when they write JSON, where only one thing can have been meant, and says what was mended.
+//! Repairs the syntax errors that models make in JSON, where the intended value is unambiguous, and lists the repairs.
 
-use super::{node::Node, scalar};
+use super::{
+    node::{MAX_PAIRS, Node},
+    scalar,
+};
 
-/// How deep the mended value may be nested.
+/// The deepest nesting that is repaired.
 const MAX_DEPTH: usize = 64;
 
-/// The object that the text was meant to be, and what was mended.
+/// Returns the object that the text was meant to be, and the repairs.
 pub(super) fn object(text: &str) -> Option<(Node, Vec<&'static str>)> {
     let mut reader = Reader::new(unfenced(text));
     if reader.text.len() != text.trim().len() {
-        reader.mended("a code fence");
+        reader.note("a code fence");
     }
     if reader.text.starts_with('{')
         && let Some(node) = Node::json(reader.text)
     {
-        return Some((node, reader.mended));
+        return Some((node, reader.repairs));
     }
     let node = reader.value(0)?;
     reader.skip_blanks();
     let is_all = reader.at == reader.text.len();
-    (is_all && matches!(node, Node::Map(_))).then_some((node, reader.mended))
+    (is_all && matches!(node, Node::Map(_))).then_some((node, reader.repairs))
 }
 
 /// The text inside a Markdown code fence.
@@ -30,11 +33,11 @@ fn unfenced(text: &str) -> &str {
     after_language.map_or(text, |(_, inner)| inner.trim())
 }
 
-/// Reads JSON and what is nearly JSON.
+/// A lenient JSON parser.
 struct Reader<'t> {
     text: &'t str,
     at: usize,
-    mended: Vec<&'static str>,
+    repairs: Vec<&'static str>,
 }
 
 impl<'t> Reader<'t> {
@@ -42,13 +45,13 @@ impl<'t> Reader<'t> {
         Self {
             text,
             at: 0,
-            mended: Vec::new(),
+            repairs: Vec::new(),
         }
     }
 
-    fn mended(&mut self, what: &'static str) {
-        if !self.mended.contains(&what) {
-            self.mended.push(what);
+    fn note(&mut self, what: &'static str) {
+        if !self.repairs.contains(&what) {
+            self.repairs.push(what);
         }
     }
 
@@ -64,7 +67,7 @@ impl<'t> Reader<'t> {
         self.at = self.text.len() - self.rest().trim_start().len();
     }
 
-    /// Takes the character if it comes next, blanks aside.
+    /// Skips whitespace, and consumes the character if it comes next.
     fn take(&mut self, wanted: char) -> bool {
         self.skip_blanks();
         let is_next = self.peek() == Some(wanted);
@@ -92,7 +95,7 @@ impl<'t> Reader<'t> {
         let mut fields: Vec<(String, Node)> = Vec::new();
         while !self.take('}') {
             let name = self.name()?;
-            if !self.take(':') || fields.len() >= super::MAX_PAIRS || fields.iter().any(|(known, _)| *known == name) {
+            if !self.take(':') || fields.len() >= MAX_PAIRS || fields.iter().any(|(known, _)| *known == name) {
                 return None;
             }
             fields.push((name, self.value(depth + 1)?));
@@ -111,13 +114,13 @@ impl<'t> Reader<'t> {
         Some(Node::List(items))
     }
 
-    /// A comma, or the end that is left for the caller to take.
+    /// Consumes a comma, or checks that `end` comes next and leaves it to the caller.
     fn separator(&mut self, end: char) -> Option<()> {
         let is_comma = self.take(',');
         self.skip_blanks();
         let is_end = self.peek() == Some(end);
         if is_comma && is_end {
-            self.mended("a trailing comma");
+            self.note("a trailing comma");
         }
         (is_comma || is_end).then_some(())
     }
@@ -130,12 +133,12 @@ impl<'t> Reader<'t> {
         let name = self.bare();
         let is_name = name.starts_with(|c: char| c.is_alphabetic() || c == '_' || c == '$');
         if is_name {
-            self.mended("a name without quotes");
+            self.note("a name without quotes");
         }
         is_name.then(|| name.to_owned())
     }
 
-    /// Letters and signs up to the next blank or mark of JSON.
+    /// Consumes the text up to the next whitespace or JSON punctuation.
     fn bare(&mut self) -> &'t str {
         let rest = self.rest();
         let end = rest
@@ -159,15 +162,15 @@ impl<'t> Reader<'t> {
                     .filter(|node| matches!(node, Node::Raw(_)));
             }
         };
-        self.mended("a literal of Python");
+        self.note("a literal of Python");
         Some(node)
     }
 
-    /// A text in either kind of quotes. It is written anew as JSON, which then reads it.
+    /// Consumes a string in single or double quotes. It is rewritten as a JSON string, which serde_json then unescapes.
     fn string(&mut self) -> Option<String> {
         let quote = self.peek()?;
         if quote == '\'' {
-            self.mended("single quotes");
+            self.note("single quotes");
         }
         let (mut json, mut letters) = (String::from("\""), self.rest().char_indices().skip(1));
         while let Some((at, letter)) = letters.next() {
@@ -182,15 +185,15 @@ impl<'t> Reader<'t> {
                     next if "\"\\/bfnrtu".contains(next) => json.extend(['\\', next]),
                     next if next.is_control() => return None,
                     next => {
-                        self.mended.push("a backslash that stands for itself");
-                        self.mended.dedup();
+                        self.repairs.push("a backslash that stands for itself");
+                        self.repairs.dedup();
                         json.extend(['\\', '\\', next]);
                     }
                 },
                 '"' => json.push_str("\\\""),
                 letter if letter.is_control() && letter.is_ascii() => {
-                    self.mended.push("a line break inside a text");
-                    self.mended.dedup();
+                    self.repairs.push("a line break inside a text");
+                    self.repairs.dedup();
                     json.push_str(&format!("\\u{:04x}", u32::from(letter)));
                 }
                 letter => json.push(letter),
@@ -205,14 +208,14 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: Option<(&str, &[&str])>) {
-        let read = object(text).map(|(node, mended)| (serde_json::to_string(&node).unwrap(), mended));
-        let expected = expected.map(|(json, mended)| (json.to_owned(), mended.to_vec()));
+        let read = object(text).map(|(node, repairs)| (serde_json::to_string(&node).unwrap(), repairs));
+        let expected = expected.map(|(json, repairs)| (json.to_owned(), repairs.to_vec()));
         assert_eq!(read, expected, "{text}");
     }
 
     #[test]
-    fn a_slip_is_mended_and_told() {
-        for (text, json, mended) in [
+    fn a_slip_is_repaired_and_reported() {
+        for (text, json, repairs) in [
             ("{\"a\": 1,}", r#"{"a":1}"#, "a trailing comma"),
             ("{\"a\": [1, 2,],}", r#"{"a":[1,2]}"#, "a trailing comma"),
             ("```json\n{\"a\": 1}\n```", r#"{"a": 1}"#, "a code fence"),
@@ -231,7 +234,7 @@ mod tests {
                 "a backslash that stands for itself",
             ),
         ] {
-            check(text, Some((json, &[mended])));
+            check(text, Some((json, &[repairs])));
         }
         check(
             "```json\n{'a': True,}\n```",
@@ -259,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_mean_several_things_is_not_mended() {
+    fn what_could_mean_several_things_is_not_repaired() {
         for text in [
             "{\"a\": 1",
             "{\"a\": \"cut off",

@@ -1,26 +1,25 @@
-//! What a bare word of a text means: a boolean, nothing, a number, or just the word.
+//! Reads a bare word as a boolean, null, a number, or else a string.
 
-use super::{node::Node, schema::Kinds};
+use super::{node::Node, schema::JsonTypes};
 
-/// What a word means when nobody says what it should be. Numbers that no JSON reader could hold or that would not come back as they were
-/// written (`007`, `+49…`, `NaN`) stay text.
+/// Infers the type of a word. Numbers that JSON cannot represent, or not in the same spelling (`007`, `+49…`, `NaN`), stay strings.
 pub(super) fn scalar(text: &str) -> Node {
     let text = text.trim();
     boolean(text)
-        .or_else(|| nothing(text))
+        .or_else(|| null(text))
         .or_else(|| number(text))
         .unwrap_or_else(|| Node::Text(text.to_owned()))
 }
 
-/// What a word means where one of `kinds` is wanted, or nothing when it can be none of them.
-pub(super) fn declared(text: &str, kinds: Kinds) -> Option<Node> {
+/// Reads a word as one of `types`. Returns `None` if it can be none of them.
+pub(super) fn of_types(text: &str, types: JsonTypes) -> Option<Node> {
     let trimmed = text.trim();
-    let of = |kind: Kinds, read: fn(&str) -> Option<Node>| kinds.has(kind).then(|| read(trimmed)).flatten();
-    of(Kinds::BOOLEAN, boolean)
-        .or_else(|| of(Kinds::NUMBER, number))
-        .or_else(|| of(Kinds::INTEGER, integer))
-        .or_else(|| of(Kinds::NULL, nothing))
-        .or_else(|| kinds.has(Kinds::STRING).then(|| Node::Text(text.to_owned())))
+    let of = |kind: JsonTypes, read: fn(&str) -> Option<Node>| types.has(kind).then(|| read(trimmed)).flatten();
+    of(JsonTypes::BOOLEAN, boolean)
+        .or_else(|| of(JsonTypes::NUMBER, number))
+        .or_else(|| of(JsonTypes::INTEGER, integer))
+        .or_else(|| of(JsonTypes::NULL, null))
+        .or_else(|| types.has(JsonTypes::STRING).then(|| Node::Text(text.to_owned())))
 }
 
 fn boolean(text: &str) -> Option<Node> {
@@ -33,12 +32,12 @@ fn boolean(text: &str) -> Option<Node> {
     }
 }
 
-fn nothing(text: &str) -> Option<Node> {
-    let is_nothing = text.eq_ignore_ascii_case("null") || text.eq_ignore_ascii_case("none");
-    is_nothing.then(Node::null)
+fn null(text: &str) -> Option<Node> {
+    let is_null = text.eq_ignore_ascii_case("null") || text.eq_ignore_ascii_case("none");
+    is_null.then(Node::null)
 }
 
-/// A number in JSON's own spelling, or with the zero before its point left out.
+/// A number in JSON's spelling, or one without the zero before its decimal point.
 fn number(text: &str) -> Option<Node> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let written = match digits.as_bytes() {
@@ -55,7 +54,7 @@ fn integer(text: &str) -> Option<Node> {
     is_whole(text).then(|| number(text)).flatten()
 }
 
-/// Whether a number, as JSON writes it, has no fraction.
+/// Whether a number in JSON's spelling has no fraction.
 pub(super) fn is_whole(number: &str) -> bool {
     !number.contains(['.', 'e', 'E']) || number.parse::<f64>().is_ok_and(|value| value.fract() == 0.0)
 }
@@ -68,7 +67,6 @@ mod tests {
         serde_json::to_string(node).unwrap()
     }
 
-    /// The rows are those of the first design's table, and the cases beside them.
     #[test]
     fn a_bare_word_means_what_it_looks_like() {
         for (text, expected) in [
@@ -119,25 +117,25 @@ mod tests {
 
     #[test]
     fn a_word_becomes_only_what_is_declared() {
-        let check = |text: &str, kinds: Kinds, expected: Option<&str>| {
+        let check = |text: &str, types: JsonTypes, expected: Option<&str>| {
             assert_eq!(
-                declared(text, kinds).map(|node| shown(&node)).as_deref(),
+                of_types(text, types).map(|node| shown(&node)).as_deref(),
                 expected,
                 "{text}"
             );
         };
-        check("5", Kinds::STRING, Some("\"5\""));
-        check("true", Kinds::STRING, Some("\"true\""));
-        check("null", Kinds::STRING, Some("\"null\""));
-        check(" padded ", Kinds::STRING, Some("\" padded \""));
-        check("5", Kinds::INTEGER, Some("5"));
-        check("5.0", Kinds::INTEGER, Some("5.0"));
-        check("5.5", Kinds::INTEGER, None);
-        check("5.5", Kinds::NUMBER, Some("5.5"));
-        check("yes", Kinds::BOOLEAN, None);
-        check("none", Kinds::NULL.and(Kinds::STRING), Some("null"));
-        check("5", Kinds::INTEGER.and(Kinds::STRING), Some("5"));
-        check("x", Kinds::INTEGER.and(Kinds::STRING), Some("\"x\""));
-        check("x", Kinds::OBJECT, None);
+        check("5", JsonTypes::STRING, Some("\"5\""));
+        check("true", JsonTypes::STRING, Some("\"true\""));
+        check("null", JsonTypes::STRING, Some("\"null\""));
+        check(" padded ", JsonTypes::STRING, Some("\" padded \""));
+        check("5", JsonTypes::INTEGER, Some("5"));
+        check("5.0", JsonTypes::INTEGER, Some("5.0"));
+        check("5.5", JsonTypes::INTEGER, None);
+        check("5.5", JsonTypes::NUMBER, Some("5.5"));
+        check("yes", JsonTypes::BOOLEAN, None);
+        check("none", JsonTypes::NULL.and(JsonTypes::STRING), Some("null"));
+        check("5", JsonTypes::INTEGER.and(JsonTypes::STRING), Some("5"));
+        check("x", JsonTypes::INTEGER.and(JsonTypes::STRING), Some("\"x\""));
+        check("x", JsonTypes::OBJECT, None);
     }
 }

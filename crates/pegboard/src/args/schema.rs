@@ -1,26 +1,26 @@
-//! What a tool's schema says about single arguments, read without compiling it: kinds, names, and the short form for people.
+//! Looks up single arguments in a tool's input schema without compiling it: their types, their names, and a one-line signature.
 
 use serde_json::{Map, Value};
 
-/// How many references are followed, one after the other.
-const MAX_HOPS: usize = 8;
-/// How deep alternatives within alternatives are looked at, and how many of each: together they multiply.
+/// The longest chain of `$ref`s that is followed.
+const MAX_REFS: usize = 8;
+/// The deepest nesting of `allOf`, `anyOf` and `oneOf` that is searched, and the most parts of each. The two multiply.
 const MAX_STEPS: usize = 3;
 const MAX_PARTS: usize = 16;
-/// How many arguments the short form names.
+/// The most arguments in a signature.
 const MAX_NAMED: usize = 24;
-/// How many letters of a foreign name are shown.
+/// The longest name from a server or a model that is shown, in characters.
 const MAX_NAME: usize = 64;
 
-/// A set of JSON's types.
+/// A set of JSON Schema types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Kinds(u8);
+pub(super) struct JsonTypes(u8);
 
-impl Kinds {
+impl JsonTypes {
     pub(super) const NULL: Self = Self(1);
     pub(super) const BOOLEAN: Self = Self(2);
     pub(super) const INTEGER: Self = Self(4);
-    /// Every number is one, whole or not.
+    /// Includes `INTEGER`: every integer is a number.
     pub(super) const NUMBER: Self = Self(8 | 4);
     pub(super) const STRING: Self = Self(16);
     pub(super) const ARRAY: Self = Self(32);
@@ -62,15 +62,15 @@ impl Kinds {
     }
 }
 
-/// A part of a schema, and the whole, which references point into.
+/// A subschema, with the root that its `$ref`s point into.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Shape<'s> {
+pub(super) struct Subschema<'s> {
     root: &'s Value,
     schema: &'s Value,
 }
 
-impl<'s> Shape<'s> {
-    pub(super) fn new(root: &'s Value) -> Self {
+impl<'s> Subschema<'s> {
+    pub(super) fn root(root: &'s Value) -> Self {
         Self { root, schema: root }
     }
 
@@ -78,10 +78,10 @@ impl<'s> Shape<'s> {
         Self { schema, ..self }
     }
 
-    /// What a reference stands for. Only places in the same schema are looked at.
+    /// Follows `$ref`s. Only references into the same schema are followed.
     fn resolved(self) -> Self {
         let mut here = self;
-        for _ in 0..MAX_HOPS {
+        for _ in 0..MAX_REFS {
             let Some(target) = here.schema.get("$ref").and_then(Value::as_str) else {
                 break;
             };
@@ -93,7 +93,7 @@ impl<'s> Shape<'s> {
         here
     }
 
-    /// The alternatives and parts that the schema is made of.
+    /// The subschemas under the given keywords, such as `anyOf`.
     fn parts(self, keywords: &'static [&'static str]) -> impl Iterator<Item = Self> {
         let lists = keywords
             .iter()
@@ -102,44 +102,50 @@ impl<'s> Shape<'s> {
         parts.map(move |schema| self.at(schema))
     }
 
-    /// The types that are declared; all of them when nothing is said.
-    pub(super) fn kinds(self) -> Kinds {
-        self.kinds_within(MAX_STEPS)
+    /// The declared types; all types if none is declared.
+    pub(super) fn types(self) -> JsonTypes {
+        self.types_within(MAX_STEPS)
     }
 
-    fn kinds_within(self, steps: usize) -> Kinds {
+    fn types_within(self, steps: usize) -> JsonTypes {
         let here = self.resolved();
-        let said = match here.schema.get("type") {
-            Some(Value::String(word)) => Kinds::named(word),
+        let declared = match here.schema.get("type") {
+            Some(Value::String(word)) => JsonTypes::named(word),
             Some(Value::Array(words)) => words
                 .iter()
                 .filter_map(Value::as_str)
-                .fold(Kinds::NONE, |all, word| all.and(Kinds::named(word))),
-            _ => here.kinds_unnamed(steps),
+                .fold(JsonTypes::NONE, |all, word| all.and(JsonTypes::named(word))),
+            _ => here.inferred_types(steps),
         };
-        if said == Kinds::NONE { Kinds::ANY } else { said }
+        if declared == JsonTypes::NONE {
+            JsonTypes::ANY
+        } else {
+            declared
+        }
     }
 
-    /// The types of a schema that does not name them: those of its alternatives, or of the values it lists.
-    fn kinds_unnamed(self, steps: usize) -> Kinds {
+    /// The types of a schema without `type`: those of its `enum`, its `const`, or its alternatives.
+    fn inferred_types(self, steps: usize) -> JsonTypes {
         let Some(steps) = steps.checked_sub(1) else {
-            return Kinds::ANY;
+            return JsonTypes::ANY;
         };
         if let Some(Value::Array(values)) = self.schema.get("enum") {
-            return values.iter().fold(Kinds::NONE, |all, value| all.and(Kinds::of(value)));
+            return values
+                .iter()
+                .fold(JsonTypes::NONE, |all, value| all.and(JsonTypes::of(value)));
         }
         if let Some(value) = self.schema.get("const") {
-            return Kinds::of(value);
+            return JsonTypes::of(value);
         }
-        let all_of = self.parts(&["allOf"]).map(|part| part.kinds_within(steps));
-        if let Some(kinds) = all_of.into_iter().find(|kinds| *kinds != Kinds::ANY) {
-            return kinds;
+        let all_of = self.parts(&["allOf"]).map(|part| part.types_within(steps));
+        if let Some(types) = all_of.into_iter().find(|types| *types != JsonTypes::ANY) {
+            return types;
         }
         self.parts(&["anyOf", "oneOf"])
-            .fold(Kinds::NONE, |all, part| all.and(part.kinds_within(steps)))
+            .fold(JsonTypes::NONE, |all, part| all.and(part.types_within(steps)))
     }
 
-    /// What is said about the field `name`.
+    /// The subschema of the property `name`, or that of additional properties.
     pub(super) fn property(self, name: &str) -> Option<Self> {
         let named = self.named(name, MAX_STEPS);
         named.or_else(|| {
@@ -162,19 +168,23 @@ impl<'s> Shape<'s> {
             .find_map(|part| part.named(name, steps))
     }
 
-    /// Whether the schema itself has a field of this name.
-    pub(super) fn knows(self, name: &str) -> bool {
+    /// Whether the schema declares a property of this name.
+    pub(super) fn declares(self, name: &str) -> bool {
         self.named(name, MAX_STEPS).is_some()
     }
 
-    /// Whether it declares fields and does not say that it takes others.
+    /// Whether the schema declares properties and does not explicitly allow others.
     pub(super) fn is_closed(self) -> bool {
         let here = self.resolved();
-        let says = |word: &str| here.schema.get(word).is_some_and(|said| *said != Value::Bool(false));
-        here.properties().is_some() && !says("additionalProperties") && !says("patternProperties")
+        let allows = |keyword: &str| {
+            here.schema
+                .get(keyword)
+                .is_some_and(|value| *value != Value::Bool(false))
+        };
+        here.properties().is_some() && !allows("additionalProperties") && !allows("patternProperties")
     }
 
-    /// What is said about the items of a list.
+    /// The subschema of a list's items.
     pub(super) fn items(self) -> Option<Self> {
         let here = self.resolved();
         match here.schema.get("items") {
@@ -197,14 +207,14 @@ impl<'s> Shape<'s> {
         self.schema.get("properties").and_then(Value::as_object)
     }
 
-    /// The names of its fields.
+    /// The names of its properties.
     pub(super) fn names(self) -> impl Iterator<Item = &'s str> {
         let here = self.resolved();
         here.properties().into_iter().flat_map(Map::keys).map(String::as_str)
     }
 
-    /// The field that a single value is meant for: the only one that must be given, or the only one there is.
-    pub(super) fn only(self) -> Option<&'s str> {
+    /// The argument that a single value is meant for: the only required one, or the only one at all.
+    pub(super) fn sole_argument(self) -> Option<&'s str> {
         let mut required = self.names().filter(|name| self.requires(name));
         let mut all = self.names();
         match (required.next(), required.next(), all.next(), all.next()) {
@@ -213,42 +223,44 @@ impl<'s> Shape<'s> {
         }
     }
 
-    /// The part of the schema that a JSON pointer into a value leads to.
-    pub(super) fn under(self, pointer: &str) -> Option<Self> {
+    /// The subschema for the value at a JSON pointer.
+    pub(super) fn at_pointer(self, pointer: &str) -> Option<Self> {
         pointer.split('/').skip(1).try_fold(self, |here, step| {
             let name = step.replace("~1", "/").replace("~0", "~");
             here.property(&name).or_else(|| here.items())
         })
     }
 
-    /// The name of a field that `wrong` most likely misspells.
+    /// The declared name that `wrong` most likely misspells.
     pub(super) fn nearest(self, wrong: &str) -> Option<&'s str> {
         if wrong.len() > MAX_NAME {
             return None;
         }
-        let plain = |name: &str| name.to_lowercase().replace(['-', '_', ' '], "");
-        let (wrong, most) = (plain(wrong), (wrong.chars().count() / 3).max(1));
+        let normalized = |name: &str| name.to_lowercase().replace(['-', '_', ' '], "");
+        let (wrong, max_distance) = (normalized(wrong), (wrong.chars().count() / 3).max(1));
         self.names()
             .filter(|name| name.len() <= MAX_NAME)
-            .map(|name| (strsim::damerau_levenshtein(&wrong, &plain(name)), name))
-            .filter(|(distance, _)| *distance <= most)
+            .map(|name| (strsim::damerau_levenshtein(&wrong, &normalized(name)), name))
+            .filter(|(distance, _)| *distance <= max_distance)
             .min_by_key(|(distance, _)| *distance)
             .map(|(_, name)| name)
     }
 }
 
-/// The arguments of a tool in one line: `title: string (required), labels: list of string`.
-pub(crate) fn in_short(schema: &Value) -> String {
-    let shape = Shape::new(schema);
-    let mut names: Vec<&str> = shape.names().collect();
-    names.sort_by_key(|name| !shape.requires(name));
+/// Describes the arguments of a tool on one line: `title: string (required), labels: list of string`.
+pub(crate) fn signature(schema: &Value) -> String {
+    let subschema = Subschema::root(schema);
+    let mut names: Vec<&str> = subschema.names().collect();
+    names.sort_by_key(|name| !subschema.requires(name));
     let mut shown: Vec<String> = names
         .iter()
         .take(MAX_NAMED)
         .map(|name| {
-            let need = if shape.requires(name) { " (required)" } else { "" };
-            let kind = shape.property(name).map_or_else(|| "any".to_owned(), kind_in_short);
-            format!("{}: {kind}{need}", plain(name))
+            let need = if subschema.requires(name) { " (required)" } else { "" };
+            let kind = subschema
+                .property(name)
+                .map_or_else(|| "any".to_owned(), type_signature);
+            format!("{}: {kind}{need}", display_name(name))
         })
         .collect();
     if names.len() > MAX_NAMED {
@@ -257,53 +269,53 @@ pub(crate) fn in_short(schema: &Value) -> String {
     shown.join(", ")
 }
 
-fn kind_in_short(shape: Shape<'_>) -> String {
-    let here = shape.resolved();
+fn type_signature(subschema: Subschema<'_>) -> String {
+    let here = subschema.resolved();
     if let Some(values) = here.schema.get("enum").and_then(Value::as_array)
-        && let Some(values) = few(values)
+        && let Some(values) = listed_values(values)
     {
         return values.join("|");
     }
-    let kinds = here.kinds();
-    if kinds == Kinds::ARRAY {
+    let types = here.types();
+    if types == JsonTypes::ARRAY {
         return match here.items() {
-            Some(items) => format!("list of {}", words(items.kinds()).join("|")),
+            Some(items) => format!("list of {}", type_names(items.types()).join("|")),
             None => "list".to_owned(),
         };
     }
-    words(kinds).join("|")
+    type_names(types).join("|")
 }
 
-/// The values, when they are few and short enough to be shown.
-pub(super) fn few(values: &[Value]) -> Option<Vec<String>> {
+/// Formats the values of an `enum`. Returns `None` if they are too many or too long to be shown.
+pub(super) fn listed_values(values: &[Value]) -> Option<Vec<String>> {
     let shown: Vec<String> = values.iter().take(9).map(Value::to_string).collect();
     let is_short = shown.len() < 9 && shown.iter().map(String::len).sum::<usize>() <= 120;
     is_short.then_some(shown)
 }
 
-/// The types by their names, as few as say it.
-pub(super) fn words(kinds: Kinds) -> Vec<&'static str> {
-    if kinds == Kinds::ANY {
+/// The names of the types, without those that another implies.
+pub(super) fn type_names(types: JsonTypes) -> Vec<&'static str> {
+    if types == JsonTypes::ANY {
         return vec!["any"];
     }
     let all = [
-        ("string", Kinds::STRING),
-        ("number", Kinds::NUMBER),
-        ("integer", Kinds::INTEGER),
-        ("boolean", Kinds::BOOLEAN),
-        ("list", Kinds::ARRAY),
-        ("object", Kinds::OBJECT),
-        ("null", Kinds::NULL),
+        ("string", JsonTypes::STRING),
+        ("number", JsonTypes::NUMBER),
+        ("integer", JsonTypes::INTEGER),
+        ("boolean", JsonTypes::BOOLEAN),
+        ("list", JsonTypes::ARRAY),
+        ("object", JsonTypes::OBJECT),
+        ("null", JsonTypes::NULL),
     ];
-    let is_told = |kind: Kinds| kinds.has(kind) && !(kind == Kinds::INTEGER && kinds.has(Kinds::NUMBER));
+    let is_named = |kind: JsonTypes| types.has(kind) && !(kind == JsonTypes::INTEGER && types.has(JsonTypes::NUMBER));
     all.into_iter()
-        .filter(|(_, kind)| is_told(*kind))
+        .filter(|(_, kind)| is_named(*kind))
         .map(|(word, _)| word)
         .collect()
 }
 
-/// A foreign name as it can be shown: on one line, and not without end.
-pub(super) fn plain(name: &str) -> String {
+/// Formats a name from a server or a model for display: escaped, on one line, and truncated.
+pub(super) fn display_name(name: &str) -> String {
     let mut shown: String = name.chars().take(MAX_NAME).flat_map(char::escape_debug).collect();
     if name.chars().nth(MAX_NAME).is_some() {
         shown.push('…');
@@ -335,19 +347,23 @@ mod tests {
             },
         });
         for (name, expected) in [
-            ("a", Kinds::STRING),
-            ("b", Kinds::INTEGER.and(Kinds::NULL)),
-            ("c", Kinds::INTEGER),
-            ("d", Kinds::ARRAY.and(Kinds::INTEGER)),
-            ("e", Kinds::STRING.and(Kinds::INTEGER)),
-            ("f", Kinds::BOOLEAN),
-            ("g", Kinds::OBJECT),
-            ("h", Kinds::ANY),
-            ("i", Kinds::ANY),
-            ("j", Kinds::ANY),
-            ("k", Kinds::ANY),
+            ("a", JsonTypes::STRING),
+            ("b", JsonTypes::INTEGER.and(JsonTypes::NULL)),
+            ("c", JsonTypes::INTEGER),
+            ("d", JsonTypes::ARRAY.and(JsonTypes::INTEGER)),
+            ("e", JsonTypes::STRING.and(JsonTypes::INTEGER)),
+            ("f", JsonTypes::BOOLEAN),
+            ("g", JsonTypes::OBJECT),
+            ("h", JsonTypes::ANY),
+            ("i", JsonTypes::ANY),
+            ("j", JsonTypes::ANY),
+            ("k", JsonTypes::ANY),
         ] {
-            assert_eq!(Shape::new(&schema).property(name).unwrap().kinds(), expected, "{name}");
+            assert_eq!(
+                Subschema::root(&schema).property(name).unwrap().types(),
+                expected,
+                "{name}"
+            );
         }
     }
 
@@ -361,15 +377,15 @@ mod tests {
             "x\n": true,
         }});
         assert_eq!(
-            in_short(&schema),
+            signature(&schema),
             "title: string (required), labels: list of string, limit: integer|null, state: \"open\"|\"shut\", x\\n: any"
         );
-        assert_eq!(in_short(&json!({})), "");
+        assert_eq!(signature(&json!({})), "");
     }
 
     #[test]
     fn a_single_value_is_for_the_only_field_that_must_be_given() {
-        let only = |schema: Value| Shape::new(&schema).only().map(str::to_owned);
+        let only = |schema: Value| Subschema::root(&schema).sole_argument().map(str::to_owned);
         assert_eq!(only(json!({"properties": {"a": {}}})).as_deref(), Some("a"));
         assert_eq!(
             only(json!({"properties": {"a": {}, "b": {}}, "required": ["b"]})).as_deref(),
@@ -391,7 +407,7 @@ mod tests {
             ("maxResults", Some("max_results")),
             ("zzz", None),
         ] {
-            assert_eq!(Shape::new(&schema).nearest(wrong), expected, "{wrong}");
+            assert_eq!(Subschema::root(&schema).nearest(wrong), expected, "{wrong}");
         }
     }
 }

@@ -7,7 +7,6 @@ fn check(reading: Reading, schema: &Value, text: &str, expected: &str) {
     assert_eq!(read.arguments.as_str(), expected, "{text:?}");
 }
 
-/// The rows of the first design's cascade, in its order; the first reader that fits wins.
 #[test]
 fn the_cascade_reads_every_row_of_the_table() {
     for (row, text, expected) in [
@@ -95,7 +94,7 @@ fn with_the_schema_commas_and_single_values_find_their_place() {
 }
 
 #[test]
-fn only_the_ways_that_mend_do_so_and_they_tell() {
+fn only_the_repairing_readings_repair_and_they_say_so() {
     let slip = "{\"a\": 1,}";
     let read = |reading| Arguments::read(slip, reading, &Value::Null);
     let error = read(Reading::Json).unwrap_err();
@@ -150,7 +149,7 @@ fn a_text_without_end_is_refused() {
     );
 }
 
-/// Text of the kind that makes readers stumble.
+/// Random text, and text made of tokens that mean something to the readers.
 fn text() -> impl Strategy<Value = String> {
     let bits = prop::sample::select(vec![
         "{", "}", "[", "]", ":", ": ", "=", ",", "\n", "\"", "'", "```", "\\", "a", "key", "tags", "1", "-", "- ",
@@ -188,24 +187,24 @@ proptest! {
     }
 
     #[test]
-    fn whatever_the_check_changes_still_is_an_object_that_fits(
+    fn coerced_arguments_pass_strict_validation(
         n in prop_oneof![Just("\"5\"".to_owned()), Just("true".to_owned()), any::<i32>().prop_map(|n| n.to_string())],
         l in prop_oneof![Just("null".to_owned()), Just("\"[1]\"".to_owned()), Just("7".to_owned()), Just("[\"1\",2]".to_owned())],
     ) {
         let schema = json!({"type": "object", "properties": {
             "n": {"type": "integer"}, "l": {"type": "array", "items": {"type": "integer"}}}});
         let given = Arguments::parse(&format!("{{\"n\":{n},\"l\":{l}}}")).unwrap();
-        let checker = Checker::default();
-        if let Ok(checked) = checker.arguments(&given, &schema, crate::config::Check::Coerce) {
+        let validator = LazyValidator::default();
+        if let Ok(checked) = validator.arguments(&given, &schema, crate::config::Check::Coerce) {
             let sent = checked.changed.unwrap_or(given);
-            let again = checker.arguments(&sent, &schema, crate::config::Check::Strict).unwrap();
+            let again = validator.arguments(&sent, &schema, crate::config::Check::Strict).unwrap();
             prop_assert!(again.changed.is_none() && again.notes.is_empty());
         }
     }
 }
 
 #[test]
-fn a_name_that_stands_twice_is_refused_at_any_depth() {
+fn a_duplicate_key_is_refused_at_any_depth() {
     let by_name = |text: &str| Arguments::parse(text).unwrap().by_name();
     for text in [
         r#"{"a": 1, "a": 2}"#,

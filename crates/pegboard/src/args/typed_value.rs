@@ -1,46 +1,44 @@
-//! A value's text, read as what its schema declares it to be.
+//! Reads the text of one value as the type that its schema declares.
 
 use super::{
-    key_value::pieces,
+    comma_split::pieces,
     node::Node,
     scalar,
-    schema::{Kinds, Shape},
+    schema::{JsonTypes, Subschema},
     yaml,
 };
 
-/// The value of an argument with this schema. What cannot be what is declared stays text, and the check says so.
-pub(super) fn value(text: &str, shape: Shape<'_>) -> Node {
-    let kinds = shape.kinds();
-    let is_collection = (kinds.has(Kinds::ARRAY) && text.trim_start().starts_with('['))
-        || (kinds.has(Kinds::OBJECT) && text.trim_start().starts_with('{'));
-    if is_collection
-        && let Some(node) = Node::json(text).or_else(|| yaml::read(text))
-        && node.is_collection()
-    {
+/// Reads the value of an argument with this schema. A text that cannot be read as a declared type stays a string, which validation then
+/// reports.
+pub(super) fn value(text: &str, subschema: Subschema<'_>) -> Node {
+    let types = subschema.types();
+    let is_collection = (types.has(JsonTypes::ARRAY) && text.trim_start().starts_with('['))
+        || (types.has(JsonTypes::OBJECT) && text.trim_start().starts_with('{'));
+    if is_collection && let Some(node) = collection(text) {
         return node;
     }
-    if let Some(node) = scalar::declared(text, kinds) {
+    if let Some(node) = scalar::of_types(text, types) {
         return node;
     }
-    if kinds.has(Kinds::ARRAY) {
-        return list(text, shape.items());
+    if types.has(JsonTypes::ARRAY) {
+        return list(text, subschema.items());
     }
     Node::Text(text.to_owned())
 }
 
-/// The same where texts may stand in quotes.
-pub(super) fn unquoted_value(text: &str, shape: Shape<'_>) -> Node {
+/// Like [`value`], but removes the quotes around a string.
+pub(super) fn possibly_quoted(text: &str, subschema: Subschema<'_>) -> Node {
     match unquoted(text) {
-        Some(inner) if shape.kinds().has(Kinds::STRING) => Node::Text(inner),
-        _ => value(text, shape),
+        Some(inner) if subschema.types().has(JsonTypes::STRING) => Node::Text(inner),
+        _ => value(text, subschema),
     }
 }
 
-/// A list without brackets: `a, b, c`.
-fn list(text: &str, items: Option<Shape<'_>>) -> Node {
+/// Reads a list without brackets: `a, b, c`.
+fn list(text: &str, items: Option<Subschema<'_>>) -> Node {
     let item = |text: &str| match items {
-        Some(shape) => unquoted_value(text, shape),
-        None => super::key_value::value_of(text),
+        Some(subschema) => possibly_quoted(text, subschema),
+        None => untyped(text),
     };
     match pieces(text) {
         Some(pieces) => Node::List(
@@ -53,7 +51,26 @@ fn list(text: &str, items: Option<Shape<'_>>) -> Node {
     }
 }
 
-/// What stands between the quotes, if the whole text stands between quotes.
+/// Reads a value without a declared type: a quoted text, JSON or YAML in brackets, or else a scalar.
+pub(super) fn untyped(text: &str) -> Node {
+    if let Some(inner) = unquoted(text) {
+        return Node::Text(inner);
+    }
+    if text.starts_with(['[', '{'])
+        && let Some(node) = collection(text)
+    {
+        return node;
+    }
+    scalar::scalar(text)
+}
+
+/// Reads a list or a map in brackets, as JSON or else as YAML.
+fn collection(text: &str) -> Option<Node> {
+    let node = Node::json(text).or_else(|| yaml::read(text))?;
+    node.is_collection().then_some(node)
+}
+
+/// Returns the content of a quoted text. Returns `None` if the whole text is not quoted.
 pub(super) fn unquoted(text: &str) -> Option<String> {
     if text.starts_with('"') {
         return serde_json::from_str(text).ok();

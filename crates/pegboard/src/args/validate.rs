@@ -1,4 +1,4 @@
-//! Whether values fit the schemas of a tool. A schema is compiled when it is first needed and kept with the tool.
+//! Validates values against a tool's schemas. A schema is compiled on first use and kept with the tool.
 
 use std::sync::OnceLock;
 
@@ -6,58 +6,58 @@ use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 
 use super::{
-    Arguments, coerce, json,
+    arguments::Arguments,
+    coerce, json,
     problem::{describe, is_unknown_argument},
-    schema::{Shape, plain},
+    schema::{Subschema, display_name},
     validation_cost,
 };
 use crate::config::Check;
 
-/// How many problems are told.
+/// The most problems that are reported.
 const MAX_PROBLEMS: usize = 8;
-/// The most schemas inside one.
+/// The most subschemas in a schema.
 const MAX_PARTS: usize = 1000;
 /// The most patterns in a schema: each is compiled.
 const MAX_PATTERNS: usize = 100;
-/// The memory that one compiled pattern may take, and all of a schema together. It takes time to fill, too.
+/// The memory limits of one compiled pattern, and of all patterns of a schema. They also bound the time that compiling takes.
 const MAX_PATTERN_BYTES: usize = 1 << 20;
 const MAX_PATTERNS_BYTES: usize = 8 << 20;
 
-/// A schema that is compiled when it is first needed.
+/// A validator that compiles its schema on first use.
 #[derive(Default)]
-pub(crate) struct Checker(OnceLock<Compiled>);
+pub(crate) struct LazyValidator(OnceLock<Compiled>);
 
 enum Compiled {
     /// The schema allows everything.
-    Silent,
+    AllowsAll,
     Ready {
         validator: Box<Validator>,
         has_references: bool,
     },
-    /// The schema is broken or too much, and nothing is checked.
+    /// The schema is invalid or too large, so nothing is validated.
     Unusable(String),
 }
 
-/// What a check made of arguments.
+/// The result of a successful validation.
 #[derive(Debug, Default)]
 pub(crate) struct Checked {
-    /// The arguments to use instead, when some had to change.
+    /// The coerced arguments, if some were changed.
     pub(crate) changed: Option<Arguments>,
-    /// What was changed or overlooked.
+    /// What was coerced or tolerated, one sentence each.
     pub(crate) notes: Vec<String>,
 }
 
-impl Checker {
-    /// Why the schema cannot be used for checking, if that was found out already.
+impl LazyValidator {
+    /// Why the schema cannot be compiled, if that has been tried already.
     pub(crate) fn unusable(&self) -> Option<&str> {
         match self.0.get()? {
             Compiled::Unusable(why) => Some(why),
-            Compiled::Silent | Compiled::Ready { .. } => None,
+            Compiled::AllowsAll | Compiled::Ready { .. } => None,
         }
     }
 
-    /// Checks arguments against the schema, and changes types where that makes them fit and the mode allows it. What is wrong comes back in
-    /// words, a sentence for each problem.
+    /// Validates arguments against the schema, and coerces types where the mode allows it. The error has a sentence for each problem.
     pub(crate) fn arguments(&self, given: &Arguments, schema: &Value, mode: Check) -> Result<Checked, Vec<String>> {
         match mode {
             Check::Off => return Ok(Checked::default()),
@@ -65,7 +65,7 @@ impl Checker {
             Check::Relaxed | Check::Coerce | Check::Strict => {}
         }
         let (validator, has_references) = match self.compiled(schema) {
-            Compiled::Silent => return Ok(Checked::default()),
+            Compiled::AllowsAll => return Ok(Checked::default()),
             Compiled::Unusable(why) => {
                 let notes = vec![format!(
                     "the arguments were not checked: the tool's schema cannot be used: {why}"
@@ -85,12 +85,12 @@ impl Checker {
         if validator.is_valid(&value) {
             return Ok(Checked::default());
         }
-        let shape = Shape::new(schema);
-        let fitted = match mode {
-            Check::Relaxed | Check::Coerce => coerce::fitted(given, shape),
+        let subschema = Subschema::root(schema);
+        let coerced = match mode {
+            Check::Relaxed | Check::Coerce => coerce::coerce(given, subschema),
             Check::Off | Check::Required | Check::Strict => None,
         };
-        let (value, mut checked) = match fitted {
+        let (value, mut checked) = match coerced {
             Some((arguments, notes)) => {
                 let value = json::value(&arguments).map_err(|problem| vec![problem])?;
                 (
@@ -103,17 +103,17 @@ impl Checker {
             }
             None => (value, Checked::default()),
         };
-        let (problems, overlooked) = problems(validator, &value, shape, mode == Check::Relaxed);
+        let (problems, tolerated) = problems(validator, &value, subschema, mode == Check::Relaxed);
         if problems.is_empty() {
-            checked.notes.extend(overlooked);
+            checked.notes.extend(tolerated);
             Ok(checked)
         } else {
             Err(problems)
         }
     }
 
-    /// What is wrong with a structured answer; nothing when it fits.
-    pub(crate) fn answer(&self, value: &Value, schema: &Value) -> Vec<String> {
+    /// Validates structured output. Returns a sentence for each problem.
+    pub(crate) fn structured_output(&self, value: &Value, schema: &Value) -> Vec<String> {
         let Compiled::Ready {
             validator,
             has_references,
@@ -124,7 +124,7 @@ impl Checker {
         if (*has_references && !validation_cost::is_bounded(schema, value)) || validator.is_valid(value) {
             return Vec::new();
         }
-        problems(validator, value, Shape::new(schema), false).0
+        problems(validator, value, Subschema::root(schema), false).0
     }
 
     fn compiled(&self, schema: &Value) -> &Compiled {
@@ -132,36 +132,36 @@ impl Checker {
     }
 }
 
-/// The problems, and apart from them the unknown arguments if those may pass.
+/// Returns the problems and, if unknown arguments are tolerated, those separately.
 fn problems(
     validator: &Validator,
     value: &Value,
-    shape: Shape<'_>,
-    unknown_may_pass: bool,
+    subschema: Subschema<'_>,
+    tolerate_unknown: bool,
 ) -> (Vec<String>, Vec<String>) {
-    let (mut wrong, mut overlooked, mut more) = (Vec::new(), Vec::new(), 0_usize);
+    let (mut wrong, mut tolerated, mut more) = (Vec::new(), Vec::new(), 0_usize);
     for error in validator.iter_errors(value) {
-        if unknown_may_pass && is_unknown_argument(&error) {
-            if overlooked.len() < MAX_PROBLEMS {
-                overlooked.push(describe(&error, shape));
+        if tolerate_unknown && is_unknown_argument(&error) {
+            if tolerated.len() < MAX_PROBLEMS {
+                tolerated.push(describe(&error, subschema));
             }
         } else if wrong.len() < MAX_PROBLEMS {
-            wrong.push(describe(&error, shape));
+            wrong.push(describe(&error, subschema));
         } else {
             more += 1;
         }
     }
     if !wrong.is_empty() {
-        // A name that is unknown is often the misspelt one of those that are missing.
-        wrong.append(&mut overlooked);
+        // An unknown name is often the misspelling of a missing one, so the report needs both.
+        wrong.append(&mut tolerated);
     }
     if more > 0 {
         wrong.push(format!("{more} more problems"));
     }
-    (wrong, overlooked)
+    (wrong, tolerated)
 }
 
-/// Only whether everything is there that must be.
+/// Checks only that all required arguments are present.
 fn required(given: &Arguments, schema: &Value) -> Result<Checked, Vec<String>> {
     let Some(names) = schema
         .get("required")
@@ -176,7 +176,7 @@ fn required(given: &Arguments, schema: &Value) -> Result<Checked, Vec<String>> {
         .filter_map(Value::as_str)
         .filter(|name| value.get(name).is_none())
         .take(MAX_PROBLEMS)
-        .map(|name| format!("`{}` is missing", plain(name)))
+        .map(|name| format!("`{}` is missing", display_name(name)))
         .collect();
     if missing.is_empty() {
         Ok(Checked::default())
@@ -186,20 +186,20 @@ fn required(given: &Arguments, schema: &Value) -> Result<Checked, Vec<String>> {
 }
 
 fn compile(schema: &Value) -> Compiled {
-    if says_nothing(schema) {
-        return Compiled::Silent;
+    if allows_every_object(schema) {
+        return Compiled::AllowsAll;
     }
-    let size = Size::of(schema);
-    if size.parts > MAX_PARTS {
+    let stats = SchemaStats::of(schema);
+    if stats.parts > MAX_PARTS {
         return Compiled::Unusable(format!("it consists of more than {MAX_PARTS} schemas"));
     }
-    if size.patterns > MAX_PATTERNS {
+    if stats.patterns > MAX_PATTERNS {
         return Compiled::Unusable(format!("it has more than {MAX_PATTERNS} patterns"));
     }
-    if let Some(target) = size.leads_out {
-        return Compiled::Unusable(format!("its reference `{}` leads out of it", plain(target)));
+    if let Some(target) = stats.unsupported_ref {
+        return Compiled::Unusable(format!("its reference `{}` leads out of it", display_name(target)));
     }
-    let bytes = MAX_PATTERN_BYTES.min(MAX_PATTERNS_BYTES / size.patterns.max(1));
+    let bytes = MAX_PATTERN_BYTES.min(MAX_PATTERNS_BYTES / stats.patterns.max(1));
     let patterns = PatternOptions::regex().size_limit(bytes).dfa_size_limit(bytes);
     let built = jsonschema::options()
         .with_pattern_options(patterns)
@@ -209,7 +209,7 @@ fn compile(schema: &Value) -> Compiled {
     match built {
         Ok(validator) => Compiled::Ready {
             validator: Box::new(validator),
-            has_references: size.references > 0,
+            has_references: stats.references > 0,
         },
         Err(error) => {
             let text: String = error
@@ -223,8 +223,8 @@ fn compile(schema: &Value) -> Compiled {
     }
 }
 
-/// Whether the schema is so plain that every object fits it.
-fn says_nothing(schema: &Value) -> bool {
+/// Whether every object is valid by this schema.
+fn allows_every_object(schema: &Value) -> bool {
     let Value::Object(fields) = schema else {
         return schema == &Value::Bool(true);
     };
@@ -238,28 +238,28 @@ fn says_nothing(schema: &Value) -> bool {
     })
 }
 
-/// What a schema is made of. It was read from a message, so its depth is bounded.
-struct Size<'s> {
+/// Counts what makes a schema expensive to compile. The schema was parsed from a message, so its depth is bounded.
+struct SchemaStats<'s> {
     root: &'s Value,
     parts: usize,
     patterns: usize,
     references: usize,
-    /// A reference that is not simply a place in the schema. Nothing is fetched, and no other way of naming places is followed, so that it
-    /// can be told how much work a check is.
-    leads_out: Option<&'s str>,
+    /// A reference that is not a JSON pointer into this schema. Nothing is fetched, and no other kind of reference is followed, so that the
+    /// cost of a validation can be estimated.
+    unsupported_ref: Option<&'s str>,
 }
 
-impl<'s> Size<'s> {
+impl<'s> SchemaStats<'s> {
     fn of(root: &'s Value) -> Self {
-        let mut size = Self {
+        let mut stats = Self {
             root,
             parts: 0,
             patterns: 0,
             references: 0,
-            leads_out: None,
+            unsupported_ref: None,
         };
-        size.count(root);
-        size
+        stats.count(root);
+        stats
     }
 
     fn count(&mut self, value: &'s Value) {
@@ -272,14 +272,16 @@ impl<'s> Size<'s> {
                         ("patternProperties", Value::Object(patterns)) => self.patterns += patterns.len(),
                         ("$ref", Value::String(target)) => {
                             self.references += 1;
-                            let place = target.strip_prefix('#').and_then(|pointer| self.root.pointer(pointer));
-                            if place.is_none() {
-                                self.leads_out = Some(target);
+                            let found = target.strip_prefix('#').and_then(|pointer| self.root.pointer(pointer));
+                            if found.is_none() {
+                                self.unsupported_ref = Some(target);
                             }
                         }
-                        ("$dynamicRef" | "$recursiveRef", Value::String(target)) => self.leads_out = Some(target),
-                        // References below it would start from there.
-                        ("$id", Value::String(id)) if !std::ptr::eq(value, self.root) => self.leads_out = Some(id),
+                        ("$dynamicRef" | "$recursiveRef", Value::String(target)) => self.unsupported_ref = Some(target),
+                        // It changes the base URI of the references below it.
+                        ("$id", Value::String(id)) if !std::ptr::eq(value, self.root) => {
+                            self.unsupported_ref = Some(id)
+                        }
                         _ => {}
                     }
                     self.count(inner);
@@ -291,25 +293,25 @@ impl<'s> Size<'s> {
     }
 }
 
-/// A copy of a tool may be given another schema, so it does not share what was compiled.
-impl Clone for Checker {
+/// A clone starts uncompiled: a copy of a tool may be given another schema.
+impl Clone for LazyValidator {
     fn clone(&self) -> Self {
         Self::default()
     }
 }
 
-/// What was compiled is no property of a tool.
-impl PartialEq for Checker {
+/// Always equal: whether the schema has been compiled is no property of a tool.
+impl PartialEq for LazyValidator {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl std::fmt::Debug for Checker {
+impl std::fmt::Debug for LazyValidator {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self.0.get() {
             None => "not compiled yet",
-            Some(Compiled::Silent) => "allows everything",
+            Some(Compiled::AllowsAll) => "allows everything",
             Some(Compiled::Ready { .. }) => "compiled",
             Some(Compiled::Unusable(_)) => "unusable",
         })

@@ -1,29 +1,29 @@
-//! How much work a check would be. A schema with references can say in a few lines that a value is to be looked at a million times.
+//! Estimates the cost of a validation. A small schema with references can make a validator visit a value a million times.
 
 use serde_json::Value;
 
-/// How many pairs of a schema and a value may be looked at.
+/// The most pairs of a subschema and a value that a validation may visit.
 const MAX_VISITS: usize = 20_000;
-/// How deep references may lead without descending into the value.
+/// The deepest nesting of subschemas that is followed.
 const MAX_DEPTH: usize = 256;
 
-/// Whether the value can be checked in bounded time.
+/// Whether the value can be validated within the limits.
 pub(super) fn is_bounded(schema: &Value, value: &Value) -> bool {
-    let mut work = Work {
+    let mut estimate = CostEstimate {
         root: schema,
-        left: MAX_VISITS,
+        visits_left: MAX_VISITS,
     };
-    work.visit(schema, value, 0).is_some()
+    estimate.visit(schema, value, 0).is_some()
 }
 
-struct Work<'s> {
+struct CostEstimate<'s> {
     root: &'s Value,
-    left: usize,
+    visits_left: usize,
 }
 
-impl Work<'_> {
+impl CostEstimate<'_> {
     fn visit(&mut self, schema: &Value, value: &Value, depth: usize) -> Option<()> {
-        self.left = self.left.checked_sub(1)?;
+        self.visits_left = self.visits_left.checked_sub(1)?;
         if depth > MAX_DEPTH {
             return None;
         }

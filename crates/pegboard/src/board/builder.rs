@@ -219,7 +219,7 @@ impl Builder {
         let in_process = self.in_process.iter().map(|(_, _, settings)| settings);
         let configs = self.config.servers.values().chain(in_process);
         let early = ServerMasker::new(&Masking::default(), factory.secrets.clone());
-        early.own(configs.flat_map(ServerConfig::secrets));
+        early.own_secrets(configs.flat_map(ServerConfig::secrets));
         let naming = Mutex::new(self.config.naming);
         let mut servers: Vec<Server> = Vec::new();
         let mut configured = self.config.servers;

@@ -17,7 +17,7 @@ pub(super) fn check(context: &CallContext<'_>, result: &CallResult, warnings: &m
         return None;
     }
     let problems = match &result.structured {
-        Some(structured) => tool.checks.output.answer(structured, schema.tree()),
+        Some(structured) => tool.checks.output.structured_output(structured, schema.tree()),
         None => vec!["there is none".to_owned()],
     };
     if problems.is_empty() {

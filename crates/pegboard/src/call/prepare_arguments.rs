@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{context::CallContext, output_handles, retry::ToolClass, tool_call::ToolCall};
 use crate::{
-    args::{Arguments, in_short},
+    args::{Arguments, signature},
     catalog::Tool,
     outcome::{Failure, Kind},
 };
@@ -89,7 +89,7 @@ fn describe(problems: &[String]) -> String {
 
 fn invalid(tool: &Tool, problem: &str) -> Failure {
     let name = tool.dotted_name();
-    let takes = in_short(tool.input_schema.tree());
+    let takes = signature(tool.input_schema.tree());
     let failure = Failure::new(Kind::InvalidArguments, format!("{name} was not called: {problem}"));
     if takes.is_empty() {
         failure.hint(format!("{name} takes no arguments that its schema names"))

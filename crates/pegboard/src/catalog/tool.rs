@@ -11,7 +11,7 @@ use super::{
     schema::Schema,
 };
 use crate::{
-    args::Checker,
+    args::LazyValidator,
     name::{self, ServerName},
 };
 
@@ -50,8 +50,8 @@ pub struct Tool {
 /// The tool's compiled schema validators.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Checks {
-    pub(crate) input: Checker,
-    pub(crate) output: Checker,
+    pub(crate) input: LazyValidator,
+    pub(crate) output: LazyValidator,
 }
 
 /// Whether a tool runs as a task: the server returns a task at once, and the result is fetched later.

@@ -1,4 +1,4 @@
-//! Which servers and tools one piece of work is to be done with, in place of all of them.
+//! A selection of servers and tools for one task, instead of all of them.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -7,16 +7,15 @@ use serde::{Deserialize, Serialize};
 use super::fits;
 use crate::hint::Hint;
 
-/// Which servers and tools one piece of work is to be done with: `{"servers": [{"name": "k8s"}, {"name": "argocd", "tools": ["get_*"]}]}`.
+/// The servers and tools for one task: `{"servers": [{"name": "k8s"}, {"name": "argocd", "tools": ["get_*"]}]}`.
 ///
-/// It takes the place of the default, which is all servers with all tools; nothing is merged. What the config and the view forbid stays
-/// forbidden.
+/// It replaces the default, which is all servers with all tools; nothing is merged. What the config and the view deny stays denied.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Selection {
     /// The servers that may be used.
     servers: Vec<Selected>,
-    /// What is said about the model's own tools. Pegboard has none of these: they are for the program that talks to the model.
+    /// Settings for the model's native tools. Pegboard does not use them; they are for the program that calls the model.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     native_tools: BTreeMap<String, Option<bool>>,
 }
@@ -33,13 +32,13 @@ pub struct Selected {
     pub tools: Vec<String>,
 }
 
-/// `null` is as good as nothing.
+/// Reads `null` as an empty list.
 fn or_none<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
 impl Selection {
-    /// A selection of nothing, to which servers are added.
+    /// Creates an empty selection, to which servers are added.
     pub fn new() -> Self {
         Self::default()
     }
@@ -60,14 +59,14 @@ impl Selection {
         self
     }
 
-    /// Says whether the model's own tool of this name is to be used.
+    /// Sets whether the model's native tool of this name is used.
     #[must_use]
     pub fn native_tool(mut self, name: impl Into<String>, on: bool) -> Self {
         self.native_tools.insert(name.into(), Some(on));
         self
     }
 
-    /// Reads a selection from JSON. Whether its servers exist is another question: see [`Selection::check`].
+    /// Reads a selection from JSON. Whether its servers exist is not checked here: see [`Selection::check`].
     pub fn parse(json: &str) -> Result<Self, BadSelection> {
         let read: Self = serde_json::from_str(json).map_err(|error| BadSelection::Unreadable(error.to_string()))?;
         read.is_sound()?;
@@ -79,12 +78,12 @@ impl Selection {
         &self.servers
     }
 
-    /// What is said about the model's own tool of this name: yes, no, or nothing.
+    /// The setting of the model's native tool of this name, if there is one.
     pub fn native(&self, tool: &str) -> Option<bool> {
         self.native_tools.get(tool).copied().flatten()
     }
 
-    /// Whether it says one thing, about at least one server.
+    /// Checks that it names at least one server, and none twice.
     fn is_sound(&self) -> Result<(), BadSelection> {
         if self.servers.is_empty() {
             return Err(BadSelection::Empty);
@@ -99,7 +98,7 @@ impl Selection {
         }
     }
 
-    /// Whether it can be used on a board with these servers. Every server that is not there is named.
+    /// Checks that all its servers are among `known`. The error lists every unknown one.
     pub(crate) fn check_against(&self, known: &[&str]) -> Result<(), BadSelection> {
         self.is_sound()?;
         let unknown = self.servers.iter().map(|selected| selected.name.as_str());
@@ -130,21 +129,21 @@ impl Selection {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadSelection {
-    /// It is not what a selection looks like.
+    /// It is not valid JSON for a selection.
     #[error("the selection cannot be read: {0}")]
     Unreadable(String),
     /// It names no server.
     #[error("the selection names no server")]
     Empty,
-    /// It speaks of one server twice.
+    /// It names a server twice.
     #[error("the selection names server `{0}` twice")]
     Twice(String),
-    /// It names servers that are not there.
+    /// It names unknown servers.
     #[error("the selection names {}, and there is no such server", Names(unknown))]
     UnknownServers {
-        /// Those that are not there.
+        /// The unknown servers.
         unknown: Vec<String>,
-        /// Those that are.
+        /// The servers that exist.
         known: Vec<String>,
     },
 }
@@ -161,7 +160,7 @@ impl Hint for BadSelection {
     }
 }
 
-/// Names in a row.
+/// Displays names as a list.
 struct Names<'a>(&'a [String]);
 
 impl fmt::Display for Names<'_> {

@@ -1,11 +1,11 @@
-//! Values that are assigned to a name, as files, programs and command lines write that.
+//! Matches assignments of a value to a name in config files, source code and command lines.
 //!
-//! A regular expression finds where such an assignment begins and ends; where its parts are is read by hand, because capture groups cost ten
-//! times as much as the search for a match.
+//! A regular expression finds the whole assignment. Its parts are located by hand, because capture groups cost ten times as much as a plain
+//! match.
 
 use std::ops::Range;
 
-/// A name that ends in `key`, a sign between, and a value: quoted, quoted within a quoted text, or bare.
+/// Builds the expression for a name that ends in `key`, an assignment operator, and a value: quoted, quoted inside a quoted string, or bare.
 ///
 /// The alternatives of `key` consist of letters, digits, `_`, `.` and `-`; [`parts`] relies on it.
 pub(super) fn pattern(key: &str) -> String {
@@ -18,7 +18,7 @@ pub(super) fn pattern(key: &str) -> String {
     )
 }
 
-/// Where the name and the value stand in a match of [`pattern`]: what its capture groups would tell.
+/// Returns the ranges of the name and the value in a match of [`pattern`]; the same ranges as its capture groups.
 pub(super) fn parts(bytes: &[u8], found: Range<usize>) -> Option<(Range<usize>, Range<usize>)> {
     let (start, end) = (found.start, found.end);
     let skip = |at: usize, is_such: fn(u8) -> bool| at + bytes[at..end].iter().take_while(|b| is_such(**b)).count();
@@ -33,7 +33,7 @@ pub(super) fn parts(bytes: &[u8], found: Range<usize>) -> Option<(Range<usize>, 
             _ => 1,
         };
     value = skip(value, |b| matches!(b, b' ' | b'\t'));
-    // `:=` without a value after it is `:` with the value `=`.
+    // `:=` without a value is `:` with the value `=`.
     if value == end {
         value = at + 1;
     }
@@ -50,7 +50,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::mask::rule::compile;
+    use crate::mask::pattern::compile;
 
     proptest! {
         #[test]

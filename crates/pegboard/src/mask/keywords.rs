@@ -1,65 +1,61 @@
-//! Tells which of many words a text holds, in any case, at about the speed of reading it.
+//! Finds which of many keywords occur in a text, ignoring case, at about the speed of reading it.
 //!
-//! Three bytes of each word are its mark. A sieve lets pass most stretches of a text in which no mark stands. In the others every three
-//! bytes are looked up in one small table of marks, six places at a time and independently of each other, so that the processor can
-//! work ahead. Only where a mark stands is the word compared.
+//! Each keyword is represented by its rarest trigram. A prefilter skips most windows of a text in which no such trigram begins. In the other
+//! windows each trigram is looked up in one small table, six at a time and independently of each other, so that the processor can work
+//! ahead. Only where the table has a trigram is the whole keyword compared.
 
 mod prefilter;
 
 use memchr::memchr2_iter;
 
-use prefilter::{Prefilter, STRETCH};
+use prefilter::{FREQUENT, Prefilter, TRIGRAM, WINDOW};
 
-/// How many bytes a mark has. Keywords that are shorter are looked for one by one.
-const MARK: usize = 3;
-/// How many bytes are read at once, and at how many places a mark can begin in them.
+/// How many bytes are read at once, and how many trigrams begin in them.
 const BLOCK: usize = 8;
-const PLACES: usize = BLOCK - MARK + 1;
-/// The tables of the sieve are large, and not worth being fetched for shorter texts.
-const LONG: usize = 512;
-/// A stretch of text and what is read beyond it.
-const MOST: usize = STRETCH + BLOCK;
-/// The table has a slot for each number of so many bits.
+const TRIGRAMS: usize = BLOCK - TRIGRAM + 1;
+/// The shortest text that is prefiltered. The tables are large and not worth loading into the cache for shorter ones.
+const MIN_PREFILTERED: usize = 512;
+/// The length of a window and the bytes that are read beyond it.
+const WINDOW_READ: usize = WINDOW + BLOCK;
+/// The bits of a slot number in the table of trigrams.
 const BITS: u32 = 14;
 const SLOTS: usize = 1 << BITS;
-/// Characters from the most to the least frequent ones, roughly as they are in prose, programs and JSON.
-const FREQUENT: &[u8] = b" et\"aoinsr:hld,cum./fp-g=wy_bvkxjqz";
 
-/// Keywords, ready to be looked for.
+/// A set of keywords, compiled for searching.
 pub(super) struct Keywords {
     words: Vec<&'static str>,
-    /// For each slot the number of its list, counted from one; zero where no mark belongs.
+    /// For each slot the number of its list, counted from one; zero for slots without a trigram.
     lists_by_slot: Box<[u8; SLOTS]>,
-    lists: Vec<Vec<Place>>,
+    lists: Vec<Vec<TrigramMatch>>,
     short: Vec<usize>,
     prefilter: Prefilter,
 }
 
-/// A word, and where in it its mark stands.
-struct Place {
+/// A keyword, and the offset of its trigram.
+struct TrigramMatch {
     word: usize,
     offset: usize,
 }
 
 impl Keywords {
-    /// Keywords in lower case, each of them once, none of them empty.
+    /// Compiles keywords. They must be in lower case, distinct, and not empty.
     pub(super) fn new(words: Vec<&'static str>) -> Self {
         let mut lists_by_slot = Box::new([0; SLOTS]);
-        let mut lists: Vec<Vec<Place>> = Vec::new();
-        let (long, short) = (0..words.len()).partition::<Vec<_>, _>(|word| words[*word].len() >= MARK);
+        let mut lists: Vec<Vec<TrigramMatch>> = Vec::new();
+        let (long, short) = (0..words.len()).partition::<Vec<_>, _>(|word| words[*word].len() >= TRIGRAM);
         let mut prefilter = Prefilter::default();
         for word in long {
-            let (offset, slot) = mark(words[word].as_bytes());
-            prefilter.catch(words[word].as_bytes(), offset);
+            let (offset, slot) = rarest_trigram(words[word].as_bytes());
+            prefilter.add(words[word].as_bytes(), offset);
             let list = &mut lists_by_slot[slot];
             if *list == 0 {
-                // When there are as many lists as a byte can tell apart, the last one serves for all further slots.
+                // A list number is a byte; when all are used, further slots share the last list.
                 if lists.len() < usize::from(u8::MAX) {
                     lists.push(Vec::new());
                 }
                 *list = u8::try_from(lists.len()).unwrap_or(u8::MAX);
             }
-            lists[usize::from(*list) - 1].push(Place { word, offset });
+            lists[usize::from(*list) - 1].push(TrigramMatch { word, offset });
         }
         Self {
             words,
@@ -70,54 +66,54 @@ impl Keywords {
         }
     }
 
-    /// Where each word stands first, by the number of the word; empty when none of them is in the text.
-    pub(super) fn firsts(&self, text: &str) -> Vec<Option<usize>> {
+    /// Returns the first position of each keyword, by its number; an empty list if none occurs in the text.
+    pub(super) fn first_positions(&self, text: &str) -> Vec<Option<usize>> {
         let bytes = text.as_bytes();
         let mut firsts = Vec::new();
         for word in &self.short {
             let first = self.words[*word].as_bytes()[0];
             let mut places = memchr2_iter(first, first.to_ascii_uppercase(), bytes);
-            if let Some(start) = places.find(|at| self.stands_at(*word, *at, bytes)) {
-                self.note(*word, start, &mut firsts);
+            if let Some(start) = places.find(|at| self.matches_at(*word, *at, bytes)) {
+                self.record(*word, start, &mut firsts);
             }
         }
         let mut at = 0;
-        while bytes.len() >= LONG
-            && let Some(stretch) = bytes[at..].first_chunk::<MOST>()
+        while bytes.len() >= MIN_PREFILTERED
+            && let Some(window) = bytes[at..].first_chunk::<WINDOW_READ>()
         {
-            if self.prefilter.catches(stretch) {
-                self.look_through(stretch, at, bytes, &mut firsts);
+            if self.prefilter.may_match(window) {
+                self.scan_window(window, at, bytes, &mut firsts);
             }
-            at += STRETCH;
+            at += WINDOW;
         }
         while let Some(block) = bytes.get(at..).and_then(<[u8]>::first_chunk::<BLOCK>) {
-            self.look(block, at, bytes, &mut firsts);
-            at += PLACES;
+            self.scan_block(block, at, bytes, &mut firsts);
+            at += TRIGRAMS;
         }
         let rest = &bytes[at..];
         let mut last = [0; BLOCK];
         last[..rest.len()].copy_from_slice(rest);
-        self.look(&last, at, bytes, &mut firsts);
+        self.scan_block(&last, at, bytes, &mut firsts);
         firsts
     }
 
-    /// Looks for marks where the sieve caught something.
+    /// Looks up the trigrams at the prefilter's candidates.
     #[inline(never)]
-    fn look_through(&self, stretch: &[u8; MOST], at: usize, bytes: &[u8], firsts: &mut Vec<Option<usize>>) {
-        self.prefilter.caught(stretch, |place| {
-            if let Some(block) = stretch[place..].first_chunk() {
+    fn scan_window(&self, window: &[u8; WINDOW_READ], at: usize, bytes: &[u8], firsts: &mut Vec<Option<usize>>) {
+        self.prefilter.for_each_candidate(window, |place| {
+            if let Some(block) = window[place..].first_chunk() {
                 let list = self.lists_by_slot[slot(fold(*block) as u32)];
                 self.compare(list, at + place, bytes, firsts);
             }
         });
     }
 
-    /// Looks for marks in one block.
+    /// Looks up all trigrams of one block.
     #[inline(always)]
-    fn look(&self, block: &[u8; BLOCK], at: usize, bytes: &[u8], firsts: &mut Vec<Option<usize>>) {
+    fn scan_block(&self, block: &[u8; BLOCK], at: usize, bytes: &[u8], firsts: &mut Vec<Option<usize>>) {
         let folded = fold(*block);
         let list = |place: usize| self.lists_by_slot[slot((folded >> (8 * place)) as u32)];
-        let lists: [u8; PLACES] = std::array::from_fn(list);
+        let lists: [u8; TRIGRAMS] = std::array::from_fn(list);
         if lists.iter().fold(0, |any, list| any | list) != 0 {
             for (place, list) in lists.into_iter().enumerate() {
                 self.compare(list, at + place, bytes, firsts);
@@ -125,53 +121,53 @@ impl Keywords {
         }
     }
 
-    /// Compares the words of a list, whose mark seems to stand at `at`.
+    /// Compares the keywords of a list, whose trigram is probably at `at`.
     fn compare(&self, list: u8, at: usize, bytes: &[u8], firsts: &mut Vec<Option<usize>>) {
         let Some(list) = usize::from(list).checked_sub(1) else {
             return;
         };
-        for Place { word, offset } in &self.lists[list] {
+        for TrigramMatch { word, offset } in &self.lists[list] {
             let is_known = firsts.get(*word).is_some_and(Option::is_some);
             if let Some(start) = at.checked_sub(*offset)
                 && !is_known
-                && self.stands_at(*word, start, bytes)
+                && self.matches_at(*word, start, bytes)
             {
-                self.note(*word, start, firsts);
+                self.record(*word, start, firsts);
             }
         }
     }
 
-    fn stands_at(&self, word: usize, start: usize, bytes: &[u8]) -> bool {
+    fn matches_at(&self, word: usize, start: usize, bytes: &[u8]) -> bool {
         let word = self.words[word].as_bytes();
-        let there = bytes.get(start..start + word.len());
-        there.is_some_and(|there| there.eq_ignore_ascii_case(word))
+        let slice = bytes.get(start..start + word.len());
+        slice.is_some_and(|slice| slice.eq_ignore_ascii_case(word))
     }
 
-    fn note(&self, word: usize, start: usize, firsts: &mut Vec<Option<usize>>) {
+    fn record(&self, word: usize, start: usize, firsts: &mut Vec<Option<usize>>) {
         firsts.resize(self.words.len(), None);
         firsts[word] = Some(start);
     }
 }
 
-/// The three bytes of a word that are the least likely to stand in a text, and their slot.
-fn mark(word: &[u8]) -> (usize, usize) {
+/// Returns the offset of the trigram of a keyword that is least likely to occur in a text, and its slot.
+fn rarest_trigram(word: &[u8]) -> (usize, usize) {
     let frequency = |byte: &u8| match FREQUENT.iter().position(|letter| letter == byte) {
         Some(rank) => FREQUENT.len() - rank,
         None => 1,
     };
-    let weight = |offset: &usize| -> usize { word[*offset..offset + MARK].iter().map(frequency).sum() };
-    let offset = (0..=word.len() - MARK).min_by_key(weight).unwrap_or(0);
+    let weight = |offset: &usize| -> usize { word[*offset..offset + TRIGRAM].iter().map(frequency).sum() };
+    let offset = (0..=word.len() - TRIGRAM).min_by_key(weight).unwrap_or(0);
     let mut block = [0; BLOCK];
-    block[..MARK].copy_from_slice(&word[offset..offset + MARK]);
+    block[..TRIGRAM].copy_from_slice(&word[offset..offset + TRIGRAM]);
     (offset, slot(fold(block) as u32))
 }
 
-/// Eight bytes with capital letters as small ones. Other bytes change as well, which the comparison puts right.
+/// Lower-cases eight bytes. Other bytes change as well; the comparison of the whole keyword rejects false matches.
 fn fold(block: [u8; BLOCK]) -> u64 {
     u64::from_le_bytes(block) | u64::from_le_bytes([b' '; BLOCK])
 }
 
-/// The slot of the first three of four bytes.
+/// Hashes the first three of four bytes to a slot.
 #[inline(always)]
 fn slot(bytes: u32) -> usize {
     ((bytes << 8).wrapping_mul(0x9e37_79b9) >> (u32::BITS - BITS)) as usize
@@ -197,27 +193,27 @@ mod tests {
         "ssw",
     ];
 
-    fn slowly(text: &str) -> Vec<Option<usize>> {
+    fn naive(text: &str) -> Vec<Option<usize>> {
         let lower = text.to_ascii_lowercase();
         SOME.iter().map(|word| lower.find(word)).collect()
     }
 
-    fn quickly(text: &str) -> Vec<Option<usize>> {
+    fn fast(text: &str) -> Vec<Option<usize>> {
         static WORDS: LazyLock<Keywords> = LazyLock::new(|| Keywords::new(SOME.to_vec()));
-        let mut firsts = WORDS.firsts(text);
+        let mut firsts = WORDS.first_positions(text);
         firsts.resize(SOME.len(), None);
         firsts
     }
 
     #[test]
-    fn a_word_is_found_at_every_place_in_any_case() {
+    fn a_keyword_is_found_at_every_position_in_any_case() {
         for word in SOME {
             for before in 0..20 {
                 for after in 0..10 {
                     for word in [word.to_owned(), word.to_ascii_uppercase()] {
                         let text = format!("{}{word}{}", ".".repeat(before), "é".repeat(after));
-                        assert_eq!(quickly(&text), slowly(&text), "{text}");
-                        assert!(quickly(&text).contains(&Some(before)), "{text}");
+                        assert_eq!(fast(&text), naive(&text), "{text}");
+                        assert!(fast(&text).contains(&Some(before)), "{text}");
                     }
                 }
             }
@@ -225,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_is_found_wherever_stretches_begin_and_end() {
+    fn a_keyword_is_found_wherever_windows_begin_and_end() {
         for word in SOME {
             for before in 0..100 {
                 let text = format!(
@@ -233,7 +229,7 @@ mod tests {
                     "é".repeat(before / 2) + &"x".repeat(before % 2),
                     ",".repeat(90)
                 );
-                assert_eq!(quickly(&text), slowly(&text), "{text}");
+                assert_eq!(fast(&text), naive(&text), "{text}");
             }
         }
     }
@@ -243,14 +239,14 @@ mod tests {
         let words: Vec<&'static str> = (0..700).map(|n| &*format!("w{n:03}").leak()).collect();
         let all = Keywords::new(words.clone());
         for (number, word) in words.iter().enumerate() {
-            assert_eq!(all.firsts(&format!("a {word} b"))[number], Some(2), "{word}");
+            assert_eq!(all.first_positions(&format!("a {word} b"))[number], Some(2), "{word}");
         }
     }
 
     proptest! {
         #[test]
         fn the_first_of_each_word_is_found(text in "(key|KEY|secre|t|pass|word|ss|w|:/|/|-{1,6}|begin|[@q~é. ]|[a-z]{9}){0,300}") {
-            prop_assert_eq!(quickly(&text), slowly(&text));
+            prop_assert_eq!(fast(&text), naive(&text));
         }
     }
 }

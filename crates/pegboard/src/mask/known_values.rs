@@ -1,4 +1,4 @@
-//! Secrets that are known, in every form in which they may come back.
+//! Finds known secrets in a text, also in JSON, URL, base64 and hex encoding.
 
 use std::{
     collections::{BTreeSet, HashSet},
@@ -11,28 +11,28 @@ use base64::{
     engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD},
 };
 
-use super::{Failed, span::Span};
+use super::{span::Span, withheld::Failed};
 use crate::secret::Secret;
 
-/// Shorter values are not looked for: `1` or `true` would hide half of every text.
+/// The shortest value that is searched, in bytes. Values such as `1` or `true` would mask half of every text.
 pub(super) const MIN_LEN: usize = 6;
-/// Shorter pieces of an encoded secret could be anything.
+/// The shortest base64 encoding that is searched. Shorter ones match by chance.
 const MIN_ENCODED: usize = 10;
-/// The name that finds are counted under.
-const NAME: &str = "secret";
-const MARK: &str = "[MASKED_SECRET]";
-/// A text is looked at in steps of this many bytes, four bytes at a time: every value is long enough to hold one such place.
+/// The name under which known secrets are counted.
+const COUNTED_AS: &str = "secret";
+const PLACEHOLDER: &str = "[MASKED_SECRET]";
+/// The distance between the four-byte grams that are looked up in a text. Every value is long enough to contain one of them.
 const STEP: usize = MIN_LEN - 3;
 
-/// The most secrets of one segment. A matcher for all of them takes milliseconds to build, which is the most that learning one secret costs.
-const SEGMENT: usize = 256;
+/// The most secrets in one segment. Building a matcher for them takes milliseconds, which bounds the cost of learning one secret.
+const MAX_SEGMENT: usize = 256;
 
-/// Known secrets, ready to be looked for.
+/// The matchers of all known secrets.
 ///
-/// They are kept in segments that never change. New secrets become a segment of their own, together with the smaller ones at the end, so
-/// that each secret is built into a matcher a few times, and not whenever another one is learned.
+/// The secrets are kept in immutable segments. New secrets form a new segment, merged with the smaller ones at the end, so each secret is
+/// built into a matcher only a few times and not whenever another one is learned.
 #[derive(Default)]
-pub(super) struct Values {
+pub(super) struct KnownValues {
     /// The largest first.
     segments: Vec<Arc<Segment>>,
 }
@@ -42,44 +42,48 @@ struct Segment {
     secrets: Vec<Secret>,
     matcher: Matcher,
     count: usize,
-    /// The first places of every form, to tell quickly that a text holds none.
-    places: HashSet<[u8; 4]>,
-    /// One bit for each of them by its hash, which is quicker still.
+    /// The first grams of every encoding; a text without any of them holds no secret.
+    grams: HashSet<[u8; 4]>,
+    /// A bitmap of the grams' hashes, checked before the set.
     bits: Vec<u64>,
 }
 
 enum Matcher {
-    /// None of the secrets is long enough to be looked for.
-    Nothing,
-    Forms(AhoCorasick),
-    /// The forms are too large for a matcher: nothing may be let through.
+    /// None of the secrets is long enough to be searched.
+    Empty,
+    Encodings(AhoCorasick),
+    /// The encodings are too large for a matcher, so every text is withheld.
     Broken,
 }
 
-impl std::fmt::Debug for Values {
+impl std::fmt::Debug for KnownValues {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let count: usize = self.segments.iter().map(|segment| segment.count).sum();
         write!(f, "{count} values")
     }
 }
 
-impl Values {
+impl KnownValues {
     pub(super) fn new(secrets: impl IntoIterator<Item = Secret>) -> Self {
         Self::default().with(secrets.into_iter().collect())
     }
 
-    /// These values and further ones.
+    /// Returns these values and `new`.
     pub(super) fn with(&self, mut new: Vec<Secret>) -> Self {
         let mut segments = self.segments.clone();
-        while let Some(small) = segments.pop_if(|last| last.len() <= new.len() && last.len() + new.len() <= SEGMENT) {
+        while let Some(small) = segments.pop_if(|last| last.len() <= new.len() && last.len() + new.len() <= MAX_SEGMENT)
+        {
             new.extend(small.secrets.iter().cloned());
         }
-        segments.extend(new.chunks(SEGMENT).map(|part| Arc::new(Segment::new(part.to_vec()))));
+        segments.extend(
+            new.chunks(MAX_SEGMENT)
+                .map(|part| Arc::new(Segment::new(part.to_vec()))),
+        );
         segments.sort_by_key(|segment| std::cmp::Reverse(segment.len()));
         Self { segments }
     }
 
-    /// The values without those that are no longer held. A segment is built anew once half of it has gone.
+    /// Drops values that are no longer held. A segment is rebuilt once half of its values are gone.
     pub(super) fn without(&self, is_held: impl Fn(&Secret) -> bool) -> Self {
         let mut kept = Vec::new();
         let mut segments = self.segments.clone();
@@ -99,7 +103,7 @@ impl Values {
         Self { segments }.with(kept)
     }
 
-    /// Where they stand in a text. Fails if one of them cannot be looked for.
+    /// Finds the values in a text. Fails if a segment has no matcher.
     pub(super) fn find(&self, text: &str) -> Result<Vec<Span>, Failed> {
         let mut spans = Vec::new();
         for segment in &self.segments {
@@ -108,7 +112,7 @@ impl Values {
         Ok(spans)
     }
 
-    /// Whether a text is one of them, whole.
+    /// Whether the whole text is one of the values.
     pub(super) fn contains(&self, text: &str) -> bool {
         self.segments.iter().any(|segment| segment.contains(text))
     }
@@ -127,34 +131,34 @@ impl Values {
 
 impl Segment {
     fn new(secrets: Vec<Secret>) -> Self {
-        let mut forms = BTreeSet::new();
+        let mut encodings = BTreeSet::new();
         for secret in &secrets {
             let value = secret.expose().trim();
             if value.len() >= MIN_LEN && !is_common(value) {
-                forms.extend(forms_of(value));
+                encodings.extend(encodings_of(value));
             }
         }
         let built = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
-            .build(&forms);
-        let places: HashSet<[u8; 4]> = forms
+            .build(&encodings);
+        let grams: HashSet<[u8; 4]> = encodings
             .iter()
-            .flat_map(|form| form.as_bytes().windows(4).take(STEP))
-            .filter_map(|place| place.try_into().ok())
+            .flat_map(|encoding| encoding.as_bytes().windows(4).take(STEP))
+            .filter_map(|gram| gram.try_into().ok())
             .collect();
-        let mut bits = vec![0; if places.is_empty() { 0 } else { WORDS }];
-        for place in &places {
-            let hash = hash(*place);
+        let mut bits = vec![0; if grams.is_empty() { 0 } else { BIT_WORDS }];
+        for gram in &grams {
+            let hash = hash(*gram);
             bits[hash / 64] |= 1 << (hash % 64);
         }
         Self {
             secrets,
-            places,
+            grams,
             bits,
-            count: forms.len(),
+            count: encodings.len(),
             matcher: match built {
-                _ if forms.is_empty() => Matcher::Nothing,
-                Ok(matcher) => Matcher::Forms(matcher),
+                _ if encodings.is_empty() => Matcher::Empty,
+                Ok(matcher) => Matcher::Encodings(matcher),
                 Err(error) => {
                     tracing::warn!(%error, "the known secrets cannot be looked for, so everything is withheld");
                     Matcher::Broken
@@ -169,47 +173,47 @@ impl Segment {
 
     fn find(&self, text: &str, spans: &mut Vec<Span>) -> Result<(), Failed> {
         match &self.matcher {
-            Matcher::Forms(matcher) if self.may_be_in(text) => {
+            Matcher::Encodings(matcher) if self.may_occur_in(text) => {
                 let found = matcher.find_iter(text);
-                spans.extend(found.map(|found| Span::new(found.range(), NAME, MARK)));
+                spans.extend(found.map(|found| Span::new(found.range(), COUNTED_AS, PLACEHOLDER)));
                 Ok(())
             }
-            Matcher::Forms(_) | Matcher::Nothing => Ok(()),
+            Matcher::Encodings(_) | Matcher::Empty => Ok(()),
             Matcher::Broken => Err(Failed),
         }
     }
 
-    /// Whether a text holds a place of a form. Most texts do not, and are not looked at any closer.
-    fn may_be_in(&self, text: &str) -> bool {
-        let is_place = |place: &[u8]| {
-            let Ok(place) = <[u8; 4]>::try_from(place) else {
+    /// Whether a text contains a gram of an encoding. Most texts do not, and skip the matcher.
+    fn may_occur_in(&self, text: &str) -> bool {
+        let is_gram = |gram: &[u8]| {
+            let Ok(gram) = <[u8; 4]>::try_from(gram) else {
                 return false;
             };
-            let hash = hash(place);
-            self.bits[hash / 64] >> (hash % 64) & 1 == 1 && self.places.contains(&place)
+            let hash = hash(gram);
+            self.bits[hash / 64] >> (hash % 64) & 1 == 1 && self.grams.contains(&gram)
         };
-        !self.bits.is_empty() && text.as_bytes().windows(4).step_by(STEP).any(is_place)
+        !self.bits.is_empty() && text.as_bytes().windows(4).step_by(STEP).any(is_gram)
     }
 
     fn contains(&self, text: &str) -> bool {
         match &self.matcher {
-            Matcher::Forms(matcher) => matcher.find(text).is_some_and(|found| found.range() == (0..text.len())),
-            Matcher::Nothing => false,
+            Matcher::Encodings(matcher) => matcher.find(text).is_some_and(|found| found.range() == (0..text.len())),
+            Matcher::Empty => false,
             Matcher::Broken => true,
         }
     }
 }
 
-/// How many words of bits there are.
-const WORDS: usize = 1 << 10;
+/// The size of the bitmap, in 64-bit words.
+const BIT_WORDS: usize = 1 << 10;
 
-/// A number below the number of bits.
-fn hash(place: [u8; 4]) -> usize {
-    let spread = u32::from_le_bytes(place).wrapping_mul(0x9e37_79b1);
+/// Hashes a gram to a bit of the bitmap.
+fn hash(gram: [u8; 4]) -> usize {
+    let spread = u32::from_le_bytes(gram).wrapping_mul(0x9e37_79b1);
     usize::try_from(spread >> 16).unwrap_or(0)
 }
 
-/// Values that stand under secret names and would hide half of every text.
+/// Common words that configs have under secret names; masking them would mask half of every text.
 fn is_common(value: &str) -> bool {
     let lower = value.to_ascii_lowercase();
     let words = [
@@ -228,40 +232,44 @@ fn is_common(value: &str) -> bool {
     words.contains(&lower.as_str()) || value.bytes().all(|b| b == value.as_bytes()[0])
 }
 
-/// The value, and how it looks in JSON, URLs, base64 and hexadecimal digits.
-fn forms_of(value: &str) -> Vec<String> {
-    let mut forms = vec![value.to_owned()];
+/// The value as it is, and its JSON, URL, base64 and hex encodings.
+fn encodings_of(value: &str) -> Vec<String> {
+    let mut encodings = vec![value.to_owned()];
     if let Ok(json) = serde_json::to_string(value) {
-        forms.push(json.trim_matches('"').to_owned());
+        encodings.push(json.trim_matches('"').to_owned());
     }
-    forms.push(percent(value, false));
-    forms.push(percent(value, true));
-    forms.extend(
+    encodings.push(percent(value, false));
+    encodings.push(percent(value, true));
+    encodings.extend(
         url::form_urlencoded::byte_serialize(value.as_bytes())
             .fold(None, |all: Option<String>, part| Some(all.unwrap_or_default() + part)),
     );
     let hex: String = value.bytes().map(|b| format!("{b:02x}")).collect();
-    forms.push(hex.to_ascii_uppercase());
-    forms.push(hex);
-    forms.extend(encoded(value).into_iter().filter(|form| form.len() >= MIN_ENCODED));
-    forms
+    encodings.push(hex.to_ascii_uppercase());
+    encodings.push(hex);
+    encodings.extend(
+        base64_encodings(value)
+            .into_iter()
+            .filter(|encoding| encoding.len() >= MIN_ENCODED),
+    );
+    encodings
 }
 
-/// In base64 a value looks different at each of three places. The characters that depend on its neighbours are left out.
-fn encoded(value: &str) -> Vec<String> {
-    let mut forms = vec![STANDARD.encode(value)];
+/// The base64 encodings of a value at each of the three alignments, without the characters that depend on neighbouring bytes.
+fn base64_encodings(value: &str) -> Vec<String> {
+    let mut encodings = vec![STANDARD.encode(value)];
     for before in 0..3_usize {
         let padded = [vec![b'x'; before], value.as_bytes().to_vec()].concat();
         let from = (before * 4).div_ceil(3);
         let until = padded.len() * 8 / 6;
         for text in [STANDARD_NO_PAD.encode(&padded), URL_SAFE_NO_PAD.encode(&padded)] {
-            forms.push(text[from..until].to_owned());
+            encodings.push(text[from..until].to_owned());
         }
     }
-    forms
+    encodings
 }
 
-/// Everything but letters, digits and `-._~` as percent codes.
+/// Percent-encodes everything but letters, digits and `-._~`.
 fn percent(value: &str, lower: bool) -> String {
     let mut out = String::new();
     for b in value.bytes() {
@@ -279,7 +287,7 @@ mod tests {
     use super::*;
 
     fn hides(value: &str, text: &str) -> bool {
-        !Values::new([Secret::new(value)]).find(text).unwrap().is_empty()
+        !KnownValues::new([Secret::new(value)]).find(text).unwrap().is_empty()
     }
 
     #[test]
@@ -325,26 +333,26 @@ mod tests {
 
     #[test]
     fn no_value_is_printed() {
-        assert_eq!(format!("{:?}", Values::default()), "0 values");
-        assert!(!format!("{:?}", Values::new([Secret::new("hunter2hunter2")])).contains("hunter2"));
+        assert_eq!(format!("{:?}", KnownValues::default()), "0 values");
+        assert!(!format!("{:?}", KnownValues::new([Secret::new("hunter2hunter2")])).contains("hunter2"));
     }
 
     #[test]
     fn a_further_secret_costs_a_segment_and_not_a_matcher_for_all() {
         let secret = |n: usize| Secret::new(format!("user-{n}-token-{n:08}"));
-        let mut values = Values::default();
+        let mut values = KnownValues::default();
         let mut built = 0;
         for n in 0..2000 {
             let old = values.segments.clone();
             values = values.with(vec![secret(n)]);
             let is_new = |segment: &&Arc<Segment>| !old.iter().any(|old| Arc::ptr_eq(old, segment));
             let new: usize = values.segments.iter().filter(is_new).map(|segment| segment.len()).sum();
-            assert!(new <= SEGMENT, "the {n}th secret built {new}");
+            assert!(new <= MAX_SEGMENT, "the {n}th secret built {new}");
             built += new;
         }
         assert!(built < 2000 * 10, "{built} for 2000 secrets");
         assert!(
-            values.segments.len() <= 2 * 2000 / SEGMENT + 9,
+            values.segments.len() <= 2 * 2000 / MAX_SEGMENT + 9,
             "{}",
             values.segments.len()
         );
@@ -360,7 +368,7 @@ mod tests {
     #[test]
     fn what_is_not_held_any_more_goes_with_its_segment() {
         let secret = |n: usize| Secret::new(format!("user-{n}-token-{n:08}"));
-        let all = Values::new((0..100).map(secret));
+        let all = KnownValues::new((0..100).map(secret));
         let some = all.without(|held| (0..40).any(|n| *held == secret(n)));
         assert_eq!(some.segments.iter().map(|segment| segment.len()).sum::<usize>(), 40);
         assert_eq!(some.find(secret(39).expose()).unwrap().len(), 1);

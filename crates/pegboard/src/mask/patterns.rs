@@ -1,26 +1,26 @@
 //! All named patterns, and the groups that name several of them.
 
-mod finders;
 mod named;
 mod pem;
+mod prefixless;
 mod services;
 mod structure;
 
-use super::rule::Rule;
+use super::pattern::Pattern;
 
-/// A group of patterns: those of its own, and others by name.
+/// A group of patterns: its own, and those of other groups by name.
 pub(super) struct Group {
     pub(super) name: &'static str,
-    own: &'static [Rule],
+    own: &'static [Pattern],
     others: &'static [&'static str],
 }
 
-const fn group(name: &'static str, own: &'static [Rule], others: &'static [&'static str]) -> Group {
+const fn group(name: &'static str, own: &'static [Pattern], others: &'static [&'static str]) -> Group {
     Group { name, own, others }
 }
 
-/// The groups whose patterns are their own. Every pattern is in exactly one of them.
-static HOMES: &[Group] = &[
+/// The groups with patterns of their own. Every pattern belongs to exactly one of them.
+static OWNING: &[Group] = &[
     group(
         "cloud",
         &services::CLOUD,
@@ -37,8 +37,8 @@ static HOMES: &[Group] = &[
     group("named", &named::NAMED, &[]),
 ];
 
-/// Groups that name patterns of others.
-static GATHERED: &[Group] = &[
+/// The groups that only refer to patterns of other groups.
+static COMPOSED: &[Group] = &[
     group("basic", &[], &["api_key", "password"]),
     group(
         "secrets",
@@ -68,19 +68,19 @@ static GATHERED: &[Group] = &[
 /// The group that holds every pattern.
 const ALL: &str = "all";
 
-/// Every pattern there is.
-pub(super) fn all() -> impl Iterator<Item = &'static Rule> {
-    HOMES.iter().flat_map(|group| group.own)
+/// All patterns.
+pub(super) fn all() -> impl Iterator<Item = &'static Pattern> {
+    OWNING.iter().flat_map(|group| group.own)
 }
 
-/// The pattern of this name, with `-` or `_` between its words.
-pub(super) fn named(name: &str) -> Option<&'static Rule> {
+/// Returns the pattern of this name or alias; `-` and `_` are the same.
+pub(super) fn named(name: &str) -> Option<&'static Pattern> {
     let name = plain(name);
-    all().find(|rule| rule.is_called(&name))
+    all().find(|pattern| pattern.has_name(&name))
 }
 
-/// The patterns of a group.
-pub(super) fn of_group(name: &str) -> Option<Vec<&'static Rule>> {
+/// Returns the patterns of a group.
+pub(super) fn of_group(name: &str) -> Option<Vec<&'static Pattern>> {
     let name = plain(name);
     if name == ALL {
         return Some(all().collect());
@@ -96,8 +96,8 @@ pub(super) fn group_names() -> impl Iterator<Item = &'static str> {
 }
 
 fn groups() -> impl Iterator<Item = &'static Group> {
-    // Patterns that no other group holds need no group to be named by.
-    HOMES.iter().filter(|group| group.name != "named").chain(GATHERED)
+    // The group `named` only stores patterns that users select by name or by another group.
+    OWNING.iter().filter(|group| group.name != "named").chain(COMPOSED)
 }
 
 fn plain(name: &str) -> String {
@@ -109,35 +109,41 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::mask::{MaskStyle, rule::How};
+    use crate::mask::{MaskStyle, pattern::Detection};
 
     #[test]
     fn every_name_means_one_pattern_and_every_expression_can_be_used() {
         let mut seen = BTreeSet::new();
-        for rule in all() {
-            for name in rule.aka.iter().chain([&rule.name]) {
+        for pattern in all() {
+            for name in pattern.aliases.iter().chain([&pattern.name]) {
                 assert!(seen.insert(*name), "{name} is there twice");
                 assert_eq!(plain(name), **name);
             }
-            for word in rule.words {
-                assert_eq!(word.to_ascii_lowercase(), *word, "{}", rule.name);
+            for word in pattern.keywords {
+                assert_eq!(word.to_ascii_lowercase(), *word, "{}", pattern.name);
             }
-            if rule.default && !matches!(rule.how, How::Find(_)) {
-                assert!(!rule.words.is_empty(), "{} slows every text down", rule.name);
+            if pattern.default && !matches!(pattern.detection, Detection::Find(_)) {
+                assert!(!pattern.keywords.is_empty(), "{} slows every text down", pattern.name);
             }
-            assert!(rule.find("nothing", 0, MaskStyle::Value).is_ok(), "{}", rule.name);
+            assert!(pattern.find("nothing", 0, MaskStyle::Value).is_ok(), "{}", pattern.name);
         }
         assert!(seen.len() > 80);
     }
 
     #[test]
     fn groups_name_only_patterns_that_there_are() {
-        for group in HOMES.iter().chain(GATHERED) {
+        for group in OWNING.iter().chain(COMPOSED) {
             for name in group.others {
                 assert!(named(name).is_some(), "{name} of {}", group.name);
             }
         }
-        let of = |name: &str| of_group(name).unwrap().iter().map(|rule| rule.name).collect::<Vec<_>>();
+        let of = |name: &str| {
+            of_group(name)
+                .unwrap()
+                .iter()
+                .map(|pattern| pattern.name)
+                .collect::<Vec<_>>()
+        };
         assert_eq!(of("basic"), ["api_key", "password"]);
         assert_eq!(
             of("secrets"),

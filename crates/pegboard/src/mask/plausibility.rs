@@ -1,8 +1,8 @@
-//! Whether what a pattern found can be a secret: what templates, documents and programs write in the place of one is not.
+//! Decides whether a pattern's match can be a secret. Placeholders, references and words in templates, documents and source code are not.
 
 use memchr::memchr;
 
-/// Words that stand where a secret would be and are none.
+/// Words that are written in place of a secret.
 const WORDS: &[&str] = &[
     "null",
     "none",
@@ -33,7 +33,7 @@ const WORDS: &[&str] = &[
     "anonymous",
 ];
 
-/// A value that may be a secret: no reference to a variable, no placeholder, no word for a missing one.
+/// Whether a value may be a secret: not a reference to a variable, a placeholder, or a word for a missing value.
 pub(super) fn plausible(value: &str) -> bool {
     let value = value.trim();
     let is_reference = value.starts_with(['$', '<', '{', '%', '@', '(', '`']) || has_placeholder(value.as_bytes());
@@ -41,7 +41,7 @@ pub(super) fn plausible(value: &str) -> bool {
     !value.is_empty() && !is_reference && is_varied(value) && !is_word()
 }
 
-/// Whether `${`, `{{`, `...` or `…` is in a value. In one pass, because every find is asked.
+/// Whether a value contains `${`, `{{`, `...` or `…`. One pass, because every match is checked.
 fn has_placeholder(value: &[u8]) -> bool {
     let begins = |at: usize, rest: &[u8]| value[at + 1..].starts_with(rest);
     value.iter().enumerate().any(|(at, byte)| match byte {
@@ -52,12 +52,12 @@ fn has_placeholder(value: &[u8]) -> bool {
     })
 }
 
-/// More than the same few characters again and again, as in `xxxxxxxx` or `********`.
+/// Whether a value has more than a few repeated characters, unlike `xxxxxxxx` or `********`.
 pub(super) fn is_varied(value: &str) -> bool {
     distinct(value) >= 4.min(value.len())
 }
 
-/// As many different characters as a long random text has.
+/// Whether a value has as many distinct characters as a long random text.
 pub(super) fn is_random(value: &str) -> bool {
     distinct(value) >= 8.min(value.len() / 2)
 }
@@ -68,8 +68,8 @@ fn distinct(value: &str) -> usize {
     seen.iter().map(|bits| bits.count_ones() as usize).sum()
 }
 
-/// A value that is no word: digits and letters together, or letters in a case that no word has, or signs between them.
-pub(super) fn is_no_word(value: &str) -> bool {
+/// Whether a value looks like a token and not like a word: it has letters, and either digits or the mixed case of random text.
+pub(super) fn is_token_like(value: &str) -> bool {
     let (mut letters, mut digits, mut turns, mut was_lower) = (0, 0, 0, false);
     for byte in value.bytes() {
         letters += usize::from(byte.is_ascii_alphabetic());
@@ -80,7 +80,7 @@ pub(super) fn is_no_word(value: &str) -> bool {
     letters > 0 && (digits > 0 || turns >= 3) && is_random(value) && plausible(value)
 }
 
-/// A value that an agent needs and that is no secret: addresses, paths, identifiers, digests, dates, calls in source code.
+/// Whether a value is something that agents need: a URL, path, identifier, digest, date, or call in source code.
 pub(super) fn is_reference(value: &str) -> bool {
     let has = |part: &str| value.contains(part);
     let has_colon = memchr(b':', value.as_bytes()).is_some();
@@ -96,30 +96,30 @@ pub(super) fn is_reference(value: &str) -> bool {
     is_address || is_call || is_path || is_number() || is_path_of_names() || is_uuid(value)
 }
 
-/// A word of source code: no digit at its beginning, and no more digits than a name has.
+/// Whether a part is an identifier of source code: no leading digit, and at most two digits.
 fn is_name(part: &str) -> bool {
     let digits = part.bytes().filter(u8::is_ascii_digit).count();
     !part.starts_with(|c: char| c.is_ascii_digit()) && digits <= 2 && part.len() <= 32
 }
 
-/// `8-4-4-4-12` hexadecimal digits.
+/// Whether a value is a UUID.
 pub(super) fn is_uuid(value: &str) -> bool {
     let lengths = value.split('-').map(str::len);
     value.len() == 36 && lengths.eq([8, 4, 4, 4, 12]) && value.bytes().all(|b| b == b'-' || b.is_ascii_hexdigit())
 }
 
-/// Only hexadecimal digits: a digest or a commit.
+/// Whether a value has hex digits only, like a digest or a commit.
 pub(super) fn is_hex(value: &str) -> bool {
     value.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
-/// Lower-case letters, upper-case letters and digits together.
+/// Whether a value has lower-case letters, upper-case letters and digits.
 pub(super) fn is_mixed(value: &str) -> bool {
     let has = |kind: fn(&u8) -> bool| value.bytes().any(|b| kind(&b));
     has(u8::is_ascii_digit) && has(u8::is_ascii_lowercase) && has(u8::is_ascii_uppercase)
 }
 
-/// Whether the digits of a card number add up.
+/// Whether a card number passes the Luhn check.
 pub(super) fn luhn(value: &str) -> bool {
     let digits: Vec<u32> = value.chars().filter_map(|c| c.to_digit(10)).collect();
     let sum: u32 = digits
@@ -135,7 +135,7 @@ pub(super) fn luhn(value: &str) -> bool {
     (13..=19).contains(&digits.len()) && sum.is_multiple_of(10) && distinct(value) > 2
 }
 
-/// Whether the check digits of an account number are right.
+/// Whether the check digits of an IBAN are right.
 pub(super) fn iban(value: &str) -> bool {
     let plain: Vec<u8> = value.bytes().filter(u8::is_ascii_alphanumeric).collect();
     if !(15..=34).contains(&plain.len()) {
@@ -155,7 +155,7 @@ pub(super) fn iban(value: &str) -> bool {
     rest == Some(1)
 }
 
-/// A social security number that can have been given out.
+/// Whether a US social security number is in a range that is issued.
 pub(super) fn ssn(value: &str) -> bool {
     let parts: Vec<&str> = value.split('-').collect();
     matches!(parts.as_slice(), [area, group, serial]

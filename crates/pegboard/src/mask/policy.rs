@@ -1,22 +1,22 @@
-//! What an operator asks of the masker.
+//! The masking policy of a server.
 
-/// What is hidden in what servers say. Secrets of the config are hidden whatever this says.
+/// What is masked in a server's messages. Secrets of the config are always masked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Masking {
-    /// Whether anything besides the config's own secrets is hidden.
+    /// Whether anything besides the config's own secrets is masked.
     pub enabled: bool,
-    /// Whether the patterns are looked for that are on by default.
+    /// Whether the default patterns are used.
     pub defaults: bool,
-    /// Names of pattern groups to look for as well.
+    /// Names of further pattern groups.
     pub groups: Vec<String>,
-    /// Names of patterns to look for as well.
+    /// Names of further patterns.
     pub patterns: Vec<String>,
-    /// Patterns of the operator's own.
+    /// The operator's own patterns.
     pub custom: Vec<CustomPattern>,
-    /// Regular expressions of values that are no secrets, whatever pattern they fit.
+    /// Regular expressions of values that are not secrets, even if they match a pattern.
     pub except: Vec<String>,
-    /// How much of a find is replaced.
+    /// How much of a match is replaced.
     pub style: MaskStyle,
 }
 
@@ -34,30 +34,30 @@ impl Default for Masking {
     }
 }
 
-/// How much of a find is replaced.
+/// How much of a match is replaced.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum MaskStyle {
-    /// The secret alone, so that JSON and YAML stay what they are.
+    /// The secret alone, so that JSON and YAML stay valid.
     #[default]
     Value,
-    /// All that the pattern fits, the name before the secret included.
+    /// The whole match, including the name before the secret.
     Whole,
 }
 
-/// A masking pattern of the operator's own.
+/// An operator's own masking pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CustomPattern {
     /// A regular expression. A group named `secret` marks the part that is replaced; without one it is the whole match.
     pub pattern: String,
-    /// What stands in for it. `${1}` and `${name}` stand for groups of the match.
+    /// The replacement. `${1}` and `${name}` refer to groups of the match.
     pub replacement: String,
-    /// What it finds.
+    /// What it matches; the name under which its matches are counted.
     pub description: Option<String>,
 }
 
 impl CustomPattern {
-    /// A pattern whose finds become `[MASKED]`.
+    /// Creates a pattern whose matches become `[MASKED]`.
     pub fn new(pattern: impl Into<String>) -> Self {
         Self {
             pattern: pattern.into(),

@@ -1,4 +1,5 @@
-//! Quoted texts, as JSON, YAML and programs have them. A secret in one may be written with escapes, or be a document of its own, so they are looked at as they are meant.
+//! Masks inside quoted strings of JSON, YAML and source code. A secret in one may be escaped, or the string may be a whole document, so the
+//! strings are unescaped before they are searched.
 
 use std::{
     collections::HashSet,
@@ -8,47 +9,47 @@ use std::{
 
 use memchr::{memchr, memchr2};
 
-use super::{Counts, Failed, span::Span};
+use super::{counts::Counts, span::Span, withheld::Failed};
 
-/// Adds a span for every quoted text with escapes in it that holds something to hide.
+/// Adds a span for every quoted string with escapes that holds a secret.
 ///
 /// Sorts `spans` by their start. The cost is linear in the text and, but for the sort, in the number of spans.
 pub(super) fn find(
     text: &str,
     spans: &mut Vec<Span>,
     counts: &mut Counts,
-    clean: &mut Clean,
+    clean: &mut CleanStrings,
     masked: impl Fn(&str, &mut Counts) -> Result<Option<String>, Failed>,
 ) -> Result<(), Failed> {
     if memchr(b'\\', text.as_bytes()).is_none() {
         return Ok(());
     }
-    // Stable: of spans at the same place the first one gives its name to the find.
+    // Stable, because of spans with the same range the first one is counted.
     spans.sort_by_key(|span| span.range.start);
-    let mut reach = Reach::default();
+    let mut coverage = Coverage::default();
     let mut found: Vec<Span> = Vec::new();
     for range in quoted(text) {
         let literal = &text[range.clone()];
-        // The same value is found outside of the quotes as well when nothing in it is escaped.
-        if memchr(b'\\', literal.as_bytes()).is_none() || reach.covers(&range, spans) || clean.has(literal) {
+        // Without escapes the search of the whole text has found the value already.
+        if memchr(b'\\', literal.as_bytes()).is_none() || coverage.covers(&range, spans) || clean.has(literal) {
             continue;
         }
-        let Ok(meant) = serde_json::from_str::<String>(literal) else {
+        let Ok(unescaped) = serde_json::from_str::<String>(literal) else {
             continue;
         };
-        let Some(hidden) = masked(&meant, counts)? else {
+        let Some(hidden) = masked(&unescaped, counts)? else {
             clean.add(literal);
             continue;
         };
-        let with = serde_json::to_string(&hidden).map_err(|_| Failed)?;
-        clean.add(&with);
+        let replacement = serde_json::to_string(&hidden).map_err(|_| Failed)?;
+        clean.add(&replacement);
         found.push(Span {
-            with: with.into(),
+            replacement: replacement.into(),
             name: UNCOUNTED.into(),
             range,
         });
     }
-    // What was found in the escaped form is part of it, and is counted there.
+    // Spans inside a replaced string are part of it and already counted.
     let mut at = 0;
     spans.retain(|span| {
         while found
@@ -64,19 +65,19 @@ pub(super) fn find(
     Ok(())
 }
 
-/// The name of a span whose finds were counted already.
+/// The name of a span whose secrets were counted already.
 pub(super) const UNCOUNTED: &str = "";
 
-/// Quoted texts in which nothing is left to hide, by their hashes. They stay as they are when the text around them is looked through again,
-/// and are not looked through again each time: that would multiply at every depth of quoting.
+/// The hashes of quoted strings without secrets. Later rounds skip them; searching them again would multiply the cost at every depth of
+/// quoting.
 #[derive(Debug, Default)]
-pub(super) struct Clean {
-    /// Its keys are random, so that no text can be made to look like another.
+pub(super) struct CleanStrings {
+    /// Randomly keyed, so that a server cannot craft a string that collides with a clean one.
     hasher: RandomState,
     hashes: HashSet<u64>,
 }
 
-impl Clean {
+impl CleanStrings {
     fn has(&self, literal: &str) -> bool {
         !self.hashes.is_empty() && self.hashes.contains(&self.hasher.hash_one(literal))
     }
@@ -86,16 +87,16 @@ impl Clean {
     }
 }
 
-/// How far the spans reach that begin at or before a place. Places are asked for in ascending order.
+/// Tells whether a span covers a range. Ranges are queried in ascending order.
 #[derive(Debug, Default)]
-struct Reach {
-    /// How many spans begin at or before the last place.
+struct Coverage {
+    /// How many spans start at or before the last range.
     passed: usize,
     /// The furthest end of those.
     end: usize,
 }
 
-impl Reach {
+impl Coverage {
     /// Whether one span covers all of `range`. `spans` are sorted by their start.
     fn covers(&mut self, range: &Range<usize>, spans: &[Span]) -> bool {
         while let Some(span) = spans.get(self.passed).filter(|span| span.range.start <= range.start) {
@@ -106,7 +107,7 @@ impl Reach {
     }
 }
 
-/// The quoted texts, with their quotes. One that is not closed is left out.
+/// Returns the ranges of quoted strings, with their quotes. A string without a closing quote is skipped.
 fn quoted(text: &str) -> Vec<Range<usize>> {
     let bytes = text.as_bytes();
     let mut found = Vec::new();

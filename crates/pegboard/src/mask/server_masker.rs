@@ -1,4 +1,4 @@
-//! What stands between a server and everybody else: the masker that is right at this moment, wherever its words go.
+//! The masker of one server, which follows changes of its policy and of the known secrets.
 
 use std::{
     borrow::Cow,
@@ -8,42 +8,44 @@ use std::{
 
 use arc_swap::{ArcSwap, Guard};
 
-use super::{Counts, Masker, Masking, known_values::Values, rules::Rules};
+use super::{counts::Counts, known_values::KnownValues, masker::Masker, pattern_set::PatternSet, policy::Masking};
 use crate::secret::Secret;
 
-/// What has more bytes of text than this is masked on a blocking thread: that takes milliseconds, for which other tasks would wait.
+/// Longer texts, in bytes, are masked on a blocking thread: that takes milliseconds, which would delay other tasks.
 pub(crate) const LONG: usize = 256 << 10;
 
-/// The most secrets without an owner that are remembered. Tokens are renewed for as long as a program runs; the oldest are long void.
-const MOST_LOOSE: usize = 4096;
+/// The most secrets without an owner that are kept. Tokens are renewed for as long as a program runs; the oldest have expired.
+const MAX_UNOWNED: usize = 4096;
 
-/// The secrets that a board knows of, hidden in the words of every server.
+/// All secrets that a board knows. They are masked in the messages of every server.
 ///
-/// Those of a server's config have its [`ServerMasker`] as their owner. They are known for as long as it lives, however many others there are, and
-/// forgotten at the latest when half of the secrets that were learned with them have gone. Those that the config has replaced, and those that a program names, have no owner: of these the oldest are forgotten when there are too many.
+/// The secrets of a server's config are owned by its [`ServerMasker`]. They are kept while it lives, however many others there are, and are
+/// dropped at the latest when half of the secrets learned with them are released. Secrets that the config has replaced, and secrets that the
+/// embedding program adds, have no owner: the oldest of these are evicted when there are too many.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct KnownSecrets(Arc<Known>);
+pub(crate) struct KnownSecrets(Arc<Inner>);
 
 #[derive(Debug, Default)]
-struct Known {
-    held: Mutex<Held>,
-    /// The same, ready to be looked for.
-    values: ArcSwap<Values>,
+struct Inner {
+    held: Mutex<HeldSecrets>,
+    /// The matchers of the same secrets.
+    values: ArcSwap<KnownValues>,
 }
 
 #[derive(Debug, Default)]
-struct Held {
-    /// How many owners each secret has. One without an owner counts as one.
+struct HeldSecrets {
+    /// How many owners each secret has. A secret in `unowned` has one more.
     counts: HashMap<Secret, usize>,
-    /// Those without an owner, in the order in which they were learned.
-    loose: VecDeque<Secret>,
-    is_loose: HashSet<Secret>,
-    /// Those that nothing has held before the change that is under way.
+    /// The secrets without an owner, in the order in which they were learned.
+    unowned: VecDeque<Secret>,
+    is_unowned: HashSet<Secret>,
+    /// The secrets that the current change has added.
     new: Vec<Secret>,
-    has_gone: bool,
+    /// Whether the current change has released a secret's last owner.
+    has_released: bool,
 }
 
-impl Held {
+impl HeldSecrets {
     fn hold(&mut self, secret: Secret) {
         let count = self.counts.entry(secret.clone()).or_default();
         *count += 1;
@@ -57,44 +59,44 @@ impl Held {
             *count -= 1;
             if *count == 0 {
                 self.counts.remove(secret);
-                self.has_gone = true;
+                self.has_released = true;
             }
         }
     }
 
-    /// Holds a secret that has no owner, and lets go of the oldest such if there are too many.
-    fn hold_loose(&mut self, secret: Secret) {
-        if !self.is_loose.insert(secret.clone()) {
+    /// Holds a secret without an owner, and evicts the oldest one if there are too many.
+    fn hold_unowned(&mut self, secret: Secret) {
+        if !self.is_unowned.insert(secret.clone()) {
             return;
         }
-        self.loose.push_back(secret.clone());
+        self.unowned.push_back(secret.clone());
         self.hold(secret);
-        if self.loose.len() > MOST_LOOSE
-            && let Some(oldest) = self.loose.pop_front()
+        if self.unowned.len() > MAX_UNOWNED
+            && let Some(oldest) = self.unowned.pop_front()
         {
-            self.is_loose.remove(&oldest);
+            self.is_unowned.remove(&oldest);
             self.release(&oldest);
         }
     }
 }
 
 impl KnownSecrets {
-    /// Learns secrets that have no owner, such as a token that was just given out.
+    /// Adds secrets without an owner, such as a token that was just issued.
     pub(crate) fn learn(&self, secrets: impl IntoIterator<Item = Secret>) {
-        self.change(|held| secrets.into_iter().for_each(|secret| held.hold_loose(secret)));
+        self.change(|held| secrets.into_iter().for_each(|secret| held.hold_unowned(secret)));
     }
 
-    /// Changes what is held, and then what is looked for: once, however many secrets came and went.
-    fn change(&self, change: impl FnOnce(&mut Held)) {
+    /// Changes the held secrets, and then updates the matchers once.
+    fn change(&self, change: impl FnOnce(&mut HeldSecrets)) {
         let mut held = self.0.held.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut held);
-        let (mut new, has_gone) = (std::mem::take(&mut held.new), std::mem::take(&mut held.has_gone));
+        let (mut new, has_released) = (std::mem::take(&mut held.new), std::mem::take(&mut held.has_released));
         new.retain(|secret| held.counts.contains_key(secret));
-        if new.is_empty() && !has_gone {
+        if new.is_empty() && !has_released {
             return;
         }
         let mut values = Guard::into_inner(self.0.values.load());
-        if has_gone {
+        if has_released {
             values = Arc::new(values.without(|secret| held.counts.contains_key(secret)));
         }
         if !new.is_empty() {
@@ -103,20 +105,20 @@ impl KnownSecrets {
         self.0.values.store(values);
     }
 
-    fn values(&self) -> Guard<Arc<Values>> {
+    fn values(&self) -> Guard<Arc<KnownValues>> {
         self.0.values.load()
     }
 }
 
-/// The secrets of one server's config. They are released when it is dropped.
+/// The secrets of one server's config. Dropping it releases them.
 #[derive(Debug)]
-struct Owned {
+struct OwnedSecrets {
     known: KnownSecrets,
     current: Mutex<HashSet<Secret>>,
 }
 
-impl Owned {
-    /// Owns these secrets in the place of the earlier ones, which are remembered without an owner: the server may still say them.
+impl OwnedSecrets {
+    /// Replaces the owned secrets. The earlier ones stay known without an owner, because the server may still send them.
     fn replace(&self, secrets: HashSet<Secret>) {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         self.known.change(|held| {
@@ -124,7 +126,7 @@ impl Owned {
                 held.hold(new.clone());
             }
             for old in current.difference(&secrets) {
-                held.hold_loose(old.clone());
+                held.hold_unowned(old.clone());
                 held.release(old);
             }
         });
@@ -132,7 +134,7 @@ impl Owned {
     }
 }
 
-impl Drop for Owned {
+impl Drop for OwnedSecrets {
     fn drop(&mut self) {
         let current = self.current.get_mut().unwrap_or_else(PoisonError::into_inner);
         let current = std::mem::take(current);
@@ -144,16 +146,16 @@ impl Drop for Owned {
 /// The masker of one server: its policy and all known secrets.
 #[derive(Debug, Clone)]
 pub(crate) struct ServerMasker {
-    owned: Arc<Owned>,
-    latest: Arc<Latest>,
+    owned: Arc<OwnedSecrets>,
+    cached: Arc<CachedMasker>,
 }
 
-/// The masker that was right when somebody looked last. Every call looks, so looking must not make the cores wait for each other.
+/// The masker as of its last use. Every call reads it, so reading takes no lock.
 #[derive(Debug)]
-struct Latest {
+struct CachedMasker {
     masker: ArcSwap<Masker>,
-    /// Held while it is replaced.
-    changing: Mutex<()>,
+    /// Held while the masker is replaced.
+    update_lock: Mutex<()>,
 }
 
 impl Default for ServerMasker {
@@ -165,79 +167,79 @@ impl Default for ServerMasker {
 impl ServerMasker {
     pub(crate) fn new(policy: &Masking, known: KnownSecrets) -> Self {
         let current = Mutex::default();
-        Self::over(policy, Arc::new(Owned { known, current }))
+        Self::with_secrets(policy, Arc::new(OwnedSecrets { known, current }))
     }
 
-    fn over(policy: &Masking, owned: Arc<Owned>) -> Self {
+    fn with_secrets(policy: &Masking, owned: Arc<OwnedSecrets>) -> Self {
         let masker = Masker {
-            rules: rules(policy),
+            patterns: patterns(policy),
             values: Guard::into_inner(owned.known.values()),
         };
-        let latest = Latest {
+        let cached = CachedMasker {
             masker: ArcSwap::from_pointee(masker),
-            changing: Mutex::default(),
+            update_lock: Mutex::default(),
         };
         Self {
             owned,
-            latest: Arc::new(latest),
+            cached: Arc::new(cached),
         }
     }
 
-    /// A veil with another policy, for the same server.
+    /// Returns a masker with another policy for the same server.
     pub(crate) fn with(&self, policy: &Masking) -> Self {
-        Self::over(policy, self.owned.clone())
+        Self::with_secrets(policy, self.owned.clone())
     }
 
-    /// Follows another policy from now on.
-    pub(crate) fn follow(&self, policy: &Masking) {
-        let rules = rules(policy);
-        self.replace(|_| rules);
+    /// Replaces the policy.
+    pub(crate) fn set_policy(&self, policy: &Masking) {
+        let patterns = patterns(policy);
+        self.replace(|_| patterns);
     }
 
-    fn replace(&self, rules: impl FnOnce(&Masker) -> Arc<Rules>) {
-        let latest = &*self.latest;
-        let _alone = latest.changing.lock().unwrap_or_else(PoisonError::into_inner);
+    fn replace(&self, patterns: impl FnOnce(&Masker) -> Arc<PatternSet>) {
+        let cached = &*self.cached;
+        let _lock = cached.update_lock.lock().unwrap_or_else(PoisonError::into_inner);
         let masker = Masker {
-            rules: rules(&latest.masker.load()),
+            patterns: patterns(&cached.masker.load()),
             values: Guard::into_inner(self.owned.known.values()),
         };
-        latest.masker.store(Arc::new(masker));
+        cached.masker.store(Arc::new(masker));
     }
 
-    /// Learns the secrets of the server's config, for all servers of the board. They are known until the last clone is dropped.
-    pub(crate) fn own(&self, secrets: impl IntoIterator<Item = Secret>) {
+    /// Sets the secrets of the server's config. All servers of the board mask them until the last clone of this masker is dropped.
+    pub(crate) fn own_secrets(&self, secrets: impl IntoIterator<Item = Secret>) {
         self.owned.replace(secrets.into_iter().collect());
     }
 
-    /// The masker for this moment.
+    /// Returns the masker for the current policy and secrets.
     pub(crate) fn current(&self) -> Guard<Arc<Masker>> {
-        let masker = self.latest.masker.load();
+        let masker = self.cached.masker.load();
         if Arc::ptr_eq(&masker.values, &self.owned.known.values()) {
             return masker;
         }
-        self.replace(|old| old.rules.clone());
-        self.latest.masker.load()
+        self.replace(|old| old.patterns.clone());
+        self.cached.masker.load()
     }
 
-    /// A masker for what must stay as it is to be of any use: it hides the known secrets alone.
+    /// Returns a masker for the known secrets alone, for texts that patterns would make useless.
     pub(crate) fn known_masker(&self) -> Masker {
         Masker {
-            rules: Arc::new(Rules::none()),
+            patterns: Arc::new(PatternSet::none()),
             values: Guard::into_inner(self.owned.known.values()),
         }
     }
 
-    /// A text without its secrets.
+    /// Masks a text.
     pub(crate) fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         self.current().text(text).text
     }
 
-    /// Masks a text in its place.
+    /// Masks a text in place.
     pub(crate) fn hide(&self, text: &mut String) {
         self.current().mask(text, &mut Counts::default());
     }
 
-    /// Masks a text in its place, if there is one.
+    /// Masks an optional text in place.
     pub(crate) fn hide_in(&self, text: &mut Option<String>) {
         if let Some(text) = text {
             self.hide(text);
@@ -245,18 +247,18 @@ impl ServerMasker {
     }
 }
 
-/// A policy that cannot be followed lets nothing through.
-fn rules(policy: &Masking) -> Arc<Rules> {
-    Rules::of(policy).unwrap_or_else(|error| {
+/// Returns the patterns of a policy. An invalid policy withholds every text.
+fn patterns(policy: &Masking) -> Arc<PatternSet> {
+    PatternSet::of(policy).unwrap_or_else(|error| {
         tracing::warn!(%error, "the masking policy cannot be followed, so everything is withheld");
-        Arc::new(Rules::broken())
+        Arc::new(PatternSet::broken())
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mask::{CustomPattern, WITHHELD};
+    use crate::mask::{policy::CustomPattern, withheld::WITHHELD};
 
     #[test]
     fn a_secret_learned_later_is_hidden_by_every_veil() {
@@ -277,7 +279,7 @@ mod tests {
         policy.custom.push(CustomPattern::new("("));
         let masker = ServerMasker::new(&policy, KnownSecrets::default());
         assert_eq!(masker.text("anything"), WITHHELD);
-        masker.follow(&Masking::default());
+        masker.set_policy(&Masking::default());
         assert_eq!(masker.text("anything"), "anything");
     }
 
@@ -285,9 +287,9 @@ mod tests {
     fn the_secrets_of_a_config_outlive_any_number_of_others() {
         let known = KnownSecrets::default();
         let masker = ServerMasker::new(&Masking::default(), known.clone());
-        masker.own([Secret::new("the-config-s-own")]);
+        masker.own_secrets([Secret::new("the-config-s-own")]);
         for part in 0..20 {
-            known.learn((0..MOST_LOOSE / 10).map(|n| Secret::new(format!("token-{part}-{n:06}"))));
+            known.learn((0..MAX_UNOWNED / 10).map(|n| Secret::new(format!("token-{part}-{n:06}"))));
         }
         assert_eq!(masker.text("x the-config-s-own y"), "x [MASKED_SECRET] y");
         assert_eq!(masker.text("token-19-000007"), "[MASKED_SECRET]");
@@ -304,8 +306,8 @@ mod tests {
         let masker = ServerMasker::new(&Masking::default(), known.clone());
         let twin = ServerMasker::new(&Masking::default(), known.clone());
         let other = ServerMasker::new(&Masking::default(), known);
-        masker.own([Secret::new("the-config-s-own"), Secret::new("of-both-servers")]);
-        twin.own([Secret::new("of-both-servers")]);
+        masker.own_secrets([Secret::new("the-config-s-own"), Secret::new("of-both-servers")]);
+        twin.own_secrets([Secret::new("of-both-servers")]);
         let link = masker.with(&Masking::default());
         drop(masker);
         assert_eq!(
@@ -325,8 +327,8 @@ mod tests {
     #[test]
     fn a_secret_that_the_config_replaced_is_still_hidden() {
         let masker = ServerMasker::new(&Masking::default(), KnownSecrets::default());
-        masker.own([Secret::new("hunter2hunter2")]);
-        masker.own([Secret::new("hunter3hunter3")]);
+        masker.own_secrets([Secret::new("hunter2hunter2")]);
+        masker.own_secrets([Secret::new("hunter3hunter3")]);
         assert_eq!(
             masker.text("hunter2hunter2, hunter3hunter3"),
             "[MASKED_SECRET], [MASKED_SECRET]"
@@ -337,7 +339,7 @@ mod tests {
     fn secrets_that_cannot_be_looked_for_let_nothing_through() {
         let known = KnownSecrets::default();
         let masker = ServerMasker::new(&Masking::default(), known.clone());
-        known.0.values.store(Arc::new(Values::broken()));
+        known.0.values.store(Arc::new(KnownValues::broken()));
         assert_eq!(masker.text("anything"), WITHHELD);
         assert!(!masker.current().is_surely_clean("{}"));
     }

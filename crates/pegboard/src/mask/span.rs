@@ -1,62 +1,62 @@
-//! Finds in a text, and the text without them.
+//! Spans of secrets in a text, and their replacement by placeholders.
 
 use std::{borrow::Cow, ops::Range, sync::LazyLock};
 
 use memchr::{memchr, memmem, memrchr};
 
-use super::Counts;
+use super::counts::Counts;
 
-/// What begins every mark that stands in for a secret.
-const MARK: &str = "[MASKED";
-/// The longest mark.
-const MAX_MARK: usize = 64;
+/// The start of every placeholder.
+const PREFIX: &str = "[MASKED";
+/// The longest placeholder.
+const MAX_PLACEHOLDER: usize = 64;
 
-/// A part of a text that is to be replaced.
+/// A range of a text that is to be replaced.
 #[derive(Debug, Clone)]
 pub(super) struct Span {
     pub(super) range: Range<usize>,
-    /// What it is counted as.
+    /// The name under which it is counted.
     pub(super) name: Cow<'static, str>,
-    /// What stands in for it.
-    pub(super) with: Cow<'static, str>,
+    /// The text that replaces it.
+    pub(super) replacement: Cow<'static, str>,
 }
 
 impl Span {
-    /// A find that is counted under `name` and replaced by `mark`.
-    pub(super) fn new(range: Range<usize>, name: &'static str, mark: &'static str) -> Self {
+    /// Creates a span that is counted under `name` and replaced by `placeholder`.
+    pub(super) fn new(range: Range<usize>, name: &'static str, placeholder: &'static str) -> Self {
         Self {
             range,
             name: name.into(),
-            with: mark.into(),
+            replacement: placeholder.into(),
         }
     }
 }
 
-/// The mark of a pattern: `[MASKED_API_KEY]`.
-pub(super) fn mark(name: &str) -> String {
-    format!("{MARK}_{}]", name.to_ascii_uppercase())
+/// Formats the placeholder of a pattern: `[MASKED_API_KEY]`.
+pub(super) fn placeholder(name: &str) -> String {
+    format!("{PREFIX}_{}]", name.to_ascii_uppercase())
 }
 
-/// Whether a text is a mark and nothing else.
-pub(super) fn is_mark(text: &str) -> bool {
-    mark_len(text) == Some(text.len())
+/// Whether the whole text is a placeholder.
+pub(super) fn is_placeholder(text: &str) -> bool {
+    placeholder_len(text) == Some(text.len())
 }
 
-/// The length of the mark that a text begins with.
-fn mark_len(text: &str) -> Option<usize> {
-    let name = text.strip_prefix(MARK)?;
+/// The length of the placeholder that a text begins with.
+fn placeholder_len(text: &str) -> Option<usize> {
+    let name = text.strip_prefix(PREFIX)?;
     let end = name.find(|c: char| !(c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_'))?;
-    name[end..].starts_with(']').then_some(MARK.len() + end + 1)
+    name[end..].starts_with(']').then_some(PREFIX.len() + end + 1)
 }
 
-/// The text with every span replaced, or nothing when that would change nothing. Spans that overlap become one.
+/// Replaces every span of a text. Overlapping spans are merged. Returns `None` if nothing changes.
 pub(super) fn replace(text: &str, mut spans: Vec<Span>, counts: &mut Counts) -> Option<String> {
     for span in &mut spans {
         widen_to_chars(text, &mut span.range);
         skip_escape(text, &mut span.range);
     }
-    spans.retain(|span| !is_hidden_already(text, span));
-    // Of spans that begin together the longest goes first and gives its name to the whole.
+    spans.retain(|span| !is_masked_already(text, span));
+    // Of spans with the same start the longest comes first and gives its name to the merged span.
     spans.sort_by_key(|span| (span.range.start, std::cmp::Reverse(span.range.end)));
     let mut merged: Vec<Span> = Vec::with_capacity(spans.len());
     for span in spans {
@@ -70,13 +70,13 @@ pub(super) fn replace(text: &str, mut spans: Vec<Span>, counts: &mut Counts) -> 
     }
     let mut out = String::with_capacity(text.len());
     let mut from = 0;
-    // Finds of one pattern often follow each other, and are counted together.
+    // Consecutive spans often have the same name, and are counted together.
     let mut run: (Cow<'static, str>, usize) = (Cow::Borrowed(""), 0);
     for span in merged {
         out.push_str(&text[from..span.range.start]);
         let quote = json_quote(text, &span.range);
         out.push_str(&quote);
-        out.push_str(&span.with);
+        out.push_str(&span.replacement);
         out.push_str(&quote);
         from = span.range.end;
         if run.0 != span.name {
@@ -87,16 +87,16 @@ pub(super) fn replace(text: &str, mut spans: Vec<Span>, counts: &mut Counts) -> 
     }
     count(counts, &run);
     out.push_str(&text[from..]);
-    Some(quote_marks(out))
+    Some(quote_placeholders(out))
 }
 
-fn count(counts: &mut Counts, (name, finds): &(Cow<'static, str>, usize)) {
+fn count(counts: &mut Counts, (name, spans): &(Cow<'static, str>, usize)) {
     if !name.is_empty() {
-        counts.add(name, *finds);
+        counts.add(name, *spans);
     }
 }
 
-/// The quotes that a find needs which has none of its own and stands where JSON has a number.
+/// Returns the quote to put around the replacement of an unquoted JSON value, such as a number; empty elsewhere.
 fn json_quote(text: &str, range: &Range<usize>) -> String {
     let before = text[..range.start].trim_end();
     let found = &text[range.clone()];
@@ -118,20 +118,20 @@ fn json_quote(text: &str, range: &Range<usize>) -> String {
     }
 }
 
-/// A find that is a mark, lies in one, or would be replaced by itself.
-fn is_hidden_already(text: &str, span: &Span) -> bool {
+/// Whether a span is a placeholder, lies in one, or would be replaced by itself.
+fn is_masked_already(text: &str, span: &Span) -> bool {
     let found = &text[span.range.clone()];
-    if found.is_empty() || found == span.with || is_mark(found) {
+    if found.is_empty() || found == span.replacement || is_placeholder(found) {
         return true;
     }
-    // A mark that it lies in begins at most so far before it.
-    let mut from = span.range.start.saturating_sub(MAX_MARK);
+    // A placeholder around the span starts at most this far before it.
+    let mut from = span.range.start.saturating_sub(MAX_PLACEHOLDER);
     while !text.is_char_boundary(from) {
         from += 1;
     }
     let around = &text[from..span.range.end];
     around.match_indices('[').any(|(at, _)| {
-        mark_len(&text[from + at..])
+        placeholder_len(&text[from + at..])
             .is_some_and(|len| from + at + len >= span.range.end && from + at <= span.range.start)
     })
 }
@@ -147,7 +147,7 @@ fn widen_to_chars(text: &str, range: &mut Range<usize>) {
     }
 }
 
-/// A find that begins with the letter of an escape, as in `\\nabc`, begins after it.
+/// Moves the start of a span past the letter of an escape sequence, as in `\\nabc`.
 fn skip_escape(text: &str, range: &mut Range<usize>) {
     let slashes = text[..range.start].bytes().rev().take_while(|b| *b == b'\\').count();
     if slashes % 2 == 1 && text[range.clone()].starts_with(['n', 'r', 't', 'b', 'f', '"']) {
@@ -155,19 +155,19 @@ fn skip_escape(text: &str, range: &mut Range<usize>) {
     }
 }
 
-/// Puts quotes around values of YAML that begin with a mark: bare brackets would begin a list there.
-fn quote_marks(text: String) -> String {
-    static MARKS: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(MARK));
+/// Quotes YAML values that begin with a placeholder; a plain scalar that begins with a bracket would be a list.
+fn quote_placeholders(text: String) -> String {
+    static FINDER: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(PREFIX));
     let bytes = text.as_bytes();
     let mut out = String::new();
-    // Always the start of a line: what comes before was looked at, and as far as `copied` it is in `out`.
+    // `from` is always the start of a line. The text before `copied` is in `out`.
     let mut from = 0;
     let mut copied = 0;
-    while let Some(mark) = MARKS.find(&bytes[from..]).map(|step| from + step) {
-        let start = memrchr(b'\n', &bytes[from..mark]).map_or(from, |end| from + end + 1);
-        let end = memchr(b'\n', &bytes[mark..]).map_or(text.len(), |step| mark + step + 1);
+    while let Some(placeholder) = FINDER.find(&bytes[from..]).map(|step| from + step) {
+        let start = memrchr(b'\n', &bytes[from..placeholder]).map_or(from, |end| from + end + 1);
+        let end = memchr(b'\n', &bytes[placeholder..]).map_or(text.len(), |step| placeholder + step + 1);
         let line = &text[start..end];
-        if let Some(value) = scalar_start(line, mark - start) {
+        if let Some(value) = scalar_start(line, placeholder - start) {
             out.push_str(&text[copied..start + value]);
             push_quoted(&mut out, &line[value..]);
             copied = end;
@@ -181,7 +181,7 @@ fn quote_marks(text: String) -> String {
     out
 }
 
-/// Writes a value in quotes, and what follows it in its line as it is.
+/// Writes a value in quotes, and a comment after it unchanged.
 fn push_quoted(out: &mut String, rest: &str) {
     let value = rest.trim_end();
     let (value, after) = match value.find(" #") {
@@ -199,10 +199,10 @@ fn push_quoted(out: &mut String, rest: &str) {
     out.push_str(after);
 }
 
-/// Where in this line a bare value begins that is a mark, or begins with one: after `key: ` or `- `. The first mark stands at `mark`.
-fn scalar_start(line: &str, mark: usize) -> Option<usize> {
-    let head = line[..mark].trim_start();
-    let indent = mark - head.len();
+/// Returns the start of a plain scalar that begins with the first placeholder of the line, after `key: ` or `- `.
+fn scalar_start(line: &str, placeholder: usize) -> Option<usize> {
+    let head = line[..placeholder].trim_start();
+    let indent = placeholder - head.len();
     let mut key = head;
     while let Some(rest) = key.strip_prefix("- ") {
         key = rest.trim_start();
@@ -215,7 +215,7 @@ fn scalar_start(line: &str, mark: usize) -> Option<usize> {
     let unquoted = |quote: char| name.strip_prefix(quote)?.strip_suffix(quote);
     let plain = unquoted('"').or_else(|| unquoted('\'')).unwrap_or(name);
     let is_key = !plain.is_empty() && plain.bytes().all(|b| b.is_ascii_alphanumeric() || b"_./-".contains(&b));
-    (spaced && is_key).then_some(mark)
+    (spaced && is_key).then_some(placeholder)
 }
 
 #[cfg(test)]

@@ -1,16 +1,21 @@
-//! What the masker promises.
+//! Tests of the masker as a whole.
 
+mod behaviour;
 mod corpus;
 mod kubernetes;
-mod promises;
 mod properties;
 
-use std::collections::BTreeSet;
+use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 
-use super::*;
+use super::{
+    pattern_set::PatternSet,
+    withheld::{WITHHELD, WITHHELD_NAME},
+    *,
+};
+use crate::secret::Secret;
 use corpus::CORPUS;
 
-/// A masker that looks for what is on by default, and for `patterns` as well.
+/// A masker with the default patterns and `patterns`.
 fn masker(patterns: &[&str]) -> Masker {
     let policy = Masking {
         patterns: patterns.iter().map(|name| (*name).to_owned()).collect(),
@@ -19,7 +24,7 @@ fn masker(patterns: &[&str]) -> Masker {
     Masker::new(&policy, []).unwrap()
 }
 
-/// The parts of a case that are the secret: the longest ones.
+/// The parts of a case that are the secret: its longest parts.
 fn secrets<'a>(parts: &[&'a str]) -> Vec<&'a str> {
     let longest = parts.iter().map(|part| part.len()).max().unwrap_or(0);
     let is_secret = |part: &&&str| part.len() == longest && !part.contains([' ', ':']);
@@ -29,7 +34,7 @@ fn secrets<'a>(parts: &[&'a str]) -> Vec<&'a str> {
 #[test]
 fn every_pattern_hides_what_it_must_and_leaves_what_it_must() {
     for (name, secret, harmless) in CORPUS {
-        let only = patterns::named(name).is_some_and(|rule| !rule.default);
+        let only = patterns::named(name).is_some_and(|pattern| !pattern.default);
         let asked: &[&str] = &[name];
         let masker = masker(if only { asked } else { &[] });
         let text = secret.concat();

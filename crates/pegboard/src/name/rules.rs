@@ -1,17 +1,17 @@
-//! What a name may look like: which characters, which of them first, and how many.
+//! Providers' rules for tool names: allowed characters, first character, and length.
 
-/// What the name of a tool may look like. ASCII letters, digits and `_` are always allowed.
+/// A rule for tool names. ASCII letters, digits, `_` and `-` are always allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NameRules {
     /// The longest name, in characters.
     pub(super) max_len: usize,
-    /// Whether `.` may stand in a name.
+    /// Whether a name may contain `.`.
     pub(super) dots: bool,
-    /// Whether a name may start with a digit or a sign; otherwise it starts with a letter or `_`.
+    /// Whether a name may start with any allowed character; otherwise it starts with a letter or `_`.
     pub(super) any_first: bool,
 }
 
-/// No limit is taken below this: a name must hold its hash and a part that people can read.
+/// The smallest length limit: a name must hold its hash and a readable part.
 const SHORTEST_LIMIT: usize = 32;
 
 impl NameRules {
@@ -19,13 +19,13 @@ impl NameRules {
     pub const MCP: Self = Self::new(128, true, true);
     /// OpenAI: 64 characters.
     pub const OPENAI: Self = Self::new(64, false, true);
-    /// Anthropic: 64 characters, which every endpoint takes. Newer ones take 128: `NameRules::ANTHROPIC.max_len(128)`.
+    /// Anthropic: 64 characters, which every endpoint accepts. Newer ones accept 128: `NameRules::ANTHROPIC.max_len(128)`.
     pub const ANTHROPIC: Self = Self::new(64, false, true);
-    /// Gemini: 64 characters, the first a letter or `_`. It takes dots as well, but hosts in front of it do not.
+    /// Gemini: 64 characters, the first a letter or `_`. It accepts dots as well, but hosts in front of it do not.
     pub const GEMINI: Self = Self::new(64, false, false);
     /// Amazon Bedrock: 64 characters.
     pub const BEDROCK: Self = Self::new(64, false, true);
-    /// What every host that we know takes: 60 characters, the first a letter or `_`.
+    /// Accepted by every known host: 60 characters, the first a letter or `_`.
     pub const STRICT: Self = Self::new(60, false, false);
 
     const fn new(max_len: usize, dots: bool, any_first: bool) -> Self {
@@ -36,7 +36,7 @@ impl NameRules {
         }
     }
 
-    /// The same rules with another limit, of 32 characters at least.
+    /// Returns the rules with another length limit, of at least 32 characters.
     #[must_use]
     pub const fn max_len(mut self, max_len: usize) -> Self {
         self.max_len = if max_len < SHORTEST_LIMIT {
@@ -47,7 +47,7 @@ impl NameRules {
         self
     }
 
-    /// Whether a name keeps to the rules.
+    /// Whether a name satisfies the rules.
     pub fn allow(&self, name: &str) -> bool {
         let first = name.bytes().next();
         name.len() <= self.max_len
@@ -55,7 +55,7 @@ impl NameRules {
             && first.is_some_and(|first| self.any_first || first.is_ascii_alphabetic() || first == b'_')
     }
 
-    /// Whether a character may stand anywhere but in the first place.
+    /// Whether a character is allowed after the first one.
     pub(super) fn takes(&self, c: char) -> bool {
         c.is_ascii_alphanumeric() || matches!(c, '_' | '-') || (c == '.' && self.dots)
     }

@@ -1,12 +1,12 @@
-//! The ways in which a server and its tool are written as one name.
+//! Styles of combining a server's and a tool's name.
 
 use std::fmt;
 
-/// How a tool is named for models. Whatever the style, no two tools of a view share a name.
+/// How a tool is named for models. In every style the names of a view's tools are unique.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NameStyle {
-    /// `server.tool`; `server__tool` where a provider takes no dots.
+    /// `server.tool`; `server__tool` if a provider accepts no dots.
     Dot,
     /// `server__tool`.
     #[default]
@@ -22,7 +22,7 @@ pub enum NameStyle {
 }
 
 impl NameStyle {
-    /// The styles that have a word of their own.
+    /// The styles other than templates.
     pub(crate) const NAMED: [Self; 5] = [Self::Dot, Self::Dunder, Self::McpDunder, Self::McpSingle, Self::Bare];
 
     /// Reads a style as config files write it: `dot`, `dunder`, `mcp_dunder`, `mcp_single`, `bare`, or a text with `{tool}` in it.
@@ -64,7 +64,7 @@ impl fmt::Display for NameStyle {
     }
 }
 
-/// A text that is no naming style.
+/// The error for an invalid naming style.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is no naming style: write dot, dunder, mcp_dunder, mcp_single, bare, or a template such as `{{server}}_{{tool}}`"

@@ -1,30 +1,29 @@
-//! Gives every tool of a view its name. The name depends on the tool's identity and on who else is there, never on the order.
+//! Assigns every tool of a view a unique name. It depends on the tool and on the other tools, never on their order.
 
 use std::collections::HashMap;
 
 use sha2::{Digest, Sha256};
 
-use super::{NameRules, NameStyle};
+use super::{rules::NameRules, style::NameStyle};
 
-/// How many characters of its hash a name gets when it cannot stand as it is, and how many when that does not help. The last is
-/// nearly the whole hash, so two tools cannot share it.
+/// How many characters of its hash a name gets, tried in turn until it is unique. The last is long enough that names cannot collide.
 const STAMPS: [usize; 4] = [10, 16, 24, 30];
 
-/// The names of these (server, tool) pairs, in the same order. Different pairs have different names, and every name keeps to the rules.
+/// Returns the names of (server, tool) pairs, in the same order. Different pairs get different names, and every name satisfies the rules.
 ///
-/// A name that had to be altered or cut, or that another tool has too, ends in a part of the hash of its pair.
+/// A name that was altered or truncated, or that another tool has too, ends in a part of its pair's hash.
 pub(crate) fn expose(pairs: &[(&str, &str)], style: &NameStyle, rules: &NameRules) -> Vec<String> {
     let template = Template::new(style.template(), rules);
     let prefixed = Template::new(NameStyle::Dunder.template(), rules);
     let is_shared = shared_tools(pairs, style);
-    // Most tools come in order and keep their names. Then no two are the same, and nobody has to be asked who else has one.
+    // Fast path: if no name is altered and the names are strictly ascending, they are unique.
     let in_order = |pair: &(&str, &str)| (!is_shared(pair.1)).then(|| template.plain(*pair, rules)).flatten();
     if let Some(names) = pairs.iter().map(in_order).collect::<Option<Vec<_>>>()
         && names.is_sorted_by(|one, two| one < two)
     {
         return names;
     }
-    // A name that is altered or too long is stamped in any case, so that it stays when other tools come and go.
+    // An altered or truncated name always gets a hash, so that it does not change when other tools come and go.
     let mut named: HashMap<(&str, &str), Named> = HashMap::with_capacity(pairs.len());
     for pair in pairs {
         let template = if is_shared(pair.1) { &prefixed } else { &template };
@@ -44,7 +43,7 @@ pub(crate) fn expose(pairs: &[(&str, &str)], style: &NameStyle, rules: &NameRule
     pairs.iter().map(|pair| named[pair].name.clone()).collect()
 }
 
-/// Says of a tool's name whether the style must tell its server because several servers use that name.
+/// Returns a predicate for tool names that several servers use; the style `Bare` adds the server to these.
 fn shared_tools<'a>(pairs: &[(&'a str, &'a str)], style: &NameStyle) -> impl Fn(&str) -> bool + use<'a> {
     let mut first: HashMap<&str, (&str, bool)> = HashMap::new();
     if *style == NameStyle::Bare {
@@ -56,7 +55,7 @@ fn shared_tools<'a>(pairs: &[(&'a str, &'a str)], style: &NameStyle) -> impl Fn(
     move |tool| first.get(tool).is_some_and(|(_, shared)| *shared)
 }
 
-/// The pairs whose names other pairs have too.
+/// The pairs whose names are not unique.
 fn clashes<'a>(named: &HashMap<(&'a str, &'a str), Named>) -> Vec<(&'a str, &'a str)> {
     let mut holders: HashMap<&str, usize> = HashMap::with_capacity(named.len());
     for named in named.values() {
@@ -67,9 +66,9 @@ fn clashes<'a>(named: &HashMap<(&'a str, &'a str), Named>) -> Vec<(&'a str, &'a 
     clashing.map(|(pair, _)| *pair).collect()
 }
 
-/// The name of one pair so far.
+/// The current name of one pair.
 struct Named {
-    /// The name that it would like to have.
+    /// The name without a hash.
     wish: String,
     name: String,
     /// How many of [`STAMPS`] have been tried.
@@ -97,7 +96,7 @@ impl Named {
         named
     }
 
-    /// Puts more of its hash at the end of the name.
+    /// Appends the next longer part of its hash to the name.
     fn stamp_more(&mut self, pair: (&str, &str), rules: &NameRules) {
         let length = STAMPS[self.stamps.min(STAMPS.len() - 1)];
         self.stamps += 1;
@@ -107,12 +106,12 @@ impl Named {
     }
 }
 
-/// A text in the characters that the rules take.
+/// Replaces the characters that the rules do not allow.
 fn cleaned(text: &str, rules: &NameRules) -> String {
     text.chars().map(|c| if rules.takes(c) { c } else { '_' }).collect()
 }
 
-/// A style taken apart, with what stands around the names fitted to the rules: a dot that may not stand becomes `__`.
+/// A parsed style. Its literal text satisfies the rules: a dot that is not allowed becomes `__`.
 struct Template(Vec<Part>);
 
 enum Part {
@@ -151,7 +150,7 @@ impl Template {
         name
     }
 
-    /// The name of a pair that needs no change to keep to the rules.
+    /// Returns the name of a pair, if it satisfies the rules without changes.
     fn plain(&self, (server, tool): (&str, &str), rules: &NameRules) -> Option<String> {
         let mut bytes = server.bytes().chain(tool.bytes());
         let is_kept = bytes.all(|byte| rules.takes(char::from(byte)));
@@ -161,7 +160,7 @@ impl Template {
     }
 }
 
-/// The first `length` characters of the hash of some texts, in base32 and lower case.
+/// Returns the first `length` characters of the hash of some texts, in lower-case base32.
 pub(crate) fn stamp(parts: &[&str], length: usize) -> String {
     const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
     let mut hash = Sha256::new();

@@ -1,23 +1,19 @@
-//! One form for the many ways in which servers write a schema: JSON Schema 2020-12 with only its own keywords, each with a value that it
-//! may have, without `allOf`, `oneOf` and `const`.
+//! Normalises the schemas that servers write to one canonical form: JSON Schema 2020-12 with standard keywords only, each with a valid
+//! value, and without `allOf`, `oneOf` and `const`.
 
-mod kinds;
+mod types;
 mod values;
 
 use serde_json::{Map, Value};
 
-use super::{Schema, description_notes, merge_schemas};
-use kinds::type_word;
-pub(super) use kinds::{allow_null, type_of};
+use super::{
+    definition::Quarantine,
+    description_notes, merge_schemas,
+    schema::{Schema, allow_null},
+};
+use types::type_word;
 
-/// What makes a schema useless.
-pub(super) struct Bad {
-    /// The properties that lead to it.
-    pub(super) path: String,
-    pub(super) problem: String,
-}
-
-/// What the value of a keyword is.
+/// What kind of value a keyword has.
 enum Form {
     Schema,
     Schemas,
@@ -28,7 +24,8 @@ enum Form {
     Flag,
 }
 
-/// The keywords that are kept as they are when their value is of the right form. The others are looked at one by one, or unknown.
+/// Returns the form of a keyword's value, for the keywords that are kept if their value has it. All others are handled one by one or
+/// unknown.
 fn form(keyword: &str) -> Option<Form> {
     Some(match keyword {
         "contains"
@@ -50,11 +47,11 @@ fn form(keyword: &str) -> Option<Form> {
     })
 }
 
-/// The schema of a tool's arguments: an object with properties, whatever was written.
-pub(super) fn root(schema: &Value) -> Result<Schema, Bad> {
-    let mut root = Reader::default().schema(schema)?;
+/// Normalises the root schema of a tool's arguments. The result is always an object with properties.
+pub(super) fn root(schema: &Value) -> Result<Schema, Quarantine> {
+    let mut root = Normalizer::default().schema(schema)?;
     merge_schemas::flatten(&mut root);
-    // The arguments are an object and nothing else.
+    // Arguments can only be an object.
     let mut notes = Vec::new();
     for keyword in ["anyOf", "enum", "items", "prefixItems"] {
         if let Some(value) = root.remove(keyword) {
@@ -67,19 +64,20 @@ pub(super) fn root(schema: &Value) -> Result<Schema, Bad> {
     Ok(root)
 }
 
-/// Reads schemas and remembers where it is.
+/// Normalises subschemas recursively.
 #[derive(Default)]
-struct Reader {
+struct Normalizer {
+    /// The property names that lead to the current subschema.
     path: Vec<String>,
 }
 
-impl Reader {
-    fn bad<T>(&self, problem: String) -> Result<T, Bad> {
+impl Normalizer {
+    fn invalid<T>(&self, problem: String) -> Result<T, Quarantine> {
         let path = self.path.join(".");
-        Err(Bad { path, problem })
+        Err(Quarantine { path, problem })
     }
 
-    fn schema(&mut self, value: &Value) -> Result<Schema, Bad> {
+    fn schema(&mut self, value: &Value) -> Result<Schema, Quarantine> {
         let mut schema = Schema::new();
         let fields = match value {
             Value::Object(fields) => fields,
@@ -93,9 +91,9 @@ impl Reader {
                     schema.extend(kind.map(|kind| ("type".to_owned(), kind.into())));
                     return Ok(schema);
                 }
-                None => return self.bad(format!("`{}` is no schema", description_notes::short(word))),
+                None => return self.invalid(format!("`{}` is no schema", description_notes::short(word))),
             },
-            other => return self.bad(format!("{} is no schema", description_notes::short(&other.to_string()))),
+            other => return self.invalid(format!("{} is no schema", description_notes::short(&other.to_string()))),
         };
         for (keyword, value) in fields {
             if let Some(value) = self.keyword(keyword, value)? {
@@ -107,8 +105,8 @@ impl Reader {
         self.dependencies(fields, &mut schema)?;
         values::bounds(fields, &mut schema);
         values::data(fields, &mut schema);
-        if let Err(problem) = kinds::settle(fields, &mut schema) {
-            return self.bad(problem);
+        if let Err(problem) = types::insert_types(fields, &mut schema) {
+            return self.invalid(problem);
         }
         merge_schemas::all(&mut schema);
         if fields.get("nullable") == Some(&Value::Bool(true)) {
@@ -117,8 +115,8 @@ impl Reader {
         Ok(schema)
     }
 
-    /// The value of a keyword of which only the form matters, unless it is of another form.
-    fn keyword(&mut self, keyword: &str, value: &Value) -> Result<Option<Value>, Bad> {
+    /// Normalises the value of a keyword that has a [`Form`]. Returns `None` if the value is not of that form.
+    fn keyword(&mut self, keyword: &str, value: &Value) -> Result<Option<Value>, Quarantine> {
         Ok(match (form(keyword), value) {
             (Some(Form::Schema), Value::Object(_) | Value::Bool(_)) => Some(self.schema(value)?.into()),
             (Some(Form::Schemas), Value::Array(items)) if !items.is_empty() => Some(self.list(items)?),
@@ -137,7 +135,7 @@ impl Reader {
         })
     }
 
-    fn list(&mut self, items: &[Value]) -> Result<Value, Bad> {
+    fn list(&mut self, items: &[Value]) -> Result<Value, Quarantine> {
         let mut read = Vec::with_capacity(items.len());
         for item in items {
             read.push(Value::Object(self.schema(item)?));
@@ -145,8 +143,8 @@ impl Reader {
         Ok(read.into())
     }
 
-    /// The properties, and which of them must be there. Old schemas say the latter in each of them.
-    fn properties(&mut self, fields: &Schema, schema: &mut Schema) -> Result<(), Bad> {
+    /// Normalises `properties`, `required` and `additionalProperties`. Draft 3 has `required: true` inside a property.
+    fn properties(&mut self, fields: &Schema, schema: &mut Schema) -> Result<(), Quarantine> {
         let mut required: Vec<String> = match fields.get("required") {
             Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
             _ => Vec::new(),
@@ -162,7 +160,7 @@ impl Reader {
                     if property.get("required") == Some(&Value::Bool(true)) {
                         required.push(name.clone());
                     }
-                    // What may never be given is not there.
+                    // A property with the schema `false` can never be given.
                     if *property != Value::Bool(false) {
                         read.insert(name.clone(), schema.into());
                     }
@@ -171,7 +169,7 @@ impl Reader {
             }
             Some(other) => {
                 let shown = description_notes::short(&other.to_string());
-                return self.bad(format!("its properties are {shown}, not an object"));
+                return self.invalid(format!("its properties are {shown}, not an object"));
             }
         }
         required.sort_unstable();
@@ -192,8 +190,8 @@ impl Reader {
         Ok(())
     }
 
-    /// The items of a list. Old schemas write those of a tuple as a list of schemas.
-    fn items(&mut self, fields: &Schema, schema: &mut Schema) -> Result<(), Bad> {
+    /// Normalises `items`. Before 2020-12, a tuple is an array of schemas there.
+    fn items(&mut self, fields: &Schema, schema: &mut Schema) -> Result<(), Quarantine> {
         let (tuple, rest) = match fields.get("items") {
             Some(Value::Array(tuple)) => (Some(tuple), fields.get("additionalItems")),
             items => (None, items),
@@ -209,8 +207,8 @@ impl Reader {
         Ok(())
     }
 
-    /// `dependencies` became two keywords.
-    fn dependencies(&mut self, fields: &Schema, schema: &mut Schema) -> Result<(), Bad> {
+    /// Splits `dependencies` into the two keywords that replaced it.
+    fn dependencies(&mut self, fields: &Schema, schema: &mut Schema) -> Result<(), Quarantine> {
         let mut needed = Map::new();
         for keyword in ["dependencies", "dependentRequired"] {
             let Some(Value::Object(named)) = fields.get(keyword) else {

@@ -1,32 +1,32 @@
-//! Makes a schema smaller, in steps of growing loss. The arguments themselves always stay.
+//! Compacts a schema in passes of increasing loss. No pass removes an argument.
 
 use serde_json::{Map, Value};
 
-use super::Schema;
+use super::schema::Schema;
 
-/// One step.
-pub(super) struct Pass {
-    /// What it takes away, in words.
+/// One compaction pass.
+pub(super) struct CompactionPass {
+    /// What it removes, as shown to the user.
     pub(super) lost: &'static str,
-    /// Takes it away. Whether anything changed.
+    /// Runs the pass. Returns whether the schema changed.
     pub(super) run: fn(&mut Schema) -> bool,
 }
 
-/// The steps, the least loss first.
-pub(super) const PASSES: &[Pass] = &[
-    Pass {
+/// The passes, the least loss first.
+pub(super) const PASSES: &[CompactionPass] = &[
+    CompactionPass {
         lost: "titles and examples",
         run: |schema| each(schema, 0, &mut |schema, _| remove(schema, &["examples", "title"])),
     },
-    Pass {
+    CompactionPass {
         lost: "long descriptions of nested arguments",
         run: |schema| each(schema, 0, &mut |schema, depth| depth > 1 && shorten(schema, 120)),
     },
-    Pass {
+    CompactionPass {
         lost: "defaults and limits of nested arguments",
         run: |schema| each(schema, 0, &mut |schema, depth| depth > 1 && remove(schema, LIMITS)),
     },
-    Pass {
+    CompactionPass {
         lost: "descriptions of nested arguments",
         run: |schema| {
             each(schema, 0, &mut |schema, depth| {
@@ -34,31 +34,31 @@ pub(super) const PASSES: &[Pass] = &[
             })
         },
     },
-    Pass {
+    CompactionPass {
         lost: "what is nested more than three deep",
         run: |schema| each(schema, 0, &mut |schema, depth| depth >= 3 && hollow(schema)),
     },
-    Pass {
+    CompactionPass {
         lost: "long descriptions",
         run: |schema| each(schema, 0, &mut |schema, _| shorten(schema, 120)),
     },
-    Pass {
+    CompactionPass {
         lost: "defaults and limits",
         run: |schema| each(schema, 0, &mut |schema, _| remove(schema, LIMITS)),
     },
-    Pass {
+    CompactionPass {
         lost: "what is nested more than two deep",
         run: |schema| each(schema, 0, &mut |schema, depth| depth >= 2 && hollow(schema)),
     },
-    Pass {
+    CompactionPass {
         lost: "all descriptions",
         run: |schema| each(schema, 0, &mut |schema, _| remove(schema, &["description"])),
     },
-    Pass {
+    CompactionPass {
         lost: "what is nested",
         run: |schema| each(schema, 0, &mut |schema, depth| depth >= 1 && hollow(schema)),
     },
-    Pass {
+    CompactionPass {
         lost: "the lists of allowed values",
         run: |schema| each(schema, 0, &mut |schema, _| remove(schema, &["enum"])),
     },
@@ -95,7 +95,7 @@ const LIMITS: &[&str] = &[
     "uniqueItems",
 ];
 
-/// Visits a schema and all that are in it. Whether any visit changed something. The depth counts the objects and lists around.
+/// Visits a schema and its subschemas. Returns whether a visit changed something. The depth counts the enclosing objects and arrays.
 fn each(schema: &mut Schema, depth: usize, visit: &mut dyn FnMut(&mut Schema, usize) -> bool) -> bool {
     let mut changed = visit(schema, depth);
     for (keyword, value) in schema.iter_mut() {
@@ -134,7 +134,7 @@ fn shorten(schema: &mut Schema, limit: usize) -> bool {
     }
 }
 
-/// Leaves of an object or list only that it is one.
+/// Removes everything inside an object or array but its type.
 fn hollow(schema: &mut Schema) -> bool {
     let mut changed = remove(schema, &["additionalProperties", "anyOf", "properties", "required"]);
     for keyword in ["items", "prefixItems"] {

@@ -1,29 +1,29 @@
-//! What a schema can no longer say is said in its description.
+//! Notes in a schema's description, for what the schema's dialect cannot express.
 
 use serde_json::Value;
 
-use super::Schema;
+use super::schema::Schema;
 
 /// The longest note about one keyword, in bytes.
 const MAX_NOTE: usize = 200;
 
-/// Adds remarks to the description of a schema.
+/// Appends notes to the description of a schema.
 pub(super) fn add(schema: &mut Schema, notes: &[String]) {
     if notes.is_empty() {
         return;
     }
-    let told = notes.join("; ");
+    let note = notes.join("; ");
     let text = match schema.get("description").and_then(Value::as_str) {
-        Some(text) if !text.trim().is_empty() => format!("{} ({told})", text.trim_end()),
-        _ => told,
+        Some(text) if !text.trim().is_empty() => format!("{} ({note})", text.trim_end()),
+        _ => note,
     };
     schema.insert("description".into(), text.into());
 }
 
-/// The remark about a keyword that a dialect does not take, if it says something that a model should know.
+/// Writes the note about a keyword that a dialect does not accept. Returns `None` if the model does not need to know.
 pub(super) fn about(keyword: &str, value: &Value) -> Option<String> {
     match (keyword, value) {
-        // They say nothing about what is to be written.
+        // They do not restrict what the model may write.
         ("title" | "readOnly" | "writeOnly" | "additionalProperties", Value::Bool(_) | Value::String(_)) => None,
         ("uniqueItems" | "deprecated", Value::Bool(false)) => None,
         ("uniqueItems", _) => Some("no item twice".to_owned()),
@@ -34,7 +34,7 @@ pub(super) fn about(keyword: &str, value: &Value) -> Option<String> {
     }
 }
 
-/// A text cut to the length of a note.
+/// Truncates a text to the length of a note.
 pub(super) fn short(text: &str) -> String {
     if text.len() <= MAX_NOTE {
         return text.to_owned();

@@ -1,15 +1,17 @@
-//! Gemini's `parameters`: the part of OpenAPI's schemas that it documents. There is no null but `nullable`, a list says what is in it, an
-//! object says its properties, values to choose from are texts, and `anyOf` stands alone.
+//! Converts schemas to Gemini's `parameters`: the subset of OpenAPI schemas that Google documents. Null is written as `nullable`, an array
+//! must have `items`, an object must have `properties`, `enum` has strings only, and `anyOf` stands without other keywords.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{
-    Fitted, Schema, description_notes, merge_schemas,
+    convert::{self, Converted, Properties},
+    description_notes, merge_schemas,
     parameter_names::ParameterNames,
-    reverse_arguments::{Back, Field, JsonText},
+    reverse_arguments::{JsonText, ReverseRule},
+    schema::{Schema, is_annotation, properties, required, split_annotations, types_of},
 };
 
-/// Keywords that are taken as they are.
+/// Keywords that are copied unchanged.
 const TAKEN: &[&str] = &[
     "description",
     "maxItems",
@@ -23,24 +25,22 @@ const TAKEN: &[&str] = &[
     "pattern",
     "title",
 ];
-/// The formats of texts and numbers that are taken.
+/// The values of `format` that Gemini accepts.
 const FORMATS: &[&str] = &["date-time", "double", "float", "int32", "int64"];
 
-/// The schema of a tool's arguments as Gemini takes it.
-pub(super) fn fit(root: &Schema) -> Fitted {
+/// Converts the root schema of a tool's arguments.
+pub(super) fn convert(root: &Schema) -> Converted {
     let mut gemini = Gemini { lost: Vec::new() };
-    let has_properties = root
-        .get("properties")
-        .is_some_and(|own| own.as_object().is_some_and(|own| !own.is_empty()));
-    let (schema, back) = if has_properties {
+    let has_properties = properties(root).is_some_and(|own| !own.is_empty());
+    let (schema, reverse) = if has_properties {
         gemini.object(root)
     } else {
-        // A tool without arguments: the list of tools leaves the whole schema out.
-        (gemini.kept(root, &["properties", "required"]), Back::default())
+        // A tool without arguments: the list of tools omits its schema.
+        (gemini.kept(root, &["properties", "required"]), ReverseRule::default())
     };
-    Fitted {
+    Converted {
         schema,
-        back,
+        reverse,
         strict: false,
         lost: gemini.lost,
     }
@@ -51,10 +51,10 @@ struct Gemini {
 }
 
 impl Gemini {
-    fn schema(&mut self, own: &Schema) -> (Schema, Back) {
+    fn schema(&mut self, own: &Schema) -> (Schema, ReverseRule) {
         let mut own = own.clone();
         let takes_null = without_null(&mut own);
-        let (mut schema, back) = self.not_null(own);
+        let (mut schema, reverse) = self.not_null(own);
         if takes_null {
             let is_union = schema.contains_key("anyOf");
             match schema.get_mut("anyOf") {
@@ -68,10 +68,10 @@ impl Gemini {
                 }
             }
         }
-        (schema, back)
+        (schema, reverse)
     }
 
-    fn not_null(&mut self, mut own: Schema) -> (Schema, Back) {
+    fn not_null(&mut self, mut own: Schema) -> (Schema, ReverseRule) {
         if own.contains_key("properties") {
             merge_schemas::flatten(&mut own);
         }
@@ -81,15 +81,15 @@ impl Gemini {
             return self.union(own, branches);
         }
         if own.contains_key("enum") {
-            return self.choice(own);
+            return self.enumeration(own);
         }
-        let kinds: Vec<String> = merge_schemas::types_of(&own).into_iter().map(str::to_owned).collect();
+        let kinds: Vec<String> = types_of(&own).into_iter().map(str::to_owned).collect();
         match kinds.as_slice() {
             [] => self.anything(&own),
             [kind] => match kind.as_str() {
                 "object" => self.object(&own),
                 "array" => self.list(&own),
-                _ => (self.kept(&own, &[]), Back::default()),
+                _ => (self.kept(&own, &[]), ReverseRule::default()),
             },
             many => {
                 own.remove("type");
@@ -101,30 +101,26 @@ impl Gemini {
         }
     }
 
-    /// A union stands alone: what holds for all of it moves into each branch.
-    fn union(&mut self, own: Schema, branches: Vec<Schema>) -> (Schema, Back) {
-        let (about, common): (Schema, Schema) = own
-            .into_iter()
-            .partition(|(keyword, _)| merge_schemas::ANNOTATIONS.contains(&keyword.as_str()));
-        let takes_text = branches
-            .iter()
-            .any(|branch| merge_schemas::types_of(branch) == ["string"]);
-        let mut fitted: Vec<(Schema, Back)> = Vec::new();
+    /// Converts a union. Gemini takes no keywords beside `anyOf`, so common restrictions move into each branch.
+    fn union(&mut self, own: Schema, branches: Vec<Schema>) -> (Schema, ReverseRule) {
+        let (annotations, common) = split_annotations(own);
+        let takes_text = branches.iter().any(|branch| types_of(branch) == ["string"]);
+        let mut converted: Vec<(Schema, ReverseRule)> = Vec::new();
         for mut branch in branches {
             for (keyword, value) in &common {
                 if fits_type(keyword, &branch) {
                     merge_schemas::into(&mut branch, Schema::from_iter([(keyword.clone(), value.clone())]));
                 }
             }
-            let (schema, back) = self.schema(&branch);
-            // A text that may also be an object in JSON could not be told from a plain one.
-            let is_doubtful = takes_text && back.text.is_some();
-            if !is_doubtful && !fitted.iter().any(|(known, _)| *known == schema) {
-                fitted.push((schema, back));
+            let (schema, reverse) = self.schema(&branch);
+            // A JSON text could not be told from a plain string.
+            let is_ambiguous = takes_text && reverse.text.is_some();
+            if !is_ambiguous && !converted.iter().any(|(known, _)| *known == schema) {
+                converted.push((schema, reverse));
             }
         }
-        let description = about.get("description").and_then(Value::as_str);
-        if let Some((first, _)) = fitted.first_mut()
+        let description = annotations.get("description").and_then(Value::as_str);
+        if let Some((first, _)) = converted.first_mut()
             && let Some(description) = description
         {
             let text = match first.get("description").and_then(Value::as_str) {
@@ -133,93 +129,77 @@ impl Gemini {
             };
             first.insert("description".into(), text.into());
         }
-        if fitted.len() < 2 {
-            return fitted.pop().unwrap_or_else(|| self.anything(&about));
+        if converted.len() < 2 {
+            return converted.pop().unwrap_or_else(|| self.anything(&annotations));
         }
-        let back = Back::of_branches(fitted.iter().map(|(schema, back)| (schema, back.clone())).collect());
-        let branches: Vec<Value> = fitted.into_iter().map(|(schema, _)| schema.into()).collect();
-        (Schema::from_iter([("anyOf".to_owned(), branches.into())]), back)
+        let (branches, reverse) = convert::any_of(converted);
+        (Schema::from_iter([("anyOf".to_owned(), branches)]), reverse)
     }
 
-    /// One of some values. Gemini lists texts only, so that others are written as texts.
-    fn choice(&mut self, mut own: Schema) -> (Schema, Back) {
+    /// Converts an `enum`. Gemini lists strings only, so other values are shown as strings.
+    fn enumeration(&mut self, mut own: Schema) -> (Schema, ReverseRule) {
         let Some(Value::Array(values)) = own.remove("enum") else {
-            return (self.kept(&own, &[]), Back::default());
+            return (self.kept(&own, &[]), ReverseRule::default());
         };
-        let mut back = Back::default();
+        let mut reverse = ReverseRule::default();
         let mut texts: Vec<String> = Vec::new();
         for value in values {
             let text = match &value {
                 Value::String(text) => text.clone(),
                 other => other.to_string(),
             };
-            // An empty text is refused.
+            // Gemini refuses an empty string.
             if text.is_empty() || texts.contains(&text) {
                 continue;
             }
             texts.push(text.clone());
             if !value.is_string() {
-                back.values.push((text, value));
+                reverse.values.push((text, value));
             }
         }
         own.insert("type".into(), "string".into());
-        own.retain(|keyword, _| merge_schemas::ANNOTATIONS.contains(&keyword.as_str()) || keyword == "type");
+        own.retain(|keyword, _| is_annotation(keyword) || keyword == "type");
         let mut schema = self.kept(&own, &[]);
         if !texts.is_empty() {
             schema.insert("enum".into(), texts.into());
             schema.insert("format".into(), "enum".into());
         }
-        (schema, back)
+        (schema, reverse)
     }
 
-    fn object(&mut self, own: &Schema) -> (Schema, Back) {
-        let no_properties = Map::new();
-        let properties = own
-            .get("properties")
-            .and_then(Value::as_object)
-            .unwrap_or(&no_properties);
+    fn object(&mut self, own: &Schema) -> (Schema, ReverseRule) {
+        let empty = Schema::new();
+        let properties = properties(own).unwrap_or(&empty);
         let is_open = own.get("additionalProperties") != Some(&Value::Bool(false));
         if properties.is_empty() {
-            let said = if is_open {
+            let note = if is_open {
                 "a JSON object, written as text"
             } else {
                 "an empty JSON object, written as text"
             };
-            return self.text(own, said, JsonText::Object);
+            return self.text(own, note, JsonText::Object);
         }
-        let (mut fitted, mut back) = (Map::new(), Back::default());
+        let mut converted = Properties::default();
         let shown = ParameterNames::Narrow.shown(properties);
         for (name, property) in properties {
-            let empty = Schema::new();
-            let (property, property_back) = self.schema(property.as_object().unwrap_or(&empty));
-            let shown = &shown[name.as_str()];
-            let field = Field {
-                own_name: (shown != name).then(|| name.clone()),
-                null_is_absent: false,
-                back: property_back,
-            };
-            if field != Field::default() {
-                back.fields.insert(shown.clone(), field);
-            }
-            fitted.insert(shown.clone(), property.into());
+            let property = self.schema(property.as_object().unwrap_or(&empty));
+            converted.insert(name, &shown[name.as_str()], property, false);
         }
-        let required = own.get("required").and_then(Value::as_array);
-        let required = required.into_iter().flatten().filter_map(Value::as_str);
-        let mut required: Vec<&str> = required
+        let mut required: Vec<&str> = required(own)
             .filter_map(|name| shown.get(name))
             .map(String::as_str)
             .collect();
         required.sort_unstable();
         let mut schema = self.kept(own, &["properties", "required"]);
         schema.insert("type".into(), "object".into());
-        schema.insert("properties".into(), fitted.into());
+        schema.insert("properties".into(), converted.schemas.into());
         if !required.is_empty() {
             schema.insert("required".into(), required.into());
         }
-        (schema, back)
+        (schema, converted.reverse)
     }
 
-    fn list(&mut self, own: &Schema) -> (Schema, Back) {
+    fn list(&mut self, own: &Schema) -> (Schema, ReverseRule) {
         let tuple = own.get("prefixItems").and_then(Value::as_array);
         let item = match (tuple, own.get("items")) {
             (Some(tuple), rest) => {
@@ -232,67 +212,49 @@ impl Gemini {
         };
         let mut schema = self.kept(own, &["items"]);
         schema.insert("items".into(), item.0.into());
-        let back = Back {
-            items: item.1.boxed(),
-            ..Back::default()
-        };
-        (schema, back)
+        (schema, ReverseRule::for_items(item.1))
     }
 
-    fn anything(&mut self, own: &Schema) -> (Schema, Back) {
-        let said = "any JSON value, written as JSON text";
-        self.text(own, said, JsonText::Any)
+    fn anything(&mut self, own: &Schema) -> (Schema, ReverseRule) {
+        self.text(own, "any JSON value, written as JSON text", JsonText::Any)
     }
 
-    /// A value that cannot be described, written as text.
-    fn text(&mut self, own: &Schema, said: &str, text: JsonText) -> (Schema, Back) {
+    /// Converts a schema that Gemini cannot express: the model writes the value as JSON in a string.
+    fn text(&mut self, own: &Schema, note: &str, text: JsonText) -> (Schema, ReverseRule) {
         let mut about = own.clone();
         about.remove("type");
         about.remove("properties");
         let mut schema = self.kept(&about, &[]);
         schema.retain(|keyword, _| keyword == "description" || keyword == "title");
         schema.insert("type".into(), "string".into());
-        description_notes::add(&mut schema, &[said.to_owned()]);
-        let back = Back {
+        description_notes::add(&mut schema, &[note.to_owned()]);
+        let reverse = ReverseRule {
             text: Some(text),
-            ..Back::default()
+            ..ReverseRule::default()
         };
-        (schema, back)
+        (schema, reverse)
     }
 
-    /// The keywords that are taken as they are; the others are told. Those in `done` are somebody else's work.
+    /// Copies the keywords that Gemini accepts; the others become notes. Skips those in `done`, which the caller converts.
     fn kept(&mut self, own: &Schema, done: &[&str]) -> Schema {
-        let mut schema = Schema::new();
-        let mut notes = Vec::new();
-        let is_whole = own.get("type") == Some(&Value::from("integer"));
-        for (keyword, value) in own {
-            match (keyword.as_str(), value) {
-                (done_already, _) if done.contains(&done_already) => {}
-                ("type", _) => {
-                    schema.insert(keyword.clone(), value.clone());
-                }
-                ("format", Value::String(format)) if FORMATS.contains(&format.as_str()) => {
-                    schema.insert(keyword.clone(), value.clone());
-                }
-                ("exclusiveMinimum", bound) if is_whole && bound.is_i64() && !own.contains_key("minimum") => {
-                    schema.insert("minimum".into(), (bound.as_i64().unwrap_or(0).saturating_add(1)).into());
-                }
-                ("exclusiveMaximum", bound) if is_whole && bound.is_i64() && !own.contains_key("maximum") => {
-                    schema.insert("maximum".into(), (bound.as_i64().unwrap_or(0).saturating_sub(1)).into());
-                }
-                (keyword, _) if TAKEN.contains(&keyword) => {
-                    schema.insert(keyword.to_owned(), value.clone());
-                }
-                (keyword, value) => notes.extend(description_notes::about(keyword, value)),
+        let is_integer = own.get("type") == Some(&Value::from("integer"));
+        convert::keywords(own, done, &mut self.lost, |keyword, value| match (keyword, value) {
+            ("format", Value::String(format)) if FORMATS.contains(&format.as_str()) => copied(keyword, value),
+            ("exclusiveMinimum", bound) if is_integer && bound.is_i64() && !own.contains_key("minimum") => {
+                let least = bound.as_i64().unwrap_or(0).saturating_add(1);
+                Some(("minimum".to_owned(), least.into()))
             }
-        }
-        description_notes::add(&mut schema, &notes);
-        self.lost.append(&mut notes);
-        schema
+            ("exclusiveMaximum", bound) if is_integer && bound.is_i64() && !own.contains_key("maximum") => {
+                let most = bound.as_i64().unwrap_or(0).saturating_sub(1);
+                Some(("maximum".to_owned(), most.into()))
+            }
+            _ if keyword == "type" || TAKEN.contains(&keyword) => copied(keyword, value),
+            _ => None,
+        })
     }
 }
 
-/// Takes null out of a schema. Whether it was there.
+/// Removes null from a schema. Returns whether the schema accepted it.
 fn without_null(schema: &mut Schema) -> bool {
     let null = Value::from("null");
     let mut found = false;
@@ -307,7 +269,7 @@ fn without_null(schema: &mut Schema) -> bool {
             }
         }
         Some(kind) if *kind == null => {
-            // Nothing but null: a text that should not be given.
+            // Gemini has no null type; the property becomes a string that may be null.
             *kind = "string".into();
             schema.remove("enum");
             return true;
@@ -330,7 +292,7 @@ fn without_null(schema: &mut Schema) -> bool {
             let one = one.clone();
             schema.remove("anyOf");
             merge_schemas::into(schema, one);
-            // What is left may take null in another way too.
+            // The remaining branch may accept null in another way too.
             found |= without_null(schema);
         } else if branches.is_empty() {
             schema.remove("anyOf");
@@ -339,9 +301,9 @@ fn without_null(schema: &mut Schema) -> bool {
     found
 }
 
-/// Whether a keyword says something about the values of a branch.
+/// Whether a keyword restricts values of the types of a branch.
 fn fits_type(keyword: &str, branch: &Schema) -> bool {
-    let kinds = merge_schemas::types_of(branch);
+    let kinds = types_of(branch);
     let of = |kind: &str| kinds.is_empty() || kinds.contains(&kind);
     match keyword {
         "maxLength" | "minLength" | "pattern" | "contentEncoding" | "contentMediaType" => of("string"),
@@ -357,4 +319,8 @@ fn fits_type(keyword: &str, branch: &Schema) -> bool {
         | "required" => of("object"),
         _ => true,
     }
+}
+
+fn copied(keyword: &str, value: &Value) -> Option<(String, Value)> {
+    Some((keyword.to_owned(), value.clone()))
 }

@@ -1,26 +1,28 @@
-//! The dialects that are JSON Schema with something left out: OpenAI, Anthropic, Bedrock, and Gemini's `parametersJsonSchema`.
+//! Converts schemas to the dialects that are subsets of JSON Schema: OpenAI, Anthropic, Bedrock, and Gemini's `parametersJsonSchema`.
 
 use serde_json::{Map, Value};
 
 use super::{
-    Fitted, Schema, description_notes,
+    convert::{self, Converted, Properties},
+    description_notes,
     parameter_names::ParameterNames,
-    reverse_arguments::{Back, Field},
+    reverse_arguments::ReverseRule,
+    schema::{Schema, properties, required, types_of},
 };
 
-/// What a dialect takes.
+/// What a dialect accepts.
 pub(super) struct Dialect {
     names: ParameterNames,
-    /// The keywords that are taken, besides those that make up the tree.
+    /// The accepted keywords, besides [`COMMON`].
     keywords: &'static [&'static str],
-    /// The keywords that the root may have, if it may not have all of them.
+    /// The keywords that the root may have, if they are restricted.
     at_root: Option<&'static [&'static str]>,
-    /// Whether the items of a list can be told one by one.
+    /// Whether `prefixItems` is accepted.
     tuples: bool,
 }
 
-/// Keywords that every dialect takes.
-const TREE: &[&str] = &[
+/// Keywords that every dialect accepts.
+const COMMON: &[&str] = &[
     "anyOf",
     "description",
     "enum",
@@ -57,14 +59,14 @@ pub(super) const OPENAI: Dialect = Dialect {
     at_root: None,
     tuples: false,
 };
-/// Anthropic checks schemas against JSON Schema 2020-12.
+/// Anthropic validates schemas against JSON Schema 2020-12.
 pub(super) const ANTHROPIC: Dialect = Dialect {
     names: ParameterNames::Wide,
     keywords: WELL_KNOWN,
     at_root: None,
     tuples: true,
 };
-/// Bedrock carries the models of many makers; those of Amazon take three keywords at the root.
+/// Bedrock serves models of many vendors; Amazon's own accept three keywords at the root.
 pub(super) const BEDROCK: Dialect = Dialect {
     names: ParameterNames::Wide,
     keywords: WELL_KNOWN,
@@ -86,95 +88,76 @@ pub(super) const GEMINI: Dialect = Dialect {
     tuples: true,
 };
 
-/// The schema of a tool's arguments in a dialect.
-pub(super) fn fit(root: &Schema, dialect: &Dialect) -> Fitted {
+/// Converts the root schema of a tool's arguments to a dialect.
+pub(super) fn convert(root: &Schema, dialect: &Dialect) -> Converted {
     let mut lost = Vec::new();
-    let (mut schema, back) = dialect.schema(root, &mut lost);
+    let (mut schema, reverse) = dialect.schema(root, &mut lost);
     if let Some(allowed) = dialect.at_root {
         schema.retain(|keyword, _| keyword == "description" || allowed.contains(&keyword.as_str()));
     }
-    Fitted {
+    Converted {
         schema,
-        back,
+        reverse,
         strict: false,
         lost,
     }
 }
 
 impl Dialect {
-    fn schema(&self, own: &Schema, lost: &mut Vec<String>) -> (Schema, Back) {
-        let (mut schema, mut back) = (Schema::new(), Back::default());
+    fn schema(&self, own: &Schema, lost: &mut Vec<String>) -> (Schema, ReverseRule) {
+        let (mut schema, mut reverse) = (Schema::new(), ReverseRule::default());
         let mut notes = Vec::new();
         for (keyword, value) in own {
-            let is_taken = TREE.contains(&keyword.as_str()) || self.keywords.contains(&keyword.as_str());
+            let is_taken = COMMON.contains(&keyword.as_str()) || self.keywords.contains(&keyword.as_str());
             match (keyword.as_str(), value) {
                 ("properties" | "required" | "items" | "prefixItems", _) => {}
                 ("additionalProperties", Value::Object(other)) if is_taken => {
-                    let (other, other_back) = self.schema(other, lost);
+                    let (other, other_reverse) = self.schema(other, lost);
                     schema.insert(keyword.clone(), other.into());
-                    back.rest = other_back.boxed();
+                    reverse.rest = other_reverse.non_identity();
                 }
                 ("anyOf", Value::Array(branches)) => {
-                    let (branches, branches_back) = self.union(branches, lost);
+                    let (branches, branches_reverse) = self.union(branches, lost);
                     schema.insert(keyword.clone(), branches);
-                    back.branches = branches_back.branches;
+                    reverse.branches = branches_reverse.branches;
                 }
                 _ if is_taken => {
                     schema.insert(keyword.clone(), value.clone());
                 }
-                ("patternProperties", patterns) => {
-                    // Names that fit a pattern must stay possible.
-                    if own.get("additionalProperties") == Some(&Value::Bool(false)) {
-                        schema.insert("additionalProperties".into(), Value::Bool(true));
-                    }
-                    notes.extend(description_notes::about(keyword, patterns));
-                }
                 _ => notes.extend(description_notes::about(keyword, value)),
             }
         }
+        // Names that match a pattern must stay possible.
         if own.contains_key("patternProperties") && schema.get("additionalProperties") == Some(&Value::Bool(false)) {
             schema.insert("additionalProperties".into(), Value::Bool(true));
         }
-        self.properties(own, &mut schema, &mut back, lost);
-        self.items(own, &mut schema, &mut back, &mut notes, lost);
+        self.properties(own, &mut schema, &mut reverse, lost);
+        self.items(own, &mut schema, &mut reverse, &mut notes, lost);
         description_notes::add(&mut schema, &notes);
         lost.append(&mut notes);
-        (schema, back)
+        (schema, reverse)
     }
 
-    fn union(&self, branches: &[Value], lost: &mut Vec<String>) -> (Value, Back) {
-        let fitted = branches.iter().filter_map(Value::as_object);
-        let fitted: Vec<(Schema, Back)> = fitted.map(|branch| self.schema(branch, lost)).collect();
-        let back = Back::of_branches(fitted.iter().map(|(schema, back)| (schema, back.clone())).collect());
-        let branches: Vec<Value> = fitted.into_iter().map(|(schema, _)| schema.into()).collect();
-        (branches.into(), back)
+    fn union(&self, branches: &[Value], lost: &mut Vec<String>) -> (Value, ReverseRule) {
+        let converted = branches.iter().filter_map(Value::as_object);
+        let converted: Vec<(Schema, ReverseRule)> = converted.map(|branch| self.schema(branch, lost)).collect();
+        convert::any_of(converted)
     }
 
-    fn properties(&self, own: &Schema, schema: &mut Schema, back: &mut Back, lost: &mut Vec<String>) {
-        let no_properties = Map::new();
-        let properties = own.get("properties").and_then(Value::as_object);
-        let shown = self.names.shown(properties.unwrap_or(&no_properties));
+    fn properties(&self, own: &Schema, schema: &mut Schema, reverse: &mut ReverseRule, lost: &mut Vec<String>) {
+        let empty = Schema::new();
+        let properties = properties(own);
+        let shown = self.names.shown(properties.unwrap_or(&empty));
         if let Some(properties) = properties {
-            let mut fitted = Map::new();
+            let mut converted = Properties::default();
             for (name, property) in properties {
-                let empty = Schema::new();
-                let (property, property_back) = self.schema(property.as_object().unwrap_or(&empty), lost);
-                let shown = &shown[name.as_str()];
-                let field = Field {
-                    own_name: (shown != name).then(|| name.clone()),
-                    null_is_absent: false,
-                    back: property_back,
-                };
-                if field != Field::default() {
-                    back.fields.insert(shown.clone(), field);
-                }
-                fitted.insert(shown.clone(), property.into());
+                let property = self.schema(property.as_object().unwrap_or(&empty), lost);
+                converted.insert(name, &shown[name.as_str()], property, false);
             }
-            schema.insert("properties".into(), fitted.into());
+            schema.insert("properties".into(), converted.schemas.into());
+            reverse.fields = converted.reverse.fields;
         }
-        let required = own.get("required").and_then(Value::as_array);
-        let required = required.into_iter().flatten().filter_map(Value::as_str);
-        let mut required: Vec<&str> = required
+        let mut required: Vec<&str> = required(own)
             .map(|name| shown.get(name).map_or(name, String::as_str))
             .collect();
         required.sort_unstable();
@@ -187,22 +170,22 @@ impl Dialect {
         &self,
         own: &Schema,
         schema: &mut Schema,
-        back: &mut Back,
+        reverse: &mut ReverseRule,
         notes: &mut Vec<String>,
         lost: &mut Vec<String>,
     ) {
         let tuple = own.get("prefixItems").and_then(Value::as_array);
         let rest = own.get("items").and_then(Value::as_object);
         if let Some(tuple) = tuple {
-            // What is to be done with an item is told by what it looks like, not by its place.
+            // Arguments are converted back by matching an item against all schemas of the tuple, not by its index.
             let mut each: Vec<Value> = Vec::new();
             for item in tuple.iter().chain(own.get("items")) {
                 if !each.contains(item) && item.get("not").is_none() {
                     each.push(item.clone());
                 }
             }
-            let (branches, each_back) = self.union(&each, lost);
-            back.items = each_back.boxed();
+            let (branches, each_reverse) = self.union(&each, lost);
+            reverse.items = each_reverse.non_identity();
             if self.tuples {
                 schema.insert("prefixItems".into(), self.union(tuple, lost).0);
                 if let Some(rest) = rest {
@@ -219,11 +202,11 @@ impl Dialect {
             return;
         }
         if let Some(rest) = rest {
-            let (rest, rest_back) = self.schema(rest, lost);
+            let (rest, rest_reverse) = self.schema(rest, lost);
             schema.insert("items".into(), rest.into());
-            back.items = rest_back.boxed();
-        } else if super::merge_schemas::types_of(own).contains(&"array") {
-            // Several providers refuse a list of which they do not know the items.
+            reverse.items = rest_reverse.non_identity();
+        } else if types_of(own).contains(&"array") {
+            // Several providers refuse an array without `items`.
             schema.insert("items".into(), Map::new().into());
         }
     }

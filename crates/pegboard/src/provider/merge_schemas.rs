@@ -1,23 +1,16 @@
-//! Several schemas as one: `allOf`, `oneOf`, and unions that a dialect takes only in other places.
+//! Merges schemas: `allOf`, `oneOf`, and unions in places where a dialect does not accept them.
 
 use serde_json::{Map, Value};
 
-use super::{Schema, description_notes};
+use super::{
+    description_notes,
+    schema::{Schema, is_annotation, required, type_names, types_of},
+};
 
-/// Keywords that say something about a schema rather than about what fits it.
-pub(super) const ANNOTATIONS: &[&str] = &[
-    "default",
-    "deprecated",
-    "description",
-    "examples",
-    "readOnly",
-    "title",
-    "writeOnly",
-];
-/// How many alternatives are spelled out in a note.
-const TOLD: usize = 8;
+/// The most alternatives that a note lists.
+const MAX_ALTERNATIVES: usize = 8;
 
-/// Writes `allOf` out, turns `oneOf` into `anyOf`, and a union of one into what it is.
+/// Merges `allOf` into the schema, turns `oneOf` into `anyOf`, and merges a union of one branch.
 pub(super) fn all(schema: &mut Schema) {
     if let Some(Value::Array(parts)) = schema.remove("allOf") {
         for part in objects(parts) {
@@ -44,25 +37,25 @@ fn objects(values: Vec<Value>) -> impl Iterator<Item = Schema> {
     })
 }
 
-/// Adds a union to a schema. When there is one already, the other is only told.
+/// Adds a union to a schema. If it has one already, the new one becomes a note.
 fn union_into(schema: &mut Schema, union: Value) {
     if schema.contains_key("anyOf") {
-        let told = description_notes::about("and one of", &union);
-        description_notes::add(schema, told.as_slice());
+        let notes = description_notes::about("and one of", &union);
+        description_notes::add(schema, notes.as_slice());
     } else {
         schema.insert("anyOf".into(), union);
     }
 }
 
-/// Makes `base` take only what `part` takes too. Where that cannot be written in one schema, the part is told.
+/// Restricts `base` to the values that `part` accepts too. What one schema cannot express becomes a note.
 pub(super) fn into(base: &mut Schema, part: Schema) {
-    let mut told = Vec::new();
+    let mut notes = Vec::new();
     for (keyword, value) in part {
         let Some(own) = base.get_mut(&keyword) else {
             base.insert(keyword, value);
             continue;
         };
-        if *own == value || ANNOTATIONS.contains(&keyword.as_str()) {
+        if *own == value || is_annotation(&keyword) {
             continue;
         }
         match (keyword.as_str(), own, value) {
@@ -89,7 +82,7 @@ pub(super) fn into(base: &mut Schema, part: Schema) {
                 own.dedup();
             }
             ("items", Value::Object(own), Value::Object(other)) => into(own, other),
-            // Each part closed itself to what the other parts add.
+            // Each part forbids the properties of the others, so the merged schema cannot forbid any.
             ("additionalProperties", own, _) => *own = Value::Bool(true),
             ("minimum" | "exclusiveMinimum" | "minLength" | "minItems" | "minProperties", own, other) => {
                 keep_if(own, other, |own, other| other > own);
@@ -98,10 +91,10 @@ pub(super) fn into(base: &mut Schema, part: Schema) {
                 keep_if(own, other, |own, other| other < own);
             }
             ("uniqueItems", own, _) => *own = Value::Bool(true),
-            (keyword, _, other) => told.extend(description_notes::about(keyword, &other)),
+            (keyword, _, other) => notes.extend(description_notes::about(keyword, &other)),
         }
     }
-    description_notes::add(base, &told);
+    description_notes::add(base, &notes);
 }
 
 fn keep_if(own: &mut Value, other: Value, is_narrower: fn(f64, f64) -> bool) {
@@ -112,9 +105,9 @@ fn keep_if(own: &mut Value, other: Value, is_narrower: fn(f64, f64) -> bool) {
     }
 }
 
-/// The types that both allow. When they have none in common, the first is believed.
+/// The types that both allow, or those of `own` if there are none.
 fn common_types(own: &Value, other: &Value) -> Value {
-    let (own_types, other_types) = (types(own), types(other));
+    let (own_types, other_types) = (type_names(own), type_names(other));
     let mut both: Vec<&str> = Vec::new();
     for kind in &own_types {
         for other in &other_types {
@@ -132,22 +125,8 @@ fn common_types(own: &Value, other: &Value) -> Value {
     }
 }
 
-/// The types of a `type` keyword.
-pub(super) fn types(kind: &Value) -> Vec<&str> {
-    match kind {
-        Value::String(kind) => vec![kind],
-        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
-        _ => Vec::new(),
-    }
-}
-
-/// The types of a schema.
-pub(super) fn types_of(schema: &Schema) -> Vec<&str> {
-    schema.get("type").map(types).unwrap_or_default()
-}
-
-/// Turns an object with alternatives into one object that has the properties of all, of which only those are required that every
-/// alternative requires. The alternatives are told. A schema that is no object, or has no alternatives, stays.
+/// Merges a union of objects into one object with the properties of all branches. It requires only what every branch requires, and lists the
+/// alternatives in a note. Other schemas stay as they are.
 pub(super) fn flatten(schema: &mut Schema) {
     let is_object = |schema: &Schema| types_of(schema).contains(&"object") || schema.contains_key("properties");
     let Some(Value::Array(branches)) = schema.get("anyOf") else {
@@ -161,7 +140,7 @@ pub(super) fn flatten(schema: &mut Schema) {
     if of_objects.is_empty() || !(is_object(schema) || of_objects.iter().any(|branch| is_object(branch))) {
         return;
     }
-    let told = alternatives(&of_objects);
+    let notes = alternatives(&of_objects);
     let required = required_by_all(&of_objects);
     let mut properties: Map<String, Value> = Map::new();
     for branch in &of_objects {
@@ -188,10 +167,10 @@ pub(super) fn flatten(schema: &mut Schema) {
         schema.remove("additionalProperties");
     }
     into(schema, joined);
-    description_notes::add(schema, told.as_slice());
+    description_notes::add(schema, notes.as_slice());
 }
 
-/// Makes `known` take what `other` takes as well.
+/// Extends `known` to accept the values of `other` as well.
 fn either(known: &mut Value, other: &Value) {
     if known == other {
         return;
@@ -220,50 +199,42 @@ fn either(known: &mut Value, other: &Value) {
     }
 }
 
-fn required(schema: &Schema) -> Vec<String> {
-    let names = schema.get("required").and_then(Value::as_array);
-    let names = names.into_iter().flatten().filter_map(Value::as_str);
-    names.map(str::to_owned).collect()
-}
-
 fn required_by_all(branches: &[&Schema]) -> Vec<String> {
-    let mut names = branches.first().map(|branch| required(branch)).unwrap_or_default();
-    for branch in branches {
-        let own = required(branch);
-        names.retain(|name| own.contains(name));
-    }
-    names
+    let Some((first, others)) = branches.split_first() else {
+        return Vec::new();
+    };
+    let by_others = |name: &&str| others.iter().all(|branch| required(branch).any(|other| other == *name));
+    required(first).filter(by_others).map(str::to_owned).collect()
 }
 
-/// What each alternative needs, in words.
+/// Describes what each alternative requires.
 fn alternatives(branches: &[&Schema]) -> Option<String> {
-    let mut told: Vec<String> = Vec::new();
+    let mut notes: Vec<String> = Vec::new();
     for branch in branches {
         let needs: Vec<String> = required(branch)
-            .into_iter()
-            .map(|name| match only_value(branch, &name) {
+            .map(|name| match only_value(branch, name) {
                 Some(value) => format!("{name} = {value}"),
-                None => name,
+                None => name.to_owned(),
             })
             .collect();
         let needs = needs.join(", ");
-        if !needs.is_empty() && !told.contains(&needs) {
-            told.push(needs);
+        if !needs.is_empty() && !notes.contains(&needs) {
+            notes.push(needs);
         }
     }
-    if told.len() < 2 {
+    if notes.len() < 2 {
         return None;
     }
-    let more = told.len().saturating_sub(TOLD);
-    told.truncate(TOLD);
-    let mut text = format!("give one of these: {}", told.join(" | "));
+    let more = notes.len().saturating_sub(MAX_ALTERNATIVES);
+    notes.truncate(MAX_ALTERNATIVES);
+    let mut text = format!("give one of these: {}", notes.join(" | "));
     if more > 0 {
         text.push_str(&format!(" | {more} more"));
     }
     Some(text)
 }
 
-/// The one value that a property may have.
+/// The only value of a property's `enum`.
 fn only_value<'a>(branch: &'a Schema, name: &str) -> Option<&'a Value> {
     let values = branch.get("properties")?.get(name)?.get("enum")?.as_array()?;
     match values.as_slice() {
@@ -325,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn alternatives_that_only_require_are_told() {
+    fn alternatives_that_only_require_are_notes() {
         let mut schema = object(json!({"type": "object", "properties": {"a": {}, "b": {}}, "anyOf": [
             {"required": ["a"]}, {"required": ["b"]}]}));
         flatten(&mut schema);

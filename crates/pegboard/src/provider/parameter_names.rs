@@ -1,4 +1,4 @@
-//! Names of arguments that a provider does not take are replaced, always by the same ones.
+//! Replaces argument names that a provider does not accept. The replacement is deterministic.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,12 @@ use serde_json::{Map, Value};
 
 use crate::name;
 
-/// The longest name of an argument for the providers that have a rule.
+/// The longest argument name of the providers that limit it.
 const MAX_LEN: usize = 64;
-/// How much of its hash a replaced name gets, and how much when somebody has that name already.
-const STAMPS: [usize; 3] = [8, 16, 32];
+/// How many digits of its hash a replaced name gets. The longer ones are tried when a name is taken.
+const HASH_LENGTHS: [usize; 3] = [8, 16, 32];
 
-/// What the names of arguments may look like.
+/// A provider's rule for argument names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ParameterNames {
     /// Anything.
@@ -23,7 +23,7 @@ pub(super) enum ParameterNames {
 }
 
 impl ParameterNames {
-    /// The names under which these properties are shown, by their own names.
+    /// Maps the properties' own names to the names that the model is shown.
     pub(super) fn shown(self, properties: &Map<String, Value>) -> BTreeMap<&str, String> {
         let mut shown: BTreeMap<&str, String> = BTreeMap::new();
         let (good, bad): (Vec<&String>, Vec<&String>) = properties.keys().partition(|name| self.takes(name));
@@ -32,9 +32,9 @@ impl ParameterNames {
         }
         for name in bad {
             let is_free = |new: &String| !properties.contains_key(new) && !shown.values().any(|other| other == new);
-            let candidates = STAMPS.iter().map(|length| self.replaced(name, *length));
+            let candidates = HASH_LENGTHS.iter().map(|length| self.replaced(name, *length));
             let mut candidates: Vec<String> = candidates.collect();
-            let free = candidates.iter().position(is_free).unwrap_or(STAMPS.len() - 1);
+            let free = candidates.iter().position(is_free).unwrap_or(HASH_LENGTHS.len() - 1);
             shown.insert(name, candidates.swap_remove(free));
         }
         shown
@@ -62,8 +62,8 @@ impl ParameterNames {
         } else {
             ""
         };
-        let room = MAX_LEN - stamp - 2;
-        let kept = &cleaned[..cleaned.len().min(room)];
+        let max_kept = MAX_LEN - stamp - 2;
+        let kept = &cleaned[..cleaned.len().min(max_kept)];
         format!("{before}{kept}_{}", name::stamp(&[name], stamp))
     }
 }
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn a_replaced_name_never_takes_the_place_of_a_given_one() {
-        let first = ParameterNames::Narrow.replaced("a b", STAMPS[0]);
+        let first = ParameterNames::Narrow.replaced("a b", HASH_LENGTHS[0]);
         let properties = Map::from_iter([("a b".to_owned(), json!({})), (first.clone(), json!({}))]);
         let shown = ParameterNames::Narrow.shown(&properties);
         assert_eq!(shown[first.as_str()], first);

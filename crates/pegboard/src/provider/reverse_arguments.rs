@@ -1,4 +1,4 @@
-//! The way back: a model's arguments, written for the schema it was shown, as the tool's own schema has them.
+//! Converts a model's arguments, written for a provider's schema, back to the tool's own schema.
 
 use std::collections::BTreeMap;
 
@@ -7,129 +7,138 @@ use serde_json::{
     value::{RawValue, to_raw_value},
 };
 
-use super::Schema;
+use super::schema::{Schema, properties, required, type_of, types_of};
 use crate::args::Arguments;
 
-/// Turns the arguments that a model wrote for a provider's schema into those that the tool's own schema describes: arguments get their
-/// own names, a null that stands for "not given" goes, values written as text become what they mean.
+/// Converts arguments that a model wrote for a provider's schema back to the tool's own schema: it restores property names, drops each null
+/// that stands for an absent value, and parses values that were written as text.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Reverse(Option<Back>);
+pub struct Reverse(Option<ReverseRule>);
 
 impl Reverse {
-    pub(super) fn new(back: Back) -> Self {
-        Self((!back.is_nothing()).then_some(back))
+    pub(super) fn new(reverse: ReverseRule) -> Self {
+        Self((!reverse.is_identity()).then_some(reverse))
     }
 
-    /// Whether arguments stay as they are.
+    /// Whether arguments need no conversion.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
-    /// The arguments in the tool's own form, or nothing when they are so already.
+    /// Converts the arguments back. Returns `None` if they need no change.
     pub fn apply(&self, arguments: &Arguments) -> Option<Arguments> {
-        let turned = self.0.as_ref()?.turn(arguments.as_raw())?;
-        // An object stays an object.
-        Arguments::parse(turned.get()).ok()
+        let reversed = self.0.as_ref()?.apply(arguments.as_raw())?;
+        // Reversing an object yields an object.
+        Arguments::parse(reversed.get()).ok()
     }
 }
 
-/// What is to be done with a value.
+/// How one value is converted back.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Back {
-    /// Texts that stand for other values.
+pub(super) struct ReverseRule {
+    /// Strings that stand for other values.
     pub(super) values: Vec<(String, Value)>,
     pub(super) text: Option<JsonText>,
-    /// What is to be done with the fields of an object, by the names that the model was shown.
-    pub(super) fields: BTreeMap<String, Field>,
-    /// What is to be done with the other fields.
+    /// The rules for an object's fields, by the names that the model was shown.
+    pub(super) fields: BTreeMap<String, FieldRule>,
+    /// The rule for all other fields.
     pub(super) rest: Option<Box<Self>>,
     pub(super) items: Option<Box<Self>>,
-    /// What is to be done with a value that fits one of several schemas.
-    pub(super) branches: Vec<(Probe, Self)>,
+    /// The rules for the branches of a union; the first branch that matches the value applies.
+    pub(super) branches: Vec<(BranchMatcher, Self)>,
 }
 
-/// A value that the model writes as a JSON text.
+/// A value that the model writes as JSON in a string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum JsonText {
-    /// An object; any other text stays a text.
+    /// An object; other strings are not parsed.
     Object,
-    /// Any JSON; what is no JSON stays a text.
+    /// Any JSON value; a string that is not JSON stays a string.
     Any,
 }
 
-/// What is to be done with a field.
+/// How one field of an object is converted back.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Field {
-    /// Its own name, if the model was shown another.
+pub(super) struct FieldRule {
+    /// The tool's own name for the field, if the model was shown another.
     pub(super) own_name: Option<String>,
-    /// Whether null stands for "not given".
+    /// Whether null means that the field is absent.
     pub(super) null_is_absent: bool,
-    pub(super) back: Back,
+    pub(super) reverse: ReverseRule,
 }
 
-impl Back {
-    pub(super) fn is_nothing(&self) -> bool {
+impl ReverseRule {
+    pub(super) fn is_identity(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Puts away what is to be done with a part, if there is something.
-    pub(super) fn boxed(self) -> Option<Box<Self>> {
-        (!self.is_nothing()).then(|| Box::new(self))
+    /// Boxes the rule, unless it changes nothing.
+    pub(super) fn non_identity(self) -> Option<Box<Self>> {
+        (!self.is_identity()).then(|| Box::new(self))
     }
 
-    /// What is to be done with a value that fits one of these schemas.
-    pub(super) fn of_branches(branches: Vec<(&Schema, Self)>) -> Self {
-        let mut back = Self::default();
-        if branches.iter().any(|(_, back)| !back.is_nothing()) {
-            let probed = branches.into_iter().map(|(schema, back)| (Probe::new(schema), back));
-            back.branches = probed.collect();
+    /// The rule for a value of a union with these branches.
+    pub(super) fn for_branches(branches: &[(Schema, Self)]) -> Self {
+        let mut union = Self::default();
+        if branches.iter().any(|(_, reverse)| !reverse.is_identity()) {
+            let matched = branches.iter();
+            let matched = matched.map(|(schema, reverse)| (BranchMatcher::new(schema), reverse.clone()));
+            union.branches = matched.collect();
         }
-        back
+        union
     }
 
-    /// The value turned back, or nothing when it stays. Numbers that are not touched keep every digit.
-    fn turn(&self, raw: &RawValue) -> Option<Box<RawValue>> {
+    /// The rule for a list whose items have this rule.
+    pub(super) fn for_items(items: Self) -> Self {
+        Self {
+            items: items.non_identity(),
+            ..Self::default()
+        }
+    }
+
+    /// Converts a value back. Returns `None` if it stays as it is. Untouched numbers keep every digit.
+    fn apply(&self, raw: &RawValue) -> Option<Box<RawValue>> {
         if !self.branches.is_empty() {
             let value: Value = serde_json::from_str(raw.get()).ok()?;
-            let (_, back) = self.branches.iter().find(|(probe, _)| probe.fits(&value))?;
-            return back.turn(raw);
+            let (_, reverse) = self.branches.iter().find(|(matcher, _)| matcher.fits(&value))?;
+            return reverse.apply(raw);
         }
         match raw.get().as_bytes().first() {
-            Some(b'{') if !self.fields.is_empty() || self.rest.is_some() => self.turn_object(raw),
-            Some(b'[') => self.turn_list(raw),
-            Some(b'"') => self.turn_text(raw),
+            Some(b'{') if !self.fields.is_empty() || self.rest.is_some() => self.apply_to_object(raw),
+            Some(b'[') => self.apply_to_list(raw),
+            Some(b'"') => self.apply_to_text(raw),
             _ => None,
         }
     }
 
-    fn turn_object(&self, raw: &RawValue) -> Option<Box<RawValue>> {
+    fn apply_to_object(&self, raw: &RawValue) -> Option<Box<RawValue>> {
         let given: BTreeMap<String, Box<RawValue>> = serde_json::from_str(raw.get()).ok()?;
         let mut own: BTreeMap<&str, Box<RawValue>> = BTreeMap::new();
-        // A name that was shown counts more than the same name as somebody's own.
+        // A shown name takes precedence over an equal own name, so the shown ones are inserted last.
         let (shown, others): (Vec<_>, Vec<_>) = given.iter().partition(|(name, _)| self.fields.contains_key(*name));
         for (name, value) in others {
-            let turned = self.rest.as_ref().and_then(|rest| rest.turn(value));
-            own.insert(name, turned.unwrap_or_else(|| value.clone()));
+            let reversed = self.rest.as_ref().and_then(|rest| rest.apply(value));
+            own.insert(name, reversed.unwrap_or_else(|| value.clone()));
         }
         for (name, value) in shown {
             let field = &self.fields[name];
             if field.null_is_absent && value.get() == "null" {
                 continue;
             }
-            let turned = field.back.turn(value).unwrap_or_else(|| value.clone());
-            own.insert(field.own_name.as_deref().unwrap_or(name), turned);
+            let reversed = field.reverse.apply(value).unwrap_or_else(|| value.clone());
+            own.insert(field.own_name.as_deref().unwrap_or(name), reversed);
         }
         to_raw_value(&own).ok()
     }
 
-    fn turn_list(&self, raw: &RawValue) -> Option<Box<RawValue>> {
-        let back = self.items.as_ref()?;
+    fn apply_to_list(&self, raw: &RawValue) -> Option<Box<RawValue>> {
+        let reverse = self.items.as_ref()?;
         let items: Vec<Box<RawValue>> = serde_json::from_str(raw.get()).ok()?;
-        let turned = items.into_iter().map(|item| back.turn(&item).unwrap_or(item));
-        to_raw_value(&turned.collect::<Vec<_>>()).ok()
+        let reversed = items.into_iter().map(|item| reverse.apply(&item).unwrap_or(item));
+        to_raw_value(&reversed.collect::<Vec<_>>()).ok()
     }
 
-    fn turn_text(&self, raw: &RawValue) -> Option<Box<RawValue>> {
+    fn apply_to_text(&self, raw: &RawValue) -> Option<Box<RawValue>> {
         if self.values.is_empty() && self.text.is_none() {
             return None;
         }
@@ -141,46 +150,39 @@ impl Back {
             JsonText::Object => text.trim_start().starts_with('{'),
             JsonText::Any => true,
         };
-        // Reading it as a value bounds how deep it is nested.
+        // Parsing it into a value bounds its depth.
         let is_json = is_wanted && serde_json::from_str::<Value>(&text).is_ok();
         is_json.then(|| RawValue::from_string(text.trim().to_owned()).ok())?
     }
 }
 
-/// Tells whether a value was written for a schema, by what can be seen without going deep.
+/// Tells whether a value was written for a branch of a union, by its type, required names and tags; nested values are not compared.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Probe {
+pub(super) struct BranchMatcher {
     types: Vec<String>,
     nullable: bool,
     values: Option<Vec<Value>>,
     required: Vec<String>,
-    /// The properties, if there may be no others.
+    /// All allowed properties, if additional ones are not allowed.
     only: Option<Vec<String>>,
-    /// Properties that may have a few values only.
+    /// Properties with an `enum`, and its values.
     tags: Vec<(String, Vec<Value>)>,
 }
 
-impl Probe {
+impl BranchMatcher {
     fn new(schema: &Schema) -> Self {
-        let properties = schema.get("properties").and_then(Value::as_object);
+        let properties = properties(schema);
         let values = |schema: &Schema| {
             let mut values = schema.get("enum").and_then(Value::as_array).cloned()?;
             values.extend(takes_null(schema).then_some(Value::Null));
             Some(values)
         };
-        let names = |value: Option<&Value>| -> Vec<String> {
-            let names = value.and_then(Value::as_array).into_iter().flatten();
-            names.filter_map(Value::as_str).map(str::to_owned).collect()
-        };
         let tags = properties.into_iter().flatten();
         Self {
-            types: super::merge_schemas::types_of(schema)
-                .into_iter()
-                .map(str::to_owned)
-                .collect(),
+            types: types_of(schema).into_iter().map(str::to_owned).collect(),
             nullable: takes_null(schema),
             values: values(schema),
-            required: names(schema.get("required")),
+            required: required(schema).map(str::to_owned).collect(),
             only: match (schema.get("additionalProperties"), properties) {
                 (Some(Value::Bool(false)), Some(properties)) => Some(properties.keys().cloned().collect()),
                 _ => None,
@@ -192,7 +194,7 @@ impl Probe {
     }
 
     fn fits(&self, value: &Value) -> bool {
-        let kind = super::canonical::type_of(value);
+        let kind = type_of(value);
         let is_of_type = self
             .types
             .iter()
@@ -213,7 +215,7 @@ impl Probe {
     }
 }
 
-/// Whether null is allowed beside the type, as OpenAPI writes it.
+/// Whether the schema has OpenAPI's `nullable`.
 fn takes_null(schema: &Schema) -> bool {
     schema.get("nullable") == Some(&Value::Bool(true))
 }
@@ -223,62 +225,66 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn check(back: &Back, given: &str, expected: &str) {
+    fn check(reverse: &ReverseRule, given: &str, expected: &str) {
         let given = Arguments::parse(given).unwrap();
-        let turned = Reverse::new(back.clone()).apply(&given).unwrap_or(given);
-        assert_eq!(turned.as_raw().get(), expected);
+        let reversed = Reverse::new(reverse.clone()).apply(&given).unwrap_or(given);
+        assert_eq!(reversed.as_raw().get(), expected);
     }
 
-    fn field(own_name: Option<&str>, null_is_absent: bool, back: Back) -> Field {
-        Field {
+    fn field(own_name: Option<&str>, null_is_absent: bool, reverse: ReverseRule) -> FieldRule {
+        FieldRule {
             own_name: own_name.map(str::to_owned),
             null_is_absent,
-            back,
+            reverse,
         }
     }
 
-    fn with(fields: Vec<(&str, Field)>) -> Back {
-        Back {
+    fn with(fields: Vec<(&str, FieldRule)>) -> ReverseRule {
+        ReverseRule {
             fields: fields
                 .into_iter()
                 .map(|(name, field)| (name.to_owned(), field))
                 .collect(),
-            ..Back::default()
+            ..ReverseRule::default()
         }
     }
 
     #[test]
     fn names_and_absent_values_come_back_at_every_depth() {
-        let inner = with(vec![("b_1", field(Some("b!"), true, Back::default()))]);
-        let list = Back {
-            items: inner.clone().boxed(),
-            ..Back::default()
+        let inner = with(vec![("b_1", field(Some("b!"), true, ReverseRule::default()))]);
+        let list = ReverseRule {
+            items: inner.clone().non_identity(),
+            ..ReverseRule::default()
         };
-        let back = with(vec![
+        let reverse = with(vec![
             ("a_1", field(Some("a!"), false, inner)),
             ("l", field(None, true, list)),
         ]);
-        check(&back, r#"{"a_1":{"b_1":1},"l":null,"x":2}"#, r#"{"a!":{"b!":1},"x":2}"#);
         check(
-            &back,
+            &reverse,
+            r#"{"a_1":{"b_1":1},"l":null,"x":2}"#,
+            r#"{"a!":{"b!":1},"x":2}"#,
+        );
+        check(
+            &reverse,
             r#"{"a_1":{"b_1":null},"l":[{"b_1":2},{}]}"#,
             r#"{"a!":{},"l":[{"b!":2},{}]}"#,
         );
-        // A model that knows better and uses the tool's own name is understood.
-        check(&back, r#"{"a!":7}"#, r#"{"a!":7}"#);
+        // A model may also use the tool's own name.
+        check(&reverse, r#"{"a!":7}"#, r#"{"a!":7}"#);
     }
 
     #[test]
-    fn texts_become_what_they_stand_for() {
-        let back = with(vec![
+    fn strings_become_the_values_they_stand_for() {
+        let reverse = with(vec![
             (
                 "n",
                 field(
                     None,
                     false,
-                    Back {
+                    ReverseRule {
                         values: vec![("1".into(), json!(1))],
-                        ..Back::default()
+                        ..ReverseRule::default()
                     },
                 ),
             ),
@@ -287,9 +293,9 @@ mod tests {
                 field(
                     None,
                     false,
-                    Back {
+                    ReverseRule {
                         text: Some(JsonText::Object),
-                        ..Back::default()
+                        ..ReverseRule::default()
                     },
                 ),
             ),
@@ -298,24 +304,24 @@ mod tests {
                 field(
                     None,
                     false,
-                    Back {
+                    ReverseRule {
                         text: Some(JsonText::Any),
-                        ..Back::default()
+                        ..ReverseRule::default()
                     },
                 ),
             ),
         ]);
         check(
-            &back,
+            &reverse,
             r#"{"n":"1","o":"{\"a\":[1]}","v":"[12345678901234567890123]"}"#,
             r#"{"n":1,"o":{"a":[1]},"v":[12345678901234567890123]}"#,
         );
         check(
-            &back,
+            &reverse,
             r#"{"n":"2","o":"not {","v":"plain"}"#,
             r#"{"n":"2","o":"not {","v":"plain"}"#,
         );
-        check(&back, r#"{"o":{"a":1},"v":5}"#, r#"{"o":{"a":1},"v":5}"#);
+        check(&reverse, r#"{"o":{"a":1},"v":5}"#, r#"{"o":{"a":1},"v":5}"#);
     }
 
     #[test]
@@ -326,15 +332,15 @@ mod tests {
             schema.as_object().unwrap().clone()
         };
         let (a, b) = (schema("a"), schema("b"));
-        let drop_null = with(vec![("x", field(None, true, Back::default()))]);
-        let union = Back::of_branches(vec![(&a, drop_null), (&b, Back::default())]);
-        let back = with(vec![("u", field(None, false, union))]);
-        check(&back, r#"{"u":{"kind":"a","x":null}}"#, r#"{"u":{"kind":"a"}}"#);
+        let drop_null = with(vec![("x", field(None, true, ReverseRule::default()))]);
+        let union = ReverseRule::for_branches(&[(a, drop_null), (b, ReverseRule::default())]);
+        let reverse = with(vec![("u", field(None, false, union))]);
+        check(&reverse, r#"{"u":{"kind":"a","x":null}}"#, r#"{"u":{"kind":"a"}}"#);
         check(
-            &back,
+            &reverse,
             r#"{"u":{"kind":"b","x":null}}"#,
             r#"{"u":{"kind":"b","x":null}}"#,
         );
-        check(&back, r#"{"u":"text"}"#, r#"{"u":"text"}"#);
+        check(&reverse, r#"{"u":"text"}"#, r#"{"u":"text"}"#);
     }
 }

@@ -1,9 +1,9 @@
-//! One schema in every dialect, and what holds for all schemas.
+//! Tests over all dialects: golden conversions and properties.
 
 mod goldens;
 mod properties;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::{
@@ -18,7 +18,7 @@ fn tool(schema: Value) -> Tool {
     let mut catalog = Catalog::default();
     catalog.read_tools(&ServerName::parse("fx").unwrap(), vec![item], HeaderRule::Ignored);
     let mut tool = (*catalog.tools[0]).clone();
-    // Some of these schemas would not get past the catalogue.
+    // The catalogue would reject some of these schemas.
     tool.input_schema = schema.into();
     tool
 }
@@ -27,7 +27,7 @@ fn define(provider: Provider, schema: Value) -> Definition {
     provider.define(&tool(schema), None).unwrap()
 }
 
-/// What the server gets for what a model writes.
+/// The arguments that the server receives when the model writes `written`.
 fn back(definition: &Definition, written: Value) -> Value {
     let written = Arguments::try_from(written).unwrap();
     let own = definition.reverse.apply(&written).unwrap_or(written);

@@ -1,14 +1,14 @@
-//! The form of a list of tools in each provider's API.
+//! Formats the list of tools for each provider's API.
 
 use serde_json::{Map, Value, json};
 
-use super::{Definition, Provider, Schema};
+use super::{definition::Definition, providers::Provider, schema::Schema};
 use crate::catalog::Tool;
 
-/// The longest description of a tool that OpenAI's chat completions took for years, in characters. Some endpoints still refuse more.
+/// The longest description of a tool that all endpoints of OpenAI's chat completions accept, in characters.
 const OPENAI_DESCRIPTION: usize = 1024;
 
-/// What a tool does, and its schema without what was said at its root, which belongs to the tool.
+/// Returns the tool's description and its schema. The title and description of the schema's root move to the tool's description.
 pub(super) fn describe(provider: Provider, tool: &Tool, mut schema: Schema) -> (Option<String>, Schema) {
     schema.remove("title");
     let own = tool
@@ -34,7 +34,7 @@ pub(super) fn describe(provider: Provider, tool: &Tool, mut schema: Schema) -> (
     ((!shown.is_empty()).then(|| shown.to_owned()), schema)
 }
 
-/// A text in two parts, the first not longer than OpenAI takes, cut between words.
+/// Splits a text between words; the first part is not longer than OpenAI accepts.
 fn split(text: &str) -> (&str, &str) {
     let Some((limit, _)) = text.char_indices().nth(OPENAI_DESCRIPTION) else {
         return (text, "");
@@ -46,7 +46,7 @@ fn split(text: &str) -> (&str, &str) {
     (text[..cut].trim_end(), text[cut..].trim_start())
 }
 
-/// The array that a provider's API takes.
+/// Formats named definitions as the array that a provider's API takes.
 pub(super) fn list<'a>(provider: Provider, tools: impl IntoIterator<Item = (&'a str, &'a Definition)>) -> Vec<Value> {
     let tools = tools.into_iter();
     match provider {
@@ -84,14 +84,14 @@ fn one(provider: Provider, name: &str, tool: &Definition) -> Value {
         Provider::OpenAiResponses => {
             fields.insert("type".into(), "function".into());
             fields.insert("parameters".into(), schema);
-            // Here it is on unless it is switched off.
+            // The responses API has `strict` on by default.
             fields.insert("strict".into(), false.into());
         }
         Provider::Anthropic => {
             fields.insert("input_schema".into(), schema);
         }
         Provider::Gemini => {
-            // An object without properties is refused; without parameters the function takes none.
+            // Gemini refuses an object without properties. A function without parameters takes no arguments.
             let properties = schema.get("properties").and_then(Value::as_object);
             if properties.is_some_and(|properties| !properties.is_empty()) {
                 fields.insert("parameters".into(), schema);

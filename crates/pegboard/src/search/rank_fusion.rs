@@ -1,24 +1,23 @@
-//! Rankings made one: by words and by meaning.
+//! Merges rankings by words and by embeddings (reciprocal rank fusion).
 
 use std::{collections::HashMap, sync::Arc};
 
-/// How much less a place further down counts. The usual choice: the first ten places differ, and none of them decides alone.
-const FLAT: f32 = 60.0;
+/// The constant of reciprocal rank fusion, with its usual value: ranks differ in weight, but no single one decides.
+const RANK_CONSTANT: f32 = 60.0;
 
-/// One ranking of several, the best first, with their scores; at most `most`. What stands high in many of them stands high
-/// (reciprocal rank fusion).
+/// Merges rankings by reciprocal rank fusion. Returns at most `most` items with their scores, the best first.
 #[expect(clippy::cast_precision_loss, reason = "rankings are short")]
 pub(crate) fn fuse(rankings: &[Vec<usize>], most: usize) -> Vec<(usize, f32)> {
     let mut scores: HashMap<usize, f32> = HashMap::new();
     for ranking in rankings {
         for (place, tool) in ranking.iter().enumerate() {
-            *scores.entry(*tool).or_default() += 1.0 / (FLAT + place as f32 + 1.0);
+            *scores.entry(*tool).or_default() += 1.0 / (RANK_CONSTANT + place as f32 + 1.0);
         }
     }
     ranked(scores.into_iter().collect(), most)
 }
 
-/// The places of the vectors that point most nearly where `question` points; at most `most`, and none that point elsewhere.
+/// Returns the indices of at most `most` vectors with the highest positive cosine similarity to `question`.
 pub(crate) fn nearest(question: &[f32], vectors: &[Arc<[f32]>], most: usize) -> Vec<usize> {
     let similar = vectors.iter().enumerate().filter_map(|(at, vector)| {
         let similarity = cosine(question, vector);
@@ -34,7 +33,7 @@ fn ranked(mut scores: Vec<(usize, f32)>, most: usize) -> Vec<(usize, f32)> {
     scores
 }
 
-/// How nearly two vectors point the same way, from -1 to 1. Zero when they cannot be compared.
+/// The cosine similarity of two vectors; zero if they cannot be compared.
 fn cosine(a: &[f32], b: &[f32]) -> f32 {
     if a.len() != b.len() {
         return 0.0;

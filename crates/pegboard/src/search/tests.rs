@@ -1,3 +1,5 @@
+mod quality;
+
 use serde_json::json;
 
 use super::*;

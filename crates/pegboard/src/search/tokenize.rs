@@ -1,9 +1,9 @@
-//! Texts as words that can be compared: one case, one form, without the words that say nothing.
+//! Splits texts into normalised words: lower case, stemmed, without stop words.
 
 use std::collections::HashMap;
 
-/// Words that stand in every question and description.
-const EMPTY: &[&str] = &[
+/// Stop words, in alphabetical order.
+const STOP_WORDS: &[&str] = &[
     "a", "all", "an", "and", "any", "are", "as", "at", "be", "by", "can", "do", "for", "from", "give", "has", "have",
     "how", "i", "if", "in", "into", "is", "it", "its", "let", "me", "my", "need", "not", "of", "on", "or", "our",
     "out", "please", "tell", "that", "the", "their", "them", "then", "there", "these", "this", "to", "tool", "use",
@@ -11,8 +11,8 @@ const EMPTY: &[&str] = &[
     "your",
 ];
 
-/// Words that are often used for each other. In each row, every word may stand for every other.
-const ALIKE: &[&str] = &[
+/// Synonyms: the words of a row match each other.
+const SYNONYMS: &[&str] = &[
     "create add new make open insert",
     "delete remove destroy drop erase discard trash",
     "list show enumerate browse",
@@ -74,7 +74,7 @@ const ALIKE: &[&str] = &[
     "diff compare difference",
 ];
 
-/// The words of a text in the form in which they are compared.
+/// Returns the normalised words of a text.
 pub(super) fn terms(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     for piece in text
@@ -83,7 +83,7 @@ pub(super) fn terms(text: &str) -> Vec<String> {
     {
         let humps = humps(piece);
         if humps.len() > 1 {
-            // `getPods` and `getpods` are the same to somebody who types.
+            // A query may write `getPods` as `getpods`.
             words.extend(kept(piece));
         }
         words.extend(humps.into_iter().filter_map(kept));
@@ -91,14 +91,14 @@ pub(super) fn terms(text: &str) -> Vec<String> {
     words
 }
 
-/// A word in its compared form, unless it says nothing.
+/// Normalises a word. Returns `None` for a stop word.
 fn kept(word: &str) -> Option<String> {
     let word = word.to_lowercase();
-    let says_nothing = EMPTY.binary_search(&word.as_str()).is_ok();
-    (!says_nothing).then(|| stem(&word))
+    let is_stop_word = STOP_WORDS.binary_search(&word.as_str()).is_ok();
+    (!is_stop_word).then(|| stem(&word))
 }
 
-/// The parts of a word that is written in camel case.
+/// Splits a word at the humps of camel case.
 fn humps(word: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut from = 0;
@@ -115,7 +115,7 @@ fn humps(word: &str) -> Vec<&str> {
     parts
 }
 
-/// The word without the usual English endings. It need not be a word; it must only be the same for all forms.
+/// Strips common English endings. The stem need not be a word, only equal for all forms of one.
 fn stem(word: &str) -> String {
     if !word.is_ascii() || word.len() < 4 {
         return word.to_owned();
@@ -145,7 +145,7 @@ fn stem(word: &str) -> String {
     bare[..bare.len() - usize::from(doubled)].to_owned()
 }
 
-/// Which words may stand for which.
+/// The synonyms of each stem.
 #[derive(Debug)]
 pub(super) struct Synonyms(HashMap<String, Vec<String>>);
 
@@ -158,7 +158,7 @@ impl Synonyms {
 impl Default for Synonyms {
     fn default() -> Self {
         let mut alike: HashMap<String, Vec<String>> = HashMap::new();
-        for row in ALIKE {
+        for row in SYNONYMS {
             let row: Vec<String> = row.split(' ').map(stem).collect();
             for word in &row {
                 let others = row.iter().filter(|other| *other != word).cloned();
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn empty_words_are_sorted_so_that_they_are_found() {
-        assert!(EMPTY.is_sorted());
+        assert!(STOP_WORDS.is_sorted());
     }
 
     #[test]

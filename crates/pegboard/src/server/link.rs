@@ -310,7 +310,7 @@ impl LinkLease {
             plan.spec.desired_state = old.spec.desired_state.clone();
             plan.spec.masker = old.spec.masker.clone();
             if old.masking != plan.masking {
-                plan.spec.masker.follow(&plan.masking);
+                plan.spec.masker.set_policy(&plan.masking);
                 // The current catalogue was masked under the old settings.
                 self.link.send(Command::Refresh);
             }

@@ -170,8 +170,8 @@ impl Server {
         let inner = &self.0;
         inner.gate.resize(total_slots(config));
         inner.gate.bind(&inner.shared.queues, &config.policy);
-        inner.spec.masker.follow(&config.policy.masking);
-        inner.spec.masker.own(config.secrets());
+        inner.spec.masker.set_policy(&config.policy.masking);
+        inner.spec.masker.own_secrets(config.secrets());
         let old = self.config();
         if old.policy.breaker != config.policy.breaker {
             let policy = config.policy.breaker.unwrap_or(inner.shared.breaker);

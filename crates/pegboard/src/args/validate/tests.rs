@@ -5,7 +5,7 @@ use tokio::time::Instant;
 /// The arguments as they are sent with their notes, or the problems.
 fn checked(schema: &Value, text: &str, mode: Check) -> Result<(String, Vec<String>), Vec<String>> {
     let given = Arguments::parse(text).unwrap();
-    let checked = Checker::default().arguments(&given, schema, mode)?;
+    let checked = LazyValidator::default().arguments(&given, schema, mode)?;
     let sent = checked.changed.unwrap_or(given);
     Ok((sent.as_raw().get().to_owned(), checked.notes))
 }
@@ -86,7 +86,7 @@ fn every_problem_names_the_argument_and_what_was_expected() {
 }
 
 #[test]
-fn problems_are_told_up_to_a_number() {
+fn the_number_of_reported_problems_is_bounded() {
     let schema = json!({"type": "object", "properties": {"l": {"items": {"type": "string"}}}});
     let problems = checked(&schema, &format!("{{\"l\":{:?}}}", [1; 50]), Check::Strict).unwrap_err();
     assert_eq!(problems.len(), MAX_PROBLEMS + 1);
@@ -186,12 +186,12 @@ fn a_schema_that_cannot_be_used_checks_nothing_and_says_why() {
         (json!({"anyOf": parts}), "more than 1000 schemas"),
     ] {
         let started = Instant::now();
-        let checker = Checker::default();
+        let validator = LazyValidator::default();
         let given = Arguments::parse(r#"{"a":1}"#).unwrap();
-        assert_eq!(checker.unusable(), None, "nobody has looked yet");
-        let checked = checker.arguments(&given, &schema, Check::Strict).unwrap();
+        assert_eq!(validator.unusable(), None, "it was not compiled yet");
+        let checked = validator.arguments(&given, &schema, Check::Strict).unwrap();
         assert!(checked.changed.is_none());
-        let why = checker.unusable().unwrap_or_else(|| panic!("{schema} was compiled"));
+        let why = validator.unusable().unwrap_or_else(|| panic!("{schema} was compiled"));
         assert!(why.contains(expected) && why.len() < 2000, "{why}");
         assert!(
             checked.notes[0].starts_with("the arguments were not checked:"),
@@ -226,11 +226,11 @@ fn a_schema_may_refer_to_itself() {
 #[test]
 fn a_structured_answer_is_compared_with_what_was_promised() {
     let schema = json!({"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}});
-    let checker = Checker::default();
-    assert!(checker.answer(&json!({"n": 1}), &schema).is_empty());
-    assert_eq!(checker.answer(&json!({}), &schema), ["`n` is missing"]);
+    let validator = LazyValidator::default();
+    assert!(validator.structured_output(&json!({"n": 1}), &schema).is_empty());
+    assert_eq!(validator.structured_output(&json!({}), &schema), ["`n` is missing"]);
     assert_eq!(
-        checker.answer(&json!([1]), &schema),
+        validator.structured_output(&json!([1]), &schema),
         ["the whole must be an object, and a list was given"]
     );
 }

@@ -1,22 +1,24 @@
-//! A sieve for texts: it tells of most stretches that no mark begins in them, two bytes at a time.
+//! A prefilter that rules out most windows of a text, two bytes at a time.
 //!
-//! A mark begins at an even or at an odd place of a text. Either way two pairs of bytes at even places hold all of it, and one byte more.
-//! There is a table for first pairs and one for second pairs. Marks are spread over eight groups, each with a bit in both tables: a pair
-//! and the one after it which have a bit in common may hold a mark of that group.
+//! A trigram begins at an even or an odd offset of a text. Either way two consecutive byte pairs at even offsets hold all of it and one byte
+//! more. There is a table for first pairs and one for second pairs. Trigrams are spread over eight groups, each with a bit in both tables: if
+//! a pair and the next one have a bit in common, they may hold a trigram of that group.
 
-use super::{FREQUENT, MARK};
-
-/// How many bytes are looked at together.
-pub(super) const STRETCH: usize = 32;
+/// The length of a trigram. Keywords that are shorter are searched one by one.
+pub(super) const TRIGRAM: usize = 3;
+/// Characters from the most to the least frequent, roughly as in prose, source code and JSON.
+pub(super) const FREQUENT: &[u8] = b" et\"aoinsr:hld,cum./fp-g=wy_bvkxjqz";
+/// How many bytes are checked together.
+pub(super) const WINDOW: usize = 32;
 const GROUPS: usize = 8;
 const PAIRS: usize = 1 << 16;
 
-/// The marks of some words.
+/// The trigrams of some keywords.
 #[derive(Default)]
 pub(super) struct Prefilter {
-    /// Bits by pair of bytes. There are none before there is a word.
+    /// Group bits by byte pair. Allocated with the first keyword.
     tables: Option<Box<Tables>>,
-    /// How often the first and the second pairs of each group are likely to stand in a text.
+    /// The estimated frequency of the first and the second pairs of each group.
     loads: [(f64, f64); GROUPS],
 }
 
@@ -26,20 +28,21 @@ struct Tables {
 }
 
 impl Prefilter {
-    /// From now on the mark of this word, which stands at `offset`, is caught in any case.
-    pub(super) fn catch(&mut self, word: &[u8], offset: usize) {
-        // What stands beside the mark in its word is of use too. Beyond the word anything may stand.
+    /// Adds the trigram at `offset` of a keyword, in upper and lower case.
+    pub(super) fn add(&mut self, word: &[u8], offset: usize) {
+        // The keyword's bytes beside the trigram make the pairs more selective; beyond the keyword any byte may follow.
         let after = [0, 1, 2, 3].map(|n| word.get(offset + n).copied());
         let before = offset.checked_sub(1).map(|at| word[at]);
-        self.catch_pairs(after);
-        self.catch_pairs([before, after[0], after[1], after[2]]);
+        self.add_pairs(after);
+        self.add_pairs([before, after[0], after[1], after[2]]);
     }
 
-    fn catch_pairs(&mut self, bytes: [Option<u8>; MARK + 1]) {
+    fn add_pairs(&mut self, bytes: [Option<u8>; TRIGRAM + 1]) {
         let [first, second] = [[bytes[0], bytes[1]], [bytes[2], bytes[3]]];
         let (rate_first, rate_second) = (rate(first), rate(second));
-        let dearer = |(firsts, seconds): (f64, f64)| (firsts + rate_first) * (seconds + rate_second) - firsts * seconds;
-        let cheapest = (0..GROUPS).min_by(|a, b| dearer(self.loads[*a]).total_cmp(&dearer(self.loads[*b])));
+        let added_cost =
+            |(firsts, seconds): (f64, f64)| (firsts + rate_first) * (seconds + rate_second) - firsts * seconds;
+        let cheapest = (0..GROUPS).min_by(|a, b| added_cost(self.loads[*a]).total_cmp(&added_cost(self.loads[*b])));
         let group = cheapest.unwrap_or(0);
         self.loads[group].0 += rate_first;
         self.loads[group].1 += rate_second;
@@ -53,56 +56,56 @@ impl Prefilter {
         set(&mut tables.seconds, second, 1 << group);
     }
 
-    /// Whether a mark may begin in the stretch. What follows it is looked at as well.
+    /// Whether a trigram may begin in the window. The bytes after it are checked as well.
     #[inline(always)]
-    pub(super) fn catches<const N: usize>(&self, stretch: &[u8; N]) -> bool {
-        const { assert!(N >= STRETCH + 2) };
+    pub(super) fn may_match<const N: usize>(&self, window: &[u8; N]) -> bool {
+        const { assert!(N >= WINDOW + 2) };
         let Some(tables) = &self.tables else {
             return false;
         };
-        let (mut caught, mut before) = (0, 0);
-        // Eight bytes are read at once and taken apart, which costs less than four readings.
-        let (words, _) = stretch.as_chunks::<8>();
-        for word in &words[..STRETCH / 8] {
+        let (mut matched, mut before) = (0, 0);
+        // One load of eight bytes costs less than four loads of two.
+        let (words, _) = window.as_chunks::<8>();
+        for word in &words[..WINDOW / 8] {
             let word = u64::from_le_bytes(*word);
             for place in 0..4 {
                 let pair = usize::from((word >> (16 * place)) as u16);
-                caught |= before & tables.seconds[pair];
+                matched |= before & tables.seconds[pair];
                 before = tables.firsts[pair];
             }
         }
-        let last = u16::from_le_bytes([stretch[STRETCH], stretch[STRETCH + 1]]);
-        caught |= before & tables.seconds[usize::from(last)];
-        caught != 0
+        let last = u16::from_le_bytes([window[WINDOW], window[WINDOW + 1]]);
+        matched |= before & tables.seconds[usize::from(last)];
+        matched != 0
     }
 
-    /// Tells every place in the stretch at which a mark may begin.
-    pub(super) fn caught<const N: usize>(&self, stretch: &[u8; N], mut tell: impl FnMut(usize)) {
+    /// Calls `visit` with every offset in the window at which a trigram may begin.
+    pub(super) fn for_each_candidate<const N: usize>(&self, window: &[u8; N], mut visit: impl FnMut(usize)) {
         let Some(tables) = &self.tables else {
             return;
         };
         let mut before = 0;
         let mut pair_at = |at: usize, pair: u16| {
             if before & tables.seconds[usize::from(pair)] != 0 {
-                tell(at - 2);
-                tell(at - 1);
+                visit(at - 2);
+                visit(at - 1);
             }
             before = tables.firsts[usize::from(pair)];
         };
-        let (words, _) = stretch.as_chunks::<8>();
-        for (number, word) in words[..STRETCH / 8].iter().enumerate() {
+        let (words, _) = window.as_chunks::<8>();
+        for (number, word) in words[..WINDOW / 8].iter().enumerate() {
             let word = u64::from_le_bytes(*word);
             for place in 0..4 {
                 pair_at(8 * number + 2 * place, (word >> (16 * place)) as u16);
             }
         }
-        pair_at(STRETCH, u16::from_le_bytes([stretch[STRETCH], stretch[STRETCH + 1]]));
+        pair_at(WINDOW, u16::from_le_bytes([window[WINDOW], window[WINDOW + 1]]));
     }
 }
 
-/// Sets a bit for a pair in any case, or for all pairs with one of its bytes.
+/// Sets a bit for a pair in upper and lower case. An unknown byte stands for all bytes.
 fn set(table: &mut [u8; PAIRS], pair: [Option<u8>; 2], bit: u8) {
-    let [low, high] = pair.map(fitting);
+    let [low, high] = pair.map(byte_variants);
     for high in high {
         for low in &low {
             table[usize::from(u16::from_le_bytes([*low, high]))] |= bit;
@@ -110,14 +113,14 @@ fn set(table: &mut [u8; PAIRS], pair: [Option<u8>; 2], bit: u8) {
     }
 }
 
-fn fitting(byte: Option<u8>) -> Vec<u8> {
+fn byte_variants(byte: Option<u8>) -> Vec<u8> {
     match byte {
         Some(byte) => vec![byte, byte.to_ascii_uppercase()],
         None => (0..=u8::MAX).collect(),
     }
 }
 
-/// How often a pair stands in a text, roughly.
+/// Estimates the frequency of a pair in texts.
 fn rate(pair: [Option<u8>; 2]) -> f64 {
     let rate = |byte: Option<u8>| match byte {
         None => 1.0,
@@ -133,28 +136,28 @@ fn rate(pair: [Option<u8>; 2]) -> f64 {
 mod tests {
     use super::*;
 
-    fn catches(prefilter: &Prefilter, text: &str) -> bool {
-        let mut stretch = [b' '; STRETCH + 8];
-        stretch[..text.len()].copy_from_slice(text.as_bytes());
-        prefilter.catches(&stretch)
+    fn may_match(prefilter: &Prefilter, text: &str) -> bool {
+        let mut window = [b' '; WINDOW + 8];
+        window[..text.len()].copy_from_slice(text.as_bytes());
+        prefilter.may_match(&window)
     }
 
     #[test]
-    fn a_mark_is_caught_where_it_begins_in_the_stretch() {
+    fn a_trigram_is_found_wherever_it_begins_in_the_window() {
         let mut prefilter = Prefilter::default();
-        assert!(!catches(&prefilter, "secret"));
-        prefilter.catch(b"secret", 2);
-        prefilter.catch(b"key", 0);
-        for before in 0..STRETCH - 2 {
+        assert!(!may_match(&prefilter, "secret"));
+        prefilter.add(b"secret", 2);
+        prefilter.add(b"key", 0);
+        for before in 0..WINDOW - 2 {
             let text = ".".repeat(before);
-            assert!(catches(&prefilter, &format!("{text}SeCret")), "{before}");
-            assert!(catches(&prefilter, &format!("{text}..Key")), "{before}");
-            assert!(!catches(&prefilter, &format!("{text}sekret")), "{before}");
-            assert!(!catches(&prefilter, &format!("{text}k.ey")), "{before}");
-            let mut stretch = [b' '; STRETCH + 8];
-            stretch[before + 1..before + 4].copy_from_slice(b"kEy");
+            assert!(may_match(&prefilter, &format!("{text}SeCret")), "{before}");
+            assert!(may_match(&prefilter, &format!("{text}..Key")), "{before}");
+            assert!(!may_match(&prefilter, &format!("{text}sekret")), "{before}");
+            assert!(!may_match(&prefilter, &format!("{text}k.ey")), "{before}");
+            let mut window = [b' '; WINDOW + 8];
+            window[before + 1..before + 4].copy_from_slice(b"kEy");
             let mut places = Vec::new();
-            prefilter.caught(&stretch, |place| places.push(place));
+            prefilter.for_each_candidate(&window, |place| places.push(place));
             assert_eq!(places, [(before + 1) & !1, (before + 1) | 1]);
         }
     }

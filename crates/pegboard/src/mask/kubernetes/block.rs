@@ -1,16 +1,16 @@
-//! Manifests in lines: the block style of YAML, also with something before every line, as in differences and quotations.
+//! Manifests in YAML's block style, also with a prefix on every line, as in diffs and quotations.
 
 use std::{collections::HashMap, ops::Range};
 
-use super::{Finds, Kind, MARK, SECTIONS, looks_encoded};
+use super::findings::{Findings, ObjectKind, PLACEHOLDER, SECTIONS, looks_encoded};
 
-/// One line, and where its content begins.
+/// One line of a text.
 #[derive(Debug, Clone, Copy)]
 struct Line<'t> {
     start: usize,
-    /// Without the white space at its end, which may be long and is asked about often.
+    /// The line without trailing whitespace.
     text: &'t str,
-    /// How many bytes stand before the content.
+    /// How many bytes of indentation and prefix come before the content.
     indent: usize,
 }
 
@@ -23,22 +23,22 @@ impl<'t> Line<'t> {
         self.start + self.text.len()
     }
 
-    /// Empty lines and comments belong to whatever is around them.
-    fn is_nothing(&self) -> bool {
+    /// Whether the line is empty or a comment, and belongs to the mapping around it.
+    fn is_blank(&self) -> bool {
         self.content().is_empty() || self.content().starts_with('#')
     }
 
-    fn parts_documents(&self) -> bool {
+    fn separates_documents(&self) -> bool {
         self.text == "---" || self.text == "..." || self.text.starts_with("--- ")
     }
 
-    /// Whether an item of a list begins here.
+    /// Whether the line begins an item of a list.
     fn is_item(&self) -> bool {
         let before = &self.text[..self.indent];
         before.ends_with(' ') && before.trim_end().ends_with('-')
     }
 
-    /// The key of this line, and where its value begins in the text.
+    /// The key of this line, and the position of its value in the text.
     fn key(&self) -> Option<(&'t str, usize)> {
         let content = self.content();
         let colon = content.find(':')?;
@@ -49,48 +49,48 @@ impl<'t> Line<'t> {
             .then_some((key, self.start + self.indent + colon + 1))
     }
 
-    fn kind(&self) -> Option<Kind> {
+    fn kind(&self) -> Option<ObjectKind> {
         let (key, value) = self.key()?;
         let value = self.content()[value - self.start - self.indent..].split(" #").next()?;
-        (key == "kind").then(|| Kind::named(value.trim().trim_matches(['"', '\''])))
+        (key == "kind").then(|| ObjectKind::named(value.trim().trim_matches(['"', '\''])))
     }
 
-    fn begins_section(&self) -> Option<usize> {
+    fn section_value(&self) -> Option<usize> {
         let (key, value) = self.key()?;
         SECTIONS.contains(&key).then_some(value)
     }
 }
 
-/// More lines than this that begin sections are nobody's manifests, and are not sorted by whose they are.
+/// The most sections of a document that are attributed to their objects. No real manifest has more, and the cost is quadratic.
 const MAX_SECTIONS: usize = 256;
 
-/// Looks at every line that says that something is a Secret.
-pub(super) fn scan(text: &str, finds: &mut Finds) {
+/// Masks the sections of every object with `kind: Secret`.
+pub(super) fn scan(text: &str, findings: &mut Findings) {
     let lines = lines(text);
-    // The mapping that was looked at last at each column: one that has many kinds is looked at once.
+    // The last mapping at each column, so that a mapping with many `kind` lines is processed once.
     let mut done: HashMap<usize, Range<usize>> = HashMap::new();
-    let mut ownerless = Ownerless::default();
+    let mut unclaimed = UnclaimedSections::default();
     for (at, line) in lines.iter().enumerate() {
-        let Some(kind @ (Kind::Secret | Kind::List)) = line.kind() else {
+        let Some(kind @ (ObjectKind::Secret | ObjectKind::List)) = line.kind() else {
             continue;
         };
         let place = line.start + line.indent..line.end();
-        if finds.is_settled(place.clone()) {
+        if findings.is_parsed(place.clone()) {
             continue;
         }
         if !done.get(&line.indent).is_some_and(|lines| lines.contains(&at)) {
             let mapping = mapping(&lines, at);
             done.insert(line.indent, mapping.clone());
-            // A Secret without data is one when nothing around it looks like data of nobody.
-            if !hide_sections(text, &lines, at, kind, mapping, finds) && ownerless.has_any(&lines, at) {
+            // A Secret without sections counts as parsed only if no unclaimed section in the document may be its data.
+            if !mask_sections(text, &lines, at, kind, mapping, findings) && unclaimed.has_any(&lines, at) {
                 continue;
             }
         }
-        finds.settle(place);
+        findings.mark_parsed(place);
     }
-    // Only the last object of a text can be cut off.
+    // Only the last object of a text can be truncated.
     if let Some(at) = lines.iter().rposition(|line| line.content() == "apiVersion: v1") {
-        hide_if_cut(text, &lines, at, finds);
+        mask_if_truncated(text, &lines, at, findings);
     }
 }
 
@@ -109,13 +109,13 @@ fn lines(text: &str) -> Vec<Line<'_>> {
     lines
 }
 
-/// The lines of the mapping that has a key in line `at`: those around it that are indented as far or further.
+/// The lines of the mapping that has a key in line `at`: the adjacent lines with the same or deeper indentation.
 fn mapping(lines: &[Line<'_>], at: usize) -> Range<usize> {
     let column = lines[at].indent;
     let mut first = at;
     while !(lines[first].indent == column && lines[first].is_item()) && first > 0 {
         let before = &lines[first - 1];
-        if before.parts_documents() || (!before.is_nothing() && before.indent < column) {
+        if before.separates_documents() || (!before.is_blank() && before.indent < column) {
             break;
         }
         first -= 1;
@@ -123,7 +123,7 @@ fn mapping(lines: &[Line<'_>], at: usize) -> Range<usize> {
     let mut last = at + 1;
     while let Some(line) = lines.get(last) {
         let ends = line.indent < column || (line.indent == column && line.is_item());
-        if line.parts_documents() || (!line.is_nothing() && ends) {
+        if line.separates_documents() || (!line.is_blank() && ends) {
             break;
         }
         last += 1;
@@ -131,45 +131,45 @@ fn mapping(lines: &[Line<'_>], at: usize) -> Range<usize> {
     first..last
 }
 
-/// Hides the sections of the mapping around line `at`. Whether there are any.
-fn hide_sections(
+/// Masks the sections of the mapping around line `at`. Returns whether there are any.
+fn mask_sections(
     text: &str,
     lines: &[Line<'_>],
     at: usize,
-    kind: Kind,
+    kind: ObjectKind,
     mapping: Range<usize>,
-    finds: &mut Finds,
+    findings: &mut Findings,
 ) -> bool {
     let column = lines[at].indent;
     let mut next = 0;
     for index in mapping {
         let line = &lines[index];
-        // A section that stands too far in is one all the same, and goes as far as the Secret's next key.
+        // A section that is indented too far counts as well, and ends at the Secret's next key.
         let (fits, until) = match kind {
-            Kind::List => (line.indent > column, line.indent),
-            Kind::Secret | Kind::Other => (line.indent >= column, column),
+            ObjectKind::List => (line.indent > column, line.indent),
+            ObjectKind::Secret | ObjectKind::Other => (line.indent >= column, column),
         };
         if index >= next
             && fits
-            && let Some(value) = line.begins_section()
+            && let Some(value) = line.section_value()
         {
             let (after, end) = section_end(text, lines, index, value, until);
-            finds.hide(text, value..end.max(value), format!(" \"{MARK}\""));
+            findings.mask(text, value..end.max(value), format!(" \"{PLACEHOLDER}\""));
             next = after;
         }
     }
     next > 0
 }
 
-/// The line after a section, and where the section's last line ends.
+/// Returns the line after a section, and the end position of its last line.
 fn section_end(text: &str, lines: &[Line<'_>], at: usize, value: usize, column: usize) -> (usize, usize) {
     let (mut next, mut end) = (at + 1, lines[at].end());
     let mut depth = braces(&text[value..lines[at].end().max(value)]);
     for (index, line) in lines.iter().enumerate().skip(at + 1) {
-        if line.parts_documents() {
+        if line.separates_documents() {
             break;
         }
-        if line.is_nothing() && depth <= 0 {
+        if line.is_blank() && depth <= 0 {
             continue;
         }
         if depth <= 0 && line.indent <= column {
@@ -181,7 +181,7 @@ fn section_end(text: &str, lines: &[Line<'_>], at: usize, value: usize, column: 
     (next, end)
 }
 
-/// How many more braces are opened than closed.
+/// The number of opened minus closed braces.
 fn braces(text: &str) -> i32 {
     let flow = text.trim_start().starts_with(['{', '[', '}', ']']) || text.trim_end().ends_with(['{', '}']);
     if !flow {
@@ -190,29 +190,29 @@ fn braces(text: &str) -> i32 {
     text.bytes().map(|b| i32::from(b == b'{') - i32::from(b == b'}')).sum()
 }
 
-/// What is known of the document that was looked at last.
+/// Caches the unclaimed sections of the last document.
 #[derive(Default)]
-struct Ownerless {
+struct UnclaimedSections {
     document: Range<usize>,
     sections: Vec<usize>,
 }
 
-impl Ownerless {
-    /// Whether sections that are nobody's stand in the document of line `at`.
+impl UnclaimedSections {
+    /// Whether the document of line `at` has unclaimed sections.
     fn has_any(&mut self, lines: &[Line<'_>], at: usize) -> bool {
         if !self.document.contains(&at) {
             self.document = document(lines, at);
-            self.sections = ownerless_sections(lines, self.document.clone());
+            self.sections = unclaimed_sections(lines, self.document.clone());
         }
         !self.sections.is_empty()
     }
 }
 
-/// Lines of a document that begin a section, in no mapping that says it is something else than a Secret.
-fn ownerless_sections(lines: &[Line<'_>], document: Range<usize>) -> Vec<usize> {
-    let mut sections: Vec<usize> = document.filter(|at| lines[*at].begins_section().is_some()).collect();
+/// The lines of a document that begin a section outside mappings of another kind than Secret.
+fn unclaimed_sections(lines: &[Line<'_>], document: Range<usize>) -> Vec<usize> {
+    let mut sections: Vec<usize> = document.filter(|at| lines[*at].section_value().is_some()).collect();
     if sections.len() <= MAX_SECTIONS {
-        // The mapping that was looked at last at each column, and whether it says that it is something else.
+        // The last mapping at each column, and whether it is of another kind.
         let mut known: HashMap<usize, (Range<usize>, bool)> = HashMap::new();
         sections.retain(|at| {
             let column = lines[*at].indent;
@@ -221,7 +221,7 @@ fn ownerless_sections(lines: &[Line<'_>], document: Range<usize>) -> Vec<usize> 
             }
             let mapping = mapping(lines, *at);
             let mut siblings = lines[mapping.clone()].iter().filter(|line| line.indent == column);
-            let is_other = siblings.find_map(Line::kind) == Some(Kind::Other);
+            let is_other = siblings.find_map(Line::kind) == Some(ObjectKind::Other);
             known.insert(column, (mapping, is_other));
             !is_other
         });
@@ -233,20 +233,20 @@ fn ownerless_sections(lines: &[Line<'_>], document: Range<usize>) -> Vec<usize> 
 fn document(lines: &[Line<'_>], at: usize) -> Range<usize> {
     let before = lines[..at]
         .iter()
-        .rposition(Line::parts_documents)
+        .rposition(Line::separates_documents)
         .map_or(0, |line| line + 1);
     let after = lines[at..]
         .iter()
-        .position(Line::parts_documents)
+        .position(Line::separates_documents)
         .map_or(lines.len(), |line| at + line);
     before..after
 }
 
-/// A core object at the end of the text that does not say what it is, with data that is all base64.
-fn hide_if_cut(text: &str, lines: &[Line<'_>], at: usize, finds: &mut Finds) {
+/// Masks a truncated core object at the end of the text: one without `kind` whose data is all base64.
+fn mask_if_truncated(text: &str, lines: &[Line<'_>], at: usize, findings: &mut Findings) {
     let column = lines[at].indent;
     let around = mapping(lines, at);
-    let is_last = lines[around.end..].iter().all(Line::is_nothing);
+    let is_last = lines[around.end..].iter().all(Line::is_blank);
     let says_kind = lines[around.clone()]
         .iter()
         .any(|line| line.indent == column && line.kind().is_some());
@@ -254,17 +254,17 @@ fn hide_if_cut(text: &str, lines: &[Line<'_>], at: usize, finds: &mut Finds) {
         return;
     }
     for index in around {
-        if let Some(value) = lines[index].begins_section().filter(|_| lines[index].indent == column) {
+        if let Some(value) = lines[index].section_value().filter(|_| lines[index].indent == column) {
             let (_, end) = section_end(text, lines, index, value, column);
             if end > value && looks_encoded(&text[lines[index].end()..end.max(lines[index].end())]) {
-                finds.hide(text, value..end, format!(" \"{MARK}\""));
+                findings.mask(text, value..end, format!(" \"{PLACEHOLDER}\""));
             }
         }
     }
 }
 
-/// The structure around these markers was not understood: everything after the first name of a section in their documents is hidden.
-pub(super) fn hide_all_after(text: &str, markers: &[usize], finds: &mut Finds) {
+/// Masks everything after the first section name in the documents of these markers, whose structure could not be parsed.
+pub(super) fn mask_all_after(text: &str, markers: &[usize], findings: &mut Findings) {
     let lines = lines(text);
     let mut done = 0;
     for marker in markers {
@@ -275,30 +275,30 @@ pub(super) fn hide_all_after(text: &str, markers: &[usize], finds: &mut Finds) {
         let document = document(&lines, index);
         let (from, end) = (lines[document.start].start, lines[document.end.max(1) - 1].end());
         done = end;
-        hide_rest(text, &lines, document, from..end.max(from), finds);
+        mask_rest(text, &lines, document, from..end.max(from), findings);
     }
 }
 
-fn hide_rest(text: &str, lines: &[Line<'_>], document: Range<usize>, place: Range<usize>, finds: &mut Finds) {
-    let ownerless = ownerless_sections(lines, document);
-    let is_another_one = |value: usize| {
+fn mask_rest(text: &str, lines: &[Line<'_>], document: Range<usize>, place: Range<usize>, findings: &mut Findings) {
+    let unclaimed = unclaimed_sections(lines, document);
+    let is_claimed = |value: usize| {
         let line = lines.partition_point(|line| line.start < value).saturating_sub(1);
-        lines[line].begins_section().is_some() && ownerless.binary_search(&line).is_err()
+        lines[line].section_value().is_some() && unclaimed.binary_search(&line).is_err()
     };
-    let mut values = names_of_sections(&text[place.clone()]);
+    let mut values = section_values(&text[place.clone()]);
     values.sort_unstable();
     let values = values.into_iter().map(|value| place.start + value);
     let is_hidden = |value: &usize| {
         let rest = text[*value..place.end].trim_start_matches(|c: char| c.is_whitespace() || "\"'\\".contains(c));
-        rest.starts_with(MARK)
+        rest.starts_with(PLACEHOLDER)
     };
-    if let Some(value) = { values }.find(|value| !is_another_one(*value) && !is_hidden(value)) {
-        finds.hide(text, value..place.end, format!(" \"{MARK}\""));
+    if let Some(value) = { values }.find(|value| !is_claimed(*value) && !is_hidden(value)) {
+        findings.mask(text, value..place.end, format!(" \"{PLACEHOLDER}\""));
     }
 }
 
-/// Where the values begin that stand after the name of a section and a colon, in whatever quotes.
-fn names_of_sections(text: &str) -> Vec<usize> {
+/// The positions of the values after a section name and a colon, with any quotes.
+fn section_values(text: &str) -> Vec<usize> {
     let mut found = Vec::new();
     for section in SECTIONS {
         for (at, _) in text.match_indices(section) {

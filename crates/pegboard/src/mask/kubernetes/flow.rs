@@ -1,22 +1,22 @@
-//! Manifests in braces: JSON, JSON quoted within JSON to any depth, and the flow style of YAML.
+//! Manifests in braces: JSON, JSON quoted inside JSON, and YAML's flow style.
 
 use std::ops::Range;
 
-use super::{Finds, Kind, MARK, SECTIONS, looks_encoded};
+use super::findings::{Findings, ObjectKind, PLACEHOLDER, SECTIONS, looks_encoded};
 
-/// How deep objects are followed. Nothing is deeper on the wire.
+/// The deepest nesting of objects that is followed. Messages cannot be nested deeper.
 const MAX_DEPTH: usize = 256;
-/// How deep quoted documents are followed.
+/// The deepest nesting of quoted documents that is followed.
 const MAX_QUOTING: u32 = 4;
 
-/// Looks at everything in braces.
-pub(super) fn scan(text: &str, finds: &mut Finds) {
-    scan_range(text, 0..text.len(), finds, 0);
+/// Scans every document in braces.
+pub(super) fn scan(text: &str, findings: &mut Findings) {
+    scan_range(text, 0..text.len(), findings, 0);
 }
 
-fn scan_range(text: &str, range: Range<usize>, finds: &mut Finds, nested: u32) {
+fn scan_range(text: &str, range: Range<usize>, findings: &mut Findings, nested: u32) {
     let mut at = range.start;
-    let mut quote = Quote::default();
+    let mut quote = NextQuote::default();
     while let Some(open) = text.as_bytes()[at..range.end].iter().position(|b| *b == b'{') {
         let from = at + open;
         let quoting = quote.quoting_after(text, from + 1..range.end);
@@ -29,24 +29,24 @@ fn scan_range(text: &str, range: Range<usize>, finds: &mut Finds, nested: u32) {
             nested: Vec::new(),
         };
         at = scan.document(from).max(from + 1);
-        scan.judge(finds);
+        scan.report(findings);
         if nested < MAX_QUOTING {
             for inner in std::mem::take(&mut scan.nested) {
-                scan_range(text, inner, finds, nested + 1);
+                scan_range(text, inner, findings, nested + 1);
             }
         }
     }
 }
 
-/// The first quote at or after a place. It is looked for once, however many documents begin before it.
+/// Caches the position of the next quote, so that it is searched once for all documents before it.
 #[derive(Debug, Default)]
-struct Quote {
-    /// Where it stands, or the end of the text if there is none.
+struct NextQuote {
+    /// Its position, or the end of the range if there is none.
     at: Option<usize>,
 }
 
-impl Quote {
-    /// How many backslashes stand before each quote of a document, told by its first one. Documents are asked for in ascending order.
+impl NextQuote {
+    /// Returns the number of backslashes before each quote of a document, read off its first quote. Ranges must be in ascending order.
     fn quoting_after(&mut self, text: &str, range: Range<usize>) -> usize {
         let at = match self.at {
             Some(at) if at >= range.start => at,
@@ -56,36 +56,36 @@ impl Quote {
         if at == range.end {
             return 0;
         }
-        // `\n` before a key is a line end of the quoted text, and its backslash belongs to no quote.
+        // `\n` before a key is an escaped line break; its backslash does not belong to the quote.
         let before = text.as_bytes()[range.start..at].iter().rev();
         before.take_while(|b| **b == b'\\').take(15).count()
     }
 }
 
-/// One object or list.
+/// One object or list of a document.
 #[derive(Debug, Default)]
 struct Frame {
     parent: Option<usize>,
     is_list: bool,
     is_closed: bool,
-    kind: Option<(Kind, usize)>,
+    kind: Option<(ObjectKind, usize)>,
     is_core: bool,
-    /// Values under the names of sections.
+    /// The values of its data sections.
     sections: Vec<Range<usize>>,
-    /// The key whose value comes next.
+    /// The current key.
     key: Option<Range<usize>>,
-    /// Where that value began.
+    /// The start of its value.
     value: Option<usize>,
-    /// The last text, when it may turn out to be a key.
+    /// The last scalar, which may turn out to be a key.
     last: Option<Range<usize>>,
 }
 
-/// What the objects and lists around a frame tell about it.
+/// What the enclosing objects and lists tell about a frame.
 #[derive(Debug, Clone, Copy)]
-struct Around {
-    /// It and everything around it was closed. Where it was not, a brace may be missing, and what is within what is not certain.
+struct Surroundings {
+    /// Whether it and all enclosing frames are closed. If not, a brace may be missing and the nesting is uncertain.
     is_whole: bool,
-    /// It is an item of a SecretList.
+    /// Whether it is an item of a SecretList.
     is_listed: bool,
 }
 
@@ -95,12 +95,12 @@ struct Scan<'t> {
     quoting: usize,
     frames: Vec<Frame>,
     stack: Vec<usize>,
-    /// Quoted texts that may be documents.
+    /// Quoted strings that may be documents.
     nested: Vec<Range<usize>>,
 }
 
 impl Scan<'_> {
-    /// Reads from an opening brace to its end, and returns where that is.
+    /// Scans from an opening brace to its closing one, and returns the end.
     fn document(&mut self, from: usize) -> usize {
         let mut at = from;
         while at < self.end {
@@ -158,7 +158,7 @@ impl Scan<'_> {
         at + 1
     }
 
-    /// The value of the current key is complete.
+    /// Ends the value of the current key.
     fn value_ends(&mut self, at: usize) {
         let text = self.text;
         let Some(frame) = self.top() else { return };
@@ -167,7 +167,7 @@ impl Scan<'_> {
         match &text[key.clone()] {
             "kind" => {
                 let word = last.map_or("", |last| &text[last]);
-                frame.kind.get_or_insert((Kind::named(word), key.start));
+                frame.kind.get_or_insert((ObjectKind::named(word), key.start));
             }
             "apiVersion" => frame.is_core = last.is_some_and(|last| &text[last] == "v1"),
             name if SECTIONS.contains(&name) => {
@@ -183,7 +183,7 @@ impl Scan<'_> {
         self.frames.get_mut(top)
     }
 
-    /// A text, where it begins and ends with its quotes, and what is within them.
+    /// Records a scalar: its range with quotes, and the range inside them.
     fn scalar(&mut self, whole: Range<usize>, inner: Range<usize>) -> usize {
         if self.text[inner.clone()].contains('{') {
             self.nested.push(inner.clone());
@@ -197,13 +197,13 @@ impl Scan<'_> {
         whole.end
     }
 
-    /// A quote of this document begins a text; other backslashes are line ends and tabs of the text that the document is quoted in.
+    /// Scans a string, or skips an escape: backslashes without a quote are escaped line breaks and tabs of the enclosing string.
     fn quoted_or_space(&mut self, at: usize) -> usize {
         let bytes = self.text.as_bytes();
         let slashes = bytes[at..self.end].iter().take_while(|b| **b == b'\\').count();
         let quote = at + slashes;
         if bytes.get(quote).filter(|_| quote < self.end) != Some(&b'"') {
-            // The letter after it is part of the escape.
+            // The letter after the backslashes is part of the escape.
             let letter = bytes.get(quote).is_some_and(u8::is_ascii_alphabetic);
             return (quote + usize::from(letter)).min(self.end);
         }
@@ -212,13 +212,13 @@ impl Scan<'_> {
         while let Some(step) = self.text[end..self.end].find('"') {
             let close = end + step;
             let before = self.text[from..close].bytes().rev().take_while(|b| *b == b'\\').count();
-            // A text that ends in a backslash has more of them, by the double of what quotes it.
+            // A string that ends in backslashes has further ones, in multiples of two per level of quoting.
             if before % (2 * (self.quoting + 1)) == self.quoting {
                 return self.scalar(at..close + 1, from..close - self.quoting);
             }
             end = close + 1;
         }
-        // Cut off: the rest is the text.
+        // Truncated: the rest is the string.
         self.scalar(at..self.end, from..self.end)
     }
 
@@ -255,44 +255,45 @@ impl Scan<'_> {
         self.scalar(at..at + len, at..at + len)
     }
 
-    /// Hides the sections of what turned out to be Secrets.
-    fn judge(&mut self, finds: &mut Finds) {
+    /// Adds the sections of all Secrets to the findings.
+    fn report(&mut self, findings: &mut Findings) {
         for at in self.stack.clone() {
-            self.cut_off(at);
+            self.finish_truncated(at);
         }
         let quote = format!("{}\"", "\\".repeat(self.quoting));
         let around = self.around();
         for (frame, around) in self.frames.iter().zip(around) {
             if let Some((kind, at)) = frame.kind
-                && kind != Kind::Other
+                && kind != ObjectKind::Other
                 && (!frame.sections.is_empty() || around.is_whole)
             {
-                finds.settle(at..at + 1);
+                findings.mark_parsed(at..at + 1);
             }
             if self.is_secret(frame, around) {
                 for section in &frame.sections {
-                    finds.hide(self.text, section.clone(), format!("{quote}{MARK}{quote}"));
+                    findings.mask(self.text, section.clone(), format!("{quote}{PLACEHOLDER}{quote}"));
                 }
             }
         }
     }
 
-    /// What is around each frame. A frame comes after the one that it is in.
-    fn around(&self) -> Vec<Around> {
-        let mut all: Vec<Around> = Vec::with_capacity(self.frames.len());
+    /// The surroundings of each frame. A frame comes after its parent.
+    fn around(&self) -> Vec<Surroundings> {
+        let mut all: Vec<Surroundings> = Vec::with_capacity(self.frames.len());
         for frame in &self.frames {
             let outer = frame.parent.map(|parent| (&self.frames[parent], all[parent]));
-            all.push(Around {
+            all.push(Surroundings {
                 is_whole: frame.is_closed && outer.is_none_or(|(_, around)| around.is_whole),
-                is_listed: outer
-                    .is_some_and(|(outer, around)| around.is_listed || matches!(outer.kind, Some((Kind::List, _)))),
+                is_listed: outer.is_some_and(|(outer, around)| {
+                    around.is_listed || matches!(outer.kind, Some((ObjectKind::List, _)))
+                }),
             });
         }
         all
     }
 
-    /// What was under way when the text ended.
-    fn cut_off(&mut self, at: usize) {
+    /// Ends the value that was open at the end of the text.
+    fn finish_truncated(&mut self, at: usize) {
         let (text, end) = (self.text, self.end);
         let frame = &mut self.frames[at];
         let (Some(key), Some(from)) = (frame.key.clone(), frame.value) else {
@@ -302,21 +303,21 @@ impl Scan<'_> {
             name if SECTIONS.contains(&name) => frame.sections.push(from..end),
             "kind" => {
                 let word = frame.last.clone().map_or("", |last| &text[last]);
-                frame.kind.get_or_insert((Kind::named(word), key.start));
+                frame.kind.get_or_insert((ObjectKind::named(word), key.start));
             }
             _ => {}
         }
     }
 
-    fn is_secret(&self, frame: &Frame, around: Around) -> bool {
+    fn is_secret(&self, frame: &Frame, around: Surroundings) -> bool {
         match frame.kind {
-            Some((Kind::Secret, _)) => true,
+            Some((ObjectKind::Secret, _)) => true,
             Some(_) => false,
             None => around.is_listed || self.may_be_secret(frame),
         }
     }
 
-    /// Whether it was cut off before it said what it is.
+    /// Whether a frame may be a Secret that was truncated before its `kind`.
     fn may_be_secret(&self, frame: &Frame) -> bool {
         let encoded = |section: &Range<usize>| looks_encoded(&self.text[section.clone()]);
         !frame.is_closed && frame.is_core && frame.sections.iter().any(encoded)

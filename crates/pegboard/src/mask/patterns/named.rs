@@ -1,36 +1,37 @@
-//! The fifteen patterns and the one structure that TARSy knows, under its names. Where its expressions were loose, these are not: they replace the
-//! value alone, and leave digests, commits and placeholders.
+//! The sixteen patterns of TARSy, under its names. They are stricter than TARSy's: they replace the value alone, and leave digests, commits
+//! and placeholders.
 
-use super::{finders, pem};
+use super::{pem, prefixless};
 use crate::mask::{
-    plausibility,
-    rule::{
-        How::{Assigned, Find, Groups, Kubernetes, Token},
-        Rule, rule,
+    kubernetes,
+    pattern::{
+        Detection::{Assigned, Find, FindSpans, Groups, Token},
+        Pattern, pattern,
     },
+    plausibility,
 };
 
-pub(super) static NAMED: [Rule; 16] = [
-    rule("kubernetes_secret", &["secret", "apiversion"], Kubernetes),
-    rule(
+pub(super) static NAMED: [Pattern; 16] = [
+    pattern("kubernetes_secret", &["secret", "apiversion"], FindSpans(kubernetes::find)),
+    pattern(
         "api_key",
         &["key"],
         Assigned(r"\bkey|api[_.-]?key|api[_.-]?secret|access[_.-]?key"),
     )
     .check(|_, value| value.len() >= 20 && plausibility::plausible(value) && !plausibility::is_reference(value))
     .on_request(),
-    rule("password", &["pass", "pwd"], Assigned(r"password|passwd|pwd|pass"))
+    pattern("password", &["pass", "pwd"], Assigned(r"password|passwd|pwd|pass"))
         .check(|_, value| value.len() >= 6 && plausibility::plausible(value))
         .on_request(),
-    rule("certificate", &["-----begin"], Find(pem::any_pem)).on_request(),
-    rule(
+    pattern("certificate", &["-----begin"], Find(pem::any_pem)).on_request(),
+    pattern(
         "certificate_authority_data",
         &["certificate-authority-data", "certificate_authority_data"],
         Assigned(r"certificate[_-]authority[_-]data"),
     )
     .check(|_, value| value.len() >= 20 && plausibility::plausible(value))
     .on_request(),
-    rule(
+    pattern(
         "token",
         &["token", "bearer", "jwt"],
         Groups(
@@ -38,51 +39,51 @@ pub(super) static NAMED: [Rule; 16] = [
         ),
     )
     .keyed()
-    .check(|_, value| plausibility::is_no_word(value))
+    .check(|_, value| plausibility::is_token_like(value))
     .on_request(),
-    rule("email", &["@"], Groups(r"\b([0-9A-Za-z._%+-]+@(?:[0-9A-Za-z-]+\.)+[A-Za-z]{2,})\b"))
-        .aka(&["pii_email"])
+    pattern("email", &["@"], Groups(r"\b([0-9A-Za-z._%+-]+@(?:[0-9A-Za-z-]+\.)+[A-Za-z]{2,})\b"))
+        .aliases(&["pii_email"])
         .on_request(),
-    rule(
+    pattern(
         "ssh_key",
         &["ssh-", "ecdsa-sha2-"],
         Groups(r"\b((?:ssh-(?:rsa|dss|ed25519)|ecdsa-sha2-nistp[0-9]+)[ \t]+AAAA[0-9A-Za-z+/=]{16,})"),
     )
     .on_request(),
-    rule("base64_secret", &[], Find(finders::base64)).on_request(),
-    rule("base64_short", &[":"], Groups(r#"(?m):[ \t]+["']?([0-9A-Za-z+/]{2,18}={0,2})["']?[ \t]*\r?$"#))
+    pattern("base64_secret", &[], Find(prefixless::base64)).on_request(),
+    pattern("base64_short", &[":"], Groups(r#"(?m):[ \t]+["']?([0-9A-Za-z+/]{2,18}={0,2})["']?[ \t]*\r?$"#))
         .check(|_, value| is_short_base64(value))
         .on_request(),
-    rule(
+    pattern(
         "private_key",
         &["private"],
         Assigned(r"private[_.-]?key"),
     )
     .check(|_, value| value.len() >= 20 && plausibility::plausible(value) && !plausibility::is_reference(value))
     .on_request(),
-    rule("secret_key", &["secret"], Assigned(r"secret[_.-]?key"))
+    pattern("secret_key", &["secret"], Assigned(r"secret[_.-]?key"))
         .check(|_, value| value.len() >= 16 && plausibility::plausible(value) && !plausibility::is_reference(value))
         .on_request(),
-    rule(
+    pattern(
         "aws_access_key",
         &["akia", "asia", "abia", "acca"],
         Token(r"(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}\b"),
     )
-    .aka(&["aws_access_key_id"]),
-    rule(
+    .aliases(&["aws_access_key_id"]),
+    pattern(
         "aws_secret_key",
         &["secret"],
         Assigned(r"aws[_.-]?secret[_.-]?key|(?:aws[_.-]?)?secret[_.-]?access[_.-]?key"),
     )
-    .aka(&["aws_secret_access_key"])
+    .aliases(&["aws_secret_access_key"])
     .check(|_, value| value.len() == 40 && value.bytes().all(is_base64) && !plausibility::is_hex(value) && plausibility::is_random(value)),
-    rule(
+    pattern(
         "github_token",
         &["ghp_", "gho_", "ghu_", "ghs_", "ghr_"],
         Token(r"gh[pousr]_(?:[0-9]+_eyJ[0-9A-Za-z_.-]{20,}|[0-9A-Za-z]{36,255})"),
     )
     .check(|_, value| plausibility::is_random(&value[4..])),
-    rule(
+    pattern(
         "slack_token",
         &["xox", "xapp-", "xwfp-"],
         Token(r"(?:xox[abeprs]|xapp|xwfp)(?:\.xox[bp])?-[0-9A-Za-z-]{10,}"),
@@ -94,7 +95,7 @@ fn is_base64(b: u8) -> bool {
     b.is_ascii_alphanumeric() || b"+/=".contains(&b)
 }
 
-/// Four letters of base64 stand for three bytes. Words have such lengths too, so something must be in it that no word has.
+/// Whether a value is short base64. Words can have a valid length too, so padding, mixed case or digits must set it apart.
 fn is_short_base64(value: &str) -> bool {
     let whole = value.len().is_multiple_of(4) && (4..20).contains(&value.len());
     let digits = value.bytes().any(|b| b.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! Keys and certificates in PEM armour, whole or cut off. One pass, however many beginnings without an end there are.
+//! Finds PEM blocks, whole or truncated. The search is one pass, however many `BEGIN` lines have no `END`.
 
 use std::ops::Range;
 
@@ -7,15 +7,15 @@ use memchr::memmem;
 const BEGIN: &str = "-----BEGIN ";
 const END: &str = "-----END ";
 const DASHES: &str = "-----";
-/// The longest name of what the armour holds.
+/// The longest label of a PEM block.
 const MAX_NAME: usize = 64;
 
-/// Armour around private keys.
+/// PEM blocks of private keys.
 pub(super) fn private_pem(text: &str) -> Vec<Range<usize>> {
     find(text, |name| name.contains("PRIVATE KEY"))
 }
 
-/// Armour around anything.
+/// All PEM blocks.
 pub(super) fn any_pem(text: &str) -> Vec<Range<usize>> {
     find(text, |_| true)
 }
@@ -39,7 +39,7 @@ fn find(text: &str, is_wanted: impl Fn(&str) -> bool) -> Vec<Range<usize>> {
                 Some(name) => name.end + DASHES.len(),
                 None => end + END.len(),
             },
-            // Cut off: as far as it looks like a key.
+            // Truncated: as far as it looks like a key.
             _ => body + body_len(&text[body..next]),
         };
         found.push(begin..end);
@@ -47,7 +47,7 @@ fn find(text: &str, is_wanted: impl Fn(&str) -> bool) -> Vec<Range<usize>> {
     found
 }
 
-/// Where the name of what the armour holds stands, when it begins at `at`.
+/// The range of the label that begins at `at`.
 fn name_at(text: &str, at: usize) -> Option<Range<usize>> {
     let rest = text.get(at..)?;
     let len = rest.find(DASHES).filter(|len| *len <= MAX_NAME)?;
@@ -57,7 +57,7 @@ fn name_at(text: &str, at: usize) -> Option<Range<usize>> {
     is_name.then_some(at..at + len)
 }
 
-/// How far a text looks like the inside of armour: lines without spaces, also where the line ends are written as `\n`.
+/// The length of the text that looks like the body of a PEM block: lines without spaces, with real or escaped line breaks.
 fn body_len(text: &str) -> usize {
     let mut len = 0;
     for line in text.split_inclusive('\n') {
@@ -69,7 +69,7 @@ fn body_len(text: &str) -> usize {
             .take_while(|b| b.is_ascii_alphanumeric() || b"+/=\\".contains(b))
             .count();
         if inside < plain.len() && !is_header {
-            // The last line may be cut or end a quoted text; what follows it may be words.
+            // The last line may be truncated or end a quoted string, and be followed by prose.
             let cut = line.find(|c: char| !(c.is_ascii_alphanumeric() || "+/=\\ \t".contains(c)));
             let part = line.split([' ', '"', '\'']).next().unwrap_or_default();
             let is_part = part.len() >= 16

@@ -1,62 +1,62 @@
-//! Tokens that services give a form of their own, by the kind of service.
+//! Tokens with a distinctive format, by the kind of service that issues them.
 
-use super::finders;
+use super::prefixless;
 use crate::mask::{
-    plausibility,
-    rule::{
-        How::{Assigned, Find, Groups, Token},
-        Rule, rule,
+    pattern::{
+        Detection::{Assigned, Find, Groups, Token},
+        Pattern, pattern,
     },
+    plausibility,
 };
 
-pub(super) static CLOUD: [Rule; 12] = [
-    rule(
+pub(super) static CLOUD: [Pattern; 12] = [
+    pattern(
         "aws_session_token",
         &["session", "security"],
         Assigned(r"session[_.-]?token|security[_.-]?token"),
     )
     .check(|_, value| value.len() >= 100 && plausibility::is_mixed(value)),
-    rule("aws_bedrock_key", &["absk"], Token(r"ABSK[0-9A-Za-z+/]{100,}={0,2}")),
-    rule("gcp_api_key", &["aiza"], Token(r"AIza[0-9A-Za-z_-]{35}")),
-    rule("gcp_oauth_token", &["ya29."], Token(r"ya29\.[0-9A-Za-z_-]{30,}")),
-    rule(
+    pattern("aws_bedrock_key", &["absk"], Token(r"ABSK[0-9A-Za-z+/]{100,}={0,2}")),
+    pattern("gcp_api_key", &["aiza"], Token(r"AIza[0-9A-Za-z_-]{35}")),
+    pattern("gcp_oauth_token", &["ya29."], Token(r"ya29\.[0-9A-Za-z_-]{30,}")),
+    pattern(
         "gcp_oauth_client_secret",
         &["gocspx-"],
         Token(r"GOCSPX-[0-9A-Za-z_-]{28}"),
     ),
-    rule(
+    pattern(
         "azure_storage_key",
         &["accountkey", "sharedaccesskey"],
         Groups(r"(?i)(?:AccountKey|SharedAccessKey)=([0-9A-Z+/]{40,}={0,2})"),
     ),
-    rule(
+    pattern(
         "azure_client_secret",
         &["0q~", "1q~", "2q~", "3q~", "4q~", "5q~", "6q~", "7q~", "8q~", "9q~"],
         Token(r"[0-9A-Za-z_.~-]{3}[0-9]Q~[0-9A-Za-z_.~-]{31,34}"),
     ),
-    rule(
+    pattern(
         "azure_sas_signature",
         &["sig="],
         Groups(r"[?&;]sig=([0-9A-Za-z%+/]{40,}=*)"),
     ),
-    rule(
+    pattern(
         "azure_devops_pat",
         &["azdo"],
         Token(r"[0-9A-Za-z]{76}AZDO[0-9A-Za-z]{4}\b"),
     ),
-    rule("digitalocean_token", &["_v1_"], Token(r"do[opr]_v1_[0-9a-f]{64}\b")),
-    rule("alibaba_access_key", &["ltai"], Token(r"LTAI[0-9A-Za-z]{12,24}\b"))
+    pattern("digitalocean_token", &["_v1_"], Token(r"do[opr]_v1_[0-9a-f]{64}\b")),
+    pattern("alibaba_access_key", &["ltai"], Token(r"LTAI[0-9A-Za-z]{12,24}\b"))
         .check(|_, value| plausibility::is_mixed(value)),
-    rule("tencent_secret_id", &["akid"], Token(r"AKID[0-9A-Za-z]{32,36}\b")),
+    pattern("tencent_secret_id", &["akid"], Token(r"AKID[0-9A-Za-z]{32,36}\b")),
 ];
 
-pub(super) static VCS: [Rule; 4] = [
-    rule(
+pub(super) static VCS: [Pattern; 4] = [
+    pattern(
         "github_fine_grained_pat",
         &["github_pat_"],
         Token(r"github_pat_[0-9A-Za-z]{20,}_[0-9A-Za-z]{40,}"),
     ),
-    rule(
+    pattern(
         "gitlab_token",
         &[
             "glpat-", "gldt-", "glptt-", "glrt-", "glcbt-", "glft-", "glimt-", "glagent-", "gloas-", "glsoat-",
@@ -64,22 +64,23 @@ pub(super) static VCS: [Rule; 4] = [
         ],
         Token(r"(?:glpat|gldt|glptt|glrt|glcbt|glft|glimt|glagent|gloas|glsoat|glffct)-[0-9A-Za-z_.=-]{20,}"),
     ),
-    rule("bitbucket_app_password", &["atbb"], Token(r"ATBB[0-9A-Za-z]{32}\b")),
-    rule("atlassian_token", &["atatt3"], Token(r"ATATT3[0-9A-Za-z_=-]{60,}")),
+    pattern("bitbucket_app_password", &["atbb"], Token(r"ATBB[0-9A-Za-z]{32}\b")),
+    pattern("atlassian_token", &["atatt3"], Token(r"ATATT3[0-9A-Za-z_=-]{60,}")),
 ];
 
-pub(super) static REGISTRY: [Rule; 7] = [
-    rule("npm_token", &["npm_"], Token(r"npm_[0-9A-Za-z]{36}\b")),
-    rule(
+pub(super) static REGISTRY: [Pattern; 7] = [
+    pattern("npm_token", &["npm_"], Token(r"npm_[0-9A-Za-z]{36}\b")),
+    pattern(
         "npmrc_authtoken",
         &[":_auth", ":_password"],
         Groups(r#":_(?:auth(?:Token)?|password)[ \t]*=[ \t]*"?([^\s"]{8,})"#),
     ),
-    rule("pypi_token", &["pypi-ag"], Token(r"pypi-Ag[0-9A-Za-z_-]{50,}")),
-    rule("rubygems_token", &["rubygems_"], Token(r"rubygems_[0-9a-f]{48}\b")),
-    rule("crates_io_token", &["cio"], Token(r"cio[0-9A-Za-z]{32}\b")).check(|_, value| plausibility::is_mixed(value)),
-    rule("dockerhub_token", &["dckr_"], Token(r"dckr_[op]at_[0-9A-Za-z_-]{27,}")),
-    rule(
+    pattern("pypi_token", &["pypi-ag"], Token(r"pypi-Ag[0-9A-Za-z_-]{50,}")),
+    pattern("rubygems_token", &["rubygems_"], Token(r"rubygems_[0-9a-f]{48}\b")),
+    pattern("crates_io_token", &["cio"], Token(r"cio[0-9A-Za-z]{32}\b"))
+        .check(|_, value| plausibility::is_mixed(value)),
+    pattern("dockerhub_token", &["dckr_"], Token(r"dckr_[op]at_[0-9A-Za-z_-]{27,}")),
+    pattern(
         "docker_config_auth",
         &["auth\""],
         Groups(r#"\\*"auth\\*"[ \t]*:\s*\\*"([0-9A-Za-z+/]{16,}={0,2})\\*""#),
@@ -87,135 +88,135 @@ pub(super) static REGISTRY: [Rule; 7] = [
     .keyed(),
 ];
 
-pub(super) static SECRETS_MANAGER: [Rule; 6] = [
-    rule(
+pub(super) static SECRETS_MANAGER: [Pattern; 6] = [
+    pattern(
         "vault_token",
         &["hvs.", "hvb.", "hvr."],
         Token(r"hv[sbr]\.[0-9A-Za-z_-]{24,}"),
     ),
-    rule(
+    pattern(
         "vault_unseal_key",
         &["unseal key", "recovery key", "root token"],
         Groups(
             r"(?i)(?:unseal|recovery) key(?: [0-9]+)?:[ \t]*([0-9A-Z+/]{40,}={0,2})|initial root token:[ \t]*([0-9A-Z._-]{20,})",
         ),
     ),
-    rule(
+    pattern(
         "terraform_cloud_token",
         &[".atlasv1."],
         Token(r"[0-9A-Za-z]{14}\.atlasv1\.[0-9A-Za-z_=-]{60,}"),
     ),
-    rule(
+    pattern(
         "1password_service_token",
         &["ops_ey", "a3-"],
         Token(r"(?:ops_eyJ[0-9A-Za-z+/_-]{200,}={0,2}|A3-[0-9A-Z]{6}-[0-9A-Z]{6}-?[0-9A-Z]{5}(?:-[0-9A-Z]{5}){3}\b)"),
     ),
-    rule(
+    pattern(
         "doppler_token",
         &["dp."],
         Token(r"dp\.(?:pt|ct|sa|st|scim|audit)\.(?:[0-9a-z_-]{2,35}\.)?[0-9A-Za-z]{40,44}\b"),
     ),
-    rule(
+    pattern(
         "age_secret_key",
         &["age-secret-key-1"],
         Token(r"AGE-SECRET-KEY-1[0-9A-Z]{58}"),
     ),
 ];
 
-pub(super) static AI: [Rule; 6] = [
-    rule("anthropic_key", &["sk-ant-"], Token(r"sk-ant-[0-9a-z]+-[0-9A-Za-z_-]{40,}")),
-    rule(
+pub(super) static AI: [Pattern; 6] = [
+    pattern("anthropic_key", &["sk-ant-"], Token(r"sk-ant-[0-9a-z]+-[0-9A-Za-z_-]{40,}")),
+    pattern(
         "openai_key",
         &["sk-"],
         Token(r"sk-(?:(?:proj|svcacct|admin|service)-[0-9A-Za-z_-]{40,}|[0-9A-Za-z]{20}T3BlbkFJ[0-9A-Za-z]{20}|[0-9A-Za-z]{32,})"),
     )
     .check(|_, value| plausibility::is_random(&value[3..])),
-    rule("openrouter_key", &["sk-or-"], Token(r"sk-or-v1-[0-9a-f]{64}\b")),
-    rule("huggingface_token", &["hf_", "api_org_"], Token(r"(?:hf|api_org)_[0-9A-Za-z]{34,}\b")),
-    rule(
+    pattern("openrouter_key", &["sk-or-"], Token(r"sk-or-v1-[0-9a-f]{64}\b")),
+    pattern("huggingface_token", &["hf_", "api_org_"], Token(r"(?:hf|api_org)_[0-9A-Za-z]{34,}\b")),
+    pattern(
         "groq_xai_replicate_perplexity",
         &["gsk_", "xai-", "r8_", "pplx-"],
         Token(r"(?:gsk_[0-9A-Za-z]{40,}|xai-[0-9A-Za-z]{60,}|r8_[0-9A-Za-z]{37}|pplx-[0-9A-Za-z]{40,})\b"),
     ),
-    rule("langsmith_key", &["lsv2_"], Token(r"lsv2_(?:pt|sk)_[0-9a-f]{32}_[0-9a-f]{10}\b")),
+    pattern("langsmith_key", &["lsv2_"], Token(r"lsv2_(?:pt|sk)_[0-9a-f]{32}_[0-9a-f]{10}\b")),
 ];
 
-pub(super) static SAAS: [Rule; 18] = [
-    rule(
+pub(super) static SAAS: [Pattern; 18] = [
+    pattern(
         "slack_webhook",
         &["hooks.slack.com"],
         Groups(r"hooks\.slack\.com/(?:services|workflows|triggers)/([0-9A-Za-z/_-]{20,})"),
     ),
-    rule("discord_bot_token", &[], Find(finders::discord)),
-    rule(
+    pattern("discord_bot_token", &[], Find(prefixless::discord)),
+    pattern(
         "discord_webhook",
         &["webhooks/"],
         Groups(r"discord(?:app)?\.com/api/(?:v[0-9]+/)?webhooks/([0-9]{15,}/[0-9A-Za-z_-]{50,})"),
     ),
-    rule(
+    pattern(
         "telegram_bot_token",
         &[":aa"],
         Token(r"[0-9]{8,10}:AA[0-9A-Za-z_-]{32,34}"),
     ),
-    rule(
+    pattern(
         "stripe_key",
         &["k_live_", "k_test_", "k_prod_", "whsec_"],
         Token(r"(?:[sr]k_(?:live|test|prod)_[0-9A-Za-z]{16,}|whsec_[0-9A-Za-z+/]{32,}=*)"),
     ),
-    rule(
+    pattern(
         "sendgrid_key",
         &["sg."],
         Token(r"SG\.[0-9A-Za-z_-]{16,32}\.[0-9A-Za-z_-]{40,}"),
     ),
-    rule("twilio_key", &[], Find(finders::twilio)),
-    rule(
+    pattern("twilio_key", &[], Find(prefixless::twilio)),
+    pattern(
         "mailgun_mailchimp",
         &["key-", "-us"],
         Token(r"(?:key-[0-9a-f]{32}|[0-9a-f]{32}-us[0-9]{1,2})\b"),
     ),
-    rule(
+    pattern(
         "shopify_token",
         &["shpat_", "shpca_", "shppa_", "shpss_"],
         Token(r"shp(?:at|ca|pa|ss)_[0-9A-Fa-f]{32}\b"),
     ),
-    rule(
+    pattern(
         "square_token",
         &["eaaa", "sq0"],
         Token(r"(?:EAAA[0-9A-Za-z_-]{56,64}|sq0[a-z]{3}-[0-9A-Za-z_-]{22,43})"),
     )
     .check(|_, value| plausibility::is_random(value)),
-    rule(
+    pattern(
         "grafana_token",
         &["glsa_", "glc_"],
         Token(r"(?:glsa_[0-9A-Za-z]{32}_[0-9A-Fa-f]{8}\b|glc_[0-9A-Za-z+/]{32,}={0,2})"),
     ),
-    rule(
+    pattern(
         "newrelic_sentry_datadog_prefixed",
         &["nrak-", "nrii-", "nrjs-", "nriq-", "nrra-", "sntry", "ddapp_"],
         Token(
             r"(?:NR(?:AK|II|IQ|RA)-[0-9A-Za-z_-]{27,32}|NRJS-[0-9a-f]{19}|sntry[su]_[0-9A-Za-z+/=_]{40,}|ddapp_[0-9A-Za-z]{34,})",
         ),
     ),
-    rule("newrelic_license", &["nral"], Token(r"[0-9a-f]{36}NRAL\b")),
-    rule("databricks_token", &["dapi"], Token(r"dapi[0-9a-f]{32}(?:-[0-9])?\b")),
-    rule(
+    pattern("newrelic_license", &["nral"], Token(r"[0-9a-f]{36}NRAL\b")),
+    pattern("databricks_token", &["dapi"], Token(r"dapi[0-9a-f]{32}(?:-[0-9])?\b")),
+    pattern(
         "postman_linear_notion_figma",
         &["pmak-", "lin_api_", "secret_", "ntn_", "figd_", "figu", "figo"],
         Token(
             r"(?:PMAK-[0-9a-f]{24}-[0-9a-f]{34}|lin_api_[0-9A-Za-z]{40}|secret_[0-9A-Za-z]{43}|ntn_[0-9A-Za-z]{44,}|fig[dou]r?_[0-9A-Za-z_-]{40,})\b",
         ),
     ),
-    rule(
+    pattern(
         "tailscale_key",
         &["tskey-"],
         Token(r"tskey-(?:[a-z]+-)?[0-9A-Za-z]{8,}-[0-9A-Za-z]{20,}"),
     ),
-    rule(
+    pattern(
         "planetscale_supabase",
         &["pscale_", "sbp_", "sb_secret_"],
         Token(r"(?:pscale_(?:pw|tkn|oauth)_[0-9A-Za-z_=.-]{32,}|sbp_[0-9a-f]{40}|sb_secret_[0-9A-Za-z_-]{20,})"),
     ),
-    rule(
+    pattern(
         "mongodb_atlas_sa",
         &["mdb_sa_sk_"],
         Token(r"mdb_sa_sk_[0-9A-Za-z_-]{40}"),

@@ -1,5 +1,5 @@
-//! For every pattern texts that it must hide and texts that it must leave. They are written in parts and made up, so that nothing here is a secret or looks like
-//! one to those who search repositories for them.
+//! For every pattern, a text that it must mask and texts that it must leave. The secrets are made up and written in parts, so that secret
+//! scanners do not report this file.
 
 /// A pattern, the parts of a text with a secret in it, and the parts of a text with none.
 pub(super) type Case = (&'static str, &'static [&'static str], &'static [&'static str]);

@@ -1,7 +1,7 @@
-//! Secrets of Kubernetes in every form in which tools print them, whole, cut and broken.
+//! Kubernetes Secrets in the formats that tools print: whole, truncated and broken.
 
 use super::*;
-use crate::mask::kubernetes::MARK;
+use crate::mask::kubernetes::PLACEHOLDER;
 
 const PASSWORD: &str = "aHVudGVyMmh1bnRlcjI=";
 const OTHER: &str = "cGxhaW4tdGV4dC1vbmU=";
@@ -52,7 +52,7 @@ fn the_section_of_a_secret_is_replaced_as_a_whole_and_the_rest_stays() {
     );
     let masked = masked(&both);
     assert!(masked.contains(CONFIG_MAP), "{masked}");
-    assert_eq!(masked.matches(MARK).count(), 2);
+    assert_eq!(masked.matches(PLACEHOLDER).count(), 2);
     assert_eq!(
         masker(&[]).text(&both).counts.iter().collect::<Vec<_>>(),
         [("kubernetes_secret", 2)]
@@ -136,7 +136,10 @@ fn what_was_last_applied_is_hidden_too() {
     let text = format!(r#"{{"metadata":{{"annotations":{{"{key}":{quoted}}}}}}}"#);
     let value: serde_json::Value = serde_json::from_str(&masked(&text)).unwrap();
     let inner = value["metadata"]["annotations"][key].as_str().unwrap();
-    assert_eq!(serde_json::from_str::<serde_json::Value>(inner).unwrap()["data"], MARK);
+    assert_eq!(
+        serde_json::from_str::<serde_json::Value>(inner).unwrap()["data"],
+        PLACEHOLDER
+    );
 }
 
 #[test]
@@ -228,9 +231,9 @@ fn structured_manifests_are_hidden_by_their_structure() {
     let mut list =
         serde_json::json!({"kind": "SecretList", "items": [{"data": {"p": PASSWORD}}], "other": value.clone()});
     assert_eq!(masker(&[]).value(&mut value).total(), 1);
-    assert_eq!(value["data"], MARK);
+    assert_eq!(value["data"], PLACEHOLDER);
     assert_eq!(masker(&[]).value(&mut list).total(), 2);
-    assert_eq!(list["items"][0]["data"], MARK);
+    assert_eq!(list["items"][0]["data"], PLACEHOLDER);
     let mut map = serde_json::json!({"kind": "ConfigMap", "data": {"host": "db"}});
     assert_eq!(masker(&[]).value(&mut map).total(), 0);
 }

@@ -1,4 +1,4 @@
-//! Whatever stands around a secret: it is gone, what could be read can still be read, and a second time changes nothing.
+//! In any surroundings a secret is masked, JSON and YAML stay valid, and masking again changes nothing.
 
 use proptest::prelude::*;
 
@@ -14,7 +14,7 @@ fn known() -> Masker {
     Masker::new(&policy, [Secret::new(SECRET)]).unwrap()
 }
 
-/// One of the corpus's secrets, or the known one.
+/// A secret of the corpus, or the known one.
 fn planted() -> impl Strategy<Value = String> {
     let cases = (0..CORPUS.len()).prop_map(|at| CORPUS[at].1.concat());
     prop_oneof![Just(SECRET.to_owned()), cases]
@@ -71,7 +71,7 @@ fn nested(value: &serde_json::Value, indent: usize, out: &mut String) {
     }
 }
 
-/// A text that needs no quotes in YAML.
+/// A plain scalar of YAML.
 fn is_plain(text: &str) -> bool {
     let first = text.chars().next();
     first.is_some_and(|c| c.is_ascii_alphabetic())

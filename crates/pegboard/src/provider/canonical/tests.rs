@@ -1,11 +1,11 @@
-//! What servers write, and what it is read as.
+//! Spellings that servers use, and their canonical form.
 
 use serde_json::json;
 
 use super::*;
 
 fn read(schema: &Value) -> Value {
-    match Reader::default().schema(schema) {
+    match Normalizer::default().schema(schema) {
         Ok(schema) => schema.into(),
         Err(bad) => panic!("{}: {}", bad.path, bad.problem),
     }
@@ -74,7 +74,7 @@ fn old_and_sloppy_schemas_become_todays() {
 }
 
 #[test]
-fn what_is_no_schema_is_told_with_its_place() {
+fn an_invalid_schema_is_reported_with_its_path() {
     let check = |schema: Value, path: &str, problem: &str| match root(&schema) {
         Ok(_) => panic!("{schema} was taken"),
         Err(bad) => assert_eq!((bad.path.as_str(), bad.problem.as_str()), (path, problem)),
@@ -108,7 +108,7 @@ fn what_is_no_schema_is_told_with_its_place() {
 }
 
 #[test]
-fn the_root_is_an_object_with_properties_whatever_is_written() {
+fn the_root_is_always_an_object_with_properties() {
     for written in [
         json!({}),
         json!(true),

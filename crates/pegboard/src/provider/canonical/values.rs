@@ -1,17 +1,17 @@
-//! Keywords whose value is a number or data.
+//! Normalises keywords whose value is a number or arbitrary JSON.
 
 use serde_json::{Number, Value};
 
-use crate::provider::Schema;
+use crate::provider::schema::Schema;
 
-/// A whole number that is not negative, also if it is written as `3.0` or `"3"`.
+/// Reads a non-negative integer, also if it is written as `3.0` or `"3"`.
 pub(super) fn count(value: &Value) -> Option<Value> {
     let number = number(value)?;
     match number.as_u64() {
         Some(count) => Some(count.into()),
         None => {
             let float = number.as_f64()?;
-            // Larger ones are no limit.
+            // Larger numbers are no useful limit, and may not be exact.
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
@@ -23,7 +23,7 @@ pub(super) fn count(value: &Value) -> Option<Value> {
     }
 }
 
-/// A number, also if it is written as a text.
+/// Reads a number, also if it is written as a string.
 pub(super) fn number(value: &Value) -> Option<Value> {
     match value {
         Value::Number(_) => Some(value.clone()),
@@ -35,7 +35,7 @@ pub(super) fn number(value: &Value) -> Option<Value> {
     }
 }
 
-/// In old schemas `exclusiveMinimum: true` says how `minimum` is meant.
+/// Converts draft 4 bounds, where `exclusiveMinimum: true` makes `minimum` exclusive.
 pub(super) fn bounds(fields: &Schema, schema: &mut Schema) {
     for (exclusive, bound) in [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")] {
         if fields.get(exclusive) == Some(&Value::Bool(true))
@@ -46,7 +46,7 @@ pub(super) fn bounds(fields: &Schema, schema: &mut Schema) {
     }
 }
 
-/// The default, and the examples under one name.
+/// Copies `default`, and `example` or `examples` as `examples`.
 pub(super) fn data(fields: &Schema, schema: &mut Schema) {
     if let Some(default) = fields.get("default") {
         schema.insert("default".into(), default.clone());

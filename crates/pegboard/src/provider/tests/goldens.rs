@@ -1,8 +1,8 @@
-//! What becomes of one construct in each dialect.
+//! Golden tests: one schema construct in each dialect.
 
 use super::*;
 
-/// The property `x` as each of these providers takes it.
+/// Checks how the property `x` is converted for each of these providers.
 #[expect(clippy::needless_pass_by_value, reason = "rows read better without references")]
 fn check(x: Value, expected: &[(Provider, Value)]) {
     for (provider, expected) in expected {
@@ -70,7 +70,7 @@ fn one_of_is_any_of_and_const_is_a_list_of_one() {
 }
 
 #[test]
-fn values_that_are_no_texts_are_written_as_texts_for_gemini() {
+fn values_other_than_strings_are_shown_as_strings_for_gemini() {
     check(
         json!({"type": "integer", "enum": [1, 2, null]}),
         &[
@@ -97,7 +97,7 @@ fn values_that_are_no_texts_are_written_as_texts_for_gemini() {
 }
 
 #[test]
-fn keywords_that_are_not_taken_are_told() {
+fn keywords_that_are_not_accepted_become_notes() {
     let text = json!({"type": "string", "format": "uri", "pattern": "^h", "minLength": 3, "default": "h", "contentEncoding": "base64", "description": "An address."});
     check(
         text.clone(),
@@ -136,7 +136,7 @@ fn keywords_that_are_not_taken_are_told() {
 }
 
 #[test]
-fn lists_say_what_is_in_them() {
+fn lists_always_have_items() {
     check(
         json!({"type": "array"}),
         &[
@@ -167,7 +167,7 @@ fn lists_say_what_is_in_them() {
 }
 
 #[test]
-fn an_object_with_any_keys_is_a_text_for_gemini() {
+fn an_object_with_any_keys_is_a_string_for_gemini() {
     let free = json!({"type": "object", "additionalProperties": {"type": "string"}, "description": "Labels."});
     check(
         free.clone(),
@@ -189,7 +189,7 @@ fn an_object_with_any_keys_is_a_text_for_gemini() {
 }
 
 #[test]
-fn strict_requires_everything_and_forgets_what_is_null() {
+fn strict_requires_everything_and_nulls_mean_absent() {
     let schema = json!({"type": "object", "required": ["a"], "properties": {
         "a": {"type": "object", "properties": {"b": {"type": "integer"}}},
         "c": {"type": "string", "enum": ["x", "y"]},
@@ -266,7 +266,7 @@ fn names_of_arguments_are_replaced_and_come_back() {
         );
         let required = definition.schema["required"][0].as_str().unwrap();
         assert!(properties.contains_key(required));
-        // What a model would write: the shown names in the place of the own ones.
+        // The model writes the shown names instead of the own ones.
         let mut shown = written.to_string();
         for (own, new) in [
             ("$filter", required),

@@ -1,4 +1,4 @@
-//! Whatever a model writes for the schema that it was shown, the tool gets arguments that fit its own schema.
+//! Arguments that are valid for the shown schema are valid for the tool's own schema after reversal.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use proptest::{prelude::*, sample::Index};
 
 use super::*;
 
-/// Schemas of the kinds that dialects change. They hold nothing that a dialect must drop, because then the model could not know it.
+/// Schemas with constructs that dialects convert, but none that a dialect must drop: the model could not know about those.
 fn schema() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(json!({"type": "string"})),
@@ -52,7 +52,7 @@ fn object(inner: impl Strategy<Value = Value>) -> impl Strategy<Value = Value> {
     })
 }
 
-/// Plays the model: writes something that fits the schema, in the way that `choices` decides.
+/// A stand-in for the model: writes a value that is valid for the schema, driven by `choices`.
 struct Model {
     choices: Vec<Index>,
     at: usize,
@@ -108,7 +108,7 @@ impl Model {
 
 proptest! {
     #[test]
-    fn what_a_model_writes_for_the_shown_schema_fits_the_own_one(
+    fn arguments_for_the_shown_schema_are_valid_for_the_own_one(
         mut own in object(schema()),
         provider in prop::sample::select(Provider::ALL.to_vec()),
         choices in prop::collection::vec(any::<Index>(), 8..40),
@@ -120,24 +120,24 @@ proptest! {
         } else {
             Model { choices, at: 0 }.write(&definition.schema)
         };
-        let turned = back(&definition, written.clone());
+        let reversed = back(&definition, written.clone());
         let validator = jsonschema::validator_for(&own).unwrap();
-        let problems: Vec<String> = validator.iter_errors(&turned).map(|error| error.to_string()).collect();
-        prop_assert!(problems.is_empty(), "{provider}: {problems:?}\nown {own:#}\nshown {:#}\nwritten {written}\nturned {turned}", definition.schema);
+        let problems: Vec<String> = validator.iter_errors(&reversed).map(|error| error.to_string()).collect();
+        prop_assert!(problems.is_empty(), "{provider}: {problems:?}\nown {own:#}\nshown {:#}\nwritten {written}\nturned {reversed}", definition.schema);
     }
 
     #[test]
-    fn no_value_at_all_makes_a_dialect_stumble(value in any_json(), provider in prop::sample::select(Provider::ALL.to_vec())) {
-        if let Ok(root) = canonical::root(&inline::inlined(&value)) {
-            let fitted = provider.fit(&root);
-            prop_assert_eq!(fitted.schema["type"].as_str(), Some("object"));
-            let again = provider.fit(&root);
-            prop_assert_eq!(&fitted.schema, &again.schema);
+    fn no_value_makes_a_conversion_panic(value in any_json(), provider in prop::sample::select(Provider::ALL.to_vec())) {
+        if let Ok(root) = canonical::root(&inline_refs::inlined(&value)) {
+            let converted = provider.convert(&root);
+            prop_assert_eq!(converted.schema["type"].as_str(), Some("object"));
+            let again = provider.convert(&root);
+            prop_assert_eq!(&converted.schema, &again.schema);
         }
     }
 }
 
-/// JSON that looks like schemas more or less.
+/// JSON values that resemble schemas.
 fn any_json() -> impl Strategy<Value = Value> {
     let words = [
         "object",

@@ -1,4 +1,4 @@
-//! Searches for tokens that begin with nothing of their own. They run over every text, so they look only where a rare byte stands.
+//! Searches for tokens without a keyword. They run on every text, so they start from a rare byte where one exists.
 
 use std::{ops::Range, sync::LazyLock};
 
@@ -6,7 +6,7 @@ use memchr::{memchr_iter, memmem};
 
 use crate::mask::plausibility;
 
-/// Bot tokens of Discord: three parts with dots between, the second of six characters.
+/// Discord bot tokens: three parts separated by dots, the second of six characters.
 pub(super) fn discord(text: &str) -> Vec<Range<usize>> {
     let bytes = text.as_bytes();
     let mut found: Vec<Range<usize>> = Vec::new();
@@ -28,7 +28,7 @@ pub(super) fn discord(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Keys of Twilio: `SK` and 32 hexadecimal digits.
+/// Twilio keys: `SK` and 32 hex digits.
 pub(super) fn twilio(text: &str) -> Vec<Range<usize>> {
     let bytes = text.as_bytes();
     let is_key = |at: &usize| {
@@ -44,11 +44,11 @@ pub(super) fn twilio(text: &str) -> Vec<Range<usize>> {
     found.map(|at| at..at + 34).collect()
 }
 
-/// The fewest and the most digits of a card's number.
+/// The fewest and the most digits of a card number.
 const MIN_DIGITS: usize = 13;
 const MAX_DIGITS: usize = 19;
 
-/// Numbers of cards: 13 to 19 digits that add up, with a space or a dash between them here and there.
+/// Card numbers: 13 to 19 digits that pass the Luhn check, optionally separated by single spaces or dashes.
 pub(super) fn cards(text: &str) -> Vec<Range<usize>> {
     let bytes = text.as_bytes();
     let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
@@ -60,7 +60,7 @@ pub(super) fn cards(text: &str) -> Vec<Range<usize>> {
             at += 1;
             continue;
         }
-        // Where each of the digits ends.
+        // The end of each digit.
         let (mut ends, mut count) = ([0; MAX_DIGITS], 0);
         let mut next = at;
         while count < MAX_DIGITS {
@@ -86,7 +86,7 @@ pub(super) fn cards(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Base64 of twenty characters and more. Digests, commits, names and paths are left: agents need them.
+/// Base64 of at least twenty characters. Digests, commits, names and paths are skipped, because agents need them.
 pub(super) fn base64(text: &str) -> Vec<Range<usize>> {
     let bytes = text.as_bytes();
     let is_digit = |b: u8| b.is_ascii_alphanumeric() || b == b'+' || b == b'/';
@@ -121,12 +121,12 @@ fn is_word(b: u8) -> bool {
     b.is_ascii_alphanumeric() || b == b'_' || b == b'-'
 }
 
-/// How many of the first bytes are such, up to `most`.
+/// The number of leading bytes that match, up to `most`.
 fn run(bytes: &[u8], most: usize, is_such: impl Fn(u8) -> bool) -> usize {
     bytes.iter().take(most).take_while(|b| is_such(**b)).count()
 }
 
-/// How many of the last bytes are such; one more than `most` when there are more.
+/// The number of trailing bytes that match; `most + 1` if there are more than `most`.
 fn run_back(bytes: &[u8], most: usize, is_such: impl Fn(u8) -> bool) -> usize {
     bytes.iter().rev().take(most + 1).take_while(|b| is_such(**b)).count()
 }

@@ -1,24 +1,23 @@
-//! The words of the Minion design, looked up among what the servers offer.
+//! Resolves grant words (`mcp_integration`, `mcp_<server>`, `mcp_<server>_<tool>`) against the tools that the servers offer.
 
-use super::Granted;
+use super::granted::Granted;
 use crate::name::ServerName;
 
 /// The word that grants everything.
 const EVERYTHING: &str = "mcp_integration";
 
-/// What one server offers, as far as it is known.
+/// The tools that one server offers, as far as they are known.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Offer<'a> {
     pub(crate) server: &'a ServerName,
-    /// The names of its tools; nothing when it has never been listed.
+    /// The names of its tools; `None` if they were never listed.
     pub(crate) tools: Option<&'a [String]>,
 }
 
-/// Adds what one word grants.
+/// Adds the grant of one word.
 ///
-/// A server's name is the operator's, a tool's name is the server's, so where a word could be either it is the server. Where it could be
-/// tools of several servers nobody can say which was meant, and it grants none of them; a server that was never listed may have such a
-/// tool too.
+/// The operator chooses server names and the server chooses tool names, so a word that could be either means the server. A word that could
+/// mean tools of several servers is ambiguous and grants none of them; a server that was never listed may have such a tool too.
 pub(super) fn resolve(word: &str, offers: &[Offer<'_>], granted: &mut Granted) {
     if word == EVERYTHING {
         granted.everything = true;

@@ -1,15 +1,21 @@
-//! Values of JSON: every text in them, the names that texts stand under, and the structure of Kubernetes manifests.
+//! Masks JSON values: every string, strings with sensitive names, and the data of Kubernetes Secrets.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value};
 
-use super::{Counts, Masker, WITHHELD, WITHHELD_NAME, kubernetes, span};
+use super::{
+    counts::Counts,
+    kubernetes,
+    masker::Masker,
+    span,
+    withheld::{WITHHELD, WITHHELD_NAME},
+};
 
-/// The wire lets nothing deeper through.
+/// The deepest nesting that is masked. Messages cannot be nested deeper.
 const MAX_DEPTH: usize = 256;
 
 impl Masker {
-    /// Masks a value in its place and tells what was hidden in it.
+    /// Masks a value in state. Returns the counts of what was masked.
     pub fn value(&self, value: &mut Value) -> Counts {
         let mut counts = Counts::default();
         self.mask_value(value, &mut counts);
@@ -17,22 +23,22 @@ impl Masker {
     }
 
     pub(crate) fn mask_value(&self, value: &mut Value, counts: &mut Counts) {
-        self.walk(value, counts, Place::default());
+        self.walk(value, counts, WalkState::default());
     }
 
-    /// Whether JSON surely holds no secret, so that it need not be read. A text with escapes is another one when it is read.
+    /// Whether JSON text certainly holds no secret, so that it need not be parsed. Text with escapes may hold one once unescaped.
     pub(crate) fn is_surely_clean(&self, json: &str) -> bool {
         !json.contains('\\')
-            && !self.rules.may_find(json)
+            && !self.patterns.may_find(json)
             && matches!(self.values.find(json), Ok(found) if found.is_empty())
     }
 
     pub(crate) fn mask_map(&self, map: &mut Map<String, Value>, counts: &mut Counts) {
-        self.walk_map(map, counts, Place::default());
+        self.walk_map(map, counts, WalkState::default());
     }
 
-    fn walk(&self, value: &mut Value, counts: &mut Counts, place: Place) {
-        if place.depth > MAX_DEPTH {
+    fn walk(&self, value: &mut Value, counts: &mut Counts, state: WalkState) {
+        if state.depth > MAX_DEPTH {
             *value = Value::String(WITHHELD.to_owned());
             return counts.add(WITHHELD_NAME, 1);
         }
@@ -40,41 +46,41 @@ impl Masker {
             Value::String(text) => self.mask(text, counts),
             Value::Array(items) => items
                 .iter_mut()
-                .for_each(|item| self.walk(item, counts, place.deeper())),
-            Value::Object(map) => self.walk_map(map, counts, place),
+                .for_each(|item| self.walk(item, counts, state.deeper())),
+            Value::Object(map) => self.walk_map(map, counts, state),
             Value::Number(number) if self.values.contains(&number.to_string()) => {
-                *value = Value::String(span::mark("secret"));
+                *value = Value::String(span::placeholder("secret"));
                 counts.add("secret", 1);
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
 
-    fn walk_map(&self, map: &mut Map<String, Value>, counts: &mut Counts, place: Place) {
+    fn walk_map(&self, map: &mut Map<String, Value>, counts: &mut Counts, state: WalkState) {
         if map.is_empty() {
             return;
         }
-        let mut inner = place.deeper();
-        if self.rules.has(kubernetes::NAME) {
+        let mut inner = state.deeper();
+        if self.patterns.has(kubernetes::NAME) {
             let kind = map.get("kind").and_then(Value::as_str);
-            inner.of_secrets = place.of_secrets || kind == Some("SecretList");
-            if kind == Some("Secret") || (place.of_secrets && kind.is_none()) {
-                hide_sections(map, counts);
+            inner.of_secrets = state.of_secrets || kind == Some("SecretList");
+            if kind == Some("Secret") || (state.of_secrets && kind.is_none()) {
+                mask_secret_data(map, counts);
             }
         }
-        self.hide_variable(map, counts);
+        self.mask_variable(map, counts);
         let kind = map.get("mimeType").and_then(Value::as_str).map(str::to_owned);
         for (key, value) in map.iter_mut() {
             match value {
                 Value::String(bytes) if is_bytes(key, kind.as_deref(), bytes) => self.mask_bytes(bytes, counts),
-                Value::String(text) if self.rules.minds_name(key) => self.mask_named(key, text, counts),
+                Value::String(text) if self.patterns.is_sensitive_name(key) => self.mask_named(key, text, counts),
                 value => self.walk(value, counts, inner),
             }
         }
         self.mask_keys(map, counts);
     }
 
-    /// Bytes in base64: if they are a text, it is masked; if not, they stay as they are.
+    /// Masks base64-encoded bytes if they are UTF-8 text. Other bytes stay as they are.
     pub(crate) fn mask_bytes(&self, bytes: &mut String, counts: &mut Counts) {
         let decoded = STANDARD
             .decode(bytes.trim())
@@ -89,12 +95,12 @@ impl Masker {
         }
     }
 
-    /// `{"name": "DB_PASSWORD", "value": "…"}`, as containers have it.
-    fn hide_variable(&self, map: &mut Map<String, Value>, counts: &mut Counts) {
+    /// Masks environment variables of containers: `{"name": "DB_PASSWORD", "value": "…"}`.
+    fn mask_variable(&self, map: &mut Map<String, Value>, counts: &mut Counts) {
         let Some(Value::String(name)) = map.get("name") else {
             return;
         };
-        if !map.get("value").is_some_and(Value::is_string) || !self.rules.minds_name(name) {
+        if !map.get("value").is_some_and(Value::is_string) || !self.patterns.is_sensitive_name(name) {
             return;
         }
         let name = name.clone();
@@ -103,12 +109,12 @@ impl Masker {
         }
     }
 
-    /// A text under a name that means something: it is looked at together with its name. All of it is hidden if it is a secret for its name.
+    /// Masks a string with a sensitive name. If the name makes it a secret, all of it is masked.
     fn mask_named(&self, name: &str, text: &mut String, counts: &mut Counts) {
         let line = format!("{}: {}", Value::from(name), Value::from(text.as_str()));
-        match self.rules.find_named(&line) {
-            Ok(Some(found)) if !span::is_mark(text) => {
-                *text = span::mark(found);
+        match self.patterns.find_by_name(&line) {
+            Ok(Some(found)) if !span::is_placeholder(text) => {
+                *text = span::placeholder(found);
                 counts.add(found, 1);
             }
             Ok(_) => self.mask(text, counts),
@@ -119,7 +125,7 @@ impl Masker {
         }
     }
 
-    /// Names can hold secrets as well. They are seldom, so the map is made anew only then.
+    /// Masks secrets in keys. They are rare, so the map is changed only for those.
     fn mask_keys(&self, map: &mut Map<String, Value>, counts: &mut Counts) {
         let hidden: Vec<(String, String)> = map
             .keys()
@@ -146,7 +152,7 @@ impl Masker {
     }
 }
 
-/// Whether a text is the bytes of a resource, a picture or a sound.
+/// Whether a string is the base64 data of a resource, an image or audio.
 fn is_bytes(key: &str, kind: Option<&str>, text: &str) -> bool {
     let named = key == "blob" || (key == "data" && kind.is_some());
     named
@@ -155,28 +161,28 @@ fn is_bytes(key: &str, kind: Option<&str>, text: &str) -> bool {
             .all(|b| b.is_ascii_alphanumeric() || b"+/=\r\n".contains(&b))
 }
 
-/// Where in a value we are.
+/// The state of the walk through a value.
 #[derive(Debug, Clone, Copy, Default)]
-struct Place {
+struct WalkState {
     depth: usize,
-    /// Whether objects without a kind are Secrets here: the items of a SecretList.
+    /// Whether objects without a `kind` are Secrets, as the items of a SecretList are.
     of_secrets: bool,
 }
 
-impl Place {
+impl WalkState {
     fn deeper(mut self) -> Self {
         self.depth += 1;
         self
     }
 }
 
-fn hide_sections(map: &mut Map<String, Value>, counts: &mut Counts) {
+fn mask_secret_data(map: &mut Map<String, Value>, counts: &mut Counts) {
     for section in kubernetes::SECTIONS {
         if let Some(value) = map.get_mut(*section)
             && !value.is_null()
-            && value != kubernetes::MARK
+            && value != kubernetes::PLACEHOLDER
         {
-            *value = Value::String(kubernetes::MARK.to_owned());
+            *value = Value::String(kubernetes::PLACEHOLDER.to_owned());
             counts.add(kubernetes::NAME, 1);
         }
     }

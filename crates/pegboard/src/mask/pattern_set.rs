@@ -1,4 +1,4 @@
-//! The patterns that a policy asks for, with their words, which tell which of them a text can fit at all.
+//! The patterns of a policy, with a keyword search that selects those that can match a text.
 
 use std::{
     fmt,
@@ -8,29 +8,34 @@ use std::{
 use regex::bytes::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 
 use super::{
-    CustomPattern, Failed, MaskStyle, Masking, keywords::Keywords, patterns, policy::BadMasking, rule::Rule, span::Span,
+    keywords::Keywords,
+    pattern::Pattern,
+    patterns,
+    policy::{BadMasking, CustomPattern, MaskStyle, Masking},
+    span::Span,
+    withheld::Failed,
 };
 
-/// The largest program that an operator's expression may become.
+/// The largest compiled expression of an operator, in bytes.
 const MAX_COMPILED: usize = 4 << 20;
-/// How far before its word a pattern can begin.
+/// How far before its keyword a match can begin, in bytes.
 const LOOK_BACK: usize = 256;
-/// The group that marks the secret in an operator's expression.
+/// The capture group of the secret in an operator's expression.
 const SECRET: &str = "secret";
 
 /// The patterns of one policy.
-pub(super) struct Rules {
-    active: Vec<&'static Rule>,
-    /// The words of all of them, in any case.
-    words: Keywords,
-    /// For each word the patterns that it belongs to.
-    by_word: Vec<Vec<usize>>,
-    /// Patterns that are looked for in every text.
+pub(super) struct PatternSet {
+    active: Vec<&'static Pattern>,
+    /// The keywords of all active patterns.
+    keywords: Keywords,
+    /// The patterns of each keyword.
+    by_keyword: Vec<Vec<usize>>,
+    /// The patterns without keywords, which run on every text.
     always: Vec<usize>,
     custom: Vec<Custom>,
     except: Option<RegexSet>,
     style: MaskStyle,
-    /// Set when the policy cannot be followed: then nothing is let through.
+    /// Set if the policy is invalid; then every text is withheld.
     is_broken: bool,
 }
 
@@ -40,29 +45,29 @@ struct Custom {
     replacement: String,
 }
 
-impl fmt::Debug for Rules {
+impl fmt::Debug for PatternSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} patterns", self.active.len() + self.custom.len())
     }
 }
 
-impl Rules {
-    /// The patterns of a policy. Those of the default one are made once.
+impl PatternSet {
+    /// Returns the patterns of a policy. Those of the default policy are built once.
     pub(super) fn of(policy: &Masking) -> Result<Arc<Self>, BadMasking> {
-        static DEFAULT: LazyLock<Option<Arc<Rules>>> =
-            LazyLock::new(|| Rules::new(&Masking::default()).ok().map(Arc::new));
+        static DEFAULT: LazyLock<Option<Arc<PatternSet>>> =
+            LazyLock::new(|| PatternSet::new(&Masking::default()).ok().map(Arc::new));
         match &*DEFAULT {
-            Some(rules) if *policy == Masking::default() => Ok(rules.clone()),
+            Some(patterns) if *policy == Masking::default() => Ok(patterns.clone()),
             _ => Self::new(policy).map(Arc::new),
         }
     }
 
-    /// Lets everything through.
+    /// Masks nothing.
     pub(super) fn none() -> Self {
-        Self::looking_for(Vec::new())
+        Self::with_active(Vec::new())
     }
 
-    /// Lets nothing through.
+    /// Withholds every text.
     pub(super) fn broken() -> Self {
         Self {
             is_broken: true,
@@ -74,48 +79,50 @@ impl Rules {
         if !policy.enabled {
             return Ok(Self::none());
         }
-        let mut active: Vec<&'static Rule> = patterns::all().filter(|rule| policy.defaults && rule.default).collect();
+        let mut active: Vec<&'static Pattern> = patterns::all()
+            .filter(|pattern| policy.defaults && pattern.default)
+            .collect();
         for name in &policy.groups {
-            active.extend(group(name)?);
+            active.extend(find_group(name)?);
         }
         for name in &policy.patterns {
-            active.push(pattern(name)?);
+            active.push(find_pattern(name)?);
         }
-        active.sort_by_key(|rule| rule.name);
-        active.dedup_by_key(|rule| rule.name);
-        let mut rules = Self::looking_for(active);
+        active.sort_by_key(|pattern| pattern.name);
+        active.dedup_by_key(|pattern| pattern.name);
+        let mut patterns = Self::with_active(active);
         for (index, custom) in policy.custom.iter().enumerate() {
             let description = custom.description.clone();
-            rules.custom.push(Custom {
+            patterns.custom.push(Custom {
                 name: format!("custom:{}", description.unwrap_or_else(|| index.to_string())),
                 regex: check_custom(custom)?,
                 replacement: custom.replacement.clone(),
             });
         }
-        rules.except = exceptions(&policy.except)?;
-        rules.style = policy.style;
-        Ok(rules)
+        patterns.except = exceptions(&policy.except)?;
+        patterns.style = policy.style;
+        Ok(patterns)
     }
 
-    fn looking_for(active: Vec<&'static Rule>) -> Self {
-        let mut words: Vec<&'static str> = Vec::new();
-        let mut by_word: Vec<Vec<usize>> = Vec::new();
-        for (at, rule) in active.iter().enumerate() {
-            for word in rule.words {
-                match words.iter().position(|known| known == word) {
-                    Some(known) => by_word[known].push(at),
+    fn with_active(active: Vec<&'static Pattern>) -> Self {
+        let mut keywords: Vec<&'static str> = Vec::new();
+        let mut by_keyword: Vec<Vec<usize>> = Vec::new();
+        for (at, pattern) in active.iter().enumerate() {
+            for keyword in pattern.keywords {
+                match keywords.iter().position(|known| known == keyword) {
+                    Some(known) => by_keyword[known].push(at),
                     None => {
-                        words.push(word);
-                        by_word.push(vec![at]);
+                        keywords.push(keyword);
+                        by_keyword.push(vec![at]);
                     }
                 }
             }
         }
-        let is_always = |at: &usize| active[*at].words.is_empty();
+        let is_always = |at: &usize| active[*at].keywords.is_empty();
         Self {
             always: (0..active.len()).filter(is_always).collect(),
-            words: Keywords::new(words),
-            by_word,
+            keywords: Keywords::new(keywords),
+            by_keyword,
             active,
             custom: Vec::new(),
             except: None,
@@ -124,7 +131,7 @@ impl Rules {
         }
     }
 
-    /// Adds all finds in a text.
+    /// Adds the spans of all secrets in a text.
     pub(super) fn find(&self, text: &str, with_custom: bool, spans: &mut Vec<Span>) -> Result<(), Failed> {
         if self.is_broken {
             return Err(Failed);
@@ -150,56 +157,56 @@ impl Rules {
         Ok(())
     }
 
-    /// Whether a pattern could find anything in a text or in a part of it.
+    /// Whether a pattern may match a text or a part of it.
     pub(super) fn may_find(&self, text: &str) -> bool {
         let finds = |at: &usize| !matches!(self.active[*at].find(text, 0, self.style), Ok(found) if found.is_empty());
         self.is_broken || !self.custom.is_empty() || !self.candidates(text).is_empty() || self.always.iter().any(finds)
     }
 
-    /// Whether a pattern is among them.
+    /// Whether the pattern of this name is active.
     pub(super) fn has(&self, name: &str) -> bool {
-        self.is_broken || self.active.iter().any(|rule| rule.name == name)
+        self.is_broken || self.active.iter().any(|pattern| pattern.name == name)
     }
 
-    /// The pattern for which the value in a line `name: "value"` is a secret because of its name.
-    pub(super) fn find_named(&self, line: &str) -> Result<Option<&'static str>, Failed> {
+    /// Returns the pattern by which the value in a line `name: "value"` is a secret because of its name.
+    pub(super) fn find_by_name(&self, line: &str) -> Result<Option<&'static str>, Failed> {
         if self.is_broken {
             return Err(Failed);
         }
         for (at, first) in self.candidates(line).into_iter().enumerate() {
-            let rule = self.active[at];
-            if first.is_none() || !rule.is_keyed() {
+            let pattern = self.active[at];
+            if first.is_none() || !pattern.is_keyed() {
                 continue;
             }
-            let mut found = rule.find(line, 0, MaskStyle::Value)?;
+            let mut found = pattern.find(line, 0, MaskStyle::Value)?;
             if let Some(except) = &self.except {
                 found.retain(|span| !except.is_match(&line.as_bytes()[span.range.clone()]));
             }
-            // Only at the end of the line is the value as a whole.
+            // A span that ends before the closing quote covers only a part of the value.
             if found.iter().any(|span| span.range.end + 1 == line.len()) {
-                return Ok(Some(rule.name));
+                return Ok(Some(pattern.name));
             }
         }
         Ok(None)
     }
 
-    /// Whether a value under this name would be looked at for its name.
-    pub(super) fn minds_name(&self, name: &str) -> bool {
-        let minded = |at: usize| self.active[at].is_keyed();
+    /// Whether a pattern may match a value because of this name.
+    pub(super) fn is_sensitive_name(&self, name: &str) -> bool {
+        let is_keyed = |at: usize| self.active[at].is_keyed();
         self.candidates(name)
             .iter()
             .enumerate()
-            .any(|(at, first)| first.is_some() && minded(at))
+            .any(|(at, first)| first.is_some() && is_keyed(at))
     }
 
-    /// Where the first word of each pattern stands; empty when there is none of any.
+    /// Returns the position of the first keyword of each pattern; an empty list if no keyword occurs.
     fn candidates(&self, text: &str) -> Vec<Option<usize>> {
-        let words = self.words.firsts(text);
-        if words.is_empty() {
+        let positions = self.keywords.first_positions(text);
+        if positions.is_empty() {
             return Vec::new();
         }
         let mut firsts = vec![None; self.active.len()];
-        for (patterns, start) in self.by_word.iter().zip(words) {
+        for (patterns, start) in self.by_keyword.iter().zip(positions) {
             for at in patterns {
                 firsts[*at] = match (firsts[*at], start) {
                     (Some(known), Some(start)) => Some(start.min(known)),
@@ -212,46 +219,46 @@ impl Rules {
 
     #[cfg(test)]
     pub(super) fn with_broken_pattern() -> Self {
-        Self::looking_for(vec![&super::rule::tests::BROKEN])
+        Self::with_active(vec![&super::pattern::tests::BROKEN])
     }
 }
 
 impl Custom {
     fn find(&self, text: &str, spans: &mut Vec<Span>) {
         for found in self.regex.captures_iter(text.as_bytes()) {
-            let Some(place) = found.name(SECRET).or_else(|| found.get(0)) else {
+            let Some(secret) = found.name(SECRET).or_else(|| found.get(0)) else {
                 continue;
             };
-            let mut with = Vec::new();
-            found.expand(self.replacement.as_bytes(), &mut with);
+            let mut replacement = Vec::new();
+            found.expand(self.replacement.as_bytes(), &mut replacement);
             spans.push(Span {
-                range: place.range(),
+                range: secret.range(),
                 name: self.name.clone().into(),
-                with: String::from_utf8_lossy(&with).into_owned().into(),
+                replacement: String::from_utf8_lossy(&replacement).into_owned().into(),
             });
         }
     }
 }
 
-fn group(name: &str) -> Result<Vec<&'static Rule>, BadMasking> {
+fn find_group(name: &str) -> Result<Vec<&'static Pattern>, BadMasking> {
     patterns::of_group(name).ok_or_else(|| BadMasking::Group(name.to_owned()))
 }
 
-fn pattern(name: &str) -> Result<&'static Rule, BadMasking> {
+fn find_pattern(name: &str) -> Result<&'static Pattern, BadMasking> {
     patterns::named(name).ok_or_else(|| BadMasking::Pattern(name.to_owned()))
 }
 
-/// Whether there is a group of this name.
+/// Checks that there is a group of this name.
 pub(crate) fn check_group(name: &str) -> Result<(), BadMasking> {
-    group(name).map(|_| ())
+    find_group(name).map(|_| ())
 }
 
-/// Whether there is a pattern of this name.
+/// Checks that there is a pattern of this name.
 pub(crate) fn check_pattern(name: &str) -> Result<(), BadMasking> {
-    pattern(name).map(|_| ())
+    find_pattern(name).map(|_| ())
 }
 
-/// An operator's own expression, if it can be used.
+/// Compiles an operator's own expression.
 pub(crate) fn check_custom(custom: &CustomPattern) -> Result<Regex, BadMasking> {
     let bad = |reason: String| BadMasking::Regex {
         pattern: custom.pattern.clone(),
@@ -267,14 +274,14 @@ pub(crate) fn check_custom(custom: &CustomPattern) -> Result<Regex, BadMasking> 
     Ok(regex)
 }
 
-/// The last line of what the parser says, which is the one that says what is wrong.
+/// The last line of the parser's error message, which holds the reason.
 fn reason(error: &regex::Error) -> String {
     let text = error.to_string();
     let last = text.lines().last().unwrap_or_default().trim();
     last.strip_prefix("error: ").unwrap_or(last).to_owned()
 }
 
-/// An expression of values that are no secrets, if it can be used.
+/// Checks an expression for values that are not secrets.
 pub(crate) fn check_exception(pattern: &str) -> Result<(), BadMasking> {
     exceptions(&[pattern.to_owned()]).map(|_| ())
 }

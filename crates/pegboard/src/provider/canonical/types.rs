@@ -1,10 +1,13 @@
-//! `type`, `enum`, `const` and `nullable`: which kinds of value a schema takes.
+//! Normalises `type`, `enum` and `const`.
 
 use serde_json::Value;
 
-use crate::provider::Schema;
+use crate::provider::{
+    description_notes,
+    schema::{Schema, type_of},
+};
 
-/// The type that a word means: `Some(None)` when it means any. Many servers write the types of their own language.
+/// Maps a type name to a JSON Schema type; `Some(None)` means any type. Many servers write the type names of their own language.
 pub(super) fn type_word(word: &str) -> Option<Option<&'static str>> {
     Some(Some(match word.to_ascii_lowercase().as_str() {
         "string" | "str" | "text" | "date" | "datetime" | "date-time" | "uuid" => "string",
@@ -19,42 +22,8 @@ pub(super) fn type_word(word: &str) -> Option<Option<&'static str>> {
     }))
 }
 
-/// Makes a schema take null as well.
-pub(in crate::provider) fn allow_null(schema: &mut Schema) {
-    let null = Value::from("null");
-    match schema.get_mut("type") {
-        Some(Value::Array(types)) if !types.contains(&null) => types.push(null.clone()),
-        Some(kind @ Value::String(_)) if *kind != null => *kind = Value::Array(vec![kind.take(), null.clone()]),
-        _ => {}
-    }
-    if let Some(Value::Array(values)) = schema.get_mut("enum")
-        && !values.contains(&Value::Null)
-    {
-        values.push(Value::Null);
-    }
-    if let Some(Value::Array(branches)) = schema.get_mut("anyOf") {
-        let is_null = |branch: &Value| branch.get("type") == Some(&null);
-        if !branches.iter().any(is_null) {
-            branches.push(Value::Object(Schema::from_iter([("type".to_owned(), null)])));
-        }
-    }
-}
-
-/// The narrowest type of a value.
-pub(in crate::provider) fn type_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(number) if number.is_i64() || number.is_u64() => "integer",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
-
-/// Writes `type` and `enum` so that they agree: whatever says that null is allowed, both say it.
-pub(super) fn settle(fields: &Schema, schema: &mut Schema) -> Result<(), String> {
+/// Inserts a consistent `type` and `enum`: if one of them allows null, both do.
+pub(super) fn insert_types(fields: &Schema, schema: &mut Schema) -> Result<(), String> {
     let mut types = types(fields.get("type"))?;
     let mut values = values(fields)?;
     let takes_null = types.contains(&"null");
@@ -111,26 +80,23 @@ fn types(written: Option<&Value>) -> Result<Vec<&'static str>, String> {
             words.iter().map(|word| word.as_str().unwrap_or("null")).collect()
         }
         Some(other) => {
-            return Err(format!(
-                "{} is no type",
-                super::description_notes::short(&other.to_string())
-            ));
+            return Err(format!("{} is no type", description_notes::short(&other.to_string())));
         }
     };
     let mut types = Vec::new();
     for word in words {
         match type_word(word) {
-            // A schema that takes anything has no type.
+            // A schema that accepts any type has no `type`.
             Some(None) => return Ok(Vec::new()),
             Some(Some(kind)) => types.push(kind),
-            None => return Err(format!("`{}` is no type", super::description_notes::short(word))),
+            None => return Err(format!("`{}` is no type", description_notes::short(word))),
         }
     }
     dedup(&mut types);
     Ok(types)
 }
 
-/// The values that are listed, each once. No list is better than an empty one, which nothing fits.
+/// The distinct values of `enum` or `const`. An empty `enum` is dropped, because no value would match it.
 fn values(fields: &Schema) -> Result<Option<Vec<Value>>, String> {
     let mut values = match (fields.get("enum"), fields.get("const")) {
         (Some(Value::Array(values)), _) => values.clone(),

@@ -1,4 +1,4 @@
-//! Order, style, exceptions, failures, counts, time.
+//! Order, style, exceptions, failures, counts, and running time.
 
 use super::*;
 
@@ -88,7 +88,7 @@ fn counts_are_of_what_was_hidden() {
 #[test]
 fn a_failure_withholds_the_text() {
     let masker = Masker {
-        rules: Arc::new(Rules::with_broken_pattern()),
+        patterns: Arc::new(PatternSet::with_broken_pattern()),
         values: Arc::default(),
     };
     let masked = masker.text("anything at all");
@@ -175,7 +175,7 @@ fn what_agents_need_stays_readable() {
 #[test]
 fn long_and_hostile_texts_take_a_moment() {
     let masker = with(|policy| policy.groups.push("all".into()));
-    let words: Vec<&str> = patterns::all().flat_map(|rule| rule.words).copied().collect();
+    let words: Vec<&str> = patterns::all().flat_map(|pattern| pattern.keywords).copied().collect();
     for text in [
         "a".repeat(1 << 18),
         "eyJ".repeat(1 << 16),

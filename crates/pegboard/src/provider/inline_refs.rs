@@ -1,17 +1,19 @@
-//! References inside a schema, written out. Nothing is ever fetched, what refers to itself is cut, and the result is bounded.
+//! Inlines the references of a schema. Nothing is fetched, recursion is cut, and the size of the result is bounded.
 
 use std::{borrow::Cow, collections::HashMap};
 
 use serde_json::{Map, Value, json};
 
-/// The largest schema that is written out, in bytes. Servers' own schemas are bounded to a quarter of it.
-const MAX_BYTES: usize = 256 << 10;
-/// How deep it may be nested.
-const MAX_DEPTH: usize = 64;
-/// How many references may be followed inside each other. When the result is too large, the next number is tried.
-const FOLLOWED: [usize; 6] = [16, 8, 4, 2, 1, 0];
+use super::description_notes;
 
-/// Keywords whose value is a schema, a list of schemas, or schemas by name. All others hold data.
+/// The largest result, in bytes. Servers' own schemas are bounded to a quarter of it.
+const MAX_BYTES: usize = 256 << 10;
+/// The deepest nesting of the result.
+const MAX_DEPTH: usize = 64;
+/// The limits on nested references that are tried in turn until the result is small enough.
+const REF_DEPTHS: [usize; 6] = [16, 8, 4, 2, 1, 0];
+
+/// Keywords whose value is a schema or a list of schemas. Those in `BY_NAME` hold a map of schemas, all others hold data.
 const ONE_OR_MANY: &[&str] = &[
     "additionalItems",
     "additionalProperties",
@@ -31,27 +33,27 @@ const ONE_OR_MANY: &[&str] = &[
 ];
 const BY_NAME: &[&str] = &["dependencies", "dependentSchemas", "patternProperties", "properties"];
 
-/// The schema without references. The parts that only references need are left out.
+/// Returns the schema without references and without definitions.
 pub(super) fn inlined(schema: &Value) -> Value {
     let mut anchors = HashMap::new();
     find_anchors(schema, &mut anchors);
-    for followed in FOLLOWED {
+    for max_refs in REF_DEPTHS {
         let mut inliner = Inliner {
             root: schema,
             anchors: &anchors,
             open: Vec::new(),
-            followed,
-            room: MAX_BYTES,
+            max_refs,
+            bytes_left: MAX_BYTES,
         };
         if let Ok(whole) = inliner.schema(schema, 0) {
             return whole;
         }
     }
-    // Without following anything it can only be too large if it was so before.
+    // Without inlining, the schema is only too large if it was before.
     json!({"type": "object"})
 }
 
-/// The schemas that have a name of their own to be referred to by.
+/// Collects the subschemas with an anchor.
 fn find_anchors<'a>(schema: &'a Value, anchors: &mut HashMap<&'a str, &'a Value>) {
     match schema {
         Value::Object(fields) => {
@@ -67,16 +69,16 @@ fn find_anchors<'a>(schema: &'a Value, anchors: &mut HashMap<&'a str, &'a Value>
     }
 }
 
-/// The schema became too large.
+/// The inlined schema exceeds [`MAX_BYTES`].
 struct TooLarge;
 
 struct Inliner<'a> {
     root: &'a Value,
     anchors: &'a HashMap<&'a str, &'a Value>,
-    /// The targets that are being written out, the innermost last.
+    /// The targets that are being inlined, the innermost last.
     open: Vec<*const Value>,
-    followed: usize,
-    room: usize,
+    max_refs: usize,
+    bytes_left: usize,
 }
 
 impl<'a> Inliner<'a> {
@@ -112,7 +114,7 @@ impl<'a> Inliner<'a> {
             (None, _) => Value::Object(whole),
             (Some(target), true) => target,
             (Some(target), false) => {
-                // What stands beside a reference holds besides what it refers to.
+                // Keywords beside a `$ref` apply in addition to its target.
                 match whole.entry("allOf").or_insert_with(|| Value::Array(Vec::new())) {
                     Value::Array(all) => all.insert(0, target),
                     other => *other = Value::Array(vec![target]),
@@ -142,11 +144,11 @@ impl<'a> Inliner<'a> {
     }
 
     fn spend(&mut self, bytes: usize) -> Result<(), TooLarge> {
-        self.room = self.room.checked_sub(bytes).ok_or(TooLarge)?;
+        self.bytes_left = self.bytes_left.checked_sub(bytes).ok_or(TooLarge)?;
         Ok(())
     }
 
-    /// What a reference stands for.
+    /// Returns the inlined target of a reference.
     fn target(&mut self, reference: &str, depth: usize) -> Result<Value, TooLarge> {
         let Some(target) = self.find(reference) else {
             let why = if reference.starts_with('#') {
@@ -156,7 +158,7 @@ impl<'a> Inliner<'a> {
             };
             return Ok(json!({ "description": why }));
         };
-        if self.open.contains(&std::ptr::from_ref(target)) || self.open.len() >= self.followed {
+        if self.open.contains(&std::ptr::from_ref(target)) || self.open.len() >= self.max_refs {
             self.spend(100)?;
             return Ok(outline(target));
         }
@@ -177,7 +179,7 @@ impl<'a> Inliner<'a> {
             pointer if pointer.is_empty() || pointer.starts_with('/') => self.root.pointer(pointer)?,
             anchor => *self.anchors.get(anchor)?,
         };
-        // A pointer into the middle of something may hit what is no schema.
+        // A pointer may lead to a value that is not a schema.
         (target.is_object() || target.is_boolean()).then_some(target)
     }
 }
@@ -186,7 +188,7 @@ fn is_schema_key(key: &str) -> bool {
     ONE_OR_MANY.contains(&key)
 }
 
-/// What is said of a schema that cannot be written out once more.
+/// Stands in for a schema that is not inlined once more: its type and its name.
 fn outline(target: &Value) -> Value {
     let mut outline = Map::new();
     if let Some(kind) = target.get("type") {
@@ -200,11 +202,11 @@ fn outline(target: &Value) -> Value {
         Some(name) => format!("{name} (as described before)"),
         None => "as described before".to_owned(),
     };
-    outline.insert("description".into(), super::description_notes::short(&note).into());
+    outline.insert("description".into(), description_notes::short(&note).into());
     Value::Object(outline)
 }
 
-/// A fragment without its percent signs.
+/// Percent-decodes a fragment.
 fn decoded(fragment: &str) -> Cow<'_, str> {
     if !fragment.contains('%') {
         return fragment.into();
@@ -299,7 +301,7 @@ mod tests {
 
     #[test]
     fn a_schema_that_would_grow_without_end_stays_small() {
-        // Each definition refers to the next one twice: a million parts when written out.
+        // Each definition refers to the next one twice: a million subschemas when inlined.
         let mut definitions = Map::new();
         for at in 0..20 {
             let next = format!("#/$defs/d{}", at + 1);

@@ -1,69 +1,74 @@
-//! One named pattern: how it is looked for, and what makes a find a secret.
+//! One named pattern: how it is detected, and which matches are secrets.
 
 use std::{ops::Range, sync::OnceLock};
 
 use memchr::memchr;
 use regex::bytes::{Regex, RegexBuilder};
 
-use super::{Failed, MaskStyle, Span, assignments, plausibility, span};
+use super::{
+    assignments, plausibility,
+    policy::MaskStyle,
+    span::{self, Span},
+    withheld::Failed,
+};
 
-/// The largest program that an expression may become.
+/// The largest compiled expression, in bytes.
 const MAX_COMPILED: usize = 2 << 20;
-/// What may stand directly before a token: no letter or digit, but also the last letter of an escape, a percent code or a colour.
+/// What may precede a token: a word boundary, an escape sequence, a percent-encoded byte, or a terminal colour code.
 const BEFORE: &str = r"(?:\b|\\[nrt]|%[0-9A-Fa-f]{2}|\x1b\[[0-9;]*m)";
 
 /// One named pattern.
 #[derive(Debug)]
-pub(super) struct Rule {
-    /// Its name, with underscores.
+pub(super) struct Pattern {
+    /// The name, with underscores.
     pub(super) name: &'static str,
     /// Other names for it.
-    pub(super) aka: &'static [&'static str],
-    /// Whether it is looked for unasked.
+    pub(super) aliases: &'static [&'static str],
+    /// Whether it is on by default.
     pub(super) default: bool,
-    /// Lower-case words, one of which is in every text that it fits. Without any it is always looked for.
-    pub(super) words: &'static [&'static str],
-    pub(super) how: How,
-    /// Whether it looks at the name under which a value stands.
+    /// Lower-case keywords, one of which occurs in every text that it matches. A pattern without keywords runs on every text.
+    pub(super) keywords: &'static [&'static str],
+    pub(super) detection: Detection,
+    /// Whether it matches the name of a value.
     is_keyed: bool,
-    /// Whether a value found under a name is a secret. The name is empty where the pattern has none.
+    /// Decides by name and value whether a match is a secret. The name is empty if the pattern does not match one.
     check: fn(&str, &str) -> bool,
     compiled: OnceLock<Option<Regex>>,
-    mark: OnceLock<String>,
+    placeholder: OnceLock<String>,
 }
 
-/// How a pattern is looked for.
+/// How a pattern finds secrets.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum How {
-    /// A token with a form of its own.
+pub(super) enum Detection {
+    /// An expression for a token with a distinctive format.
     Token(&'static str),
     /// An expression whose groups are the secrets.
     Groups(&'static str),
-    /// A value under a name that ends in this, in the ways in which files, programs and command lines assign values.
+    /// The value that is assigned to a name with this ending, see [`assignments`].
     Assigned(&'static str),
-    /// A search of its own.
+    /// A search function.
     Find(fn(&str) -> Vec<Range<usize>>),
-    /// The structure of Kubernetes manifests.
-    Kubernetes,
+    /// A function that also chooses the replacements.
+    FindSpans(fn(&str) -> Vec<Span>),
 }
 
-pub(super) const fn rule(name: &'static str, words: &'static [&'static str], how: How) -> Rule {
-    Rule {
+pub(super) const fn pattern(name: &'static str, keywords: &'static [&'static str], detection: Detection) -> Pattern {
+    Pattern {
         name,
-        aka: &[],
+        aliases: &[],
         default: true,
-        words,
-        is_keyed: matches!(how, How::Assigned(_)),
-        how,
+        keywords,
+        is_keyed: matches!(detection, Detection::Assigned(_)),
+        detection,
         check: |_, value| plausibility::plausible(value),
         compiled: OnceLock::new(),
-        mark: OnceLock::new(),
+        placeholder: OnceLock::new(),
     }
 }
 
-impl Rule {
-    pub(super) const fn aka(mut self, names: &'static [&'static str]) -> Self {
-        self.aka = names;
+impl Pattern {
+    pub(super) const fn aliases(mut self, names: &'static [&'static str]) -> Self {
+        self.aliases = names;
         self
     }
 
@@ -72,36 +77,36 @@ impl Rule {
         self
     }
 
-    /// Looked for only where it is asked for.
+    /// Turns it off by default.
     pub(super) const fn on_request(mut self) -> Self {
         self.default = false;
         self
     }
 
-    /// It looks at the name under which a value stands, though its expression is its own.
+    /// Declares that its expression matches the name of a value.
     pub(super) const fn keyed(mut self) -> Self {
         self.is_keyed = true;
         self
     }
 
-    /// Whether a name in a config means this pattern.
-    pub(super) fn is_called(&self, name: &str) -> bool {
-        self.name == name || self.aka.contains(&name)
+    /// Whether this is its name or one of its aliases.
+    pub(super) fn has_name(&self, name: &str) -> bool {
+        self.name == name || self.aliases.contains(&name)
     }
 
-    /// Whether it looks at the name under which a value stands.
+    /// Whether it matches the name of a value.
     pub(super) fn is_keyed(&self) -> bool {
         self.is_keyed
     }
 
-    /// The finds in `text` from `from` on.
+    /// Finds secrets in `text` from `from` on.
     pub(super) fn find(&'static self, text: &str, from: usize, style: MaskStyle) -> Result<Vec<Span>, Failed> {
         let mut spans = Vec::new();
         self.find_in(text, from, style, &mut spans)?;
         Ok(spans)
     }
 
-    /// Adds the finds in `text` from `from` on.
+    /// Adds the secrets in `text` from `from` on.
     pub(super) fn find_in(
         &'static self,
         text: &str,
@@ -109,22 +114,24 @@ impl Rule {
         style: MaskStyle,
         spans: &mut Vec<Span>,
     ) -> Result<(), Failed> {
-        match self.how {
-            How::Find(find) => spans.extend(
+        match self.detection {
+            Detection::Find(find) => spans.extend(
                 find(text)
                     .into_iter()
                     .filter(|range| (self.check)("", &text[range.clone()]))
                     .map(|range| self.span(range)),
             ),
-            How::Kubernetes => spans.extend(super::kubernetes::find(text)),
-            How::Token(_) | How::Groups(_) | How::Assigned(_) => self.find_regex(text, from, style, spans)?,
+            Detection::FindSpans(find) => spans.extend(find(text)),
+            Detection::Token(_) | Detection::Groups(_) | Detection::Assigned(_) => {
+                self.find_regex(text, from, style, spans)?
+            }
         }
         Ok(())
     }
 
     fn span(&'static self, range: Range<usize>) -> Span {
-        let mark = self.mark.get_or_init(|| span::mark(self.name));
-        Span::new(range, self.name, mark)
+        let placeholder = self.placeholder.get_or_init(|| span::placeholder(self.name));
+        Span::new(range, self.name, placeholder)
     }
 
     fn find_regex(
@@ -136,7 +143,7 @@ impl Rule {
     ) -> Result<(), Failed> {
         let regex = self.regex()?;
         let mut at = from;
-        let mut groups = matches!(self.how, How::Groups(_)).then(|| regex.capture_locations());
+        let mut groups = matches!(self.detection, Detection::Groups(_)).then(|| regex.capture_locations());
         while at <= text.len() {
             let found = match &mut groups {
                 Some(groups) => regex.captures_read_at(groups, text.as_bytes(), at),
@@ -152,11 +159,11 @@ impl Rule {
                     spans.push(self.span(range));
                 }
             };
-            match (&groups, self.how) {
+            match (&groups, self.detection) {
                 (Some(groups), _) => (1..groups.len())
                     .filter_map(|group| groups.get(group))
                     .for_each(|(start, end)| add("", start..end)),
-                (None, How::Assigned(_)) => {
+                (None, Detection::Assigned(_)) => {
                     let (key, value) = assignments::parts(text.as_bytes(), whole.clone()).ok_or(Failed)?;
                     add(text.get(key).unwrap_or_default(), value);
                 }
@@ -170,19 +177,19 @@ impl Rule {
         Ok(())
     }
 
-    /// Compiled when it is first needed, and then kept.
+    /// The expression, compiled on first use.
     fn regex(&self) -> Result<&Regex, Failed> {
-        let compiled = self.compiled.get_or_init(|| match self.how {
-            How::Token(token) => compile(&format!("{BEFORE}({token})")).ok(),
-            How::Groups(groups) => compile(groups).ok(),
-            How::Assigned(key) => compile(&assignments::pattern(key)).ok(),
-            How::Find(_) | How::Kubernetes => None,
+        let compiled = self.compiled.get_or_init(|| match self.detection {
+            Detection::Token(token) => compile(&format!("{BEFORE}({token})")).ok(),
+            Detection::Groups(groups) => compile(groups).ok(),
+            Detection::Assigned(key) => compile(&assignments::pattern(key)).ok(),
+            Detection::Find(_) | Detection::FindSpans(_) => None,
         });
         compiled.as_ref().ok_or(Failed)
     }
 }
 
-/// Where the token begins in a match, which begins with what may stand [before](BEFORE) it. No token begins with `\\`, `%` or an escape.
+/// Returns the start of the token in a match, after what [precedes](BEFORE) it. No token begins with `\\`, `%` or an escape character.
 fn token_start(bytes: &[u8], found: Range<usize>) -> usize {
     match bytes[found.start] {
         b'\\' => found.start + 2,
@@ -192,7 +199,7 @@ fn token_start(bytes: &[u8], found: Range<usize>) -> usize {
     }
 }
 
-/// An expression over bytes: quick, and linear whatever the text.
+/// Compiles an expression over bytes. Matching takes linear time.
 pub(super) fn compile(pattern: &str) -> Result<Regex, regex::Error> {
     RegexBuilder::new(pattern)
         .unicode(false)
@@ -204,12 +211,12 @@ pub(super) fn compile(pattern: &str) -> Result<Regex, regex::Error> {
 pub(super) mod tests {
     use super::*;
 
-    /// A pattern that fails whenever it is looked for.
-    pub(in crate::mask) static BROKEN: Rule = rule("broken", &[], How::Groups("("));
+    /// A pattern whose expression does not compile.
+    pub(in crate::mask) static BROKEN: Pattern = pattern("broken", &[], Detection::Groups("("));
 
     #[test]
     fn values_are_found_in_every_way_of_writing_them() {
-        static PIN: Rule = rule("pin", &["pin"], How::Assigned("pin"));
+        static PIN: Pattern = pattern("pin", &["pin"], Detection::Assigned("pin"));
         for text in [
             "pin=s3cret9",
             "MY_PIN: s3cret9",

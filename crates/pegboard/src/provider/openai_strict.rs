@@ -1,45 +1,46 @@
-//! OpenAI's `strict`: every property is required, nothing else is allowed, and the schema is small and plain. What was optional may be
-//! null, and a null from the model then means that it is not given.
+//! Converts schemas for OpenAI's `strict` mode: every property is required, no others are allowed, and the schema is small and simple. An
+//! optional property becomes nullable, and a null from the model then means that it is absent.
 //!
-//! The limits are the smallest that any endpoint documents. A tool that does not keep to them is offered without `strict`, which is always
-//! accepted.
+//! The limits are the smallest that any endpoint documents. A tool that exceeds them is offered without `strict`, which is always accepted.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{
-    Fitted, Schema, canonical, description_notes, merge_schemas,
+    convert::{self, Converted, Properties},
+    merge_schemas,
     parameter_names::ParameterNames,
-    reverse_arguments::{Back, Field},
+    reverse_arguments::ReverseRule,
+    schema::{Schema, allow_null, is_annotation, properties, split_annotations, types_of},
 };
 
-/// How deep objects may be nested.
+/// The deepest nesting of objects.
 const MAX_DEPTH: usize = 5;
-/// How many properties all objects may have together.
+/// The most properties of all objects together.
 const MAX_PROPERTIES: usize = 100;
-/// How many values may be listed in all places together.
+/// The most `enum` values of all schemas together.
 const MAX_VALUES: usize = 500;
-/// How many characters names and listed values may have together.
+/// The most characters of property names and `enum` values together.
 const MAX_CHARACTERS: usize = 15_000;
-/// How many characters the values of one long list may have, and what a long list is.
+/// How many values make an `enum` a long one, and the most characters that its values may have.
 const MAX_LIST: (usize, usize) = (250, 7_500);
 
-/// Keywords that are taken, besides those that make up the tree.
+/// Keywords that are copied, besides those that nest schemas.
 const TAKEN: &[&str] = &["description", "enum", "type"];
 
-/// The schema of a tool's arguments for `strict`, or why there is none.
-pub(super) fn fit(root: &Schema) -> Result<Fitted, String> {
+/// Converts the root schema of a tool's arguments. The error says why `strict` does not accept it.
+pub(super) fn convert(root: &Schema) -> Result<Converted, String> {
     let mut strict = Strict::default();
-    let (schema, back) = strict.object(root, true, 1)?;
+    let (schema, reverse) = strict.object(root, true, 1)?;
     strict.check()?;
-    Ok(Fitted {
+    Ok(Converted {
         schema,
-        back,
+        reverse,
         strict: true,
         lost: strict.lost,
     })
 }
 
-/// What has been used so far.
+/// Counts what is limited over the whole schema.
 #[derive(Default)]
 struct Strict {
     properties: usize,
@@ -62,7 +63,7 @@ impl Strict {
         Ok(())
     }
 
-    fn schema(&mut self, own: &Schema, depth: usize) -> Result<(Schema, Back), String> {
+    fn schema(&mut self, own: &Schema, depth: usize) -> Result<(Schema, ReverseRule), String> {
         let mut own = own.clone();
         if own.contains_key("properties") {
             merge_schemas::flatten(&mut own);
@@ -70,7 +71,7 @@ impl Strict {
         if let Some(Value::Array(branches)) = own.remove("anyOf") {
             return self.union(own, &branches, depth);
         }
-        let kinds: Vec<String> = merge_schemas::types_of(&own).into_iter().map(str::to_owned).collect();
+        let kinds: Vec<String> = types_of(&own).into_iter().map(str::to_owned).collect();
         let has_parts = kinds.iter().any(|kind| kind == "object" || kind == "array");
         match kinds.as_slice() {
             [] => Err("an argument takes anything".to_owned()),
@@ -80,48 +81,42 @@ impl Strict {
                 let branch = |kind: &String| {
                     let mut branch = own.clone();
                     branch.insert("type".into(), kind.as_str().into());
-                    branch.retain(|keyword, _| !merge_schemas::ANNOTATIONS.contains(&keyword.as_str()));
+                    branch.retain(|keyword, _| !is_annotation(keyword));
                     let is_null = kind == "null";
                     branch.retain(|keyword, _| !is_null || keyword == "type");
                     Value::Object(branch)
                 };
                 let branches: Vec<Value> = many.iter().map(branch).collect();
-                own.retain(|keyword, _| merge_schemas::ANNOTATIONS.contains(&keyword.as_str()));
+                own.retain(|keyword, _| is_annotation(keyword));
                 self.union(own, &branches, depth)
             }
             _ => {
                 self.count_values(&own)?;
-                Ok((self.kept(&own, &[]), Back::default()))
+                Ok((self.kept(&own, &[]), ReverseRule::default()))
             }
         }
     }
 
-    fn union(&mut self, own: Schema, branches: &[Value], depth: usize) -> Result<(Schema, Back), String> {
-        let (about, common): (Schema, Schema) = own
-            .into_iter()
-            .partition(|(keyword, _)| merge_schemas::ANNOTATIONS.contains(&keyword.as_str()));
-        let mut fitted = Vec::new();
+    fn union(&mut self, own: Schema, branches: &[Value], depth: usize) -> Result<(Schema, ReverseRule), String> {
+        let (annotations, common) = split_annotations(own);
+        let mut converted = Vec::new();
         for branch in branches.iter().filter_map(Value::as_object) {
             let mut branch = branch.clone();
             merge_schemas::into(&mut branch, common.clone());
-            fitted.push(self.schema(&branch, depth)?);
+            converted.push(self.schema(&branch, depth)?);
         }
-        let back = Back::of_branches(fitted.iter().map(|(schema, back)| (schema, back.clone())).collect());
-        let branches: Vec<Value> = fitted.into_iter().map(|(schema, _)| schema.into()).collect();
-        let mut schema = self.kept(&about, &[]);
-        schema.insert("anyOf".into(), branches.into());
-        Ok((schema, back))
+        let (branches, reverse) = convert::any_of(converted);
+        let mut schema = self.kept(&annotations, &[]);
+        schema.insert("anyOf".into(), branches);
+        Ok((schema, reverse))
     }
 
-    fn object(&mut self, own: &Schema, is_root: bool, depth: usize) -> Result<(Schema, Back), String> {
+    fn object(&mut self, own: &Schema, is_root: bool, depth: usize) -> Result<(Schema, ReverseRule), String> {
         if depth > MAX_DEPTH {
             return Err(format!("its arguments are nested deeper than {MAX_DEPTH}"));
         }
-        let no_properties = Map::new();
-        let properties = own
-            .get("properties")
-            .and_then(Value::as_object)
-            .unwrap_or(&no_properties);
+        let empty = Schema::new();
+        let properties = properties(own).unwrap_or(&empty);
         let may_have_others = match own.get("additionalProperties") {
             Some(Value::Bool(false)) => false,
             Some(_) => true,
@@ -139,47 +134,35 @@ impl Strict {
         {
             return Err("an object requires a property that it does not describe".to_owned());
         }
-        let (mut fitted, mut back) = (Map::new(), Back::default());
+        let mut converted = Properties::default();
         let shown = ParameterNames::Wide.shown(properties);
         for (name, property) in properties {
-            let empty = Schema::new();
-            let (mut property, property_back) = self.schema(property.as_object().unwrap_or(&empty), depth + 1)?;
+            let mut property = self.schema(property.as_object().unwrap_or(&empty), depth + 1)?;
             let shown = &shown[name.as_str()];
-            if !is_required(name) {
-                canonical::allow_null(&mut property);
-            }
-            let field = Field {
-                own_name: (shown != name).then(|| name.clone()),
-                null_is_absent: !is_required(name),
-                back: property_back,
-            };
-            if field != Field::default() {
-                back.fields.insert(shown.clone(), field);
+            let is_optional = !is_required(name);
+            if is_optional {
+                allow_null(&mut property.0);
             }
             self.properties += 1;
             self.characters += shown.len();
-            fitted.insert(shown.clone(), property.into());
+            converted.insert(name, shown, property, is_optional);
         }
-        let required: Vec<String> = fitted.keys().cloned().collect();
+        let required: Vec<String> = converted.schemas.keys().cloned().collect();
         let mut schema = self.kept(own, &["additionalProperties", "properties", "required"]);
-        schema.insert("properties".into(), fitted.into());
+        schema.insert("properties".into(), converted.schemas.into());
         schema.insert("required".into(), required.into());
         schema.insert("additionalProperties".into(), false.into());
-        Ok((schema, back))
+        Ok((schema, converted.reverse))
     }
 
-    fn list(&mut self, own: &Schema, depth: usize) -> Result<(Schema, Back), String> {
+    fn list(&mut self, own: &Schema, depth: usize) -> Result<(Schema, ReverseRule), String> {
         let item = match (own.get("prefixItems"), own.get("items")) {
             (None, Some(Value::Object(item))) => self.schema(item, depth)?,
             _ => return Err("a list may hold anything".to_owned()),
         };
         let mut schema = self.kept(own, &["items"]);
         schema.insert("items".into(), item.0.into());
-        let back = Back {
-            items: item.1.boxed(),
-            ..Back::default()
-        };
-        Ok((schema, back))
+        Ok((schema, ReverseRule::for_items(item.1)))
     }
 
     fn count_values(&mut self, own: &Schema) -> Result<(), String> {
@@ -195,21 +178,10 @@ impl Strict {
         Ok(())
     }
 
-    /// The keywords that are taken as they are; the others are told. Those in `done` are somebody else's work.
+    /// Copies the keywords that `strict` accepts; the others become notes. Skips those in `done`, which the caller converts.
     fn kept(&mut self, own: &Schema, done: &[&str]) -> Schema {
-        let mut schema = Schema::new();
-        let mut notes = Vec::new();
-        for (keyword, value) in own {
-            match keyword.as_str() {
-                done_already if done.contains(&done_already) => {}
-                taken if TAKEN.contains(&taken) => {
-                    schema.insert(keyword.clone(), value.clone());
-                }
-                other => notes.extend(description_notes::about(other, value)),
-            }
-        }
-        description_notes::add(&mut schema, &notes);
-        self.lost.append(&mut notes);
-        schema
+        convert::keywords(own, done, &mut self.lost, |keyword, value| {
+            TAKEN.contains(&keyword).then(|| (keyword.to_owned(), value.clone()))
+        })
     }
 }

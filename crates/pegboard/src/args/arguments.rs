@@ -1,0 +1,56 @@
+//! The arguments of a call as a JSON object in text form.
+
+use serde_json::{Map, Value, value::RawValue};
+
+use super::error::ArgumentsError;
+
+/// The arguments of a call: a JSON object, kept as text.
+#[derive(Debug, Clone)]
+pub struct Arguments(Box<RawValue>);
+
+impl Arguments {
+    /// Wraps an object and puts it on one line. Some transports frame messages by line breaks; valid JSON has raw line breaks only
+    /// between tokens, so a space can replace each.
+    pub(super) fn new(object: Box<RawValue>) -> Self {
+        if memchr::memchr2(b'\n', b'\r', object.get().as_bytes()).is_none() {
+            return Self(object);
+        }
+        let line = object.get().replace(['\n', '\r'], " ");
+        RawValue::from_string(line).map_or_else(|_| Self::default(), Self)
+    }
+
+    /// The object as the text that is sent.
+    pub fn as_str(&self) -> &str {
+        self.0.get()
+    }
+
+    pub(crate) fn as_raw(&self) -> &RawValue {
+        &self.0
+    }
+}
+
+impl Default for Arguments {
+    fn default() -> Self {
+        Map::new().into()
+    }
+}
+
+impl From<Map<String, Value>> for Arguments {
+    fn from(arguments: Map<String, Value>) -> Self {
+        let text = Value::Object(arguments).to_string();
+        // serde_json parses its own output.
+        Self(RawValue::from_string(text).unwrap_or_else(|_| RawValue::NULL.to_owned()))
+    }
+}
+
+impl TryFrom<Value> for Arguments {
+    type Error = ArgumentsError;
+
+    fn try_from(value: Value) -> Result<Self, ArgumentsError> {
+        match value {
+            Value::Object(arguments) => Ok(arguments.into()),
+            Value::Null => Ok(Self::default()),
+            Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Err(ArgumentsError::NotAnObject),
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The masker: finds the secrets in a text and replaces them.
+
+use std::{
+    borrow::Cow,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
+
+use super::{
+    counts::Counts,
+    known_values::KnownValues,
+    pattern_set::PatternSet,
+    patterns,
+    policy::{BadMasking, Masking},
+    quoted_strings,
+    span::{self, Span},
+    withheld::{Failed, WITHHELD, WITHHELD_NAME},
+};
+use crate::secret::Secret;
+
+/// How many rounds a text is searched while replacements reveal further secrets. Two adjacent secrets take two rounds.
+const MAX_ROUNDS: usize = 4;
+/// How deeply quoted strings within quoted strings are searched.
+const MAX_DEPTH: usize = 3;
+/// The length of the shortest secret, in bytes.
+const MIN_LEN: usize = 4;
+
+/// Finds and replaces secrets. It is built once and used for every text; it is cheap to clone.
+///
+/// ```
+/// use pegboard::{Masker, Masking, Secret};
+///
+/// let masker = Masker::new(&Masking::default(), [Secret::new("hunter2!")])?;
+/// let masked = masker.text("the password is hunter2!");
+/// assert_eq!(masked.text, "the password is [MASKED_SECRET]");
+/// assert_eq!(masked.counts.total(), 1);
+/// # Ok::<(), pegboard::BadMasking>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Masker {
+    pub(super) patterns: Arc<PatternSet>,
+    pub(super) values: Arc<KnownValues>,
+}
+
+/// A masked text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Masked<'t> {
+    /// The text; borrowed if it has no secrets.
+    pub text: Cow<'t, str>,
+    /// What was masked in it.
+    pub counts: Counts,
+}
+
+impl Masker {
+    /// Whether both share the same patterns and secrets. Compares pointers, so `false` does not mean that they differ.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.patterns, &other.patterns) && Arc::ptr_eq(&self.values, &other.values)
+    }
+
+    /// Creates a masker for this policy that also masks `secrets`.
+    pub fn new(policy: &Masking, secrets: impl IntoIterator<Item = Secret>) -> Result<Self, BadMasking> {
+        Ok(Self {
+            patterns: PatternSet::of(policy)?,
+            values: Arc::new(KnownValues::new(secrets)),
+        })
+    }
+
+    /// The names of all patterns.
+    pub fn pattern_names() -> impl Iterator<Item = &'static str> {
+        patterns::all().map(|pattern| pattern.name)
+    }
+
+    /// The names of all groups of patterns.
+    pub fn group_names() -> impl Iterator<Item = &'static str> {
+        patterns::group_names()
+    }
+
+    /// Masks a text.
+    pub fn text<'t>(&self, text: &'t str) -> Masked<'t> {
+        let mut counts = Counts::default();
+        let masked = catch_unwind(AssertUnwindSafe(|| self.masked(text, &mut counts, 0))).unwrap_or(Err(Failed));
+        let text = match masked {
+            Ok(None) => Cow::Borrowed(text),
+            Ok(Some(masked)) => masked.into(),
+            Err(Failed) => {
+                counts.add(WITHHELD_NAME, 1);
+                // Owned, because callers take a borrowed text as unchanged.
+                Cow::Owned(WITHHELD.to_owned())
+            }
+        };
+        Masked { text, counts }
+    }
+
+    /// Masks a text in place.
+    pub(crate) fn mask(&self, text: &mut String, counts: &mut Counts) {
+        let masked = self.text(text);
+        counts.add_all(&masked.counts);
+        if let Cow::Owned(masked) = masked.text {
+            *text = masked;
+        }
+    }
+
+    /// Masks a text. Returns `None` if it has no secrets.
+    fn masked(&self, text: &str, counts: &mut Counts, depth: usize) -> Result<Option<String>, Failed> {
+        if text.len() < MIN_LEN {
+            return Ok(None);
+        }
+        let mut masked: Option<String> = None;
+        let mut clean = quoted_strings::CleanStrings::default();
+        for round in 0..MAX_ROUNDS {
+            let current = masked.as_deref().unwrap_or(text);
+            let mut spans = self.spans(current, round == 0)?;
+            if depth < MAX_DEPTH {
+                let nested = |literal: &str, counts: &mut Counts| self.masked(literal, counts, depth + 1);
+                quoted_strings::find(current, &mut spans, counts, &mut clean, nested)?;
+            }
+            match span::replace(current, spans, counts) {
+                Some(next) => masked = Some(next),
+                None => break,
+            }
+        }
+        Ok(masked)
+    }
+
+    /// Finds all secrets in a text. Custom patterns run in the first round only, because their replacements may match them again.
+    fn spans(&self, text: &str, with_custom: bool) -> Result<Vec<Span>, Failed> {
+        // Of spans with the same range the first one is counted, so known values come first.
+        let mut spans = self.values.find(text)?;
+        self.patterns.find(text, with_custom, &mut spans)?;
+        Ok(spans)
+    }
+}
