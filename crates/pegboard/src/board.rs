@@ -34,7 +34,7 @@ use crate::{
     server::{Backoff, BadSchedule, CatalogChange, Jitter, Links, Outage, Queues, Registry, Server, Shared},
     session::{ClientInfo, DesiredState, EraMemory, Host, ListScope, NoHost, Root, Spec},
     status::{BoardStatus, ServerStatus},
-    transport::{Budget, Dialer, StandIns, Target},
+    transport::{ByteBudget, Dialer, StandIns, Target},
 };
 
 /// How often it is looked whether the calls under way are done.
@@ -87,7 +87,7 @@ struct ServerFactory {
     /// How many processes it may have.
     processes: AtomicUsize,
     /// How many bytes the messages of all servers may take together.
-    budget: Budget,
+    budget: ByteBudget,
 }
 
 impl ServerFactory {
@@ -432,7 +432,7 @@ impl Builder {
             secrets: KnownSecrets::default(),
             most: AtomicUsize::new(limits.servers),
             processes: AtomicUsize::new(limits.processes.min(Semaphore::MAX_PERMITS)),
-            budget: Budget::new(limits.buffered),
+            budget: ByteBudget::new(limits.buffered),
         };
         // All of them are known before the first server says a word. Each server owns its secrets from when it is made.
         let in_process = self.in_process.iter().map(|(_, _, settings)| settings);

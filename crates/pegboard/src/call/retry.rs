@@ -210,7 +210,7 @@ fn of_wire(failure: &WireFailure, sent: Sent, tries: &Attempts, pause: Duration)
             ConnectFault::Refused | ConnectFault::Dns | ConnectFault::Timeout | ConnectFault::Other,
         ) => again,
         FailureKind::Connect(ConnectFault::Tls | ConnectFault::Redirect) | FailureKind::NeedsAuth => Next::Stop,
-        FailureKind::Busy | FailureKind::Cut | FailureKind::Protocol => again,
+        FailureKind::Busy | FailureKind::ConnectionLost | FailureKind::Protocol => again,
         // The same question has the same answer, and it is too large again.
         FailureKind::TooLarge => Next::Stop,
         // It was executed, and the next answer would need as much room.

@@ -11,7 +11,7 @@ use super::*;
 use crate::{
     args::Arguments,
     config::{Capabilities, EraChoice},
-    transport::{Budget, ByteSink, ByteSource, Target},
+    transport::{ByteBudget, ByteSink, ByteSource, Target},
 };
 
 /// More polls than any of these futures needs.
@@ -61,7 +61,7 @@ fn spec_of(target: Target, era: EraChoice) -> Spec {
         client: Arc::default(),
         memory: Arc::new(EraMemory::new(None)),
         masker: ServerMasker::default(),
-        budget: Budget::default(),
+        budget: ByteBudget::default(),
     }
 }
 

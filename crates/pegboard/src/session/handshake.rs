@@ -29,7 +29,7 @@ use crate::{
     hint::Hint,
     mask::ServerMasker,
     name::ServerName,
-    transport::{Budget, DialError, FailureKind, Target},
+    transport::{ByteBudget, DialError, FailureKind, Target},
 };
 use steps::{Opened, Opening};
 
@@ -58,7 +58,7 @@ pub(crate) struct Spec {
     /// What stands between the server's words and everybody else.
     pub(crate) masker: ServerMasker,
     /// The budget for the messages of all connections of the board.
-    pub(crate) budget: Budget,
+    pub(crate) budget: ByteBudget,
 }
 
 /// The program, as servers are told.
@@ -375,7 +375,7 @@ fn is_no_matter_of_era(fault: &Fault) -> bool {
 /// Whether a request was lost together with its connection, so that it is not known what the server would have answered.
 fn is_unheard(fault: &Fault) -> bool {
     match &fault.kind {
-        FaultKind::Wire(failure) => matches!(failure.kind, FailureKind::Connect(_) | FailureKind::Cut),
+        FaultKind::Wire(failure) => matches!(failure.kind, FailureKind::Connect(_) | FailureKind::ConnectionLost),
         FaultKind::Ended(_) | FaultKind::TimedOut { .. } => true,
         _ => false,
     }

@@ -15,7 +15,7 @@ use super::{
     progress::Steps,
     response::Response,
 };
-use crate::{status::Era, transport::VISIT_FIRST};
+use crate::{status::Era, transport::URL_ELICITATION_REQUIRED};
 
 /// How often a server may ask for more before it must answer.
 pub(super) const MAX_ROUNDS: usize = 8;
@@ -197,7 +197,7 @@ impl Session {
 
     /// Whether the request failed only because the user must visit a page first, and can be sent there.
     fn may_visit(&self, fault: &Fault) -> bool {
-        fault.code() == Some(VISIT_FIRST) && self.facts.era == Era::Legacy && self.host.visits_pages()
+        fault.code() == Some(URL_ELICITATION_REQUIRED) && self.facts.era == Era::Legacy && self.host.visits_pages()
     }
 
     /// Sends the user to the pages that the error names and waits until all is done there. The error itself when that does not happen.

@@ -33,7 +33,7 @@ use crate::{
         Mutex, MutexGuard,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
-    transport::{Budget, Delivery, EndReason, FailureKind, Inbox, NoRoom, RpcError, Sent, WireEnd, WireFailure},
+    transport::{ByteBudget, Delivery, EndReason, FailureKind, Inbox, NoRoom, RpcError, Sent, WireEnd, WireFailure},
 };
 
 /// After this many messages that fit nothing, the server is not worth listening to.
@@ -73,7 +73,7 @@ pub(crate) struct PendingRequests {
     /// What stands before everything that the server says beside its results.
     masker: ServerMasker,
     /// The budget for the messages of all connections of the board.
-    budget: Budget,
+    budget: ByteBudget,
 }
 
 #[derive(Debug, Default)]
@@ -119,14 +119,14 @@ impl PendingRequests {
     #[cfg(test)]
     pub(super) fn new() -> (Arc<Self>, mpsc::Receiver<ServerRequest>) {
         let name = ServerName::parse("one").expect("a name");
-        Self::behind(name, ServerMasker::default(), Budget::default())
+        Self::behind(name, ServerMasker::default(), ByteBudget::default())
     }
 
     /// A desk for a server whose words are masked.
     pub(super) fn behind(
         server: ServerName,
         masker: ServerMasker,
-        budget: Budget,
+        budget: ByteBudget,
     ) -> (Arc<Self>, mpsc::Receiver<ServerRequest>) {
         let (requests, heard) = mpsc::channel(64);
         let pending = Self {
@@ -542,7 +542,7 @@ impl Inbox for PendingRequests {
         }
     }
 
-    fn budget(&self) -> Budget {
+    fn budget(&self) -> ByteBudget {
         self.budget.clone()
     }
 

@@ -41,7 +41,7 @@ impl InFlight<'_> {
             idle: late == Late::Idle,
             last_words: connection
                 .wire
-                .last_words()
+                .recent_output()
                 .map(|words| connection.pending.masker().text(&words).into_owned()),
         };
         // Only now that it is given up is it certain whether it will be written.

@@ -63,7 +63,10 @@ fn serve(pending: &PendingRequests) {
         if shuttle::rand::thread_rng().gen_bool(0.5) {
             pending.message(answer_to(id));
         } else {
-            pending.failed(id, WireFailure::new(FailureKind::Cut, Sent::Maybe, id.to_string()));
+            pending.failed(
+                id,
+                WireFailure::new(FailureKind::ConnectionLost, Sent::Maybe, id.to_string()),
+            );
         }
     }
 }

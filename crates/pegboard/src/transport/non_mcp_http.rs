@@ -1,18 +1,18 @@
-//! An HTTP client for requests that are no MCP: to one address, trusting what the system trusts, following no redirect.
+//! An HTTP client for requests that are not MCP, such as those to a model's API. It trusts the system's certificates and follows no redirects.
 
 use std::time::Duration;
 
 use reqwest::redirect;
 use url::Url;
 
-use super::{DialError, http_client::is_loopback, remote::fault::causes, tls};
+use super::{connect_error::with_causes, dial_error::DialError, http_client::is_loopback, tls};
 use crate::config::Tls;
 
-/// A client that waits for a connection no longer than `connect`. Everything else must be bounded by its user.
+/// Builds a client with a connect timeout. The caller sets all other timeouts.
 pub(crate) fn plain_client(url: &Url, connect: Duration) -> Result<reqwest::Client, DialError> {
     let mut builder = reqwest::Client::builder();
     if is_loopback(url) {
-        // What listens on this machine is not meant to be reached through another one.
+        // A proxy on another machine cannot reach this machine's loopback address.
         builder = builder.no_proxy();
     }
     builder
@@ -21,10 +21,10 @@ pub(crate) fn plain_client(url: &Url, connect: Duration) -> Result<reqwest::Clie
         .redirect(redirect::Policy::none())
         .user_agent(concat!("pegboard/", env!("CARGO_PKG_VERSION")))
         .build()
-        .map_err(|error| DialError::Setting(causes(&error)))
+        .map_err(|error| DialError::Setting(with_causes(&error)))
 }
 
-/// Reads what a connection to `url` needs from the disk, so that no async thread waits for it.
+/// Loads the TLS roots that a connection to `url` needs, off the async threads.
 pub(crate) async fn prepare(url: &Url) {
     tls::prepare(url).await;
 }

@@ -1,4 +1,4 @@
-//! What this program is started again for, as its command line says.
+//! The roles that this program plays when it re-executes itself, and their command lines.
 
 use std::{
     ffi::OsString,
@@ -14,23 +14,23 @@ use super::{
 };
 use crate::config::Rlimits;
 
-/// This program. The link leads to the running file even after an update has replaced it.
+/// This program. The link refers to the running executable even after an update has replaced the file.
 const PROGRAM: &str = "/proc/self/exe";
 
-/// The first argument of a guard. Not a variable, because the servers' processes would inherit that.
+/// The first argument of a guard. Not an environment variable, because the servers would inherit that.
 const GUARD: &str = "__pegboard-run";
-/// The first argument of a process that limits itself before it becomes a server.
+/// The first argument of a process that sets its resource limits and then executes a server.
 const LIMITED: &str = "__pegboard-exec";
 
-/// The exit code when a server could not be started, as shells use it.
+/// The exit code if a server could not be executed, as in shells.
 const NOT_STARTED: i32 = 127;
 
-/// What this process is to be.
+/// The role of this process.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// The guard of all stdio servers of this parent.
+    /// The guard of the stdio servers of this parent.
     Guard { parent: u32 },
-    /// A server that is bounded by the operating system.
+    /// A server with resource limits.
     Limited {
         rlimits: Rlimits,
         program: OsString,
@@ -39,13 +39,13 @@ pub(super) enum Role {
 }
 
 impl Role {
-    /// The role in the arguments of this process; none when it was started by anybody but us.
+    /// Parses the role from the arguments. Returns `None` for an ordinary command line.
     pub(super) fn read(mut args: impl Iterator<Item = OsString>) -> Option<Self> {
-        let mark = args.nth(1)?;
-        if mark == GUARD {
+        let first = args.nth(1)?;
+        if first == GUARD {
             let parent = args.next()?.to_str()?.parse().ok()?;
             Some(Self::Guard { parent })
-        } else if mark == LIMITED {
+        } else if first == LIMITED {
             Some(Self::Limited {
                 rlimits: read_limits(&args.next()?)?,
                 program: args.next()?,
@@ -57,14 +57,14 @@ impl Role {
     }
 }
 
-/// Whether this program can be started again.
+/// Whether this program can re-execute itself.
 pub(super) fn is_possible() -> bool {
     Path::new(PROGRAM).exists()
 }
 
-/// The command that starts a guard for this process. Of our variables it gets only the one that its start may need.
-pub(super) fn guard() -> Command {
-    let mut command = again();
+/// The command that starts a guard for this process. It inherits only the environment variable that the dynamic linker may need.
+pub(super) fn guard_command() -> Command {
+    let mut command = self_command();
     command.args([GUARD, &std::process::id().to_string()]).env_clear();
     if let Some(path) = std::env::var_os("LD_LIBRARY_PATH") {
         command.env("LD_LIBRARY_PATH", path);
@@ -72,37 +72,37 @@ pub(super) fn guard() -> Command {
     command
 }
 
-/// The command that starts a server, without its variables.
-pub(super) fn server(order: &SpawnRequest) -> Command {
-    if order.rlimits == Rlimits::default() {
-        let mut command = Command::new(&order.program);
-        command.args(&order.args);
+/// The command that starts a server, without its environment.
+pub(super) fn server_command(request: &SpawnRequest) -> Command {
+    if request.rlimits == Rlimits::default() {
+        let mut command = Command::new(&request.program);
+        command.args(&request.args);
         return command;
     }
-    let mut command = again();
+    let mut command = self_command();
     command
-        .args([LIMITED, &write_limits(&order.rlimits)])
-        .arg(&order.program)
-        .args(&order.args);
+        .args([LIMITED, &write_limits(&request.rlimits)])
+        .arg(&request.program)
+        .args(&request.args);
     command
 }
 
-fn again() -> Command {
+fn self_command() -> Command {
     let mut command = Command::new(PROGRAM);
-    // Lists of processes show the program under its own name.
+    // Process lists show the program under its own name.
     if let Some(name) = std::env::args_os().next() {
         command.arg0(name);
     }
     command
 }
 
-/// Limits this process and becomes the server.
-pub(super) fn become_limited(limits: &Rlimits, program: &OsString, args: &[OsString]) -> ! {
+/// Sets the resource limits of this process and executes the server.
+pub(super) fn exec_limited(limits: &Rlimits, program: &OsString, args: &[OsString]) -> ! {
     let error = match rlimits::set(None, limits) {
         Ok(()) => Command::new(program).args(args).exec(),
         Err(error) => error,
     };
-    // This is written to the server's own stderr. If that fails, the exit code remains.
+    // Written to the server's own stderr. If that fails, the exit code still tells.
     let program = Path::new(program).display();
     let _ = writeln!(std::io::stderr(), "pegboard: `{program}` could not be started: {error}");
     exit(NOT_STARTED);
@@ -118,17 +118,20 @@ mod tests {
 
     #[test]
     fn a_role_is_read_as_it_was_written() {
-        let words = |command: &Command| {
-            let words = command.get_args().map(OsString::from);
-            std::iter::once("agent".into()).chain(words).collect::<Vec<_>>()
+        let args = |command: &Command| {
+            let args = command.get_args().map(OsString::from);
+            std::iter::once("agent".into()).chain(args).collect::<Vec<_>>()
         };
         let parent = std::process::id();
-        assert_eq!(Role::read(words(&guard()).into_iter()), Some(Role::Guard { parent }));
+        assert_eq!(
+            Role::read(args(&guard_command()).into_iter()),
+            Some(Role::Guard { parent })
+        );
         let rlimits = Rlimits {
             processes: Some(7),
             ..Rlimits::default()
         };
-        let order = SpawnRequest {
+        let request = SpawnRequest {
             grace: std::time::Duration::ZERO,
             rlimits,
             program: "/bin/sh".into(),
@@ -139,9 +142,9 @@ mod tests {
         let expected = Role::Limited {
             rlimits,
             program: "/bin/sh".into(),
-            args: order.args.clone(),
+            args: request.args.clone(),
         };
-        assert_eq!(Role::read(words(&server(&order)).into_iter()), Some(expected));
+        assert_eq!(Role::read(args(&server_command(&request)).into_iter()), Some(expected));
     }
 
     #[test]

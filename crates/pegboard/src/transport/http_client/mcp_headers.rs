@@ -1,12 +1,12 @@
-//! What HTTP repeats of a message in its headers.
+//! The MCP headers of one HTTP request: session id, protocol version, and the method and arguments that the modern era repeats.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::transport::Envelope;
+use crate::transport::outgoing::Envelope;
 
-/// The headers of one message.
-pub(in crate::transport) fn of(envelope: &Envelope, session: Option<&HeaderValue>) -> HeaderMap {
+/// The MCP headers of one message.
+pub(in crate::transport) fn mcp_headers(envelope: &Envelope, session: Option<&HeaderValue>) -> HeaderMap {
     let mut headers = HeaderMap::new();
     if let Some(id) = session {
         headers.insert("mcp-session-id", id.clone());
@@ -24,7 +24,7 @@ pub(in crate::transport) fn of(envelope: &Envelope, session: Option<&HeaderValue
             headers.insert("mcp-name", encode(name));
         }
         for (name, value) in &modern.params {
-            // The catalogue has let through only names that are header tokens.
+            // The catalogue admits only names that are header tokens, so this does not fail.
             if let Ok(name) = HeaderName::try_from(format!("mcp-param-{name}")) {
                 headers.insert(name, encode(value));
             }
@@ -33,16 +33,16 @@ pub(in crate::transport) fn of(envelope: &Envelope, session: Option<&HeaderValue
     headers
 }
 
-/// The text as a header can carry it: as it is when it is visible ASCII without spaces around it, otherwise as marked base64.
+/// Encodes a text as a header value: unchanged if it is printable ASCII without surrounding spaces, otherwise as `=?base64?…?=`.
 fn encode(text: &str) -> HeaderValue {
     let is_plain =
         text.bytes().all(|byte| (0x20..=0x7e).contains(&byte)) && text.trim() == text && !text.starts_with("=?base64?");
-    let written = if is_plain {
+    let value = if is_plain {
         HeaderValue::from_str(text)
     } else {
         HeaderValue::from_str(&format!("=?base64?{}?=", BASE64_STANDARD.encode(text)))
     };
-    written.unwrap_or_else(|_| HeaderValue::from_static(""))
+    value.unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
 #[cfg(test)]
@@ -64,7 +64,7 @@ mod tests {
         }
     }
 
-    /// What a server makes of a value.
+    /// Decodes a value as a server does.
     fn decode(value: &str) -> String {
         let encoded = value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?="));
         match encoded {
@@ -73,19 +73,19 @@ mod tests {
         }
     }
 
-    fn check(headers: &HeaderMap, name: &str, meant: &str) {
+    fn check(headers: &HeaderMap, name: &str, expected: &str) {
         let values: Vec<_> = headers.get_all(name).iter().collect();
         assert_eq!(values.len(), 1, "{name}");
         let bytes = values[0].as_bytes();
         assert!(bytes.iter().all(|byte| (0x20..=0x7e).contains(byte)), "{bytes:?}");
-        // Space at the ends does not survive the way.
+        // Surrounding spaces would be trimmed on the way.
         assert_eq!(bytes.trim_ascii(), bytes);
-        assert_eq!(decode(std::str::from_utf8(bytes).unwrap()), meant);
+        assert_eq!(decode(std::str::from_utf8(bytes).unwrap()), expected);
     }
 
     proptest::proptest! {
         #[test]
-        fn any_text_travels_in_a_header_and_is_read_as_it_was_meant(
+        fn any_text_survives_encoding_in_a_header(
             name in ".*|[ -~]*|=\\?base64\\?.*|\\PC*",
             value in proptest::string::string_regex("(?s).*").unwrap(),
         ) {
@@ -97,7 +97,7 @@ mod tests {
                     params: vec![("Region".to_owned(), value.clone()), ("Host".to_owned(), name.clone())],
                 }),
             };
-            let headers = of(&envelope, None);
+            let headers = mcp_headers(&envelope, None);
             check(&headers, "mcp-name", &name);
             check(&headers, "mcp-param-region", &value);
             check(&headers, "mcp-param-host", &name);

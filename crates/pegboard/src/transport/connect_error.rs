@@ -1,13 +1,13 @@
-//! What a failed connection means: what kept it from opening, and why in words for people.
+//! Classifies failed connections and explains the usual TLS errors.
 
 use std::io;
 
 use url::Url;
 
-use crate::transport::ConnectFault;
+use super::failure::ConnectFault;
 
-/// Host and port of a URL, without anything in it that may be secret.
-pub(in crate::transport) fn place(url: &Url) -> String {
+/// Host and port of a URL, without the parts that may be secret.
+pub(super) fn host_and_port(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     match url.port_or_known_default() {
         Some(port) => format!("{host}:{port}"),
@@ -15,9 +15,9 @@ pub(in crate::transport) fn place(url: &Url) -> String {
     }
 }
 
-/// Looks through the causes of a failed connection for the one that tells what it was.
-pub(in crate::transport) fn connect_fault(error: &(dyn std::error::Error + 'static)) -> ConnectFault {
-    let found = all_causes(error).find_map(|cause| {
+/// Classifies a failed connection by its chain of causes.
+pub(super) fn connect_fault(error: &(dyn std::error::Error + 'static)) -> ConnectFault {
+    let found = error_chain(error).find_map(|cause| {
         if cause.is::<rustls::Error>() {
             return Some(ConnectFault::Tls);
         }
@@ -30,10 +30,10 @@ pub(in crate::transport) fn connect_fault(error: &(dyn std::error::Error + 'stat
     found.unwrap_or(ConnectFault::Other)
 }
 
-/// What a failed TLS handshake means for the config, if it is one of the usual cases.
-pub(in crate::transport) fn tls_words(error: &(dyn std::error::Error + 'static)) -> Option<&'static str> {
+/// Advice on the config for the usual causes of a failed TLS handshake.
+pub(super) fn tls_advice(error: &(dyn std::error::Error + 'static)) -> Option<&'static str> {
     use rustls::{AlertDescription, CertificateError as Bad, Error};
-    let error = all_causes(error).find_map(<dyn std::error::Error>::downcast_ref::<Error>)?;
+    let error = error_chain(error).find_map(<dyn std::error::Error>::downcast_ref::<Error>)?;
     Some(match error {
         Error::InvalidCertificate(Bad::UnknownIssuer | Bad::BadSignature) => {
             "its certificate is signed by an authority that is not trusted here; name the authority's file in `tls.ca`"
@@ -51,7 +51,7 @@ pub(in crate::transport) fn tls_words(error: &(dyn std::error::Error + 'static))
             "its certificate is one of an authority (CA) and not of a server; give the server a certificate of its own, signed by that authority"
         }
         Error::AlertReceived(alert @ (AlertDescription::CertificateRequired | AlertDescription::NoCertificate)) => {
-            alert_words(*alert)
+            alert_advice(*alert)
         }
         Error::InvalidMessage(_) => {
             "the server does not speak TLS there; if it speaks plain HTTP, write `http://` in `url`"
@@ -60,8 +60,8 @@ pub(in crate::transport) fn tls_words(error: &(dyn std::error::Error + 'static))
     })
 }
 
-/// What it means for the config that the server refused us because of our certificate.
-pub(in crate::transport) fn alert_words(alert: rustls::AlertDescription) -> &'static str {
+/// Advice on the config for an alert with which the server rejected our client certificate.
+pub(super) fn alert_advice(alert: rustls::AlertDescription) -> &'static str {
     use rustls::AlertDescription as Alert;
     match alert {
         Alert::CertificateRequired | Alert::NoCertificate => {
@@ -71,8 +71,8 @@ pub(in crate::transport) fn alert_words(alert: rustls::AlertDescription) -> &'st
     }
 }
 
-/// An error and its causes. An I/O error does not count what it wraps among its causes, so that is looked into as well.
-pub(in crate::transport) fn all_causes<'a>(
+/// Iterates over an error and its causes. `source` of an I/O error skips the error that it wraps, so that one is added.
+pub(super) fn error_chain<'a>(
     error: &'a (dyn std::error::Error + 'static),
 ) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
     std::iter::successors(Some(error), |error| {
@@ -84,8 +84,8 @@ pub(in crate::transport) fn all_causes<'a>(
     })
 }
 
-/// An error with its causes, in one line.
-pub(in crate::transport) fn causes(error: &dyn std::error::Error) -> String {
+/// Formats an error with its causes on one line.
+pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

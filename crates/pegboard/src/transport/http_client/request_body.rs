@@ -1,4 +1,4 @@
-//! The body of a POST, which tells whether anything of it can have left us.
+//! The body of a POST, which records in its delivery when it is sent.
 
 use std::{
     pin::Pin,
@@ -9,22 +9,22 @@ use std::{
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
-use crate::transport::Delivery;
+use crate::transport::delivery::Delivery;
 
-/// A message that is on its way when it is first asked for, and not before: a request may wait for a connection, or be lost together
-/// with one, and a server that has seen at most its headers has not carried it out.
-pub(super) struct Message {
+/// A message as the body of a POST. It counts as sent once the HTTP client polls it, and not before: a request may wait for a connection or
+/// be lost with one, and a server that has seen at most its headers has not run it.
+pub(super) struct MessageBody {
     bytes: Bytes,
-    /// `None` once an earlier request has carried the message away.
+    /// `None` if an earlier request has already sent the message.
     delivery: Option<Arc<Delivery>>,
 }
 
-/// The message was given up before it was asked for.
+/// The message was abandoned before it was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the message was given up")]
-pub(super) struct GivenUp;
+pub(super) struct Abandoned;
 
-impl Message {
+impl MessageBody {
     /// `bytes` is not empty.
     pub(super) fn new(bytes: Bytes, delivery: Arc<Delivery>) -> Self {
         Self {
@@ -33,15 +33,15 @@ impl Message {
         }
     }
 
-    /// A message that an earlier request carried to the server, which redirected it.
-    pub(super) fn begun(bytes: Bytes) -> Self {
+    /// A message that an earlier request has sent to a server, which redirected it.
+    pub(super) fn resent(bytes: Bytes) -> Self {
         Self { bytes, delivery: None }
     }
 }
 
-impl Body for Message {
+impl Body for MessageBody {
     type Data = Bytes;
-    type Error = GivenUp;
+    type Error = Abandoned;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
@@ -53,7 +53,7 @@ impl Body for Message {
         } else if self.delivery.as_ref().is_none_or(|delivery| delivery.begin()) {
             Some(Ok(Frame::data(bytes)))
         } else {
-            Some(Err(GivenUp))
+            Some(Err(Abandoned))
         })
     }
 
@@ -69,9 +69,9 @@ impl Body for Message {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::Sent;
+    use crate::transport::delivery::Sent;
 
-    fn ask(message: &mut Message) -> Option<Result<Bytes, GivenUp>> {
+    fn poll(message: &mut MessageBody) -> Option<Result<Bytes, Abandoned>> {
         let mut context = Context::from_waker(std::task::Waker::noop());
         match Pin::new(message).poll_frame(&mut context) {
             Poll::Ready(frame) => frame.map(|frame| frame.map(|frame| frame.into_data().unwrap())),
@@ -80,24 +80,24 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_unsent_until_it_is_asked_for() {
+    fn a_message_is_unsent_until_it_is_polled() {
         let delivery = Arc::new(Delivery::default());
-        let mut message = Message::new("hello".into(), delivery.clone());
+        let mut message = MessageBody::new("hello".into(), delivery.clone());
         assert_eq!((message.size_hint().exact(), message.is_end_stream()), (Some(5), false));
         assert_eq!(delivery.sent(), Sent::No);
-        assert_eq!(ask(&mut message), Some(Ok("hello".into())));
+        assert_eq!(poll(&mut message), Some(Ok("hello".into())));
         assert_eq!(delivery.sent(), Sent::Maybe);
         assert!(!delivery.abandon());
-        assert_eq!((ask(&mut message), message.is_end_stream()), (None, true));
+        assert_eq!((poll(&mut message), message.is_end_stream()), (None, true));
     }
 
     #[test]
-    fn a_message_that_was_given_up_is_not_handed_out_any_more() {
+    fn an_abandoned_message_is_not_sent() {
         let delivery = Arc::new(Delivery::default());
-        let mut message = Message::new("hello".into(), delivery.clone());
+        let mut message = MessageBody::new("hello".into(), delivery.clone());
         assert!(delivery.abandon());
-        assert_eq!(ask(&mut message), Some(Err(GivenUp)));
-        assert_eq!(ask(&mut message), None);
+        assert_eq!(poll(&mut message), Some(Err(Abandoned)));
+        assert_eq!(poll(&mut message), None);
         assert_eq!(delivery.sent(), Sent::No);
     }
 }

@@ -1,23 +1,30 @@
-//! What the outbox and its writer promise whatever the order of their threads.
+//! Explores thread interleavings of the outbox and its writer.
 
 use std::{
     collections::BTreeSet,
+    io,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use bytes::Bytes;
 use shuttle::{future::block_on, thread};
+use tokio::io::AsyncWrite;
 
 use super::*;
 use crate::{
-    sync::explore::{explore, idle_runtime},
-    transport::{Delivery, Envelope},
+    sync::{
+        Mutex,
+        explore::{explore, idle_runtime},
+    },
+    transport::{Delivery, EndReason, Envelope, Inbox, Outgoing, Sent, WireEnd, WireFailure, outbox::Outbox},
 };
 
 const LONG: Duration = Duration::from_secs(60);
 
-/// Keeps the ids of the requests that failed.
+/// Records the ids of failed requests.
 #[derive(Default)]
 struct Failures(Mutex<Vec<u64>>);
 
@@ -36,7 +43,7 @@ impl Inbox for Failures {
     fn ended(&self, _end: WireEnd) {}
 }
 
-/// Takes so many bytes, some at a time, and then breaks. Another thread may run at each write.
+/// Accepts `left` bytes, three at a time, and then fails. Another thread may run at each write.
 struct Sink {
     text: Arc<Mutex<Vec<u8>>>,
     left: usize,
@@ -70,7 +77,7 @@ fn message(id: u64, delivery: &Arc<Delivery>) -> Outgoing {
     }
 }
 
-/// Starts the real writer over a stream that breaks after so many bytes.
+/// Starts the real writer over a stream that fails after `left` bytes.
 fn writer(outbox: &Arc<Outbox>, left: usize) -> (thread::JoinHandle<Option<EndReason>>, Arc<Mutex<Vec<u8>>>) {
     let text = Arc::new(Mutex::default());
     let sink = Sink {
@@ -89,7 +96,7 @@ fn lines(text: &Mutex<Vec<u8>>) -> Vec<u64> {
 }
 
 #[test]
-fn every_message_is_written_in_its_callers_order_or_left_because_the_outbox_is_closed() {
+fn every_message_is_written_in_its_callers_order_or_dropped_because_the_outbox_is_closed() {
     explore(|| {
         let runtime = idle_runtime();
         let _entered = runtime.enter();
@@ -117,34 +124,34 @@ fn every_message_is_written_in_its_callers_order_or_left_because_the_outbox_is_c
         let (written, failed) = (lines(&text), failures.0.lock().unwrap().clone());
         assert!(
             failed.is_empty(),
-            "the end of the wire tells of what was left: {failed:?}"
+            "the end of the wire reports dropped messages: {failed:?}"
         );
-        assert!(!written.contains(&30), "taken after the outbox was closed");
+        assert!(!written.contains(&30), "queued after the outbox was closed");
         for first in [10, 20] {
             let of_this: Vec<u64> = written.iter().copied().filter(|id| id / 10 == first / 10).collect();
-            // Nothing is taken after the close, so what was left is the rest.
+            // Nothing is queued after the close, so only the last messages can be missing.
             let begun: Vec<u64> = (first..first + 3).take(of_this.len()).collect();
             assert_eq!(of_this, begun, "written {written:?}");
         }
-        assert_eq!(outbox.lock().bytes, 0);
+        assert_eq!(outbox.queued_bytes(), 0);
     });
 }
 
 #[test]
-fn what_is_given_up_is_never_written_and_what_was_written_never_counts_as_unsent() {
+fn an_abandoned_message_is_never_written_and_a_written_one_never_counts_as_unsent() {
     explore(|| {
         let runtime = idle_runtime();
         let _entered = runtime.enter();
         let (outbox, failures) = (Arc::new(Outbox::default()), Arc::new(Failures::default()));
         let deliveries: [Arc<Delivery>; 3] = Default::default();
-        // It breaks in the middle of the second line or the third, according to what is given up.
+        // It fails in the middle of the second line or the third, depending on which messages are abandoned.
         let (writer, text) = writer(&outbox, 4);
-        let givers: Vec<_> = (0..3)
+        let cancellers: Vec<_> = (0..3)
             .map(|at| {
                 let delivery = deliveries[at].clone();
                 thread::spawn(move || {
-                    let given_up = delivery.abandon();
-                    (given_up, delivery.sent())
+                    let abandoned = delivery.abandon();
+                    (abandoned, delivery.sent())
                 })
             })
             .collect();
@@ -152,13 +159,16 @@ fn what_is_given_up_is_never_written_and_what_was_written_never_counts_as_unsent
             outbox.push(message(id, delivery), &*failures);
         }
         outbox.close();
-        let told: Vec<_> = givers.into_iter().map(|giver| giver.join().unwrap()).collect();
+        let results: Vec<_> = cancellers
+            .into_iter()
+            .map(|canceller| canceller.join().unwrap())
+            .collect();
         writer.join().unwrap();
 
         let written: BTreeSet<u64> = lines(&text).into_iter().collect();
-        for ((id, delivery), (given_up, sent)) in (10..).zip(&deliveries).zip(told) {
+        for ((id, delivery), (abandoned, sent)) in (10..).zip(&deliveries).zip(results) {
             if written.contains(&id) {
-                assert!(!given_up, "{id} was given up and written");
+                assert!(!abandoned, "{id} was abandoned and written");
                 assert_eq!((sent, delivery.sent()), (Sent::Maybe, Sent::Maybe), "{id} was written");
             } else {
                 assert_eq!(delivery.sent(), Sent::No, "{id} was not written");

@@ -1,18 +1,29 @@
-//! What the reader and the writer of lines promise.
+//! Tests of the reader and the writer of lines.
+
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 
-use super::*;
-use crate::transport::Budget;
-use crate::transport::{Delivery, Envelope};
+use super::{
+    line_splitter::LineSplitter,
+    read_buffer::{MIN_ROOM, READ_CHUNK},
+    *,
+};
+use crate::{
+    sync::Mutex,
+    transport::{
+        ByteBudget, Delivery, EndReason, Envelope, Inbox, Outgoing, Sent, WireEnd, WireFailure, outbox::Outbox,
+    },
+};
 
+/// Records what the reader reports.
 #[derive(Default)]
-struct Heard {
+struct Recorder {
     messages: Mutex<Vec<String>>,
     too_long: Mutex<Vec<(String, String)>>,
 }
 
-impl Inbox for Heard {
+impl Inbox for Recorder {
     fn message(&self, message: Bytes) -> Option<u64> {
         self.messages
             .lock()
@@ -32,10 +43,10 @@ impl Inbox for Heard {
 }
 
 async fn read(input: &[u8], limit: usize) -> (Vec<String>, Vec<(String, String)>, EndReason) {
-    let heard = Arc::new(Heard::default());
-    let end = read_lines(input, heard.clone(), limit, StdoutNoise::default()).await;
-    let messages = heard.messages.lock().unwrap().clone();
-    let too_long = heard.too_long.lock().unwrap().clone();
+    let inbox = Arc::new(Recorder::default());
+    let end = read_lines(input, inbox.clone(), limit, StdoutNoise::default()).await;
+    let messages = inbox.messages.lock().unwrap().clone();
+    let too_long = inbox.too_long.lock().unwrap().clone();
     (messages, too_long, end)
 }
 
@@ -46,7 +57,7 @@ async fn lines_may_end_in_crlf_start_with_a_mark_and_stand_between_noise() {
     assert_eq!(end, EndReason::Eof);
 }
 
-/// Keeps messages as callers do that have not read them yet.
+/// Holds messages, like callers that have not read them yet.
 #[derive(Default)]
 struct Kept(Mutex<Vec<Bytes>>);
 
@@ -63,7 +74,7 @@ impl Inbox for Kept {
     fn ended(&self, _end: WireEnd) {}
 }
 
-fn feed(lines: &mut Lines, mut bytes: &[u8], inbox: &dyn Inbox) {
+fn feed(lines: &mut LineSplitter, mut bytes: &[u8], inbox: &dyn Inbox) {
     while !bytes.is_empty() {
         let space = lines.space();
         let room = space.capacity() - space.len();
@@ -76,33 +87,36 @@ fn feed(lines: &mut Lines, mut bytes: &[u8], inbox: &dyn Inbox) {
 }
 
 #[test]
-fn what_a_long_message_took_is_used_again_and_then_given_back() {
+fn the_memory_of_a_long_message_is_reused_and_then_freed() {
     let kept = Kept::default();
-    let mut lines = Lines::new(8 << 20, Budget::default().account(8 << 20));
+    let mut lines = LineSplitter::new(8 << 20, ByteBudget::default().quota(8 << 20));
     let mut places = Vec::new();
     for length in [1 << 20, (1 << 20) + 5000, 1 << 20, 1 << 20] {
         let long = format!("{{\"text\":\"{}\"}}\n", "x".repeat(length));
         feed(&mut lines, long.as_bytes(), &kept);
-        // As soon as it is handed on, the next bytes are waited for.
+        // The reader asks for space as soon as a line is handed on.
         lines.space();
-        assert_eq!(lines.room.recent, long.len() - 1);
+        assert_eq!(lines.buffer.last_long, long.len() - 1);
         for message in kept.0.lock().unwrap().drain(..) {
             assert_eq!(message, long.trim_end());
             places.push(message.as_ptr());
         }
     }
-    assert_eq!(places[1..], [places[1]; 3], "it is used again");
+    assert_eq!(places[1..], [places[1]; 3], "it is reused");
     feed(&mut lines, b"{\"rest\":", &kept);
-    lines.room.shrink();
-    assert_eq!((lines.room.recent, lines.room.held.capacity()), (0, READ_CHUNK));
+    lines.buffer.shrink();
+    assert_eq!(
+        (lines.buffer.last_long, lines.buffer.unread.capacity()),
+        (0, READ_CHUNK)
+    );
     feed(&mut lines, b"1}\n", &kept);
     assert_eq!(*kept.0.lock().unwrap(), ["{\"rest\":1}"]);
 }
 
 #[test]
-fn messages_that_nobody_has_read_yet_stay_as_they_are() {
+fn messages_that_callers_still_hold_are_not_overwritten() {
     let kept = Kept::default();
-    let mut lines = Lines::new(8 << 20, Budget::default().account(8 << 20));
+    let mut lines = LineSplitter::new(8 << 20, ByteBudget::default().quota(8 << 20));
     let message = |n: usize| format!("{{\"n\":{n},\"text\":\"{}\"}}", "x".repeat(n % 5 * 90_000));
     for n in 0..40 {
         feed(&mut lines, (message(n) + "\n").as_bytes(), &kept);
@@ -110,7 +124,7 @@ fn messages_that_nobody_has_read_yet_stay_as_they_are() {
             kept.0.lock().unwrap().remove(0);
         }
     }
-    // What was read is kept here, so that nothing of it can be used again.
+    // The messages are held, so their memory must not be reused.
     let mut last = 40;
     for read in kept.0.lock().unwrap().iter().rev() {
         last -= 1;
@@ -120,7 +134,7 @@ fn messages_that_nobody_has_read_yet_stay_as_they_are() {
 }
 
 #[tokio::test]
-async fn a_line_that_is_too_long_is_skipped_and_the_next_one_is_heard() {
+async fn a_line_that_is_too_long_is_skipped_and_the_next_one_is_read() {
     let mut input = br#"{"id":7,"result":""#.to_vec();
     input.extend(vec![b'x'; 300_000]);
     input.extend(b"\",\"end\":true}\n{\"ok\":1}\n");
@@ -143,7 +157,7 @@ async fn a_line_without_end_ends_the_connection() {
 }
 
 #[tokio::test]
-async fn a_program_that_only_prints_text_is_found_out() {
+async fn a_program_that_only_prints_text_is_rejected() {
     let (_, _, end) = read("usage: cat [FILE]\n".repeat(2000).as_bytes(), 100_000).await;
     let EndReason::Protocol(text) = end else {
         panic!("{end:?}")
@@ -155,20 +169,20 @@ async fn a_program_that_only_prints_text_is_found_out() {
 }
 
 #[tokio::test]
-async fn what_a_server_prints_before_its_first_message_is_kept_to_be_told() {
-    let heard = async |input: &[u8]| {
+async fn text_that_a_server_prints_before_its_first_message_is_kept() {
+    let noise = async |input: &[u8]| {
         let stdout_noise = StdoutNoise::default();
-        read_lines(input, Arc::new(Heard::default()), 1000, stdout_noise.clone()).await;
+        read_lines(input, Arc::new(Recorder::default()), 1000, stdout_noise.clone()).await;
         stdout_noise.text()
     };
     let listening = b"listening on http://127.0.0.1:3001/mcp\nready\n";
     assert_eq!(
-        heard(listening).await.as_deref(),
+        noise(listening).await.as_deref(),
         Some("listening on http://127.0.0.1:3001/mcp")
     );
-    assert_eq!(heard(b"Password: ").await.as_deref(), Some("Password:"));
-    assert_eq!(heard(b"hello\nPassword: ").await.as_deref(), Some("hello\nPassword:"));
-    assert_eq!(heard(b"\n").await, None);
+    assert_eq!(noise(b"Password: ").await.as_deref(), Some("Password:"));
+    assert_eq!(noise(b"hello\nPassword: ").await.as_deref(), Some("hello\nPassword:"));
+    assert_eq!(noise(b"\n").await, None);
 }
 
 fn outgoing(text: &str) -> Outgoing {
@@ -182,15 +196,15 @@ fn outgoing(text: &str) -> Outgoing {
 }
 
 #[tokio::test]
-async fn messages_are_written_in_order_and_those_given_up_are_not() {
+async fn messages_are_written_in_order_and_abandoned_ones_are_not() {
     let outbox = Arc::new(Outbox::default());
-    let heard = Heard::default();
+    let inbox = Recorder::default();
     for text in ["1", "2", "3"] {
         let message = outgoing(text);
         if text == "2" {
             assert!(message.delivery.abandon());
         }
-        outbox.push(message, &heard);
+        outbox.push(message, &inbox);
     }
     outbox.close();
     let mut written = Vec::new();
@@ -204,20 +218,20 @@ async fn a_reader_that_stops_reading_is_noticed_and_its_message_counts_as_unsent
     let outbox = Arc::new(Outbox::default());
     let message = outgoing("0123456789");
     let delivery = message.delivery.clone();
-    outbox.push(message, &Heard::default());
+    outbox.push(message, &Recorder::default());
     let end = write_lines(near, outbox, Duration::from_secs(10)).await;
     assert_eq!(end, Some(EndReason::Stalled(Duration::from_secs(10))));
     assert_eq!(delivery.sent(), Sent::No);
 }
 
-/// What is known about two messages when the writer ends in the middle of a write after so many bytes.
+/// Whether two messages count as sent when the writer is dropped in the middle of a write, after `bytes` bytes.
 async fn sent_when_dropped_after(bytes: usize) -> [Sent; 2] {
     let (near, _far) = tokio::io::duplex(bytes);
     let outbox = Arc::new(Outbox::default());
     let deliveries = ["0123", "4567"].map(|text| {
         let message = outgoing(text);
         let delivery = message.delivery.clone();
-        outbox.push(message, &Heard::default());
+        outbox.push(message, &Recorder::default());
         delivery
     });
     let mut writing = Box::pin(write_lines(near, outbox, Duration::from_secs(10)));
@@ -228,7 +242,7 @@ async fn sent_when_dropped_after(bytes: usize) -> [Sent; 2] {
 }
 
 #[tokio::test]
-async fn a_writer_that_is_ended_in_a_message_has_not_sent_it() {
+async fn a_message_is_unsent_when_the_writer_is_dropped_within_it() {
     assert_eq!(sent_when_dropped_after(3).await, [Sent::No, Sent::No]);
     assert_eq!(sent_when_dropped_after(5).await, [Sent::Maybe, Sent::No]);
     assert_eq!(sent_when_dropped_after(8).await, [Sent::Maybe, Sent::No]);
@@ -241,20 +255,20 @@ async fn a_message_that_lacks_only_its_newline_may_have_been_read() {
 }
 
 #[tokio::test]
-async fn a_limit_may_be_smaller_than_what_is_kept_of_a_line() {
+async fn a_limit_may_be_smaller_than_the_kept_ends_of_a_line() {
     let (messages, too_long, _) = read(b"{\"id\":7,\"result\":{}}\n{\"ok\":1}\n", 10).await;
     assert_eq!(messages, ["{\"ok\":1}"]);
     assert_eq!(too_long.len(), 1);
 }
 
 #[tokio::test]
-async fn a_message_behind_a_nul_is_no_noise() {
+async fn a_message_after_a_nul_is_not_noise() {
     let (messages, _, _) = read(b"\0{\"id\":7}\n", 1000).await;
     assert_eq!(messages, ["\0{\"id\":7}"]);
 }
 
 #[tokio::test]
-async fn a_message_cut_off_by_the_end_is_not_heard() {
+async fn a_message_truncated_by_the_end_of_the_stream_is_dropped() {
     let (messages, _, end) = read(b"{\"a\":1}\n{\"id\":7,\"resu", 1000).await;
     assert_eq!(messages, ["{\"a\":1}"]);
     assert_eq!(end, EndReason::Eof);

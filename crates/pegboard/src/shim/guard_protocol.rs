@@ -1,4 +1,4 @@
-//! The few words that a program and its guard exchange, each a packet of its own on a socket.
+//! The messages between a program and its guard, each one packet on a Unix socket.
 
 use std::{
     io::{self, IoSlice, IoSliceMut},
@@ -11,41 +11,41 @@ use rustix::net::{
     recvmsg, sendmsg,
 };
 
-/// The files of an order: what is to be started, and the server's three streams.
+/// The files that go with [`Request::Start`]: the spawn request, and the server's stdin, stdout and stderr.
 pub(super) const FILES: usize = 4;
-/// Numbers in a packet. What needs more room is in a file.
+/// How many numbers a packet has. Longer data is passed in a file.
 const WORDS: usize = 5;
 const BYTES: usize = WORDS * 8;
 
-/// What a program tells its guard.
+/// A request from the program to its guard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Request {
-    /// Start a server; the files go with it.
+    /// Spawn a server. [`FILES`] files go with it.
     Start { id: u64, tag: u64 },
-    /// Ask a server with all its processes to end, and kill what is left after its grace period.
+    /// Send SIGTERM to a server and its descendants, and kill those that are left after its grace period.
     Stop { id: u64 },
-    /// Kill a server with all its processes.
+    /// Kill a server and its descendants.
     Kill { id: u64 },
 }
 
-/// What a guard tells its program.
+/// A report from the guard to its program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum Report {
     Started {
         id: u64,
         pid: u32,
-        /// In clock ticks since the machine started.
+        /// The start time, in clock ticks since boot.
         start: u64,
-        /// Whether its processes can be told by their tag.
+        /// Whether its processes carry a tag.
         is_tagged: bool,
     },
-    /// The system's number of the error.
+    /// Spawning failed with this error number.
     Failed { id: u64, errno: i32 },
-    /// Processes cannot be told apart here, so this guard takes no second server.
+    /// Tags do not work here, so this guard accepts no second server.
     Refused { id: u64 },
-    /// The server's own process ended, with the status that `wait` gave.
+    /// The server's own process exited with this wait status.
     Exited { id: u64, status: i32 },
-    /// Nothing is left of the server.
+    /// The server and all its descendants are gone.
     Cleared { id: u64 },
 }
 
@@ -75,7 +75,7 @@ impl Message for Request {
     }
 }
 
-impl Message for Answer {
+impl Message for Report {
     fn words(&self) -> [u64; WORDS] {
         match *self {
             Self::Started {
@@ -116,8 +116,8 @@ impl Message for Answer {
     }
 }
 
-/// Sends a packet as a whole or not at all. Fails with `WouldBlock` when the other side does not read.
-pub(super) fn send(line: impl AsFd, message: &impl Message, files: &[BorrowedFd<'_>]) -> io::Result<()> {
+/// Sends a packet as a whole or not at all. Fails with `WouldBlock` if the peer does not read.
+pub(super) fn send(socket: impl AsFd, message: &impl Message, files: &[BorrowedFd<'_>]) -> io::Result<()> {
     let bytes: Vec<u8> = message.words().iter().flat_map(|word| word.to_le_bytes()).collect();
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES))];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -126,21 +126,21 @@ pub(super) fn send(line: impl AsFd, message: &impl Message, files: &[BorrowedFd<
     }
     let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
     loop {
-        match sendmsg(&line, &[IoSlice::new(&bytes)], &mut control, flags) {
+        match sendmsg(&socket, &[IoSlice::new(&bytes)], &mut control, flags) {
             Err(rustix::io::Errno::INTR) => {}
             sent => return sent.map(drop).map_err(io::Error::from),
         }
     }
 }
 
-/// Receives a packet with its files; none when the other side is gone.
-pub(super) fn receive<M: Message>(line: impl AsFd, flags: RecvFlags) -> io::Result<Option<(M, Vec<OwnedFd>)>> {
+/// Receives a packet with its files. Returns `None` when the peer is gone.
+pub(super) fn receive<M: Message>(socket: impl AsFd, flags: RecvFlags) -> io::Result<Option<(M, Vec<OwnedFd>)>> {
     let mut bytes = [0; BYTES];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let flags = flags | RecvFlags::CMSG_CLOEXEC;
     let read = loop {
-        match recvmsg(&line, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags) {
+        match recvmsg(&socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags) {
             Err(rustix::io::Errno::INTR) => {}
             read => break read?.bytes,
         }
@@ -198,22 +198,22 @@ mod tests {
             Request::Kill { id: 0 },
         ]);
         check(&[
-            Answer::Started {
+            Report::Started {
                 id,
                 pid: 4711,
                 start: 1 << 40,
                 is_tagged: true,
             },
-            Answer::Failed { id, errno: 2 },
-            Answer::Refused { id },
-            Answer::Exited { id, status: 0x7f00 },
-            Answer::Exited { id, status: -1 },
-            Answer::Cleared { id },
+            Report::Failed { id, errno: 2 },
+            Report::Refused { id },
+            Report::Exited { id, status: 0x7f00 },
+            Report::Exited { id, status: -1 },
+            Report::Cleared { id },
         ]);
     }
 
     #[test]
-    fn files_go_with_a_message_and_nonsense_is_refused() {
+    fn files_go_with_a_message_and_invalid_packets_are_rejected() {
         let (one, other) = pair();
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(b"text").unwrap();
@@ -226,15 +226,15 @@ mod tests {
         let mut text = String::new();
         received.read_to_string(&mut text).unwrap();
         assert_eq!(text, "text");
-        for nonsense in [&b"x"[..], &[9; BYTES]] {
-            rustix::net::send(&one, nonsense, SendFlags::empty()).unwrap();
+        for invalid in [&b"x"[..], &[9; BYTES]] {
+            rustix::net::send(&one, invalid, SendFlags::empty()).unwrap();
             let error = receive::<Request>(&other, RecvFlags::DONTWAIT).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidData);
         }
     }
 
     #[test]
-    fn a_side_that_does_not_read_blocks_nobody() {
+    fn a_peer_that_does_not_read_does_not_block_the_sender() {
         let (one, _other) = pair();
         let error = loop {
             if let Err(error) = send(&one, &Request::Stop { id: 1 }, &[]) {
