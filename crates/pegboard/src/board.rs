@@ -243,7 +243,7 @@ impl Pegboard {
     /// What happens on the board from now on: every call of every view, and every change of a server's state. Without listeners nothing is
     /// recorded.
     pub fn events(&self) -> Events {
-        self.0.registry.events().listen()
+        self.0.registry.events().subscribe()
     }
 
     /// The counters and histograms of the board, since it was opened. Reading them stops no call.

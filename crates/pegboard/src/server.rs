@@ -47,7 +47,7 @@ use crate::{
     deadline::Deadline,
     event::EventSender,
     mask::ServerMasker,
-    metrics::{Counts, Tallies},
+    metrics::{BoardCounters, ServerCounters},
     name::ServerName,
     session::{ListScope, Root, Spec},
     status::{LastError, State},
@@ -92,7 +92,7 @@ pub(crate) struct Shared {
     /// Where events are rung.
     pub(crate) events: EventSender,
     /// The counters of the board, by server name.
-    pub(crate) tallies: Arc<Tallies>,
+    pub(crate) tallies: Arc<BoardCounters>,
 }
 
 /// A cheap handle to one server. The server ends when the last handle is dropped.
@@ -118,7 +118,7 @@ struct Inner {
     retries: RetryBudget,
     breaker: Breaker,
     /// The counters of all servers of this name, read and written without a lock.
-    counts: Arc<Counts>,
+    counts: Arc<ServerCounters>,
     publisher: Arc<EventPublisher>,
     /// How the last call failed that did. Written only then.
     failed_call: Mutex<Option<LastError>>,
@@ -282,7 +282,7 @@ impl Server {
     }
 
     /// The counters of all servers of this name.
-    pub(crate) fn counts(&self) -> &Arc<Counts> {
+    pub(crate) fn counts(&self) -> &Arc<ServerCounters> {
         &self.0.counts
     }
 

@@ -43,7 +43,7 @@ use crate::{
         sanitize::{has_unseen, is_unseen},
     },
     deadline::Deadline,
-    metrics::Tallies,
+    metrics::BoardCounters,
     name::ServerName,
     outcome::{Failure, Kind, Reply},
     provider::{Definition, Provider},
@@ -537,11 +537,11 @@ type OwnReply<'a> = Result<Reply, Box<(ToolCall, CallGuard<'a>)>>;
 #[derive(Debug)]
 struct OpenGuard {
     has_ended: AtomicBool,
-    tallies: Arc<Tallies>,
+    tallies: Arc<BoardCounters>,
 }
 
 impl OpenGuard {
-    fn new(tallies: &Arc<Tallies>) -> Self {
+    fn new(tallies: &Arc<BoardCounters>) -> Self {
         tallies.view_opened();
         Self {
             has_ended: AtomicBool::new(false),

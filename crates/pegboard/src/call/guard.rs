@@ -9,7 +9,7 @@ use super::{Route, ToolCall, View};
 use crate::{
     catalog::Tool,
     event::{CallEnd, Event},
-    metrics::Counts,
+    metrics::ServerCounters,
     name::ServerName,
     outcome::{Kind, Reply},
 };
@@ -35,7 +35,7 @@ enum Who<'a> {
     Unrouted,
     /// A tool that the view answers itself.
     Own,
-    Server(Kept<'a, Counts>),
+    Server(Kept<'a, ServerCounters>),
 }
 
 /// A value that is borrowed for the length of a call, or held for longer.
@@ -70,7 +70,7 @@ impl<'a> CallGuard<'a> {
     /// Begins a call whose tool is not known yet. Listeners are told of it once that is known, or with [`CallGuard::create`].
     pub(crate) fn open(view: &'a View, call: &ToolCall, started: Instant) -> Self {
         Self {
-            told: view.events.is_heard().then(|| Box::new(Told::of(call))),
+            told: view.events.has_subscribers().then(|| Box::new(Told::of(call))),
             view: Kept::Borrowed(view),
             who: Who::Unrouted,
             started,

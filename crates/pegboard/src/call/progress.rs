@@ -15,7 +15,7 @@ const STEPS: usize = 16;
 
 /// Whether anybody wants to know how far a call is.
 pub(super) fn is_wanted(call: &ToolCall, events: &EventSender) -> bool {
-    call.progress.is_some() || events.is_heard()
+    call.progress.is_some() || events.has_subscribers()
 }
 
 /// Runs an exchange and passes its progress on meanwhile.

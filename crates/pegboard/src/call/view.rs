@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     event::EventSender,
-    metrics::Tallies,
+    metrics::BoardCounters,
     name::{NameRules, NameStyle, ServerName},
     native::NativeTools,
     outcome::{Failure, Kind},
@@ -59,7 +59,7 @@ pub struct View {
     pub(crate) cache: Arc<Cache>,
     pub(crate) keys: Arc<IdempotencyKeys>,
     pub(crate) events: EventSender,
-    pub(crate) tallies: Arc<Tallies>,
+    pub(crate) tallies: Arc<BoardCounters>,
     /// Set when the view is closed, for calls that waited for a person's agreement until then.
     pub(crate) is_closed: Arc<AtomicBool>,
 }
@@ -217,7 +217,7 @@ impl View {
     }
 
     /// The same view for one toolset: nothing that is kept between calls is shared with another one.
-    pub(crate) fn opened(self, events: EventSender, tallies: Arc<Tallies>) -> Self {
+    pub(crate) fn opened(self, events: EventSender, tallies: Arc<BoardCounters>) -> Self {
         Self {
             cache: Arc::default(),
             keys: Arc::default(),

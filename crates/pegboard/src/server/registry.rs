@@ -18,7 +18,8 @@ use tokio_util::task::TaskTracker;
 
 use super::{Availability, DetachedConnections, Phase, Server, Shared, membership::ViewTag};
 use crate::{
-    deadline::Deadline, event::EventSender, metrics::Tallies, name::ServerName, session::Root, status::ServerStatus,
+    deadline::Deadline, event::EventSender, metrics::BoardCounters, name::ServerName, session::Root,
+    status::ServerStatus,
 };
 
 /// Every live server of one board.
@@ -36,7 +37,7 @@ pub(crate) struct Registry {
     /// Where events are rung.
     events: EventSender,
     /// The counters of the board.
-    tallies: Arc<Tallies>,
+    tallies: Arc<BoardCounters>,
     /// The tasks that wait for the last calls of servers which have left the board.
     tasks: TaskTracker,
 }
@@ -94,7 +95,7 @@ impl Registry {
         &self.events
     }
 
-    pub(crate) fn tallies(&self) -> &Arc<Tallies> {
+    pub(crate) fn tallies(&self) -> &Arc<BoardCounters> {
         &self.tallies
     }
 

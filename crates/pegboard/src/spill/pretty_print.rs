@@ -1,28 +1,28 @@
-//! Lays an output out so that lines mean something: JSON with a value on each line, and no line longer than a screen or two.
+//! Pretty-prints an output so that it can be read by lines: indents JSON and breaks long lines.
 
 use std::borrow::Cow;
 
-/// After so many bytes a line is broken at the next space or comma, and at the latest after twice as many.
+/// A line of more bytes is broken at the next space or comma, and at the latest after twice as many.
 const LONG_LINE: usize = 1000;
 
-/// The text with JSON indented and long lines broken. Nothing but white space is added, and none of the rest is changed.
-pub(super) fn lay_out(text: &str) -> Cow<'_, str> {
+/// Indents JSON and breaks long lines. Apart from whitespace the text is unchanged.
+pub(super) fn pretty_print(text: &str) -> Cow<'_, str> {
     let first = text.trim_start().as_bytes().first();
     let is_json = matches!(first, Some(b'{' | b'[')) && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
     let text = if is_json {
-        Cow::Owned(indented(text))
+        Cow::Owned(indent(text))
     } else {
         Cow::Borrowed(text)
     };
     if text.split('\n').any(|line| line.len() > LONG_LINE) {
-        Cow::Owned(broken(&text))
+        Cow::Owned(break_lines(&text))
     } else {
         text
     }
 }
 
-/// JSON with a value on each line. It works on the text, so that numbers and the order of keys stay as they are.
-fn indented(json: &str) -> String {
+/// Puts each JSON value on a line of its own. It works on the text, so that numbers and the order of keys are preserved.
+fn indent(json: &str) -> String {
     let mut out = String::with_capacity(json.len() * 5 / 4);
     let mut depth = 0;
     let mut rest = json.trim();
@@ -58,7 +58,7 @@ fn indented(json: &str) -> String {
 
 fn new_line(out: &mut String, depth: usize) {
     out.push('\n');
-    // Deeper lines are indented no further: a thousand levels would make a megabyte of spaces.
+    // Bounded: indenting a thousand levels would add a megabyte of spaces.
     out.extend(std::iter::repeat_n(' ', 2 * depth.min(32)));
 }
 
@@ -84,7 +84,7 @@ fn token_len(json: &str) -> usize {
     }
 }
 
-fn broken(text: &str) -> String {
+fn break_lines(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + text.len() / LONG_LINE + 1);
     for (number, mut line) in text.split('\n').enumerate() {
         if number > 0 {
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn json_gets_a_line_for_each_value_and_keeps_its_order_and_numbers() {
         let text = r#" {"z":1.10,"a":[{"k":"x, {y} \" ]"},[],{}],"n":123456789012345678901,"e":null} "#;
-        insta::assert_snapshot!(lay_out(text), @r#"
+        insta::assert_snapshot!(pretty_print(text), @r#"
         {
           "z": 1.10,
           "a": [
@@ -137,12 +137,12 @@ mod tests {
     #[test]
     fn text_is_left_as_it_is_until_a_line_is_too_long() {
         for text in ["", "a\nb\n", "{not json}", "{\"open\": "] {
-            assert_eq!(lay_out(text), text);
+            assert_eq!(pretty_print(text), text);
         }
-        let words = lay_out(&"word ".repeat(1000)).into_owned();
+        let words = pretty_print(&"word ".repeat(1000)).into_owned();
         assert!(words.lines().all(|line| line.len() <= LONG_LINE + 5));
         let solid = "é".repeat(5000);
-        let laid = lay_out(&solid);
+        let laid = pretty_print(&solid);
         assert!(laid.lines().all(|line| line.len() <= 2 * LONG_LINE));
         assert_eq!(laid.replace('\n', ""), solid);
     }
@@ -152,13 +152,13 @@ mod tests {
         fn only_white_space_is_added(words in "[a-zé]{1,9}", count in 0usize..900, separator in "[ ,;>\nx]", end in "[a-z\n]{0,9}") {
             let text = vec![words; count].join(&separator) + &end;
             let strip = |text: &str| text.replace('\n', "");
-            prop_assert_eq!(strip(&lay_out(&text)), strip(&text));
+            prop_assert_eq!(strip(&pretty_print(&text)), strip(&text));
         }
 
         #[test]
         fn indented_json_means_the_same(keys in proptest::collection::btree_map("\\PC{0,9}", "\\PC{0,9}", 0..9)) {
             let value = serde_json::json!({"list": [keys.clone(), 1, null], "map": keys});
-            let read: serde_json::Value = serde_json::from_str(&lay_out(&value.to_string())).unwrap();
+            let read: serde_json::Value = serde_json::from_str(&pretty_print(&value.to_string())).unwrap();
             prop_assert_eq!(read, value);
         }
     }

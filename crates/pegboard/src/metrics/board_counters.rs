@@ -1,4 +1,4 @@
-//! The counters of one board, by the names of its servers.
+//! The counters of one board, by server name.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -8,60 +8,63 @@ use std::{
     },
 };
 
-use super::{Calls, Counts, Metrics, ServerMetrics};
+use super::{
+    counters::{CallCounters, ServerCounters},
+    snapshot::{Metrics, ServerMetrics},
+};
 use crate::name::ServerName;
 
-/// How many names are kept whose servers are gone. The counts of older ones go into the sum for all servers.
-const GONE: usize = 1024;
+/// How many names of removed servers are kept. The counts of older ones remain in the total.
+const MAX_REMOVED: usize = 1024;
 
 /// The counters of one board.
 #[derive(Debug, Default)]
-pub(crate) struct Tallies {
-    /// Taken when a server is made and when the counters are read, never by a call.
+pub(crate) struct BoardCounters {
+    /// Locked when a server is created and when the counters are read, never by a call.
     names: Mutex<Names>,
-    pub(crate) unrouted: Calls,
-    pub(crate) own_tools: Calls,
+    pub(crate) unrouted: CallCounters,
+    pub(crate) own_tools: CallCounters,
     views: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct Names {
-    counts: HashMap<ServerName, Named>,
-    /// Counts the servers that were made.
-    made: u64,
-    /// What was counted under names that are not kept any more.
-    forgotten: ServerMetrics,
+    counts: HashMap<ServerName, NamedCounters>,
+    /// How many servers were created.
+    created: u64,
+    /// The sum of the counters of evicted names.
+    evicted: ServerMetrics,
 }
 
 #[derive(Debug)]
-struct Named {
-    counts: Arc<Counts>,
-    /// The number of the last server of that name.
+struct NamedCounters {
+    counts: Arc<ServerCounters>,
+    /// The creation number of the latest server of that name.
     last: u64,
 }
 
-impl Named {
-    /// Whether no server and no call counts here.
-    fn is_gone(&self) -> bool {
+impl NamedCounters {
+    /// Whether no server and no call uses the counters any more.
+    fn is_removed(&self) -> bool {
         Arc::strong_count(&self.counts) == 1
     }
 }
 
-impl Tallies {
+impl BoardCounters {
     /// The counters of the servers of one name.
-    pub(crate) fn of(&self, name: &ServerName) -> Arc<Counts> {
+    pub(crate) fn of(&self, name: &ServerName) -> Arc<ServerCounters> {
         let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-        names.made += 1;
-        let last = names.made;
+        names.created += 1;
+        let last = names.created;
         if let Some(named) = names.counts.get_mut(name) {
             named.last = last;
             return named.counts.clone();
         }
-        if names.counts.len() >= GONE {
-            names.forget_oldest();
+        if names.counts.len() >= MAX_REMOVED {
+            names.evict_oldest();
         }
-        let counts = Arc::<Counts>::default();
-        let named = Named {
+        let counts = Arc::<ServerCounters>::default();
+        let named = NamedCounters {
             counts: counts.clone(),
             last,
         };
@@ -69,7 +72,7 @@ impl Tallies {
         counts
     }
 
-    /// How many calls of servers have begun and not ended.
+    /// How many calls are in flight on all servers.
     pub(crate) fn in_flight(&self) -> u64 {
         let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         names.counts.values().map(|named| named.counts.in_flight()).sum()
@@ -90,7 +93,7 @@ impl Tallies {
                 .counts
                 .iter()
                 .map(|(name, named)| (name.clone(), named.counts.read()));
-            (read.collect::<BTreeMap<_, _>>(), names.forgotten.clone())
+            (read.collect::<BTreeMap<_, _>>(), names.evicted.clone())
         };
         for server in servers.values() {
             total.add(server);
@@ -108,19 +111,19 @@ impl Tallies {
 }
 
 impl Names {
-    /// Forgets the name whose last server is gone for longest, if as many are gone as may be kept.
-    fn forget_oldest(&mut self) {
+    /// Evicts the removed name whose latest server was created first, if too many are kept.
+    fn evict_oldest(&mut self) {
         let mut gone = 0;
         let mut oldest: Option<(&ServerName, u64)> = None;
-        for (name, named) in self.counts.iter().filter(|(_, named)| named.is_gone()) {
+        for (name, named) in self.counts.iter().filter(|(_, named)| named.is_removed()) {
             gone += 1;
             if oldest.is_none_or(|(_, last)| named.last < last) {
                 oldest = Some((name, named.last));
             }
         }
-        let oldest = oldest.filter(|_| gone >= GONE).map(|(name, _)| name.clone());
+        let oldest = oldest.filter(|_| gone >= MAX_REMOVED).map(|(name, _)| name.clone());
         if let Some(named) = oldest.and_then(|name| self.counts.remove(&name)) {
-            self.forgotten.add(&named.counts.read());
+            self.evicted.add(&named.counts.read());
         }
     }
 }
@@ -136,35 +139,35 @@ mod tests {
         ServerName::parse(text).unwrap()
     }
 
-    fn one_call(counts: &Counts) {
+    fn one_call(counts: &ServerCounters) {
         counts.begin();
         counts.end(Kind::Ok, Duration::from_millis(1));
     }
 
     #[test]
     fn a_name_that_comes_back_goes_on_counting() {
-        let tallies = Tallies::default();
-        one_call(&tallies.of(&name("a")));
-        one_call(&tallies.of(&name("a")));
-        assert_eq!(tallies.read(0, 0).servers[&name("a")].calls.total, 2);
+        let counters = BoardCounters::default();
+        one_call(&counters.of(&name("a")));
+        one_call(&counters.of(&name("a")));
+        assert_eq!(counters.read(0, 0).servers[&name("a")].calls.total, 2);
     }
 
     #[test]
     fn the_names_of_servers_that_are_gone_are_bounded_and_the_sum_keeps_their_counts() {
-        let tallies = Tallies::default();
-        let kept = tallies.of(&name("kept"));
+        let counters = BoardCounters::default();
+        let kept = counters.of(&name("kept"));
         one_call(&kept);
-        for n in 0..GONE + 100 {
-            one_call(&tallies.of(&name(&format!("s{n}"))));
+        for n in 0..MAX_REMOVED + 100 {
+            one_call(&counters.of(&name(&format!("s{n}"))));
         }
-        let read = tallies.read(0, 0);
-        assert!(read.servers.len() <= GONE + 1, "{}", read.servers.len());
+        let read = counters.read(0, 0);
+        assert!(read.servers.len() <= MAX_REMOVED + 1, "{}", read.servers.len());
         assert!(
             read.servers.contains_key(&name("kept")),
-            "a server that is there was forgotten"
+            "a server that is there was evicted"
         );
         assert!(!read.servers.contains_key(&name("s0")));
-        assert_eq!(read.total.calls.total as usize, GONE + 101);
-        assert_eq!(read.total.calls.latency.count as usize, GONE + 101);
+        assert_eq!(read.total.calls.total as usize, MAX_REMOVED + 101);
+        assert_eq!(read.total.calls.latency.count as usize, MAX_REMOVED + 101);
     }
 }

@@ -1,4 +1,4 @@
-//! The few messages of MCP that native tools need, over a pair of streams in this process.
+//! A minimal MCP server for native tools, over a stream in this process.
 
 use std::collections::HashMap;
 
@@ -8,37 +8,37 @@ use tokio::{
     task::{AbortHandle, JoinError, JoinSet},
 };
 
-use super::NativeTools;
+use super::tool::NativeTools;
 use crate::outcome::Answer;
 
 /// The protocol version that native tools speak.
 const VERSION: &str = "2025-11-25";
-/// The largest message that is read. The board that writes them has a bound of its own.
+/// The largest message that is read. The board that writes them enforces its own limit.
 const MAX_MESSAGE: usize = 64 << 20;
-/// The most calls under way at once; the board's own limits come first.
+/// The most calls in flight; the board's own limits are lower.
 const MAX_CALLS: usize = 1024;
 
-/// Answers until the other end is closed. Calls under way end with it.
+/// Serves requests until the other end is closed. Calls in flight are cancelled then.
 pub(super) async fn serve(tools: NativeTools, stream: DuplexStream) {
     let (read, mut write) = tokio::io::split(stream);
     let mut read = BufReader::new(read);
     let mut line = Vec::new();
     let mut calls = Calls::default();
     loop {
-        let answer = tokio::select! {
-            // What was read before another event came stays in `line`.
+        let response = tokio::select! {
+            // Cancel-safe: what was read before another branch completed stays in `line`.
             more = read.read_until(b'\n', &mut line) => {
                 if !matches!(more, Ok(1..)) || line.len() > MAX_MESSAGE {
                     return;
                 }
                 let message = serde_json::from_slice(&line).unwrap_or_default();
                 line.clear();
-                answer(&tools, &mut calls, message)
+                handle(&tools, &mut calls, message)
             }
             Some(ended) = calls.running.join_next_with_id(), if !calls.running.is_empty() => calls.ended(ended),
         };
-        if let Some(answer) = answer {
-            let mut text = answer.to_string();
+        if let Some(response) = response {
+            let mut text = response.to_string();
             text.push('\n');
             if write.write_all(text.as_bytes()).await.is_err() {
                 return;
@@ -47,27 +47,28 @@ pub(super) async fn serve(tools: NativeTools, stream: DuplexStream) {
     }
 }
 
-/// The calls under way.
+/// The calls in flight.
 #[derive(Default)]
 struct Calls {
     running: JoinSet<Result<Answer, String>>,
-    /// The request that each task answers.
+    /// The request id of each task.
     requests: HashMap<tokio::task::Id, Value>,
-    /// How each request can be given up.
+    /// The abort handle of each request, by its id.
     handles: HashMap<String, AbortHandle>,
 }
 
 impl Calls {
+    /// Starts a call. Returns a response only if it fails at once.
     fn start(&mut self, tools: &NativeTools, id: &Value, params: &Value) -> Option<Value> {
         let name = params["name"].as_str().unwrap_or_default();
         let Some(tool) = tools.find(name) else {
-            return Some(refusal(id, -32602, "there is no such tool"));
+            return Some(error_response(id, -32602, "there is no such tool"));
         };
         if self.running.len() >= MAX_CALLS {
-            return Some(refusal(id, -32603, "too many calls are under way"));
+            return Some(error_response(id, -32603, "too many calls are under way"));
         }
         let arguments = params["arguments"].as_object().cloned().unwrap_or_default();
-        // The function itself runs within the task as well: it may panic before it has made a future.
+        // The function is called within the task too, because it may panic before it returns a future.
         let run = tool.run.clone();
         let handle = self.running.spawn(async move { run(arguments).await });
         self.requests.insert(handle.id(), id.clone());
@@ -81,7 +82,7 @@ impl Calls {
         }
     }
 
-    /// The answer to the request whose call has ended. One that was cancelled has none.
+    /// The response to the request whose call has ended. A cancelled request gets none.
     fn ended(&mut self, ended: Result<(tokio::task::Id, Result<Answer, String>), JoinError>) -> Option<Value> {
         let (task, result) = match ended {
             Ok((task, result)) => (task, Some(result)),
@@ -98,7 +99,8 @@ impl Calls {
     }
 }
 
-fn answer(tools: &NativeTools, calls: &mut Calls, mut message: Value) -> Option<Value> {
+/// Handles one message. Returns the response, if it has one already.
+fn handle(tools: &NativeTools, calls: &mut Calls, mut message: Value) -> Option<Value> {
     let (id, params) = (message["id"].take(), message["params"].take());
     let result = match message["method"].as_str()? {
         "tools/call" => return calls.start(tools, &id, &params),
@@ -111,18 +113,15 @@ fn answer(tools: &NativeTools, calls: &mut Calls, mut message: Value) -> Option<
             "capabilities": {"tools": {}},
             "serverInfo": {"name": "native", "version": env!("CARGO_PKG_VERSION")},
         }),
-        "tools/list" => {
-            let definitions: Vec<_> = tools.0.iter().map(|tool| &tool.definition).collect();
-            json!({ "tools": definitions })
-        }
+        "tools/list" => json!({ "tools": tools.items() }),
         "ping" => json!({}),
         _ if id.is_null() => return None,
-        _ => return Some(refusal(&id, -32601, "native tools do not know this method")),
+        _ => return Some(error_response(&id, -32601, "native tools do not know this method")),
     };
     Some(json!({"jsonrpc": "2.0", "id": id, "result": result}))
 }
 
-fn refusal(id: &Value, code: i64, message: &str) -> Value {
+fn error_response(id: &Value, code: i64, message: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
 }
 
