@@ -176,7 +176,7 @@ impl HttpClient {
             .await
     }
 
-    /// Sends a request, and resends it after a redirect or if the server refused it unprocessed. `request` is told whether it follows a
+    /// Sends a request, and resends it after a redirect or if the server refused it unprocessed. `request` gets whether it follows a
     /// redirect: from then on a failure no longer proves that the request did not run.
     async fn send(&self, url: &Url, request: impl Fn(Url, bool) -> RequestBuilder) -> Result<Response, WireFailure> {
         let mut url = url.clone();

@@ -22,7 +22,7 @@ use crate::transport::{
 const DEFAULT_DELAY: Duration = Duration::from_secs(1);
 /// The longest delay before a stream is reopened.
 const MAX_DELAY: Duration = Duration::from_secs(60);
-/// The shortest delay before a stream is reopened, whatever `retry` says. It doubles with each stream that brings no message, up to
+/// The shortest delay before a stream is reopened, even if `retry` is shorter. It doubles with each stream that brings no message, up to
 /// [`MAX_MIN_DELAY`].
 const MIN_DELAY: Duration = Duration::from_millis(100);
 const MAX_MIN_DELAY: Duration = Duration::from_secs(2);
