@@ -1,5 +1,5 @@
-//! Doors for the benchmarks: a session without all that a board does around it, and single steps of a call. They are no part of the
-//! library's interface and exist with the feature `bench` only.
+//! Entry points for the benchmarks: a session without the board around it, and single steps of a call. They are not part of the public API and
+//! exist only with the feature `bench`.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::{
 
 pub use crate::session::bench_steps::{read_answer, read_tools, write_call};
 
-/// Learns so many secrets one after the other and returns how many bytes a text of one of them is masked to.
+/// Registers secrets one after the other. Returns the masked length of one of them.
 pub fn learn(secrets: usize) -> usize {
     let known = KnownSecrets::default();
     let secret = |number: usize| Secret::new(format!("token-{number:08}-xK9v"));
@@ -31,11 +31,11 @@ pub fn learn(secrets: usize) -> usize {
     masker.text(secret(secrets / 2).expose()).len()
 }
 
-/// Rings so many events for listeners that read none of them until the end, and returns how many of them one of these hears.
+/// Publishes events to subscribers that read none of them until the end. Returns how many one of them receives.
 pub fn ring(count: usize) -> usize {
-    const LISTENERS: usize = 4;
+    const SUBSCRIBERS: usize = 4;
     let events = EventSender::default();
-    let mut listeners: Vec<Events> = (0..LISTENERS).map(|_| events.listen()).collect();
+    let mut subscribers: Vec<Events> = (0..SUBSCRIBERS).map(|_| events.subscribe()).collect();
     for number in 0..count {
         events.send(|| Event::CallProgress {
             id: number.to_string(),
@@ -45,14 +45,14 @@ pub fn ring(count: usize) -> usize {
         });
     }
     drop(events);
-    let mut heard = 0;
-    while let Some(Some(_)) = listeners.first_mut().and_then(|events| events.next().now_or_never()) {
-        heard += 1;
+    let mut received = 0;
+    while let Some(Some(_)) = subscribers.first_mut().and_then(|events| events.next().now_or_never()) {
+        received += 1;
     }
-    heard
+    received
 }
 
-/// Names tools as a model of `provider` calls them.
+/// The names of tools for a model of `provider`.
 pub fn names(tools: &[Arc<Tool>], provider: Provider) -> Vec<String> {
     let pairs: Vec<(&str, &str)> = tools
         .iter()
@@ -61,7 +61,7 @@ pub fn names(tools: &[Arc<Tool>], provider: Provider) -> Vec<String> {
     name::expose(&pairs, &NameStyle::default(), &provider.name_rules())
 }
 
-/// Whether arguments fit the schema of a tool, which is compiled when it is first asked.
+/// Whether arguments are valid for the schema of a tool, which is compiled on first use.
 pub fn fits(tool: &Tool, arguments: &Arguments) -> bool {
     let checked = tool
         .checks
@@ -70,7 +70,7 @@ pub fn fits(tool: &Tool, arguments: &Arguments) -> bool {
     checked.is_ok_and(|checked| checked.notes.is_empty())
 }
 
-/// A tool's session without the board around it.
+/// The session of a tool without the board around it.
 #[derive(Debug, Clone)]
 pub struct BareSession {
     live: Live,
@@ -78,7 +78,7 @@ pub struct BareSession {
 }
 
 impl BareSession {
-    /// The session of the tool that `name` means.
+    /// The session of the tool `name`.
     pub async fn of(tools: &Toolset, name: &str, deadline: Deadline) -> Option<Self> {
         let (route, _) = tools.route(name, deadline).await.ok()?;
         Some(Self {
@@ -87,7 +87,7 @@ impl BareSession {
         })
     }
 
-    /// Calls the tool and returns how many bytes its answer has.
+    /// Calls the tool. Returns the size of its response in bytes.
     pub async fn call(&self, arguments: &Arguments, deadline: Deadline) -> Option<usize> {
         let call = Call {
             tool: &self.tool,

@@ -105,7 +105,7 @@ impl Pegboard {
     /// Subscribes to the events of the board: every call of every view, and every change of a server's state. Without subscribers nothing is
     /// recorded.
     pub fn events(&self) -> Events {
-        self.0.registry.events().listen()
+        self.0.registry.events().subscribe()
     }
 
     /// The counters and histograms of the board since it was opened. Reading them blocks no call.

@@ -1,10 +1,10 @@
-//! One point in time by which a piece of work must be done.
+//! Deadlines that are passed down through all steps of a call.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// A point in time by which something must be done. It is passed down, and each step asks how much is left.
+/// A point in time by which something must be done. It is passed down, and each step bounds its waits by the remaining time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Deadline(Instant);
 
@@ -14,13 +14,13 @@ impl Deadline {
         Self::after(Instant::now(), limit)
     }
 
-    /// A deadline `limit` after `start`, for those who have looked at the clock already.
+    /// A deadline `limit` after `start`, for callers that have read the clock already.
     pub(crate) fn after(start: Instant, limit: Duration) -> Self {
         const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
         Self(start + limit.min(YEAR))
     }
 
-    /// How long is left; zero when it has passed.
+    /// The remaining time; zero once it has passed.
     pub fn remaining(self) -> Duration {
         self.0.saturating_duration_since(Instant::now())
     }
@@ -40,7 +40,7 @@ impl Deadline {
         self.min(Self::within(limit))
     }
 
-    /// Waits for `work`, but not past the deadline.
+    /// Runs `work` until the deadline.
     pub async fn run<F: Future>(self, work: F) -> Result<F::Output, Passed> {
         tokio::time::timeout_at(self.0, work).await.map_err(|_| Passed)
     }

@@ -1,4 +1,4 @@
-//! The events of a board: every call from its beginning to its end, without its content, and every change of a server's state.
+//! The events of a board: the start and end of every call, without its content, and every change of a server's state.
 
 use std::{
     future::poll_fn,
@@ -23,13 +23,13 @@ use crate::{
     sync::BroadcastStream,
 };
 
-/// How many events a slow listener may be behind before it loses the oldest.
-const BEHIND: usize = 1024;
+/// The capacity of the event channel. A subscriber that lags further behind misses the oldest events.
+const CAPACITY: usize = 1024;
 
 /// Something that happened on a board. All events of one call have its id.
 ///
-/// Every call rings [`Event::CallCreated`] and [`Event::CallCompleted`] once each, also one that is refused or whose future is dropped. A
-/// listener that subscribes while a call is under way may see its end only.
+/// Every call publishes [`Event::CallCreated`] and [`Event::CallCompleted`] once each, even if it is refused or its future is dropped. A
+/// subscriber that subscribes while a call is in flight may see only its end.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -38,7 +38,7 @@ pub enum Event {
     CallCreated {
         /// The call.
         id: String,
-        /// `server.tool`, or the name as asked for while its tool is not known.
+        /// `server.tool`, or the requested name while its tool is not known.
         name: String,
         /// The server. `None` for a call whose tool is not known, or not known yet: its server may have to be started first.
         server: Option<ServerName>,
@@ -47,15 +47,15 @@ pub enum Event {
         /// When.
         at: Timestamp,
     },
-    /// A server told how far a call has come.
+    /// A server reported the progress of a call.
     CallProgress {
         /// The call.
         id: String,
-        /// How far.
+        /// The progress so far.
         progress: f64,
-        /// Out of how much, when that is known.
+        /// The total, if it is known.
         total: Option<f64>,
-        /// The server's words.
+        /// The server's message.
         message: Option<String>,
     },
     /// A call ended. One whose future was dropped ended as [`Kind::Cancelled`], and so did a task whose handle was dropped before its reply
@@ -63,7 +63,7 @@ pub enum Event {
     CallCompleted {
         /// The call.
         id: String,
-        /// `server.tool`, or the name as asked for when there is no such tool.
+        /// `server.tool`, or the requested name if there is no such tool.
         name: String,
         /// The server.
         server: Option<ServerName>,
@@ -75,7 +75,7 @@ pub enum Event {
         is_error: bool,
         /// How long it took.
         latency_ms: f64,
-        /// How many bytes the answer's payload had.
+        /// The size of the response's payload in bytes.
         original_bytes: usize,
         /// When.
         at: Timestamp,
@@ -90,7 +90,7 @@ pub enum Event {
         from: State,
         /// The state now. That of a server with a pool of connections is that of the best of them.
         state: State,
-        /// Why it cannot be used, or why it is started again. Secrets are masked.
+        /// Why it cannot be used, or why it is restarted. Secrets are masked.
         reason: Option<String>,
         /// How long the start took, from the attempt to the first listing of tools. Set when the server is ready.
         ready_after_ms: Option<f64>,
@@ -112,7 +112,7 @@ pub enum Event {
         /// When.
         at: Timestamp,
     },
-    /// A server did not answer a health probe in time. Its connection is replaced, which [`Event::ServerChanged`] tells.
+    /// A server did not respond to a health probe in time. Its connection is replaced, and [`Event::ServerChanged`] follows.
     ProbeFailed {
         /// The server.
         server: ServerName,
@@ -123,7 +123,7 @@ pub enum Event {
         /// When.
         at: Timestamp,
     },
-    /// The listener was too slow and so many events are lost to it.
+    /// The subscriber lagged behind and missed events.
     Missed {
         /// How many.
         events: u64,
@@ -161,7 +161,7 @@ impl Event {
     }
 }
 
-/// What is known of a call that ends without a reply.
+/// A call that ends without a reply.
 #[derive(Debug)]
 pub(crate) struct CallEnd {
     pub(crate) id: String,
@@ -170,17 +170,17 @@ pub(crate) struct CallEnd {
     pub(crate) tool: Option<String>,
 }
 
-/// The events of a board from now on, in order. A listener that is too slow is told how many it missed.
+/// A stream of the events of a board, in order. A subscriber that lags behind gets [`Event::Missed`].
 #[derive(Debug)]
 pub struct Events {
     stream: BroadcastStream<Event>,
-    /// How many events all listeners of the board have missed.
+    /// How many events all subscribers of the board have missed.
     lost: Arc<AtomicU64>,
-    _listener: Listener,
+    _subscriber: Subscriber,
 }
 
 impl Events {
-    /// The next event; `None` when the board is gone. Dropping the future loses nothing.
+    /// Waits for the next event. Returns `None` when the board is gone. Cancel-safe: dropping the future loses no event.
     pub async fn next(&mut self) -> Option<Event> {
         poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
     }
@@ -199,56 +199,57 @@ impl Stream for Events {
     }
 }
 
-/// Where events are told. Without listeners it costs nothing.
+/// Publishes events. Without subscribers it costs one atomic load.
 #[derive(Debug, Clone)]
 pub(crate) struct EventSender {
     events: broadcast::Sender<Event>,
-    /// How many listen. The channel knows too, but only under its lock, and every call asks.
-    listeners: Arc<AtomicUsize>,
+    /// The number of subscribers. The channel knows it too, but locks to read it, and every call reads it.
+    subscribers: Arc<AtomicUsize>,
     lost: Arc<AtomicU64>,
 }
 
-/// Somebody who listens, for as long as it is there.
+/// Counts one subscriber until it is dropped.
 #[derive(Debug)]
-struct Listener(Arc<AtomicUsize>);
+struct Subscriber(Arc<AtomicUsize>);
 
-impl Listener {
-    fn new(listeners: &Arc<AtomicUsize>) -> Self {
-        listeners.fetch_add(1, Ordering::Relaxed);
-        Self(listeners.clone())
+impl Subscriber {
+    fn new(subscribers: &Arc<AtomicUsize>) -> Self {
+        subscribers.fetch_add(1, Ordering::Relaxed);
+        Self(subscribers.clone())
     }
 }
 
-impl Drop for Listener {
+impl Drop for Subscriber {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 impl EventSender {
-    /// Whether anybody listens.
-    pub(crate) fn is_heard(&self) -> bool {
-        self.listeners.load(Ordering::Relaxed) > 0
+    /// Whether there is a subscriber.
+    pub(crate) fn has_subscribers(&self) -> bool {
+        self.subscribers.load(Ordering::Relaxed) > 0
     }
 
-    /// Tells an event, which is made only when somebody listens.
+    /// Publishes an event. `event` is called only if there is a subscriber.
     pub(crate) fn send(&self, event: impl FnOnce() -> Event) {
-        if self.is_heard() {
+        if self.has_subscribers() {
             let _ = self.events.send(event());
         }
     }
 
-    /// How many events slow listeners have missed.
+    /// How many events slow subscribers have missed.
     pub(crate) fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn listen(&self) -> Events {
+    /// Subscribes to all events from now on.
+    pub(crate) fn subscribe(&self) -> Events {
         let events = self.events.subscribe();
         Events {
             stream: BroadcastStream::new(events),
             lost: self.lost.clone(),
-            _listener: Listener::new(&self.listeners),
+            _subscriber: Subscriber::new(&self.subscribers),
         }
     }
 }
@@ -256,8 +257,8 @@ impl EventSender {
 impl Default for EventSender {
     fn default() -> Self {
         Self {
-            events: broadcast::channel(BEHIND).0,
-            listeners: Arc::default(),
+            events: broadcast::channel(CAPACITY).0,
+            subscribers: Arc::default(),
             lost: Arc::default(),
         }
     }
@@ -277,10 +278,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_slow_listener_is_told_what_it_missed_and_goes_on() {
+    async fn a_slow_subscriber_gets_the_number_of_missed_events_and_goes_on() {
         let sender = EventSender::default();
-        let mut events = sender.listen();
-        for n in 0..BEHIND + 5 {
+        let mut events = sender.subscribe();
+        for n in 0..CAPACITY + 5 {
             sender.send(|| step(f64::from(u32::try_from(n).unwrap())));
         }
         assert_eq!(events.next().await, Some(Event::Missed { events: 5 }));
@@ -289,11 +290,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_events_are_a_stream_and_a_wait_that_is_given_up_loses_none() {
+    async fn the_events_are_a_stream_and_a_cancelled_wait_loses_none() {
         use futures_util::{FutureExt, StreamExt};
 
         let sender = EventSender::default();
-        let mut events = sender.listen();
+        let mut events = sender.subscribe();
         assert!(events.next().now_or_never().is_none());
         sender.send(|| step(1.0));
         sender.send(|| step(2.0));
@@ -302,10 +303,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_a_listener_no_event_is_even_made() {
+    async fn without_a_subscriber_no_event_is_built() {
         let sender = EventSender::default();
-        sender.send(|| unreachable!("nobody listens"));
-        let mut events = sender.listen();
+        sender.send(|| unreachable!("there is no subscriber"));
+        let mut events = sender.subscribe();
         drop(sender);
         assert_eq!(events.next().await, None);
     }

@@ -1,7 +1,7 @@
-//! What a person can do about an error.
+//! Hints: what a person can do about an error.
 
-/// An error that may know a way out.
+/// An error that may suggest a remedy.
 pub trait Hint {
-    /// One sentence in lower case that tells a person what to do, when there is something to do.
+    /// One lower-case sentence that says what a person can do, if anything.
     fn hint(&self) -> Option<String>;
 }

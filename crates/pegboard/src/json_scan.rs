@@ -1,6 +1,6 @@
-//! A quick reader for JSON that is as plain as most answers are: long texts are copied once, and nothing is built that nobody asked for.
+//! A fast pull parser for simple JSON: it copies long strings once and builds only the values that the caller asks for.
 //!
-//! It never says what is wrong with a text. `None` always means: ask serde_json, which knows every rule and every message.
+//! It does not report errors. `None` always means: parse with serde_json, which handles all of JSON and explains errors.
 
 mod strings;
 
@@ -9,10 +9,10 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// How deep serde_json follows nested values.
+/// The nesting limit of serde_json.
 pub(crate) const MAX_DEPTH: usize = 127;
 
-/// A place in a JSON text.
+/// A position in a JSON text.
 #[derive(Debug, Clone)]
 pub(crate) struct Scan<'a> {
     bytes: &'a [u8],
@@ -24,12 +24,12 @@ impl<'a> Scan<'a> {
         Self { bytes, at: 0 }
     }
 
-    /// Where it stands, in bytes from the start.
+    /// The byte offset from the start.
     pub(crate) fn at(&self) -> usize {
         self.at
     }
 
-    /// The next byte that is no space.
+    /// Skips whitespace and returns the next byte without consuming it.
     pub(crate) fn peek(&mut self) -> Option<u8> {
         while let Some(byte) = self.bytes.get(self.at) {
             match byte {
@@ -40,19 +40,19 @@ impl<'a> Scan<'a> {
         None
     }
 
-    /// Steps over `byte` if it comes next.
+    /// Skips whitespace, and consumes `byte` if it comes next.
     pub(crate) fn eat(&mut self, byte: u8) -> bool {
-        let comes = self.peek() == Some(byte);
-        self.at += usize::from(comes);
-        comes
+        let is_next = self.peek() == Some(byte);
+        self.at += usize::from(is_next);
+        is_next
     }
 
-    /// Whether nothing but space is left.
+    /// Whether only whitespace is left.
     pub(crate) fn is_at_end(&mut self) -> bool {
         self.peek().is_none()
     }
 
-    /// Reads an object: `field` is called at the value of each key, and reads it.
+    /// Reads an object. Calls `field` with each key; it must read the value.
     pub(crate) fn fields(&mut self, mut field: impl FnMut(&mut Self, &str) -> Option<()>) -> Option<()> {
         if !self.eat(b'{') {
             return None;
@@ -69,13 +69,13 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// A key and the colon after it.
+    /// Reads a key and the colon after it.
     pub(crate) fn key(&mut self) -> Option<Cow<'a, str>> {
         let key = self.text()?;
         self.eat(b':').then_some(key)
     }
 
-    /// Reads a list: `item` is called at each item, and reads it.
+    /// Reads an array. Calls `item` at each item; it must read the item.
     pub(crate) fn items(&mut self, mut item: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
         if !self.eat(b'[') {
             return None;
@@ -91,7 +91,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Reads a text.
+    /// Reads a string.
     pub(crate) fn text(&mut self) -> Option<Cow<'a, str>> {
         if !self.eat(b'"') {
             return None;
@@ -101,7 +101,7 @@ impl<'a> Scan<'a> {
         Some(text)
     }
 
-    /// Reads a whole number without sign.
+    /// Reads an unsigned integer.
     pub(crate) fn number(&mut self) -> Option<u64> {
         self.peek();
         let rest = self.bytes.get(self.at..)?;
@@ -111,7 +111,7 @@ impl<'a> Scan<'a> {
         }
         let number = std::str::from_utf8(&rest[..digits]).ok()?.parse().ok()?;
         self.at += digits;
-        // What follows must end the number: a point or an exponent would make it another one.
+        // The number must end here: a fraction or an exponent would change its value.
         matches!(rest.get(digits), None | Some(b',' | b'}' | b']' | b' ' | b'\t')).then_some(number)
     }
 
@@ -127,13 +127,13 @@ impl<'a> Scan<'a> {
         Some(value)
     }
 
-    /// Reads any value that stands `depth` deep, at most as deep altogether as serde_json would.
+    /// Reads any value at nesting depth `depth`. Fails beyond serde_json's nesting limit.
     pub(crate) fn value(&mut self, depth: usize) -> Option<Value> {
         let value: Value = self.read()?;
         (depth + nesting(&value) <= MAX_DEPTH).then_some(value)
     }
 
-    /// Steps over any value.
+    /// Skips any value.
     pub(crate) fn skip(&mut self) -> Option<()> {
         self.read::<&serde_json::value::RawValue>().map(|_| ())
     }
@@ -146,7 +146,7 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// How many lists and objects a value has inside each other. Its reader has bounded them, so recursion is safe.
+/// The nesting depth of a value. The parser has bounded it, so recursion is safe.
 fn nesting(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(nesting).max().unwrap_or(0),
@@ -162,9 +162,9 @@ mod tests {
     #[test]
     fn an_object_is_read_field_by_field() {
         let mut scan = Scan::new(br#" { "a" : 12 , "b" : [ true , false ] , "c\n" : {"x":[1]} , "d" : "e" } "#);
-        let mut heard = Vec::new();
+        let mut values = Vec::new();
         let read = scan.fields(|scan, key| {
-            heard.push(match key {
+            values.push(match key {
                 "a" => scan.number()?.to_string(),
                 "b" => {
                     let mut all = String::new();
@@ -181,11 +181,11 @@ mod tests {
         });
         assert_eq!(read, Some(()));
         assert!(scan.is_at_end());
-        assert_eq!(heard, ["12", "truefalse", r#"{"x":[1]}"#, "e"]);
+        assert_eq!(values, ["12", "truefalse", r#"{"x":[1]}"#, "e"]);
     }
 
     #[test]
-    fn what_is_not_plain_is_left_to_others() {
+    fn what_is_not_simple_is_left_to_serde_json() {
         for text in [
             "",
             "{",
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_followed_as_deep_as_serde_json_does() {
+    fn values_have_the_nesting_limit_of_serde_json() {
         for (depth, is_read) in [(126, true), (127, true), (128, false), (200_000, false)] {
             let text = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
             assert_eq!(serde_json::from_str::<Value>(&text).is_ok(), is_read, "{depth}");

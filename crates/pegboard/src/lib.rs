@@ -1,5 +1,5 @@
-//! Pegboard connects an agent to many [MCP](https://modelcontextprotocol.io) servers: it starts or reaches them, lists their tools,
-//! carries calls to the right one, and tells the truth about how each call ended.
+//! Pegboard connects an agent to many [MCP](https://modelcontextprotocol.io) servers: it starts or connects to them, lists their tools,
+//! routes calls, and reports exactly how each call ended.
 //!
 //! ```
 //! use std::time::Duration;
@@ -44,42 +44,42 @@
 //! # }
 //! ```
 //!
-//! # The words
+//! # Concepts
 //!
-//! * [`Config`] is what the servers are and how to reach them, read from TOML, YAML or JSON in the shapes that other MCP hosts use.
-//! * [`Pegboard`] owns the servers. They start beside each other in the background, and one that is broken never stops the others.
+//! * [`Config`] lists the servers and how to reach them. It is read from TOML, YAML or JSON in the formats that other MCP hosts use.
+//! * [`Pegboard`] owns the servers. They start concurrently in the background, and a broken one does not affect the others.
 //! * [`Toolset`] is one agent's view: [`Toolset::list`] and [`Toolset::call`].
 //! * [`Reply`] is the record of one call, and its [`Outcome`] says how it ended: [`Outcome::Done`], [`Outcome::ToolFailed`],
-//!   [`Outcome::Refused`] (nothing ran) or [`Outcome::Lost`] (it may have run). There is a reply in every case.
-//! * [`View`] is how one agent sees the board: which tools, under which names, and what is done with its calls and their results.
-//! * [`Provider`] is whose model it is. It defines the tools for that API, reads the model's calls and writes the messages that answer them.
-//! * [`NativeTools`] are Rust functions that stand beside the tools of servers, on the board or in one view.
+//!   [`Outcome::Refused`] (nothing ran) or [`Outcome::Lost`] (it may have run). Every call gets a reply.
+//! * [`View`] configures a toolset: which tools it has, under which names, and how its calls and results are processed.
+//! * [`Provider`] is the vendor of a model's API. It formats tool definitions for that API, parses the model's calls and formats the results.
+//! * [`NativeTools`] are Rust functions that are called like the tools of servers, on the board or in one view.
 //! * [`Hook`] sees every call of a view and its reply, and may change or refuse them; [`Approver`] asks a person first.
-//! * [`Embedder`] lets tools be found by what they mean.
+//! * [`Embedder`] enables semantic search for tools.
 //! * [`Summariser`] writes summaries of long results; [`ChatModel`] is one over HTTP.
 //! * [`Selection`] and [`Grants`] say what a view, or a single call, may use of the board.
-//! * [`Host`] answers what servers ask of the program: forms for its user, a model's answer, roots.
-//! * [`TaskHandle`] is a call that its server carries out in the background.
-//! * [`Event`] is what happens on the board, for logs and screens: [`Pegboard::events`].
-//! * [`ToolExecutor`] is all that an agent loop needs to know. [`StubTools`] stands for a toolset in tests.
+//! * [`Host`] answers requests of servers to the program: elicitation, sampling, roots.
+//! * [`TaskHandle`] is a call that its server runs in the background.
+//! * [`Event`] reports what happens on the board, for logs and dashboards: [`Pegboard::events`].
+//! * [`ToolExecutor`] is the trait that an agent loop needs. [`StubTools`] replaces a toolset in tests.
 //!
-//! The folder `examples` has whole programs: one server, an agent's loop, tools in the same process, summaries, approval.
+//! The folder `examples` has complete programs: one server, an agent's loop, tools in the same process, summaries, approval.
 //!
 //! # What an agent may use
 //!
 //! A view sees everything until something narrows it: filters of the config or of the view, a [`Selection`], or [`Grants`]. Listings and calls
-//! follow the same rules, so what is not seen cannot be called.
+//! follow the same rules, so a tool that is not listed cannot be called.
 //!
 //! ```
 //! use pegboard::{Grants, Selection, ToolCall, View};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // For one piece of work: all of `k8s`, and what only looks in `argocd`.
+//! // For one task: all of `k8s`, and the reading tools of `argocd`.
 //! let selection = Selection::new().server("k8s").tools("argocd", ["get_*", "list_*"]);
 //! let view = View::new().selection(selection.clone());
 //! // Or for one call, in place of the view's.
 //! let call = ToolCall::new("argocd.get_app").selection(selection);
-//! // What a user was granted. Without a grant there is nothing.
+//! // The grants of a user. Without a grant nothing is visible.
 //! let view = View::new().grants(Grants::new().server("k8s".parse()?));
 //! # Ok(())
 //! # }
@@ -90,7 +90,7 @@
 //! With [`View::tool_budget`] a model is shown tools that find, describe and call the others when their definitions would take more tokens.
 //! [`Toolset::find`] is the same search for programs.
 //!
-//! # Resources and news of them
+//! # Resources and subscriptions
 //!
 //! ```
 //! # use std::time::Duration;
@@ -99,7 +99,7 @@
 //!     for resource in tools.resources(Duration::from_secs(30)).await.resources {
 //!         println!("{}", resource.uri);
 //!     }
-//!     // Renewed by itself in every session, until it is dropped.
+//!     // Renewed automatically in every session, until it is dropped.
 //!     let mut news = tools.subscribe(server, "file:///notes.md").await?;
 //!     while news.changed().await {
 //!         for contents in tools.read_resource(server, news.uri()).await? {
@@ -112,7 +112,7 @@
 //!
 //! [`Toolset::prompts`], [`Toolset::complete`] and [`Toolset::events`] are the other things that servers offer.
 //!
-//! # Calls that take long
+//! # Long-running calls
 //!
 //! ```
 //! # use std::time::Duration;
@@ -120,7 +120,7 @@
 //! async fn report(tools: &Toolset) -> Reply {
 //!     match tools.start(ToolCall::new("reports.yearly")).await {
 //!         Ok(mut task) => {
-//!             // Too early, it says so; once the task has ended, it is the same reply each time.
+//!             // Returns an error while the task runs, and the same reply each time once it has ended.
 //!             let reply = task.result(Duration::from_secs(5)).await;
 //!             if !reply.is_error() {
 //!                 return reply;
@@ -132,9 +132,9 @@
 //! }
 //! ```
 //!
-//! [`Toolset::call`] sees tasks through by itself. [`Toolset::task`] takes one up by its id.
+//! [`Toolset::call`] waits for tasks by itself. [`Toolset::task`] resumes one by its id.
 //!
-//! # What servers ask of the program
+//! # Requests of servers to the program
 //!
 //! ```
 //! use std::pin::Pin;
@@ -162,12 +162,12 @@
 //! let builder = Pegboard::builder(Config::default()).host(Console);
 //! ```
 //!
-//! Only what a host says that it answers is offered to servers; without one, that is nothing.
+//! Servers are offered only the capabilities that the host declares; without a host, none.
 //!
 //! # Features
 //!
 //! All of these are on by default. Without any of them there are servers over stdio and in the same process, and no HTTP client or TLS
-//! in the build. A config may name servers that a build cannot reach: it says so when it is loaded and when they are called.
+//! in the build. A config may contain servers that a build cannot reach: that is reported when it is loaded and when they are called.
 //!
 //! * `http`: servers over streamable HTTP, and [`ChatModel`].
 //! * `sse`: servers over HTTP+SSE, the transport of 2024-11-05. It turns on `http`.
@@ -177,9 +177,9 @@
 //!
 //! # What you can rely on
 //!
-//! * Dropping the future of a call cancels it on the server and disturbs no other call.
+//! * Dropping the future of a call cancels it on the server and affects no other call.
 //! * Every wait has a limit and every buffer a bound; see [`Limits`].
-//! * A call that may have been carried out is never repeated by itself.
+//! * A call that may have run is never retried automatically.
 //! * Two boards in one program do not know of each other. What they share holds nothing of either: counters for ids, what is loaded or
 //!   compiled once (TLS roots, patterns, the number in fences), and the fact that [`shim`] was called.
 //! * When the last clone of a board and its toolsets is dropped, its servers end with everything they started. With [`shim`] as
@@ -190,7 +190,7 @@
 #[doc = include_str!("../../../README.md")]
 struct ReadmeDoctests;
 
-/// So are those about observability.
+/// The programs in the observability guide are compiled with the tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/concepts/observability.md")]
 struct ObservabilityDoctests;
@@ -226,7 +226,7 @@ mod sync;
 mod toolset;
 #[cfg_attr(
     not(feature = "http"),
-    expect(dead_code, reason = "some words of a wire are for HTTP only")
+    expect(dead_code, reason = "some parts of a wire are for HTTP only")
 )]
 mod transport;
 

@@ -1,23 +1,23 @@
-//! Values that must not be seen: a text type that cannot be printed, and URLs that print without their credentials.
+//! Secret values: a string that is never printed, and a URL that is printed without its credentials.
 
 use std::{fmt, sync::Arc};
 
 use url::Url;
 
-/// What is shown instead of a secret.
+/// Printed in place of a secret.
 pub(crate) const HIDDEN: &str = "****";
 
-/// A text that is never printed. [`Secret::expose`] is the one way to its value.
+/// A string that is never printed. Only [`Secret::expose`] returns its value.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Secret(Arc<str>);
 
 impl Secret {
-    /// Hides `value`.
+    /// Wraps `value`.
     pub fn new(value: impl Into<Arc<str>>) -> Self {
         Self(value.into())
     }
 
-    /// The value itself, for the place that hands it to a server.
+    /// The value itself, for code that sends it to a server.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -41,11 +41,11 @@ impl serde::Serialize for Secret {
     }
 }
 
-/// A URL that prints without user, password and the values of its query.
+/// A URL that is printed without user, password and query values.
 #[derive(Clone)]
 pub struct SafeUrl {
     url: Url,
-    /// What is printed instead, when parts of the URL besides those are secret.
+    /// Printed instead of the URL if other parts of it are secret too.
     shown: Option<Arc<str>>,
 }
 
@@ -67,14 +67,14 @@ impl SafeUrl {
         Ok(Self { url, shown: None })
     }
 
-    /// Prints as `shown` from now on, for URLs that hold secrets in other places too.
+    /// Sets the printed form, for URLs with secrets in other parts.
     #[must_use]
     pub fn shown_as(mut self, shown: impl Into<Arc<str>>) -> Self {
         self.shown = Some(shown.into());
         self
     }
 
-    /// The URL with everything in it, for the place that connects.
+    /// The complete URL, for code that connects to it.
     pub fn expose(&self) -> &Url {
         &self.url
     }
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_can_be_told_how_to_print() {
+    fn a_url_can_have_another_printed_form() {
         let url = SafeUrl::parse("https://example.com/s3cr3t/mcp").unwrap();
         let url = url.shown_as("https://example.com/${KEY}/mcp");
         assert_eq!(format!("{url} {url:?}").matches("${KEY}").count(), 2);

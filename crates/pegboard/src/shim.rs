@@ -1,21 +1,28 @@
-//! A small process between us and our stdio servers, so that no process of a server is ever left behind: not when the
-//! server starts processes in sessions of their own, and not when this program is killed.
+//! A guard process between this program and its stdio servers. It ensures that no process of a server outlives the server or this program:
+//! not if the server starts daemons, and not if this program is killed.
 //!
-//! The guard is this program itself, started again under a private first argument (`role`), once for all servers. It
-//! starts them as it is told (`client` and `guard` speak in `message`s about `order`s), adopts whatever their processes
-//! leave behind (`wards`), finds them in `/proc` (`tree`), tells whose they are (`tag`) and watches its parent (`parent`).
-//! When the guard itself is killed, this program finds all processes by their tags and kills them.
+//! The guard is this program, re-executed once for all servers with a private first argument (`process_role`). This program holds a
+//! `server_handle` for each server and a `guard_handle`, and talks to the guard over a `guard_connection` (`guard_protocol`,
+//! `spawn_request`). The guard (`guard_process`) spawns `guarded_servers`, adopts their orphans, finds them in `/proc` (`process_table`),
+//! attributes them to servers by their tags (`process_tag`) and watches its parent (`parent_watch`). If the guard is killed, this program
+//! finds all processes by their tags and kills them.
 
 #[cfg(target_os = "linux")]
-mod client;
+mod guard_connection;
 #[cfg(target_os = "linux")]
-mod guard;
+mod guard_handle;
+#[cfg(target_os = "linux")]
+mod guard_process;
+#[cfg(target_os = "linux")]
+mod guard_protocol;
 #[cfg(target_os = "linux")]
 mod guarded_servers;
 #[cfg(target_os = "linux")]
-mod message;
+mod kill_timing;
 #[cfg(target_os = "linux")]
 mod parent_watch;
+#[cfg(target_os = "linux")]
+mod process_role;
 #[cfg(target_os = "linux")]
 pub(crate) mod process_table;
 #[cfg(target_os = "linux")]
@@ -23,52 +30,51 @@ mod process_tag;
 #[cfg(target_os = "linux")]
 pub(crate) mod rlimits;
 #[cfg(target_os = "linux")]
-mod role;
+mod server_handle;
 #[cfg(target_os = "linux")]
 mod spawn_request;
 
 #[cfg(target_os = "linux")]
-pub(crate) use client::{Guarded, NotStarted};
+pub(crate) use server_handle::{ServerHandle, SpawnFailure};
 #[cfg(target_os = "linux")]
 pub(crate) use spawn_request::SpawnRequest;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether [`shim`] was called, so that this program can be started again as a guard.
-///
-/// It is a state of the whole process because it tells a fact about `main`.
+/// Whether [`shim`] was called, so that this program can re-execute itself as a guard. Global, because it is a property of `main`.
 static HOOKED: AtomicBool = AtomicBool::new(false);
 
-/// Lets this program guard the stdio servers it starts. Call it first in `main`.
+/// Enables the guard process for stdio servers. Call it first in `main`.
 ///
-/// From then on stdio servers run below one small process, which is this program started again with the first of them. That
-/// process ends a server with everything it ever started when the server is stopped or ends, and all servers at once when
-/// this program is gone, even if it was killed. When it is killed itself, this program ends the servers. It also switches
-/// core dumps and gaining privileges (`sudo`) off for the servers.
+/// After this call stdio servers run below one guard process, which is this program re-executed when the first of them starts. The guard
+/// kills all descendants of a server when the server is stopped or exits, and all servers when this program is gone, even if it was killed.
+/// If the guard itself is killed, this program kills the servers. The guard also disables core dumps and privilege escalation (`sudo`) for
+/// the servers.
 ///
-/// When this process was itself started to be such a guard, the call runs it and never returns. So nothing that reads
-/// arguments, prints or starts threads may come before it. The servers inherit what the program had when the first of
-/// them was started, such as its umask.
+/// If this process was itself started as a guard, the call runs the guard and never returns. So nothing that reads arguments, prints or
+/// starts threads may come before it. The servers inherit process attributes, such as the umask, from the moment when the guard started.
 ///
 /// ```
 /// // The first line of `main`; arguments, logging and the runtime come after it.
 /// pegboard::shim();
 /// ```
 ///
-/// Without this call stdio servers are children of this program itself. They are stopped with everything that can be
-/// found of them, but nobody stops them when this program is killed. The same holds on systems other than Linux.
+/// Without this call stdio servers are children of this program. They are stopped together with all descendants that can be found, but they
+/// keep running if this program is killed. The same holds on systems other than Linux.
 pub fn shim() {
     #[cfg(target_os = "linux")]
     {
-        match role::Role::read(std::env::args_os()) {
-            Some(role::Role::Guard { parent }) => guard::run(parent),
-            Some(role::Role::Limited { rlimits, program, args }) => role::become_limited(&rlimits, &program, &args),
-            None => HOOKED.store(role::is_possible(), Ordering::Relaxed),
+        match process_role::Role::read(std::env::args_os()) {
+            Some(process_role::Role::Guard { parent }) => guard_process::run(parent),
+            Some(process_role::Role::Limited { rlimits, program, args }) => {
+                process_role::exec_limited(&rlimits, &program, &args)
+            }
+            None => HOOKED.store(process_role::is_possible(), Ordering::Relaxed),
         }
     }
 }
 
-/// Whether servers can be started below a guard.
+/// Whether servers can be spawned below a guard.
 pub(crate) fn is_hooked() -> bool {
     HOOKED.load(Ordering::Relaxed)
 }

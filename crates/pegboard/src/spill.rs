@@ -1,14 +1,16 @@
-//! Outputs that are too large for a model, put aside in files of which only one toolset knows.
+//! Stores outputs that are too large for a model in temporary files of one toolset.
 //!
-//! A handle is a number that nobody can guess, the folder belongs to one toolset and goes with it, and what is written there has been
-//! masked before. Files are written as the output came; they are laid out for reading when they are read. When there are too many, the
-//! file of the oldest output is written over for the newest: that costs half of removing one and making another.
+//! A handle is a random number that cannot be guessed. The folder belongs to one toolset and is removed with it. Outputs are masked before
+//! they are stored. Files hold the output unchanged; it is pretty-printed when it is read. When a limit is reached, the oldest output is
+//! evicted and its file is overwritten with the newest: that costs half of removing one file and creating another.
 
 mod folder;
 mod jsonpath;
-mod layout;
+mod output;
 mod page;
+mod pretty_print;
 
+pub(crate) use output::{Form, Output};
 pub(crate) use page::{Query, select};
 
 use std::{
@@ -26,20 +28,20 @@ use tokio::time::Instant;
 
 use folder::Folder;
 
-/// The longest time that an output is kept. Folders that nobody has written to for longer are known to be of no use to anyone.
+/// The longest time that an output is kept. Folders that were not written to for longer are stale.
 const MAX_TTL: Duration = Duration::from_secs(24 * 3600);
 
-/// How much one toolset may put aside, where, and for how long.
+/// Limits on the outputs that one toolset stores in files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SpillLimits {
     /// How long an output is kept; at most a day.
     pub ttl: Duration,
-    /// The most bytes of all outputs together. The oldest make room for new ones.
+    /// The most bytes of all outputs together. The oldest outputs are evicted for new ones.
     pub bytes: usize,
     /// The most outputs.
     pub files: usize,
-    /// The folder in which the toolset makes its own; the system's folder for temporary files when not set.
+    /// The folder in which the toolset creates its own; by default the system's folder for temporary files.
     pub folder: Option<PathBuf>,
 }
 
@@ -54,25 +56,7 @@ impl Default for SpillLimits {
     }
 }
 
-/// What an output is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Form {
-    /// Text as a tool wrote it.
-    Text,
-    /// The structured form of an answer, as JSON.
-    Json,
-    /// Bytes of some media type, in base64.
-    Bytes { mime_type: String },
-}
-
-/// An output that was put aside, or is to be.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Output {
-    pub(crate) form: Form,
-    pub(crate) text: Arc<String>,
-}
-
-/// The outputs of one toolset. Clones share them; they are removed with the last one.
+/// The stored outputs of one toolset. Clones share them; they are removed with the last clone.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Spill(Arc<Store>);
 
@@ -80,7 +64,7 @@ pub(crate) struct Spill(Arc<Store>);
 struct Store {
     limits: SpillLimits,
     state: Mutex<State>,
-    /// Whether anything was ever put aside.
+    /// Whether anything was ever stored.
     used: AtomicBool,
 }
 
@@ -88,30 +72,32 @@ struct Store {
 struct State {
     closed: bool,
     folder: Option<Arc<Folder>>,
-    /// The oldest first.
+    /// Ordered by age, the oldest first.
     entries: VecDeque<Entry>,
-    /// Of all entries, and of those that are being written.
+    /// The bytes of all entries, and of outputs that are being written.
     bytes: usize,
+    /// How many outputs are being written.
     writing: usize,
 }
 
+/// A stored output.
 #[derive(Debug, Clone)]
 struct Entry {
     handle: String,
     form: Form,
     bytes: usize,
-    born: Instant,
+    created: Instant,
     folder: Arc<Folder>,
 }
 
-/// Room for an output.
-struct Place {
+/// Reserved space for an output.
+struct Reservation {
     folder: Arc<Folder>,
-    /// A file in the folder that nobody needs any more.
-    old: Option<String>,
+    /// The file of an evicted output, to be overwritten.
+    evicted: Option<String>,
 }
 
-/// Why an output could not be put aside or read.
+/// Why an output could not be stored or read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SpillError {
     #[error("it has {bytes} bytes, and {limit} are kept altogether")]
@@ -137,24 +123,24 @@ impl Spill {
         }))
     }
 
-    /// Whether anything was ever put aside.
+    /// Whether anything was ever stored.
     pub(crate) fn is_used(&self) -> bool {
         self.0.used.load(Ordering::Acquire)
     }
 
-    /// Puts an output aside and gives its handle.
+    /// Stores an output and returns its handle.
     pub(crate) async fn keep(&self, output: Output) -> Result<String, SpillError> {
         let store = self.0.clone();
         blocking(move || store.keep(output)).await
     }
 
-    /// An output as it was put aside.
+    /// Reads a whole output, unchanged.
     pub(crate) async fn fetch(&self, handle: &str) -> Result<Output, SpillError> {
         let (store, handle) = (self.0.clone(), handle.to_owned());
         blocking(move || store.read(&store.find(&handle)?)).await
     }
 
-    /// A part of an output, laid out for reading, in at most `limit` bytes.
+    /// Reads a part of an output, pretty-printed, in at most `limit` bytes.
     pub(crate) async fn page(&self, handle: &str, query: Query, limit: usize) -> Result<String, SpillError> {
         let (store, handle) = (self.0.clone(), handle.to_owned());
         blocking(move || {
@@ -164,7 +150,7 @@ impl Spill {
         .await
     }
 
-    /// Removes everything and keeps nothing more.
+    /// Removes all outputs and refuses new ones.
     pub(crate) async fn close(&self) {
         let folder = {
             let mut state = self.0.state();
@@ -172,7 +158,7 @@ impl Spill {
             state.entries.clear();
             state.folder.take()
         };
-        // What is still being written goes when its writer sees that the store is closed.
+        // Outputs that are still being written are dropped when their writer sees that the store is closed.
         let _ = blocking(move || {
             drop(folder);
             Ok(())
@@ -195,24 +181,24 @@ impl Store {
 
     fn keep(&self, output: Output) -> Result<String, SpillError> {
         let handle = new_handle()?;
-        let Place { folder, old } = self.make_room(output.text.len())?;
+        let Reservation { folder, evicted } = self.reserve(output.text.len())?;
         let entry = Entry {
             handle: handle.clone(),
             form: output.form,
             bytes: output.text.len(),
-            born: Instant::now(),
+            created: Instant::now(),
             folder,
         };
         let content = output.text.as_bytes();
-        let written = match old {
-            Some(old) => entry.folder.write_over(&old, &handle, content),
+        let written = match evicted {
+            Some(evicted) => entry.folder.overwrite(&evicted, &handle, content),
             None => entry.folder.write(&handle, content),
         };
         let mut state = self.state();
         state.writing -= 1;
         if let Err(error) = written {
             state.bytes -= entry.bytes;
-            // Somebody may have cleaned up the folder; the next output gets a new one.
+            // A cleanup job may have removed the folder; the next output creates a new one.
             state.folder = None;
             return Err(error.into());
         }
@@ -224,8 +210,8 @@ impl Store {
         Ok(handle)
     }
 
-    /// Reserves space for an output, at the cost of the oldest ones.
-    fn make_room(&self, bytes: usize) -> Result<Place, SpillError> {
+    /// Reserves space for an output. Evicts the oldest outputs if necessary.
+    fn reserve(&self, bytes: usize) -> Result<Reservation, SpillError> {
         let limits = &self.limits;
         if bytes > limits.bytes || limits.files == 0 {
             return Err(SpillError::TooLarge {
@@ -246,42 +232,42 @@ impl Store {
                 folder
             }
         };
-        let mut old: Option<Entry> = None;
+        let mut evicted: Option<Entry> = None;
         while state.bytes + bytes > limits.bytes || state.entries.len() + state.writing >= limits.files {
-            if let Some(older) = old.take() {
-                older.remove();
+            if let Some(evicted) = evicted.take() {
+                evicted.remove();
             }
-            old = state.take_oldest();
-            if old.is_none() {
-                // All the space is reserved by outputs that are being written at this moment.
+            evicted = state.take_oldest();
+            if evicted.is_none() {
+                // Outputs that are being written right now have reserved all the space.
                 return Err(SpillError::TooLarge {
                     bytes,
                     limit: limits.bytes - state.bytes.min(limits.bytes),
                 });
             }
         }
-        let old = old.and_then(|old| {
-            if Arc::ptr_eq(&old.folder, &folder) {
-                return Some(old.handle);
+        let evicted = evicted.and_then(|evicted| {
+            if Arc::ptr_eq(&evicted.folder, &folder) {
+                return Some(evicted.handle);
             }
-            old.remove();
+            evicted.remove();
             None
         });
         state.bytes += bytes;
         state.writing += 1;
-        Ok(Place { folder, old })
+        Ok(Reservation { folder, evicted })
     }
 
     fn read(&self, entry: &Entry) -> Result<Output, SpillError> {
         let read = entry.folder.read(&entry.handle, entry.bytes);
-        // While it was read it may have made room for another one, and its file may have been written over.
+        // It may have been evicted, and its file overwritten, while it was read.
         self.find(&entry.handle)?;
         match read {
             Ok(text) => Ok(Output {
                 form: entry.form.clone(),
                 text: Arc::new(text),
             }),
-            // Somebody has cleaned up.
+            // A cleanup job has removed it.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(SpillError::Unknown(entry.handle.clone())),
             Err(error) => Err(error.into()),
         }
@@ -290,14 +276,17 @@ impl Store {
 
 impl State {
     fn expire(&mut self, ttl: Duration) {
-        while self.entries.front().is_some_and(|oldest| oldest.born.elapsed() > ttl)
+        while self
+            .entries
+            .front()
+            .is_some_and(|oldest| oldest.created.elapsed() > ttl)
             && let Some(oldest) = self.take_oldest()
         {
             oldest.remove();
         }
     }
 
-    /// The oldest output, of which nobody knows any more. Its file is left.
+    /// Removes the oldest entry, but not its file.
     fn take_oldest(&mut self) -> Option<Entry> {
         let oldest = self.entries.pop_front()?;
         self.bytes -= oldest.bytes;
@@ -311,14 +300,14 @@ impl Entry {
     }
 }
 
-/// `out_` and 128 bits that nobody can guess.
+/// `out_` and 128 random bits.
 fn new_handle() -> Result<String, SpillError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
     Ok(format!("out_{:032x}", u128::from_le_bytes(bytes)))
 }
 
-/// Does work that touches the disk where it holds up nobody. It is finished also when nobody waits for it any more.
+/// Runs file system work on a blocking thread. It runs to completion even if the future is dropped.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, SpillError> + Send + 'static,
 ) -> Result<T, SpillError> {

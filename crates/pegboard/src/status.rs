@@ -1,4 +1,4 @@
-//! What a server and the whole board look like from outside: plain values to print or serialise, without behaviour.
+//! Status snapshots of a server and of the whole board: plain values to print or serialise.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -6,15 +6,15 @@ use serde_json::{Map, Value};
 
 use crate::name::ServerName;
 
-/// The board at one moment.
+/// A snapshot of the board.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct BoardStatus {
     /// One entry per live server, by name: one for each view that has the server for itself, and at least one for each configured server.
     pub servers: Vec<ServerStatus>,
-    /// The queues that calls of several servers wait in, by name.
+    /// The queues that several servers share, by name.
     pub queues: Vec<QueueStatus>,
-    /// Whether every enabled server is well.
+    /// Whether every enabled server is healthy.
     pub healthy: bool,
     /// Whether every required server is ready.
     pub ready: bool,
@@ -22,7 +22,7 @@ pub struct BoardStatus {
     pub warnings: Vec<Warning>,
 }
 
-/// One server at one moment.
+/// A snapshot of one server.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct ServerStatus {
@@ -31,12 +31,12 @@ pub struct ServerStatus {
     /// The view that owns it, where each view has a server of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub view: Option<String>,
-    /// Whether it is off the board and only ends its calls.
+    /// Whether it was removed from the board and only finishes its calls.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub draining: bool,
-    /// Where its life stands.
+    /// Its lifecycle state.
     pub state: State,
-    /// Since when.
+    /// When it entered that state.
     pub since: Timestamp,
     /// `stdio`, `http`, `sse` or `websocket`.
     pub transport: &'static str,
@@ -44,15 +44,15 @@ pub struct ServerStatus {
     pub era: Option<Era>,
     /// The protocol version it speaks, once known.
     pub protocol_version: Option<String>,
-    /// What it says it is.
+    /// Its self-description from the handshake.
     pub server_info: Option<ServerInfo>,
-    /// What it is for, in the words of the config.
+    /// Its description in the config.
     pub description: Option<String>,
     /// Who shares its connection: `shared`, `session` or `pool`.
     pub scope: &'static str,
     /// The capabilities that it declares, once known.
     pub capabilities: Option<Map<String, Value>>,
-    /// How it wants to be used, in its own words.
+    /// The usage instructions that it declares.
     pub instructions: Option<String>,
     /// How many tools it offers.
     pub tools: usize,
@@ -60,15 +60,15 @@ pub struct ServerStatus {
     pub resources: usize,
     /// How many prompts it offers.
     pub prompts: usize,
-    /// Its process, for a stdio server that runs.
+    /// The process id of a running stdio server.
     pub pid: Option<u32>,
-    /// How often it was started again.
+    /// How often it was restarted.
     pub restarts: u32,
-    /// Calls under way.
+    /// Calls in flight.
     pub in_flight: usize,
-    /// Calls waiting for their turn.
+    /// Queued calls.
     pub queued: usize,
-    /// Whether calls are let through: `closed` when they are, `open` or `half_open` when it has answered nobody lately.
+    /// The state of its circuit breaker: `closed` (calls pass), `open` or `half_open`.
     pub breaker: &'static str,
     /// Whether the board needs it to be ready.
     pub required: bool,
@@ -80,14 +80,14 @@ pub struct ServerStatus {
     pub last_error: Option<LastError>,
     /// When its health was last checked: by a probe, or by starting it. A successful call is no check.
     pub checked_at: Option<Timestamp>,
-    /// Why that check failed; `None` if the server was well.
+    /// Why that check failed; `None` if the server was healthy.
     pub check_error: Option<String>,
     /// Its connections, when it has a pool of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pool: Option<PoolStatus>,
 }
 
-/// The connections of one server at one moment.
+/// A snapshot of the connections of one server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct PoolStatus {
@@ -95,42 +95,42 @@ pub struct PoolStatus {
     pub size: usize,
     /// How many are ready.
     pub ready: usize,
-    /// How many have calls under way.
+    /// How many have calls in flight.
     pub busy: usize,
-    /// The processes behind them.
+    /// The process ids of their servers.
     pub pids: Vec<u32>,
 }
 
-/// A queue at one moment.
+/// A snapshot of a queue.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct QueueStatus {
     /// Its name.
     pub name: String,
-    /// The most calls under way at once.
+    /// The most calls in flight at once.
     pub capacity: usize,
-    /// Calls under way.
+    /// Calls in flight.
     pub in_use: usize,
-    /// Calls that wait.
+    /// Queued calls.
     pub depth: usize,
-    /// Calls that were let in so far.
+    /// Calls that were admitted so far.
     pub entered: u64,
-    /// Those of them that had to wait.
+    /// How many of them had to wait.
     pub waited: u64,
-    /// Calls that were not let in: too many waited, or their time was up.
+    /// Calls that were rejected, because the queue was full or their deadline passed.
     pub refused: u64,
-    /// How long the call that was let in last had waited.
+    /// How long the last admitted call had waited.
     pub last_wait_ms: f64,
-    /// How long all calls that were let in had waited.
+    /// How long all admitted calls had waited.
     pub total_wait_ms: f64,
 }
 
-/// Where a server's life stands.
+/// The lifecycle state of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum State {
-    /// Switched off by its config.
+    /// Disabled by its config.
     Disabled,
     /// Not started yet; the first use starts it.
     Idle,
@@ -138,11 +138,11 @@ pub enum State {
     Connecting,
     /// Ready for calls.
     Ready,
-    /// Not to be reached.
+    /// Unreachable.
     Down,
-    /// Ends again and again.
+    /// Exits repeatedly.
     CrashLooping,
-    /// Waits for somebody to sign in.
+    /// Requires authentication.
     NeedsAuth,
     /// Its config cannot be used.
     Misconfigured,
@@ -151,7 +151,7 @@ pub enum State {
 }
 
 impl State {
-    /// The word for it in text and JSON.
+    /// The name in text and JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Disabled => "disabled",
@@ -179,7 +179,7 @@ pub enum Era {
 }
 
 impl Era {
-    /// The word for it.
+    /// The name in text and JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Modern => "modern",
@@ -188,7 +188,7 @@ impl Era {
     }
 }
 
-/// What a server says it is.
+/// The self-description of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ServerInfo {
@@ -204,13 +204,13 @@ pub struct ServerInfo {
 pub struct CallCounts {
     /// All calls.
     pub total: u64,
-    /// Those that did not end well.
+    /// Those that failed.
     pub failed: u64,
-    /// How long they took: the mean over all calls, not a moving average.
+    /// The mean duration of all calls, not a moving average.
     pub avg_ms: f64,
 }
 
-/// What went wrong last.
+/// The last error of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct LastError {
@@ -220,7 +220,7 @@ pub struct LastError {
     pub hint: Option<String>,
     /// When.
     pub at: Timestamp,
-    /// The end of the server's error output.
+    /// The end of the server's stderr.
     pub stderr: Option<String>,
 }
 
@@ -228,13 +228,13 @@ pub struct LastError {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Warning {
-    /// The same for the same category and server.
+    /// A stable id for one category and server.
     pub id: String,
-    /// What it is about.
+    /// The category.
     pub category: &'static str,
-    /// One line.
+    /// A one-line message.
     pub message: String,
-    /// More of it.
+    /// Details.
     pub details: String,
     /// The server it is about.
     pub server: ServerName,

@@ -1,7 +1,7 @@
-//! The locks and atomics of the rooms whose promises depend on the order of threads.
+//! Locks and atomics that shuttle can replace, and small helpers for async code.
 //!
-//! They are those of the standard library. The tests of `scripts/explore` take shuttle's instead, which lets other threads run at
-//! each of them, in thousands of orders.
+//! By default they are those of the standard library. The tests of `scripts/explore` use shuttle's, which switches threads at each
+//! operation and explores thousands of interleavings.
 
 #[cfg(not(all(test, feature = "explore")))]
 pub(crate) use std::sync::{Mutex, MutexGuard, atomic};

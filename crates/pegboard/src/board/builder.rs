@@ -21,7 +21,7 @@ use crate::{
     name::ServerName,
     server::{Backoff, BadSchedule, BoardShared, Jitter, LinkResources, Queues, Registry, Server, SharedLinks},
     session::{ClientInfo, EraMemory, Host, ListScope, NoHost},
-    transport::{Budget, Dialer, StandIns, Target},
+    transport::{ByteBudget, Dialer, StandIns, Target},
 };
 
 /// Sets up a board. See [`Pegboard::builder`].
@@ -213,7 +213,7 @@ impl Builder {
             secrets: KnownSecrets::default(),
             max_servers: AtomicUsize::new(limits.servers),
             processes: AtomicUsize::new(limits.processes.min(Semaphore::MAX_PERMITS)),
-            budget: Budget::new(limits.buffered),
+            budget: ByteBudget::new(limits.buffered),
         };
         // All secrets must be known before the first server starts: one server may print the secret of another.
         let in_process = self.in_process.iter().map(|(_, _, settings)| settings);

@@ -13,7 +13,7 @@ use crate::{
     name::ServerName,
     server::{BoardShared, Outage, Server},
     session::{ClientInfo, DesiredState, EraMemory, Host, Spec},
-    transport::{Budget, StandIns, Target},
+    transport::{ByteBudget, StandIns, Target},
 };
 
 /// Creates the servers of a board from their configs.
@@ -31,7 +31,7 @@ pub(super) struct ServerFactory {
     /// The most processes of the board.
     pub(super) processes: AtomicUsize,
     /// Bounds the bytes that the messages of all servers take together.
-    pub(super) budget: Budget,
+    pub(super) budget: ByteBudget,
 }
 
 impl ServerFactory {

@@ -238,9 +238,10 @@ pub(crate) fn failure_of(fault: &Fault, what: &str) -> Failure {
             FailureKind::Connect(_) if fault.sent == Sent::Maybe => Kind::Transport,
             FailureKind::Connect(_) => Kind::Unavailable,
             FailureKind::Protocol => Kind::Internal,
-            FailureKind::Cut | FailureKind::SessionGone | FailureKind::Rpc(_) | FailureKind::Status { .. } => {
-                Kind::Transport
-            }
+            FailureKind::ConnectionLost
+            | FailureKind::SessionGone
+            | FailureKind::Rpc(_)
+            | FailureKind::Status { .. } => Kind::Transport,
         },
         FaultKind::Ended(_) | FaultKind::Dial(_) => Kind::Transport,
     };

@@ -9,7 +9,7 @@ use super::{route::resolved::Route, tool_call::ToolCall, view::View};
 use crate::{
     catalog::Tool,
     event::{CallEnd, Event},
-    metrics::Counts,
+    metrics::ServerCounters,
     name::ServerName,
     outcome::{Kind, Reply},
 };
@@ -35,7 +35,7 @@ enum Counters<'a> {
     Unrouted,
     /// A built-in tool, which the view answers itself.
     BuiltIn,
-    Server(BorrowedOrShared<'a, Counts>),
+    Server(BorrowedOrShared<'a, ServerCounters>),
 }
 
 /// A value that is borrowed during a call, or shared for longer.
@@ -70,7 +70,7 @@ impl<'a> CallGuard<'a> {
     /// Begins a call whose tool is not known yet. `CallCreated` is sent once it is known, or with [`CallGuard::create`].
     pub(crate) fn open(view: &'a View, call: &ToolCall, started: Instant) -> Self {
         Self {
-            info: view.events.is_heard().then(|| Box::new(CallInfo::of(call))),
+            info: view.events.has_subscribers().then(|| Box::new(CallInfo::of(call))),
             view: BorrowedOrShared::Borrowed(view),
             counters: Counters::Unrouted,
             started,

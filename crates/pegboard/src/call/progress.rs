@@ -15,7 +15,7 @@ const MAX_PENDING: usize = 16;
 
 /// Returns whether the caller or a subscriber wants progress.
 pub(super) fn is_wanted(call: &ToolCall, events: &EventSender) -> bool {
-    call.progress.is_some() || events.is_heard()
+    call.progress.is_some() || events.has_subscribers()
 }
 
 /// Runs an exchange and forwards its progress meanwhile.

@@ -210,7 +210,7 @@ fn of_wire(failure: &WireFailure, sent: Sent, attempts: &Attempts, delay: Durati
             ConnectFault::Refused | ConnectFault::Dns | ConnectFault::Timeout | ConnectFault::Other,
         ) => again,
         FailureKind::Connect(ConnectFault::Tls | ConnectFault::Redirect) | FailureKind::NeedsAuth => Next::Stop,
-        FailureKind::Busy | FailureKind::Cut | FailureKind::Protocol => again,
+        FailureKind::Busy | FailureKind::ConnectionLost | FailureKind::Protocol => again,
         // The same request gets the same response, which is too large again.
         FailureKind::TooLarge => Next::Stop,
         // The call was executed, and the next response would need as much space.

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     event::EventSender,
-    metrics::Tallies,
+    metrics::BoardCounters,
     name::{NameRules, NameStyle, ServerName},
     native::NativeTools,
     outcome::{Failure, Kind},
@@ -62,7 +62,7 @@ pub struct View {
     pub(crate) cache: Arc<Cache>,
     pub(crate) idempotency_keys: Arc<IdempotencyKeys>,
     pub(crate) events: EventSender,
-    pub(crate) tallies: Arc<Tallies>,
+    pub(crate) tallies: Arc<BoardCounters>,
     /// Set when the view is closed, for calls that waited for approval meanwhile.
     pub(crate) is_closed: Arc<AtomicBool>,
 }
@@ -220,7 +220,7 @@ impl View {
     }
 
     /// Prepares the view for one toolset: state that outlives a call is not shared with other toolsets.
-    pub(crate) fn opened(self, events: EventSender, tallies: Arc<Tallies>) -> Self {
+    pub(crate) fn opened(self, events: EventSender, tallies: Arc<BoardCounters>) -> Self {
         Self {
             cache: Arc::default(),
             idempotency_keys: Arc::default(),

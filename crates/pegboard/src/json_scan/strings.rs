@@ -1,22 +1,18 @@
-//! Texts in JSON: found and freed of their escapes, many bytes at a time.
+//! Finds JSON strings and unescapes them, many bytes at a time.
 
 mod prefix;
+mod unescape_tables;
 
 use std::borrow::Cow;
 
-/// How many bytes are looked at together when a text has escapes.
-const BLOCK: usize = 32;
-/// A piece of text up to this length is copied as if it had this length, which costs less than a copy of any length.
-const SHORT: usize = 32;
-/// How much is set aside for a text at first, and from where on all that it can need is.
-const FIRST: usize = 16 << 10;
-const LARGE: usize = 64 << 10;
-/// How much more than a quarter a text may hold that it does not need.
-const SLACK: usize = 128;
-/// How much of it is made ready at once.
-const STEP: usize = 4 << 10;
+use unescape_tables::{BLOCK, LARGE, SHORT, UNESCAPED};
 
-/// Reads the text whose opening quote is just before `bytes`: its meaning, and its length with the closing quote.
+/// A text may keep this much unused capacity, in addition to a quarter of its length.
+const SLACK: usize = 128;
+/// How much capacity is zeroed at once.
+const ZEROED: usize = 4 << 10;
+
+/// Reads the string whose opening quote is just before `bytes`. Returns the unescaped text, and its length in `bytes` with the closing quote.
 pub(super) fn read(bytes: &[u8]) -> Option<(Cow<'_, str>, usize)> {
     let plain = plain_start(bytes);
     match bytes.get(plain)? {
@@ -46,8 +42,8 @@ fn is_special(byte: u8) -> bool {
     matches!(byte, b'"' | b'\\' | ..0x20)
 }
 
-/// The high bit of each byte that is a quote, a backslash or a control character. Bytes after the first such byte may be marked by
-/// mistake, bytes before it never.
+/// Sets the high bit of each byte that is a quote, a backslash or a control character. There are no false positives before the first such
+/// byte, but there may be some after it.
 #[inline]
 fn specials(word: [u8; 8]) -> u64 {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
@@ -61,21 +57,20 @@ fn specials(word: [u8; 8]) -> u64 {
     (control | quote | backslash) & HIGH
 }
 
-/// One bit for each byte of a block that may be special.
+/// One bit for each byte of a block that may be special. False positives are possible.
 #[inline]
 fn candidates(block: &[u8; BLOCK]) -> u32 {
     let (words, _) = block.as_chunks::<8>();
-    // The multiplication gathers the eight marks of a word in its highest byte.
+    // The multiplication gathers the eight high bits of a word in its highest byte.
     let bits = |word| ((specials(word) >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u32;
     bits(words[0]) | bits(words[1]) << 8 | bits(words[2]) << 16 | bits(words[3]) << 24
 }
 
-/// Reads a text that has escapes. Its last blocks are looked at in order and without regard to what was found before, so that the
-/// processor can work ahead.
+/// Reads a string with escapes. All blocks are scanned independently of what was found before, so that the processor can work ahead.
 fn unescape(bytes: &[u8]) -> Option<(String, usize)> {
     let (out, front) = prefix::unescape(bytes);
     let bytes = &bytes[front..];
-    let mut text = Unescaped {
+    let mut text = Unescaper {
         len: out.len(),
         out,
         taken: 0,
@@ -95,21 +90,21 @@ fn unescape(bytes: &[u8]) -> Option<(String, usize)> {
     text.finish(front + end?)
 }
 
-/// A text on its way into memory of its own.
-struct Unescaped {
-    /// The text as far as `len`, and room for more.
+/// A text that is being unescaped.
+struct Unescaper {
+    /// The text up to `len`, and zeroed space for more.
     out: Vec<u8>,
     len: usize,
-    /// How much was taken from the bytes.
+    /// How many input bytes are unescaped.
     taken: usize,
 }
 
-impl Unescaped {
-    /// Takes the bytes up to the last escape of a block, or to the closing quote: then it says where that is.
+impl Unescaper {
+    /// Unescapes the bytes up to the last escape of a block. Returns the position of the closing quote if the block contains it.
     #[inline(always)]
     fn take_block(&mut self, bytes: &[u8], start: usize, mut candidates: u32) -> Option<Option<usize>> {
         let (mut taken, mut len) = (self.taken, self.len);
-        // An escape that begins in this block may end in the next one, but it is never shorter than what it means.
+        // An escape that begins in this block may end in the next one, but it is never shorter than its unescaped form.
         let needed = len + (start + BLOCK).saturating_sub(taken) + SHORT;
         if self.out.len() < needed {
             grow(&mut self.out, needed, bytes.len() - taken);
@@ -119,7 +114,7 @@ impl Unescaped {
             let bit = candidates.trailing_zeros();
             let at = start + bit as usize;
             candidates &= candidates - 1;
-            // The end of an escape that began in the block before may look special.
+            // The second character of an escape that began in the previous block may look special.
             if at < taken {
                 continue;
             }
@@ -136,16 +131,16 @@ impl Unescaped {
                 self.len = len;
                 return Some(Some(at));
             }
-            let meant = MEANT[usize::from(*bytes.get(at + 1)?)];
-            if meant == 0 {
-                let (meant, read) = unicode(&bytes[at..])?;
-                len += meant.encode_utf8(&mut out[len..]).len();
+            let unescaped = UNESCAPED[usize::from(*bytes.get(at + 1)?)];
+            if unescaped == 0 {
+                let (character, read) = unicode(&bytes[at..])?;
+                len += character.encode_utf8(&mut out[len..]).len();
                 taken = at + read;
             } else {
-                out[len] = meant;
+                out[len] = unescaped;
                 len += 1;
                 taken = at + 2;
-                // Its second byte may look special.
+                // The second character of the escape may look special.
                 candidates &= !(0b10 << bit);
             }
         }
@@ -162,7 +157,7 @@ impl Unescaped {
     }
 }
 
-/// Copies `count` bytes, and where there is room, always as many as two registers hold: that costs less than finding out.
+/// Copies `count` bytes. Short copies have a fixed size where there is room, because that compiles to two register moves.
 #[inline]
 fn copy(from: &[u8], to: &mut [u8], count: usize) {
     match (from.first_chunk::<SHORT>(), to.first_chunk_mut::<SHORT>()) {
@@ -171,47 +166,33 @@ fn copy(from: &[u8], to: &mut [u8], count: usize) {
     }
 }
 
-/// By itself, so that the short copy does not become a call as well.
+/// A separate function, so that the compiler does not turn the short copy into a call as well.
 #[inline(never)]
 fn copy_long(from: &[u8], to: &mut [u8], count: usize) {
     to[..count].copy_from_slice(&from[..count]);
 }
 
-/// Makes room for `needed` bytes in all. A text that has become large is likely to be most of the `rest` of its message.
+/// Grows the buffer to `needed` bytes. A large text probably makes up most of the `rest` of its message, so it gets that capacity at once.
 #[cold]
 fn grow(out: &mut Vec<u8>, needed: usize, rest: usize) {
-    if needed > LARGE && needed + STEP > out.capacity() {
+    if needed > LARGE && needed + ZEROED > out.capacity() {
         out.reserve_exact(needed + rest - out.len());
     }
-    out.resize(needed + rest.min(STEP), 0);
+    out.resize(needed + rest.min(ZEROED), 0);
 }
 
-/// What a letter after a backslash means; zero where that is nothing, or more than one byte.
-static MEANT: [u8; 256] = {
-    let mut meant = [0; 256];
-    meant[b'"' as usize] = b'"';
-    meant[b'\\' as usize] = b'\\';
-    meant[b'/' as usize] = b'/';
-    meant[b'b' as usize] = 8;
-    meant[b'f' as usize] = 12;
-    meant[b'n' as usize] = b'\n';
-    meant[b'r' as usize] = b'\r';
-    meant[b't' as usize] = b'\t';
-    meant
-};
-
-/// The character of `\uXXXX`, or of two of them, and their length. Half a pair is nothing.
+/// Decodes `\uXXXX`, or a surrogate pair of them. Returns the character and the length of the escape.
 fn unicode(escape: &[u8]) -> Option<(char, usize)> {
     let first = hex(escape)?;
-    if let Some(meant) = char::from_u32(first) {
-        return Some((meant, 6));
+    if let Some(character) = char::from_u32(first) {
+        return Some((character, 6));
     }
     let second = hex(escape.get(6..)?)?;
     if !(0xd800..0xdc00).contains(&first) || !(0xdc00..0xe000).contains(&second) {
         return None;
     }
-    let meant = 0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00);
-    Some((char::from_u32(meant)?, 12))
+    let code_point = 0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00);
+    Some((char::from_u32(code_point)?, 12))
 }
 
 fn hex(escape: &[u8]) -> Option<u32> {
@@ -227,8 +208,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What is read here must be what serde_json reads, or nothing.
-    fn agrees(inner: &[u8]) -> Option<String> {
+    /// Checks that the result agrees with serde_json, and returns it.
+    fn check(inner: &[u8]) -> Option<String> {
         let bytes = [inner, br#"" , "more""#].concat();
         let quoted = [br#"""#.as_slice(), &bytes].concat();
         let expected = serde_json::Deserializer::from_slice(&quoted)
@@ -255,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn every_escape_is_read_at_every_place() {
+    fn every_escape_is_read_at_every_position() {
         for escape in [
             r#"\""#,
             r"\\",
@@ -277,14 +258,14 @@ mod tests {
             for before in (0..70).chain(1970..2060) {
                 for after in [0, 1, 40, 1100] {
                     let text = format!("{}{escape}{}", "a".repeat(before), "é".repeat(after));
-                    assert!(agrees(text.as_bytes()).is_some(), "{text}");
+                    assert!(check(text.as_bytes()).is_some(), "{text}");
                 }
             }
         }
     }
 
     #[test]
-    fn what_breaks_a_rule_is_not_read() {
+    fn invalid_strings_are_rejected() {
         for wrong in [
             &b"\\x"[..],
             b"\\u12",
@@ -304,7 +285,7 @@ mod tests {
         ] {
             for before in [0, 5, 31, 32, 63, 2047, 2048, 5000] {
                 let text = [&b"b".repeat(before), wrong, &b"z".repeat(before)].concat();
-                assert_eq!(agrees(&text), None, "{wrong:?}");
+                assert_eq!(check(&text), None, "{wrong:?}");
             }
         }
         assert_eq!(read(b"no end"), None);
@@ -333,22 +314,22 @@ mod tests {
         #[test]
         fn texts_are_read_as_serde_json_reads_them(text in "(\\PC|[\\x00-\\x7f]|\"|\\\\){0,200}") {
             let written = serde_json::to_string(&text).unwrap();
-            prop_assert_eq!(agrees(&written.as_bytes()[1..written.len() - 1]), Some(text));
+            prop_assert_eq!(check(&written.as_bytes()[1..written.len() - 1]), Some(text));
         }
 
         #[test]
         fn long_texts_are_read_as_serde_json_reads_them(text in "(\\PC{0,40}|[\"\\\\/\\]\n]{0,9}){0,150}") {
             let written = serde_json::to_string(&text).unwrap();
-            prop_assert_eq!(agrees(&written.as_bytes()[1..written.len() - 1]), Some(text));
+            prop_assert_eq!(check(&written.as_bytes()[1..written.len() - 1]), Some(text));
         }
 
         #[test]
         fn any_bytes_are_read_alike_or_not_at_all(bytes in proptest::collection::vec(
             prop_oneof![Just(b'\\'), Just(b'u'), Just(b'd'), Just(b'8'), Just(b'0'), Just(b'n'), any::<u8>()], 0..120))
         {
-            // Only up to the quote that both readers stop at.
+            // Without quotes, so that both readers stop at the same one.
             let bytes: Vec<u8> = bytes.into_iter().filter(|byte| *byte != b'"').collect();
-            agrees(&bytes);
+            check(&bytes);
         }
     }
 }

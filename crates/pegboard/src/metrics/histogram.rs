@@ -1,4 +1,4 @@
-//! Durations counted in buckets whose bounds double.
+//! Histograms of durations, with buckets whose bounds double.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -10,11 +10,11 @@ use serde::Serialize;
 use crate::outcome::millis;
 
 /// The bound of the first bucket is this power of two, in microseconds: 64 µs.
-const FIRST: u32 = 6;
-/// How many buckets have a bound. The last bound is 537 s; what took longer is in one bucket more.
+const FIRST_BOUND: u32 = 6;
+/// How many buckets have a bound. The last bound is 537 s; one more bucket has none.
 const BOUNDED: usize = 24;
 
-/// How long something took, as counts of durations in buckets whose bounds double from 0.064 ms to 537 s.
+/// A histogram of durations. The bounds of its buckets double from 0.064 ms to 537 s.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Histogram {
@@ -22,7 +22,7 @@ pub struct Histogram {
     pub count: u64,
     /// Their sum.
     pub sum_ms: f64,
-    /// How many durations were at most as long as each bound. The counts are cumulative, as Prometheus has them.
+    /// How many durations were at most as long as each bound. The counts are cumulative, as in Prometheus.
     pub buckets: Vec<Bucket>,
 }
 
@@ -38,7 +38,7 @@ pub struct Bucket {
 
 impl Default for Histogram {
     fn default() -> Self {
-        Timings::default().read()
+        AtomicHistogram::default().read()
     }
 }
 
@@ -49,8 +49,8 @@ impl Histogram {
         (self.count > 0).then(|| self.sum_ms / self.count as f64)
     }
 
-    /// A bound that at least the share `q` of all durations kept to, such as 0.95. `None` before anything was counted, and when only the
-    /// bucket without a bound is wide enough.
+    /// An upper bound of the quantile `q`, such as 0.95. `None` before anything was counted, and if the quantile is in the bucket without a
+    /// bound.
     pub fn quantile_ms(&self, q: f64) -> Option<f64> {
         #[expect(
             clippy::cast_precision_loss,
@@ -72,14 +72,14 @@ impl Histogram {
     }
 }
 
-/// The histogram while it is counted.
+/// A histogram that is recorded concurrently.
 #[derive(Debug, Default)]
-pub(crate) struct Timings {
+pub(crate) struct AtomicHistogram {
     buckets: [AtomicU64; BOUNDED + 1],
     micros: AtomicU64,
 }
 
-impl Timings {
+impl AtomicHistogram {
     pub(crate) fn record(&self, took: Duration) {
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         self.buckets[bucket_of(micros)].fetch_add(1, Ordering::Relaxed);
@@ -90,7 +90,7 @@ impl Timings {
         let mut count = 0;
         let buckets = self.buckets.iter().enumerate().map(|(at, bucket)| {
             count += bucket.load(Ordering::Relaxed);
-            let bound = || millis(Duration::from_micros(1 << (FIRST as usize + at)));
+            let bound = || millis(Duration::from_micros(1 << (FIRST_BOUND as usize + at)));
             Bucket {
                 le_ms: (at < BOUNDED).then(bound),
                 count,
@@ -104,9 +104,9 @@ impl Timings {
     }
 }
 
-/// The first bucket whose bound is not below a duration.
+/// The index of the first bucket whose bound is at least `micros`.
 fn bucket_of(micros: u64) -> usize {
-    let over = micros.saturating_sub(1) >> FIRST;
+    let over = micros.saturating_sub(1) >> FIRST_BOUND;
     let at = u64::BITS - over.leading_zeros();
     (at as usize).min(BOUNDED)
 }
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_histogram_is_cumulative_and_tells_means_and_quantiles() {
-        let timings = Timings::default();
+        let timings = AtomicHistogram::default();
         assert_eq!(
             (timings.read().mean_ms(), timings.read().quantile_ms(0.5)),
             (None, None)

@@ -3,7 +3,7 @@
 use std::sync::{Arc, atomic::AtomicU64};
 
 use super::{link_resources::LinkResources, queue::Queues, shared_links::SharedLinks};
-use crate::{catalog::store::CatalogStore, config::BreakerPolicy, event::EventSender, metrics::Tallies};
+use crate::{catalog::store::CatalogStore, config::BreakerPolicy, event::EventSender, metrics::BoardCounters};
 
 /// What all servers of one board share.
 #[derive(Debug)]
@@ -25,5 +25,5 @@ pub(crate) struct BoardShared {
     /// Publishes events to subscribers of the board.
     pub(crate) events: EventSender,
     /// The counters of the board, by server name.
-    pub(crate) tallies: Arc<Tallies>,
+    pub(crate) tallies: Arc<BoardCounters>,
 }

@@ -15,7 +15,7 @@ use crate::{
     catalog::CatalogDiff,
     event::{Event, EventSender},
     mask::ServerMasker,
-    metrics::Counts,
+    metrics::ServerCounters,
     name::ServerName,
     outcome::millis,
     status::State,
@@ -32,7 +32,7 @@ pub(super) struct EventPublisher {
     view: OnceLock<Arc<str>>,
     masker: ServerMasker,
     events: EventSender,
-    counts: Arc<Counts>,
+    counts: Arc<ServerCounters>,
     published: Mutex<PublishedState>,
 }
 
@@ -51,7 +51,7 @@ impl EventPublisher {
         server: ServerName,
         masker: ServerMasker,
         events: EventSender,
-        counts: Arc<Counts>,
+        counts: Arc<ServerCounters>,
         state: State,
     ) -> Arc<Self> {
         Arc::new(Self {

@@ -24,7 +24,8 @@ use super::{
     view_tag::ViewTag,
 };
 use crate::{
-    deadline::Deadline, event::EventSender, metrics::Tallies, name::ServerName, session::Root, status::ServerStatus,
+    deadline::Deadline, event::EventSender, metrics::BoardCounters, name::ServerName, session::Root,
+    status::ServerStatus,
 };
 
 /// Every live server of one board.
@@ -42,7 +43,7 @@ pub(crate) struct Registry {
     /// Publishes events to subscribers of the board.
     events: EventSender,
     /// The counters of the board.
-    tallies: Arc<Tallies>,
+    tallies: Arc<BoardCounters>,
     /// The tasks that drain and close servers which were removed from the board.
     tasks: TaskTracker,
 }
@@ -87,7 +88,7 @@ impl Registry {
         &self.events
     }
 
-    pub(crate) fn tallies(&self) -> &Arc<Tallies> {
+    pub(crate) fn tallies(&self) -> &Arc<BoardCounters> {
         &self.tallies
     }
 

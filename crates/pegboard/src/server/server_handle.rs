@@ -31,7 +31,7 @@ use crate::{
     config::{Scope, ServerConfig, Start},
     deadline::Deadline,
     mask::ServerMasker,
-    metrics::Counts,
+    metrics::ServerCounters,
     name::ServerName,
     session::{DesiredState, Root, Spec},
     status::{LastError, State},
@@ -60,7 +60,7 @@ pub(super) struct ServerInner {
     pub(super) retries: RetryBudget,
     pub(super) breaker: Breaker,
     /// The counters of all servers of this name, lock-free.
-    pub(super) counts: Arc<Counts>,
+    pub(super) counts: Arc<ServerCounters>,
     pub(super) publisher: Arc<EventPublisher>,
     /// The last failed call.
     pub(super) failed_call: Mutex<Option<LastError>>,
@@ -198,7 +198,7 @@ impl Server {
     }
 
     /// The counters of all servers of this name.
-    pub(crate) fn counts(&self) -> &Arc<Counts> {
+    pub(crate) fn counts(&self) -> &Arc<ServerCounters> {
         &self.0.counts
     }
 

@@ -7,7 +7,7 @@ use crate::{
     config::{EraChoice, Limits, Transport},
     mask::ServerMasker,
     name::ServerName,
-    transport::{Budget, Target},
+    transport::{ByteBudget, Target},
 };
 
 /// Everything that is needed to connect to a server.
@@ -28,7 +28,7 @@ pub(crate) struct Spec {
     /// Masks everything that the server sends.
     pub(crate) masker: ServerMasker,
     /// The byte budget of the board's connections.
-    pub(crate) budget: Budget,
+    pub(crate) budget: ByteBudget,
 }
 
 /// The name and version of the embedding program, as servers see them.

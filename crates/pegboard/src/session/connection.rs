@@ -268,7 +268,7 @@ impl InFlight<'_> {
             idle: limit == ExceededLimit::Idle,
             last_words: connection
                 .wire
-                .last_words()
+                .recent_output()
                 .map(|words| connection.dispatcher.masker().text(&words).into_owned()),
         };
         // Only a cancelled request is certain to be written or not.

@@ -25,7 +25,7 @@ use crate::{
     mask::ServerMasker,
     name::ServerName,
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
-    transport::{Budget, EndReason, FailureKind, Inbox, NoRoom, RpcError, Sent, WireEnd, WireFailure},
+    transport::{ByteBudget, EndReason, FailureKind, Inbox, NoRoom, RpcError, Sent, WireEnd, WireFailure},
 };
 
 /// After this many unexpected messages the connection is closed.
@@ -63,21 +63,21 @@ pub(crate) struct Dispatcher {
     /// Masks everything from the server except results, which are masked where they are presented.
     masker: ServerMasker,
     /// The byte budget of the board's connections.
-    budget: Budget,
+    budget: ByteBudget,
 }
 
 impl Dispatcher {
     #[cfg(test)]
     pub(super) fn for_tests() -> (Arc<Self>, mpsc::Receiver<ServerRequest>) {
         let name = ServerName::parse("one").expect("a name");
-        Self::new(name, ServerMasker::default(), Budget::default())
+        Self::new(name, ServerMasker::default(), ByteBudget::default())
     }
 
     /// Creates a dispatcher and the receiver of the server's requests.
     pub(super) fn new(
         server: ServerName,
         masker: ServerMasker,
-        budget: Budget,
+        budget: ByteBudget,
     ) -> (Arc<Self>, mpsc::Receiver<ServerRequest>) {
         let (requests, receiver) = mpsc::channel(REQUEST_QUEUE);
         let clock = Clock::start();
@@ -396,7 +396,7 @@ impl Inbox for Dispatcher {
         self.undeliverable(head, tail, failure, "a message for which there is no room");
     }
 
-    fn budget(&self) -> Budget {
+    fn budget(&self) -> ByteBudget {
         self.budget.clone()
     }
 

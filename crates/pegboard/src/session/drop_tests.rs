@@ -18,7 +18,7 @@ use crate::{
     deadline::Deadline,
     mask::ServerMasker,
     name::ServerName,
-    transport::{Budget, ByteSink, ByteSource, Target},
+    transport::{ByteBudget, ByteSink, ByteSource, Target},
 };
 
 /// More polls than any of the futures needs.
@@ -68,7 +68,7 @@ fn spec_of(target: Target, era: EraChoice) -> Spec {
         client: Arc::default(),
         memory: Arc::new(EraMemory::new(None)),
         masker: ServerMasker::default(),
-        budget: Budget::default(),
+        budget: ByteBudget::default(),
     }
 }
 

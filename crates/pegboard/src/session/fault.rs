@@ -104,7 +104,7 @@ impl Fault {
     pub(crate) fn is_transport(&self) -> bool {
         match &self.kind {
             FaultKind::Wire(failure) => match failure.kind {
-                FailureKind::Connect(_) | FailureKind::Cut | FailureKind::Protocol => true,
+                FailureKind::Connect(_) | FailureKind::ConnectionLost | FailureKind::Protocol => true,
                 FailureKind::Status { code, .. } => code >= 500,
                 _ => false,
             },

@@ -307,7 +307,7 @@ fn is_independent_of_era(fault: &Fault) -> bool {
 /// Returns `true` if a request was lost with its connection or timed out, so that the server may support it all the same.
 fn is_lost(fault: &Fault) -> bool {
     match &fault.kind {
-        FaultKind::Wire(failure) => matches!(failure.kind, FailureKind::Connect(_) | FailureKind::Cut),
+        FaultKind::Wire(failure) => matches!(failure.kind, FailureKind::Connect(_) | FailureKind::ConnectionLost),
         FaultKind::Ended(_) | FaultKind::TimedOut { .. } => true,
         _ => false,
     }

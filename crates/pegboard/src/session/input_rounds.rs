@@ -18,7 +18,7 @@ use super::{
     request::Request,
     response::{Response, parse_result},
 };
-use crate::{status::Era, transport::VISIT_FIRST};
+use crate::{status::Era, transport::URL_ELICITATION_REQUIRED};
 
 /// How often a server may ask for input before it must send a result.
 pub(super) const MAX_ROUNDS: usize = 8;
@@ -220,7 +220,9 @@ impl Session {
 
     /// Returns `true` if the request failed because the user must visit a page first, and the host can send the user there.
     fn needs_url_elicitation(&self, fault: &Fault) -> bool {
-        fault.code() == Some(VISIT_FIRST) && self.peer.era == Era::Legacy && self.responder.offers_url_elicitation()
+        fault.code() == Some(URL_ELICITATION_REQUIRED)
+            && self.peer.era == Era::Legacy
+            && self.responder.offers_url_elicitation()
     }
 
     /// Sends the user to the pages in the error, and waits until the user has finished there. Returns the error if that fails.

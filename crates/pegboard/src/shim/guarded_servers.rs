@@ -1,4 +1,4 @@
-//! The servers below a guard: who belongs to which, and how each is ended with all that came from it.
+//! The servers of a guard: which process belongs to which server, and how a server is stopped with its descendants.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet, VecDeque},
@@ -15,10 +15,11 @@ use rustix::{
 use tokio::time::Instant;
 
 use super::{
-    guard::{LAST_WAIT, PAUSES},
-    message::{Answer, FILES, Request},
+    guard_protocol::{FILES, Report, Request},
+    kill_timing::{FIRST_PAUSE, KILL_TIMEOUT, MAX_PAUSE},
+    process_role,
     process_table::{self, ProcessEntry, ProcessTrees},
-    process_tag, role,
+    process_tag,
     spawn_request::SpawnRequest,
 };
 
@@ -26,100 +27,106 @@ use super::{
 #[derive(Default)]
 pub(super) struct GuardedServers {
     servers: BTreeMap<u64, GuardedServer>,
-    /// The tags of the orphans that were adopted, until they are reaped. Each is read once: there may be thousands of them.
+    /// The tags of adopted orphans, until these are reaped. Each is read only once, because there may be thousands.
     tags: HashMap<u32, Option<u64>>,
-    /// The killing of orphans that belong to no server.
-    strays: Option<Ending>,
-    answers: VecDeque<Answer>,
-    asked: Vec<u64>,
-    /// Whether tags could not be set, so that processes of two servers could not be told apart.
-    is_alone: bool,
-    /// Whether tags are known to be kept.
-    is_proven: bool,
-    /// Whether there is more to do at once.
-    is_hurried: bool,
-    /// When all processes may be looked at again. It takes long where there are many of them.
-    next_look: Option<Instant>,
+    /// The kill rounds for orphans that belong to no server.
+    orphans: Option<KillRounds>,
+    /// Reports that are not sent yet.
+    reports: VecDeque<Report>,
+    /// The servers that get SIGTERM in the next turn.
+    to_terminate: Vec<u64>,
+    /// Whether tags do not work, so that the processes of two servers could not be told apart.
+    is_untagged: bool,
+    /// Whether the system was seen to keep tags.
+    are_tags_verified: bool,
+    /// Whether another turn is needed at once.
+    runs_again: bool,
+    /// When the process table may be scanned again. A scan is slow if there are many processes.
+    next_scan: Option<Instant>,
 }
 
-/// A server and all that came from it.
+/// A server and its descendants.
 struct GuardedServer {
     pid: u32,
     tag: Option<u64>,
     grace: Duration,
-    is_buried: bool,
+    is_reaped: bool,
     stage: Stage,
 }
 
 enum Stage {
     Running,
-    Asked { kill_at: Instant },
-    Ending(Ending),
+    /// SIGTERM was sent, or will be in the next turn.
+    Terminating {
+        kill_at: Instant,
+    },
+    Killing(KillRounds),
 }
 
-/// Rounds of killing.
+/// The schedule of repeated kills.
 #[derive(Clone, Copy)]
-struct Ending {
+struct KillRounds {
     next: Instant,
     pause: Duration,
     give_up: Instant,
 }
 
-impl Ending {
+impl KillRounds {
     fn begin() -> Self {
         let now = Instant::now();
         Self {
             next: now,
-            pause: PAUSES[0],
-            give_up: now + LAST_WAIT,
+            pause: FIRST_PAUSE,
+            give_up: now + KILL_TIMEOUT,
         }
     }
 
-    fn has_killed(&mut self, now: Instant) {
+    fn round_done(&mut self, now: Instant) {
         self.next = now + self.pause;
-        self.pause = PAUSES[1].min(self.pause * 2);
+        self.pause = MAX_PAUSE.min(self.pause * 2);
     }
 }
 
 impl GuardedServer {
-    fn end(&mut self) {
-        if !matches!(self.stage, Stage::Ending(_)) {
-            self.stage = Stage::Ending(Ending::begin());
+    /// Starts the kill rounds, unless they have begun.
+    fn kill(&mut self) {
+        if !matches!(self.stage, Stage::Killing(_)) {
+            self.stage = Stage::Killing(KillRounds::begin());
         }
     }
 }
 
 impl GuardedServers {
-    /// When something is to be done even if nothing happens until then.
-    pub(super) fn alarm(&self) -> Option<Instant> {
-        if self.is_hurried {
+    /// When the next turn is due, even if no event comes before.
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        if self.runs_again {
             return Some(Instant::now());
         }
-        let look = |ending: Ending| self.next_look.map_or(ending.next, |look| look.max(ending.next));
+        let next_kill = |rounds: KillRounds| self.next_scan.map_or(rounds.next, |scan| scan.max(rounds.next));
         let stages = self.servers.values().filter_map(|server| match server.stage {
             Stage::Running => None,
-            Stage::Asked { kill_at } => Some(kill_at),
-            Stage::Ending(ending) => Some(look(ending)),
+            Stage::Terminating { kill_at } => Some(kill_at),
+            Stage::Killing(rounds) => Some(next_kill(rounds)),
         });
-        let strays = self.strays.map(look);
-        let asked = self.next_look.filter(|_| !self.asked.is_empty());
-        stages.chain(strays).chain(asked).min()
+        let orphans = self.orphans.map(next_kill);
+        let to_terminate = self.next_scan.filter(|_| !self.to_terminate.is_empty());
+        stages.chain(orphans).chain(to_terminate).min()
     }
 
-    /// Asks for another turn at once.
-    pub(super) fn hurry(&mut self) {
-        self.is_hurried = true;
+    /// Requests another turn at once.
+    pub(super) fn run_again(&mut self) {
+        self.runs_again = true;
     }
 
-    pub(super) fn has_answers(&self) -> bool {
-        !self.answers.is_empty()
+    pub(super) fn has_reports(&self) -> bool {
+        !self.reports.is_empty()
     }
 
-    /// Sends what is to be told, for as long as the other side takes it.
-    pub(super) fn answer(&mut self, send: impl Fn(&Answer) -> io::Result<()>) -> io::Result<()> {
-        while let Some(answer) = self.answers.front() {
-            match send(answer) {
-                Ok(()) => drop(self.answers.pop_front()),
+    /// Sends queued reports until `send` would block.
+    pub(super) fn send_reports(&mut self, send: impl Fn(&Report) -> io::Result<()>) -> io::Result<()> {
+        while let Some(report) = self.reports.front() {
+            match send(report) {
+                Ok(()) => drop(self.reports.pop_front()),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) => return Err(error),
             }
@@ -130,207 +137,207 @@ impl GuardedServers {
     pub(super) fn handle(&mut self, request: Request, files: Vec<OwnedFd>) {
         match request {
             Request::Start { id, tag } => {
-                let answer = self.start(id, tag, files);
-                self.answers.push_back(answer);
+                let report = self.start(id, tag, files);
+                self.reports.push_back(report);
             }
             Request::Stop { id } => {
                 if let Some(server) = self.servers.get_mut(&id)
                     && matches!(server.stage, Stage::Running)
                 {
-                    server.stage = Stage::Asked {
+                    server.stage = Stage::Terminating {
                         kill_at: Instant::now() + server.grace,
                     };
-                    self.asked.push(id);
+                    self.to_terminate.push(id);
                 }
             }
             Request::Kill { id } => {
                 if let Some(server) = self.servers.get_mut(&id) {
-                    server.end();
+                    server.kill();
                 }
             }
         }
     }
 
-    fn start(&mut self, id: u64, tag: u64, files: Vec<OwnedFd>) -> Answer {
-        let is_tagged = !self.is_alone && self.wear(tag);
-        self.is_alone = !is_tagged;
+    fn start(&mut self, id: u64, tag: u64, files: Vec<OwnedFd>) -> Report {
+        let is_tagged = !self.is_untagged && self.set_tag(tag);
+        self.is_untagged = !is_tagged;
         if !is_tagged && !self.servers.is_empty() {
-            return Answer::Refused { id };
+            return Report::Refused { id };
         }
         match spawn(files) {
-            Ok((seen, grace)) => {
+            Ok((process, grace)) => {
                 let server = GuardedServer {
-                    pid: seen.pid,
+                    pid: process.pid,
                     tag: is_tagged.then_some(tag),
                     grace,
-                    is_buried: false,
+                    is_reaped: false,
                     stage: Stage::Running,
                 };
                 self.servers.insert(id, server);
-                Answer::Started {
+                Report::Started {
                     id,
-                    pid: seen.pid,
-                    start: seen.start,
+                    pid: process.pid,
+                    start: process.start,
                     is_tagged,
                 }
             }
-            Err(error) => Answer::Failed {
+            Err(error) => Report::Failed {
                 id,
                 errno: error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error()),
             },
         }
     }
 
-    /// Gives what is started next a tag, and looks the first time whether that works here.
-    fn wear(&mut self, tag: u64) -> bool {
-        let is_worn = tag > 0 && process_tag::wear(tag).is_ok() && (self.is_proven || process_tag::is_worn(tag));
-        self.is_proven = is_worn;
-        is_worn
+    /// Sets the tag of the server that is spawned next. Verifies the first time that tags work on this system.
+    fn set_tag(&mut self, tag: u64) -> bool {
+        let is_set = tag > 0 && process_tag::set(tag).is_ok() && (self.are_tags_verified || process_tag::is_set(tag));
+        self.are_tags_verified = is_set;
+        is_set
     }
 
-    /// Notes that a child has ended. What a server has left behind is killed then.
-    pub(super) fn ended(&mut self, pid: Pid, status: WaitStatus) {
+    /// Handles the exit of a child. If it was a server, its descendants are killed.
+    pub(super) fn child_exited(&mut self, pid: Pid, status: WaitStatus) {
         let pid = pid.as_raw_nonzero().get().cast_unsigned();
         self.tags.remove(&pid);
         let server = self
             .servers
             .iter_mut()
-            .find(|(_, server)| server.pid == pid && !server.is_buried);
+            .find(|(_, server)| server.pid == pid && !server.is_reaped);
         if let Some((id, server)) = server {
-            server.is_buried = true;
-            server.end();
-            self.answers.push_back(Answer::Exited {
+            server.is_reaped = true;
+            server.kill();
+            self.reports.push_back(Report::Exited {
                 id: *id,
                 status: status.as_raw(),
             });
         }
     }
 
-    /// Does what is due.
+    /// Does everything that is due.
     pub(super) fn turn(&mut self) {
-        self.is_hurried = false;
+        self.runs_again = false;
         let now = Instant::now();
         for server in self.servers.values_mut() {
-            if matches!(server.stage, Stage::Asked { kill_at } if kill_at <= now) {
-                server.end();
+            if matches!(server.stage, Stage::Terminating { kill_at } if kill_at <= now) {
+                server.kill();
             }
         }
-        let is_ending = |server: &GuardedServer| matches!(server.stage, Stage::Ending(_));
-        if self.strays.is_some() || self.servers.values().any(is_ending) {
-            self.clear(now);
+        let is_killing = |server: &GuardedServer| matches!(server.stage, Stage::Killing(_));
+        if self.orphans.is_some() || self.servers.values().any(is_killing) {
+            self.report_cleared(now);
         }
-        if self.next_look.is_none_or(|look| look <= now) {
-            self.signal(now);
+        if self.next_scan.is_none_or(|scan| scan <= now) {
+            self.send_signals(now);
         }
     }
 
-    /// Lets go of the servers of which nothing is left.
-    fn clear(&mut self, now: Instant) {
-        let left: HashSet<Owner> = process_table::children(std::process::id())
+    /// Removes and reports the servers that have no processes left.
+    fn report_cleared(&mut self, now: Instant) {
+        let remaining: HashSet<Owner> = process_table::children(std::process::id())
             .into_iter()
             .map(|pid| self.owner(pid))
             .collect();
         let mut cleared = Vec::new();
         for (id, server) in &self.servers {
-            let Stage::Ending(ending) = server.stage else { continue };
-            let is_clear = server.is_buried && !left.contains(&Owner::Server(*id));
-            if is_clear || ending.give_up <= now {
+            let Stage::Killing(rounds) = server.stage else { continue };
+            let is_clear = server.is_reaped && !remaining.contains(&Owner::Server(*id));
+            if is_clear || rounds.give_up <= now {
                 cleared.push(*id);
             }
         }
         for id in cleared {
             self.servers.remove(&id);
-            self.answers.push_back(Answer::Cleared { id });
+            self.reports.push_back(Report::Cleared { id });
         }
-        let has_strays = left.contains(&Owner::Nobody);
-        let strays = self.strays.unwrap_or_else(Ending::begin);
-        self.strays = (has_strays && strays.give_up > now).then_some(strays);
+        let has_orphans = remaining.contains(&Owner::None);
+        let rounds = self.orphans.unwrap_or_else(KillRounds::begin);
+        self.orphans = (has_orphans && rounds.give_up > now).then_some(rounds);
     }
 
-    /// Signals all servers that are to be asked or killed now, after one look at all processes.
-    fn signal(&mut self, now: Instant) {
+    /// Signals all servers that are due for SIGTERM or SIGKILL, with one scan of the process table.
+    fn send_signals(&mut self, now: Instant) {
         let mut due = Vec::new();
-        for id in std::mem::take(&mut self.asked) {
+        for id in std::mem::take(&mut self.to_terminate) {
             due.push((Owner::Server(id), Signal::TERM));
         }
         for (id, server) in &mut self.servers {
-            if let Stage::Ending(ending) = &mut server.stage
-                && ending.next <= now
+            if let Stage::Killing(rounds) = &mut server.stage
+                && rounds.next <= now
             {
-                ending.has_killed(now);
+                rounds.round_done(now);
                 due.push((Owner::Server(*id), Signal::KILL));
             }
         }
-        if let Some(strays) = &mut self.strays
-            && strays.next <= now
+        if let Some(rounds) = &mut self.orphans
+            && rounds.next <= now
         {
-            strays.has_killed(now);
-            due.push((Owner::Nobody, Signal::KILL));
+            rounds.round_done(now);
+            due.push((Owner::None, Signal::KILL));
         }
         if due.is_empty() {
             return;
         }
         let own = std::process::id();
         let all = process_table::all();
-        let forest = ProcessTrees::new(&all);
+        let trees = ProcessTrees::new(&all);
         let mut roots: HashMap<Owner, Vec<ProcessEntry>> = HashMap::new();
-        for child in forest.children(own) {
+        for child in trees.children(own) {
             roots.entry(self.owner(child.pid)).or_default().push(*child);
         }
         for (owner, signal) in due {
             let roots = roots.remove(&owner).unwrap_or_default();
-            process_table::signal(&forest.families(roots), signal);
+            process_table::signal(&trees.with_descendants(roots), signal);
         }
-        // Twice as long is left to others.
+        // Limits scans to a third of the time.
         let done = Instant::now();
-        self.next_look = Some(done + 2 * (done - now));
+        self.next_scan = Some(done + 2 * (done - now));
     }
 
-    /// To whom a child of this process belongs.
+    /// The server that a child of this process belongs to.
     fn owner(&mut self, pid: u32) -> Owner {
         let server = self
             .servers
             .iter()
-            .find(|(_, server)| server.pid == pid && !server.is_buried);
+            .find(|(_, server)| server.pid == pid && !server.is_reaped);
         if let Some((id, _)) = server {
             return Owner::Server(*id);
         }
-        let tag = *self.tags.entry(pid).or_insert_with(|| process_tag::of(pid));
-        // A server without a tag is the only one.
+        let tag = *self.tags.entry(pid).or_insert_with(|| process_tag::read(pid));
+        // A server without a tag is the only server.
         let server = self
             .servers
             .iter()
             .find(|(_, server)| server.tag.is_none() || server.tag == tag);
-        server.map_or(Owner::Nobody, |(id, _)| Owner::Server(*id))
+        server.map_or(Owner::None, |(id, _)| Owner::Server(*id))
     }
 }
 
-/// To whom a process belongs.
+/// The owner of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Owner {
     Server(u64),
-    /// To a server that is gone, or to a guard below a server that is gone.
-    Nobody,
+    /// Its server is gone, or it belonged to a nested guard that is gone.
+    None,
 }
 
-/// Starts a server in a group of its own, so that one that signals its whole group does not hit us.
+/// Spawns a server in a process group of its own, so that a signal to its group does not reach us.
 fn spawn(files: Vec<OwnedFd>) -> io::Result<(ProcessEntry, Duration)> {
     let files: [OwnedFd; FILES] = files.try_into().map_err(|_| Errno::BADF)?;
-    let [order, stdin, stdout, stderr] = files;
-    let order = SpawnRequest::read(File::from(order))?;
-    let mut command = role::server(&order);
-    if let Some(cwd) = &order.cwd {
+    let [request, stdin, stdout, stderr] = files;
+    let request = SpawnRequest::read(File::from(request))?;
+    let mut command = process_role::server_command(&request);
+    if let Some(cwd) = &request.cwd {
         command.current_dir(cwd);
     }
     let server = command
         .env_clear()
-        .envs(order.env)
+        .envs(request.env)
         .stdin(stdin)
         .stdout(stdout)
         .stderr(stderr)
         .process_group(0)
         .spawn()?;
-    // It was not waited for, so it is there even if it has ended.
-    let seen = ProcessEntry::find(server.id()).ok_or(Errno::SRCH)?;
-    Ok((seen, order.grace))
+    // It is not reaped yet, so it is in the process table even if it has exited.
+    let process = ProcessEntry::find(server.id()).ok_or(Errno::SRCH)?;
+    Ok((process, request.grace))
 }

@@ -1,4 +1,4 @@
-//! Processes as `/proc` shows them: who started whom, and a way to signal one that can hit no other.
+//! Reads the process table from `/proc`, finds descendants, and signals processes without races on reused pids.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -7,26 +7,26 @@ use std::{
 
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 
-/// A process that was seen. Its id may be given away again; id and start together never are.
+/// A process in the process table. Its pid may be reused, but never together with its start time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct ProcessEntry {
     pub(crate) pid: u32,
     pub(crate) parent: u32,
     pub(crate) group: u32,
     pub(crate) session: u32,
-    /// In clock ticks since the machine started.
+    /// The start time, in clock ticks since boot.
     pub(crate) start: u64,
-    /// It has ended, and its parent has not asked how yet.
-    pub(crate) ended: bool,
-    /// It is about to: the system takes its things away.
-    pub(crate) is_ending: bool,
+    /// Whether it is a zombie: it has exited and is not reaped yet.
+    pub(crate) is_zombie: bool,
+    /// Whether it is exiting or a zombie.
+    pub(crate) is_exiting: bool,
 }
 
-/// The flag of a process that the system takes apart.
+/// The kernel flag `PF_EXITING`.
 const EXITING: u64 = 4;
 
 impl ProcessEntry {
-    /// A process that was seen by its guard.
+    /// A process that the guard reported.
     pub(super) fn new(pid: u32, start: u64) -> Self {
         Self {
             pid,
@@ -34,8 +34,8 @@ impl ProcessEntry {
             group: pid,
             session: 0,
             start,
-            ended: false,
-            is_ending: false,
+            is_zombie: false,
+            is_exiting: false,
         }
     }
 
@@ -44,15 +44,15 @@ impl ProcessEntry {
         Self::parse(&fs::read(format!("/proc/{pid}/stat")).ok()?)
     }
 
-    /// Reads a `stat` line. The command in it stands in parentheses and may hold any bytes, also parentheses.
+    /// Parses a `stat` line. The command in it is in parentheses and may contain any bytes, even parentheses.
     fn parse(stat: &[u8]) -> Option<Self> {
         let open = stat.iter().position(|byte| *byte == b'(')?;
         let close = stat.iter().rposition(|byte| *byte == b')')?;
         let pid = str::from_utf8(stat.get(..open)?).ok()?.trim().parse().ok()?;
         let rest = str::from_utf8(stat.get(close + 1..)?).ok()?;
         let mut fields = rest.split_ascii_whitespace();
-        let ended = matches!(fields.next()?, "Z" | "X" | "x");
-        // A session outside of our view is shown as a number below one.
+        let is_zombie = matches!(fields.next()?, "Z" | "X" | "x");
+        // A session outside of our pid namespace is shown as a number below one.
         let mut number = || fields.next()?.parse::<i64>().ok();
         let [parent, group, session] = [number()?, number()?, number()?].map(|id| u32::try_from(id).unwrap_or(0));
         // The ninth field of the line; the session was the sixth.
@@ -65,39 +65,39 @@ impl ProcessEntry {
             group,
             session,
             start,
-            ended,
-            is_ending: ended || flags & EXITING != 0,
+            is_zombie,
+            is_exiting: is_zombie || flags & EXITING != 0,
         })
     }
 
-    /// Whether it is the same process, whatever became of it.
-    pub(crate) fn is(&self, other: &Self) -> bool {
+    /// Whether both are the same process, even if its state has changed.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
         (self.pid, self.start) == (other.pid, other.start)
     }
 
-    /// Whether it has ended since it was seen, or is about to.
-    pub(crate) fn is_ending(&self) -> bool {
-        Self::find(self.pid).is_none_or(|now| !now.is(self) || now.is_ending)
+    /// Whether it has exited since it was read, or is exiting now.
+    pub(crate) fn is_exiting(&self) -> bool {
+        Self::find(self.pid).is_none_or(|now| !now.is_same(self) || now.is_exiting)
     }
 
-    /// Sends it a signal, unless it has ended. No other process is hit, even if one has got its id.
+    /// Sends it a signal, unless it has exited. Never signals another process that reuses its pid.
     pub(crate) fn signal(&self, signal: Signal) {
         let Some(pid) = i32::try_from(self.pid).ok().and_then(Pid::from_raw) else {
             return;
         };
-        // The handle first, the question who it is second: a handle stays with its process.
-        let handle = pidfd_open(pid, PidfdFlags::empty());
-        if !Self::find(self.pid).is_some_and(|now| now.is(self)) {
+        // The pidfd is opened before the identity check, because it keeps referring to the same process.
+        let pidfd = pidfd_open(pid, PidfdFlags::empty());
+        if !Self::find(self.pid).is_some_and(|now| now.is_same(self)) {
             return;
         }
-        // It may end at any moment, and then there is nothing to do.
-        let _ = match handle {
-            Ok(handle) => pidfd_send_signal(handle, signal),
+        // Fails if it has exited meanwhile.
+        let _ = match pidfd {
+            Ok(pidfd) => pidfd_send_signal(pidfd, signal),
             Err(_) => kill_process(pid, signal),
         };
     }
 
-    /// Whether its environment holds this `NAME=value`. While another program takes its place, nobody can tell.
+    /// Whether its environment contains this `NAME=value`; `None` in the middle of an `exec`, when the environment is empty.
     pub(crate) fn has_variable(&self, variable: &str) -> Option<bool> {
         match fs::read(format!("/proc/{}/environ", self.pid)) {
             Ok(environment) if environment.is_empty() => None,
@@ -111,7 +111,7 @@ impl ProcessEntry {
     }
 }
 
-/// All processes of this moment. Those that have ended are left out: they start nothing and need nothing.
+/// All current processes, without zombies.
 pub(crate) fn all() -> Vec<ProcessEntry> {
     let Ok(folder) = fs::read_dir("/proc") else {
         return Vec::new();
@@ -119,27 +119,27 @@ pub(crate) fn all() -> Vec<ProcessEntry> {
     folder
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
         .filter_map(ProcessEntry::find)
-        .filter(|seen| !seen.ended)
+        .filter(|entry| !entry.is_zombie)
         .collect()
 }
 
-/// The processes of which `is_root` holds, and all below them. Parents come before their children.
-pub(crate) fn families(all: &[ProcessEntry], is_root: impl Fn(&ProcessEntry) -> bool) -> Vec<ProcessEntry> {
-    let roots: Vec<ProcessEntry> = all.iter().filter(|seen| is_root(seen)).copied().collect();
+/// The processes for which `is_root` holds, and their descendants. Parents come before their children.
+pub(crate) fn with_descendants(all: &[ProcessEntry], is_root: impl Fn(&ProcessEntry) -> bool) -> Vec<ProcessEntry> {
+    let roots: Vec<ProcessEntry> = all.iter().filter(|entry| is_root(entry)).copied().collect();
     if roots.is_empty() {
         return roots;
     }
-    ProcessTrees::new(all).families(roots)
+    ProcessTrees::new(all).with_descendants(roots)
 }
 
-/// Processes by their parents.
+/// An index of processes by their parents.
 pub(crate) struct ProcessTrees<'a>(HashMap<u32, Vec<&'a ProcessEntry>>);
 
 impl<'a> ProcessTrees<'a> {
     pub(crate) fn new(all: &'a [ProcessEntry]) -> Self {
         let mut children: HashMap<u32, Vec<&ProcessEntry>> = HashMap::new();
-        for seen in all {
-            children.entry(seen.parent).or_default().push(seen);
+        for entry in all {
+            children.entry(entry.parent).or_default().push(entry);
         }
         Self(children)
     }
@@ -149,27 +149,31 @@ impl<'a> ProcessTrees<'a> {
         self.0.get(&pid).into_iter().flatten().copied()
     }
 
-    /// These processes and all below them. Parents come before their children.
-    pub(crate) fn families(&self, roots: Vec<ProcessEntry>) -> Vec<ProcessEntry> {
-        let mut pids: HashSet<u32> = roots.iter().map(|seen| seen.pid).collect();
+    /// These processes and their descendants. Parents come before their children.
+    pub(crate) fn with_descendants(&self, roots: Vec<ProcessEntry>) -> Vec<ProcessEntry> {
+        let mut pids: HashSet<u32> = roots.iter().map(|entry| entry.pid).collect();
         let mut found = roots;
         let mut next = 0;
         while let Some(parent) = found.get(next).copied() {
             next += 1;
-            found.extend(self.children(parent.pid).filter(|seen| pids.insert(seen.pid)).copied());
+            found.extend(
+                self.children(parent.pid)
+                    .filter(|entry| pids.insert(entry.pid))
+                    .copied(),
+            );
         }
         found
     }
 }
 
-/// Signals processes in the opposite order: children before their parents, so that no parent replaces a child that ended.
-pub(crate) fn signal(family: &[ProcessEntry], signal: Signal) {
-    for process in family.iter().rev() {
+/// Signals processes in reverse order: children before their parents, so that no parent respawns a child.
+pub(crate) fn signal(processes: &[ProcessEntry], signal: Signal) {
+    for process in processes.iter().rev() {
         process.signal(signal);
     }
 }
 
-/// The children of a process, also those that have ended.
+/// The children of a process, including zombies.
 pub(super) fn children(pid: u32) -> Vec<u32> {
     let listed = || {
         let mut children = Vec::new();
@@ -179,10 +183,10 @@ pub(super) fn children(pid: u32) -> Vec<u32> {
         }
         io::Result::Ok(children)
     };
-    // Not every system lists them.
+    // Not every kernel has `children` files.
     listed().unwrap_or_else(|_| {
-        let all = all().into_iter().filter(|seen| seen.parent == pid);
-        all.map(|seen| seen.pid).collect()
+        let all = all().into_iter().filter(|entry| entry.parent == pid);
+        all.map(|entry| entry.pid).collect()
     })
 }
 
@@ -196,19 +200,20 @@ mod tests {
     fn a_stat_line_is_read_whatever_the_command_is_called() {
         let line =
             b"42 (a) R 1 (b\xff) S 7 42 40 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1000 200 18446744073709551615";
-        let seen = ProcessEntry::parse(line).unwrap();
+        let entry = ProcessEntry::parse(line).unwrap();
         let expected = ProcessEntry {
             pid: 42,
             parent: 7,
             group: 42,
             session: 40,
             start: 98765,
-            ended: false,
-            is_ending: false,
+            is_zombie: false,
+            is_exiting: false,
         };
-        assert_eq!(seen, expected);
-        let ending = ProcessEntry::parse(b"42 (x) R 7 42 40 0 -1 4194564 1 2 3 4 5 6 7 8 20 0 1 0 98765 1000").unwrap();
-        assert!(ending.is_ending && !ending.ended);
+        assert_eq!(entry, expected);
+        let exiting =
+            ProcessEntry::parse(b"42 (x) R 7 42 40 0 -1 4194564 1 2 3 4 5 6 7 8 20 0 1 0 98765 1000").unwrap();
+        assert!(exiting.is_exiting && !exiting.is_zombie);
         assert_eq!(ProcessEntry::parse(b""), None);
         assert_eq!(ProcessEntry::parse(b"42 (x) S 1"), None);
         let own = ProcessEntry::find(std::process::id()).unwrap();
@@ -216,15 +221,15 @@ mod tests {
     }
 
     #[test]
-    fn a_family_is_found_through_all_generations() {
+    fn all_generations_of_descendants_are_found() {
         let process = |pid, parent| ProcessEntry {
             pid,
             parent,
             group: 1,
             session: 1,
             start: u64::from(pid),
-            ended: false,
-            is_ending: false,
+            is_zombie: false,
+            is_exiting: false,
         };
         let all = [
             process(9, 5),
@@ -233,13 +238,13 @@ mod tests {
             process(4, 2),
             process(6, 3),
         ];
-        let pids = |found: Vec<ProcessEntry>| found.iter().map(|seen| seen.pid).collect::<Vec<_>>();
-        assert_eq!(pids(families(&all, |seen| seen.pid == 3)), [3, 5, 6, 9]);
-        assert_eq!(pids(families(&all, |seen| seen.parent == 2)), [3, 4, 5, 6, 9]);
-        assert_eq!(pids(families(&all, |_| false)), [0; 0]);
-        // Nonsense, but it must end.
+        let pids = |found: Vec<ProcessEntry>| found.iter().map(|entry| entry.pid).collect::<Vec<_>>();
+        assert_eq!(pids(with_descendants(&all, |entry| entry.pid == 3)), [3, 5, 6, 9]);
+        assert_eq!(pids(with_descendants(&all, |entry| entry.parent == 2)), [3, 4, 5, 6, 9]);
+        assert_eq!(pids(with_descendants(&all, |_| false)), [0; 0]);
+        // A cycle cannot occur, but the search must end.
         assert_eq!(
-            pids(families(&[process(1, 2), process(2, 1)], |seen| seen.pid == 1)),
+            pids(with_descendants(&[process(1, 2), process(2, 1)], |entry| entry.pid == 1)),
             [1, 2]
         );
     }
@@ -260,16 +265,16 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_got_the_id_of_another_is_not_signalled() {
-        let mut stranger = Command::new("sleep").arg("60").spawn().unwrap();
-        let seen = ProcessEntry::find(stranger.id()).unwrap();
-        let earlier = ProcessEntry {
-            start: seen.start - 1,
-            ..seen
+    fn a_process_that_reuses_a_pid_is_not_signalled() {
+        let mut other = Command::new("sleep").arg("60").spawn().unwrap();
+        let entry = ProcessEntry::find(other.id()).unwrap();
+        let stale = ProcessEntry {
+            start: entry.start - 1,
+            ..entry
         };
-        earlier.signal(Signal::KILL);
-        assert_eq!(stranger.try_wait().unwrap(), None);
-        seen.signal(Signal::KILL);
-        assert!(!stranger.wait().unwrap().success());
+        stale.signal(Signal::KILL);
+        assert_eq!(other.try_wait().unwrap(), None);
+        entry.signal(Signal::KILL);
+        assert!(!other.wait().unwrap().success());
     }
 }

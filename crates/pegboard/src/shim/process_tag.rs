@@ -1,21 +1,21 @@
-//! A number that every process of a server inherits through `fork` and `exec`, also after it has been reparented.
+//! Tags the processes of a server with a number that they inherit through `fork` and `exec` and keep when they are reparented.
 //!
-//! It is the limit on file locks, which no kernel since 2.4.25 heeds: `fork` and `exec` keep it, `/proc` shows it, anybody
-//! may lower it and only the privileged may raise it. So the guard lowers its own limit by one before each start, and
-//! what a daemon left behind can be told to be that server's.
+//! The tag is the resource limit on file locks (`RLIMIT_LOCKS`), which no kernel since 2.4.25 enforces: `fork` and `exec` keep it, `/proc`
+//! shows it, any process may lower it and only a privileged one may raise it. The guard lowers its own limit by one before each spawn, so
+//! that even a daemon can be attributed to its server.
 
 use std::{fs, io, ops::RangeInclusive};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// The highest tag. Far from what the system writes as `unlimited`.
+/// The highest tag, well below the value that means `unlimited`.
 const HIGHEST: u64 = 1 << 62;
-/// Below this there is too little room for numbers that no other program draws.
+/// Below this, random tags of two guards could collide.
 const LOWEST: u64 = 1 << 32;
 
-/// The first of a guard's tags, drawn so that no other guard has them. None where the limit is too low already, as far
-/// inside of guards that run below guards.
-pub(super) fn draw() -> Option<u64> {
+/// A random highest tag for a guard, so that no two guards share tags. Returns `None` if the inherited limit is too low, as in deeply nested
+/// guards.
+pub(super) fn random_highest() -> Option<u64> {
     let inherited = getrlimit(Resource::Locks).maximum;
     let top = inherited.map_or(HIGHEST, |limit| limit.min(HIGHEST));
     if top < LOWEST {
@@ -25,8 +25,8 @@ pub(super) fn draw() -> Option<u64> {
     Some(top / 2 + random % (top / 2))
 }
 
-/// Gives this process and all that it starts from now on a tag, which must be lower than the one before.
-pub(super) fn wear(tag: u64) -> io::Result<()> {
+/// Sets the tag of this process and of all processes that it spawns from now on. It must be lower than the one before.
+pub(super) fn set(tag: u64) -> io::Result<()> {
     let limit = Rlimit {
         current: Some(tag),
         maximum: Some(tag),
@@ -35,22 +35,22 @@ pub(super) fn wear(tag: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether this process has the tag that it was given. Some systems accept what they do not keep.
-pub(super) fn is_worn(tag: u64) -> bool {
-    of(std::process::id()) == Some(tag)
+/// Whether this process has the tag. Some systems accept a limit without storing it.
+pub(super) fn is_set(tag: u64) -> bool {
+    read(std::process::id()) == Some(tag)
 }
 
-/// The tag of a process.
-pub(super) fn of(pid: u32) -> Option<u64> {
+/// Reads the tag of a process.
+pub(super) fn read(pid: u32) -> Option<u64> {
     parse(&fs::read_to_string(format!("/proc/{pid}/limits")).ok()?)
 }
 
 /// Whether a process has one of these tags.
 pub(super) fn is_among(pid: u32, tags: &RangeInclusive<u64>) -> bool {
-    of(pid).is_some_and(|tag| tags.contains(&tag))
+    read(pid).is_some_and(|tag| tags.contains(&tag))
 }
 
-/// The hard limit on file locks.
+/// Parses the hard limit on file locks.
 fn parse(limits: &str) -> Option<u64> {
     let line = limits.lines().find_map(|line| line.strip_prefix("Max file locks"))?;
     line.split_ascii_whitespace().nth(1)?.parse().ok()
@@ -71,12 +71,12 @@ mod tests {
             None
         );
         assert_eq!(parse(""), None);
-        assert_eq!(of(u32::MAX), None);
+        assert_eq!(read(u32::MAX), None);
     }
 
     #[test]
-    fn tags_are_drawn_far_apart_and_leave_room_for_guards_below() {
-        let (one, other) = (draw().unwrap(), draw().unwrap());
+    fn random_tags_are_far_apart_and_leave_room_for_nested_guards() {
+        let (one, other) = (random_highest().unwrap(), random_highest().unwrap());
         assert_ne!(one, other);
         assert!((LOWEST / 2..HIGHEST).contains(&one));
     }

@@ -1,4 +1,4 @@
-//! Bounds that the operating system sets for a server's processes.
+//! Sets the resource limits (`setrlimit`) of server processes.
 
 use std::io;
 
@@ -6,10 +6,10 @@ use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 
 use crate::config::Rlimits;
 
-/// Sets the bounds for a process, or for this one. What it starts from now on inherits them.
+/// Sets the limits of a process, by default this one. Processes that it spawns from now on inherit them.
 pub(super) fn set(pid: Option<Pid>, limits: &Rlimits) -> io::Result<()> {
     let wanted = [
-        // The memory of a server may hold secrets, and a core file is for everybody to find.
+        // No core dumps: the memory of a server may hold secrets.
         (Resource::Core, Some(0)),
         (Resource::Nofile, limits.open_files),
         (Resource::Data, limits.data_bytes),
@@ -24,13 +24,13 @@ pub(super) fn set(pid: Option<Pid>, limits: &Rlimits) -> io::Result<()> {
     Ok(())
 }
 
-/// Sets the bounds for a child that was not waited for.
+/// Sets the limits of a child that is not reaped yet.
 pub(crate) fn set_for(pid: u32, limits: &Rlimits) -> io::Result<()> {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     set(Some(pid.ok_or(io::ErrorKind::NotFound)?), limits)
 }
 
-/// A bound can be lowered by anybody and raised by nobody.
+/// The wanted limit, or the current hard limit if that is lower: an unprivileged process cannot raise it.
 fn lowered(now: Rlimit, limit: u64) -> Rlimit {
     let limit = now.maximum.map_or(limit, |maximum| maximum.min(limit));
     Rlimit {

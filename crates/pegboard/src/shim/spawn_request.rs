@@ -1,4 +1,4 @@
-//! What a guard is told to start, as bytes in a file: variables and arguments do not fit into a message.
+//! The spawn request for a guard, serialised into a memory file because arguments and environment do not fit into a packet.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -13,13 +13,13 @@ use rustix::fs::{MemfdFlags, memfd_create};
 
 use crate::config::Rlimits;
 
-/// The longest order. The system passes no more than 6 MB of arguments and variables to a program.
-const LONGEST: u64 = 8 << 20;
+/// The longest serialised request. The kernel passes at most 6 MB of arguments and environment to a program.
+const MAX_BYTES: u64 = 8 << 20;
 
-/// A server to start, and how.
+/// A server to spawn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SpawnRequest {
-    /// How long the server is waited for after it was asked to end.
+    /// How long the server may take to exit after SIGTERM.
     pub(crate) grace: Duration,
     pub(crate) rlimits: Rlimits,
     pub(crate) program: PathBuf,
@@ -29,11 +29,11 @@ pub(crate) struct SpawnRequest {
 }
 
 impl SpawnRequest {
-    /// The order as a file that only those have who are given it.
+    /// Writes the request to an anonymous file.
     pub(super) fn write(&self) -> io::Result<File> {
         let bytes = self.to_bytes();
-        if bytes.len() as u64 > LONGEST {
-            // As the system would say.
+        if bytes.len() as u64 > MAX_BYTES {
+            // The error that `exec` would return.
             return Err(rustix::io::Errno::TOOBIG.into());
         }
         let mut file = File::from(memfd_create(c"pegboard-order", MemfdFlags::CLOEXEC)?);
@@ -44,42 +44,42 @@ impl SpawnRequest {
     pub(super) fn read(mut file: File) -> io::Result<Self> {
         file.rewind()?;
         let mut bytes = Vec::new();
-        file.take(LONGEST).read_to_end(&mut bytes)?;
+        file.take(MAX_BYTES).read_to_end(&mut bytes)?;
         Self::from_bytes(&bytes).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
     fn to_bytes(&self) -> Vec<u8> {
-        let mut parts = Parts::default();
-        parts.number(u64::try_from(self.grace.as_millis()).unwrap_or(u64::MAX));
-        parts.text(OsStr::new(&write_limits(&self.rlimits)));
-        parts.text(self.program.as_os_str());
-        parts.number(u64::from(self.cwd.is_some()));
+        let mut writer = Writer::default();
+        writer.number(u64::try_from(self.grace.as_millis()).unwrap_or(u64::MAX));
+        writer.text(OsStr::new(&write_limits(&self.rlimits)));
+        writer.text(self.program.as_os_str());
+        writer.number(u64::from(self.cwd.is_some()));
         if let Some(cwd) = &self.cwd {
-            parts.text(cwd.as_os_str());
+            writer.text(cwd.as_os_str());
         }
-        parts.number(self.args.len() as u64);
-        self.args.iter().for_each(|arg| parts.text(arg));
-        parts.number(self.env.len() as u64);
+        writer.number(self.args.len() as u64);
+        self.args.iter().for_each(|arg| writer.text(arg));
+        writer.number(self.env.len() as u64);
         for (name, value) in &self.env {
-            parts.text(name);
-            parts.text(value);
+            writer.text(name);
+            writer.text(value);
         }
-        parts.0
+        writer.0
     }
 
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let mut rest = Rest(bytes);
-        let grace = Duration::from_millis(rest.number()?);
-        let rlimits = read_limits(&rest.text()?)?;
-        let program = rest.text()?.into();
-        let cwd = if rest.number()? == 1 {
-            Some(rest.text()?.into())
+        let mut reader = Reader(bytes);
+        let grace = Duration::from_millis(reader.number()?);
+        let rlimits = read_limits(&reader.text()?)?;
+        let program = reader.text()?.into();
+        let cwd = if reader.number()? == 1 {
+            Some(reader.text()?.into())
         } else {
             None
         };
-        let args = (0..rest.number()?).map(|_| rest.text()).collect::<Option<_>>()?;
-        let env = (0..rest.number()?)
-            .map(|_| Some((rest.text()?, rest.text()?)))
+        let args = (0..reader.number()?).map(|_| reader.text()).collect::<Option<_>>()?;
+        let env = (0..reader.number()?)
+            .map(|_| Some((reader.text()?, reader.text()?)))
             .collect::<Option<_>>()?;
         Some(Self {
             grace,
@@ -92,7 +92,7 @@ impl SpawnRequest {
     }
 }
 
-/// The limits as one word of a command line.
+/// Formats the limits as one command-line argument.
 pub(super) fn write_limits(limits: &Rlimits) -> String {
     let Rlimits {
         open_files,
@@ -105,6 +105,7 @@ pub(super) fn write_limits(limits: &Rlimits) -> String {
     limits.join(",")
 }
 
+/// Parses the output of [`write_limits`].
 pub(super) fn read_limits(word: &OsStr) -> Option<Rlimits> {
     let limit = |word: &str| match word {
         "-" => Some(None),
@@ -120,11 +121,11 @@ pub(super) fn read_limits(word: &OsStr) -> Option<Rlimits> {
     })
 }
 
-/// Numbers, and texts with their lengths before them.
+/// Writes numbers and length-prefixed texts.
 #[derive(Default)]
-struct Parts(Vec<u8>);
+struct Writer(Vec<u8>);
 
-impl Parts {
+impl Writer {
     fn number(&mut self, number: u64) {
         self.0.extend(number.to_le_bytes());
     }
@@ -135,9 +136,10 @@ impl Parts {
     }
 }
 
-struct Rest<'a>(&'a [u8]);
+/// Reads what [`Writer`] has written.
+struct Reader<'a>(&'a [u8]);
 
-impl Rest<'_> {
+impl Reader<'_> {
     fn number(&mut self) -> Option<u64> {
         let (number, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
@@ -156,7 +158,7 @@ impl Rest<'_> {
 mod tests {
     use super::*;
 
-    fn order() -> SpawnRequest {
+    fn request() -> SpawnRequest {
         SpawnRequest {
             grace: Duration::from_millis(2500),
             rlimits: Rlimits {
@@ -172,28 +174,28 @@ mod tests {
     }
 
     #[test]
-    fn an_order_is_read_as_it_was_written() {
-        let with_folder = order();
-        let without = SpawnRequest { cwd: None, ..order() };
-        for order in [with_folder, without] {
-            assert_eq!(SpawnRequest::read(order.write().unwrap()).unwrap(), order);
+    fn a_request_survives_serialisation() {
+        let with_folder = request();
+        let without = SpawnRequest { cwd: None, ..request() };
+        for request in [with_folder, without] {
+            assert_eq!(SpawnRequest::read(request.write().unwrap()).unwrap(), request);
         }
     }
 
     #[test]
-    fn an_order_that_is_cut_is_no_order() {
-        let bytes = order().to_bytes();
+    fn a_truncated_request_is_rejected() {
+        let bytes = request().to_bytes();
         for length in 0..bytes.len() {
             assert_eq!(SpawnRequest::from_bytes(&bytes[..length]), None, "{length}");
         }
-        // A count that the rest of the bytes cannot hold must not be believed.
-        assert_eq!(Rest(&u64::MAX.to_le_bytes()).text(), None);
+        // A length beyond the end of the bytes must not be trusted.
+        assert_eq!(Reader(&u64::MAX.to_le_bytes()).text(), None);
     }
 
     #[test]
-    fn an_order_that_no_system_could_carry_out_is_not_written() {
+    fn a_request_that_exec_would_reject_is_not_written() {
         let args = vec!["x".repeat(9 << 20).into()];
-        let order = SpawnRequest { args, ..order() };
-        assert_eq!(order.write().unwrap_err().kind(), io::ErrorKind::ArgumentListTooLong);
+        let request = SpawnRequest { args, ..request() };
+        assert_eq!(request.write().unwrap_err().kind(), io::ErrorKind::ArgumentListTooLong);
     }
 }

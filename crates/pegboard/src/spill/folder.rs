@@ -1,4 +1,4 @@
-//! The folder of one toolset: made for its owner only, removed with everything in it when it is dropped.
+//! The private folder of one toolset. It is removed with everything in it when it is dropped.
 
 use std::{
     fs::{self, DirBuilder, OpenOptions},
@@ -7,25 +7,26 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-/// How the folders of all toolsets are named, so that those of programs that were killed can be found.
+/// The name prefix of all such folders, by which those of killed programs are found.
 const PREFIX: &str = "pegboard-outputs-";
-/// How many leftovers are looked at.
-const MOST_LEFTOVERS: usize = 1000;
+/// The most stale folders that one cleanup inspects.
+const MAX_INSPECTED: usize = 1000;
 
+/// A private folder, removed on drop.
 #[derive(Debug)]
 pub(super) struct Folder(PathBuf);
 
 impl Folder {
-    /// Makes a new folder inside of `parent`, and removes those beside it that were left behind and are older than `stale`.
+    /// Creates a new folder in `parent`. Removes folders of killed programs there that are older than `stale`.
     pub(super) fn create(parent: Option<&Path>, stale: Duration) -> io::Result<Self> {
-        survive_file_limit();
+        handle_file_size_signal();
         let parent = parent.map_or_else(std::env::temp_dir, Path::to_owned);
-        sweep(&parent, stale);
+        remove_stale(&parent, stale);
         let mut number = [0; 16];
         getrandom::fill(&mut number).map_err(|error| io::Error::other(error.to_string()))?;
         let path = parent.join(format!("{PREFIX}{:032x}", u128::from_le_bytes(number)));
         private_folder().recursive(false).create(&path).or_else(|error| {
-            // The parent is made when it is missing; the folder itself must be new.
+            // A missing parent is created; the folder itself must be new.
             if error.kind() != io::ErrorKind::NotFound {
                 return Err(error);
             }
@@ -35,7 +36,7 @@ impl Folder {
         Ok(Self(path))
     }
 
-    /// Writes a new file that only its owner can read.
+    /// Writes a new file that only the owner can read.
     pub(super) fn write(&self, name: &str, content: &[u8]) -> io::Result<()> {
         let path = self.0.join(name);
         let mut options = OpenOptions::new();
@@ -49,17 +50,17 @@ impl Folder {
         written
     }
 
-    /// Writes a file in the place of another one that nobody needs any more.
-    pub(super) fn write_over(&self, old: &str, name: &str, content: &[u8]) -> io::Result<()> {
+    /// Renames the file `old` to `name` and overwrites its content.
+    pub(super) fn overwrite(&self, old: &str, name: &str, content: &[u8]) -> io::Result<()> {
         let path = self.0.join(name);
         if fs::rename(self.0.join(old), &path).is_err() {
-            // It may be there and in somebody's hands.
+            // It may still exist, for example held open by another program.
             let _ = fs::remove_file(self.0.join(old));
             return self.write(name, content);
         }
         let mut options = OpenOptions::new();
         options.write(true);
-        no_links(&mut options);
+        refuse_links(&mut options);
         let written = options.open(&path).and_then(|mut file| {
             file.write_all(content)?;
             file.set_len(u64::try_from(content.len()).unwrap_or(u64::MAX))
@@ -70,19 +71,20 @@ impl Folder {
         written
     }
 
+    /// Reads the first `bytes` bytes of a file.
     pub(super) fn read(&self, name: &str, bytes: usize) -> io::Result<String> {
         let mut options = OpenOptions::new();
         options.read(true);
-        no_links(&mut options);
+        refuse_links(&mut options);
         let mut text = String::with_capacity(bytes);
-        // A file that grew is not ours any more.
+        // More than `bytes` was not written by us.
         let limit = u64::try_from(bytes).unwrap_or(u64::MAX);
         options.open(self.0.join(name))?.take(limit).read_to_string(&mut text)?;
         Ok(text)
     }
 
     pub(super) fn remove(&self, name: &str) {
-        // It goes with the folder at the latest.
+        // If this fails, it is removed with the folder.
         let _ = fs::remove_file(self.0.join(name));
     }
 
@@ -98,11 +100,11 @@ impl Drop for Folder {
     }
 }
 
-/// Makes a write beyond `RLIMIT_FSIZE` an error (`EFBIG`). Without a handler for SIGXFSZ it would end the program.
+/// Installs a handler for SIGXFSZ, so that a write beyond `RLIMIT_FSIZE` fails with `EFBIG` and does not kill the program.
 ///
-/// The handler stays for the life of the process. A handler that the program has set is called as before.
+/// The handler stays for the life of the process. A handler that the program has set is still called.
 #[cfg(unix)]
-fn survive_file_limit() {
+fn handle_file_size_signal() {
     use tokio::{
         runtime::Handle,
         signal::unix::{SignalKind, signal},
@@ -122,10 +124,10 @@ fn survive_file_limit() {
 }
 
 #[cfg(not(unix))]
-fn survive_file_limit() {}
+fn handle_file_size_signal() {}
 
-/// Nothing is opened through a link.
-fn no_links(options: &mut OpenOptions) {
+/// Makes `open` fail on a symbolic link.
+fn refuse_links(options: &mut OpenOptions) {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::custom_flags(
         options,
@@ -142,11 +144,11 @@ fn private_folder() -> DirBuilder {
     builder
 }
 
-/// Removes folders that nobody has written to for so long that all in them has expired: their programs did not end in order.
-fn sweep(parent: &Path, stale: Duration) {
+/// Removes folders whose outputs have all expired. Their programs were killed.
+fn remove_stale(parent: &Path, stale: Duration) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     let is_ours = |entry: &fs::DirEntry| entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
-    for entry in entries.flatten().filter(is_ours).take(MOST_LEFTOVERS) {
+    for entry in entries.flatten().filter(is_ours).take(MAX_INSPECTED) {
         let Ok(meta) = entry.metadata() else { continue };
         let age = meta
             .modified()
@@ -164,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn leftovers_are_removed_and_younger_folders_are_not() {
+    fn stale_folders_are_removed_and_younger_ones_are_not() {
         let parent = tempfile::tempdir().unwrap();
         let old = parent.path().join(format!("{PREFIX}old"));
         fs::create_dir(&old).unwrap();
@@ -190,16 +192,16 @@ mod tests {
         assert_eq!(mode(&folder.path().join("out")), 0o600);
         assert_eq!(folder.read("out", 4).unwrap(), "text");
         assert!(folder.write("out", b"again").is_err(), "a file is written once");
-        folder.write_over("out", "next", b"abc").unwrap();
-        assert!(folder.read("out", 4).is_err(), "its file is another's now");
+        folder.overwrite("out", "next", b"abc").unwrap();
+        assert!(folder.read("out", 4).is_err(), "its file was overwritten");
         assert_eq!(folder.read("next", 100).unwrap(), "abc");
         assert_eq!(mode(&folder.path().join("next")), 0o600);
-        folder.write_over("never there", "new", b"abcdef").unwrap();
+        folder.overwrite("never there", "new", b"abcdef").unwrap();
         assert_eq!(folder.read("new", 100).unwrap(), "abcdef");
         std::os::unix::fs::symlink("/etc/hostname", folder.path().join("link")).unwrap();
         assert!(folder.read("link", 100).is_err(), "links are not followed");
         assert!(
-            folder.write_over("link", "there", b"abc").is_err(),
+            folder.overwrite("link", "there", b"abc").is_err(),
             "nor written through"
         );
         assert!(folder.read("there", 100).is_err());

@@ -1,23 +1,27 @@
-//! The part of JSONPath that people use: `$.items[0].name`, `[*]`, `[1:3]`, `['a b']`, `..name`. No filters and no scripts.
+//! A subset of JSONPath: `$.items[0].name`, `[*]`, `[1:3]`, `['a b']`, `..name`. Filters and scripts are not supported.
 
 use serde_json::Value;
 
-/// The most steps of a path, values that it may lead to, and values that may be looked at on the way.
-const MAX: (usize, usize, usize) = (64, 10_000, 5_000_000);
+/// The most segments of a path.
+const MAX_SEGMENTS: usize = 64;
+/// The most values that a path may select.
+const MAX_SELECTED: usize = 10_000;
+/// The most values that a selection may visit.
+const MAX_VISITED: usize = 5_000_000;
 
-/// A path into JSON.
+/// A parsed JSONPath.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct JsonPath(Vec<Step>);
+pub(crate) struct JsonPath(Vec<Segment>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Step {
-    /// Whether it is looked for at any depth.
-    deep: bool,
-    pick: Pick,
+struct Segment {
+    /// Whether it applies to all descendants (`..`).
+    is_recursive: bool,
+    selector: Selector,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Pick {
+enum Selector {
     Key(String),
     /// Counted from the end when negative.
     Index(i64),
@@ -29,19 +33,19 @@ impl JsonPath {
     pub(crate) fn parse(path: &str) -> Result<Self, String> {
         let mut rest = path.trim();
         rest = rest.strip_prefix('$').unwrap_or(rest);
-        let mut steps = Vec::new();
+        let mut segments = Vec::new();
         while !rest.is_empty() {
-            if steps.len() == MAX.0 {
-                return Err(format!("the path has more than {} steps", MAX.0));
+            if segments.len() == MAX_SEGMENTS {
+                return Err(format!("the path has more than {} steps", MAX_SEGMENTS));
             }
-            let deep = rest.starts_with("..");
+            let is_recursive = rest.starts_with("..");
             let after = rest
                 .strip_prefix("..")
                 .or_else(|| rest.strip_prefix('.'))
                 .unwrap_or(rest);
-            let (pick, after) = if let Some(inside) = after.strip_prefix('[') {
+            let (selector, after) = if let Some(inside) = after.strip_prefix('[') {
                 bracket(inside)
-            } else if after.len() < rest.len() || steps.is_empty() {
+            } else if after.len() < rest.len() || segments.is_empty() {
                 name(after)
             } else {
                 None
@@ -52,30 +56,30 @@ impl JsonPath {
                     rest.escape_debug()
                 )
             })?;
-            steps.push(Step { deep, pick });
+            segments.push(Segment { is_recursive, selector });
             rest = after;
         }
-        Ok(Self(steps))
+        Ok(Self(segments))
     }
 
-    /// The values that the path leads to.
+    /// The selected values.
     pub(crate) fn select<'a>(&self, document: &'a Value) -> Result<Vec<&'a Value>, String> {
         let mut found = vec![document];
-        let mut looked_at = 0;
-        for step in &self.0 {
+        let mut visited = 0;
+        for segment in &self.0 {
             let mut next = Vec::new();
             for value in found {
                 let mut open = vec![value];
                 while let Some(value) = open.pop() {
-                    step.pick.of(value, &mut next);
+                    segment.selector.select(value, &mut next);
                     let before = open.len();
-                    if step.deep {
+                    if segment.is_recursive {
                         children(value, &mut open);
-                        // So that they are looked at in their order.
+                        // The stack is popped from its end, so this keeps document order.
                         open[before..].reverse();
                     }
-                    looked_at += 1 + open.len() - before;
-                    if next.len() > MAX.1 || looked_at > MAX.2 {
+                    visited += 1 + open.len() - before;
+                    if next.len() > MAX_SELECTED || visited > MAX_VISITED {
                         return Err("the path leads to too many values; make it narrower".to_owned());
                     }
                 }
@@ -86,17 +90,23 @@ impl JsonPath {
     }
 }
 
-impl Pick {
-    fn of<'a>(&self, value: &'a Value, into: &mut Vec<&'a Value>) {
+impl Selector {
+    fn select<'a>(&self, value: &'a Value, into: &mut Vec<&'a Value>) {
         match (self, value) {
             (Self::Key(key), Value::Object(fields)) => into.extend(fields.get(key)),
             (Self::Index(index), Value::Array(items)) => {
-                into.extend(place(*index, items.len()).and_then(|index| items.get(index)));
+                into.extend(position(*index, items.len()).and_then(|index| items.get(index)));
             }
             (Self::Slice(from, to), Value::Array(items)) => {
-                let clamp = |index: i64| place(index, items.len()).unwrap_or(0).min(items.len());
+                let clamp = |index: i64| position(index, items.len()).unwrap_or(0).min(items.len());
                 let (from, to) = (from.map_or(0, clamp), to.map_or(items.len(), clamp));
-                into.extend(items.get(from..to.max(from)).into_iter().flatten().take(MAX.1 + 1));
+                into.extend(
+                    items
+                        .get(from..to.max(from))
+                        .into_iter()
+                        .flatten()
+                        .take(MAX_SELECTED + 1),
+                );
             }
             (Self::All, value) => children(value, into),
             (Self::Key(_) | Self::Index(_) | Self::Slice(..), _) => {}
@@ -112,41 +122,42 @@ fn children<'a>(value: &'a Value, into: &mut Vec<&'a Value>) {
     }
 }
 
-/// Where an index points, if not before the start.
-fn place(index: i64, len: usize) -> Option<usize> {
+/// Resolves an index that counts from the end if negative. Returns `None` before the start.
+fn position(index: i64, len: usize) -> Option<usize> {
     match usize::try_from(index) {
         Ok(index) => Some(index),
         Err(_) => len.checked_sub(usize::try_from(index.unsigned_abs()).ok()?),
     }
 }
 
-fn name(text: &str) -> Option<(Pick, &str)> {
+/// Parses a name selector, or `*`.
+fn name(text: &str) -> Option<(Selector, &str)> {
     if let Some(after) = text.strip_prefix('*') {
-        return Some((Pick::All, after));
+        return Some((Selector::All, after));
     }
     let end = text.find(['.', '[', ']', '\'', '"']).unwrap_or(text.len());
-    (end > 0).then(|| (Pick::Key(text[..end].to_owned()), &text[end..]))
+    (end > 0).then(|| (Selector::Key(text[..end].to_owned()), &text[end..]))
 }
 
-/// What stands between brackets, of which the first was read.
-fn bracket(text: &str) -> Option<(Pick, &str)> {
+/// Parses a bracket selector after its opening bracket.
+fn bracket(text: &str) -> Option<(Selector, &str)> {
     if let Some(quote) = text.chars().next().filter(|c| matches!(c, '\'' | '"')) {
         let inside = &text[1..];
         let end = inside.find(quote)?;
         let after = inside[end + 1..].strip_prefix(']')?;
-        return Some((Pick::Key(inside[..end].to_owned()), after));
+        return Some((Selector::Key(inside[..end].to_owned()), after));
     }
     let (inside, after) = text.split_once(']')?;
     let number = |text: &str| match text.trim() {
         "" => Some(None),
         text => text.parse().ok().map(Some),
     };
-    let pick = match (inside.trim(), inside.split_once(':')) {
-        ("*", _) => Pick::All,
-        (_, Some((from, to))) => Pick::Slice(number(from)?, number(to)?),
-        (index, None) => Pick::Index(index.parse().ok()?),
+    let selector = match (inside.trim(), inside.split_once(':')) {
+        ("*", _) => Selector::All,
+        (_, Some((from, to))) => Selector::Slice(number(from)?, number(to)?),
+        (index, None) => Selector::Index(index.parse().ok()?),
     };
-    Some((pick, after))
+    Some((selector, after))
 }
 
 #[cfg(test)]
@@ -163,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_lead_to_values() {
+    fn paths_select_values() {
         check("$.items[0].n", &json!([1]));
         check("items[0].n", &json!([1]));
         check("$['items'][-1][\"n\"]", &json!([3]));
@@ -180,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_quoted() {
+    fn invalid_paths_are_quoted() {
         for path in ["$.", "$[", "$[x]", "$['a]", "$.a b[", "$.a]b", "$...a", "$[?(@.n)]"] {
             assert!(JsonPath::parse(path).unwrap_err().contains("cannot be read"), "{path}");
         }
@@ -188,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_leads_everywhere_is_refused() {
+    fn a_path_that_selects_too_much_is_refused() {
         let wide = json!(vec![json!(vec![0; 200]); 200]);
         let path = JsonPath::parse("$..*").unwrap();
         assert!(path.select(&wide).unwrap_err().contains("too many"));

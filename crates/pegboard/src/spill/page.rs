@@ -1,37 +1,43 @@
-//! One page of an output: some of its lines, the lines that match, or the values at a path. Always bounded, always with a word on what is
-//! left.
+//! Reads one page of an output: a range of lines, the lines that match a pattern, or the values at a JSONPath. A page is bounded and starts
+//! with a header that says what was left out.
 
 use regex::Regex;
 use serde_json::Value;
 
-use super::{Form, Output, jsonpath::JsonPath, layout};
+use super::{
+    jsonpath::JsonPath,
+    output::{Form, Output},
+    pretty_print::pretty_print,
+};
 use crate::outcome::truncate;
 
-/// How many lines a page has when nothing else ends it.
+/// The default number of lines on a page.
 const LINES: usize = 200;
-/// The longest pattern, and the largest automaton that may be made of one.
-const MAX_PATTERN: (usize, usize) = (1000, 1 << 20);
+/// The longest pattern in bytes.
+const MAX_PATTERN: usize = 1000;
+/// The largest compiled pattern in bytes.
+const MAX_COMPILED: usize = 1 << 20;
 /// The most lines around a match.
 const MAX_CONTEXT: usize = 20;
 
-/// Which part of an output is wanted.
+/// The part of an output to read.
 #[derive(Debug)]
 pub(crate) enum Query {
-    /// Lines from one to another, counted from one.
+    /// A range of lines, inclusive and counted from one.
     Lines { from: usize, to: usize },
-    /// The lines that match, with some lines around each.
+    /// The lines that match, with `context` lines around each.
     Grep { pattern: Regex, context: usize },
-    /// The values at a path in JSON.
+    /// The values at a JSONPath.
     Path(JsonPath),
 }
 
 impl Query {
-    /// The beginning.
+    /// The first page.
     pub(crate) fn start() -> Self {
         Self::Lines { from: 1, to: LINES }
     }
 
-    /// `120-180`, or `120-`, or `120` and what follows.
+    /// Parses a range of lines: `120-180`, `120-` or `120`. Without an end it has the default number of lines.
     pub(crate) fn range(text: &str) -> Result<Self, String> {
         let bad = || format!("`{}` is not a range of lines, such as `120-180`", text.escape_debug());
         let (from, to) = text.split_once('-').unwrap_or((text, ""));
@@ -47,18 +53,18 @@ impl Query {
         Ok(Self::Lines { from, to })
     }
 
-    /// The lines that match a regular expression, which takes time in proportion to the text and no more.
+    /// Compiles a regular expression. Matching takes linear time.
     pub(crate) fn grep(pattern: &str, context: usize) -> Result<Self, String> {
-        if pattern.len() > MAX_PATTERN.0 {
+        if pattern.len() > MAX_PATTERN {
             return Err(format!(
                 "the pattern has {} bytes, and {} are allowed",
                 pattern.len(),
-                MAX_PATTERN.0
+                MAX_PATTERN
             ));
         }
         let built = regex::RegexBuilder::new(pattern)
-            .size_limit(MAX_PATTERN.1)
-            .dfa_size_limit(MAX_PATTERN.1)
+            .size_limit(MAX_COMPILED)
+            .dfa_size_limit(MAX_COMPILED)
             .build();
         match built {
             Ok(pattern) => Ok(Self::Grep {
@@ -74,7 +80,7 @@ impl Query {
     }
 }
 
-/// The one value at a path in an output, or why there is none.
+/// The single value at a JSONPath in an output. Fails if there is none or more than one.
 pub(crate) fn select(text: &str, path: &str) -> Result<Value, String> {
     let path = JsonPath::parse(path)?;
     let document: Value = serde_json::from_str(text).map_err(|_| "the output is not JSON".to_owned())?;
@@ -85,7 +91,7 @@ pub(crate) fn select(text: &str, path: &str) -> Result<Value, String> {
     }
 }
 
-/// The wanted part in at most `limit` bytes.
+/// Reads the queried part in at most `limit` bytes.
 pub(super) fn page(handle: &str, output: &Output, query: &Query, limit: usize) -> Result<String, String> {
     if let Form::Bytes { mime_type } = &output.form {
         return Err(format!(
@@ -94,12 +100,12 @@ pub(super) fn page(handle: &str, output: &Output, query: &Query, limit: usize) -
     }
     match query {
         Query::Path(path) => values(&output.text, path, limit),
-        Query::Lines { from, to } => Ok(lines(&layout::lay_out(&output.text), *from, *to, limit)),
-        Query::Grep { pattern, context } => Ok(matches(&layout::lay_out(&output.text), pattern, *context, limit)),
+        Query::Lines { from, to } => Ok(lines(&pretty_print(&output.text), *from, *to, limit)),
+        Query::Grep { pattern, context } => Ok(matches(&pretty_print(&output.text), pattern, *context, limit)),
     }
 }
 
-/// Room for the line that says what is shown.
+/// Bytes reserved for the header line.
 const HEADER: usize = 160;
 
 fn lines(text: &str, from: usize, to: usize, limit: usize) -> String {
@@ -131,7 +137,7 @@ fn matches(text: &str, pattern: &Regex, context: usize, limit: usize) -> String 
     let lines: Vec<&str> = text.lines().collect();
     let hits: Vec<usize> = (0..lines.len()).filter(|at| pattern.is_match(lines[*at])).collect();
     let mut body = String::new();
-    // The first line that was not written yet, and the number of matches that were.
+    // The first line that is not written yet, and the number of matches that are.
     let (mut next, mut shown) = (0, 0);
     for hit in &hits {
         let first = hit.saturating_sub(context).max(next);
@@ -215,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_says_where_it_stands_and_how_to_go_on() {
+    fn a_range_says_which_lines_it_has_and_how_to_go_on() {
         assert_eq!(
             read(&numbered(5), Query::range("2-3"), 1000),
             "[lines 2-3 of 5; go on with range \"4-\"]\nline 2\nline 3\n"
@@ -236,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn matches_come_with_their_numbers_and_lines_around_them() {
+    fn matches_come_with_line_numbers_and_context() {
         let text = numbered(30);
         assert_eq!(
             read(&text, Query::grep("line [12]0", 0), 1000),
@@ -271,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_asked_is_explained() {
+    fn invalid_queries_are_explained() {
         assert!(Query::range("x").unwrap_err().contains("120-180"));
         assert!(Query::range("9-3").is_err());
         assert!(Query::grep("(", 0).unwrap_err().contains("cannot be used"));
@@ -280,7 +286,10 @@ mod tests {
                 .unwrap_err()
                 .contains("1000 are allowed")
         );
-        assert!(Query::grep(r"(\w{1000}){1000}", 0).is_err(), "a bomb is refused");
+        assert!(
+            Query::grep(r"(\w{1000}){1000}", 0).is_err(),
+            "a pattern that compiles to too much is refused"
+        );
         let picture = Output {
             form: Form::Bytes {
                 mime_type: "image/png".into(),
@@ -296,7 +305,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_page_is_larger_than_it_may_be(text in "(\\PC|\n){0,400}", from in 1usize..50, context in 0usize..5, limit in 200usize..600) {
+        fn no_page_exceeds_its_limit(text in "(\\PC|\n){0,400}", from in 1usize..50, context in 0usize..5, limit in 200usize..600) {
             let range = read(&text, Query::range(&format!("{from}-")), limit);
             prop_assert!(range.len() <= limit, "{range}");
             let grep = read(&text, Query::grep("[a-f]", context), limit);

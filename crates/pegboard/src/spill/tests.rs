@@ -1,4 +1,4 @@
-//! RES-7: unguessable handles, a life of their own for each toolset, bounds, and nothing left behind.
+//! Tests of stored outputs: random handles, isolation of toolsets, bounds, and cleanup.
 
 use std::path::Path;
 
@@ -28,7 +28,7 @@ fn files(parent: &Path) -> usize {
 }
 
 #[tokio::test]
-async fn an_output_comes_back_as_it_was_put_aside() {
+async fn an_output_is_read_back_unchanged() {
     let parent = tempfile::tempdir().unwrap();
     let spill = spill(parent.path(), |_| {});
     assert!(!spill.is_used());
@@ -54,7 +54,7 @@ async fn another_toolset_cannot_read_a_handle() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_output_is_gone_when_its_time_has_passed() {
+async fn an_output_expires() {
     let parent = tempfile::tempdir().unwrap();
     let spill = spill(parent.path(), |limits| limits.ttl = Duration::from_secs(60));
     let old = spill.keep(text("old")).await.unwrap();
@@ -67,7 +67,7 @@ async fn an_output_is_gone_when_its_time_has_passed() {
 }
 
 #[tokio::test]
-async fn the_oldest_make_room_for_new_ones() {
+async fn the_oldest_outputs_are_evicted_for_new_ones() {
     let parent = tempfile::tempdir().unwrap();
     let spill = spill(parent.path(), |limits| (limits.bytes, limits.files) = (100, 3));
     let mut handles = Vec::new();
@@ -86,7 +86,7 @@ async fn the_oldest_make_room_for_new_ones() {
 }
 
 #[tokio::test]
-async fn an_output_is_itself_whichever_file_it_was_written_over() {
+async fn an_output_is_intact_whichever_file_it_overwrote() {
     let parent = tempfile::tempdir().unwrap();
     let spill = spill(parent.path(), |limits| (limits.bytes, limits.files) = (1000, 3));
     let mut kept = Vec::new();
@@ -123,13 +123,13 @@ async fn an_output_in_a_reused_file_ends_with_its_own_tail() {
 }
 
 #[tokio::test]
-async fn an_output_that_makes_room_while_it_is_read_is_unknown() {
+async fn an_output_that_is_evicted_while_it_is_read_is_unknown() {
     let parent = tempfile::tempdir().unwrap();
     let spill = spill(parent.path(), |limits| limits.files = 1);
     let handle = spill.keep(text("old")).await.unwrap();
     let entry = spill.0.find(&handle).unwrap();
     spill.keep(text("new")).await.unwrap();
-    // A reader that had opened the file in time would have read what is in it now.
+    // A reader that opened the file before the eviction reads the new content.
     let newest = spill.0.state().entries[0].handle.clone();
     std::fs::hard_link(entry.folder.path().join(newest), entry.folder.path().join(&handle)).unwrap();
     assert!(matches!(spill.0.read(&entry), Err(SpillError::Unknown(_))));
@@ -150,7 +150,7 @@ async fn nothing_is_left_when_a_toolset_is_closed_or_dropped() {
 }
 
 #[tokio::test]
-async fn a_folder_that_somebody_removed_is_made_anew() {
+async fn a_removed_folder_is_created_again() {
     let parent = tempfile::tempdir().unwrap();
     let spill = spill(parent.path(), |_| {});
     let handle = spill.keep(text("x")).await.unwrap();
@@ -163,21 +163,21 @@ async fn a_folder_that_somebody_removed_is_made_anew() {
     assert_eq!(*spill.fetch(&again).await.unwrap().text, "again");
 }
 
-/// Set in the process that is started with a limit on the size of files.
+/// Set in the child process that runs with a file size limit.
 #[cfg(target_os = "linux")]
 const LIMITED: &str = "PEGBOARD_TEST_FILES_ARE_LIMITED";
 
-/// A write beyond `RLIMIT_FSIZE` raises SIGXFSZ, which ends a process that does not handle it. The limit holds for a whole process, so this
-/// test starts itself in one of its own.
+/// A write beyond `RLIMIT_FSIZE` raises SIGXFSZ, which kills a process without a handler. The limit applies to a whole process, so this test
+/// re-executes itself in a child process.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_file_over_the_limit_of_the_process_is_an_error_and_not_its_end() {
+async fn a_file_over_the_process_limit_is_an_error_and_does_not_kill_the_process() {
     if std::env::var_os(LIMITED).is_none() {
         let this = std::env::current_exe().unwrap();
         let status = tokio::process::Command::new("sh")
             .args(["-c", "ulimit -f 8; exec \"$0\" --exact \"$1\" --test-threads 1"])
             .arg(this)
-            .arg("spill::tests::a_file_over_the_limit_of_the_process_is_an_error_and_not_its_end")
+            .arg("spill::tests::a_file_over_the_process_limit_is_an_error_and_does_not_kill_the_process")
             .env(LIMITED, "1")
             .stdout(std::process::Stdio::null())
             .stderr(std::process::Stdio::null())

@@ -1,4 +1,4 @@
-//! What is told to many, heard by one of them: as a stream, and without losing anything when a wait is given up.
+//! One subscriber's stream of a broadcast channel. Dropping a pending wait loses no value.
 
 use std::{
     fmt,
@@ -8,7 +8,7 @@ use std::{
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 use tokio_util::sync::ReusableBoxFuture;
 
-/// One listener of a broadcast.
+/// One subscriber's stream of a broadcast channel.
 pub(crate) struct BroadcastStream<T>(ReusableBoxFuture<'static, (Result<T, RecvError>, Receiver<T>)>);
 
 impl<T: Clone + Send + 'static> BroadcastStream<T> {
@@ -16,22 +16,23 @@ impl<T: Clone + Send + 'static> BroadcastStream<T> {
         Self(ReusableBoxFuture::new(next(receiver)))
     }
 
-    /// The next thing, or how many of them are lost because the listener was slow; `None` when nothing more will come.
+    /// Polls for the next value. Returns `Err` with the number of values that a slow subscriber has missed, and `None` when the channel is
+    /// closed.
     pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<T, u64>>> {
-        let (heard, receiver) = ready!(self.0.poll(context));
+        let (received, receiver) = ready!(self.0.poll(context));
         self.0.set(next(receiver));
-        Poll::Ready(match heard {
-            Ok(told) => Some(Ok(told)),
-            Err(RecvError::Lagged(lost)) => Some(Err(lost)),
+        Poll::Ready(match received {
+            Ok(value) => Some(Ok(value)),
+            Err(RecvError::Lagged(missed)) => Some(Err(missed)),
             Err(RecvError::Closed) => None,
         })
     }
 }
 
-/// The wait owns the receiver, so that it can go on after whoever polled it has gone.
+/// Waits for the next value. The future owns the receiver, so that it can be polled again after the caller dropped its own future.
 async fn next<T: Clone>(mut receiver: Receiver<T>) -> (Result<T, RecvError>, Receiver<T>) {
-    let heard = receiver.recv().await;
-    (heard, receiver)
+    let received = receiver.recv().await;
+    (received, receiver)
 }
 
 impl<T> fmt::Debug for BroadcastStream<T> {

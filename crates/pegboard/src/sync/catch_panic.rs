@@ -1,4 +1,4 @@
-//! Turns a panic in the embedding program's code into an error of the one call that it was asked for.
+//! Turns a panic in the embedding program's code into an error of the one call that ran it.
 
 use std::{
     future::poll_fn,
@@ -7,11 +7,11 @@ use std::{
     task::Poll,
 };
 
-/// Code of the embedding program panicked. Its message is not kept: the panic hook has printed it.
+/// The embedding program's code panicked. The message is not kept, because the panic hook has printed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Panicked;
 
-/// The output of a future, or that it panicked. Wrap the call that makes the future as well: `caught(async { hook.before(call).await })`.
+/// Runs a future and catches a panic in it. Wrap the call that creates the future as well: `caught(async { hook.before(call).await })`.
 pub(crate) async fn caught<T>(future: impl Future<Output = T>) -> Result<T, Panicked> {
     let mut future = pin!(future);
     poll_fn(|context| {
@@ -24,7 +24,7 @@ pub(crate) async fn caught<T>(future: impl Future<Output = T>) -> Result<T, Pani
     .await
 }
 
-/// The result of a function, or that it panicked.
+/// Calls a function and catches a panic in it.
 pub(crate) fn caught_now<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|_| Panicked)
 }

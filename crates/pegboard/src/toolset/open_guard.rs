@@ -5,17 +5,17 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use crate::metrics::Tallies;
+use crate::metrics::BoardCounters;
 
 /// Whether a view accepts calls. It counts as an open view of its board until it is closed or its last clone is dropped.
 #[derive(Debug)]
 pub(super) struct OpenGuard {
     has_ended: AtomicBool,
-    tallies: Arc<Tallies>,
+    tallies: Arc<BoardCounters>,
 }
 
 impl OpenGuard {
-    pub(super) fn new(tallies: &Arc<Tallies>) -> Self {
+    pub(super) fn new(tallies: &Arc<BoardCounters>) -> Self {
         tallies.view_opened();
         Self {
             has_ended: AtomicBool::new(false),

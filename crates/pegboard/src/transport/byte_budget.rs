@@ -1,11 +1,11 @@
-//! One budget of bytes for the messages of all connections of a board.
+//! A byte budget for the messages of all connections of a board.
 //!
-//! A message of up to [`FLOOR`] bytes needs no share of it, so that small messages neither wait for large ones nor touch anything that
-//! connections have in common. A larger one takes a share before more of it is read: as much as it may become, because a message that
-//! waited for a second share could wait for one that waits for the first. While it waits, nothing is read from its connection. When it is
-//! complete, its share shrinks to its length and stays with its bytes until they are dropped.
+//! A message of up to [`FREE_BYTES`] needs no permit, so small messages neither wait for large ones nor touch state that connections share.
+//! A larger message acquires a permit before more of it is read, for the largest size that it may still reach: if messages acquired permits
+//! piecemeal, two half-read messages could wait for each other. While it waits, nothing is read from its connection. When the message is
+//! complete, its permit shrinks to its length and is held until the bytes are dropped.
 //!
-//! In each direction one connection holds at most a quarter of the budget.
+//! In each direction one connection may hold at most a quarter of the budget.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,89 +17,87 @@ use tokio::{
 
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
-/// How many bytes of a message need no share. Every connection has them, however little is left of the budget.
-pub(crate) const FLOOR: usize = 64 << 10;
-/// How long a message waits for its share. Less than a call waits for a sign of life, so that the caller learns why.
-const WAIT: Duration = Duration::from_secs(30);
-/// How long a message may take from its share to its end if others wait for theirs. Less than they wait.
-const HOLD: Duration = Duration::from_secs(15);
-/// How often that is looked at while nothing comes.
-pub(crate) const LOOK: Duration = Duration::from_secs(1);
-/// Shares are counted in pieces of this size.
-const PIECE: usize = 4 << 10;
-/// The budget of a board that does not say otherwise.
+/// How many bytes of a message need no permit. They are free on every connection, even if the budget is used up.
+pub(crate) const FREE_BYTES: usize = 64 << 10;
+/// How long a message waits for its permit. Shorter than the inactivity timeout of a call, so that the caller gets the reason.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long an incomplete message may hold its permit while others wait. Shorter than [`ACQUIRE_TIMEOUT`], so that they get it in time.
+const MAX_HOLD: Duration = Duration::from_secs(15);
+/// How often readers check [`MAX_HOLD`] while no bytes arrive.
+pub(crate) const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// The size of one semaphore permit in bytes.
+const UNIT: usize = 4 << 10;
+/// The budget of a board whose config sets none.
 pub(crate) const DEFAULT: usize = 256 << 20;
 
-/// The budget of a board. Clones are the same budget.
+/// The byte budget of a board. Clones share it.
 #[derive(Debug, Clone)]
-pub(crate) struct Budget(Arc<Pool>);
+pub(crate) struct ByteBudget(Arc<Pool>);
 
 #[derive(Debug)]
 struct Pool {
     free: Arc<Semaphore>,
-    /// All pieces. It only grows: what is shared out stays so.
-    pieces: AtomicUsize,
-    /// How many messages wait for a share.
+    /// The total in units. It only grows, because acquired permits cannot be revoked.
+    units: AtomicUsize,
+    /// How many messages wait for a permit.
     waiting: AtomicUsize,
 }
 
-impl Default for Budget {
+impl Default for ByteBudget {
     fn default() -> Self {
         Self::new(DEFAULT)
     }
 }
 
-impl Budget {
+impl ByteBudget {
     pub(crate) fn new(bytes: usize) -> Self {
-        let pieces = pieces(bytes);
+        let units = units(bytes);
         Self(Arc::new(Pool {
-            free: Arc::new(Semaphore::new(pieces)),
-            pieces: AtomicUsize::new(pieces),
+            free: Arc::new(Semaphore::new(units)),
+            units: AtomicUsize::new(units),
             waiting: AtomicUsize::new(0),
         }))
     }
 
-    /// Raises the budget. A smaller one than before changes nothing until the board is opened anew.
+    /// Raises the budget. A value below the current one has no effect until the board is reopened.
     pub(crate) fn raise(&self, bytes: usize) {
-        let wanted = pieces(bytes);
-        let before = self.0.pieces.fetch_max(wanted, Ordering::Relaxed);
+        let wanted = units(bytes);
+        let before = self.0.units.fetch_max(wanted, Ordering::Relaxed);
         self.0.free.add_permits(wanted.saturating_sub(before));
     }
 
-    /// How many bytes are shared out.
+    /// How many bytes are in use.
     pub(crate) fn used(&self) -> usize {
-        let pieces = self.0.pieces.load(Ordering::Relaxed);
-        pieces.saturating_sub(self.0.free.available_permits()) * PIECE
+        let units = self.0.units.load(Ordering::Relaxed);
+        units.saturating_sub(self.0.free.available_permits()) * UNIT
     }
 
-    /// All bytes of it.
+    /// The total in bytes.
     pub(crate) fn limit(&self) -> usize {
-        self.0.pieces.load(Ordering::Relaxed) * PIECE
+        self.0.units.load(Ordering::Relaxed) * UNIT
     }
 
-    /// What one connection may hold in one direction, whose messages have up to `max_message` bytes.
-    pub(crate) fn account(&self, max_message: usize) -> Account {
+    /// The quota of one direction of a connection whose messages have up to `max_message` bytes.
+    pub(crate) fn quota(&self, max_message: usize) -> Quota {
         let quarter = self.limit() / 4;
-        let most = max_message.min(quarter);
-        let own = pieces(quarter);
-        Account {
+        Quota {
             budget: self.clone(),
-            own: Arc::new(Semaphore::new(own)),
-            most,
+            own: Arc::new(Semaphore::new(units(quarter))),
+            max_permit: max_message.min(quarter),
         }
     }
 }
 
-/// The part of the budget that one connection may hold in one direction.
+/// The part of the budget that one direction of a connection may hold.
 #[derive(Debug, Clone)]
-pub(crate) struct Account {
-    budget: Budget,
+pub(crate) struct Quota {
+    budget: ByteBudget,
     own: Arc<Semaphore>,
-    /// The largest share of one message.
-    most: usize,
+    /// The largest permit of one message, in bytes.
+    max_permit: usize,
 }
 
-/// There was no room for a message.
+/// A message got no permit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "there was no room for it: the messages of all servers together may take {limit} bytes, the limit that `max_buffered` sets, and those of one server a quarter of that in each direction"
@@ -108,20 +106,20 @@ pub(crate) struct NoRoom {
     pub(crate) limit: usize,
 }
 
-impl Account {
+impl Quota {
     pub(crate) fn no_room(&self) -> NoRoom {
         NoRoom {
             limit: self.budget.limit(),
         }
     }
 
-    /// Whether other messages wait for a share.
-    fn is_wanted(&self) -> bool {
+    /// Whether messages of other connections wait for a permit.
+    fn has_waiters(&self) -> bool {
         self.budget.0.waiting.load(Ordering::Relaxed) > 0
     }
 
-    /// A share for so many bytes, if there is one right now. No bytes need none.
-    pub(crate) fn share_now(&self, bytes: usize) -> Result<Option<Share>, NoRoom> {
+    /// Acquires a permit without waiting. Returns `None` for zero bytes.
+    pub(crate) fn try_acquire(&self, bytes: usize) -> Result<Option<Permit>, NoRoom> {
         if bytes == 0 {
             return Ok(None);
         }
@@ -129,39 +127,39 @@ impl Account {
         let own = self.own.clone().try_acquire_many_owned(count);
         let common = self.budget.0.free.clone().try_acquire_many_owned(count);
         match (own, common) {
-            (Ok(own), Ok(common)) if bytes <= self.most => Ok(Some(Share { own, common })),
+            (Ok(own), Ok(common)) if bytes <= self.max_permit => Ok(Some(Permit { own, common })),
             _ => Err(self.no_room()),
         }
     }
 
-    /// Makes a share large enough for so many bytes, if there is room for them right now. No bytes need none.
-    pub(crate) fn grow_now(&self, share: &mut Option<Share>, bytes: usize) -> Result<(), NoRoom> {
-        let held = share.as_ref().map_or(0, |share| share.common.num_permits());
-        let count = pieces(bytes).saturating_sub(held);
-        match (self.share_now(count * PIECE)?, share) {
-            (Some(more), Some(share)) => share.merge(more),
+    /// Grows a permit to `bytes` without waiting. Zero bytes need no permit.
+    pub(crate) fn try_grow(&self, permit: &mut Option<Permit>, bytes: usize) -> Result<(), NoRoom> {
+        let held = permit.as_ref().map_or(0, |permit| permit.common.num_permits());
+        let missing = units(bytes).saturating_sub(held);
+        match (self.try_acquire(missing * UNIT)?, permit) {
+            (Some(more), Some(permit)) => permit.merge(more),
             (Some(more), none) => *none = Some(more),
             (None, _) => {}
         }
         Ok(())
     }
 
-    /// A share for a message of so many bytes, as soon as there is one. What is longer than a message may be gets no more than that.
-    pub(crate) async fn share(&self, bytes: usize) -> Result<Share, NoRoom> {
-        let count = permits(bytes.min(self.most));
-        let taking = async {
+    /// Waits for a permit of `bytes`, or of the largest size that one message may have.
+    pub(crate) async fn acquire(&self, bytes: usize) -> Result<Permit, NoRoom> {
+        let count = permits(bytes.min(self.max_permit));
+        let acquiring = async {
             let own = self.own.clone().acquire_many_owned(count).await.ok()?;
-            // Only messages of other connections are in the way of one that has come this far.
+            // Counted only now: from here on, only messages of other connections can make it wait.
             let _waiting = Waiting::new(&self.budget.0.waiting);
             let common = self.budget.0.free.clone().acquire_many_owned(count).await.ok()?;
-            Some(Share { own, common })
+            Some(Permit { own, common })
         };
-        let taken = tokio::time::timeout(WAIT, taking).await;
-        taken.ok().flatten().ok_or_else(|| self.no_room())
+        let acquired = tokio::time::timeout(ACQUIRE_TIMEOUT, acquiring).await;
+        acquired.ok().flatten().ok_or_else(|| self.no_room())
     }
 }
 
-/// Counts a message as waiting for as long as it lives.
+/// Counts a message as waiting until it is dropped.
 struct Waiting<'a>(&'a AtomicUsize);
 
 impl<'a> Waiting<'a> {
@@ -177,112 +175,116 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// The share of one message. It is given back when it is dropped.
+/// Permission to hold some bytes in memory. Dropping it releases them.
 #[derive(Debug)]
-pub(crate) struct Share {
+pub(crate) struct Permit {
     own: OwnedSemaphorePermit,
     common: OwnedSemaphorePermit,
 }
 
-impl Share {
+impl Permit {
     fn merge(&mut self, more: Self) {
         self.own.merge(more.own);
         self.common.merge(more.common);
     }
 
-    /// Gives back what a message of so many bytes does not need.
+    /// Releases what exceeds `bytes`.
     fn shrink_to(&mut self, bytes: usize) {
-        let surplus = self.common.num_permits().saturating_sub(pieces(bytes));
+        let surplus = self.common.num_permits().saturating_sub(units(bytes));
         drop((self.own.split(surplus), self.common.split(surplus)));
     }
 }
 
-/// Gives back what so many bytes do not need.
-pub(crate) fn shrink(share: &mut Option<Share>, bytes: usize) {
-    match share {
-        Some(share) if bytes > 0 => share.shrink_to(bytes),
-        _ => *share = None,
+/// Releases what exceeds `bytes`, and the whole permit at zero bytes.
+pub(crate) fn shrink(permit: &mut Option<Permit>, bytes: usize) {
+    match permit {
+        Some(permit) if bytes > 0 => permit.shrink_to(bytes),
+        _ => *permit = None,
     }
 }
 
-/// The share of a message that is being read.
+/// The permit of a message that is being read. It is acquired once the message exceeds [`FREE_BYTES`].
 #[derive(Debug)]
-pub(crate) struct Growing {
-    account: Account,
-    share: Option<(Share, Instant)>,
+pub(crate) struct ReadPermit {
+    quota: Quota,
+    /// The permit, and when it was acquired.
+    permit: Option<(Permit, Instant)>,
 }
 
-impl Growing {
-    pub(crate) fn new(account: Account) -> Self {
-        Self { account, share: None }
+impl ReadPermit {
+    pub(crate) fn new(quota: Quota) -> Self {
+        Self { quota, permit: None }
     }
 
     pub(crate) fn no_room(&self) -> NoRoom {
-        self.account.no_room()
+        self.quota.no_room()
     }
 
-    pub(crate) fn has_share(&self) -> bool {
-        self.share.is_some()
+    pub(crate) fn has_permit(&self) -> bool {
+        self.permit.is_some()
     }
 
-    /// Makes sure that there is room for a message of which `held` bytes have come, and which may have up to `most`.
-    pub(crate) async fn make_room(&mut self, held: usize, most: usize) -> Result<(), NoRoom> {
-        match &self.share {
-            None if held < FLOOR => Ok(()),
+    /// Waits for a permit of up to `max` bytes if one is needed, for a message of which `held` bytes have been read.
+    pub(crate) async fn reserve(&mut self, held: usize, max: usize) -> Result<(), NoRoom> {
+        match &self.permit {
+            None if held < FREE_BYTES => Ok(()),
             None => {
-                let share = self.account.share(most).await?;
-                self.share = Some((share, Instant::now()));
+                let permit = self.quota.acquire(max).await?;
+                self.permit = Some((permit, Instant::now()));
                 self.check(held)
             }
             Some(_) => self.check(held),
         }
     }
 
-    /// Fails if the message has outgrown the largest share, or has taken too long while others wait.
+    /// Fails if the message exceeds the largest permit, or has held its permit for too long while others wait.
     pub(crate) fn check(&self, held: usize) -> Result<(), NoRoom> {
-        let is_overdue = |since: &Instant| since.elapsed() > HOLD && self.account.is_wanted();
-        match &self.share {
-            Some((_, since)) if held > self.account.most || is_overdue(since) => Err(self.no_room()),
+        let is_overdue = |since: &Instant| since.elapsed() > MAX_HOLD && self.quota.has_waiters();
+        match &self.permit {
+            Some((_, since)) if held > self.quota.max_permit || is_overdue(since) => Err(self.no_room()),
             _ => Ok(()),
         }
     }
 
-    /// Gives the share back, for a message that is not kept.
-    pub(crate) fn let_go(&mut self) {
-        self.share = None;
+    /// Releases the permit of a message that is not kept.
+    pub(crate) fn release(&mut self) {
+        self.permit = None;
     }
 
-    /// The complete message, which keeps the part of the share that it needs.
+    /// Attaches the permit, shrunk to its length, to a complete message.
     pub(crate) fn complete(&mut self, message: Bytes) -> Bytes {
-        match self.share.take() {
-            Some((mut share, _)) if message.len() > FLOOR => {
-                share.shrink_to(message.len());
-                Bytes::from_owner(Charged { message, _share: share })
+        match self.permit.take() {
+            Some((mut permit, _)) if message.len() > FREE_BYTES => {
+                permit.shrink_to(message.len());
+                Bytes::from_owner(PermittedMessage {
+                    message,
+                    _permit: permit,
+                })
             }
             _ => message,
         }
     }
 }
 
-/// A message with its share.
-struct Charged {
+/// A message that holds its permit until it is dropped.
+struct PermittedMessage {
     message: Bytes,
-    _share: Share,
+    _permit: Permit,
 }
 
-impl AsRef<[u8]> for Charged {
+impl AsRef<[u8]> for PermittedMessage {
     fn as_ref(&self) -> &[u8] {
         &self.message
     }
 }
 
-/// The pieces that hold so many bytes.
-fn pieces(bytes: usize) -> usize {
-    bytes.div_ceil(PIECE).min(Semaphore::MAX_PERMITS)
+/// How many units hold `bytes`.
+fn units(bytes: usize) -> usize {
+    bytes.div_ceil(UNIT).min(Semaphore::MAX_PERMITS)
 }
 
 fn permits(bytes: usize) -> u32 {
-    u32::try_from(pieces(bytes)).unwrap_or(u32::MAX)
+    u32::try_from(units(bytes)).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
@@ -292,15 +294,15 @@ mod tests {
     const MIB: usize = 1 << 20;
 
     #[tokio::test]
-    async fn small_messages_need_no_share_and_large_ones_give_theirs_back() {
-        let budget = Budget::new(4 * MIB);
-        let mut growing = Growing::new(budget.account(MIB));
-        growing.make_room(FLOOR - 1, MIB).await.unwrap();
+    async fn small_messages_need_no_permit_and_large_ones_release_theirs() {
+        let budget = ByteBudget::new(4 * MIB);
+        let mut permit = ReadPermit::new(budget.quota(MIB));
+        permit.reserve(FREE_BYTES - 1, MIB).await.unwrap();
         assert_eq!(budget.used(), 0);
-        growing.make_room(FLOOR, MIB).await.unwrap();
+        permit.reserve(FREE_BYTES, MIB).await.unwrap();
         assert_eq!(budget.used(), MIB, "as much as it may become");
-        let message = growing.complete(Bytes::from(vec![b'x'; 100_000]));
-        assert_eq!(budget.used(), 100_000_usize.next_multiple_of(PIECE));
+        let message = permit.complete(Bytes::from(vec![b'x'; 100_000]));
+        assert_eq!(budget.used(), 100_000_usize.next_multiple_of(UNIT));
         let part = message.slice(10..20);
         drop(message);
         assert!(budget.used() > 0, "a part of it is still held");
@@ -310,30 +312,30 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_connection_cannot_take_all_and_its_neighbours_go_on() {
-        let budget = Budget::new(16 * MIB);
-        let greedy = budget.account(100 * MIB);
-        let held = greedy.share(100 * MIB).await.unwrap();
+        let budget = ByteBudget::new(16 * MIB);
+        let greedy = budget.quota(100 * MIB);
+        let held = greedy.acquire(100 * MIB).await.unwrap();
         assert_eq!(budget.used(), 4 * MIB);
-        assert_eq!(greedy.share(MIB).await.unwrap_err().limit, 16 * MIB);
-        let neighbour = budget.account(MIB);
-        let theirs = neighbour.share(MIB).await.unwrap();
+        assert_eq!(greedy.acquire(MIB).await.unwrap_err().limit, 16 * MIB);
+        let neighbour = budget.quota(MIB);
+        let theirs = neighbour.acquire(MIB).await.unwrap();
         drop((held, theirs));
         assert_eq!(budget.used(), 0);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_message_that_takes_too_long_yields_only_if_others_wait() {
-        let budget = Budget::new(4 * MIB);
-        let mut slow = Growing::new(budget.account(MIB));
-        slow.make_room(FLOOR, MIB).await.unwrap();
-        let others = [(); 3].map(|()| budget.account(MIB).share_now(MIB).unwrap());
-        tokio::time::advance(HOLD * 2).await;
-        assert_eq!(slow.check(FLOOR), Ok(()), "it takes nothing away from others");
-        let third = budget.account(MIB);
-        let waiting = tokio::spawn(async move { third.share(MIB).await.map(|_| ()) });
+        let budget = ByteBudget::new(4 * MIB);
+        let mut slow = ReadPermit::new(budget.quota(MIB));
+        slow.reserve(FREE_BYTES, MIB).await.unwrap();
+        let others = [(); 3].map(|()| budget.quota(MIB).try_acquire(MIB).unwrap());
+        tokio::time::advance(MAX_HOLD * 2).await;
+        assert_eq!(slow.check(FREE_BYTES), Ok(()), "it takes nothing away from others");
+        let third = budget.quota(MIB);
+        let waiting = tokio::spawn(async move { third.acquire(MIB).await.map(|_| ()) });
         tokio::task::yield_now().await;
-        assert!(slow.check(FLOOR).is_err());
-        slow.let_go();
+        assert!(slow.check(FREE_BYTES).is_err());
+        slow.release();
         assert_eq!(waiting.await.unwrap(), Ok(()));
         drop(others);
         assert_eq!(budget.used(), 0);
@@ -341,44 +343,44 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn messages_of_one_connection_do_not_yield_to_each_other() {
-        let budget = Budget::new(8 * MIB);
-        let account = budget.account(MIB);
-        let mut slow = Growing::new(account.clone());
-        slow.make_room(FLOOR, MIB).await.unwrap();
-        let second = account.share_now(MIB).unwrap();
-        let third = tokio::spawn(async move { account.share(MIB).await.map(|_| ()) });
+        let budget = ByteBudget::new(8 * MIB);
+        let quota = budget.quota(MIB);
+        let mut slow = ReadPermit::new(quota.clone());
+        slow.reserve(FREE_BYTES, MIB).await.unwrap();
+        let second = quota.try_acquire(MIB).unwrap();
+        let third = tokio::spawn(async move { quota.acquire(MIB).await.map(|_| ()) });
         tokio::task::yield_now().await;
-        tokio::time::advance(HOLD + LOOK).await;
-        assert_eq!(slow.check(FLOOR), Ok(()));
+        tokio::time::advance(MAX_HOLD + CHECK_INTERVAL).await;
+        assert_eq!(slow.check(FREE_BYTES), Ok(()));
         drop((slow, second));
         assert_eq!(third.await.unwrap(), Ok(()));
     }
 
     #[test]
-    fn a_share_grows_and_shrinks_with_what_many_small_messages_take_together() {
-        let budget = Budget::new(4 * MIB);
-        let account = budget.account(MIB / 2);
-        let mut share = None;
+    fn a_permit_grows_and_shrinks_with_the_total_of_many_small_messages() {
+        let budget = ByteBudget::new(4 * MIB);
+        let quota = budget.quota(MIB / 2);
+        let mut permit = None;
         for bytes in (0..=MIB).step_by(300) {
-            account.grow_now(&mut share, bytes).unwrap();
-            assert_eq!(budget.used(), bytes.next_multiple_of(PIECE));
+            quota.try_grow(&mut permit, bytes).unwrap();
+            assert_eq!(budget.used(), bytes.next_multiple_of(UNIT));
         }
-        assert!(account.grow_now(&mut share, MIB + PIECE).is_err());
-        shrink(&mut share, 10_000);
-        assert_eq!(budget.used(), 3 * PIECE);
-        shrink(&mut share, 0);
+        assert!(quota.try_grow(&mut permit, MIB + UNIT).is_err());
+        shrink(&mut permit, 10_000);
+        assert_eq!(budget.used(), 3 * UNIT);
+        shrink(&mut permit, 0);
         assert_eq!(budget.used(), 0);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_budget_can_be_raised() {
-        let budget = Budget::new(4 * MIB);
-        let held = [(); 4].map(|()| budget.account(MIB).share_now(MIB).unwrap());
-        let more = budget.account(MIB);
-        assert!(more.share_now(MIB).is_err());
+        let budget = ByteBudget::new(4 * MIB);
+        let held = [(); 4].map(|()| budget.quota(MIB).try_acquire(MIB).unwrap());
+        let more = budget.quota(MIB);
+        assert!(more.try_acquire(MIB).is_err());
         budget.raise(5 * MIB);
-        assert!(more.share_now(MIB).unwrap().is_some());
-        assert!(more.share_now(0).unwrap().is_none());
+        assert!(more.try_acquire(MIB).unwrap().is_some());
+        assert!(more.try_acquire(0).unwrap().is_none());
         drop(held);
         assert_eq!((budget.used(), budget.limit()), (0, 5 * MIB));
     }

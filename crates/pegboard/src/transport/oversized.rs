@@ -1,11 +1,11 @@
-//! A message that is too large to keep, while its end is looked for.
+//! A message over the size limit: only its first and last bytes are kept while the rest is oversized.
 
-/// How much of each end is kept, to find out whose answer it was.
-pub(super) const KEPT_END: usize = 256;
-/// A message this many times larger than allowed has no end.
-const ENDLESS: usize = 8;
+/// How many bytes of each end are kept, to find the id of the request that the message answers.
+pub(super) const KEPT_BYTES: usize = 256;
+/// A message that exceeds the limit by this factor is not read any further.
+const MAX_FACTOR: usize = 8;
 
-/// What is kept of a message that is too large.
+/// The first and last bytes of a message over the size limit.
 #[derive(Debug, Default)]
 pub(super) struct Oversized {
     pub(super) head: Vec<u8>,
@@ -14,20 +14,20 @@ pub(super) struct Oversized {
 }
 
 impl Oversized {
-    /// The next part of the message.
+    /// Adds the next part of the message.
     pub(super) fn add(&mut self, part: &[u8]) {
         self.bytes += part.len();
-        let room = KEPT_END.saturating_sub(self.head.len());
+        let room = KEPT_BYTES.saturating_sub(self.head.len());
         self.head.extend_from_slice(&part[..part.len().min(room)]);
         self.tail
-            .extend_from_slice(&part[part.len().saturating_sub(KEPT_END)..]);
-        let surplus = self.tail.len().saturating_sub(KEPT_END);
+            .extend_from_slice(&part[part.len().saturating_sub(KEPT_BYTES)..]);
+        let surplus = self.tail.len().saturating_sub(KEPT_BYTES);
         self.tail.drain(..surplus);
     }
 
-    /// Whether the message is not worth reading on, where messages may have `limit` bytes.
+    /// Whether the message exceeds `limit` by so much that the connection is given up.
     pub(super) fn is_endless(&self, limit: usize) -> bool {
-        self.bytes > limit.saturating_mul(ENDLESS)
+        self.bytes > limit.saturating_mul(MAX_FACTOR)
     }
 }
 
@@ -36,14 +36,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_ends_are_kept_however_the_parts_are_cut() {
+    fn both_ends_are_kept_however_the_message_is_split() {
         let whole: Vec<u8> = (0..2_000u32).map(|n| (n % 251) as u8).collect();
         for size in [1, 7, 255, 256, 257, 2_000] {
-            let mut skipped = Oversized::default();
-            whole.chunks(size).for_each(|part| skipped.add(part));
-            assert_eq!((skipped.bytes, &*skipped.head), (2_000, &whole[..KEPT_END]), "{size}");
-            assert_eq!(skipped.tail, whole[2_000 - KEPT_END..], "{size}");
-            assert!(skipped.is_endless(249) && !skipped.is_endless(250));
+            let mut oversized = Oversized::default();
+            whole.chunks(size).for_each(|part| oversized.add(part));
+            assert_eq!(
+                (oversized.bytes, &*oversized.head),
+                (2_000, &whole[..KEPT_BYTES]),
+                "{size}"
+            );
+            assert_eq!(oversized.tail, whole[2_000 - KEPT_BYTES..], "{size}");
+            assert!(oversized.is_endless(249) && !oversized.is_endless(250));
         }
     }
 }

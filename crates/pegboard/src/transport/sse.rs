@@ -1,4 +1,5 @@
-//! HTTP+SSE, the transport of 2024-11-05: one stream of events in, a POST to an address that the stream names for each message out.
+//! The HTTP+SSE transport of protocol version 2024-11-05: one event stream carries incoming messages and names the URL that outgoing messages
+//! are posted to.
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,69 +10,73 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use url::Url;
 
 use super::{
-    Boxed, ConnectFault, Delivery, DialError, EndReason, Envelope, FailureKind, Inbox, NoRoom, Outgoing, Sent, Wire,
-    WireEnd, WireFailure,
-    byte_budget::{self, Account, FLOOR, Growing},
-    http::headers,
-    http_client::{self, HttpClient, InSession, Media},
-    remote,
+    byte_budget::{self, FREE_BYTES, NoRoom, Quota, ReadPermit},
+    delivery::{Delivery, Sent},
+    dial_error::DialError,
+    failure::{ConnectFault, FailureKind, WireFailure},
+    http_client::{self, HttpClient, InSession, MediaType, mcp_headers},
+    message_text,
+    outgoing::{Envelope, Outgoing},
     sse_parser::{Event, Parser},
+    wire::{Boxed, Inbox, Wire},
+    wire_end::{EndReason, WireEnd},
 };
 use crate::config::{Endpoint, Limits};
 
-/// A server behind an event stream.
+/// A wire over HTTP+SSE.
 pub(super) struct Sse {
     shared: Arc<Shared>,
     stop: CancellationToken,
     tasks: TaskTracker,
-    /// Messages that no answer is waited for. They are let go last.
-    notices: TaskTracker,
+    /// Tasks that send messages without a response. They are flushed on close.
+    notifications: TaskTracker,
 }
 
+/// The state that the wire shares with its tasks.
 struct Shared {
-    web: HttpClient,
+    client: HttpClient,
     inbox: Arc<dyn Inbox>,
-    /// What requests may take of the board's budget.
-    outgoing: Account,
-    /// Where messages go, once the stream has said so.
+    /// Bounds the bytes of requests.
+    outgoing: Quota,
+    /// The URL for messages, once the stream has named it.
     address: watch::Sender<Option<Result<Url, WireFailure>>>,
-    /// The version that was agreed on, for answers to the server's own requests.
+    /// The negotiated protocol version, for our responses to the server's requests.
     version: OnceLock<Arc<str>>,
 }
 
 impl Sse {
-    /// Opens the stream and waits until it has named the address for messages.
+    /// Opens the stream and waits until it has named the URL for messages.
     pub(super) async fn connect(
         endpoint: &Endpoint,
         limits: &Limits,
         inbox: Arc<dyn Inbox>,
     ) -> Result<Self, DialError> {
-        let web = HttpClient::new(endpoint, limits).await?;
+        let client = HttpClient::new(endpoint, limits).await?;
         let opening = async {
-            let response = web.get_stream(web.url(), HeaderMap::new()).await?;
+            let response = client.get_stream(client.url(), HeaderMap::new()).await?;
             if !response.status().is_success() {
-                return Err(http_client::refusal(response, InSession::No).await);
+                return Err(http_client::status_failure(response, InSession::No).await);
             }
-            match Media::of(&response) {
-                Media::Events => {}
-                other => return Err(http_client::wrong_kind(other, "an event stream", response).await),
+            match MediaType::of(&response) {
+                MediaType::Events => {}
+                other => return Err(http_client::unexpected_type(other, "an event stream", response).await),
             }
             let (address, mut named) = watch::channel(None);
             let wire = Self {
                 shared: Arc::new(Shared {
-                    web,
-                    outgoing: inbox.budget().account(limits.message_bytes),
+                    client,
+                    outgoing: inbox.budget().quota(limits.message_bytes),
                     inbox,
                     address,
                     version: OnceLock::new(),
                 }),
                 stop: CancellationToken::new(),
                 tasks: TaskTracker::new(),
-                notices: TaskTracker::new(),
+                notifications: TaskTracker::new(),
             };
             wire.tasks
                 .spawn(wire.shared.clone().listen(response, wire.stop.clone()));
-            // The sender lives in the wire, so this cannot fail.
+            // The wire holds the sender, so this cannot fail.
             let _ = named.wait_for(Option::is_some).await;
             let refused = match &*named.borrow() {
                 Some(Err(failure)) => Some(failure.clone()),
@@ -93,13 +98,13 @@ impl Wire for Sse {
         let (shared, stop) = (self.shared.clone(), self.stop.clone());
         let tasks = match message.id {
             Some(_) => &self.tasks,
-            None => &self.notices,
+            None => &self.notifications,
         };
         tasks.spawn(async move {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => {}
-                () = http_client::in_time(message.id, shared.post(message)) => {}
+                () = http_client::with_accept_timeout(message.id, shared.post(message)) => {}
             }
         });
     }
@@ -113,7 +118,7 @@ impl Wire for Sse {
 
     fn close(&self) -> Boxed<'_, ()> {
         Box::pin(async {
-            http_client::farewell(&self.notices).await;
+            http_client::flush(&self.notifications).await;
             self.stop.cancel();
             self.tasks.close();
             self.tasks.wait().await;
@@ -133,7 +138,7 @@ impl Shared {
             Some(Ok(address)) => Ok(address.clone()),
             Some(Err(failure)) => Err(failure.clone()),
             None => Err(WireFailure::new(
-                FailureKind::Cut,
+                FailureKind::ConnectionLost,
                 Sent::No,
                 "the event stream is not open",
             )),
@@ -165,19 +170,21 @@ impl Shared {
         delivery: &Arc<Delivery>,
         mut envelope: Envelope,
     ) -> Result<(), WireFailure> {
-        let share = self.outgoing.share_now(if body.len() > FLOOR { body.len() } else { 0 });
-        let _share = share.map_err(|no_room| WireFailure::new(FailureKind::Busy, Sent::No, no_room.to_string()))?;
+        let permit = self
+            .outgoing
+            .try_acquire(if body.len() > FREE_BYTES { body.len() } else { 0 });
+        let _permit = permit.map_err(|no_room| WireFailure::new(FailureKind::Busy, Sent::No, no_room.to_string()))?;
         envelope.version = envelope.version.or_else(|| self.version.get().cloned());
-        let headers = headers::of(&envelope, None);
-        let response = self.web.post(address, headers, body, delivery).await?;
+        let headers = mcp_headers(&envelope, None);
+        let response = self.client.post(address, headers, body, delivery).await?;
         if response.status().is_success() {
             Ok(())
         } else {
-            Err(http_client::refusal(response, self.web.in_session()).await)
+            Err(http_client::status_failure(response, self.client.in_session()).await)
         }
     }
 
-    /// Reads the stream to its end.
+    /// Reads the stream until it ends or the wire is closed, and reports why.
     async fn listen(self: Arc<Self>, response: Response, stop: CancellationToken) {
         let reason = tokio::select! {
             biased;
@@ -194,38 +201,38 @@ impl Shared {
     }
 
     async fn read(&self, mut response: Response) -> EndReason {
-        let limit = self.web.limit();
+        let limit = self.client.limit();
         let mut parser = Parser::lenient(limit);
-        let mut growing = Growing::new(self.inbox.budget().account(limit));
-        // Set while an event is skipped for which there is no room.
+        let mut permit = ReadPermit::new(self.inbox.budget().quota(limit));
+        // Set while an event is skipped that got no permit.
         let mut refused = None;
         loop {
-            match tokio::time::timeout(byte_budget::LOOK, response.chunk()).await {
+            match tokio::time::timeout(byte_budget::CHECK_INTERVAL, response.chunk()).await {
                 Ok(Ok(Some(chunk))) => {
-                    let hear = |event| self.hear(event, &mut growing, refused.take());
-                    if parser.feed(&chunk, hear).is_err() {
+                    let handle = |event| self.handle_event(event, &mut permit, refused.take());
+                    if parser.feed(&chunk, handle).is_err() {
                         return EndReason::Protocol(format!("an event has no end after {limit} bytes"));
                     }
                 }
                 Ok(Ok(None)) => return EndReason::Eof,
                 Ok(Err(error)) => return EndReason::Broken(http_client::after_response(error).message),
-                // Time to see whether the event has had its share for too long.
+                // Falls through to `reserve`, which checks how long the event has held its permit.
                 Err(_) => {}
             }
-            if let Err(no_room) = growing.make_room(parser.held(), limit).await {
-                growing.let_go();
+            if let Err(no_room) = permit.reserve(parser.held(), limit).await {
+                permit.release();
                 parser.skip();
                 refused = Some(no_room);
             }
         }
     }
 
-    fn hear(&self, event: Event, growing: &mut Growing, refused: Option<NoRoom>) {
+    fn handle_event(&self, event: Event, permit: &mut ReadPermit, refused: Option<NoRoom>) {
         if let Some(end) = &event.end {
-            growing.let_go();
+            permit.release();
             return match refused {
                 Some(no_room) => self.inbox.no_room(&event.data, end, no_room),
-                None => self.inbox.too_long(&event.data, end, self.web.limit()),
+                None => self.inbox.too_long(&event.data, end, self.client.limit()),
             };
         }
         match event.name.as_str() {
@@ -234,7 +241,7 @@ impl Shared {
                 self.address.send_replace(Some(named));
             }
             "" | "message" => {
-                let data = remote::trimmed(growing.complete(event.data.into()));
+                let data = message_text::trim_start(permit.complete(event.data.into()));
                 if !data.is_empty() {
                     self.inbox.message(data);
                 }
@@ -243,15 +250,15 @@ impl Shared {
         }
     }
 
-    /// The address as a URL, which must lie where the stream came from: our credentials go there.
+    /// Resolves the URL for messages. It must have the origin of the stream, because our credentials are sent there.
     fn check_address(&self, text: &str) -> Result<Url, WireFailure> {
         let refused = |text: String| WireFailure::new(FailureKind::Protocol, Sent::No, text);
         let address = self
-            .web
+            .client
             .url()
             .join(text.trim())
             .map_err(|error| refused(format!("the address for messages is no URL: {error}")))?;
-        if address.origin() == self.web.url().origin() {
+        if address.origin() == self.client.url().origin() {
             Ok(address)
         } else {
             let other = address.origin().ascii_serialization();

@@ -1,70 +1,69 @@
-//! Server-sent events out of a stream of bytes, with a bound on each event.
+//! Parses server-sent events from a byte stream, with a bound on the size of an event.
 
 use memchr::memchr2;
 
 use super::oversized::Oversized;
 
-/// One event. A field that did not come is empty.
+/// One event. Missing fields are empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Event {
     pub(super) name: String,
     pub(super) data: Vec<u8>,
-    /// Set for an event that was too large to keep: `data` is its beginning, and this its end.
+    /// Set for an event over the size limit: `data` is its beginning, and this its end.
     pub(super) end: Option<Vec<u8>>,
 }
 
-/// An event, or a line of it, is larger than allowed.
+/// An event exceeds the size limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TooLarge;
 
-/// Takes bytes as they come and gives events as they are complete.
+/// An incremental parser: it takes chunks of bytes and emits complete events.
 #[derive(Debug)]
 pub(super) struct Parser {
-    /// The part of a line that has come so far.
+    /// The incomplete last line.
     line: Vec<u8>,
     event: Event,
     has_data: bool,
-    /// The id of the last complete event, for a resumption.
+    /// The id of the last complete event, to resume after.
     last_id: Option<String>,
     next_id: Option<String>,
     retry: Option<u64>,
     limit: usize,
-    /// What comes after an event that is too large.
-    after_large: AfterLarge,
-    skipping: Option<Skipping>,
+    on_oversized: OnOversized,
+    skipping: Option<SkippedEvent>,
     after_cr: bool,
     at_start: bool,
 }
 
-/// What comes after an event that is too large.
+/// How the parser treats an event over the size limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum AfterLarge {
-    /// Nothing more is read.
-    End,
-    /// It is read on for the next event.
+enum OnOversized {
+    /// It fails.
+    Fail,
+    /// It skips the event and goes on with the next one.
     #[cfg(any(feature = "sse", test))]
-    Next,
+    Skip,
 }
 
-/// An event that is too large, while its end is looked for.
+/// An event over the size limit that is being skipped.
 #[derive(Debug, Default)]
-struct Skipping {
+struct SkippedEvent {
     event: Oversized,
-    /// Whether the line has been empty so far, which is how an event ends.
+    /// Whether the current line is empty so far. An empty line ends the event.
     at_line_start: bool,
 }
 
 impl Parser {
-    /// A parser that reads on after an event that is too large, unless that has no end at all.
+    /// A parser that skips events over the size limit. It fails only on one that exceeds the limit many times over.
     #[cfg(any(feature = "sse", test))]
     pub(super) fn lenient(limit: usize) -> Self {
         Self {
-            after_large: AfterLarge::Next,
+            on_oversized: OnOversized::Skip,
             ..Self::new(limit)
         }
     }
 
-    /// A parser that stops at an event that is too large.
+    /// A parser that fails on an event over the size limit.
     pub(super) fn new(limit: usize) -> Self {
         Self {
             line: Vec::new(),
@@ -74,35 +73,35 @@ impl Parser {
             next_id: None,
             retry: None,
             limit,
-            after_large: AfterLarge::End,
+            on_oversized: OnOversized::Fail,
             skipping: None,
             after_cr: false,
             at_start: true,
         }
     }
 
-    /// The id to resume after.
+    /// The id of the last complete event, to resume after.
     pub(super) fn last_id(&self) -> Option<&str> {
         self.last_id.as_deref()
     }
 
-    /// How many milliseconds the server wants us to wait before we come back.
+    /// The reconnection delay that the server asks for, in milliseconds.
     pub(super) fn retry_ms(&self) -> Option<u64> {
         self.retry
     }
 
-    /// How many bytes of an event are kept that is not complete.
+    /// How many bytes of the incomplete event are in memory.
     pub(super) fn held(&self) -> usize {
         self.line.len() + self.event.data.len()
     }
 
-    /// Keeps no more than the ends of the event that is being read.
+    /// Skips the event that is being read.
     #[cfg(feature = "sse")]
     pub(super) fn skip(&mut self) {
-        self.skipped();
+        self.start_skipping();
     }
 
-    /// Takes the next bytes and hands each complete event to `each`.
+    /// Parses the next bytes and passes each complete event to `each`.
     pub(super) fn feed(&mut self, mut bytes: &[u8], mut each: impl FnMut(Event)) -> Result<(), TooLarge> {
         while !bytes.is_empty() {
             if std::mem::take(&mut self.after_cr) && bytes[0] == b'\n' {
@@ -128,19 +127,19 @@ impl Parser {
             self.line.extend_from_slice(part);
             return Ok(());
         }
-        let (after_large, limit) = (self.after_large, self.limit);
-        let skipped = self.skipped();
+        let (on_oversized, limit) = (self.on_oversized, self.limit);
+        let skipped = self.start_skipping();
         skipped.add(part);
-        if after_large == AfterLarge::End || skipped.event.is_endless(limit) {
+        if on_oversized == OnOversized::Fail || skipped.event.is_endless(limit) {
             return Err(TooLarge);
         }
         Ok(())
     }
 
-    /// The event that is being read as one of which only the ends are kept.
-    fn skipped(&mut self) -> &mut Skipping {
+    /// Drops what was read of the event except for its ends, if that was not done before.
+    fn start_skipping(&mut self) -> &mut SkippedEvent {
         self.skipping.get_or_insert_with(|| {
-            let mut skipped = Skipping::default();
+            let mut skipped = SkippedEvent::default();
             let data = std::mem::take(&mut self.event.data);
             let line = std::mem::take(&mut self.line);
             skipped.add(&data);
@@ -149,7 +148,7 @@ impl Parser {
         })
     }
 
-    /// The end of a line of an event that is too large, and of the event if the line is empty.
+    /// Handles the end of a line of a skipped event. An empty line ends the event.
     fn end_of_skipped_line(&mut self) -> Option<Event> {
         let skipped = self.skipping.as_mut()?;
         if !std::mem::replace(&mut skipped.at_line_start, true) {
@@ -183,7 +182,7 @@ impl Parser {
         };
         match &line[..colon] {
             b"data" if !self.has_data && self.event.data.is_empty() => {
-                // The usual case: one line, whose bytes are moved and not copied.
+                // The usual case: a single line, which is moved and not copied.
                 line.drain(..value_at);
                 self.event.data = line;
                 self.has_data = true;
@@ -214,7 +213,7 @@ impl Parser {
     }
 }
 
-impl Skipping {
+impl SkippedEvent {
     fn add(&mut self, part: &[u8]) {
         self.at_line_start &= part.is_empty();
         self.event.add(part);
@@ -224,7 +223,7 @@ impl Skipping {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::oversized::KEPT_END;
+    use crate::transport::oversized::KEPT_BYTES;
 
     fn parse(chunks: &[&[u8]]) -> (Vec<(String, String)>, Parser) {
         let mut parser = Parser::new(1000);
@@ -270,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_id_and_the_wanted_pause_are_remembered() {
+    fn the_last_id_and_the_retry_delay_are_remembered() {
         let (_, parser) = parse(&[b"id: 7\nretry: 500\ndata: \n\nid: 8\ndata: cut"]);
         assert_eq!(parser.last_id(), Some("7"));
         assert_eq!(parser.retry_ms(), Some(500));
@@ -279,13 +278,13 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_is_too_large_is_refused() {
+    fn an_event_over_the_limit_fails() {
         let mut parser = Parser::new(10);
         assert_eq!(parser.feed(b"data: 0123456789", |_| {}), Err(TooLarge));
     }
 
     #[test]
-    fn the_events_after_one_that_is_too_large_are_read() {
+    fn the_events_after_an_oversized_one_are_read() {
         let long = "x".repeat(900);
         for between in ["", "more: of it\n", "data: a\ndata: b\n"] {
             let text = format!("data: {{\"id\":7,{long}\n{between}data: {long}\"end\"}}\n\ndata: next\n\n");
@@ -296,7 +295,7 @@ mod tests {
                     parser.feed(chunk, |event| events.push(event)).unwrap();
                 }
                 assert_eq!(events.len(), 2, "{between:?} by {size}");
-                assert!(events[0].data.starts_with(b"{\"id\":7,xxx") && events[0].data.len() <= KEPT_END);
+                assert!(events[0].data.starts_with(b"{\"id\":7,xxx") && events[0].data.len() <= KEPT_BYTES);
                 assert!(events[0].end.as_ref().unwrap().ends_with(b"xxx\"end\"}"));
                 assert_eq!((events[1].data.as_slice(), &events[1].end), (b"next".as_slice(), &None));
             }
@@ -304,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_without_end_is_given_up() {
+    fn an_event_without_end_fails() {
         let mut parser = Parser::lenient(1000);
         let fed = (0..1000).find(|_| parser.feed(&[b'x'; 100], |_| {}).is_err());
         assert!(fed.is_some_and(|fed| fed < 100), "{fed:?}");

@@ -1,4 +1,4 @@
-//! A server as a child process: lines on its input and output, its error output kept, its end seen at once.
+//! The stdio transport: a server as a child process, with messages as lines on its stdin and stdout.
 
 mod environment;
 mod process;
@@ -12,24 +12,27 @@ use tokio::io::AsyncRead;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    Boxed, EndReason, Inbox, Outgoing, Wire, WireEnd,
-    pipe::{Outbox, StdoutNoise, read_lines, write_lines},
+    ndjson::{StdoutNoise, read_lines, write_lines},
+    outbox::Outbox,
+    outgoing::Outgoing,
+    wire::{Boxed, Inbox, Wire},
+    wire_end::{EndReason, WireEnd},
 };
 use crate::config::{Command, Limits};
 use process::Process;
-use stderr_tail::Tail;
+use stderr_tail::StderrTail;
 
-/// How long what a dead process has written is still read. Its children may hold the pipe open for ever.
-const LAST_WORDS: Duration = Duration::from_millis(50);
-/// How long it may take on a busy machine until it is known how a process ended that is on its way out.
-const ENDING: Duration = Duration::from_secs(1);
+/// How long the output of an exited process is still read. Its descendants may hold the pipes open forever.
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(50);
+/// How long to wait for the exit status of a process that is exiting. It can take that long on a busy machine.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A running child process and the two lines to it.
+/// A wire to a child process.
 pub(super) struct Stdio {
     outbox: Arc<Outbox>,
     inbox: Arc<dyn Inbox>,
     process: Process,
-    tail: Tail,
+    stderr: StderrTail,
     stdout_noise: StdoutNoise,
     stop: CancellationToken,
     tasks: TaskTracker,
@@ -40,22 +43,22 @@ impl Stdio {
         let tasks = TaskTracker::new();
         let stop = CancellationToken::new();
         let (process, pipes) = Process::spawn(command, limits, &tasks).await?;
-        let tail = Tail::default();
+        let stderr = StderrTail::default();
         let collecting = tasks.spawn(collect_stderr(
-            tail.clone(),
+            stderr.clone(),
             pipes.stderr,
             process.clone(),
             inbox.clone(),
         ));
         let (outbox, stdout_noise) = (
-            Arc::new(Outbox::new(inbox.budget().account(limits.message_bytes))),
+            Arc::new(Outbox::new(inbox.budget().quota(limits.message_bytes))),
             StdoutNoise::default(),
         );
         let wire = Self {
             outbox: outbox.clone(),
             inbox: inbox.clone(),
             process: process.clone(),
-            tail: tail.clone(),
+            stderr: stderr.clone(),
             stdout_noise: stdout_noise.clone(),
             stop: stop.clone(),
             tasks: tasks.clone(),
@@ -63,16 +66,16 @@ impl Stdio {
         let reading = read_lines(pipes.stdout, inbox.clone(), limits.message_bytes, stdout_noise.clone());
         let writing = write_lines(pipes.stdin, outbox.clone(), limits.write);
         tasks.spawn(async move {
-            let reason = converse(reading, writing, &outbox, &process, &stop).await;
+            let reason = run(reading, writing, &outbox, &process, &stop).await;
             outbox.close();
             process.stop();
             if let EndReason::Exited(_) = reason {
-                // What it wrote last often says why it ended. The wait is short: see `collect_stderr`.
+                // The last stderr lines often say why it exited. The wait is short: see `collect_stderr`.
                 let _ = collecting.await;
             }
             inbox.ended(WireEnd {
-                // Some programs print what is wrong with their arguments where messages belong.
-                stderr: tail.text(|text| inbox.shown(text)).or_else(|| stdout_noise.text()),
+                // Some programs print errors about their arguments to stdout.
+                stderr: stderr.text(|text| inbox.shown(text)).or_else(|| stdout_noise.text()),
                 reason,
             });
         });
@@ -81,50 +84,50 @@ impl Stdio {
     }
 }
 
-/// Reads the error output while the process lives, and its last words. A grandchild may hold the pipe open for ever.
-async fn collect_stderr(tail: Tail, stderr: impl AsyncRead + Unpin, process: Process, inbox: Arc<dyn Inbox>) {
-    let ended = async {
+/// Reads stderr until the process exits, and for [`DRAIN_TIMEOUT`] after that. Descendants may hold the pipe open forever.
+async fn collect_stderr(tail: StderrTail, stderr: impl AsyncRead + Unpin, process: Process, inbox: Arc<dyn Inbox>) {
+    let exited = async {
         process.exited().await;
-        tokio::time::sleep(LAST_WORDS).await;
+        tokio::time::sleep(DRAIN_TIMEOUT).await;
     };
     tokio::select! {
         biased;
         () = tail.collect(stderr, inbox.server(), |text| inbox.shown(text)) => {}
-        () = ended => {}
+        () = exited => {}
     }
 }
 
-/// Runs the conversation to its end and says why it ended. The writer is dropped on return, which closes the server's input.
-async fn converse(
+/// Reads and writes until the connection ends, and returns why it ended. The writer is dropped on return, which closes the server's stdin.
+async fn run(
     reading: impl Future<Output = EndReason>,
     writing: impl Future<Output = Option<EndReason>>,
     outbox: &Outbox,
     process: &Process,
     stop: &CancellationToken,
 ) -> EndReason {
-    // The writer is kept until the end is understood: a server whose input we close would exit by that, and hide the reason.
+    // The writer is kept until the reason is known: closing stdin would make the server exit, and that would hide the reason.
     tokio::pin!(reading, writing);
     let reason = tokio::select! {
         biased;
         () = stop.cancelled() => {
-            // What waits may be the notice that a call was cancelled; a server that reads gets it before the end.
+            // Flushes the queue: it may hold the cancellation of a request.
             outbox.close();
-            let _ = tokio::time::timeout(LAST_WORDS, writing).await;
+            let _ = tokio::time::timeout(DRAIN_TIMEOUT, writing).await;
             return EndReason::Closed;
         }
         reason = &mut reading => reason,
         status = process.exited() => {
-            let _ = tokio::time::timeout(LAST_WORDS, reading).await;
+            let _ = tokio::time::timeout(DRAIN_TIMEOUT, reading).await;
             return EndReason::Exited(status);
         }
         Some(reason) = &mut writing => reason,
     };
-    // A stream that ends usually means that the process has ended too; its status says more than "end of file".
+    // When a stream ends, the process has usually exited too. Its exit status says more than "end of file".
     match reason {
         EndReason::Eof | EndReason::Broken(_) => {
-            let mut status = tokio::time::timeout(LAST_WORDS, process.exited()).await;
-            if status.is_err() && process.is_ending() {
-                status = tokio::time::timeout(ENDING, process.exited()).await;
+            let mut status = tokio::time::timeout(DRAIN_TIMEOUT, process.exited()).await;
+            if status.is_err() && process.is_exiting() {
+                status = tokio::time::timeout(EXIT_TIMEOUT, process.exited()).await;
             }
             status.map_or(reason, EndReason::Exited)
         }
@@ -151,10 +154,13 @@ impl Wire for Stdio {
         Some(self.process.pid())
     }
 
-    fn last_words(&self) -> Option<String> {
-        match (self.tail.text(|text| self.inbox.shown(text)), self.stdout_noise.text()) {
-            (Some(stderr), Some(line)) => Some(format!("{stderr}\n{line}")),
-            (stderr, line) => stderr.or(line),
+    fn recent_output(&self) -> Option<String> {
+        match (
+            self.stderr.text(|text| self.inbox.shown(text)),
+            self.stdout_noise.text(),
+        ) {
+            (Some(stderr), Some(stdout)) => Some(format!("{stderr}\n{stdout}")),
+            (stderr, stdout) => stderr.or(stdout),
         }
     }
 }

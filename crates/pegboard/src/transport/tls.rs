@@ -1,4 +1,4 @@
-//! What a secure connection trusts and shows, for HTTP and WebSocket alike.
+//! TLS settings of HTTP and WebSocket connections: trusted roots and client certificates.
 
 use std::{
     path::Path,
@@ -16,28 +16,28 @@ use rustls::{
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject};
 use url::Url;
 
-use super::DialError;
+use super::dial_error::DialError;
 use crate::config::Tls;
 
-/// The system's certificate authorities. They are read once: that takes longer than most connections, and a hundred servers
-/// would keep a hundred copies.
-static SYSTEM: OnceLock<Arc<RootCertStore>> = OnceLock::new();
+/// The system's root certificates. They are loaded once per process: loading takes longer than most connections, and a hundred servers
+/// would hold a hundred copies.
+static SYSTEM_ROOTS: OnceLock<Arc<RootCertStore>> = OnceLock::new();
 
-/// Reads what a connection to `url` needs from the disk, off the async threads and only once. Without this, the first
-/// secure connection does it.
+/// Loads the system's root certificates on a blocking thread, if `url` needs TLS. Otherwise the first TLS handshake would load them on an
+/// async thread.
 pub(super) async fn prepare(url: &Url) {
-    // Not a lock: those who come second wait without a thread.
-    static READ: tokio::sync::OnceCell<()> = tokio::sync::OnceCell::const_new();
-    if matches!(url.scheme(), "https" | "wss") && SYSTEM.get().is_none() {
-        let read = || async {
-            // It fails only when the runtime ends, and then nothing is connected any more.
-            let _ = tokio::task::spawn_blocking(|| drop(system())).await;
+    // An async cell: tasks that wait for the load do not block a thread.
+    static LOADED: tokio::sync::OnceCell<()> = tokio::sync::OnceCell::const_new();
+    if matches!(url.scheme(), "https" | "wss") && SYSTEM_ROOTS.get().is_none() {
+        let load = || async {
+            // Fails only when the runtime shuts down.
+            let _ = tokio::task::spawn_blocking(|| drop(system_roots())).await;
         };
-        READ.get_or_init(read).await;
+        LOADED.get_or_init(load).await;
     }
 }
 
-/// The settings for connections to one server. A connection that is not secure costs nothing of what they stand for.
+/// The TLS settings for connections to one server. Building them does not load the system's roots unless `tls.ca` is set.
 pub(super) fn client_config(tls: &Tls) -> Result<ClientConfig, DialError> {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone())
@@ -47,15 +47,15 @@ pub(super) fn client_config(tls: &Tls) -> Result<ClientConfig, DialError> {
         tracing::warn!("the server's certificate is not checked, because its config says so");
         let verifier = Verifier {
             provider,
-            is_checking: false,
+            verifies: false,
         };
         builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
     } else if let Some(ca) = &tls.ca {
-        builder.with_root_certificates(roots_and(ca)?)
+        builder.with_root_certificates(roots_with(ca)?)
     } else {
         let verifier = Verifier {
             provider,
-            is_checking: true,
+            verifies: true,
         };
         builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
     };
@@ -72,19 +72,19 @@ pub(super) fn client_config(tls: &Tls) -> Result<ClientConfig, DialError> {
     }
 }
 
-/// The system's certificate authorities. A system without any is no error: the connection will say so.
-fn system() -> Arc<RootCertStore> {
-    let read = || {
+/// The system's root certificates. A system without any is no error here; the handshake fails then.
+fn system_roots() -> Arc<RootCertStore> {
+    let load = || {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         Arc::new(roots)
     };
-    SYSTEM.get_or_init(read).clone()
+    SYSTEM_ROOTS.get_or_init(load).clone()
 }
 
-/// The system's certificate authorities and those of a config.
-fn roots_and(ca: &Path) -> Result<Arc<RootCertStore>, DialError> {
-    let mut roots = system().as_ref().clone();
+/// The system's root certificates and those of the file `ca`.
+fn roots_with(ca: &Path) -> Result<Arc<RootCertStore>, DialError> {
+    let mut roots = system_roots().as_ref().clone();
     for certificate in certificates(ca)? {
         roots
             .add(certificate)
@@ -112,24 +112,24 @@ fn key(file: &Path) -> Result<PrivateKeyDer<'static>, DialError> {
         .map_err(|error| DialError::Tls(format!("a private key cannot be read from {}: {error}", file.display())))
 }
 
-/// Trusts what the system trusts, which is looked up with the first certificate, or any certificate. Signatures are always
-/// checked.
+/// Verifies server certificates against the system's roots, or accepts any certificate. It loads the roots with the first certificate.
+/// Signatures are always verified.
 #[derive(Debug)]
 struct Verifier {
     provider: Arc<CryptoProvider>,
-    is_checking: bool,
+    verifies: bool,
 }
 
 impl Verifier {
-    /// Trusts what the system trusts; none if that is nothing.
-    fn system(&self) -> Option<&'static WebPkiServerVerifier> {
-        static SYSTEM: OnceLock<Option<Arc<WebPkiServerVerifier>>> = OnceLock::new();
+    /// A verifier with the system's roots; `None` if there are none.
+    fn system_verifier(&self) -> Option<&'static WebPkiServerVerifier> {
+        static VERIFIER: OnceLock<Option<Arc<WebPkiServerVerifier>>> = OnceLock::new();
         let build = || {
-            WebPkiServerVerifier::builder_with_provider(system(), self.provider.clone())
+            WebPkiServerVerifier::builder_with_provider(system_roots(), self.provider.clone())
                 .build()
                 .ok()
         };
-        SYSTEM.get_or_init(build).as_deref()
+        VERIFIER.get_or_init(build).as_deref()
     }
 }
 
@@ -142,10 +142,10 @@ impl ServerCertVerifier for Verifier {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        if !self.is_checking {
+        if !self.verifies {
             return Ok(ServerCertVerified::assertion());
         }
-        let verifier = self.system().ok_or(CertificateError::UnknownIssuer)?;
+        let verifier = self.system_verifier().ok_or(CertificateError::UnknownIssuer)?;
         verifier.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
     }
 

@@ -180,7 +180,7 @@ fn a_call_that_met_our_own_close_unsent_is_made_in_the_next_session() {
 fn unknown_is_sent_again_only_where_that_is_harmless() {
     let harmless = |next: Next| [Next::Stop, next, next, next];
     check(&timed_out(Sent::Maybe), harmless(same()));
-    check(&wire(FailureKind::Cut, Sent::Maybe), harmless(same()));
+    check(&wire(FailureKind::ConnectionLost, Sent::Maybe), harmless(same()));
     check(&wire(FailureKind::Protocol, Sent::Maybe), harmless(same()));
     let unreadable = FaultKind::Unreadable("not JSON".into());
     check(
@@ -205,7 +205,7 @@ fn unknown_is_sent_again_only_where_that_is_harmless() {
 
 #[test]
 fn unknown_is_repeated_as_often_as_its_class_allows() {
-    let cut = wire(FailureKind::Cut, Sent::Maybe);
+    let cut = wire(FailureKind::ConnectionLost, Sent::Maybe);
     let counts = classes().map(|class| repetitions(&cut, class));
     assert_eq!(counts, [0, 2, 1, 2], "never, safe, idempotent, keyed");
 }
@@ -280,7 +280,7 @@ fn pauses_are_spread_between_their_bounds() {
 #[test]
 fn the_operator_says_how_often_and_after_which_waits() {
     let (cut, refused) = (
-        wire(FailureKind::Cut, Sent::Maybe),
+        wire(FailureKind::ConnectionLost, Sent::Maybe),
         wire(FailureKind::Connect(ConnectFault::Refused), Sent::No),
     );
     let check = |attempts, expected: [u32; 5]| {

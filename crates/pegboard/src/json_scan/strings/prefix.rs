@@ -1,21 +1,21 @@
-//! The front of a long text, freed of its escapes a chunk at a time.
+//! Unescapes the prefix of a long string, one chunk at a time.
 //!
-//! Within a chunk only backslashes are looked for. That it has no control character, and no quote but those behind backslashes, is found
-//! out for all of it at once, which costs much less than to ask it of every byte.
+//! Within a chunk only backbackslashes are searched. That it has no control characters and no unescaped quotes is checked for the whole chunk at
+//! once, which is much cheaper than a check of every byte.
 
-use super::{BLOCK, FIRST, LARGE, MEANT, SHORT};
+use super::unescape_tables::{BLOCK, INITIAL_CAPACITY, LARGE, SHORT, UNESCAPED};
 
-/// How much is read at once.
+/// How many bytes are unescaped at once.
 const CHUNK: usize = 2 << 10;
-/// A text that ends before this is a short one.
+/// A string that ends within this many bytes is not worth a chunk.
 const SOON: usize = 256;
-/// A chunk, and what may be read or written beyond it.
+/// A chunk, and the bytes that may be read or written beyond it.
 const WINDOW: usize = CHUNK + BLOCK + SHORT;
 
-/// The meaning of the front of a text, and the length of that front. It ends before the first chunk in which the text ends or anything
-/// is unusual.
+/// Unescapes a prefix of a string. Returns the text and the length of the prefix, which ends before the first chunk that contains the end of
+/// the string, a `\u` escape or an error.
 pub(super) fn unescape(bytes: &[u8]) -> (Vec<u8>, usize) {
-    let mut text = Vec::with_capacity((bytes.len() + BLOCK + SHORT).min(FIRST));
+    let mut text = Vec::with_capacity((bytes.len() + BLOCK + SHORT).min(INITIAL_CAPACITY));
     let mut taken = 0;
     if bytes.len() >= WINDOW && !ends_soon(bytes) {
         let mut chunk = [0; WINDOW];
@@ -32,13 +32,13 @@ pub(super) fn unescape(bytes: &[u8]) -> (Vec<u8>, usize) {
     (text, taken)
 }
 
-/// Whether a text surely ends within its first bytes, so that a chunk is not worth it. A quote behind a backslash may be one within it.
+/// Whether a string certainly ends within its first bytes. A quote after a backslash may be escaped, so it does not count.
 fn ends_soon(bytes: &[u8]) -> bool {
     let soon = &bytes[..SOON.min(bytes.len())];
     memchr::memchr_iter(b'"', soon).any(|at| at == 0 || soon[at - 1] != b'\\')
 }
 
-/// A text that has become large is likely to be most of the `rest` of its message.
+/// Grows the buffer by `len`. A large text probably makes up most of the `rest` of its message, so it gets that capacity at once.
 #[cold]
 fn grow(text: &mut Vec<u8>, len: usize, rest: usize) {
     if text.len() + len > LARGE {
@@ -48,7 +48,8 @@ fn grow(text: &mut Vec<u8>, len: usize, rest: usize) {
     }
 }
 
-/// Writes what a chunk means. Returns how much that is, and how much was read: one byte more than the chunk when it ends in an escape.
+/// Unescapes a chunk. Returns how many bytes were written, and how many were read: one more than the chunk if it ends within an escape.
+/// Returns `None` if the chunk needs the general unescaper.
 #[inline(never)]
 fn take_chunk(window: &[u8; WINDOW], out: &mut [u8; WINDOW]) -> Option<(usize, usize)> {
     let chunk = window.first_chunk::<CHUNK>()?;
@@ -58,31 +59,31 @@ fn take_chunk(window: &[u8; WINDOW], out: &mut [u8; WINDOW]) -> Option<(usize, u
     let (mut taken, mut len, mut quotes) = (0, 0, 0);
     let (blocks, _) = chunk.as_chunks::<BLOCK>();
     for (number, block) in blocks.iter().enumerate() {
-        let mut slashes = slashes(block);
-        while slashes != 0 {
-            let bit = slashes.trailing_zeros();
+        let mut backslashes = backslashes(block);
+        while backslashes != 0 {
+            let bit = backslashes.trailing_zeros();
             let at = number * BLOCK + bit as usize;
-            slashes &= slashes - 1;
-            // It was the end of an escape that began in the block before.
+            backslashes &= backslashes - 1;
+            // The second character of an escape that began in the previous block.
             if at < taken {
                 continue;
             }
             let count = at - taken;
             if count <= SHORT {
-                // Always as many as two registers hold, which costs less than a copy of any length.
+                // A copy of a fixed size compiles to two register moves.
                 *out.get_mut(len..)?.first_chunk_mut::<SHORT>()? = *window.get(taken..)?.first_chunk()?;
             } else {
                 out.get_mut(len..len + count)?.copy_from_slice(&window[taken..at]);
             }
             len += count;
             let next = window[at + 1];
-            let meant = MEANT[usize::from(next)];
-            *out.get_mut(len)? = meant;
+            let unescaped = UNESCAPED[usize::from(next)];
+            *out.get_mut(len)? = unescaped;
             len += 1;
             taken = at + 2;
-            slashes &= !(0b10 << bit);
+            backslashes &= !(0b10 << bit);
             quotes += usize::from(next == b'"');
-            if meant == 0 {
+            if unescaped == 0 {
                 return None;
             }
         }
@@ -92,21 +93,21 @@ fn take_chunk(window: &[u8; WINDOW], out: &mut [u8; WINDOW]) -> Option<(usize, u
         len += last.len();
         taken = CHUNK;
     }
-    // One more than were escaped is the end of the text.
+    // An unescaped quote ends the string.
     let has_end = memchr::memchr_iter(b'"', &window[..taken]).count() != quotes;
     (!has_end).then_some((len, taken))
 }
 
 /// One bit for each byte of a block that is a backslash.
 #[inline(always)]
-fn slashes(block: &[u8; BLOCK]) -> u32 {
+fn backslashes(block: &[u8; BLOCK]) -> u32 {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
     const LOW: u64 = ONES * 0x7f;
     let bits = |word: [u8; 8]| {
         let other = u64::from_le_bytes(word) ^ (ONES * b'\\' as u64);
         let found = !((other & LOW).wrapping_add(LOW) | other) & !LOW;
-        // The multiplication gathers the eight marks of a word in its highest byte. Four multiplications at once would need instructions
-        // that not every processor has, and do more harm than good without them.
+        // The multiplication gathers the eight high bits of a word in its highest byte. The black box prevents vectorisation, which is slower
+        // on processors without 64-bit vector multiplication.
         let found = std::hint::black_box(found);
         ((found >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u32
     };

@@ -99,7 +99,7 @@ fn server() -> (Server, thread::JoinHandle<u64>) {
         client: Arc::default(),
         memory: Arc::new(EraMemory::new(None)),
         masker: crate::mask::ServerMasker::default(),
-        budget: crate::transport::Budget::default(),
+        budget: crate::transport::ByteBudget::default(),
     };
     let config = ServerConfig::new(transport);
     let known = Arc::new(KnownCatalog::new(spec.name.clone(), None));

@@ -65,7 +65,10 @@ fn serve(dispatcher: &Dispatcher) {
         if shuttle::rand::thread_rng().gen_bool(0.5) {
             dispatcher.message(response_to(id));
         } else {
-            dispatcher.failed(id, WireFailure::new(FailureKind::Cut, Sent::Maybe, id.to_string()));
+            dispatcher.failed(
+                id,
+                WireFailure::new(FailureKind::ConnectionLost, Sent::Maybe, id.to_string()),
+            );
         }
     }
 }

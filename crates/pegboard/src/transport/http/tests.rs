@@ -1,9 +1,10 @@
-//! What is kept of a server's answers.
+//! Tests of the session state.
 
 use bytes::Bytes;
+use http::{HeaderMap, HeaderValue};
 
 use super::*;
-use crate::secret::SafeUrl;
+use crate::{secret::SafeUrl, transport::failure::WireFailure};
 
 /// Ignores everything.
 struct Ignoring;
@@ -26,12 +27,12 @@ async fn the_session_id_is_marked_sensitive_and_never_printed() {
     let http = Http::new(&endpoint, &Limits::default(), Arc::new(Ignoring))
         .await
         .unwrap();
-    let shared = &http.shared;
+    let session = &http.session;
     let mut answer = HeaderMap::new();
     answer.insert("mcp-session-id", HeaderValue::from_static("5e551011-1d"));
-    shared.keep_session(&answer).unwrap();
-    let id = shared.session().id.clone();
-    let request = headers::of(&Envelope::default(), id.as_ref());
+    session.store_session_id(&answer).unwrap();
+    let id = session.state().id.clone();
+    let request = http_client::mcp_headers(&Envelope::default(), id.as_ref());
     assert_eq!(request["mcp-session-id"], "5e551011-1d");
     assert!(request["mcp-session-id"].is_sensitive());
     let printed = format!("{request:?}");

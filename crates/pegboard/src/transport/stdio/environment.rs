@@ -1,4 +1,4 @@
-//! Which environment variables a child process gets.
+//! Builds the environment variables of a child process.
 
 use std::{
     collections::BTreeMap,
@@ -7,12 +7,11 @@ use std::{
 
 use crate::config::{Command, EnvPolicy, is_allowed, is_loader};
 
-/// A child's environment.
+/// The environment variables of a child process.
 pub(super) type Environment = BTreeMap<OsString, OsString>;
 
-/// Where programs look for the code that they load, and what they run beside it. A config may well set these; our own say
-/// how we are set up, not the server.
-const CODE: &[&str] = &[
+/// Variables that make programs load or run other code. A config may set them; our own values describe our setup, not the server's.
+const CODE_LOADING: &[&str] = &[
     "CLASSPATH",
     "GIT_SSH",
     "GIT_SSH_COMMAND",
@@ -29,8 +28,8 @@ const CODE: &[&str] = &[
     "JDK_JAVA_OPTIONS",
 ];
 
-/// Keys of model providers. The agent pays with them, not its servers.
-const KEYS: &[&str] = &[
+/// API keys of model providers. They belong to the agent, not to its servers.
+const MODEL_KEYS: &[&str] = &[
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_AUTH_TOKEN",
     "AZURE_OPENAI_API_KEY",
@@ -52,13 +51,13 @@ const KEYS: &[&str] = &[
     "XAI_API_KEY",
 ];
 
-/// Our own settings, and where our own traces go.
-const OURS: &[&str] = &["OTEL_", "PEGBOARD_"];
+/// Prefixes of variables that configure us and our telemetry.
+const OWN_PREFIXES: &[&str] = &["OTEL_", "PEGBOARD_"];
 
-/// The variables for `command`: what its policy lets through of `ours`, and on top what its config sets.
+/// The environment for `command`: those of `ours` that its policy lets through, overridden by those that its config sets.
 pub(super) fn build(command: &Command, ours: impl Iterator<Item = (OsString, OsString)>) -> Environment {
     let passes = |name: &OsStr| match command.env_policy {
-        EnvPolicy::Inherit => !name.to_str().is_some_and(is_held_back),
+        EnvPolicy::Inherit => !name.to_str().is_some_and(is_never_inherited),
         EnvPolicy::Allowlist => name.to_str().is_some_and(is_allowed),
         EnvPolicy::Explicit => false,
     };
@@ -71,13 +70,13 @@ pub(super) fn build(command: &Command, ours: impl Iterator<Item = (OsString, OsS
     environment
 }
 
-/// Whether a variable goes to a child only when its config names it, even if the child inherits all others.
-fn is_held_back(name: &str) -> bool {
+/// Whether a child gets a variable only if its config sets it, even if it inherits all others.
+fn is_never_inherited(name: &str) -> bool {
     let upper = name.to_ascii_uppercase();
     is_loader(name)
-        || CODE.contains(&upper.as_str())
-        || KEYS.contains(&upper.as_str())
-        || OURS.iter().any(|prefix| upper.starts_with(prefix))
+        || CODE_LOADING.contains(&upper.as_str())
+        || MODEL_KEYS.contains(&upper.as_str())
+        || OWN_PREFIXES.iter().any(|prefix| upper.starts_with(prefix))
 }
 
 #[cfg(test)]
@@ -108,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn an_inheriting_child_gets_everything_that_is_not_held_back() {
+    fn an_inheriting_child_gets_every_variable_that_may_be_inherited() {
         check(
             EnvPolicy::Inherit,
             &[
@@ -121,8 +120,8 @@ mod tests {
     }
 
     #[test]
-    fn foreign_code_provider_keys_and_our_own_settings_are_held_back_unless_named() {
-        let held_back = [
+    fn code_loading_variables_model_keys_and_our_settings_are_not_inherited_unless_named() {
+        let names = [
             "LD_PRELOAD",
             "LD_LIBRARY_PATH",
             "DYLD_INSERT_LIBRARIES",
@@ -135,7 +134,7 @@ mod tests {
             "OTEL_EXPORTER_OTLP_HEADERS",
             "PEGBOARD_CONFIG",
         ];
-        for name in held_back {
+        for name in names {
             let ours = || [(OsString::from(name), OsString::from("ours"))].into_iter();
             let mut command = Command::new("x");
             command.env_policy = EnvPolicy::Inherit;

@@ -1,6 +1,6 @@
-//! The life of a child process: looked up, started below a guard or in a group of its own, watched, and ended with
-//! everything that came from it.
+//! The lifecycle of a child process: it is spawned below the guard or as our own child, watched, and stopped together with its descendants.
 
+mod blocking;
 #[cfg(target_os = "linux")]
 mod guarded;
 mod pipes;
@@ -10,74 +10,71 @@ mod process_tree;
 #[path = "process/process_group.rs"]
 mod process_tree;
 mod program;
+mod spawn_error;
 mod unguarded;
 
 pub(super) use pipes::Pipes;
-pub(crate) use program::SpawnError;
+pub(crate) use spawn_error::SpawnError;
 
-use std::{path::PathBuf, process::ExitStatus, time::Duration};
+use std::{process::ExitStatus, time::Duration};
 
 use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::environment::{self, Environment};
 use crate::config::{Command, Limits};
 use process_tree::ProcessTree;
-use unguarded::Direct;
+use unguarded::UnguardedProcess;
 
-/// How long a killed process is waited for. Only one that hangs in the kernel takes longer.
-const LAST_WAIT: Duration = Duration::from_secs(5);
-
-/// A handle to a running child. A task owns the child itself.
+/// A handle to a child process. A task owns the child itself.
 #[derive(Debug, Clone)]
 pub(super) struct Process {
     pid: u32,
-    who: Who,
+    identity: Identity,
     exit: watch::Receiver<Option<String>>,
     stop: CancellationToken,
 }
 
-/// What is known of the child.
+/// How the child is found in the process table.
 #[derive(Debug, Clone)]
-enum Who {
-    Direct(ProcessTree),
+enum Identity {
+    Unguarded(ProcessTree),
     #[cfg(target_os = "linux")]
     Guarded(crate::shim::process_table::ProcessEntry),
 }
 
 impl Process {
-    /// Starts the program. The look-up and the spawn run off the async threads, because a slow disk must not hold up other servers.
+    /// Spawns the program. The lookup and the spawn run on a blocking thread, because a slow disk must not delay other servers.
     pub(super) async fn spawn(
         command: &Command,
         limits: &Limits,
         tasks: &TaskTracker,
     ) -> Result<(Self, Pipes), SpawnError> {
-        let (owned, pipes) = Owned::start(command, limits.stop).await?;
+        let (child, pipes) = ChildProcess::spawn(command, limits.stop).await?;
         let stop = CancellationToken::new();
-        let (ended, exit) = watch::channel(None);
+        let (exited, exit) = watch::channel(None);
         let process = Self {
-            pid: owned.pid(),
-            who: owned.who(),
+            pid: child.pid(),
+            identity: child.identity(),
             exit,
             stop: stop.clone(),
         };
         let grace = limits.stop;
         tasks.spawn(async move {
-            let mut owned = owned;
-            let status = owned.watch(&stop, grace).await;
-            // Whoever waits for it need not wait for what it left behind.
-            ended.send_replace(Some(status));
-            owned.clear().await;
+            let mut child = child;
+            let status = child.watch(&stop, grace).await;
+            // Published before the cleanup: waiters need the exit of the process only.
+            exited.send_replace(Some(status));
+            child.kill_descendants().await;
         });
         Ok((process, pipes))
     }
 
-    /// The server's own process.
+    /// The id of the server's own process.
     pub(super) fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Waits for the end of the process and says how it ended.
+    /// Waits until the process exits and returns how it exited.
     pub(super) async fn exited(&self) -> String {
         let mut exit = self.exit.clone();
         match exit.wait_for(Option::is_some).await {
@@ -86,62 +83,63 @@ impl Process {
         }
     }
 
-    /// Whether it is on its way out, so that how it ended will be known soon.
-    pub(super) fn is_ending(&self) -> bool {
-        match &self.who {
-            Who::Direct(tree) => tree.is_ending(),
+    /// Whether it is exiting, so that its exit status will be known soon.
+    pub(super) fn is_exiting(&self) -> bool {
+        match &self.identity {
+            Identity::Unguarded(tree) => tree.is_exiting(),
             #[cfg(target_os = "linux")]
-            Who::Guarded(server) => server.is_ending(),
+            Identity::Guarded(server) => server.is_exiting(),
         }
     }
 
-    /// Asks for its end: its input must be closed by now, then it is asked, then it is killed.
+    /// Stops it: after a grace period it gets SIGTERM, and after another one SIGKILL. Its stdin should be closed before, which makes most
+    /// servers exit on their own.
     pub(super) fn stop(&self) {
         self.stop.cancel();
     }
 }
 
-/// A child and all that came from it. All of it is killed when this is dropped before it has ended.
-enum Owned {
-    Direct(Box<Direct>),
+/// A child process and its descendants. They are killed if this is dropped before they have exited.
+enum ChildProcess {
+    Unguarded(Box<UnguardedProcess>),
     #[cfg(target_os = "linux")]
-    Guarded(guarded::Server),
+    Guarded(guarded::GuardedProcess),
 }
 
-impl Owned {
-    async fn start(command: &Command, grace: Duration) -> Result<(Self, Pipes), SpawnError> {
+impl ChildProcess {
+    async fn spawn(command: &Command, grace: Duration) -> Result<(Self, Pipes), SpawnError> {
         #[cfg(target_os = "linux")]
         if crate::shim::is_hooked() {
-            let (server, pipes) = guarded::Server::start(command, grace).await?;
+            let (server, pipes) = guarded::GuardedProcess::spawn(command, grace).await?;
             return Ok((Self::Guarded(server), pipes));
         }
         #[cfg(not(target_os = "linux"))]
         let _ = grace;
         let wanted = command.clone();
-        let (child, pipes) = off_thread(command, move || Direct::start(&wanted)).await?;
-        Ok((Self::Direct(Box::new(child)), pipes))
+        let (child, pipes) = blocking::run_blocking(command, move || UnguardedProcess::spawn(&wanted)).await?;
+        Ok((Self::Unguarded(Box::new(child)), pipes))
     }
 
     fn pid(&self) -> u32 {
         match self {
-            Self::Direct(child) => child.pid(),
+            Self::Unguarded(child) => child.pid(),
             #[cfg(target_os = "linux")]
-            Self::Guarded(server) => server.seen().pid,
+            Self::Guarded(server) => server.entry().pid,
         }
     }
 
-    fn who(&self) -> Who {
+    fn identity(&self) -> Identity {
         match self {
-            Self::Direct(child) => Who::Direct(child.tree()),
+            Self::Unguarded(child) => Identity::Unguarded(child.tree()),
             #[cfg(target_os = "linux")]
-            Self::Guarded(server) => Who::Guarded(server.seen()),
+            Self::Guarded(server) => Identity::Guarded(server.entry()),
         }
     }
 
-    /// Watches the child to its end, brings it about when asked to, and says how it ended.
+    /// Waits until the child exits, stops it once `stop` is cancelled, and returns how it exited.
     async fn watch(&mut self, stop: &CancellationToken, grace: Duration) -> String {
         match self {
-            Self::Direct(child) => match child.watch(stop, grace).await {
+            Self::Unguarded(child) => match child.watch(stop, grace).await {
                 Ok(status) => describe(status),
                 Err(error) => error.to_string(),
             },
@@ -153,39 +151,14 @@ impl Owned {
         }
     }
 
-    /// Ends what the child has left behind.
-    async fn clear(&mut self) {
+    /// Kills the descendants that outlived the child.
+    async fn kill_descendants(&mut self) {
         match self {
-            Self::Direct(child) => child.clear().await,
+            Self::Unguarded(child) => child.kill_descendants().await,
             #[cfg(target_os = "linux")]
-            Self::Guarded(server) => server.clear().await,
+            Self::Guarded(server) => server.kill_descendants().await,
         }
     }
-}
-
-/// Runs blocking file system work on a blocking thread.
-async fn off_thread<T: Send + 'static>(
-    command: &Command,
-    act: impl FnOnce() -> Result<T, SpawnError> + Send + 'static,
-) -> Result<T, SpawnError> {
-    tokio::task::spawn_blocking(act)
-        .await
-        .map_err(|error| SpawnError::Failed {
-            program: command.program.clone(),
-            why: error.to_string(),
-        })?
-}
-
-/// A program's file and its variables, looked up.
-fn look_up(command: &Command) -> Result<(PathBuf, Environment), SpawnError> {
-    let environment = environment::build(command, std::env::vars_os());
-    let program = program::find(&command.program, &environment)?;
-    if let Some(cwd) = &command.cwd
-        && !cwd.is_dir()
-    {
-        return Err(SpawnError::NoFolder { cwd: cwd.clone() });
-    }
-    Ok((program, environment))
 }
 
 fn describe(status: ExitStatus) -> String {

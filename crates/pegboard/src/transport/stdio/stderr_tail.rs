@@ -1,4 +1,4 @@
-//! The end of what a process writes to its error output. It is always read, so that the process never blocks on it.
+//! Reads the stderr of a process and keeps the last part of it. It is always drained, so that the process never blocks on a full pipe.
 
 use std::{
     collections::VecDeque,
@@ -7,20 +7,20 @@ use std::{
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// How much is kept.
+/// How many bytes are kept.
 const KEPT: usize = 256 << 10;
-/// How much of that goes into an error message.
+/// How many of them go into an error message.
 const SHOWN: usize = 4 << 10;
 
-/// The longest line that is waited for before it is logged.
+/// A line without a newline is logged once it is longer than this.
 const MAX_LINE: usize = 64 << 10;
 
-/// A shared view of the last bytes.
+/// The last bytes of a process's stderr. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Tail(Arc<Mutex<VecDeque<u8>>>);
+pub(super) struct StderrTail(Arc<Mutex<VecDeque<u8>>>);
 
-impl Tail {
-    /// Reads the stream to its end, logs its lines and keeps the last part. `shown` makes a text fit to be written down.
+impl StderrTail {
+    /// Reads the stream to its end, logs its lines and keeps the last part. `shown` masks secrets.
     pub(super) async fn collect(
         self,
         mut stream: impl AsyncRead + Unpin,
@@ -39,17 +39,17 @@ impl Tail {
         }
     }
 
-    /// The last lines, made safe to print; `None` when nothing was written.
+    /// The last lines, masked by `shown` and without control characters; `None` if there are none.
     pub(super) fn text(&self, shown: impl Fn(&str) -> String) -> Option<String> {
         let bytes: Vec<u8> = {
             let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             kept.iter().copied().collect()
         };
-        // It is cut after that, because the rest of a secret that was cut is not known for one.
+        // Masked before it is truncated: a part of a secret would not be recognised.
         let text = shown(&String::from_utf8_lossy(&bytes));
         let from = text.floor_char_boundary(text.len().saturating_sub(SHOWN));
         let text = match text[from..].split_once('\n') {
-            // The first line was cut.
+            // The first line is incomplete.
             Some((_, rest)) if from > 0 => rest,
             _ => &text[from..],
         };
@@ -68,7 +68,7 @@ impl Tail {
     }
 }
 
-/// Logs the lines that are complete. A secret that is written in two parts is not logged in two.
+/// Logs complete lines. Incomplete ones are held back, so that a secret that arrives in two reads is still masked.
 fn log_lines(unlogged: &mut Vec<u8>, text: &[u8], server: &str, shown: &impl Fn(&str) -> String) {
     if !tracing::enabled!(target: "pegboard::stderr", tracing::Level::DEBUG) {
         return;
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     async fn tail(input: &[u8]) -> Option<String> {
-        let tail = Tail::default();
+        let tail = StderrTail::default();
         tail.clone().collect(input, "one", str::to_owned).await;
         tail.text(str::to_owned)
     }
@@ -106,7 +106,7 @@ mod tests {
 
     #[tokio::test]
     async fn memory_stays_bounded_however_much_is_written() {
-        let tail = Tail::default();
+        let tail = StderrTail::default();
         tail.clone()
             .collect(vec![b'x'; 3 << 20].as_slice(), "one", str::to_owned)
             .await;

@@ -1,7 +1,7 @@
-//! Takes messages that are too large out of the bytes of a WebSocket, so that each costs only the call that it answers.
+//! Removes messages over the size limit from the bytes of a WebSocket, so that each fails only the request that it answers.
 //!
-//! The parser behind it would end the connection over such a message, without a word about whose answer it was. A message that comes in
-//! several frames is handed on as one frame once it is whole: only then is it known to be small enough.
+//! The WebSocket parser behind it would close the connection over such a message, and its error does not say which request it answered. A
+//! fragmented message is passed on as one frame once it is complete: only then is it known to be within the limit.
 
 use std::{
     io,
@@ -13,48 +13,49 @@ use std::{
 use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, BufReader, ReadBuf};
 
-use crate::transport::{Inbox, oversized::Oversized};
+use crate::transport::{oversized::Oversized, wire::Inbox};
 
-/// How much is read at once: as much as a TLS record holds.
+/// How much is read at once: the size of a TLS record.
 const READ_CHUNK: usize = 16 << 10;
-/// The longest header of a frame: two bytes, a length of eight and a mask of four.
+/// The longest frame header: two bytes, a length of eight and a mask of four.
 const MAX_HEADER: usize = 14;
-/// What ends the response to the opening handshake.
-const END_OF_HEAD: &[u8] = b"\r\n\r\n";
+/// The end of the HTTP response to the opening handshake.
+const END_OF_HANDSHAKE: &[u8] = b"\r\n\r\n";
 
+/// Opcodes of frames.
 const CONTINUE: u8 = 0;
 const TEXT: u8 = 1;
 const BINARY: u8 = 2;
 
-/// A message goes on after many times the limit.
+/// A message exceeds the limit many times over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a message has no end")]
 pub(super) struct EndlessMessage;
 
-/// The stream of a WebSocket without the messages that are too large.
+/// The byte stream of a WebSocket without messages over the size limit.
 pub(super) struct OversizedFilter<S> {
     stream: BufReader<S>,
-    sorter: FrameScanner,
+    scanner: FrameScanner,
 }
 
 impl<S: AsyncRead> OversizedFilter<S> {
-    /// Messages may have `limit` bytes. The inbox learns of each that has more.
+    /// Removes messages of more than `limit` bytes, and reports each to the inbox.
     pub(super) fn new(stream: S, limit: usize, inbox: Arc<dyn Inbox>) -> Self {
         Self {
             stream: BufReader::with_capacity(READ_CHUNK, stream),
-            sorter: FrameScanner::new(limit, inbox),
+            scanner: FrameScanner::new(limit, inbox),
         }
     }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for OversizedFilter<S> {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let Self { stream, sorter } = &mut *self;
+        let Self { stream, scanner } = &mut *self;
         let before = out.filled().len();
         loop {
-            sorter.hand_out(out);
+            scanner.emit(out);
             let has_some = out.filled().len() > before;
-            // What has come is sorted as far as it goes; more is waited for only if nothing is left of it.
+            // Scans everything that is buffered; reads more only if nothing was emitted.
             if out.remaining() == 0 || has_some && stream.buffer().is_empty() {
                 return Poll::Ready(Ok(()));
             }
@@ -63,8 +64,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for OversizedFilter<S> {
             if chunk.is_empty() {
                 return Poll::Ready(Ok(()));
             }
-            let taken = sorter.take(chunk, out)?;
-            stream.consume(taken);
+            let consumed = scanner.scan(chunk, out)?;
+            stream.consume(consumed);
         }
     }
 }
@@ -83,46 +84,55 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for OversizedFilter<S> {
     }
 }
 
-/// Follows the frames in the bytes.
+/// Follows frame boundaries in the byte stream and decides which payloads to pass on.
 struct FrameScanner {
-    at: At,
-    /// The message that is not whole yet, unless it is handed on as it comes.
-    message: Option<Parts>,
-    /// What is handed on next.
+    state: ScanState,
+    /// The incomplete message whose payload is not passed through.
+    message: Option<HeldMessage>,
+    /// Bytes to emit next.
     ready: BytesMut,
     limit: usize,
     inbox: Arc<dyn Inbox>,
 }
 
-/// Where in the stream the next byte is.
-enum At {
-    /// In the response to the opening handshake, of whose end so many bytes have come.
-    Handshake(usize),
-    /// In the header of a frame.
+/// What the next byte of the stream belongs to.
+enum ScanState {
+    /// The response to the opening handshake.
+    Handshake {
+        /// How many bytes of [`END_OF_HANDSHAKE`] the last bytes match.
+        matched: usize,
+    },
+    /// The header of a frame, of which these bytes have come.
     Header(BytesMut),
-    /// In the payload of a frame.
-    Payload { left: u64, to: To, is_last: bool },
+    /// The payload of a frame.
+    Payload {
+        left: u64,
+        destination: Destination,
+        is_final: bool,
+    },
 }
 
 /// Where the payload of a frame goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum To {
+enum Destination {
+    /// Passed through to the WebSocket parser.
     Parser,
-    Message,
+    /// Added to the held message.
+    HeldMessage,
 }
 
-/// A message that is kept back.
-enum Parts {
-    /// It comes in several frames.
-    Kept { kind: u8, payload: BytesMut },
-    /// It is too large.
+/// A message whose payload is not passed through.
+enum HeldMessage {
+    /// A fragmented message within the limit so far.
+    Fragmented { opcode: u8, payload: BytesMut },
+    /// A message over the limit.
     Oversized(Oversized),
 }
 
 impl FrameScanner {
     fn new(limit: usize, inbox: Arc<dyn Inbox>) -> Self {
         Self {
-            at: At::Handshake(0),
+            state: ScanState::Handshake { matched: 0 },
             message: None,
             ready: BytesMut::new(),
             limit,
@@ -130,77 +140,81 @@ impl FrameScanner {
         }
     }
 
-    /// Hands out what is ready; `false` if there is nothing.
-    fn hand_out(&mut self, out: &mut ReadBuf<'_>) -> bool {
+    /// Emits bytes that are ready. Returns `false` if there are none.
+    fn emit(&mut self, out: &mut ReadBuf<'_>) -> bool {
         let part = self.ready.len().min(out.remaining());
         out.put_slice(&self.ready[..part]);
         self.ready.advance(part);
         if self.ready.is_empty() {
-            // It may have been a large message.
+            // Frees the memory: it may have held a large message.
             self.ready = BytesMut::new();
         }
         part > 0
     }
 
-    /// Takes some of the bytes that came, and says how many. `chunk` is not empty, and `out` has room.
-    fn take(&mut self, chunk: &[u8], out: &mut ReadBuf<'_>) -> io::Result<usize> {
-        match &mut self.at {
-            At::Handshake(matched) => {
+    /// Scans the beginning of `chunk` and returns how many bytes it consumed. `chunk` is not empty, and `out` has room.
+    fn scan(&mut self, chunk: &[u8], out: &mut ReadBuf<'_>) -> io::Result<usize> {
+        match &mut self.state {
+            ScanState::Handshake { matched } => {
                 let chunk = &chunk[..chunk.len().min(out.remaining())];
-                let taken = until_end_of_head(chunk, matched);
-                out.put_slice(&chunk[..taken]);
-                if *matched == END_OF_HEAD.len() {
-                    self.at = At::Header(BytesMut::with_capacity(MAX_HEADER));
+                let consumed = until_end_of_handshake(chunk, matched);
+                out.put_slice(&chunk[..consumed]);
+                if *matched == END_OF_HANDSHAKE.len() {
+                    self.state = ScanState::Header(BytesMut::with_capacity(MAX_HEADER));
                 }
-                Ok(taken)
+                Ok(consumed)
             }
-            At::Header(header) => {
-                let missing = length_of_header(header) - header.len();
+            ScanState::Header(header) => {
+                let missing = header_length(header) - header.len();
                 let part = missing.min(chunk.len());
                 header.extend_from_slice(&chunk[..part]);
-                if header.len() == length_of_header(header) {
+                if header.len() == header_length(header) {
                     let header = std::mem::take(header);
-                    self.begin(&header)?;
+                    self.begin_frame(&header)?;
                 }
                 Ok(part)
             }
-            At::Payload { left, to, is_last } => {
+            ScanState::Payload {
+                left,
+                destination,
+                is_final,
+            } => {
                 let mut part = chunk.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
-                let (to, is_last) = (*to, *is_last);
-                if to == To::Parser {
+                let (destination, is_final) = (*destination, *is_final);
+                if destination == Destination::Parser {
                     part = part.min(out.remaining());
                     out.put_slice(&chunk[..part]);
                 }
                 *left -= part as u64;
                 let is_done = *left == 0;
-                if to == To::Message {
-                    self.keep(&chunk[..part])?;
+                if destination == Destination::HeldMessage {
+                    self.hold(&chunk[..part])?;
                 }
                 if is_done {
-                    self.end(to, is_last);
+                    self.end_frame(destination, is_final);
                 }
                 Ok(part)
             }
         }
     }
 
-    /// A frame begins.
-    fn begin(&mut self, header: &[u8]) -> io::Result<()> {
-        let (is_last, kind) = (header[0] & 0x80 != 0, header[0] & 0x0f);
+    /// Decides where the payload of a frame goes.
+    fn begin_frame(&mut self, header: &[u8]) -> io::Result<()> {
+        let (is_final, opcode) = (header[0] & 0x80 != 0, header[0] & 0x0f);
         let left = payload_length(header);
         let fits = |known: usize| left <= (self.limit - known.min(self.limit)) as u64;
-        // What the protocol does not allow is for the parser to refuse.
+        // Invalid frames are passed through, so that the parser rejects them.
         let is_regular = header[0] & 0x70 == 0 && header[1] & 0x80 == 0;
-        let to = match (kind, &mut self.message) {
-            (CONTINUE, Some(parts)) if is_regular => {
-                if let Parts::Kept { payload, .. } = parts
+        let destination = match (opcode, &mut self.message) {
+            (CONTINUE, Some(held)) if is_regular => {
+                if let HeldMessage::Fragmented { payload, .. } = held
                     && !fits(payload.len())
                 {
-                    let mut skipped = Oversized::default();
-                    skipped.add(payload);
-                    *parts = Parts::Oversized(skipped);
+                    let mut oversized = Oversized::default();
+                    oversized.add(payload);
+                    *held = HeldMessage::Oversized(oversized);
                 }
-                To::Message
+                Destination::HeldMessage
             }
             (TEXT | BINARY, Some(_)) if is_regular => {
                 return Err(io::Error::new(
@@ -209,34 +223,38 @@ impl FrameScanner {
                 ));
             }
             (TEXT | BINARY, None) if is_regular && !fits(0) => {
-                self.message = Some(Parts::Oversized(Oversized::default()));
-                To::Message
+                self.message = Some(HeldMessage::Oversized(Oversized::default()));
+                Destination::HeldMessage
             }
-            (TEXT | BINARY, None) if is_regular && !is_last => {
+            (TEXT | BINARY, None) if is_regular && !is_final => {
                 let payload = BytesMut::new();
-                self.message = Some(Parts::Kept { kind, payload });
-                To::Message
+                self.message = Some(HeldMessage::Fragmented { opcode, payload });
+                Destination::HeldMessage
             }
-            _ => To::Parser,
+            _ => Destination::Parser,
         };
-        if to == To::Parser {
+        if destination == Destination::Parser {
             self.ready.extend_from_slice(header);
         }
-        self.at = At::Payload { left, to, is_last };
+        self.state = ScanState::Payload {
+            left,
+            destination,
+            is_final,
+        };
         if left == 0 {
-            self.end(to, is_last);
+            self.end_frame(destination, is_final);
         }
         Ok(())
     }
 
-    /// A part of a message that is kept back.
-    fn keep(&mut self, part: &[u8]) -> io::Result<()> {
+    /// Adds a part of the payload to the held message.
+    fn hold(&mut self, part: &[u8]) -> io::Result<()> {
         match &mut self.message {
-            Some(Parts::Kept { payload, .. }) => payload.extend_from_slice(part),
-            Some(Parts::Oversized(skipped)) => {
-                skipped.add(part);
-                if skipped.is_endless(self.limit) {
-                    self.inbox.too_long(&skipped.head, &[], self.limit);
+            Some(HeldMessage::Fragmented { payload, .. }) => payload.extend_from_slice(part),
+            Some(HeldMessage::Oversized(oversized)) => {
+                oversized.add(part);
+                if oversized.is_endless(self.limit) {
+                    self.inbox.too_long(&oversized.head, &[], self.limit);
                     return Err(io::Error::other(EndlessMessage));
                 }
             }
@@ -245,40 +263,42 @@ impl FrameScanner {
         Ok(())
     }
 
-    /// A frame ends, and a message with it if it is the last.
-    fn end(&mut self, to: To, is_last: bool) {
-        self.at = At::Header(BytesMut::with_capacity(MAX_HEADER));
-        if to == To::Parser || !is_last {
+    /// Handles the end of a frame. The final frame of a held message releases or reports the message.
+    fn end_frame(&mut self, destination: Destination, is_final: bool) {
+        self.state = ScanState::Header(BytesMut::with_capacity(MAX_HEADER));
+        if destination == Destination::Parser || !is_final {
             return;
         }
         match self.message.take() {
-            Some(Parts::Kept { kind, payload }) => {
-                push_header(&mut self.ready, kind, payload.len());
+            Some(HeldMessage::Fragmented { opcode, payload }) => {
+                push_header(&mut self.ready, opcode, payload.len());
                 self.ready.unsplit(payload);
             }
-            Some(Parts::Oversized(skipped)) => self.inbox.too_long(&skipped.head, &skipped.tail, self.limit),
+            Some(HeldMessage::Oversized(oversized)) => {
+                self.inbox.too_long(&oversized.head, &oversized.tail, self.limit)
+            }
             None => {}
         }
     }
 }
 
-/// How many bytes of the chunk belong to the response. `matched` counts the bytes of its end, also across chunks.
-fn until_end_of_head(chunk: &[u8], matched: &mut usize) -> usize {
+/// How many bytes of the chunk belong to the handshake response. `matched` carries a partial match of its end across chunks.
+fn until_end_of_handshake(chunk: &[u8], matched: &mut usize) -> usize {
     for (at, byte) in chunk.iter().enumerate() {
-        *matched = match (*byte == END_OF_HEAD[*matched], *byte) {
+        *matched = match (*byte == END_OF_HANDSHAKE[*matched], *byte) {
             (true, _) => *matched + 1,
             (false, b'\r') => 1,
             (false, _) => 0,
         };
-        if *matched == END_OF_HEAD.len() {
+        if *matched == END_OF_HANDSHAKE.len() {
             return at + 1;
         }
     }
     chunk.len()
 }
 
-/// The length of a header, as far as its first bytes tell: more may be needed once they have come.
-fn length_of_header(header: &[u8]) -> usize {
+/// The length of a frame header, as far as its first bytes determine it. Two bytes are needed to know the whole length.
+fn header_length(header: &[u8]) -> usize {
     let Some(second) = header.get(1) else { return 2 };
     let length = match second & 0x7f {
         126 => 2,
@@ -298,9 +318,9 @@ fn payload_length(header: &[u8]) -> u64 {
     bytes.iter().fold(0, |length, byte| length << 8 | u64::from(*byte))
 }
 
-/// The header of a whole message in one frame.
-fn push_header(out: &mut BytesMut, kind: u8, length: usize) {
-    out.extend_from_slice(&[0x80 | kind]);
+/// Appends the header of an unfragmented message.
+fn push_header(out: &mut BytesMut, opcode: u8, length: usize) {
+    out.extend_from_slice(&[0x80 | opcode]);
     match (u8::try_from(length), u16::try_from(length)) {
         (Ok(length @ 0..126), _) => out.extend_from_slice(&[length]),
         (_, Ok(length)) => {

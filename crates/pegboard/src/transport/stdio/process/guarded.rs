@@ -1,4 +1,4 @@
-//! A server below a guard: the guard starts it, watches it, and ends it with all that came from it.
+//! A server as a child of the guard process, which spawns it, reaps it and kills its descendants.
 
 use std::{
     os::fd::AsFd as _,
@@ -12,145 +12,150 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    SpawnError, look_up, off_thread,
+    blocking::run_blocking,
     pipes::{self, Pipes},
     program,
+    spawn_error::SpawnError,
 };
 use crate::{
     config::{Command, Rlimits},
-    shim::{Guarded, NotStarted, SpawnRequest, process_table::ProcessEntry},
+    shim::{ServerHandle, SpawnFailure, SpawnRequest, process_table::ProcessEntry},
 };
 
-/// How much longer than a server needs its guard is waited for.
-const LEEWAY: Duration = Duration::from_secs(1);
-/// How many guards are asked. Only where processes cannot be told apart does one send us to the next.
-const GUARDS: usize = 8;
+/// How much longer than the grace period to wait for the guard to kill a server.
+const GUARD_LEEWAY: Duration = Duration::from_secs(1);
+/// How many guards are tried. A guard refuses a second server only where tags do not work.
+const MAX_GUARDS: usize = 8;
 
-/// A server below a guard.
-pub(super) struct Server {
-    guarded: Guarded,
-    seen: ProcessEntry,
-    /// Whether it was killed without its guard, which will not tell then that nothing is left of it.
-    is_hunted: bool,
+/// A server process below a guard.
+pub(super) struct GuardedProcess {
+    handle: ServerHandle,
+    entry: ProcessEntry,
+    /// Whether it was killed without its guard, which will not report then that its descendants are gone.
+    is_killed_directly: bool,
 }
 
-impl Server {
-    /// Starts the program below the guard.
-    pub(super) async fn start(command: &Command, grace: Duration) -> Result<(Self, Pipes), SpawnError> {
+impl GuardedProcess {
+    /// Spawns the program below the guard.
+    pub(super) async fn spawn(command: &Command, grace: Duration) -> Result<(Self, Pipes), SpawnError> {
         let failed = |why: String| SpawnError::Failed {
             program: command.program.clone(),
             why,
         };
-        for _ in 0..GUARDS {
+        for _ in 0..MAX_GUARDS {
             let wanted = command.clone();
-            let ordered = off_thread(command, move || order(&wanted, grace)).await?;
-            let Ordered {
-                mut guarded,
+            let requested = run_blocking(command, move || request_spawn(&wanted, grace)).await?;
+            let RequestedSpawn {
+                mut handle,
                 pipes,
-                ends,
+                child_pipes,
                 file,
-            } = ordered;
-            let started = guarded.started().await;
-            drop(ends);
+            } = requested;
+            let started = handle.started().await;
+            drop(child_pipes);
             match started {
-                Ok(Some(seen)) => {
-                    let server = Self {
-                        guarded,
-                        seen,
-                        is_hunted: false,
+                Ok(Some(entry)) => {
+                    let process = Self {
+                        handle,
+                        entry,
+                        is_killed_directly: false,
                     };
-                    return Ok((server, pipes));
+                    return Ok((process, pipes));
                 }
                 Ok(None) => {}
-                Err(NotStarted::Failed(error)) => return Err(SpawnError::from_io(&error, &file)),
-                Err(NotStarted::Unguarded(why)) => return Err(failed(why)),
+                Err(SpawnFailure::Os(error)) => return Err(SpawnError::from_io(&error, &file)),
+                Err(SpawnFailure::Guard(why)) => return Err(failed(why)),
             }
         }
         Err(failed("no guard takes it".to_owned()))
     }
 
-    /// The server's own process, as it was when it was started.
-    pub(super) fn seen(&self) -> ProcessEntry {
-        self.seen
+    /// The server's own process, as it was when it was spawned.
+    pub(super) fn entry(&self) -> ProcessEntry {
+        self.entry
     }
 
-    /// Watches the server to its end, and says how it ended.
+    /// Waits until the server exits, and stops it once `stop` is cancelled.
     pub(super) async fn watch(&mut self, stop: &CancellationToken, grace: Duration) -> Result<ExitStatus, Arc<str>> {
         tokio::select! {
-            status = self.guarded.exited() => status,
-            () = stop.cancelled() => self.end(grace).await,
+            status = self.handle.exited() => status,
+            () = stop.cancelled() => self.stop(grace).await,
         }
     }
 
-    /// Waits `grace`, then has the guard end the server, and does it without the guard if it must.
-    async fn end(&mut self, grace: Duration) -> Result<ExitStatus, Arc<str>> {
-        if let Ok(status) = timeout(grace, self.guarded.exited()).await {
+    /// Waits `grace`, then has the guard stop the server. Kills it directly if the guard does not respond.
+    async fn stop(&mut self, grace: Duration) -> Result<ExitStatus, Arc<str>> {
+        if let Ok(status) = timeout(grace, self.handle.exited()).await {
             return status;
         }
-        self.guarded.stop();
-        if let Ok(status) = timeout(grace + LEEWAY, self.guarded.exited()).await {
+        self.handle.stop();
+        if let Ok(status) = timeout(grace + GUARD_LEEWAY, self.handle.exited()).await {
             return status;
         }
-        self.is_hunted = true;
-        let hunt = self.guarded.hunt();
-        let is_gone = tokio::task::spawn_blocking(move || hunt.kill()).await;
-        Err(match is_gone {
+        self.is_killed_directly = true;
+        let orphan_kill = self.handle.orphan_kill();
+        let is_killed = tokio::task::spawn_blocking(move || orphan_kill.kill()).await;
+        Err(match is_killed {
             Ok(true) => "its guard did not answer, so it was killed".into(),
             Ok(false) | Err(_) => "it could not be killed".into(),
         })
     }
 
-    /// Waits until nothing is left of it.
-    pub(super) async fn clear(&mut self) {
-        if !self.is_hunted {
-            self.guarded.cleared().await;
+    /// Waits until the guard has killed the descendants that outlived the server.
+    pub(super) async fn kill_descendants(&mut self) {
+        if !self.is_killed_directly {
+            self.handle.cleared().await;
         }
     }
 }
 
-/// A server that a guard was told to start.
-struct Ordered {
-    guarded: Guarded,
+/// A server that a guard was requested to spawn.
+struct RequestedSpawn {
+    handle: ServerHandle,
     pipes: Pipes,
-    /// They are kept until the guard has them for sure.
-    ends: pipes::Ends,
-    /// The program's file, for what can be said of it.
+    /// Kept open until the guard has received them.
+    child_pipes: pipes::ChildPipes,
+    /// The executable, for error messages.
     file: PathBuf,
 }
 
-fn order(command: &Command, grace: Duration) -> Result<Ordered, SpawnError> {
-    let (program, environment) = look_up(command)?;
+fn request_spawn(command: &Command, grace: Duration) -> Result<RequestedSpawn, SpawnError> {
+    let (program, environment) = program::resolve(command)?;
     let file = command.cwd.as_deref().unwrap_or(Path::new("")).join(&program);
     if command.rlimits != Rlimits::default() {
         program::check(&file)?;
     }
-    let order = SpawnRequest {
+    let request = SpawnRequest {
         grace,
         rlimits: command.rlimits,
         program,
         args: command.args.iter().map(|arg| arg.expose().into()).collect(),
         env: environment.into_iter().collect(),
-        cwd: folder(command.cwd.as_deref()),
+        cwd: working_folder(command.cwd.as_deref()),
     };
-    let ordered = || {
-        let (pipes, ends) = pipes::pair()?;
-        let streams = [ends.stdin.as_fd(), ends.stdout.as_fd(), ends.stderr.as_fd()];
-        let guarded = Guarded::order(&order, streams)?;
-        Ok((guarded, pipes, ends))
+    let send = || {
+        let (pipes, child_pipes) = pipes::create()?;
+        let streams = [
+            child_pipes.stdin.as_fd(),
+            child_pipes.stdout.as_fd(),
+            child_pipes.stderr.as_fd(),
+        ];
+        let handle = ServerHandle::spawn(&request, streams)?;
+        Ok((handle, pipes, child_pipes))
     };
-    match ordered() {
-        Ok((guarded, pipes, ends)) => Ok(Ordered {
-            guarded,
+    match send() {
+        Ok((handle, pipes, child_pipes)) => Ok(RequestedSpawn {
+            handle,
             pipes,
-            ends,
+            child_pipes,
             file,
         }),
         Err(error) => Err(SpawnError::from_io(&error, &file)),
     }
 }
 
-/// Where the server runs. The guard has a folder of its own, so it is told ours.
-fn folder(cwd: Option<&Path>) -> Option<PathBuf> {
+/// The working folder of the server as an absolute path, because the guard has another one than we do.
+fn working_folder(cwd: Option<&Path>) -> Option<PathBuf> {
     match (cwd, std::env::current_dir()) {
         (Some(cwd), Ok(ours)) => Some(ours.join(cwd)),
         (Some(cwd), Err(_)) => Some(cwd.to_owned()),

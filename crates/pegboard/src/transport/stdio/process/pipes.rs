@@ -1,35 +1,35 @@
-//! The three streams of a child process.
+//! The pipes to stdin, stdout and stderr of a child process.
 
 #[cfg(target_os = "linux")]
 pub(in crate::transport::stdio) use linux::Pipes;
 #[cfg(target_os = "linux")]
-pub(super) use linux::{Ends, pair};
+pub(super) use linux::{ChildPipes, create};
 #[cfg(not(target_os = "linux"))]
 pub(in crate::transport::stdio) use other::Pipes;
 
-/// On Linux the pipes are made here, because a guard may be who starts the child.
+/// On Linux the pipes are created here, because the guard may spawn the child.
 #[cfg(target_os = "linux")]
 mod linux {
     use std::{io, os::fd::OwnedFd};
 
     use tokio::net::unix::pipe;
 
-    /// Our ends.
+    /// Our ends of the pipes.
     pub(in crate::transport::stdio) struct Pipes {
         pub(in crate::transport::stdio) stdin: pipe::Sender,
         pub(in crate::transport::stdio) stdout: pipe::Receiver,
         pub(in crate::transport::stdio) stderr: pipe::Receiver,
     }
 
-    /// The child's ends.
-    pub(in super::super) struct Ends {
+    /// The child's ends of the pipes.
+    pub(in super::super) struct ChildPipes {
         pub(in super::super) stdin: OwnedFd,
         pub(in super::super) stdout: OwnedFd,
         pub(in super::super) stderr: OwnedFd,
     }
 
-    /// Makes three pipes.
-    pub(in super::super) fn pair() -> io::Result<(Pipes, Ends)> {
+    /// Creates the three pipes.
+    pub(in super::super) fn create() -> io::Result<(Pipes, ChildPipes)> {
         let (stdin, our_stdin) = io::pipe()?;
         let (our_stdout, stdout) = io::pipe()?;
         let (our_stderr, stderr) = io::pipe()?;
@@ -38,12 +38,12 @@ mod linux {
             stdout: pipe::Receiver::from_owned_fd(our_stdout.into())?,
             stderr: pipe::Receiver::from_owned_fd(our_stderr.into())?,
         };
-        let ends = Ends {
+        let child_pipes = ChildPipes {
             stdin: stdin.into(),
             stdout: stdout.into(),
             stderr: stderr.into(),
         };
-        Ok((pipes, ends))
+        Ok((pipes, child_pipes))
     }
 }
 
@@ -51,7 +51,7 @@ mod linux {
 mod other {
     use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
-    /// Our ends.
+    /// Our ends of the pipes.
     pub(in crate::transport::stdio) struct Pipes {
         pub(in crate::transport::stdio) stdin: ChildStdin,
         pub(in crate::transport::stdio) stdout: ChildStdout,

@@ -1,12 +1,12 @@
-//! A server's process and its group: all that can be known of it where there is no list of processes.
+//! Process trees on systems without `/proc`: a server's process and its process group.
 
-use super::Environment;
+use crate::transport::stdio::environment::Environment;
 
-/// Nothing to know its members by.
-pub(super) struct Mark;
+/// Descendants cannot be tagged here.
+pub(super) struct TreeTag;
 
-pub(super) fn mark(_environment: &mut Environment) -> Mark {
-    Mark
+pub(super) fn tag(_environment: &mut Environment) -> TreeTag {
+    TreeTag
 }
 
 /// A server's process and its group.
@@ -16,27 +16,27 @@ pub(super) struct ProcessTree {
 }
 
 impl ProcessTree {
-    /// The family of a child that leads a group.
-    pub(super) fn of(pid: u32, _mark: Mark) -> Self {
+    /// The tree of a child that leads a process group.
+    pub(super) fn new(pid: u32, _tag: TreeTag) -> Self {
         Self { pid }
     }
 
     #[expect(clippy::unused_self, reason = "there is more to do on Linux")]
     pub(super) fn remember(&mut self) {}
 
-    /// Whether the server's own process is known to be about to end.
+    /// Whether the server's own process may be exiting. That is unknown here.
     #[expect(clippy::unused_self, reason = "there is more to tell on Linux")]
-    pub(super) fn is_ending(&self) -> bool {
+    pub(super) fn is_exiting(&self) -> bool {
         true
     }
 
-    /// Asks it to end.
-    pub(super) fn ask(&mut self) {
+    /// Sends SIGTERM to the process group.
+    pub(super) fn terminate(&mut self) {
         #[cfg(unix)]
         self.signal(rustix::process::Signal::TERM);
     }
 
-    /// Kills all of it. On Windows the handle of the child does so for the child itself.
+    /// Kills the process group. On Windows only the child itself is killed, through its handle.
     pub(super) fn kill(&mut self) {
         #[cfg(unix)]
         self.signal(rustix::process::Signal::KILL);
@@ -45,7 +45,7 @@ impl ProcessTree {
     #[cfg(unix)]
     fn signal(&self, signal: rustix::process::Signal) {
         if let Some(group) = i32::try_from(self.pid).ok().and_then(rustix::process::Pid::from_raw) {
-            // The only likely error is that the group is gone already.
+            // Fails only if the group is already gone.
             let _ = rustix::process::kill_process_group(group, signal);
         }
     }

@@ -1,4 +1,4 @@
-//! A server's process and all that came from it, found and signalled together.
+//! Process trees on Linux: a server's process and its descendants, found in `/proc` and signalled together.
 
 use std::{
     cell::Cell,
@@ -9,101 +9,104 @@ use std::{
 
 use rustix::process::Signal;
 
-use super::Environment;
-use crate::shim::process_table::{self, ProcessEntry};
+use crate::{
+    shim::process_table::{self, ProcessEntry},
+    transport::stdio::environment::Environment,
+};
 
-/// Rounds of looking and killing. Each finds only what was forked during the one before.
-const ROUNDS: usize = 16;
-/// How long a process may take to become another program before it is looked at again.
-const BECOMING: Duration = Duration::from_millis(5);
+/// Rounds of scanning and killing. Each finds the processes that were forked during the one before.
+const MAX_ROUNDS: usize = 16;
+/// How long a process in the middle of `exec` is given before it is inspected again.
+const EXEC_DELAY: Duration = Duration::from_millis(5);
 
-/// A server's process, which leads a process group, and all that came from it.
+/// A server's process, which leads a process group, and its descendants.
 #[derive(Debug, Clone)]
 pub(super) struct ProcessTree {
-    first: Option<ProcessEntry>,
-    /// A `NAME=value` that all who came from it have in their environment.
-    mark: String,
-    /// Who belonged to it before it was asked to end. Some can only be found while their parents live.
+    root: Option<ProcessEntry>,
+    /// The environment variable, as `NAME=value`, that all descendants inherit.
+    tag: String,
+    /// The members before SIGTERM was sent. Some can be found only while their parents live.
     known: Vec<ProcessEntry>,
 }
 
-/// Adds a variable with a value that no other server has, and returns them. Everything that comes from a server inherits
-/// them, also what a daemon leaves behind, which has neither its group nor a parent in it.
-pub(super) fn mark(environment: &mut Environment) -> String {
+/// Adds a variable with a unique value to the environment, and returns it as `NAME=value`. All descendants of the server inherit it, even
+/// daemons, which leave its process group and its parents.
+pub(super) fn tag(environment: &mut Environment) -> String {
     const NAME: &str = "PEGBOARD_FAMILY";
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let value = format!("{}.{}.{count}", std::process::id(), now.as_nanos());
-    let mark = format!("{NAME}={value}");
+    let tag = format!("{NAME}={value}");
     environment.insert(NAME.into(), value.into());
-    mark
+    tag
 }
 
 impl ProcessTree {
-    /// The family of a child that was just started and not waited for.
-    pub(super) fn of(pid: u32, mark: String) -> Self {
+    /// The tree of a child that was just spawned and not reaped yet.
+    pub(super) fn new(pid: u32, tag: String) -> Self {
         Self {
-            first: ProcessEntry::find(pid),
-            mark,
+            root: ProcessEntry::find(pid),
+            tag,
             known: Vec::new(),
         }
     }
 
-    /// Notes who belongs to it now.
+    /// Records the current members.
     pub(super) fn remember(&mut self) {
-        self.known = self.look().0;
+        self.known = self.members().0;
     }
 
-    /// Asks it to end.
-    pub(super) fn ask(&mut self) {
+    /// Sends SIGTERM to all members.
+    pub(super) fn terminate(&mut self) {
         self.remember();
         process_table::signal(&self.known, Signal::TERM);
     }
 
-    /// Kills all of it.
+    /// Kills all members.
     pub(super) fn kill(&mut self) {
         let mut killed = HashSet::new();
         let mut next = std::mem::take(&mut self.known);
-        for _ in 0..ROUNDS {
-            let (members, are_all) = self.look();
+        for _ in 0..MAX_ROUNDS {
+            let (members, is_complete) = self.members();
             next.extend(members);
-            next.retain(|seen| killed.insert((seen.pid, seen.start)));
+            next.retain(|member| killed.insert((member.pid, member.start)));
             if next.is_empty() {
-                if are_all {
+                if is_complete {
                     return;
                 }
-                std::thread::sleep(BECOMING);
+                std::thread::sleep(EXEC_DELAY);
             }
             process_table::signal(&next, Signal::KILL);
             next.clear();
         }
     }
 
-    /// Whether the server's own process has ended, or is about to.
-    pub(super) fn is_ending(&self) -> bool {
-        self.first.is_none_or(|first| first.is_ending())
+    /// Whether the server's own process has exited or is exiting.
+    pub(super) fn is_exiting(&self) -> bool {
+        self.root.is_none_or(|root| root.is_exiting())
     }
 
-    /// Everybody who can be told to belong to it, parents before their children, and whether there is nobody of whom that
-    /// cannot be told right now.
-    fn look(&self) -> (Vec<ProcessEntry>, bool) {
-        let Some(first) = self.first else {
+    /// The members, parents before their children, and whether the list is complete: membership of a process in the middle of `exec` is
+    /// unknown.
+    fn members(&self) -> (Vec<ProcessEntry>, bool) {
+        let Some(root) = self.root else {
             return (Vec::new(), true);
         };
-        let are_all = Cell::new(true);
+        let is_complete = Cell::new(true);
         let all = process_table::all();
-        // Its group keeps its number for as long as anybody is in it. If another process has the number now, it is empty and
-        // not ours.
-        let is_taken = all.iter().any(|seen| seen.pid == first.pid && !seen.is(&first));
-        let bears = |seen: &ProcessEntry| {
-            let bears = seen.has_variable(&self.mark);
-            are_all.set(are_all.get() && bears.is_some());
-            bears == Some(true)
+        // A group id is not reused while the group has members. If another process has it as its pid, our group is empty.
+        let is_reused = all.iter().any(|entry| entry.pid == root.pid && !entry.is_same(&root));
+        let is_tagged = |entry: &ProcessEntry| {
+            let is_tagged = entry.has_variable(&self.tag);
+            is_complete.set(is_complete.get() && is_tagged.is_some());
+            is_tagged == Some(true)
         };
-        let tree = process_table::families(&all, |seen| {
-            seen.is(&first) || (seen.group == first.pid && !is_taken) || (seen.start >= first.start && bears(seen))
+        let tree = process_table::with_descendants(&all, |entry| {
+            entry.is_same(&root)
+                || (entry.group == root.pid && !is_reused)
+                || (entry.start >= root.start && is_tagged(entry))
         });
-        (tree, are_all.get())
+        (tree, is_complete.get())
     }
 }

@@ -1,4 +1,4 @@
-//! A child of this program itself, which leads a process group: without the hook, and on systems other than Linux.
+//! A server as our own child process: without `pegboard::shim()`, and on systems other than Linux.
 
 use std::{
     io,
@@ -9,47 +9,53 @@ use std::{
 use tokio::{process::Child, task::JoinError, time::timeout};
 use tokio_util::sync::CancellationToken;
 
+#[cfg(target_os = "linux")]
+use super::pipes;
 use super::{
-    LAST_WAIT, SpawnError, look_up,
-    pipes::{self, Pipes},
+    pipes::Pipes,
     process_tree::{self, ProcessTree},
+    program,
+    spawn_error::SpawnError,
 };
 use crate::config::Command;
 
-/// A child and all that came from it. The leash is dropped first, while the child can still be told from others.
-pub(super) struct Direct {
-    leash: KillOnDrop,
+/// How long to wait for a killed process. Only one that hangs in the kernel takes longer.
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A child process and its descendants. The tree is dropped first, while the pid of the child cannot have been reused.
+pub(super) struct UnguardedProcess {
+    tree: KillOnDrop,
     child: Child,
 }
 
-impl Direct {
-    /// Starts the program as the leader of a process group.
-    pub(super) fn start(command: &Command) -> Result<(Self, Pipes), SpawnError> {
-        let (program, mut environment) = look_up(command)?;
+impl UnguardedProcess {
+    /// Spawns the program as the leader of a process group.
+    pub(super) fn spawn(command: &Command) -> Result<(Self, Pipes), SpawnError> {
+        let (program, mut environment) = program::resolve(command)?;
         let failed = |error: &io::Error| SpawnError::from_io(error, &program);
-        let mut direct = tokio::process::Command::new(&program);
-        direct
+        let mut spawning = tokio::process::Command::new(&program);
+        spawning
             .args(command.args.iter().map(crate::secret::Secret::expose))
             .kill_on_drop(true);
         #[cfg(unix)]
-        direct.process_group(0);
+        spawning.process_group(0);
         if let Some(cwd) = &command.cwd {
-            direct.current_dir(cwd);
+            spawning.current_dir(cwd);
         }
-        let mark = process_tree::mark(&mut environment);
-        direct.env_clear().envs(&environment);
-        let (child, pipes) = spawn(direct).map_err(|error| failed(&error))?;
+        let tag = process_tree::tag(&mut environment);
+        spawning.env_clear().envs(&environment);
+        let (child, pipes) = spawn_piped(spawning).map_err(|error| failed(&error))?;
         let pid = child.id().unwrap_or_default();
         #[cfg(target_os = "linux")]
-        // A limit that could not be lowered is no reason not to serve.
+        // The server runs without a limit that could not be set.
         if let Err(error) = crate::shim::rlimits::set_for(pid, &command.rlimits) {
             tracing::warn!(%error, "the limits of the process could not be set");
         }
-        let leash = KillOnDrop {
-            tree: ProcessTree::of(pid, mark),
-            is_clear: false,
+        let tree = KillOnDrop {
+            tree: ProcessTree::new(pid, tag),
+            is_killed: false,
         };
-        Ok((Self { leash, child }, pipes))
+        Ok((Self { tree, child }, pipes))
     }
 
     pub(super) fn pid(&self) -> u32 {
@@ -57,54 +63,54 @@ impl Direct {
     }
 
     pub(super) fn tree(&self) -> ProcessTree {
-        self.leash.tree.clone()
+        self.tree.tree.clone()
     }
 
-    /// Watches the child to its end, and says how it ended.
+    /// Waits until the child exits, and stops it once `stop` is cancelled.
     pub(super) async fn watch(&mut self, stop: &CancellationToken, grace: Duration) -> io::Result<ExitStatus> {
         tokio::select! {
             status = self.child.wait() => status,
-            () = stop.cancelled() => self.end(grace).await,
+            () = stop.cancelled() => self.stop(grace).await,
         }
     }
 
-    /// Waits `grace`, asks the whole family to end, waits again and kills it.
-    async fn end(&mut self, grace: Duration) -> io::Result<ExitStatus> {
-        let _ = self.leash.off_thread(ProcessTree::remember).await;
+    /// Waits `grace`, sends SIGTERM to the whole tree, waits again and kills it.
+    async fn stop(&mut self, grace: Duration) -> io::Result<ExitStatus> {
+        let _ = self.tree.run_blocking(ProcessTree::remember).await;
         if let Ok(status) = timeout(grace, self.child.wait()).await {
             return status;
         }
-        let _ = self.leash.off_thread(ProcessTree::ask).await;
+        let _ = self.tree.run_blocking(ProcessTree::terminate).await;
         if let Ok(status) = timeout(grace, self.child.wait()).await {
             return status;
         }
-        let _ = self.leash.off_thread(ProcessTree::kill).await;
-        // The family is gone by now where it can be found; elsewhere this ends the child at least.
+        let _ = self.tree.run_blocking(ProcessTree::kill).await;
+        // Where the tree cannot be killed as a whole, this kills the child at least.
         let _ = self.child.start_kill();
-        timeout(LAST_WAIT, self.child.wait())
+        timeout(KILL_TIMEOUT, self.child.wait())
             .await
             .unwrap_or_else(|_| Err(io::Error::other("it could not be killed")))
     }
 
-    /// Kills what the child has left behind.
-    pub(super) async fn clear(&mut self) {
-        self.leash.is_clear = self.leash.off_thread(ProcessTree::kill).await.is_ok();
+    /// Kills the descendants that outlived the child.
+    pub(super) async fn kill_descendants(&mut self) {
+        self.tree.is_killed = self.tree.run_blocking(ProcessTree::kill).await.is_ok();
     }
 }
 
 #[cfg(target_os = "linux")]
-fn spawn(mut command: tokio::process::Command) -> io::Result<(Child, Pipes)> {
-    let (pipes, ends) = pipes::pair()?;
+fn spawn_piped(mut command: tokio::process::Command) -> io::Result<(Child, Pipes)> {
+    let (pipes, child_pipes) = pipes::create()?;
     let child = command
-        .stdin(Stdio::from(ends.stdin))
-        .stdout(Stdio::from(ends.stdout))
-        .stderr(Stdio::from(ends.stderr))
+        .stdin(Stdio::from(child_pipes.stdin))
+        .stdout(Stdio::from(child_pipes.stdout))
+        .stderr(Stdio::from(child_pipes.stderr))
         .spawn()?;
     Ok((child, pipes))
 }
 
 #[cfg(not(target_os = "linux"))]
-fn spawn(mut command: tokio::process::Command) -> io::Result<(Child, Pipes)> {
+fn spawn_piped(mut command: tokio::process::Command) -> io::Result<(Child, Pipes)> {
     let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -116,30 +122,29 @@ fn spawn(mut command: tokio::process::Command) -> io::Result<(Child, Pipes)> {
     }
 }
 
-/// Ends the whole family when dropped, also when the runtime that watched it is gone.
+/// Kills the whole tree when dropped, even if the runtime that watched it is gone.
 #[derive(Debug)]
 struct KillOnDrop {
     tree: ProcessTree,
-    is_clear: bool,
+    is_killed: bool,
 }
 
 impl KillOnDrop {
-    /// Runs work that reads `/proc` for many processes on a blocking thread. Fails only when the runtime shuts down, which drops the leash
-    /// too.
-    async fn off_thread(&mut self, act: impl FnOnce(&mut ProcessTree) + Send + 'static) -> Result<(), JoinError> {
+    /// Runs work that reads `/proc` of many processes on a blocking thread. Fails only when the runtime shuts down, which drops `self` too.
+    async fn run_blocking(&mut self, work: impl FnOnce(&mut ProcessTree) + Send + 'static) -> Result<(), JoinError> {
         let mut tree = self.tree.clone();
-        let acting = tokio::task::spawn_blocking(move || {
-            act(&mut tree);
+        let working = tokio::task::spawn_blocking(move || {
+            work(&mut tree);
             tree
         });
-        self.tree = acting.await?;
+        self.tree = working.await?;
         Ok(())
     }
 }
 
 impl Drop for KillOnDrop {
     fn drop(&mut self) {
-        if !self.is_clear {
+        if !self.is_killed {
             self.tree.kill();
         }
     }

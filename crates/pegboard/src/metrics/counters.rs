@@ -1,0 +1,138 @@
+//! The counters that calls and supervisors write: of calls, and of one server.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use super::{
+    histogram::AtomicHistogram,
+    snapshot::{CallMetrics, ServerMetrics},
+};
+use crate::outcome::{Kind, Reply, millis};
+
+/// Counters of calls that have ended.
+#[derive(Debug, Default)]
+pub(crate) struct CallCounters {
+    by_kind: [AtomicU64; Kind::ALL.len()],
+    latency: AtomicHistogram,
+}
+
+impl CallCounters {
+    pub(crate) fn count(&self, kind: Kind, took: Duration) {
+        self.by_kind[kind as usize].fetch_add(1, Ordering::Relaxed);
+        self.latency.record(took);
+    }
+
+    pub(super) fn read(&self) -> CallMetrics {
+        let counts = Kind::ALL.map(|kind| (kind, self.by_kind[kind as usize].load(Ordering::Relaxed)));
+        CallMetrics {
+            total: counts.iter().map(|(_, count)| count).sum(),
+            failed: counts
+                .iter()
+                .filter(|(kind, _)| *kind != Kind::Ok)
+                .map(|(_, n)| n)
+                .sum(),
+            by_kind: counts.into_iter().filter(|(_, count)| *count > 0).collect(),
+            latency: self.latency.read(),
+        }
+    }
+}
+
+/// Counters of one server. All servers of one name on a board share them.
+#[derive(Debug, Default)]
+pub(crate) struct ServerCounters {
+    calls: CallCounters,
+    begun: AtomicU64,
+    queue_wait: AtomicHistogram,
+    attempts: AtomicU64,
+    retries: AtomicU64,
+    bytes_received: AtomicU64,
+    masked: AtomicU64,
+    ready_after: AtomicHistogram,
+    /// In microseconds plus one; zero if it was never ready.
+    last_ready_after: AtomicU64,
+    failed_starts: AtomicU64,
+    restarts: AtomicU64,
+    failed_probes: AtomicU64,
+}
+
+impl ServerCounters {
+    /// Counts a call that was routed to the server.
+    pub(crate) fn begin(&self) {
+        self.begun.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts the end of a call that was routed to the server.
+    pub(crate) fn end(&self, kind: Kind, took: Duration) {
+        self.calls.count(kind, took);
+    }
+
+    /// Adds the attempts, bytes and waits of one reply. The bytes of a cached reply are not counted again.
+    pub(crate) fn took(&self, reply: &Reply) {
+        let add = |counter: &AtomicU64, count: u64| {
+            // Most calls add nothing to most counters.
+            if count > 0 {
+                counter.fetch_add(count, Ordering::Relaxed);
+            }
+        };
+        add(&self.attempts, reply.attempts.into());
+        add(&self.retries, reply.attempts.saturating_sub(1).into());
+        add(&self.masked, reply.masked as u64);
+        if !reply.cached {
+            add(&self.bytes_received, reply.original_bytes as u64);
+        }
+        if !reply.queued.is_zero() {
+            self.queue_wait.record(reply.queued);
+        }
+    }
+
+    /// How many calls are in flight.
+    pub(crate) fn in_flight(&self) -> u64 {
+        let begun = self.begun.load(Ordering::Relaxed);
+        begun.saturating_sub(self.calls().total)
+    }
+
+    pub(crate) fn ready(&self, after: Duration) {
+        self.ready_after.record(after);
+        let micros = u64::try_from(after.as_micros()).unwrap_or(u64::MAX);
+        self.last_ready_after.store(micros.saturating_add(1), Ordering::Relaxed);
+    }
+
+    pub(crate) fn start_failed(&self) {
+        self.failed_starts.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn restarted(&self, times: u32) {
+        self.restarts.fetch_add(times.into(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn probe_failed(&self) {
+        self.failed_probes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn calls(&self) -> CallMetrics {
+        self.calls.read()
+    }
+
+    pub(crate) fn read(&self) -> ServerMetrics {
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        // Read before `begun`, so that no call appears to have ended before it began.
+        let calls = self.calls.read();
+        let last = get(&self.last_ready_after).checked_sub(1);
+        ServerMetrics {
+            in_flight: get(&self.begun).saturating_sub(calls.total),
+            calls,
+            queue_wait: self.queue_wait.read(),
+            attempts: get(&self.attempts),
+            retries: get(&self.retries),
+            bytes_received: get(&self.bytes_received),
+            masked: get(&self.masked),
+            ready_after: self.ready_after.read(),
+            last_ready_after_ms: last.map(|micros| millis(Duration::from_micros(micros))),
+            failed_starts: get(&self.failed_starts),
+            restarts: get(&self.restarts),
+            failed_probes: get(&self.failed_probes),
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! A minimal MCP server for native tools, over a stream in this process.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value, json};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream},
+    task::{AbortHandle, JoinError, JoinSet},
+};
+
+use super::tool::NativeTools;
+use crate::outcome::Answer;
+
+/// The protocol version that native tools speak.
+const VERSION: &str = "2025-11-25";
+/// The largest message that is read. The board that writes them enforces its own limit.
+const MAX_MESSAGE: usize = 64 << 20;
+/// The most calls in flight; the board's own limits are lower.
+const MAX_CALLS: usize = 1024;
+
+/// Serves requests until the other end is closed. Calls in flight are cancelled then.
+pub(super) async fn serve(tools: NativeTools, stream: DuplexStream) {
+    let (read, mut write) = tokio::io::split(stream);
+    let mut read = BufReader::new(read);
+    let mut line = Vec::new();
+    let mut calls = Calls::default();
+    loop {
+        let response = tokio::select! {
+            // Cancel-safe: what was read before another branch completed stays in `line`.
+            more = read.read_until(b'\n', &mut line) => {
+                if !matches!(more, Ok(1..)) || line.len() > MAX_MESSAGE {
+                    return;
+                }
+                let message = serde_json::from_slice(&line).unwrap_or_default();
+                line.clear();
+                handle(&tools, &mut calls, message)
+            }
+            Some(ended) = calls.running.join_next_with_id(), if !calls.running.is_empty() => calls.ended(ended),
+        };
+        if let Some(response) = response {
+            let mut text = response.to_string();
+            text.push('\n');
+            if write.write_all(text.as_bytes()).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// The calls in flight.
+#[derive(Default)]
+struct Calls {
+    running: JoinSet<Result<Answer, String>>,
+    /// The request id of each task.
+    requests: HashMap<tokio::task::Id, Value>,
+    /// The abort handle of each request, by its id.
+    handles: HashMap<String, AbortHandle>,
+}
+
+impl Calls {
+    /// Starts a call. Returns a response only if it fails at once.
+    fn start(&mut self, tools: &NativeTools, id: &Value, params: &Value) -> Option<Value> {
+        let name = params["name"].as_str().unwrap_or_default();
+        let Some(tool) = tools.find(name) else {
+            return Some(error_response(id, -32602, "there is no such tool"));
+        };
+        if self.running.len() >= MAX_CALLS {
+            return Some(error_response(id, -32603, "too many calls are under way"));
+        }
+        let arguments = params["arguments"].as_object().cloned().unwrap_or_default();
+        // The function is called within the task too, because it may panic before it returns a future.
+        let run = tool.run.clone();
+        let handle = self.running.spawn(async move { run(arguments).await });
+        self.requests.insert(handle.id(), id.clone());
+        self.handles.insert(id.to_string(), handle);
+        None
+    }
+
+    fn cancel(&mut self, id: &Value) {
+        if let Some(handle) = self.handles.get(&id.to_string()) {
+            handle.abort();
+        }
+    }
+
+    /// The response to the request whose call has ended. A cancelled request gets none.
+    fn ended(&mut self, ended: Result<(tokio::task::Id, Result<Answer, String>), JoinError>) -> Option<Value> {
+        let (task, result) = match ended {
+            Ok((task, result)) => (task, Some(result)),
+            Err(error) if error.is_cancelled() => (error.id(), None),
+            Err(panic) => (panic.id(), Some(Err("the tool panicked".to_owned()))),
+        };
+        let id = self.requests.remove(&task)?;
+        self.handles.remove(&id.to_string());
+        let result = match result? {
+            Ok(answer) => result_of(answer, false),
+            Err(problem) => result_of(Answer::from_text(problem), true),
+        };
+        Some(json!({"jsonrpc": "2.0", "id": id, "result": result}))
+    }
+}
+
+/// Handles one message. Returns the response, if it has one already.
+fn handle(tools: &NativeTools, calls: &mut Calls, mut message: Value) -> Option<Value> {
+    let (id, params) = (message["id"].take(), message["params"].take());
+    let result = match message["method"].as_str()? {
+        "tools/call" => return calls.start(tools, &id, &params),
+        "notifications/cancelled" => {
+            calls.cancel(&params["requestId"]);
+            return None;
+        }
+        "initialize" => json!({
+            "protocolVersion": VERSION,
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "native", "version": env!("CARGO_PKG_VERSION")},
+        }),
+        "tools/list" => json!({ "tools": tools.items() }),
+        "ping" => json!({}),
+        _ if id.is_null() => return None,
+        _ => return Some(error_response(&id, -32601, "native tools do not know this method")),
+    };
+    Some(json!({"jsonrpc": "2.0", "id": id, "result": result}))
+}
+
+fn error_response(id: &Value, code: i64, message: &str) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
+}
+
+fn result_of(answer: Answer, is_error: bool) -> Value {
+    let mut result = Map::new();
+    result.insert("content".into(), json!(answer.content));
+    result.insert("isError".into(), is_error.into());
+    if let Some(structured) = answer.structured {
+        result.insert("structuredContent".into(), structured);
+    }
+    if let Some(meta) = answer.meta {
+        result.insert("_meta".into(), meta.into());
+    }
+    result.into()
+}

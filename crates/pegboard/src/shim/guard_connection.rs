@@ -1,0 +1,317 @@
+//! The connection to one guard process: the socket, the thread that reads reports, and the state of each server. When the guard dies, it
+//! kills all processes that the guard was responsible for.
+
+use std::{
+    collections::HashMap,
+    io,
+    ops::RangeInclusive,
+    os::fd::{BorrowedFd, OwnedFd},
+    process::{Child, ExitStatus, Stdio},
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    net::{AddressFamily, RecvFlags, Shutdown, SocketFlags, SocketType, shutdown, socketpair},
+    process::Signal,
+};
+use tokio::{sync::watch, time::Instant};
+
+use super::{
+    guard_protocol::{self, Report, Request},
+    kill_timing::{FIRST_PAUSE, KILL_TIMEOUT, MAX_PAUSE},
+    process_role,
+    process_table::{self, ProcessEntry},
+    process_tag,
+};
+
+/// How long a guard may take to respond. After that, later servers get another guard.
+pub(super) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The connection to a guard, shared by its handles and the thread that reads its reports.
+#[derive(Debug)]
+pub(super) struct GuardConnection {
+    socket: OwnedFd,
+    /// The guard's own process, once it is started.
+    process: OnceLock<ProcessEntry>,
+    /// The highest of its tags; `None` if tags do not work here.
+    highest_tag: Option<u64>,
+    /// How many servers were registered. Each has its own tag, counted down from the highest.
+    server_count: AtomicU64,
+    /// How many reports were received.
+    report_count: AtomicU64,
+    /// Whether the guard has only one server, because tags do not work here.
+    has_one_server: AtomicBool,
+    is_gone: AtomicBool,
+    /// The servers that may have processes left.
+    servers: Mutex<HashMap<u64, ServerRecord>>,
+}
+
+#[derive(Debug)]
+struct ServerRecord {
+    tag: Option<u64>,
+    state: watch::Sender<ServerState>,
+}
+
+/// What a guard has reported about a server.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ServerState {
+    /// Whether it was spawned.
+    pub(super) spawned: Option<Spawned>,
+    /// Its wait status, or why that is unknown.
+    pub(super) exit: Option<Result<i32, Arc<str>>>,
+    /// Whether all its descendants are gone.
+    pub(super) is_cleared: bool,
+}
+
+/// The result of a spawn request.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Spawned {
+    Started {
+        process: ProcessEntry,
+        is_tagged: bool,
+    },
+    Failed {
+        errno: i32,
+    },
+    /// The guard accepts no second server.
+    Refused,
+}
+
+impl ServerRecord {
+    fn process(&self) -> Option<ProcessEntry> {
+        match self.state.borrow().spawned {
+            Some(Spawned::Started { process, .. }) => Some(process),
+            _ => None,
+        }
+    }
+}
+
+impl GuardConnection {
+    /// Starts a guard and a thread that reads its reports.
+    pub(super) fn open(has_one_server: bool) -> io::Result<Arc<Self>> {
+        let (socket, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+        let connection = Arc::new(Self {
+            socket,
+            process: OnceLock::new(),
+            highest_tag: process_tag::random_highest(),
+            server_count: AtomicU64::new(0),
+            report_count: AtomicU64::new(0),
+            has_one_server: AtomicBool::new(has_one_server),
+            is_gone: AtomicBool::new(false),
+            servers: Mutex::default(),
+        });
+        let reading = connection.clone();
+        // A thread and not a task, because the guard serves boards of any runtime and outlives each of them.
+        std::thread::Builder::new()
+            .name("pegboard-guard".to_owned())
+            .spawn(move || reading.run(theirs))?;
+        Ok(connection)
+    }
+
+    /// Registers a server. Returns its id, its tag (zero for none) and a receiver of its state.
+    pub(super) fn register(&self) -> (u64, u64, watch::Receiver<ServerState>) {
+        let id = self.server_count.fetch_add(1, Ordering::Relaxed);
+        let (state, receiver) = watch::channel(ServerState::default());
+        let tag = self.highest_tag.and_then(|highest| highest.checked_sub(id));
+        self.servers().insert(id, ServerRecord { tag, state });
+        (id, tag.unwrap_or_default(), receiver)
+    }
+
+    /// Removes a server whose spawn request was not sent.
+    pub(super) fn unregister(&self, id: u64) {
+        self.servers().remove(&id);
+    }
+
+    /// Sends a request. Fails with `WouldBlock` if the guard does not read.
+    pub(super) fn send(&self, request: &Request, files: &[BorrowedFd<'_>]) -> io::Result<()> {
+        guard_protocol::send(&self.socket, request, files)
+    }
+
+    /// Sends a request, and blocks for up to [`RESPONSE_TIMEOUT`] while the socket is full.
+    pub(super) fn send_blocking(&self, request: &Request, files: &[BorrowedFd<'_>]) -> io::Result<()> {
+        let deadline = Instant::now() + RESPONSE_TIMEOUT;
+        loop {
+            match self.send(request, files) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && Instant::now() < deadline => {}
+                sent => return sent,
+            }
+            let mut socket = [PollFd::new(&self.socket, PollFlags::OUT)];
+            let wait = Timespec::try_from(MAX_PAUSE).map_err(io::Error::other)?;
+            poll(&mut socket, Some(&wait))?;
+        }
+    }
+
+    /// How many reports were received. While it grows, the guard is alive.
+    pub(super) fn report_count(&self) -> u64 {
+        self.report_count.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn is_gone(&self) -> bool {
+        self.is_gone.load(Ordering::Relaxed)
+    }
+
+    /// Closes our end of the socket. The guard takes that for the end of the program, kills what is left and exits.
+    pub(super) fn shut_down(&self) {
+        let _ = shutdown(&self.socket, Shutdown::Write);
+    }
+
+    /// Continues a guard that a signal has stopped.
+    pub(super) fn resume_guard(&self) {
+        if let Some(guard) = self.process.get() {
+            guard.signal(Signal::CONT);
+        }
+    }
+
+    /// Kills a server and its descendants without the guard. Returns whether all are gone.
+    pub(super) fn kill_server(&self, id: u64) -> bool {
+        let server = self.servers().get(&id).map(|record| {
+            let process = record.process();
+            (record.tag.map(|tag| tag..=tag), process.into_iter().collect::<Vec<_>>())
+        });
+        server.is_none_or(|(tags, processes)| self.kill(tags.as_ref(), &processes))
+    }
+
+    /// Starts the guard, reads its reports until it exits, and kills its servers if it did not.
+    fn run(&self, theirs: OwnedFd) {
+        let child = process_role::guard_command()
+            .stdin(theirs)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        let why = match child {
+            Ok(child) => self.read_reports(child),
+            Err(error) => Some(format!("this program could not be started again to guard it: {error}")),
+        };
+        self.is_gone.store(true, Ordering::Relaxed);
+        if why.is_some() {
+            self.kill_orphans();
+        }
+        let why: Arc<str> = why.unwrap_or_else(|| "it was killed".to_owned()).into();
+        for (_, record) in self.servers().drain() {
+            record.state.send_modify(|state| {
+                state.exit.get_or_insert_with(|| Err(why.clone()));
+                state.is_cleared = true;
+            });
+        }
+    }
+
+    /// Reads reports until the guard exits. Returns the reason if it exited without clearing its servers.
+    fn read_reports(&self, mut child: Child) -> Option<String> {
+        if let Some(process) = ProcessEntry::find(child.id()) {
+            let _ = self.process.set(process);
+        }
+        while let Ok(Some((report, _))) = guard_protocol::receive(&self.socket, RecvFlags::empty()) {
+            self.handle(report);
+        }
+        self.is_gone.store(true, Ordering::Relaxed);
+        // The guard has closed the socket, so it has exited, or it sent an invalid report.
+        let status = match child.try_wait() {
+            Ok(None) => wait_or_kill(&mut child),
+            status => status,
+        };
+        match status {
+            Ok(Some(status)) if status.success() => None,
+            Ok(Some(status)) => Some(format!("its guard ended by {status}, so it was killed")),
+            Ok(None) | Err(_) => Some("its guard is lost, so it was killed".to_owned()),
+        }
+    }
+
+    fn handle(&self, report: Report) {
+        self.report_count.fetch_add(1, Ordering::Relaxed);
+        let mut servers = self.servers();
+        let (id, is_last) = match report {
+            Report::Failed { id, .. } | Report::Refused { id } | Report::Cleared { id } => (id, true),
+            Report::Started { id, .. } | Report::Exited { id, .. } => (id, false),
+        };
+        let Some(record) = servers.get(&id) else { return };
+        record.state.send_modify(|state| match report {
+            Report::Started {
+                pid, start, is_tagged, ..
+            } => {
+                if !is_tagged {
+                    self.has_one_server.store(true, Ordering::Relaxed);
+                }
+                let process = ProcessEntry::new(pid, start);
+                state.spawned = Some(Spawned::Started { process, is_tagged });
+            }
+            Report::Failed { errno, .. } => {
+                state.spawned = Some(Spawned::Failed { errno });
+                state.is_cleared = true;
+            }
+            Report::Refused { .. } => {
+                state.spawned = Some(Spawned::Refused);
+                state.is_cleared = true;
+            }
+            Report::Exited { status, .. } => state.exit = Some(Ok(status)),
+            Report::Cleared { .. } => {
+                state.exit.get_or_insert_with(|| Err("it could not be killed".into()));
+                state.is_cleared = true;
+            }
+        });
+        if is_last {
+            servers.remove(&id);
+        }
+    }
+
+    /// Kills all processes that a dead guard has left behind.
+    fn kill_orphans(&self) {
+        let count = self.server_count.load(Ordering::Relaxed);
+        let tags = self.highest_tag.map(|highest| highest.saturating_sub(count)..=highest);
+        let processes: Vec<ProcessEntry> = self.servers().values().filter_map(ServerRecord::process).collect();
+        self.kill(tags.as_ref(), &processes);
+    }
+
+    /// Kills these processes, their descendants, and all processes with these tags, until there are none. Returns `false` if that takes too
+    /// long.
+    fn kill(&self, tags: Option<&RangeInclusive<u64>>, processes: &[ProcessEntry]) -> bool {
+        let guard = self.process.get();
+        // Without tags the guard has only one server, so all its children belong to that server.
+        let is_child_of_guard = |entry: &ProcessEntry| {
+            self.has_one_server.load(Ordering::Relaxed)
+                && guard.is_some_and(|guard| entry.parent == guard.pid && !guard.is_exiting())
+        };
+        let is_tagged = |entry: &ProcessEntry| {
+            // The guard itself has the tag of the server that it spawned last.
+            let is_guard = guard.is_some_and(|guard| guard.is_same(entry));
+            !is_guard && tags.is_some_and(|tags| process_tag::is_among(entry.pid, tags))
+        };
+        let is_ours = |entry: &ProcessEntry| {
+            processes.iter().any(|process| process.is_same(entry)) || is_child_of_guard(entry) || is_tagged(entry)
+        };
+        let deadline = Instant::now() + KILL_TIMEOUT;
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let found = process_table::with_descendants(&process_table::all(), is_ours);
+            if found.is_empty() {
+                return true;
+            }
+            process_table::signal(&found, Signal::KILL);
+            if Instant::now() > deadline {
+                return false;
+            }
+            std::thread::sleep(pause);
+            pause = MAX_PAUSE.min(pause * 2);
+        }
+    }
+
+    fn servers(&self) -> MutexGuard<'_, HashMap<u64, ServerRecord>> {
+        self.servers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+/// Waits for a process that should have exited, and kills it if it has not.
+fn wait_or_kill(child: &mut Child) -> io::Result<Option<ExitStatus>> {
+    let deadline = Instant::now() + KILL_TIMEOUT + RESPONSE_TIMEOUT;
+    while Instant::now() < deadline {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        std::thread::sleep(FIRST_PAUSE);
+    }
+    child.kill()?;
+    child.wait().map(Some)
+}

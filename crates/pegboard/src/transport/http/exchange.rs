@@ -1,0 +1,205 @@
+//! Exchanges: one POST and its response, and how the session ends.
+
+use std::{sync::Arc, time::Duration};
+
+use super::session::HttpSession;
+use crate::transport::{
+    byte_budget::FREE_BYTES,
+    delivery::{Delivery, Sent},
+    failure::{FailureKind, WireFailure},
+    http_client::{self, InSession, MediaType, mcp_headers},
+    message_text,
+    outgoing::{Envelope, Outgoing},
+    wire_end::{EndReason, WireEnd},
+};
+
+/// How long the server may take to respond to the DELETE that ends a session. `close` does not wait that long.
+const DELETE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long requests in flight may take to get their responses once the server has forgotten the session.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(3);
+/// Why the session ends if the server no longer knows it. No request can succeed any more, whereas after the other reasons requests in flight
+/// may still get their responses.
+const FORGOTTEN: &str = "the server does not know our session any more";
+
+impl HttpSession {
+    /// Posts a message, reads its response and reports the result.
+    pub(super) async fn exchange(&self, message: Outgoing) {
+        let Outgoing {
+            body,
+            id,
+            delivery,
+            envelope,
+            taken,
+        } = message;
+        let is_modern = envelope.modern.is_some();
+        let permit = self
+            .outgoing
+            .try_acquire(if body.len() > FREE_BYTES { body.len() } else { 0 });
+        let mut result = match permit {
+            Ok(_permit) => self.post(body, id, &delivery, envelope).await,
+            Err(no_room) => Err(WireFailure::new(FailureKind::Busy, Sent::No, no_room.to_string())),
+        };
+        if let Err(failure) = &mut result {
+            let mut state = self.state();
+            let reason = why_over(failure, is_modern, state.version.is_some());
+            state.over = state.over.or(reason);
+            if let Some(reason) = reason
+                && reason != FORGOTTEN
+                && is_refused_for_its_era(failure, is_modern)
+            {
+                // The call can be retried in the next session, which uses the server's era.
+                let text = format!("{reason}: {failure}");
+                *failure = WireFailure::new(FailureKind::SessionGone, Sent::Rejected, text);
+            }
+        }
+        let is_last = {
+            let mut open = self.open_requests();
+            id.map(|id| open.remove(&id));
+            open.is_empty()
+        };
+        if let (Some(id), Err(failure)) = (id, &result) {
+            self.inbox.failed(id, failure.clone());
+        }
+        self.request_ended.notify_one();
+        if let Some(taken) = taken {
+            let _ = taken.send(result);
+        }
+        let over = self.state().over;
+        let Some(reason) = over else { return };
+        // Requests in flight finish first, because the server responds to each of them that it did not run.
+        if !is_last {
+            if reason != FORGOTTEN {
+                return;
+            }
+            tokio::time::sleep(FINISH_TIMEOUT).await;
+        }
+        self.inbox.ended(WireEnd::new(EndReason::Replaced(reason.to_owned())));
+    }
+
+    async fn post(
+        &self,
+        body: Vec<u8>,
+        id: Option<u64>,
+        delivery: &Arc<Delivery>,
+        mut envelope: Envelope,
+    ) -> Result<(), WireFailure> {
+        let session_id = match envelope.modern {
+            Some(_) => None,
+            None => {
+                let state = self.state();
+                // Our responses to the server's requests carry no version of their own.
+                envelope.version = envelope.version.or_else(|| state.version.clone());
+                state.id.clone()
+            }
+        };
+        let headers = mcp_headers(&envelope, session_id.as_ref());
+        let response = self.client.post(self.client.url(), headers, body, delivery).await?;
+        if !response.status().is_success() {
+            let in_session = if session_id.is_some() {
+                self.client.in_session()
+            } else {
+                InSession::No
+            };
+            return Err(http_client::status_failure(response, in_session).await);
+        }
+        if envelope.modern.is_none() {
+            self.store_session_id(response.headers())?;
+        }
+        http_client::reject_compressed(&response)?;
+        let Some(id) = id else {
+            return Ok(());
+        };
+        match MediaType::of(&response) {
+            MediaType::Json => {
+                let body = http_client::read_body(response, self.client.limit(), self.incoming.clone()).await?;
+                if self.inbox.message_for(id, message_text::trim_start(body)) {
+                    Ok(())
+                } else {
+                    Err(WireFailure::protocol("the answer does not belong to the request"))
+                }
+            }
+            // Streams of the modern era cannot be resumed.
+            MediaType::Events if envelope.modern.is_some() => self.read_response(response, id).await,
+            MediaType::Events => self.read_resumable_response(response, id).await,
+            MediaType::None => {
+                let text = "the server took the request and gave no answer";
+                Err(WireFailure::new(FailureKind::ConnectionLost, Sent::Maybe, text))
+            }
+            other @ MediaType::Other(_) => {
+                Err(http_client::unexpected_type(other, "JSON or an event stream", response).await)
+            }
+        }
+    }
+
+    /// Waits for the requests in flight if the server has forgotten the session: it responds to each of them that it did not run.
+    pub(super) async fn finish_requests(&self) {
+        if self.state().over != Some(FORGOTTEN) {
+            return;
+        }
+        let all = async {
+            while !self.open_requests().is_empty() {
+                self.request_ended.notified().await;
+            }
+        };
+        // Slower ones are lost.
+        let _ = tokio::time::timeout(FINISH_TIMEOUT, all).await;
+    }
+
+    /// Ends the session on the server.
+    pub(super) async fn delete(self: Arc<Self>) {
+        let (id, version) = {
+            let state = self.state();
+            let known = state.id.clone().filter(|_| state.over.is_none());
+            (known, state.version.clone())
+        };
+        if let Some(id) = id {
+            let envelope = Envelope { version, modern: None };
+            let deleting = self.client.delete(self.client.url(), mcp_headers(&envelope, Some(&id)));
+            let _ = tokio::time::timeout(DELETE_TIMEOUT, deleting).await;
+        }
+    }
+}
+
+/// Why the session must be replaced, if a failure shows that: the server has forgotten it, or has been replaced by a server of another
+/// protocol era.
+fn why_over(failure: &WireFailure, is_modern: bool, is_established: bool) -> Option<&'static str> {
+    match &failure.kind {
+        FailureKind::SessionGone => Some(FORGOTTEN),
+        FailureKind::Rpc(error) if is_established => {
+            let is_of_other_era = match error.code {
+                -32022..=-32020 => !is_modern,
+                -32000 => is_modern,
+                // These codes also stand for invalid arguments, so the error text decides.
+                -32602 | -32600 => is_refused_for_its_era(failure, is_modern),
+                _ => false,
+            };
+            is_of_other_era.then_some("the server speaks another protocol version now")
+        }
+        FailureKind::Status { code: 400, .. } if is_established && is_modern => {
+            Some("the server does not understand the protocol version any more")
+        }
+        _ => None,
+    }
+}
+
+/// Whether the error text proves that a server of another era rejected the request for its era, and so did not run it.
+fn is_refused_for_its_era(failure: &WireFailure, is_modern: bool) -> bool {
+    let mentions = |words: &[&str]| {
+        let text = match &failure.kind {
+            FailureKind::Rpc(error) => &error.message,
+            _ => &failure.message,
+        };
+        let text = text.to_ascii_lowercase();
+        words.iter().any(|word| text.contains(word))
+    };
+    match &failure.kind {
+        FailureKind::Rpc(error) if !is_modern => match error.code {
+            -32022..=-32020 => true,
+            _ => mentions(&["_meta", "protocolversion", "protocol version"]),
+        },
+        FailureKind::Rpc(_) | FailureKind::Status { .. } => {
+            is_modern && mentions(&["session", "initializ", "protocol version", "protocolversion"])
+        }
+        _ => false,
+    }
+}

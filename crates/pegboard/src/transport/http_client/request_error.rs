@@ -1,0 +1,106 @@
+//! Turns reqwest errors into failures: whether the request can have run, and a message for people.
+
+use std::io;
+
+use rustls::AlertDescription as Alert;
+
+use crate::transport::{
+    connect_error::{alert_advice, connect_fault, error_chain, host_and_port, tls_advice, with_causes},
+    delivery::Sent,
+    failure::{ConnectFault, FailureKind, WireFailure},
+};
+
+/// The failure of a request before its response began.
+pub(super) fn before_response(error: reqwest::Error) -> WireFailure {
+    let is_plain = error.url().is_some_and(|url| url.scheme() == "http");
+    let place = error.url().map(host_and_port);
+    let error = error.without_url();
+    let mut text = with_causes(&error);
+    if !error.is_connect() {
+        // In TLS 1.3 the server may reject our certificate after the handshake is done on our side. It has read no request then.
+        return if let Some(alert) = certificate_alert(&error) {
+            let text = format!("{} ({text})", alert_advice(alert));
+            WireFailure::new(FailureKind::Connect(ConnectFault::Tls), Sent::Rejected, text)
+        } else if is_refused_unprocessed(&error) {
+            WireFailure::new(FailureKind::ConnectionLost, Sent::Rejected, text)
+        } else {
+            // A server that expects TLS responds to plain HTTP with a TLS alert.
+            if is_plain && text.contains("invalid HTTP version parsed") {
+                text.push_str("; the server does not answer in HTTP: if it expects TLS, write `https://` in `url`");
+            }
+            WireFailure::new(FailureKind::ConnectionLost, Sent::Maybe, text)
+        };
+    }
+    let fault = if error.is_timeout() {
+        ConnectFault::Timeout
+    } else if error.is_dns() {
+        ConnectFault::Dns
+    } else {
+        connect_fault(&error)
+    };
+    // The errors in between only say that a connection failed; the innermost one says why.
+    let why = error_chain(&error).last().map_or(text, ToString::to_string);
+    let why = match tls_advice(&error) {
+        Some(advice) => format!("{advice} ({why})"),
+        None => why,
+    };
+    let place = place.unwrap_or_else(|| "the server".to_owned());
+    WireFailure::new(
+        FailureKind::Connect(fault),
+        Sent::No,
+        format!("no connection to {place}: {why}"),
+    )
+}
+
+/// The failure of a request after its response began. The server has acted on the request by then, so neither a refused stream nor a
+/// closing connection proves that it did not run.
+pub(in crate::transport) fn after_response(error: reqwest::Error) -> WireFailure {
+    WireFailure {
+        sent: Sent::Maybe,
+        ..before_response(error)
+    }
+}
+
+/// Whether the server reports that it did not process the request: over HTTP/2 it may refuse a single stream, or close the connection
+/// gracefully. This holds even after an informational (1xx) response, which proxies send before they forward a request: by RFC 9113 section
+/// 8.7 a request on a refused stream was not processed at all.
+pub(super) fn is_refused_unprocessed(error: &reqwest::Error) -> bool {
+    error_chain(error)
+        .filter_map(<dyn std::error::Error>::downcast_ref)
+        .any(|error: &h2::Error| {
+            let is_refused = error.is_reset() && error.reason() == Some(h2::Reason::REFUSED_STREAM);
+            let is_closing = error.is_go_away() && error.reason() == Some(h2::Reason::NO_ERROR);
+            error.is_remote() && (is_refused || is_closing)
+        })
+}
+
+/// The TLS alert with which the server rejected our client certificate, or the lack of one.
+fn certificate_alert(error: &(dyn std::error::Error + 'static)) -> Option<Alert> {
+    let alert = error_chain(error).find_map(|cause| match cause.downcast_ref() {
+        Some(rustls::Error::AlertReceived(alert)) => Some(*alert),
+        _ => alert_in_text(cause.downcast_ref()?),
+    });
+    alert.filter(|alert| CERTIFICATE_ALERTS.contains(alert))
+}
+
+/// Finds the alert in an I/O error of an HTTP/2 connection, which keeps only the kind and the text of the original error.
+fn alert_in_text(error: &io::Error) -> Option<Alert> {
+    let text = error.to_string();
+    let is_named = |alert: &Alert| text == rustls::Error::AlertReceived(*alert).to_string();
+    let is_of_tls = error.kind() == io::ErrorKind::InvalidData;
+    CERTIFICATE_ALERTS.into_iter().filter(|_| is_of_tls).find(is_named)
+}
+
+/// The alerts with which a server rejects a client certificate.
+const CERTIFICATE_ALERTS: [Alert; 10] = [
+    Alert::CertificateRequired,
+    Alert::NoCertificate,
+    Alert::BadCertificate,
+    Alert::UnsupportedCertificate,
+    Alert::CertificateRevoked,
+    Alert::CertificateExpired,
+    Alert::CertificateUnknown,
+    Alert::DecryptError,
+    Alert::UnknownCA,
+    Alert::AccessDenied,
+];

@@ -1,0 +1,81 @@
+//! Why a program could not be started.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use crate::hint::Hint;
+
+/// Why a program could not be started.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum SpawnError {
+    #[error("`{program}` was not found in {}", list(.searched))]
+    NotFound { program: String, searched: Vec<PathBuf> },
+    #[error("`{}` may not be executed: {why}", .program.display())]
+    NotExecutable { program: PathBuf, why: String },
+    #[error("the folder {} does not exist", .cwd.display())]
+    NoFolder { cwd: PathBuf },
+    #[error("`{program}` could not be started: {why}")]
+    Failed { program: String, why: String },
+}
+
+impl SpawnError {
+    /// Whether a retry cannot help, only a change of the config.
+    pub(crate) fn is_lasting(&self) -> bool {
+        match self {
+            Self::NotFound { .. } | Self::NotExecutable { .. } | Self::NoFolder { .. } => true,
+            Self::Failed { .. } => false,
+        }
+    }
+
+    pub(super) fn from_io(error: &io::Error, program: &Path) -> Self {
+        let why = error.to_string();
+        match error.kind() {
+            io::ErrorKind::NotFound if !program.exists() => Self::NotFound {
+                program: program.display().to_string(),
+                searched: Vec::new(),
+            },
+            // The file exists, so its interpreter is missing.
+            io::ErrorKind::NotFound => Self::NotExecutable {
+                program: program.to_owned(),
+                why: "the interpreter named in its first line does not exist".to_owned(),
+            },
+            io::ErrorKind::PermissionDenied => Self::NotExecutable {
+                program: program.to_owned(),
+                why,
+            },
+            _ => Self::Failed {
+                program: program.display().to_string(),
+                why,
+            },
+        }
+    }
+}
+
+impl Hint for SpawnError {
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::NotFound { searched, .. } if searched.is_empty() => "check the path in `command`".to_owned(),
+            Self::NotFound { program, .. } => {
+                format!("install `{program}`, give its absolute path in `command`, or set `env.PATH` of the server")
+            }
+            Self::NotExecutable { .. } => "check the file's permissions and its first line".to_owned(),
+            Self::NoFolder { .. } => "create the folder or correct `cwd`".to_owned(),
+            Self::Failed { .. } => {
+                "check that the file is a program for this system, and that files and processes are left (`ulimit -n` and `-u`)"
+                    .to_owned()
+            }
+        })
+    }
+}
+
+fn list(folders: &[PathBuf]) -> String {
+    match folders {
+        [] => "the file system".to_owned(),
+        folders => {
+            let folders: Vec<_> = folders.iter().map(|folder| folder.display().to_string()).collect();
+            format!("the folders of its PATH ({})", folders.join(", "))
+        }
+    }
+}
