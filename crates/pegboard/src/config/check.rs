@@ -9,10 +9,10 @@ use std::{
 
 use super::{
     expand::{self, Env},
-    fields::{Effect, Field, Kind, Match, Section, Via, Word, nearest, snake},
-    problem::{MAX_PROBLEMS, Report},
+    fields::{Effect, Field, Kind, Match, Section, Via, Word, find_word, nearest, snake},
+    problem::{MAX_PROBLEMS, Report, join},
+    redact,
     setting::{Found, Rank, Setting, Values, Whatever},
-    show,
     tree::{Entry, Node, Place, Value},
     units,
 };
@@ -47,7 +47,7 @@ impl<'a> Check<'a> {
     pub(super) fn section(&mut self, section: &'static Section, entries: &[Entry], path: &str) -> Values {
         let mut values = Values::default();
         for entry in entries {
-            if is_note(&entry.key) {
+            if entry.is_note() {
                 continue;
             }
             if self.report.errors() >= MAX_PROBLEMS {
@@ -104,7 +104,7 @@ impl<'a> Check<'a> {
         let same_as_default = field
             .default
             .and_then(|default| serde_json::from_str::<serde_json::Value>(default).ok())
-            .is_some_and(|default| default == show::setting(field.name, setting));
+            .is_some_and(|default| default == redact::setting(field.name, setting));
         if !same_as_default {
             self.report.warn(at, path, "not in effect yet");
         }
@@ -341,31 +341,6 @@ fn variables(node: &Node, via: Option<Via>) -> Vec<String> {
     let mut names = BTreeSet::new();
     collect(node, &mut names);
     names.into_iter().collect()
-}
-
-/// Keys that people keep notes and YAML anchors under.
-pub(super) fn is_note(key: &str) -> bool {
-    ["x-", "//", "_comment"].iter().any(|start| key.starts_with(start))
-}
-
-/// `servers` and `github` as `servers.github`.
-pub(super) fn join(path: &str, key: &str) -> String {
-    // Keys are shown, so what a terminal would act on must not be in them.
-    let key: String = key
-        .chars()
-        .take(80)
-        .map(|c| if c.is_control() { '?' } else { c })
-        .collect();
-    if path.is_empty() { key } else { format!("{path}.{key}") }
-}
-
-pub(super) fn find_word(words: &'static [Word], text: &str) -> Option<&'static str> {
-    let text = snake(text.trim());
-    let is = |name: &str| snake(name) == text;
-    words
-        .iter()
-        .find(|word| is(word.name) || word.spellings.iter().any(|spelling| is(spelling)))
-        .map(|word| word.name)
 }
 
 /// Whether a value has the shape that `kind` takes.

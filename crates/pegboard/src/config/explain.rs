@@ -6,13 +6,17 @@ use serde::Serialize;
 use serde_json::Value as Json;
 
 use super::{
-    Preset, ServerConfig, Transport,
     fields::{Effect, Field, Kind, SERVER, Section, TOP},
-    load::Loaded,
+    layers,
+    loaded::Loaded,
     merge,
+    preset::Preset,
+    redact,
     resolve::{REMOTE_ONLY, STDIO_ONLY},
+    server::ServerConfig,
     setting::{Found, Rank, Values},
-    show, units,
+    transport::Transport,
+    units,
 };
 use crate::name::ServerName;
 
@@ -106,8 +110,25 @@ impl ValueOrigin {
     }
 }
 
+impl Loaded {
+    /// Every setting that is in effect, with where it comes from: the top of the file first, then server by server.
+    pub fn explain(&self) -> Vec<Explained> {
+        loaded(self)
+    }
+
+    /// What is in force for a setting that no source sets, by its full name: of a server, or for all servers. A value of null is none at all.
+    pub fn explain_unset(&self, name: &str, server: Option<&ServerName>) -> Vec<Explained> {
+        unset(self, name, server)
+    }
+
+    /// The full name and the meaning of a setting of servers, or of the top of the file: `callTimeout` is `call_timeout`.
+    pub fn setting(name: &str, is_server: bool) -> Option<(String, &'static str)> {
+        doc(name, is_server)
+    }
+}
+
 /// All settings that are set or have a default: those of the top first, then server by server.
-pub(super) fn loaded(loaded: &Loaded) -> Vec<Explained> {
+fn loaded(loaded: &Loaded) -> Vec<Explained> {
     let mut explained = top(loaded);
     for (name, config) in &loaded.config.servers {
         if let Some(values) = loaded.written.get(name) {
@@ -143,7 +164,10 @@ fn server(loaded: &Loaded, name: &ServerName, config: &ServerConfig, values: &Va
         Transport::Auto(_) | Transport::Http(_) | Transport::Sse(_) | Transport::WebSocket(_) => STDIO_ONLY,
     };
     let preset = Preset::named(values.word("preset"));
-    let weaker = [merge::plain(loaded.top.clone()), merge::plain(preset.values())];
+    let weaker = [
+        merge::plain(loaded.top.clone()),
+        merge::plain(layers::of_preset(preset)),
+    ];
     let mut each = Layers {
         server: Some(name),
         values,
@@ -255,7 +279,7 @@ impl Layers<'_> {
             .chain(weaker.iter().copied().filter(|weaker| Some(weaker.rank) < rank))
         {
             values.push(Overridden {
-                value: show::setting(field.name, &found.setting),
+                value: redact::setting(field.name, &found.setting),
                 from: ValueOrigin::of(found, is_server),
             });
         }
@@ -298,7 +322,7 @@ impl Layers<'_> {
 }
 
 /// What a setting means, by any of its names, such as `retry.attempts` or `callTimeout`.
-pub(super) fn doc(name: &str, is_server: bool) -> Option<(String, &'static str)> {
+fn doc(name: &str, is_server: bool) -> Option<(String, &'static str)> {
     let section: &'static Section = if is_server { &SERVER } else { &TOP };
     let mut names = name.splitn(2, '.');
     let field = section.find(names.next()?)?.field;
@@ -315,7 +339,7 @@ pub(super) fn doc(name: &str, is_server: bool) -> Option<(String, &'static str)>
 
 /// What is in force for a setting that is written nowhere, by its full name. The top of a file has no defaults of its own for what servers
 /// can say, so that the defaults of servers are shown there. A value of null is none at all.
-pub(super) fn unset(loaded: &Loaded, name: &str, server: Option<&ServerName>) -> Vec<Explained> {
+fn unset(loaded: &Loaded, name: &str, server: Option<&ServerName>) -> Vec<Explained> {
     let section: &'static Section = if server.is_some() { &SERVER } else { &TOP };
     let (field_name, part) = match name.split_once('.') {
         Some((field, part)) => (field, Some(part)),
@@ -328,12 +352,12 @@ pub(super) fn unset(loaded: &Loaded, name: &str, server: Option<&ServerName>) ->
         Some(of_server) if field.default.is_none() => of_server.field,
         _ => field,
     };
-    let preset = merge::plain(loaded.config.preset.values());
+    let preset = merge::plain(layers::of_preset(loaded.config.preset));
     let one = |name: String, field: &'static Field, found: Option<&Found>| Explained {
         server: server.cloned(),
         field: name,
         value: match (found, field.default) {
-            (Some(found), _) => show::setting(field.name, &found.setting),
+            (Some(found), _) => redact::setting(field.name, &found.setting),
             (None, Some(default)) => serde_json::from_str(default).unwrap_or_default(),
             (None, None) => Json::Null,
         },

@@ -223,6 +223,16 @@ pub(super) fn nearest(wrong: &str, names: impl Iterator<Item = &'static str>) ->
         .map(|(_, name)| name)
 }
 
+/// The word that `text` spells, in any case.
+pub(super) fn find_word(words: &'static [Word], text: &str) -> Option<&'static str> {
+    let text = snake(text.trim());
+    let is = |name: &str| snake(name) == text;
+    words
+        .iter()
+        .find(|word| is(word.name) || word.spellings.iter().any(|spelling| is(spelling)))
+        .map(|word| word.name)
+}
+
 /// `toolsAllowed`, `tools-allowed` and `ToolsAllowed` as `tools_allowed`; `HTTPUrl` as `http_url`.
 pub(super) fn snake(key: &str) -> String {
     // One word, though it is written like two.

@@ -3,8 +3,6 @@
 
 use std::time::Duration;
 
-use super::RetryClass;
-
 /// When a server that nobody uses is stopped. The next call starts it again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum IdleStop {
@@ -85,6 +83,20 @@ pub enum Probe {
     ListTools,
     /// It is never asked.
     Never,
+}
+
+/// Whether a call of a tool that may have run can be made again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RetryClass {
+    /// It cannot.
+    Never,
+    /// The tool only reads.
+    Safe,
+    /// The second time changes nothing more.
+    Idempotent,
+    /// The server knows a repeated call by this argument.
+    Key(String),
 }
 
 /// Which failed calls of a server are made again.
@@ -172,33 +184,6 @@ impl BreakerRule {
             open: self.open.min(Duration::from_secs(3600)),
             probes: self.probes.max(1),
             successes: self.successes.max(1),
-        }
-    }
-}
-
-/// How much a board takes on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct BoardLimits {
-    /// The most servers. Those beyond, by name, are refused; the others work.
-    pub servers: usize,
-    /// The most child processes at once, those of pools and of agents' own servers included.
-    pub processes: usize,
-    /// The most servers that are being started at once; the others wait for their turn.
-    pub starts: usize,
-    /// The most bytes that messages of all servers take together while they are read, wait to be written, or wait for the callers that
-    /// they answer. Messages of up to 64 KiB do not count, and one connection takes at most a
-    /// quarter for what it reads and a quarter for what waits to be written.
-    pub buffered: usize,
-}
-
-impl Default for BoardLimits {
-    fn default() -> Self {
-        Self {
-            servers: 100,
-            processes: 256,
-            starts: 64,
-            buffered: 256 << 20,
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Servers that a config names but that cannot be used as they are written.
 
 use super::{
-    Command, Endpoint, Problem, ServerConfig, Transport,
-    check::find_word,
-    fields::{SERVER, TYPES},
+    fields::{SERVER, TYPES, find_word},
+    problem::Problem,
+    server::ServerConfig,
+    transport::{Command, Endpoint, Transport},
     tree::{Entry, Value},
 };
 use crate::secret::SafeUrl;

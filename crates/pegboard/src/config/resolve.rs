@@ -15,11 +15,14 @@ use std::{
 };
 
 use super::{
-    Approval, Capabilities, EraChoice, Limits, Pins, Policy, RetryClass, ServerConfig, Start, ToolPolicy, Transport,
-    check::join,
     expand::Env,
-    problem::Report,
+    life::RetryClass,
+    limits::Limits,
+    policy::{Approval, Capabilities, Pins, Policy, ToolPolicy},
+    problem::{Report, join},
+    server::{EraChoice, ServerConfig, Start},
     setting::{Rank, Setting, Values},
+    transport::Transport,
     tree::Place,
 };
 use crate::mask::Masking;

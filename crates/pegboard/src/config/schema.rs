@@ -2,7 +2,10 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::fields::{Effect, Field, Kind, SERVER, Section, TOP, Via, camel};
+use super::{
+    board::Config,
+    fields::{Effect, Field, Kind, SERVER, Section, TOP, Via, camel},
+};
 
 /// The keys under which servers are found, with what each is known from.
 const SERVER_KEYS: &[(&str, &str)] = &[
@@ -12,8 +15,14 @@ const SERVER_KEYS: &[(&str, &str)] = &[
     ("context_servers", "The same, as Zed writes it."),
 ];
 
-/// JSON Schema, draft 2020-12.
-pub(super) fn schema() -> Json {
+impl Config {
+    /// The JSON Schema (2020-12) of a config file.
+    pub fn schema() -> Json {
+        schema()
+    }
+}
+
+fn schema() -> Json {
     let mut definitions = Definitions(Map::new());
     let mut top = definitions.properties(&TOP, "#/properties");
     let server = definitions.reference(&SERVER);

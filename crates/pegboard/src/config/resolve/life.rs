@@ -4,8 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use crate::config::{
     BreakerPolicy, BreakerRule, Health, IdleStop, Probe, Restart, Retry, RetryClass, Scope,
-    check::join,
-    problem::Report,
+    problem::{Report, join},
     setting::{Setting, Values},
 };
 

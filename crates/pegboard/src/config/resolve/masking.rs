@@ -2,9 +2,8 @@
 
 use crate::{
     config::{
-        check::join,
         fields::nearest,
-        problem::Report,
+        problem::{Report, join},
         setting::{Found, Setting, Values},
         tree::Place,
     },

@@ -8,7 +8,7 @@ use super::Resolve;
 use crate::{
     config::{
         Auth, ClientCert, Endpoint, Tls, Transport,
-        check::join,
+        problem::join,
         setting::{Found, Setting, Text, Values},
         suspect,
         tree::Place,

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use super::super::{
     Images, Join, Policy, Results, Structured, Summarise, SummaryModel, TooLong,
-    check::join,
-    problem::Report,
+    problem::{Report, join},
     setting::{Setting, Values},
 };
 use crate::secret::{SafeUrl, Secret};

@@ -5,9 +5,8 @@ use std::{collections::BTreeMap, io::Read as _, path::Path};
 use super::Resolve;
 use crate::{
     config::{
-        Command, EnvPolicy, Rlimits,
-        check::join,
-        env_file, is_loader,
+        Command, EnvPolicy, Rlimits, env_file, is_loader,
+        problem::join,
         setting::{Setting, Text, Values},
         suspect,
         tree::Place,
