@@ -53,13 +53,18 @@ pub struct BoardLimits {
     pub buffered: usize,
 }
 
+impl BoardLimits {
+    /// The default, which the table of fields shows too.
+    pub(super) const DEFAULT: Self = Self {
+        servers: 100,
+        processes: 256,
+        starts: 64,
+        buffered: 256 << 20,
+    };
+}
+
 impl Default for BoardLimits {
     fn default() -> Self {
-        Self {
-            servers: 100,
-            processes: 256,
-            starts: 64,
-            buffered: 256 << 20,
-        }
+        Self::DEFAULT
     }
 }

@@ -9,10 +9,11 @@ use std::{
 
 use super::{
     expand::{self, Env},
-    fields::{Effect, Field, Kind, Match, Section, Via, Word, find_word, nearest, snake},
+    field::{Effect, Field, Kind, Match, Section, Via, Word, find_word},
     problem::{MAX_PROBLEMS, Report, join},
     redact,
-    setting::{Found, Rank, Setting, Values, Whatever},
+    setting::{Found, Rank, Setting, Unchecked, Values},
+    spelling::{nearest, snake},
     tree::{Entry, Node, Place, Value},
     units,
 };
@@ -61,7 +62,7 @@ impl<'a> Check<'a> {
                 self.unknown(section, entry, &field);
                 continue;
             };
-            if let Some(first) = values.find(found.field.name) {
+            if let Some(first) = values.find(found.field) {
                 let message = format!("`{}` and `{}` are the same setting", first.key, entry.key);
                 self.report.error_with(entry.at, &field, message, "keep one of them");
                 continue;
@@ -76,7 +77,7 @@ impl<'a> Check<'a> {
                     file: self.report.file_name(),
                     variables: variables(&entry.value, found.via),
                 };
-                values.insert(found.field.name, found_here);
+                values.insert(found.field, found_here);
             }
         }
         values
@@ -101,10 +102,8 @@ impl<'a> Check<'a> {
         if field.effect != Effect::Later {
             return;
         }
-        let same_as_default = field
-            .default
-            .and_then(|default| serde_json::from_str::<serde_json::Value>(default).ok())
-            .is_some_and(|default| default == redact::setting(field.name, setting));
+        let same_as_default =
+            redact::default(field.default).is_some_and(|default| default == redact::setting(field.name, setting));
         if !same_as_default {
             self.report.warn(at, path, "not in effect yet");
         }
@@ -156,7 +155,7 @@ impl<'a> Check<'a> {
         match kind {
             Kind::Text => self.text(node, path, false).map(Setting::Text),
             Kind::Secret => self.text(node, path, true).map(Setting::Secret),
-            Kind::Any => Some(Setting::Any(Whatever(node.clone()))),
+            Kind::Any => Some(Setting::Any(Unchecked(node.clone()))),
             Kind::List(kind) => match &node.value {
                 Value::List(items) => Some(Setting::List(self.list(kind, items, path))),
                 _ => self.wrong(node, path, "a list"),

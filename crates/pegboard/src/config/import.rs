@@ -1,8 +1,9 @@
 //! The shapes that config files of different programs have, turned into one: a list of named server tables.
 
 use super::{
-    fields::{TOP, snake},
+    fields::TOP,
     problem::{Report, join},
+    spelling::snake,
     tree::{Entry, Node, Value},
 };
 

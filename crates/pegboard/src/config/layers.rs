@@ -3,11 +3,11 @@
 use super::{
     check::Check,
     expand::Env,
-    fields::SERVER,
+    field::Applies,
+    fields::{SERVER, ServerTable, TopTable, server, top as top_fields},
     merge,
     preset::Preset,
     problem::Report,
-    resolve::{REMOTE_ONLY, STDIO_ONLY},
     setting::{Rank, Values},
     tree::{self, Format},
 };
@@ -18,20 +18,20 @@ pub(super) fn of_preset(preset: Preset) -> Values {
     let root = tree::read(preset.settings(), Some(Format::Toml));
     let entries = root.ok().and_then(tree::Node::into_entries).unwrap_or_default();
     let env = Env::new(|_| None);
-    Check::new(&mut report, &env, Rank::Preset).section(&SERVER, &entries, "preset")
+    Check::new(&mut report, &env, Rank::Preset).section(SERVER, &entries, "preset")
 }
 
 /// A server's settings; under them those of the top of the file; under both those of the preset that either names.
 pub(super) fn filled(written: Values, top: &Values) -> Values {
-    let preset = Preset::named(written.word("preset").or_else(|| top.word("preset")));
-    let mut values = merge::plain(written);
-    let useless = if values.find("url").is_some() {
-        STDIO_ONLY
-    } else {
-        REMOTE_ONLY
+    let own = ServerTable::new(&written).set(&server::PRESET);
+    let preset = own.unwrap_or_else(|| TopTable::new(top).get(&top_fields::PRESET));
+    let mut values = merge::expanded(written);
+    let other = match values.find(&server::URL) {
+        Some(_) => Applies::Stdio,
+        None => Applies::Remote,
     };
-    for lower in [merge::plain(top.clone()), merge::plain(of_preset(preset))] {
-        merge::under(&mut values, lower, useless);
+    for lower in [merge::expanded(top.clone()), merge::expanded(of_preset(preset))] {
+        merge::under(&mut values, lower, other);
     }
     values
 }
@@ -40,7 +40,7 @@ pub(super) fn filled(written: Values, top: &Values) -> Values {
 mod tests {
     use super::*;
     use crate::{
-        config::{Capabilities, Config, Policy},
+        config::{Capabilities, Config, Policy, choice::Choice as _},
         name::NameStyle,
     };
 
@@ -89,12 +89,12 @@ mod tests {
     #[test]
     fn every_preset_is_a_config_without_problems() {
         let names = ["tarsy", "ai-agent", "antwort", "goat", "minion"];
-        for preset in names.map(|name| Preset::named(Some(name))) {
+        for preset in names.map(|name| Preset::of_word(name).unwrap()) {
             let mut report = Report::new("preset");
             let root = tree::read(preset.settings(), Some(Format::Toml)).unwrap();
             let entries = root.into_entries().unwrap();
             let env = Env::new(|_| None);
-            let values = Check::new(&mut report, &env, Rank::Preset).section(&SERVER, &entries, "preset");
+            let values = Check::new(&mut report, &env, Rank::Preset).section(SERVER, &entries, "preset");
             let problems: Vec<_> = report.into_problems().iter().map(ToString::to_string).collect();
             assert!(problems.is_empty(), "{preset:?}: {problems:?}");
             assert!(values.iter().count() > 8, "{preset:?}");

@@ -34,13 +34,26 @@ pub struct Restart {
     pub start_wait: Duration,
 }
 
+/// The waits between restarts where neither the config nor the program sets any.
+pub(crate) const RESTART_WAITS: [Duration; 7] = {
+    const fn secs(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+    [secs(0), secs(1), secs(2), secs(5), secs(10), secs(30), secs(60)]
+};
+
+impl Restart {
+    /// The default of `wait`.
+    pub(super) const WAIT: Duration = Duration::from_secs(10);
+}
+
 impl Default for Restart {
     fn default() -> Self {
         Self {
             enabled: true,
             waits: Vec::new(),
             max_attempts: None,
-            wait: Duration::from_secs(10),
+            wait: Self::WAIT,
             start_wait: Duration::ZERO,
         }
     }
@@ -61,14 +74,19 @@ pub struct Health {
     pub restarts: bool,
 }
 
+impl Health {
+    /// The default, which the table of fields shows too.
+    pub(super) const DEFAULT: Self = Self {
+        probe: Probe::Auto,
+        every: Some(Duration::from_secs(60)),
+        within: Duration::from_secs(5),
+        restarts: false,
+    };
+}
+
 impl Default for Health {
     fn default() -> Self {
-        Self {
-            probe: Probe::Auto,
-            every: Some(Duration::from_secs(60)),
-            within: Duration::from_secs(5),
-            restarts: false,
-        }
+        Self::DEFAULT
     }
 }
 
@@ -115,11 +133,16 @@ pub struct Retry {
     pub even_if_run: bool,
 }
 
+impl Retry {
+    /// The default of `attempts`.
+    pub(super) const ATTEMPTS: u32 = 2;
+}
+
 impl Default for Retry {
     fn default() -> Self {
         Self {
             mode: None,
-            attempts: 2,
+            attempts: Self::ATTEMPTS,
             waits: Vec::new(),
             jitter: 0,
             even_if_run: false,
@@ -160,17 +183,22 @@ pub struct BreakerRule {
     pub successes: u32,
 }
 
+impl BreakerRule {
+    /// The default, which the table of fields shows too.
+    pub(super) const DEFAULT: Self = Self {
+        failures: 5,
+        percent: 0,
+        of: 10,
+        open: Duration::from_secs(30),
+        probes: 1,
+        successes: 1,
+    };
+}
+
 impl Default for BreakerRule {
     /// Five failures in a row, 30 seconds, one probe.
     fn default() -> Self {
-        Self {
-            failures: 5,
-            percent: 0,
-            of: 10,
-            open: Duration::from_secs(30),
-            probes: 1,
-            successes: 1,
-        }
+        Self::DEFAULT
     }
 }
 

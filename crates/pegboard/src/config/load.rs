@@ -3,26 +3,24 @@
 use std::path::Path;
 
 use super::{
-    board::Config,
+    board::{BoardLimits, Config},
     check::Check,
     expand::Env,
-    fields::{SERVER, TOP, nearest, snake},
+    field::Via,
+    fields::{SERVER, TOP, TopTable, server, top as top_fields},
+    from_setting::Naming,
     import, layers,
     loaded::{Loaded, Origin},
     misconfigured::Misconfigured,
-    policy::Queue,
-    preset::Preset,
     problem::{MAX_PROBLEMS, Problem, Report, join},
-    resolve::{self, Resolve, masking},
+    resolve::{self, Context, masking},
     server::ServerConfig,
-    setting::{Rank, Setting, Values},
+    setting::{Rank, Values},
     source::Source,
+    spelling::{nearest, snake},
     tree::{Entry, Format, Node, Value},
 };
-use crate::{
-    mask::Masking,
-    name::{BadNameStyle, NameStyle, ServerName},
-};
+use crate::{mask::Masking, name::ServerName};
 
 impl Config {
     /// Reads the sources in turn. A later one replaces servers of the same name; its other settings win.
@@ -71,11 +69,16 @@ fn load(sources: &[Source], env: &Env<'_>) -> Loaded {
         };
         layers.push((source, base, servers, report));
     }
+    let masking = masking::layered(
+        &Masking::default(),
+        TopTable::new(&loaded.top).find(&top_fields::MASKING),
+    );
     for (source, base, servers, mut report) in layers {
         let layer = Layer {
             base: base.as_deref(),
             env: &with_folders(env, base.as_deref()),
             file: source.name(),
+            masking: &masking,
         };
         for (entry, settings) in &servers {
             layer.server(entry, settings, &mut loaded, &mut report);
@@ -84,30 +87,19 @@ fn load(sources: &[Source], env: &Env<'_>) -> Loaded {
         loaded.problems.extend(report.into_problems());
     }
     add_misshapen(&mut loaded);
-    loaded.config.preset = Preset::named(loaded.top.word("preset"));
-    let limits = &mut loaded.config.limits;
-    for (name, limit) in [
-        ("max_servers", &mut limits.servers),
-        ("max_processes", &mut limits.processes),
-        ("max_starts", &mut limits.starts),
-        ("max_buffered", &mut limits.buffered),
-    ] {
-        *limit = loaded.top.count(name).unwrap_or(*limit);
-    }
-    let written = naming(&loaded.top).and_then(Result::ok);
-    loaded.config.naming = written.unwrap_or_else(|| loaded.config.preset.naming());
-    spread_masking(&mut loaded);
+    let config = &mut loaded.config;
+    let top = TopTable::new(&loaded.top);
+    config.preset = top.get(&top_fields::PRESET);
+    config.limits = BoardLimits {
+        servers: top.get(&top_fields::MAX_SERVERS),
+        processes: top.get(&top_fields::MAX_PROCESSES),
+        starts: top.get(&top_fields::MAX_STARTS),
+        buffered: top.get(&top_fields::MAX_BUFFERED),
+    };
+    let written = top.set(&top_fields::NAMING).and_then(|naming| naming.0.ok());
+    config.naming = written.unwrap_or_else(|| config.preset.naming());
+    config.masking = masking;
     loaded
-}
-
-/// What is hidden in the results of every server, and on top of that what each server's own settings say.
-fn spread_masking(loaded: &mut Loaded) {
-    let everywhere = masking::layered(&Masking::default(), loaded.top.get("masking"));
-    for (name, server) in &mut loaded.config.servers {
-        let own = loaded.written.get(name).and_then(|values| values.get("masking"));
-        server.policy.masking = masking::layered(&everywhere, own);
-    }
-    loaded.config.masking = everywhere;
 }
 
 /// Adds the servers that are not even tables, or that were not read for other reasons.
@@ -129,15 +121,16 @@ fn add_misshapen(loaded: &mut Loaded) {
 fn top(root: Node, env: &Env<'_>, loaded: &mut Loaded, report: &mut Report) -> Vec<(Entry, Vec<Entry>)> {
     let shaped = import::shape(root, report);
     let rest = without_stray_servers(shaped.rest, report);
-    let top = Check::new(report, env, Rank::Top).section(&TOP, &rest, "");
+    let top = Check::new(report, env, Rank::Top).section(TOP, &rest, "");
     resolve::check(&top, "", report);
-    if let Some(found) = top.find("masking") {
+    let table = TopTable::new(&top);
+    if let Some(found) = table.find(&top_fields::MASKING) {
         masking::check(report, "", found);
     }
-    if let (Some(Err(error)), Some(found)) = (naming(&top), top.find("naming")) {
+    if let (Some(Naming(Err(error))), Some(found)) = (table.set(&top_fields::NAMING), table.find(&top_fields::NAMING)) {
         report.error(found.at, &found.key, error.to_string());
     }
-    merge_top(&top, loaded);
+    merge_top(top, loaded);
     shaped.servers
 }
 
@@ -160,6 +153,8 @@ struct Layer<'a> {
     base: Option<&'a Path>,
     env: &'a Env<'a>,
     file: &'a str,
+    /// The masking of all servers.
+    masking: &'a Masking,
 }
 
 impl Layer<'_> {
@@ -215,30 +210,32 @@ impl Layer<'_> {
         let errors = report.errors();
         let mut check = Check::new(report, self.env, Rank::Server);
         check.lenient(is_disabled(settings));
-        let written = check.section(&SERVER, settings, path);
+        let written = check.section(SERVER, settings, path);
         resolve::check(&written, path, report);
         let values = layers::filled(written, top);
         // Settings that were refused would be reported once more as missing.
         let good = report.errors() == errors;
-        let mut resolve = Resolve {
+        let mut context = Context {
             report,
             env: self.env,
             base: self.base,
             path,
             at: entry.at,
+            masking: self.masking,
         };
-        let server = good.then(|| resolve.server(&values)).flatten()?;
+        let server = good.then(|| resolve::resolve(&mut context, &values)).flatten()?;
         (report.errors() == errors).then_some((values, server))
     }
 }
 
-/// Whether a server is switched off, so that its missing variables hurt nobody.
+/// Whether a server is disabled, so that its missing variables do no harm.
 fn is_disabled(settings: &[Entry]) -> bool {
     settings.iter().any(|setting| {
-        matches!(
-            (snake(&setting.key).as_str(), &setting.value.value),
-            ("enabled", Value::Bool(false)) | ("disabled", Value::Bool(true))
-        )
+        let Some(found) = SERVER.find(&setting.key) else {
+            return false;
+        };
+        let disabled = Value::Bool(found.via == Some(Via::Negated));
+        found.field.name == server::ENABLED.name && setting.value.value == disabled
     })
 }
 
@@ -279,32 +276,13 @@ fn stray(entry: &Entry) -> Option<String> {
     nearest(&snake(&entry.key), known.into_iter()).map(|_| "did you mean `servers`?".to_owned())
 }
 
-/// How tools are named: a word or a template.
-fn naming(top: &Values) -> Option<Result<NameStyle, BadNameStyle>> {
-    let template = || top.value("naming");
-    let text = top.word("naming").map(str::to_owned).or_else(template)?;
-    Some(NameStyle::parse(&text))
-}
-
 /// The later layer's settings win; of two sizes for one queue the larger wins.
-fn merge_top(top: &Values, loaded: &mut Loaded) {
-    for field in TOP.fields {
-        if let Some(found) = top.find(field.name) {
-            loaded.top.insert(field.name, found.clone());
-        }
+fn merge_top(top: Values, loaded: &mut Loaded) {
+    for (name, queue) in TopTable::new(&top).get(&top_fields::QUEUES) {
+        let known = loaded.config.queues.entry(name).or_insert(queue);
+        known.concurrent = known.concurrent.max(queue.concurrent);
     }
-    let Some(Setting::Map(queues)) = top.get("queues") else {
-        return;
-    };
-    for (name, setting) in queues {
-        let size = match setting {
-            Setting::Count(size) => usize::try_from(*size).ok(),
-            Setting::Table(table) => table.count("concurrent"),
-            _ => None,
-        };
-        if let Some(size) = size {
-            let queue = loaded.config.queues.entry(name.clone()).or_insert(Queue::new(size));
-            queue.concurrent = queue.concurrent.max(size);
-        }
-    }
+    let mut merged = top;
+    merged.fill_from(std::mem::take(&mut loaded.top));
+    loaded.top = merged;
 }

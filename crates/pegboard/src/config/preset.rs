@@ -33,17 +33,6 @@ impl Preset {
             Self::Minion => "minion",
         }
     }
-
-    pub(super) fn named(word: Option<&str>) -> Self {
-        match word {
-            Some("tarsy") => Self::Tarsy,
-            Some("ai-agent") => Self::AiAgent,
-            Some("antwort") => Self::Antwort,
-            Some("goat") => Self::Goat,
-            Some("minion") => Self::Minion,
-            _ => Self::Pegboard,
-        }
-    }
 }
 
 /// A server per agent that is started anew on demand, text of any form as arguments, long results summarised.

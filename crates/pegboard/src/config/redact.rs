@@ -1,8 +1,11 @@
 //! Renders settings as JSON, as they were written, with secrets hidden.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value as Json};
 
 use super::{
+    field::DefaultValue,
     setting::{Setting, Text, Values},
     suspect,
     tree::{Node, Value},
@@ -28,7 +31,24 @@ pub(super) fn setting(name: &str, value: &Setting) -> Json {
             Json::Object(entries.collect())
         }
         Setting::Table(values) => Json::Object(table(values)),
-        Setting::Any(whatever) => any(name, &whatever.0),
+        Setting::Any(unchecked) => any(name, &unchecked.0),
+    }
+}
+
+/// The default of a field; `None` where it has none.
+pub(super) fn default(value: DefaultValue) -> Option<Json> {
+    let duration = |value: Duration| Json::from(units::duration_text(value));
+    match value {
+        DefaultValue::None => None,
+        DefaultValue::Bool(value) => Some(value.into()),
+        DefaultValue::Count(value) => Some(value.into()),
+        DefaultValue::Size(value) => Some(units::SizeText(value as u64).to_string().into()),
+        DefaultValue::Duration(value) => Some(duration(value)),
+        DefaultValue::Durations(values) => Some(values.iter().copied().map(duration).collect()),
+        DefaultValue::Text(text) => Some(text.into()),
+        DefaultValue::Texts(texts) => Some(texts.iter().copied().collect()),
+        DefaultValue::EmptyList => Some(Json::Array(Vec::new())),
+        DefaultValue::EmptyTable => Some(Json::Object(Map::new())),
     }
 }
 

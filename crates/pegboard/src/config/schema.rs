@@ -4,7 +4,10 @@ use serde_json::{Map, Value as Json, json};
 
 use super::{
     board::Config,
-    fields::{Effect, Field, Kind, SERVER, Section, TOP, Via, camel},
+    field::{Effect, Field, Kind, Section, Via},
+    fields::{SERVER, TOP},
+    redact,
+    spelling::camel,
 };
 
 /// The keys under which servers are found, with what each is known from.
@@ -24,8 +27,8 @@ impl Config {
 
 fn schema() -> Json {
     let mut definitions = Definitions(Map::new());
-    let mut top = definitions.properties(&TOP, "#/properties");
-    let server = definitions.reference(&SERVER);
+    let mut top = definitions.properties(TOP, "#/properties");
+    let server = definitions.reference(SERVER);
     // In a list the name stands inside; beside a table's key it is passed over.
     if let Some(Json::Object(properties)) = definitions
         .0
@@ -87,7 +90,7 @@ impl Definitions {
             for name in field.aliases {
                 both_cases(&mut properties, name, &same);
             }
-            for (name, via) in field.turned {
+            for (name, via) in field.converted {
                 let kind = match via {
                     Via::Negated => {
                         json!({"type": "boolean", "description": format!("The opposite of `{}`.", field.name)})
@@ -119,7 +122,7 @@ impl Definitions {
             if !doc.is_empty() {
                 schema.insert("description".into(), doc.into());
             }
-            if let Some(default) = field.default.and_then(|default| serde_json::from_str(default).ok()) {
+            if let Some(default) = redact::default(field.default) {
                 schema.insert("default".into(), default);
             }
         }

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value as Json, json};
 
 use super::{
-    fields::{Effect, SERVER, Section, TOP},
+    field::{Applies, Effect, Field, Section},
+    fields::{SERVER, TOP, server as of, top},
     loaded::Loaded,
     redact,
-    resolve::{REMOTE_ONLY, STDIO_ONLY},
     server::ServerConfig,
     setting::Values,
     transport::Transport,
@@ -24,14 +24,14 @@ impl Loaded {
 }
 
 fn loaded(loaded: &Loaded) -> Json {
-    let mut shown = section(&TOP, &loaded.top, |_| true);
+    let mut shown = section(TOP, &loaded.top, |_| true);
     let queues = loaded.config.queues.iter();
     let queues: Map<String, Json> = queues
         .map(|(name, queue)| (name.clone(), json!({"concurrent": queue.concurrent})))
         .collect();
-    shown.insert("queues".into(), queues.into());
+    shown.insert(top::QUEUES.name.into(), queues.into());
     // It may follow from the preset.
-    shown.insert("naming".into(), loaded.config.naming.to_string().into());
+    shown.insert(top::NAMING.name.into(), loaded.config.naming.to_string().into());
     let mut origins: BTreeMap<Option<&ServerName>, Map<String, Json>> = BTreeMap::new();
     let explained = loaded.explain();
     for one in &explained {
@@ -65,17 +65,17 @@ fn loaded(loaded: &Loaded) -> Json {
 
 fn server(config: &ServerConfig, values: &Values) -> Map<String, Json> {
     let other = match config.transport {
-        Transport::Stdio(_) => REMOTE_ONLY,
-        Transport::Auto(_) | Transport::Http(_) | Transport::Sse(_) | Transport::WebSocket(_) => STDIO_ONLY,
+        Transport::Stdio(_) => Applies::Remote,
+        Transport::Auto(_) | Transport::Http(_) | Transport::Sse(_) | Transport::WebSocket(_) => Applies::Stdio,
     };
-    let mut shown = section(&SERVER, values, |name| !other.contains(&name));
+    let mut shown = section(SERVER, values, |field| field.applies != other);
     shown.insert("type".into(), config.transport.kind().into());
     // These are not always what was written for them: of two limits one follows from the other, and one setting also from `tls`.
     let (idle, total) = (config.limits.call_idle, config.limits.call_total);
-    shown.insert("call_timeout".into(), units::duration_text(idle).into());
-    shown.insert("call_total_timeout".into(), units::duration_text(total).into());
+    shown.insert(of::CALL_TIMEOUT.name.into(), units::duration_text(idle).into());
+    shown.insert(of::CALL_TOTAL_TIMEOUT.name.into(), units::duration_text(total).into());
     if let Some(endpoint) = config.transport.endpoint() {
-        shown.insert("insecure".into(), endpoint.tls.insecure.into());
+        shown.insert(of::INSECURE.name.into(), endpoint.tls.insecure.into());
     }
     shown
 }
@@ -99,12 +99,12 @@ fn by_hand(config: &ServerConfig) -> Map<String, Json> {
 }
 
 /// The fields of a section that are set, and the defaults of the others.
-fn section(section: &'static Section, values: &Values, wanted: impl Fn(&str) -> bool) -> Map<String, Json> {
+fn section(section: &'static Section, values: &Values, wanted: impl Fn(&Field) -> bool) -> Map<String, Json> {
     let mut shown = Map::new();
     for field in section.fields.iter().filter(|field| field.effect != Effect::Foreign) {
-        let value = match (values.get(field.name), field.default) {
-            (Some(value), _) => redact::setting(field.name, value),
-            (None, Some(default)) if wanted(field.name) => serde_json::from_str(default).unwrap_or(Json::Null),
+        let value = match (values.find(field), redact::default(field.default)) {
+            (Some(found), _) => redact::setting(field.name, &found.setting),
+            (None, Some(default)) if wanted(field) => default,
             (None, _) => continue,
         };
         shown.insert(field.name.to_owned(), value);
