@@ -3,6 +3,7 @@
 mod designs;
 mod found;
 mod golden;
+mod in_effect;
 mod life;
 mod masking;
 mod misconfigured;
