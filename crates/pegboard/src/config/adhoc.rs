@@ -1,27 +1,9 @@
 //! A server in one text, as the command line takes it: `NAME=COMMAND…` or `NAME=URL`.
 
 use super::{
-    ServerConfig,
-    expand::Env,
-    load::{Source, load},
-    problem::{Problem, Report},
+    problem::{Report, join},
     tree::{Entry, Node, Place, Value},
 };
-use crate::name::ServerName;
-
-impl ServerConfig {
-    /// Reads `NAME=COMMAND…` or `NAME=URL`.
-    ///
-    /// The command is split into words as a shell would, with quotes and backslashes, but no shell is involved: of all
-    /// its signs only `${NAME}` has a meaning, and what a variable holds stays one word.
-    pub fn parse(text: &str, env: &Env<'_>) -> Result<(ServerName, Self), Vec<Problem>> {
-        let mut loaded = load(&[Source::server(text)], env);
-        match loaded.config.servers.pop_first() {
-            Some(server) => Ok(server),
-            None => Err(loaded.problems),
-        }
-    }
-}
 
 /// The text as a config tree with one server.
 pub(super) fn tree(text: &str, report: &mut Report) -> Option<Node> {
@@ -43,7 +25,7 @@ pub(super) fn tree(text: &str, report: &mut Report) -> Option<Node> {
         let words = match words(rest) {
             Ok(words) => words,
             Err(problem) => {
-                report.error(at, &super::check::join("servers", name.trim()), problem);
+                report.error(at, &join("servers", name.trim()), problem);
                 return None;
             }
         };
@@ -133,8 +115,7 @@ fn escaped(chars: &mut std::iter::Peekable<std::str::Chars<'_>>, special: &[char
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::config::Transport;
+    use crate::config::{Env, ServerConfig, Transport};
 
     fn argv(text: &str) -> Vec<String> {
         let env = Env::of([("DIR", "/my files/$(x)")]);

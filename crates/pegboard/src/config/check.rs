@@ -9,10 +9,11 @@ use std::{
 
 use super::{
     expand::{self, Env},
-    fields::{Effect, Field, Kind, Match, Section, Via, Word, nearest, snake},
-    problem::{MAX_PROBLEMS, Report},
-    setting::{Found, Rank, Setting, Values, Whatever},
-    show,
+    field::{Effect, Field, Kind, Match, Section, Via, Word, find_word},
+    problem::{MAX_PROBLEMS, Report, join},
+    redact,
+    setting::{Found, Rank, Setting, Unchecked, Values},
+    spelling::{nearest, snake},
     tree::{Entry, Node, Place, Value},
     units,
 };
@@ -47,7 +48,7 @@ impl<'a> Check<'a> {
     pub(super) fn section(&mut self, section: &'static Section, entries: &[Entry], path: &str) -> Values {
         let mut values = Values::default();
         for entry in entries {
-            if is_note(&entry.key) {
+            if entry.is_note() {
                 continue;
             }
             if self.report.errors() >= MAX_PROBLEMS {
@@ -61,7 +62,7 @@ impl<'a> Check<'a> {
                 self.unknown(section, entry, &field);
                 continue;
             };
-            if let Some(first) = values.find(found.field.name) {
+            if let Some(first) = values.find(found.field) {
                 let message = format!("`{}` and `{}` are the same setting", first.key, entry.key);
                 self.report.error_with(entry.at, &field, message, "keep one of them");
                 continue;
@@ -76,7 +77,7 @@ impl<'a> Check<'a> {
                     file: self.report.file_name(),
                     variables: variables(&entry.value, found.via),
                 };
-                values.insert(found.field.name, found_here);
+                values.insert(found.field, found_here);
             }
         }
         values
@@ -101,10 +102,8 @@ impl<'a> Check<'a> {
         if field.effect != Effect::Later {
             return;
         }
-        let same_as_default = field
-            .default
-            .and_then(|default| serde_json::from_str::<serde_json::Value>(default).ok())
-            .is_some_and(|default| default == show::setting(field.name, setting));
+        let same_as_default =
+            redact::default(field.default).is_some_and(|default| default == redact::setting(field.name, setting));
         if !same_as_default {
             self.report.warn(at, path, "not in effect yet");
         }
@@ -156,7 +155,7 @@ impl<'a> Check<'a> {
         match kind {
             Kind::Text => self.text(node, path, false).map(Setting::Text),
             Kind::Secret => self.text(node, path, true).map(Setting::Secret),
-            Kind::Any => Some(Setting::Any(Whatever(node.clone()))),
+            Kind::Any => Some(Setting::Any(Unchecked(node.clone()))),
             Kind::List(kind) => match &node.value {
                 Value::List(items) => Some(Setting::List(self.list(kind, items, path))),
                 _ => self.wrong(node, path, "a list"),
@@ -341,31 +340,6 @@ fn variables(node: &Node, via: Option<Via>) -> Vec<String> {
     let mut names = BTreeSet::new();
     collect(node, &mut names);
     names.into_iter().collect()
-}
-
-/// Keys that people keep notes and YAML anchors under.
-pub(super) fn is_note(key: &str) -> bool {
-    ["x-", "//", "_comment"].iter().any(|start| key.starts_with(start))
-}
-
-/// `servers` and `github` as `servers.github`.
-pub(super) fn join(path: &str, key: &str) -> String {
-    // Keys are shown, so what a terminal would act on must not be in them.
-    let key: String = key
-        .chars()
-        .take(80)
-        .map(|c| if c.is_control() { '?' } else { c })
-        .collect();
-    if path.is_empty() { key } else { format!("{path}.{key}") }
-}
-
-pub(super) fn find_word(words: &'static [Word], text: &str) -> Option<&'static str> {
-    let text = snake(text.trim());
-    let is = |name: &str| snake(name) == text;
-    words
-        .iter()
-        .find(|word| is(word.name) || word.spellings.iter().any(|spelling| is(spelling)))
-        .map(|word| word.name)
 }
 
 /// Whether a value has the shape that `kind` takes.

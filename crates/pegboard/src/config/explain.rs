@@ -6,13 +6,17 @@ use serde::Serialize;
 use serde_json::Value as Json;
 
 use super::{
-    Preset, ServerConfig, Transport,
-    fields::{Effect, Field, Kind, SERVER, Section, TOP},
-    load::Loaded,
+    field::{Applies, DefaultValue, Effect, Field, Section},
+    fields::{SERVER, ServerTable, TOP, restart, server as of, top as top_fields},
+    layers,
+    loaded::Loaded,
     merge,
-    resolve::{REMOTE_ONLY, STDIO_ONLY},
+    preset::Preset,
+    redact,
+    server::ServerConfig,
     setting::{Found, Rank, Values},
-    show, units,
+    transport::Transport,
+    units,
 };
 use crate::name::ServerName;
 
@@ -106,8 +110,25 @@ impl ValueOrigin {
     }
 }
 
+impl Loaded {
+    /// Every setting that is in effect, with where it comes from: the top of the file first, then server by server.
+    pub fn explain(&self) -> Vec<Explained> {
+        loaded(self)
+    }
+
+    /// What is in force for a setting that no source sets, by its full name: of a server, or for all servers. A value of null is none at all.
+    pub fn explain_unset(&self, name: &str, server: Option<&ServerName>) -> Vec<Explained> {
+        unset(self, name, server)
+    }
+
+    /// The full name and the meaning of a setting of servers, or of the top of the file: `callTimeout` is `call_timeout`.
+    pub fn setting(name: &str, is_server: bool) -> Option<(String, &'static str)> {
+        doc(name, is_server)
+    }
+}
+
 /// All settings that are set or have a default: those of the top first, then server by server.
-pub(super) fn loaded(loaded: &Loaded) -> Vec<Explained> {
+fn loaded(loaded: &Loaded) -> Vec<Explained> {
     let mut explained = top(loaded);
     for (name, config) in &loaded.config.servers {
         if let Some(values) = loaded.written.get(name) {
@@ -118,16 +139,16 @@ pub(super) fn loaded(loaded: &Loaded) -> Vec<Explained> {
 }
 
 fn top(loaded: &Loaded) -> Vec<Explained> {
-    let values = merge::plain(loaded.top.clone());
+    let values = merge::expanded(loaded.top.clone());
     let mut each = Layers {
         server: None,
         values: &values,
         weaker: &[],
         explained: Vec::new(),
     };
-    each.section(&TOP, |_| true);
+    each.section(TOP, |_| true);
     let preset = loaded.config.preset;
-    each.amend("naming", |naming| {
+    each.amend(&top_fields::NAMING, |naming| {
         if naming.from == ValueOrigin::Default && preset != Preset::Pegboard {
             let preset = preset.as_str().to_owned();
             naming.from = ValueOrigin::Preset { preset };
@@ -138,47 +159,52 @@ fn top(loaded: &Loaded) -> Vec<Explained> {
 }
 
 fn server(loaded: &Loaded, name: &ServerName, config: &ServerConfig, values: &Values) -> Vec<Explained> {
-    let useless = match config.transport {
-        Transport::Stdio(_) => REMOTE_ONLY,
-        Transport::Auto(_) | Transport::Http(_) | Transport::Sse(_) | Transport::WebSocket(_) => STDIO_ONLY,
+    let other = match config.transport {
+        Transport::Stdio(_) => Applies::Remote,
+        Transport::Auto(_) | Transport::Http(_) | Transport::Sse(_) | Transport::WebSocket(_) => Applies::Stdio,
     };
-    let preset = Preset::named(values.word("preset"));
-    let weaker = [merge::plain(loaded.top.clone()), merge::plain(preset.values())];
+    let preset = ServerTable::new(values).get(&of::PRESET);
+    let weaker = [
+        merge::expanded(loaded.top.clone()),
+        merge::expanded(layers::of_preset(preset)),
+    ];
     let mut each = Layers {
         server: Some(name),
         values,
         weaker: &weaker,
         explained: Vec::new(),
     };
-    each.section(&SERVER, |field| !useless.contains(&field));
+    each.section(SERVER, |field| field.applies != other);
     let kind = config.transport.kind();
-    if each.explained.iter().all(|one| one.field != "type") {
-        let field = if config.transport.endpoint().is_some() {
-            "url"
+    if each.explained.iter().all(|one| one.field != of::TYPE.name) {
+        let by: &Field = if config.transport.endpoint().is_some() {
+            &of::URL
         } else {
-            "command"
+            &of::COMMAND
         };
-        each.explained.insert(0, each.follows("type", kind.into(), field));
+        each.explained.insert(0, each.follows(&of::TYPE, kind.into(), by));
     }
-    for (limit, name, other) in [
-        (config.limits.call_idle, "call_timeout", "call_total_timeout"),
-        (config.limits.call_total, "call_total_timeout", "call_timeout"),
+    for (limit, field, other) in [
+        (config.limits.call_idle, &of::CALL_TIMEOUT, &of::CALL_TOTAL_TIMEOUT),
+        (config.limits.call_total, &of::CALL_TOTAL_TIMEOUT, &of::CALL_TIMEOUT),
     ] {
         let value: Json = units::duration_text(limit).into();
-        each.amend(name, |one| one.move_to(value, other));
+        each.amend(field, |one| one.move_to(value, other));
     }
     if let Some(endpoint) = config.transport.endpoint() {
         let insecure = endpoint.tls.insecure.into();
-        each.amend("insecure", |one| one.move_to(insecure, "tls"));
+        each.amend(&of::INSECURE, |one| one.move_to(insecure, &of::TLS));
     }
     each.explained
 }
 
 impl Explained {
     /// Sets a value that another setting decided.
-    fn move_to(&mut self, value: Json, by: &str) {
+    fn move_to(&mut self, value: Json, by: &Field) {
         if self.value != value {
-            let from = ValueOrigin::Follows { field: by.to_owned() };
+            let from = ValueOrigin::Follows {
+                field: by.name.to_owned(),
+            };
             let (value, from) = (
                 std::mem::replace(&mut self.value, value),
                 std::mem::replace(&mut self.from, from),
@@ -197,43 +223,36 @@ struct Layers<'a> {
 }
 
 impl Layers<'_> {
-    fn section(&mut self, section: &'static Section, wanted: impl Fn(&str) -> bool) {
+    fn section(&mut self, section: &'static Section, wanted: impl Fn(&Field) -> bool) {
         for field in section.fields.iter().filter(|field| field.effect != Effect::Foreign) {
-            match table_of(&field.kind).filter(|_| merge::is_merged(field.name)) {
+            match field.kind.section().filter(|_| is_by_part(field)) {
                 Some(parts) => self.table(field, parts),
                 None => {
-                    let weaker: Vec<_> = self
-                        .weaker
-                        .iter()
-                        .filter_map(|values| values.find(field.name))
-                        .collect();
-                    let default = field.default.filter(|_| wanted(field.name));
-                    let one = self.one(
-                        field.name.to_owned(),
-                        field,
-                        self.values.find(field.name),
-                        &weaker,
-                        default,
-                    );
+                    let weaker: Vec<_> = self.weaker.iter().filter_map(|values| values.find(field)).collect();
+                    let default = Some(field.default).filter(|_| wanted(field));
+                    let one = self.one(field.name.to_owned(), field, self.values.find(field), &weaker, default);
                     self.explained.extend(one);
                 }
             }
         }
     }
 
-    /// The keys of a table that is merged key by key.
+    /// The fields of a table that is explained field by field.
     fn table(&mut self, field: &'static Field, parts: &'static Section) {
-        let table = self.values.table(field.name);
-        // At the top of a file, and where the whole is off or the program's unless it is written, the parts have no defaults.
-        let has_defaults = table.is_some() || (self.server.is_some() && !matches!(field.name, "summarise" | "breaker"));
+        let table = self.values.table(field);
+        let has_defaults = match self.server {
+            Some(_) => table.is_some() || has_own_defaults(field),
+            // At the top of a file only what is not a setting of servers has defaults.
+            None => table.is_some() || field.name == top_fields::MASKING.name,
+        };
         for part in parts.fields {
             let weaker: Vec<_> = self
                 .weaker
                 .iter()
-                .filter_map(|values| values.table(field.name)?.find(part.name))
+                .filter_map(|values| values.table(field)?.find(part))
                 .collect();
-            let default = part.default.filter(|_| has_defaults);
-            let found = table.and_then(|table| table.find(part.name));
+            let default = Some(part.default).filter(|_| has_defaults && !is_programs(field, part));
+            let found = table.and_then(|table| table.find(part));
             let one = self.one(format!("{}.{}", field.name, part.name), part, found, &weaker, default);
             self.explained.extend(one);
         }
@@ -245,7 +264,7 @@ impl Layers<'_> {
         field: &'static Field,
         found: Option<&Found>,
         weaker: &[&Found],
-        default: Option<&'static str>,
+        default: Option<DefaultValue>,
     ) -> Option<Explained> {
         let is_server = self.server.is_some();
         let mut values = Vec::new();
@@ -255,13 +274,13 @@ impl Layers<'_> {
             .chain(weaker.iter().copied().filter(|weaker| Some(weaker.rank) < rank))
         {
             values.push(Overridden {
-                value: show::setting(field.name, &found.setting),
+                value: redact::setting(field.name, &found.setting),
                 from: ValueOrigin::of(found, is_server),
             });
         }
         values.extend(default.and_then(|default| {
             Some(Overridden {
-                value: serde_json::from_str(default).ok()?,
+                value: redact::default(default)?,
                 from: ValueOrigin::Default,
             })
         }));
@@ -278,31 +297,33 @@ impl Layers<'_> {
         })
     }
 
-    fn follows(&self, name: &str, value: Json, by: &str) -> Explained {
+    fn follows(&self, field: &Field, value: Json, by: &Field) -> Explained {
         Explained {
             server: self.server.cloned(),
-            field: name.to_owned(),
+            field: field.name.to_owned(),
             value,
-            from: ValueOrigin::Follows { field: by.to_owned() },
+            from: ValueOrigin::Follows {
+                field: by.name.to_owned(),
+            },
             over: Vec::new(),
             variables: Vec::new(),
-            doc: SERVER.find(name).map_or("", |found| found.field.doc),
+            doc: field.doc,
         }
     }
 
-    fn amend(&mut self, name: &str, change: impl FnOnce(&mut Explained)) {
-        if let Some(one) = self.explained.iter_mut().find(|one| one.field == name) {
+    fn amend(&mut self, field: &Field, change: impl FnOnce(&mut Explained)) {
+        if let Some(one) = self.explained.iter_mut().find(|one| one.field == field.name) {
             change(one);
         }
     }
 }
 
 /// What a setting means, by any of its names, such as `retry.attempts` or `callTimeout`.
-pub(super) fn doc(name: &str, is_server: bool) -> Option<(String, &'static str)> {
-    let section: &'static Section = if is_server { &SERVER } else { &TOP };
+fn doc(name: &str, is_server: bool) -> Option<(String, &'static str)> {
+    let section: &'static Section = if is_server { SERVER } else { TOP };
     let mut names = name.splitn(2, '.');
     let field = section.find(names.next()?)?.field;
-    match (names.next(), table_of(&field.kind)) {
+    match (names.next(), field.kind.section()) {
         (None, _) => Some((field.name.to_owned(), field.doc)),
         (Some(part), Some(parts)) => {
             let part = parts.find(part)?.field;
@@ -313,10 +334,10 @@ pub(super) fn doc(name: &str, is_server: bool) -> Option<(String, &'static str)>
     }
 }
 
-/// What is in force for a setting that is written nowhere, by its full name. The top of a file has no defaults of its own for what servers
-/// can say, so that the defaults of servers are shown there. A value of null is none at all.
-pub(super) fn unset(loaded: &Loaded, name: &str, server: Option<&ServerName>) -> Vec<Explained> {
-    let section: &'static Section = if server.is_some() { &SERVER } else { &TOP };
+/// The value in effect for a setting that no source sets, by its full name. The top of a file has no defaults of its own for settings of
+/// servers, so the defaults of servers are shown there. A value of null stands for no value.
+fn unset(loaded: &Loaded, name: &str, server: Option<&ServerName>) -> Vec<Explained> {
+    let section: &'static Section = if server.is_some() { SERVER } else { TOP };
     let (field_name, part) = match name.split_once('.') {
         Some((field, part)) => (field, Some(part)),
         None => (name, None),
@@ -325,48 +346,54 @@ pub(super) fn unset(loaded: &Loaded, name: &str, server: Option<&ServerName>) ->
         return Vec::new();
     };
     let field = match SERVER.find(field_name) {
-        Some(of_server) if field.default.is_none() => of_server.field,
+        Some(of_server) if !field.default.is_some() => of_server.field,
         _ => field,
     };
-    let preset = merge::plain(loaded.config.preset.values());
+    let preset = merge::expanded(layers::of_preset(loaded.config.preset));
     let one = |name: String, field: &'static Field, found: Option<&Found>| Explained {
         server: server.cloned(),
         field: name,
-        value: match (found, field.default) {
-            (Some(found), _) => show::setting(field.name, &found.setting),
-            (None, Some(default)) => serde_json::from_str(default).unwrap_or_default(),
-            (None, None) => Json::Null,
+        value: match found {
+            Some(found) => redact::setting(field.name, &found.setting),
+            None => redact::default(field.default).unwrap_or_default(),
         },
         from: found.map_or(ValueOrigin::Default, |found| ValueOrigin::of(found, true)),
         over: Vec::new(),
         variables: Vec::new(),
         doc: field.doc,
     };
-    let parts = table_of(&field.kind);
-    // Where the whole is off unless it is written, its parts have no defaults, nor have those of tables that are taken as a whole.
-    let has_defaults = merge::is_merged(field.name) && !matches!(field.name, "summarise" | "breaker");
-    match (parts, part) {
-        (Some(parts), None) if has_defaults => {
+    let found_in = |part: &Field| preset.table(field).and_then(|table| table.find(part));
+    match (field.kind.section(), part) {
+        // A table that is off unless it is written has no values until then.
+        (Some(parts), None) if is_by_part(field) && field.name != of::SUMMARISE.name => {
             let parts = parts.fields.iter().filter(|part| part.default.is_some());
-            let named = |part: &'static Field| {
-                let found = preset.table(field.name).and_then(|table| table.find(part.name));
-                one(format!("{}.{}", field.name, part.name), part, found)
-            };
-            parts.map(named).collect()
+            parts
+                .map(|part| one(format!("{}.{}", field.name, part.name), part, found_in(part)))
+                .collect()
         }
         (Some(parts), Some(part)) => {
-            let found = preset.table(field.name).and_then(|table| table.find(part));
             let part = parts.find(part).map(|found| found.field);
-            part.map(|part| one(name.to_owned(), part, found)).into_iter().collect()
+            part.map(|part| one(name.to_owned(), part, found_in(part)))
+                .into_iter()
+                .collect()
         }
-        _ => vec![one(name.to_owned(), field, preset.find(field.name))],
+        _ => vec![one(name.to_owned(), field, preset.find(field))],
     }
 }
 
-fn table_of(kind: &Kind) -> Option<&'static Section> {
-    match kind {
-        Kind::Table(section) => Some(section),
-        Kind::Either(kinds) => kinds.iter().find_map(table_of),
-        _ => None,
-    }
+/// Whether a table is explained field by field: one that is merged so, or added to.
+fn is_by_part(field: &Field) -> bool {
+    merge::is_merged(field) || field.name == of::MASKING.name
+}
+
+/// Whether the fields of a server's table have defaults even where the table is not written. Summaries are off then, a breaker is the
+/// board's, and masking is that of all servers.
+fn has_own_defaults(field: &Field) -> bool {
+    let others: [&Field; 3] = [&of::SUMMARISE, &of::BREAKER, &of::MASKING];
+    others.iter().all(|other| other.name != field.name)
+}
+
+/// Whether the default of a field is the embedding program's, so that writing it down would overrule the program.
+fn is_programs(field: &Field, part: &Field) -> bool {
+    field.name == of::RESTART.name && part.name == restart::BACKOFF.name
 }

@@ -1,9 +1,9 @@
 //! The shapes that config files of different programs have, turned into one: a list of named server tables.
 
 use super::{
-    check::is_note,
-    fields::{TOP, snake},
-    problem::Report,
+    fields::TOP,
+    problem::{Report, join},
+    spelling::snake,
     tree::{Entry, Node, Value},
 };
 
@@ -47,7 +47,7 @@ fn top(entries: Vec<Entry>, shaped: &mut Shaped, report: &mut Report) {
                 inside_mcp(entry.value, shaped, report);
             }
             "$schema" => {}
-            _ if is_note(&entry.key) => {}
+            _ if entry.is_note() => {}
             _ => shaped.rest.push(entry),
         }
     }
@@ -113,11 +113,7 @@ fn leave_out_foreign(shaped: &mut Shaped, report: &mut Report) {
     let Some(first) = theirs.first() else {
         return;
     };
-    let names: Vec<String> = theirs
-        .iter()
-        .take(5)
-        .map(|entry| super::check::join("", &entry.key))
-        .collect();
+    let names: Vec<String> = theirs.iter().take(5).map(|entry| join("", &entry.key)).collect();
     let more = if theirs.len() > 5 { ", …" } else { "" };
     report.warn(
         first.at,
@@ -180,7 +176,7 @@ fn name_of(item: &Node) -> Option<String> {
 }
 
 fn server(entry: Entry, shaped: &mut Shaped, report: &mut Report) {
-    let path = super::check::join("servers", &entry.key);
+    let path = join("servers", &entry.key);
     let Value::Map(settings) = &entry.value.value else {
         let message = format!("must be a table, not {}", entry.value.kind());
         return report.error(entry.at, &path, message);

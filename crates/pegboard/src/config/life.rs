@@ -3,8 +3,6 @@
 
 use std::time::Duration;
 
-use super::RetryClass;
-
 /// When a server that nobody uses is stopped. The next call starts it again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum IdleStop {
@@ -36,13 +34,26 @@ pub struct Restart {
     pub start_wait: Duration,
 }
 
+/// The waits between restarts where neither the config nor the program sets any.
+pub(crate) const RESTART_WAITS: [Duration; 7] = {
+    const fn secs(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+    [secs(0), secs(1), secs(2), secs(5), secs(10), secs(30), secs(60)]
+};
+
+impl Restart {
+    /// The default of `wait`.
+    pub(super) const WAIT: Duration = Duration::from_secs(10);
+}
+
 impl Default for Restart {
     fn default() -> Self {
         Self {
             enabled: true,
             waits: Vec::new(),
             max_attempts: None,
-            wait: Duration::from_secs(10),
+            wait: Self::WAIT,
             start_wait: Duration::ZERO,
         }
     }
@@ -63,14 +74,19 @@ pub struct Health {
     pub restarts: bool,
 }
 
+impl Health {
+    /// The default, which the table of fields shows too.
+    pub(super) const DEFAULT: Self = Self {
+        probe: Probe::Auto,
+        every: Some(Duration::from_secs(60)),
+        within: Duration::from_secs(5),
+        restarts: false,
+    };
+}
+
 impl Default for Health {
     fn default() -> Self {
-        Self {
-            probe: Probe::Auto,
-            every: Some(Duration::from_secs(60)),
-            within: Duration::from_secs(5),
-            restarts: false,
-        }
+        Self::DEFAULT
     }
 }
 
@@ -85,6 +101,20 @@ pub enum Probe {
     ListTools,
     /// It is never asked.
     Never,
+}
+
+/// Whether a call of a tool that may have run can be made again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RetryClass {
+    /// It cannot.
+    Never,
+    /// The tool only reads.
+    Safe,
+    /// The second time changes nothing more.
+    Idempotent,
+    /// The server knows a repeated call by this argument.
+    Key(String),
 }
 
 /// Which failed calls of a server are made again.
@@ -103,11 +133,16 @@ pub struct Retry {
     pub even_if_run: bool,
 }
 
+impl Retry {
+    /// The default of `attempts`.
+    pub(super) const ATTEMPTS: u32 = 2;
+}
+
 impl Default for Retry {
     fn default() -> Self {
         Self {
             mode: None,
-            attempts: 2,
+            attempts: Self::ATTEMPTS,
             waits: Vec::new(),
             jitter: 0,
             even_if_run: false,
@@ -148,17 +183,22 @@ pub struct BreakerRule {
     pub successes: u32,
 }
 
+impl BreakerRule {
+    /// The default, which the table of fields shows too.
+    pub(super) const DEFAULT: Self = Self {
+        failures: 5,
+        percent: 0,
+        of: 10,
+        open: Duration::from_secs(30),
+        probes: 1,
+        successes: 1,
+    };
+}
+
 impl Default for BreakerRule {
     /// Five failures in a row, 30 seconds, one probe.
     fn default() -> Self {
-        Self {
-            failures: 5,
-            percent: 0,
-            of: 10,
-            open: Duration::from_secs(30),
-            probes: 1,
-            successes: 1,
-        }
+        Self::DEFAULT
     }
 }
 
@@ -172,33 +212,6 @@ impl BreakerRule {
             open: self.open.min(Duration::from_secs(3600)),
             probes: self.probes.max(1),
             successes: self.successes.max(1),
-        }
-    }
-}
-
-/// How much a board takes on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct BoardLimits {
-    /// The most servers. Those beyond, by name, are refused; the others work.
-    pub servers: usize,
-    /// The most child processes at once, those of pools and of agents' own servers included.
-    pub processes: usize,
-    /// The most servers that are being started at once; the others wait for their turn.
-    pub starts: usize,
-    /// The most bytes that messages of all servers take together while they are read, wait to be written, or wait for the callers that
-    /// they answer. Messages of up to 64 KiB do not count, and one connection takes at most a
-    /// quarter for what it reads and a quarter for what waits to be written.
-    pub buffered: usize,
-}
-
-impl Default for BoardLimits {
-    fn default() -> Self {
-        Self {
-            servers: 100,
-            processes: 256,
-            starts: 64,
-            buffered: 256 << 20,
         }
     }
 }

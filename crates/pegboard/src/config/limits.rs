@@ -30,20 +30,25 @@ pub struct Limits {
     pub in_flight: usize,
 }
 
+impl Limits {
+    /// The default, which the table of fields shows too.
+    pub(super) const DEFAULT: Self = Self {
+        connect: Duration::from_secs(30),
+        list: Duration::from_secs(30),
+        call_idle: Duration::from_secs(60),
+        call_total: Duration::from_secs(600),
+        write: Duration::from_secs(10),
+        era_silence: Duration::from_secs(2),
+        stop: Duration::from_secs(2),
+        message_bytes: 8 << 20,
+        pages: 100,
+        items: 2048,
+        in_flight: 32,
+    };
+}
+
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            connect: Duration::from_secs(30),
-            list: Duration::from_secs(30),
-            call_idle: Duration::from_secs(60),
-            call_total: Duration::from_secs(600),
-            write: Duration::from_secs(10),
-            era_silence: Duration::from_secs(2),
-            stop: Duration::from_secs(2),
-            message_bytes: 8 << 20,
-            pages: 100,
-            items: 2048,
-            in_flight: 32,
-        }
+        Self::DEFAULT
     }
 }

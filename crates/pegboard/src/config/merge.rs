@@ -1,77 +1,90 @@
 //! Merges the settings of a server with weaker ones: those of the top of the file and those of a preset.
 //!
 //! Tables are merged key by key. A weaker setting that would contradict a stronger one is left out, so that a preset never
-//! fights the file.
+//! overrules the file.
 
 use super::{
-    fields::SERVER,
+    field::{Applies, Field},
+    fields::{SERVER, breaker, call_arguments, restart, result, retry, server, summarise},
+    from_setting::FromSetting as _,
+    key::Table,
+    life::Probe,
     setting::{Found, Setting, Values},
 };
 
-/// The key of a table that a short form stands for, and its value; `None` for a setting that is not in its short form.
-type Long = fn(&Setting) -> Option<(&'static str, Setting)>;
+/// The field of a table that a short form stands for, and its value; `None` for a setting that is not in its short form.
+type Expand = fn(&Setting) -> Option<(&'static Field, Setting)>;
 
-/// Settings that have a short form.
-const SHORT: &[(&str, Long)] = &[
-    ("restart", switch),
-    ("breaker", switch),
-    ("summarise", switch),
-    ("retry", |setting| match setting {
-        Setting::Count(_) => Some(("attempts", setting.clone())),
-        Setting::Word(_) => Some(("mode", setting.clone())),
+/// Fields that have a short form.
+static SHORT_FORMS: [(&Field, Expand); 5] = [
+    (&server::RESTART.field, |setting| {
+        switch(&restart::ENABLED.field, setting)
+    }),
+    (&server::BREAKER.field, |setting| {
+        switch(&breaker::ENABLED.field, setting)
+    }),
+    (&server::SUMMARISE.field, |setting| {
+        switch(&summarise::ENABLED.field, setting)
+    }),
+    (&server::RETRY.field, |setting| match setting {
+        Setting::Count(_) => Some((&retry::ATTEMPTS.field, setting.clone())),
+        Setting::Word(_) => Some((&retry::MODE.field, setting.clone())),
         _ => None,
     }),
-    ("call_arguments", |setting| match setting {
-        Setting::Word(_) => Some(("check", setting.clone())),
+    (&server::CALL_ARGUMENTS.field, |setting| match setting {
+        Setting::Word(_) => Some((&call_arguments::CHECK.field, setting.clone())),
         _ => None,
     }),
 ];
 
-/// Settings that are short for one key of `result`.
-const OF_RESULT: [(&str, &str); 2] = [("max_result", "max_bytes"), ("structured", "structured")];
+/// Fields that are short for one field of `result`.
+static OF_RESULT: [(&Field, &Field); 2] = [
+    (&server::MAX_RESULT.field, &result::MAX_BYTES.field),
+    (&server::STRUCTURED.field, &result::STRUCTURED.field),
+];
 
-fn switch(setting: &Setting) -> Option<(&'static str, Setting)> {
+fn switch(enabled: &'static Field, setting: &Setting) -> Option<(&'static Field, Setting)> {
     match setting {
-        Setting::Bool(_) => Some(("enabled", setting.clone())),
+        Setting::Bool(_) => Some((enabled, setting.clone())),
         // `off` is the only word.
-        Setting::Word(_) => Some(("enabled", Setting::Bool(false))),
+        Setting::Word(_) => Some((enabled, Setting::Bool(false))),
         _ => None,
     }
 }
 
-/// Whether a setting is a table that is merged key by key.
-pub(super) fn is_merged(name: &str) -> bool {
-    name == "result" || SHORT.iter().any(|(short, _)| *short == name)
+/// Whether a field is a table that is merged key by key.
+pub(super) fn is_merged(field: &Field) -> bool {
+    field.name == server::RESULT.name || SHORT_FORMS.iter().any(|(short, _)| short.name == field.name)
 }
 
 /// The settings with every short form written out as the table that it is short for.
-pub(super) fn plain(mut values: Values) -> Values {
-    for (name, long) in SHORT {
-        let Some(found) = values.find_mut(name) else { continue };
-        if let Some((key, setting)) = long(&found.setting) {
+pub(super) fn expanded(mut values: Values) -> Values {
+    for (field, expand) in &SHORT_FORMS {
+        let Some(found) = values.find_mut(field) else { continue };
+        if let Some((part, setting)) = expand(&found.setting) {
             let mut table = Values::default();
-            table.insert(key, found.beside(setting));
+            table.insert(part, found.beside(setting));
             found.setting = Setting::Table(table);
         }
     }
-    for (name, key) in OF_RESULT {
-        let Some(short) = values.remove(name) else { continue };
-        match values.find_mut("result") {
+    for (field, part) in &OF_RESULT {
+        let Some(short) = values.remove(field) else { continue };
+        match values.find_mut(&server::RESULT) {
             Some(Found {
                 setting: Setting::Table(table),
                 ..
             }) => {
                 // Of the two the table wins.
-                if table.find(key).is_none() {
-                    table.insert(key, short);
+                if table.find(part).is_none() {
+                    table.insert(part, short);
                 }
             }
             _ => {
                 let mut table = Values::default();
                 let found = short.beside(Setting::Bool(true));
-                table.insert(key, short);
+                table.insert(part, short);
                 let setting = Setting::Table(table);
-                values.insert("result", Found { setting, ..found });
+                values.insert(&server::RESULT, Found { setting, ..found });
             }
         }
     }
@@ -80,62 +93,105 @@ pub(super) fn plain(mut values: Values) -> Values {
 
 /// Puts `lower` under `values`: what is set stays, tables are filled key by key.
 ///
-/// Settings in `useless` are left out, and so is what is said about other things than single servers.
-pub(super) fn under(values: &mut Values, lower: Values, useless: &[&str]) {
+/// Fields that apply to the `other` kind of server are left out, and so are those that are not about single servers.
+pub(super) fn under(values: &mut Values, lower: Values, other: Applies) {
     for (name, mut found) in lower.into_iter() {
-        // Masking is not replaced but added to: see `load`.
-        let is_servers = SERVER.fields.iter().any(|field| field.name == name) && name != "masking";
-        if !is_servers || useless.contains(&name) || is_contradicted(values, name, &found.setting) {
+        let Some(field) = SERVER.fields.iter().find(|field| field.name == name) else {
+            continue;
+        };
+        // A server's masking is added to that of all servers when it is resolved.
+        let is_separate = field.name == server::MASKING.name;
+        if is_separate || field.applies == other || is_contradicted(values, field, &found) {
             continue;
         }
-        match (values.find_mut(name), &mut found.setting) {
-            (None, _) => values.insert(name, found),
+        match (values.find_mut(field), &mut found.setting) {
+            (None, _) => values.insert(field, found),
             (
                 Some(Found {
                     setting: Setting::Table(higher),
                     ..
                 }),
                 Setting::Table(lower),
-            ) if is_merged(name) => fill(name, higher, std::mem::take(lower)),
+            ) if is_merged(field) => fill(field, higher, std::mem::take(lower)),
             (Some(_), _) => {}
         }
     }
 }
 
-/// Whether a stronger setting has no meaning beside this one.
-fn is_contradicted(values: &Values, name: &str, setting: &Setting) -> bool {
-    // A server that is asked every so often is asked somehow.
-    name == "health_probe" && setting.word() == Some("none") && values.duration("health_interval").is_some()
+/// Whether a stronger setting would have no effect beside this one.
+fn is_contradicted(values: &Values, field: &Field, found: &Found) -> bool {
+    // An interval between probes means that there are probes.
+    let values = Table::<server::In>::new(values);
+    let interval = values.set(&server::HEALTH_INTERVAL);
+    field.name == server::HEALTH_PROBE.name
+        && Probe::from_setting(&found.setting) == Some(Probe::Never)
+        && interval.is_some_and(|interval| interval.0.is_some())
 }
 
-/// Puts the keys of a table under those of a stronger one.
-fn fill(name: &str, higher: &mut Values, mut lower: Values) {
-    let sets = |names: &[&str]| names.iter().any(|name| higher.find(name).is_some());
-    let void: &[&str] = match name {
-        // A limit is meant as it is written, so that the other table's ceiling does not raise it.
-        "result" if sets(&["max_bytes"]) => &["max_bytes", "ceiling"],
-        // Two ways to say the same.
-        "retry" if sets(&["mode", "key_argument"]) => &["mode", "key_argument", "unsafe"],
-        // What says how, says that.
-        "restart" if sets(&["backoff", "max_attempts"]) => &["enabled"],
-        "breaker" => &["enabled"],
-        // A key is only ever sent to the address that it stands beside.
-        "summarise" if sets(&["url"]) => &["enabled", "url", "model", "api_key"],
-        "summarise" => &["enabled"],
-        _ => &[],
-    };
-    for name in void {
-        lower.remove(name);
-    }
-    if name == "summarise" && lower.find("url").is_some() {
-        higher.remove("model");
-        higher.remove("api_key");
-    }
-    for (name, found) in lower.into_iter() {
-        if higher.find(name).is_none() {
-            higher.insert(name, found);
+/// Fields of a weaker table that are left out where a stronger table sets one of others.
+struct Void {
+    table: &'static Field,
+    /// The fields of the stronger table; empty for any.
+    where_set: &'static [&'static Field],
+    fields: &'static [&'static Field],
+}
+
+static VOIDS: [Void; 6] = [
+    // A limit is meant as it is written, so the other table's ceiling does not raise it.
+    Void {
+        table: &server::RESULT.field,
+        where_set: &[&result::MAX_BYTES.field],
+        fields: &[&result::MAX_BYTES.field, &result::CEILING.field],
+    },
+    // Two ways to say the same.
+    Void {
+        table: &server::RETRY.field,
+        where_set: &[&retry::MODE.field, &retry::KEY_ARGUMENT.field],
+        fields: &[&retry::MODE.field, &retry::KEY_ARGUMENT.field, &retry::UNSAFE.field],
+    },
+    // A schedule for restarts means that there are restarts.
+    Void {
+        table: &server::RESTART.field,
+        where_set: &[&restart::BACKOFF.field, &restart::MAX_ATTEMPTS.field],
+        fields: &[&restart::ENABLED.field],
+    },
+    Void {
+        table: &server::BREAKER.field,
+        where_set: &[],
+        fields: &[&breaker::ENABLED.field],
+    },
+    Void {
+        table: &server::SUMMARISE.field,
+        where_set: &[],
+        fields: &[&summarise::ENABLED.field],
+    },
+    // A key is only ever sent to the address that it stands beside.
+    Void {
+        table: &server::SUMMARISE.field,
+        where_set: &[&summarise::URL.field],
+        fields: &[
+            &summarise::URL.field,
+            &summarise::MODEL.field,
+            &summarise::API_KEY.field,
+        ],
+    },
+];
+
+/// Puts the fields of a table under those of a stronger one.
+fn fill(table: &Field, higher: &mut Values, mut lower: Values) {
+    for void in VOIDS.iter().filter(|void| void.table.name == table.name) {
+        let is_set = void.where_set.iter().any(|field| higher.find(field).is_some());
+        if is_set || void.where_set.is_empty() {
+            for field in void.fields {
+                lower.remove(field);
+            }
         }
     }
+    if table.name == server::SUMMARISE.name && lower.find(&summarise::URL).is_some() {
+        higher.remove(&summarise::MODEL);
+        higher.remove(&summarise::API_KEY);
+    }
+    higher.fill_from(lower);
 }
 
 #[cfg(test)]

@@ -1,9 +1,12 @@
 //! Servers that a config names but that cannot be used as they are written.
 
 use super::{
-    Command, Endpoint, Problem, ServerConfig, Transport,
-    check::find_word,
-    fields::{SERVER, TYPES},
+    choice::{Choice as _, TransportKind},
+    field::{Field, find_word},
+    fields::{SERVER, server},
+    problem::Problem,
+    server::ServerConfig,
+    transport::{Command, Endpoint, Transport},
     tree::{Entry, Value},
 };
 use crate::secret::SafeUrl;
@@ -56,26 +59,26 @@ impl Misconfigured {
             why: why.join("; "),
             problems,
             transport: transport(settings),
-            required: find(settings, "required").is_some_and(|required| *required == Value::Bool(true)),
+            required: find(settings, &server::REQUIRED).is_some_and(|required| *required == Value::Bool(true)),
         }
     }
 }
 
 /// The value of a setting under whichever of its names it is written.
-fn find<'a>(settings: &'a [Entry], name: &str) -> Option<&'a Value> {
+fn find<'a>(settings: &'a [Entry], field: &Field) -> Option<&'a Value> {
     let is_it = |entry: &&Entry| {
         let found = SERVER.find(&entry.key);
-        found.is_some_and(|found| found.via.is_none() && found.field.name == name)
+        found.is_some_and(|found| found.via.is_none() && found.field.name == field.name)
     };
     settings.iter().find(is_it).map(|entry| &entry.value.value)
 }
 
 fn transport(settings: &[Entry]) -> Option<&'static str> {
-    if let Some(Value::Text(word)) = find(settings, "type") {
-        let word = find_word(TYPES, word)?;
+    if let Some(Value::Text(word)) = find(settings, &server::TYPE) {
+        let word = find_word(TransportKind::WORDS, word)?;
         return Some(if word == "remote" { "http" } else { word });
     }
-    match (find(settings, "command"), find(settings, "url")) {
+    match (find(settings, &server::COMMAND), find(settings, &server::URL)) {
         (Some(_), None) => Some("stdio"),
         (None, Some(Value::Text(url))) => Some(match url.trim().trim_end_matches('/') {
             url if url.starts_with("ws:") || url.starts_with("wss:") => "websocket",

@@ -6,7 +6,7 @@ pub use results::{Images, Join, Results, Structured, Summarise, SummaryModel, To
 
 use std::{collections::BTreeMap, time::Duration};
 
-use super::{BreakerPolicy, Health, IdleStop, Restart, Retry};
+use super::life::{BreakerPolicy, Health, IdleStop, Restart, Retry, RetryClass};
 use crate::mask::Masking;
 
 /// Who shares a server's connection.
@@ -20,20 +20,6 @@ pub enum Scope {
     Session,
     /// Everyone, over up to so many connections. Each call takes the least busy one.
     Pool(usize),
-}
-
-/// Whether a call of a tool that may have run can be made again.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum RetryClass {
-    /// It cannot.
-    Never,
-    /// The tool only reads.
-    Safe,
-    /// The second time changes nothing more.
-    Idempotent,
-    /// The server knows a repeated call by this argument.
-    Key(String),
 }
 
 /// Which calls a person must agree to.

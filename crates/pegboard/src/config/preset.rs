@@ -1,17 +1,39 @@
 //! The designs that a config may start from: plain settings, written as in a config file, for everything that it leaves open.
 
-use super::{
-    Format, Preset,
-    check::Check,
-    expand::Env,
-    fields::SERVER,
-    merge,
-    problem::Report,
-    resolve::{REMOTE_ONLY, STDIO_ONLY},
-    setting::{Rank, Values},
-    tree,
-};
 use crate::name::NameStyle;
+
+/// A design whose defaults can be chosen together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Preset {
+    /// Ours.
+    #[default]
+    Pegboard,
+    /// Those of TARSy.
+    Tarsy,
+    /// Those of ai-agent.
+    AiAgent,
+    /// Those of antwort.
+    Antwort,
+    /// Those of goat.
+    Goat,
+    /// Those of minion.
+    Minion,
+}
+
+impl Preset {
+    /// The word for it in config files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pegboard => "pegboard",
+            Self::Tarsy => "tarsy",
+            Self::AiAgent => "ai-agent",
+            Self::Antwort => "antwort",
+            Self::Goat => "goat",
+            Self::Minion => "minion",
+        }
+    }
+}
 
 /// A server per agent that is started anew on demand, text of any form as arguments, long results summarised.
 const TARSY: &str = r#"
@@ -104,7 +126,7 @@ result = { join = "first" }
 
 impl Preset {
     /// Its settings for a server; ours are the defaults.
-    fn settings(self) -> &'static str {
+    pub(super) fn settings(self) -> &'static str {
         match self {
             Self::Pegboard => "",
             Self::Tarsy => TARSY,
@@ -123,93 +145,6 @@ impl Preset {
             Self::Antwort => NameStyle::Bare,
             Self::Goat => NameStyle::McpDunder,
             Self::Minion => NameStyle::McpSingle,
-        }
-    }
-
-    /// The same settings, checked like every other setting. They hold no variables, so that it does not matter whose environment is asked.
-    pub(super) fn values(self) -> Values {
-        let mut report = Report::new(self.as_str());
-        let root = tree::read(self.settings(), Some(Format::Toml));
-        let entries = root.ok().and_then(tree::Node::into_entries).unwrap_or_default();
-        let env = Env::new(|_| None);
-        Check::new(&mut report, &env, Rank::Preset).section(&SERVER, &entries, "preset")
-    }
-}
-
-/// A server's settings; under them those of the top of the file; under both those of the preset that either names.
-pub(super) fn filled(written: Values, top: &Values) -> Values {
-    let preset = Preset::named(written.word("preset").or_else(|| top.word("preset")));
-    let mut values = merge::plain(written);
-    let useless = if values.find("url").is_some() {
-        STDIO_ONLY
-    } else {
-        REMOTE_ONLY
-    };
-    for lower in [merge::plain(top.clone()), merge::plain(preset.values())] {
-        merge::under(&mut values, lower, useless);
-    }
-    values
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::{Capabilities, Config, Policy};
-
-    #[test]
-    fn the_preset_of_the_file_names_the_tools_unless_the_file_does() {
-        let naming = |text: &str| Config::from_text(text, Format::Toml, &Env::new(|_| None)).config.naming;
-        for (preset, expected) in [
-            ("pegboard", NameStyle::Dunder),
-            ("tarsy", NameStyle::Dot),
-            ("ai-agent", NameStyle::Dunder),
-            ("antwort", NameStyle::Bare),
-            ("goat", NameStyle::McpDunder),
-            ("minion", NameStyle::McpSingle),
-        ] {
-            assert_eq!(naming(&format!("preset = '{preset}'")), expected, "{preset}");
-            let text = format!("preset = '{preset}'\nnaming = 'dot'");
-            assert_eq!(naming(&text), NameStyle::Dot, "{preset}");
-        }
-        // Names are those of the whole view, so that one server's preset cannot choose them.
-        let one = "[servers.x]\ncommand = 'a'\npreset = 'goat'";
-        assert_eq!(naming(one), NameStyle::Dunder);
-    }
-
-    #[test]
-    fn what_a_server_is_asked_for_is_written_or_all() {
-        let policy = |settings: &str| -> Policy {
-            let text = format!("[servers.x]\ncommand = 'a'\n{settings}");
-            let loaded = Config::from_text(&text, Format::Toml, &Env::new(|_| None));
-            assert_eq!(loaded.problems, [], "{settings}");
-            let mut servers = loaded.config.servers.into_values();
-            servers.next().unwrap().policy
-        };
-        for (settings, resources, prompts) in [
-            ("", true, true),
-            ("capabilities = ['tools']", false, false),
-            ("capabilities = []", false, false),
-            ("capabilities = ['prompts']", false, true),
-            ("primitives = ['tools', 'resources']", true, false),
-            ("preset = 'goat'\ncapabilities = ['prompts']", false, true),
-        ] {
-            let expected = Capabilities { resources, prompts };
-            assert_eq!(policy(settings).capabilities, expected, "{settings}");
-        }
-    }
-
-    #[test]
-    fn every_preset_is_a_config_without_problems() {
-        let names = ["tarsy", "ai-agent", "antwort", "goat", "minion"];
-        for preset in names.map(|name| Preset::named(Some(name))) {
-            let mut report = Report::new("preset");
-            let root = tree::read(preset.settings(), Some(Format::Toml)).unwrap();
-            let entries = root.into_entries().unwrap();
-            let env = Env::new(|_| None);
-            let values = Check::new(&mut report, &env, Rank::Preset).section(&SERVER, &entries, "preset");
-            let problems: Vec<_> = report.into_problems().iter().map(ToString::to_string).collect();
-            assert!(problems.is_empty(), "{preset:?}: {problems:?}");
-            assert!(values.iter().count() > 8, "{preset:?}");
         }
     }
 }

@@ -169,3 +169,14 @@ impl Report {
         });
     }
 }
+
+/// `servers` and `github` as `servers.github`.
+pub(super) fn join(path: &str, key: &str) -> String {
+    // Keys are shown, so what a terminal would act on must not be in them.
+    let key: String = key
+        .chars()
+        .take(80)
+        .map(|c| if c.is_control() { '?' } else { c })
+        .collect();
+    if path.is_empty() { key } else { format!("{path}.{key}") }
+}

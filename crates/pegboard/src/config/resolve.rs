@@ -1,81 +1,46 @@
-//! Puts checked settings together into a server as it is meant.
+//! Resolves the validated settings of a server to its [`ServerConfig`].
 
 mod arguments;
-mod life;
+mod context;
+mod lifecycle;
 pub(super) mod masking;
 mod remote;
-pub(super) mod results;
-mod schemas;
+mod results;
 mod stdio;
+mod tools;
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+pub(super) use context::Context;
 
 use super::{
-    Approval, Capabilities, EraChoice, Limits, Pins, Policy, RetryClass, ServerConfig, Start, ToolPolicy, Transport,
-    check::join,
-    expand::Env,
-    problem::Report,
+    choice::{Capability, TransportKind},
+    field::Applies,
+    fields::{SERVER, ServerTable, server},
+    from_setting::{FromSetting as _, Trust},
+    limits::Limits,
+    policy::{Capabilities, Policy},
+    problem::{Report, join},
+    server::ServerConfig,
     setting::{Rank, Setting, Values},
-    tree::Place,
+    transport::Transport,
 };
-use crate::mask::Masking;
-
-use life::Life;
-
-/// How long answers are kept when the config says only that they are.
-const CACHE: Duration = Duration::from_secs(300);
-
-/// Settings that mean something to a child process only.
-pub(super) const STDIO_ONLY: &[&str] = &[
-    "args",
-    "env",
-    "env_file",
-    "env_pass",
-    "env_policy",
-    "allow_loader_env",
-    "cwd",
-    "rlimits",
-];
-
-/// Settings that mean something to a server with a URL only.
-pub(super) const REMOTE_ONLY: &[&str] = &[
-    "headers",
-    "env_headers",
-    "auth",
-    "auth_type",
-    "bearer_token",
-    "tls",
-    "insecure",
-];
-
-/// What a server's settings are understood against.
-pub(super) struct Resolve<'a> {
-    pub(super) report: &'a mut Report,
-    pub(super) env: &'a Env<'a>,
-    /// The folder of the config file.
-    pub(super) base: Option<&'a Path>,
-    /// `servers.NAME`.
-    pub(super) path: &'a str,
-    /// Where the server's name stands.
-    pub(super) at: Place,
-}
 
 /// Reports values that no server could use: those of a server's own table, or those of the top of a file.
 pub(super) fn check(values: &Values, path: &str, report: &mut Report) {
+    // The settings of servers at the top of a file are the same fields.
+    let values = ServerTable::new(values);
     results::check(values, path, report);
-    life::check(values, path, report);
-    if let Some(Setting::Text(text)) = values.get("era")
-        && !is_version(&text.value)
+    lifecycle::check(values, path, report);
+    if let Some(Setting::Text(text)) = values.find(&server::ERA).map(|found| &found.setting)
+        && values.set(&server::ERA).is_none()
     {
         let message = "must be auto, probe, modern, legacy, or a version such as `2025-06-18`";
-        report.error(text.at, &join(path, "era"), message);
+        report.error(text.at, &join(path, server::ERA.name), message);
     }
-    let (idle, total) = (values.duration("call_timeout"), values.duration("call_total_timeout"));
-    if let (Some(idle), Some(total), Some(found)) = (idle, total, values.find("call_total_timeout"))
+    let (idle, total) = (
+        values.set(&server::CALL_TIMEOUT),
+        values.set(&server::CALL_TOTAL_TIMEOUT),
+    );
+    if let (Some(idle), Some(total), Some(found)) = (idle, total, values.find(&server::CALL_TOTAL_TIMEOUT))
         && total < idle
     {
         let path = join(path, &found.key);
@@ -83,161 +48,132 @@ pub(super) fn check(values: &Values, path: &str, report: &mut Report) {
     }
 }
 
-impl Resolve<'_> {
-    /// The server, or nothing when it cannot be said how to reach it.
-    pub(super) fn server(&mut self, values: &Values) -> Option<ServerConfig> {
-        let transport = self
-            .transport(values)
-            .and_then(|transport| self.allowed(transport, values));
-        let transport = transport?;
-        self.warn_if_not_built(&transport);
-        let mut server = ServerConfig::new(transport);
-        server.enabled = values.bool("enabled").unwrap_or(server.enabled);
-        server.required = values.bool("required").unwrap_or(server.required);
-        server.start = match values.word("start") {
-            Some("lazy") => Start::Lazy,
-            Some("explicit") => Start::Explicit,
-            _ => Start::Eager,
-        };
-        server.era = era(values);
-        server.limits = limits(values);
-        server.allow = values.strings("allow");
-        server.deny = values.strings("deny");
-        server.roots = values.strings("roots");
-        server.description = values.value("description");
-        server.instructions = values.value("instructions");
-        server.tool_schemas = schemas::tools(values);
-        server.policy = policy(values, Life::of(values));
-        if let Some(found) = values.find("masking") {
-            masking::check(self.report, self.path, found);
-        }
-        Some(server)
+/// The server, or `None` after a problem that leaves no way to reach it.
+pub(super) fn resolve(context: &mut Context<'_>, values: &Values) -> Option<ServerConfig> {
+    let values = ServerTable::new(values);
+    let transport = transport(context, values)?;
+    let transport = allowed(context, transport, values)?;
+    warn_if_not_built(context, &transport);
+    if let Some(found) = values.find(&server::MASKING) {
+        masking::check(context.report, context.path, found);
     }
+    Some(ServerConfig {
+        transport,
+        enabled: values.get(&server::ENABLED),
+        required: values.get(&server::REQUIRED),
+        start: values.get(&server::START),
+        era: values.get(&server::ERA),
+        limits: limits(values),
+        allow: values.get(&server::ALLOW),
+        deny: values.get(&server::DENY),
+        roots: values.get(&server::ROOTS),
+        description: values.get(&server::DESCRIPTION),
+        instructions: values.get(&server::INSTRUCTIONS),
+        tool_schemas: tools::schemas(values),
+        policy: policy(context, values),
+    })
+}
 
-    fn transport(&mut self, values: &Values) -> Option<Transport> {
-        let kind = values.word("type");
-        let command = values.at("command");
-        let url = values.at("url");
-        match (command, url, kind) {
-            (Some(_), Some(at), _) => self.refuse(at, "url", "a server has either `command` or `url`, not both"),
-            (None, None, Some("stdio")) => self.refuse(self.at, "command", "a stdio server needs `command`"),
-            (None, None, Some(_)) => self.refuse(self.at, "url", "a server of this type needs `url`"),
-            (None, None, None) => self.refuse(self.at, "url", "a server needs either `command` or `url`"),
-            (None, Some(at), Some("stdio")) => self.refuse(at, "url", "a stdio server has `command`, not `url`"),
-            (Some(at), None, Some("http" | "sse" | "websocket" | "remote")) => {
-                self.refuse(at, "command", "a server of this type has `url`, not `command`")
-            }
-            (Some(_), None, _) => {
-                self.without_effect(values, "stdio", REMOTE_ONLY);
-                stdio::command(self, values).map(Transport::Stdio)
-            }
-            (None, Some(at), kind) => {
-                self.without_effect(values, "remote", STDIO_ONLY);
-                remote::transport(self, values, kind, at)
-            }
+fn transport(context: &mut Context<'_>, values: ServerTable<'_>) -> Option<Transport> {
+    use TransportKind::{Http, Remote, Sse, Stdio, WebSocket};
+
+    let kind = values.get(&server::TYPE);
+    let command = values.at(&server::COMMAND);
+    let url = values.at(&server::URL);
+    match (command, url, kind) {
+        (Some(_), Some(at), _) => context.refuse(at, "url", "a server has either `command` or `url`, not both"),
+        (None, None, Some(Stdio)) => context.refuse(context.at, "command", "a stdio server needs `command`"),
+        (None, None, Some(_)) => context.refuse(context.at, "url", "a server of this type needs `url`"),
+        (None, None, None) => context.refuse(context.at, "url", "a server needs either `command` or `url`"),
+        (None, Some(at), Some(Stdio)) => context.refuse(at, "url", "a stdio server has `command`, not `url`"),
+        (Some(at), None, Some(Http | Sse | WebSocket | Remote)) => {
+            context.refuse(at, "command", "a server of this type has `url`, not `command`")
         }
-    }
-
-    /// The server stays: another program may read the same file.
-    fn warn_if_not_built(&mut self, transport: &Transport) {
-        let kind = transport.kind();
-        if !transport.is_built() {
-            let message = format!("this program was built without servers over `{kind}`");
-            let hint = format!("build it with the feature `{kind}` of the crate `pegboard`");
-            self.report.warn_with(self.at, self.path, message, hint);
+        (Some(_), None, _) => {
+            warn_of_ineffective(context, values, "stdio", Applies::Remote);
+            stdio::command(context, values).map(Transport::Stdio)
         }
-    }
-
-    /// Refuses a transport that `transports` leaves out.
-    fn allowed(&mut self, transport: Transport, values: &Values) -> Option<Transport> {
-        let Some((Setting::List(words), found)) = values.find("transports").map(|found| (&found.setting, found)) else {
-            return Some(transport);
-        };
-        let allowed: Vec<&str> = words.iter().filter_map(Setting::word).collect();
-        let fits = |word: &&str| match &transport {
-            Transport::Auto(_) => matches!(*word, "http" | "sse" | "remote"),
-            other => *word == other.kind(),
-        };
-        if allowed.iter().any(fits) {
-            return Some(transport);
-        }
-        let key = if matches!(transport, Transport::Stdio(_)) {
-            "command"
-        } else {
-            "url"
-        };
-        let kind = transport.kind();
-        let (of, hint) = match found.rank {
-            Rank::Preset => (
-                format!(" of preset `{}`", found.file),
-                format!("write `transports = [\"{kind}\"]` in the server's table if it is meant"),
-            ),
-            Rank::Top | Rank::Server => (String::new(), format!("add `{kind}` to `{}`", found.key)),
-        };
-        let list = if allowed.is_empty() {
-            "nothing".to_owned()
-        } else {
-            allowed.join(" and ")
-        };
-        let message = format!("the server is reached over {kind}, and `transports`{of} allows {list}");
-        let at = values.at(key).unwrap_or(self.at);
-        self.report.error_with(at, &join(self.path, key), message, hint);
-        None
-    }
-
-    fn refuse<T>(&mut self, at: Place, key: &str, message: &str) -> Option<T> {
-        self.report.error(at, &join(self.path, key), message);
-        None
-    }
-
-    fn without_effect(&mut self, values: &Values, kind: &str, names: &[&str]) {
-        for found in names.iter().filter_map(|name| values.find(name)) {
-            let path = join(self.path, &found.key);
-            self.report
-                .warn(found.at, &path, format!("has no effect on a {kind} server"));
-        }
-    }
-
-    /// A path relative to the config file, with `~` for the home folder.
-    fn resolve_path(&self, written: &str) -> PathBuf {
-        let home = || self.env.get("HOME").or_else(|| self.env.get("USERPROFILE"));
-        if (written == "~" || written.starts_with("~/"))
-            && let Some(home) = home()
-        {
-            return Path::new(&home).join(written.trim_start_matches('~').trim_start_matches('/'));
-        }
-        match self.base {
-            // A leading `.` says nothing more.
-            Some(base) => base.join(written.strip_prefix("./").unwrap_or(written)),
-            None => PathBuf::from(written),
+        (None, Some(at), kind) => {
+            warn_of_ineffective(context, values, "remote", Applies::Stdio);
+            remote::transport(context, values, kind, at)
         }
     }
 }
 
-fn limits(values: &Values) -> Limits {
-    let mut limits = Limits::default();
-    for (name, limit) in [
-        ("connect_timeout", &mut limits.connect),
-        ("list_timeout", &mut limits.list),
-        ("call_timeout", &mut limits.call_idle),
-        ("call_total_timeout", &mut limits.call_total),
-        ("write_timeout", &mut limits.write),
-        ("era_silence", &mut limits.era_silence),
-        ("stop_timeout", &mut limits.stop),
-    ] {
-        *limit = values.duration(name).unwrap_or(*limit);
+/// Warns about settings that apply to the other kind of server.
+fn warn_of_ineffective(context: &mut Context<'_>, values: ServerTable<'_>, kind: &str, other: Applies) {
+    let fields = SERVER.fields.iter().filter(|field| field.applies == other);
+    for found in fields.filter_map(|field| values.found(field)) {
+        let path = join(context.path, &found.key);
+        let message = format!("has no effect on a {kind} server");
+        context.report.warn(found.at, &path, message);
     }
-    for (name, limit) in [
-        ("max_message", &mut limits.message_bytes),
-        ("max_pages", &mut limits.pages),
-        ("max_items", &mut limits.items),
-        ("max_in_flight", &mut limits.in_flight),
-    ] {
-        *limit = values.count(name).unwrap_or(*limit);
+}
+
+/// Warns about a transport that this build lacks. The server stays: another program may read the same file.
+fn warn_if_not_built(context: &mut Context<'_>, transport: &Transport) {
+    let kind = transport.kind();
+    if !transport.is_built() {
+        let message = format!("this program was built without servers over `{kind}`");
+        let hint = format!("build it with the feature `{kind}` of the crate `pegboard`");
+        context.report.warn_with(context.at, context.path, message, hint);
     }
+}
+
+/// Refuses a transport that `transports` leaves out.
+fn allowed(context: &mut Context<'_>, transport: Transport, values: ServerTable<'_>) -> Option<Transport> {
+    let Some(found) = values.find(&server::TRANSPORTS) else {
+        return Some(transport);
+    };
+    let allowed = Vec::<TransportKind>::from_setting(&found.setting).unwrap_or_default();
+    let fits = |kind: &TransportKind| match &transport {
+        Transport::Auto(_) => matches!(kind, TransportKind::Http | TransportKind::Sse | TransportKind::Remote),
+        other => kind.word() == other.kind(),
+    };
+    if allowed.iter().any(fits) {
+        return Some(transport);
+    }
+    let (key, at) = match transport {
+        Transport::Stdio(_) => (server::COMMAND.name, values.at(&server::COMMAND)),
+        _ => (server::URL.name, values.at(&server::URL)),
+    };
+    let kind = transport.kind();
+    let (of, hint) = match found.rank {
+        Rank::Preset => (
+            format!(" of preset `{}`", found.file),
+            format!("write `transports = [\"{kind}\"]` in the server's table if it is meant"),
+        ),
+        Rank::Top | Rank::Server => (String::new(), format!("add `{kind}` to `{}`", found.key)),
+    };
+    let words: Vec<&str> = allowed.iter().map(|kind| kind.word()).collect();
+    let list = if words.is_empty() {
+        "nothing".to_owned()
+    } else {
+        words.join(" and ")
+    };
+    let message = format!("the server is reached over {kind}, and `transports`{of} allows {list}");
+    let at = at.unwrap_or(context.at);
+    context.report.error_with(at, &join(context.path, key), message, hint);
+    None
+}
+
+fn limits(values: ServerTable<'_>) -> Limits {
+    let mut limits = Limits {
+        connect: values.get(&server::CONNECT_TIMEOUT),
+        list: values.get(&server::LIST_TIMEOUT),
+        call_idle: values.get(&server::CALL_TIMEOUT),
+        call_total: values.get(&server::CALL_TOTAL_TIMEOUT),
+        write: values.get(&server::WRITE_TIMEOUT),
+        era_silence: values.get(&server::ERA_SILENCE),
+        stop: values.get(&server::STOP_TIMEOUT),
+        message_bytes: values.get(&server::MAX_MESSAGE),
+        pages: values.get(&server::MAX_PAGES),
+        items: values.get(&server::MAX_ITEMS),
+        in_flight: values.get(&server::MAX_IN_FLIGHT),
+    };
     if limits.call_total < limits.call_idle {
         // The weaker of the two yields, a default or a preset's to a written one.
-        if values.rank("call_total_timeout") > values.rank("call_timeout") {
+        if values.rank(&server::CALL_TOTAL_TIMEOUT) > values.rank(&server::CALL_TIMEOUT) {
             limits.call_idle = limits.call_total;
         } else {
             limits.call_total = limits.call_idle;
@@ -246,132 +182,45 @@ fn limits(values: &Values) -> Limits {
     limits
 }
 
-fn era(values: &Values) -> EraChoice {
-    match values.get("era") {
-        Some(Setting::Word("probe")) => EraChoice::Probe,
-        Some(Setting::Word("modern")) => EraChoice::Modern,
-        Some(Setting::Word("legacy")) => EraChoice::Legacy,
-        Some(Setting::Text(text)) if is_version(&text.value) => EraChoice::Version(text.value.clone()),
-        _ => EraChoice::Auto,
-    }
-}
-
-fn is_version(text: &str) -> bool {
-    text.len() == 10
-        && text.bytes().enumerate().all(|(index, b)| match index {
-            4 | 7 => b == b'-',
-            _ => b.is_ascii_digit(),
-        })
-}
-
-fn policy(values: &Values, life: Life) -> Policy {
+fn policy(context: &Context<'_>, values: ServerTable<'_>) -> Policy {
+    let Trust(trust) = values.get(&server::TRUST);
+    let results = results::of_server(values);
     Policy {
-        scope: life.scope,
+        scope: values.get(&server::SCOPE),
         capabilities: capabilities(values),
-        idle_stop: life.idle_stop,
-        restart: life.restart,
-        health: life.health,
-        retries: life.retries,
-        breaker: life.breaker,
-        queue: values.value("queue"),
-        tool_queues: life::tool_queues(values),
-        serial: values.bool("serial").unwrap_or(false),
-        cache: values.get("cache").and_then(lifetime),
-        always_load: match values.bool("always_load") {
-            Some(true) => vec!["*".to_owned()],
-            Some(false) | None => values.strings("always_load"),
-        },
-        tools_cache: match values.get("tools_cache") {
-            Some(Setting::Map(tools)) => tools
-                .iter()
-                .map(|(name, time)| (name.clone(), lifetime(time)))
-                .collect(),
-            _ => BTreeMap::new(),
-        },
-        approval: approval(values).unwrap_or_default(),
-        approval_exempt: values.strings("approval_exempt"),
-        tools: tools(values),
-        case_insensitive: values.bool("case_insensitive").unwrap_or(false),
-        pins: match values.word("pins") {
-            Some("warn") => Pins::Warn,
-            Some("block") => Pins::Block,
-            _ => Pins::Off,
-        },
-        retry: retry(values),
-        trust: values.bool("trust") == Some(true) || values.word("trust") == Some("trusted"),
+        queue: values.get(&server::QUEUE),
+        tool_queues: tools::queues(values),
+        serial: values.get(&server::SERIAL),
+        cache: values.get(&server::CACHE).0,
+        tools_cache: tools::cache(values),
+        always_load: values.get(&server::ALWAYS_LOAD).0,
+        approval: values.get(&server::APPROVAL),
+        approval_exempt: values.get(&server::APPROVAL_EXEMPT),
+        tools: tools::policies(values),
+        case_insensitive: values.get(&server::CASE_INSENSITIVE),
+        pins: values.get(&server::PINS),
+        retry: tools::retries(values),
+        retries: lifecycle::retries(values),
+        idle_stop: values.get(&server::IDLE_STOP),
+        restart: lifecycle::restart(values),
+        health: lifecycle::health(values),
+        breaker: lifecycle::breaker(values),
+        trust,
         args: arguments::rules(values),
-        output_check: arguments::output_check(values).unwrap_or_default(),
-        // The settings for all servers come under these once every layer is read.
-        masking: masking::layered(&Masking::default(), values.get("masking")),
-        ..results::of(values)
+        output_check: values.get(&server::OUTPUT_CHECK),
+        masking: masking::layered(context.masking, values.find(&server::MASKING)),
+        results,
+        tool_results: results::of_tools(values, results),
+        summarise: results::summarise(values),
     }
 }
 
-fn capabilities(values: &Values) -> Capabilities {
-    let Some(Setting::List(words)) = values.get("capabilities") else {
+fn capabilities(values: ServerTable<'_>) -> Capabilities {
+    let Some(wanted) = values.set(&server::CAPABILITIES) else {
         return Capabilities::default();
     };
-    let has = |wanted| words.iter().any(|word| word.word() == Some(wanted));
     Capabilities {
-        resources: has("resources"),
-        prompts: has("prompts"),
+        resources: wanted.contains(&Capability::Resources),
+        prompts: wanted.contains(&Capability::Prompts),
     }
-}
-
-fn approval(values: &Values) -> Option<Approval> {
-    Some(match values.word("approval")? {
-        "writes" => Approval::Writes,
-        "always" => Approval::Always,
-        "never" => Approval::Never,
-        _ => Approval::Auto,
-    })
-}
-
-/// What else is said about single tools.
-fn tools(values: &Values) -> BTreeMap<String, ToolPolicy> {
-    let Some(Setting::Map(tools)) = values.get("tools") else {
-        return BTreeMap::new();
-    };
-    let said = |(name, tool): (&String, &Setting)| {
-        let Setting::Table(tool) = tool else { return None };
-        let said = ToolPolicy {
-            enabled: tool.bool("enabled"),
-            approval: approval(tool),
-            instructions: tool.value("instructions"),
-            requires: tool.strings("requires"),
-        };
-        (said != ToolPolicy::default()).then(|| (name.clone(), said))
-    };
-    tools.iter().filter_map(said).collect()
-}
-
-/// How long answers are kept: a time, `true` for a time of our choice, or not at all.
-fn lifetime(setting: &Setting) -> Option<Duration> {
-    match setting {
-        Setting::Duration(time) => Some(*time),
-        Setting::Count(millis) => Some(Duration::from_millis(*millis)),
-        Setting::Bool(true) => Some(CACHE),
-        _ => None,
-    }
-}
-
-/// What is said about repeating calls of single tools.
-fn retry(values: &Values) -> BTreeMap<String, RetryClass> {
-    let Some(Setting::Map(tools)) = values.get("tools") else {
-        return BTreeMap::new();
-    };
-    let class = |tool: &Setting| {
-        let Setting::Table(tool) = tool else { return None };
-        match (tool.word("retry"), tool.table("retry")) {
-            (Some("safe"), _) => Some(RetryClass::Safe),
-            (Some("idempotent"), _) => Some(RetryClass::Idempotent),
-            (Some(_), _) => Some(RetryClass::Never),
-            (None, Some(keyed)) => keyed.value("key_argument").map(RetryClass::Key),
-            (None, None) => None,
-        }
-    };
-    tools
-        .iter()
-        .filter_map(|(name, tool)| Some((name.clone(), class(tool)?)))
-        .collect()
 }

@@ -2,7 +2,13 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::fields::{Effect, Field, Kind, SERVER, Section, TOP, Via, camel};
+use super::{
+    board::Config,
+    field::{Effect, Field, Kind, Section, Via},
+    fields::{SERVER, TOP},
+    redact,
+    spelling::camel,
+};
 
 /// The keys under which servers are found, with what each is known from.
 const SERVER_KEYS: &[(&str, &str)] = &[
@@ -12,11 +18,17 @@ const SERVER_KEYS: &[(&str, &str)] = &[
     ("context_servers", "The same, as Zed writes it."),
 ];
 
-/// JSON Schema, draft 2020-12.
-pub(super) fn schema() -> Json {
+impl Config {
+    /// The JSON Schema (2020-12) of a config file.
+    pub fn schema() -> Json {
+        schema()
+    }
+}
+
+fn schema() -> Json {
     let mut definitions = Definitions(Map::new());
-    let mut top = definitions.properties(&TOP, "#/properties");
-    let server = definitions.reference(&SERVER);
+    let mut top = definitions.properties(TOP, "#/properties");
+    let server = definitions.reference(SERVER);
     // In a list the name stands inside; beside a table's key it is passed over.
     if let Some(Json::Object(properties)) = definitions
         .0
@@ -78,7 +90,7 @@ impl Definitions {
             for name in field.aliases {
                 both_cases(&mut properties, name, &same);
             }
-            for (name, via) in field.turned {
+            for (name, via) in field.converted {
                 let kind = match via {
                     Via::Negated => {
                         json!({"type": "boolean", "description": format!("The opposite of `{}`.", field.name)})
@@ -110,7 +122,7 @@ impl Definitions {
             if !doc.is_empty() {
                 schema.insert("description".into(), doc.into());
             }
-            if let Some(default) = field.default.and_then(|default| serde_json::from_str(default).ok()) {
+            if let Some(default) = redact::default(field.default) {
                 schema.insert("default".into(), default);
             }
         }

@@ -2,7 +2,13 @@
 
 use std::ffi::OsString;
 
-use super::{Auth, Command, Config, Endpoint, EnvPolicy, ServerConfig, Transport, environment::carries_urls, suspect};
+use super::{
+    board::Config,
+    environment::carries_urls,
+    server::ServerConfig,
+    suspect,
+    transport::{Auth, Command, Endpoint, EnvPolicy, Transport},
+};
 use crate::secret::Secret;
 
 impl Config {

@@ -4,7 +4,12 @@ use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use serde_json::Value;
 
-use super::{Command, IdleStop, Limits, Policy, Scope, Transport};
+use super::{
+    life::IdleStop,
+    limits::Limits,
+    policy::{Policy, Scope},
+    transport::{Command, Transport},
+};
 
 /// After how long a lazy server that nobody uses is stopped.
 pub(crate) const IDLE: Duration = Duration::from_secs(300);

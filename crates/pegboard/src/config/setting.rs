@@ -1,10 +1,14 @@
-//! Settings after they were checked against the table of fields and expanded, before they are put together.
+//! Settings that were validated against the table of fields and expanded, before they are resolved.
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
-use super::tree::{Node, Place};
+use super::{
+    expand,
+    field::Field,
+    tree::{Node, Place},
+};
 
-/// A checked value.
+/// A validated value.
 #[derive(Debug, Clone)]
 pub(super) enum Setting {
     Bool(bool),
@@ -17,19 +21,10 @@ pub(super) enum Setting {
     List(Vec<Self>),
     Map(BTreeMap<String, Self>),
     Table(Values),
-    Any(Whatever),
+    Any(Unchecked),
 }
 
-impl Setting {
-    pub(super) fn word(&self) -> Option<&'static str> {
-        match self {
-            Self::Word(word) => Some(word),
-            _ => None,
-        }
-    }
-}
-
-/// A text, as it was written and as it is meant. It prints as neither: either may be secret.
+/// A text as written and with its variables expanded. `Debug` prints neither: both may be secret.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Text {
     pub(super) value: String,
@@ -38,9 +33,9 @@ pub(super) struct Text {
 }
 
 impl Text {
-    /// Whether a variable took part in it.
+    /// Whether it refers to a variable.
     pub(super) fn is_from_variable(&self) -> bool {
-        super::expand::has_variables(&self.written)
+        expand::has_variables(&self.written)
     }
 }
 
@@ -50,11 +45,11 @@ impl fmt::Debug for Text {
     }
 }
 
-/// A value that only a later version or another program reads.
+/// A value that is not validated: its structure belongs to a tool, another version or another program.
 #[derive(Clone)]
-pub(super) struct Whatever(pub(super) Node);
+pub(super) struct Unchecked(pub(super) Node);
 
-impl fmt::Debug for Whatever {
+impl fmt::Debug for Unchecked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0.kind())
     }
@@ -64,7 +59,7 @@ impl fmt::Debug for Whatever {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Values(BTreeMap<&'static str, Found>);
 
-/// A setting and where it was found.
+/// A setting and where it was written.
 #[derive(Debug, Clone)]
 pub(super) struct Found {
     pub(super) setting: Setting,
@@ -74,12 +69,12 @@ pub(super) struct Found {
     pub(super) rank: Rank,
     /// The file, or the preset's name.
     pub(super) file: Arc<str>,
-    /// The variables that took part in it.
+    /// The variables it refers to.
     pub(super) variables: Vec<String>,
 }
 
 impl Found {
-    /// Another setting that was found in the same place.
+    /// Another setting with the same origin.
     pub(super) fn beside(&self, setting: Setting) -> Self {
         Self {
             setting,
@@ -95,125 +90,51 @@ impl Found {
 /// Which of two settings wins: the later variant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Rank {
-    /// The preset's.
+    /// A preset's.
     Preset,
-    /// What the top of a file says for all servers.
+    /// From the top of a file, for all servers.
     Top,
-    /// What a server's own table says.
+    /// From a server's own table.
     Server,
 }
 
 impl Values {
-    pub(super) fn find(&self, name: &str) -> Option<&Found> {
-        self.0.get(name)
+    pub(super) fn find(&self, field: &Field) -> Option<&Found> {
+        self.0.get(field.name)
     }
 
-    pub(super) fn insert(&mut self, name: &'static str, found: Found) {
-        self.0.insert(name, found);
+    pub(super) fn insert(&mut self, field: &Field, found: Found) {
+        self.0.insert(field.name, found);
     }
 
-    pub(super) fn find_mut(&mut self, name: &str) -> Option<&mut Found> {
-        self.0.get_mut(name)
+    pub(super) fn find_mut(&mut self, field: &Field) -> Option<&mut Found> {
+        self.0.get_mut(field.name)
     }
 
-    pub(super) fn remove(&mut self, name: &str) -> Option<Found> {
-        self.0.remove(name)
-    }
-
-    /// The rank of a setting; `None`, which is less than any, if it is not set.
-    pub(super) fn rank(&self, name: &str) -> Option<Rank> {
-        self.find(name).map(|found| found.rank)
-    }
-
-    pub(super) fn into_iter(self) -> impl Iterator<Item = (&'static str, Found)> {
-        self.0.into_iter()
+    pub(super) fn remove(&mut self, field: &Field) -> Option<Found> {
+        self.0.remove(field.name)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&'static str, &Found)> {
         self.0.iter().map(|(name, found)| (*name, found))
     }
 
-    /// Where `name` was set.
-    pub(super) fn at(&self, name: &str) -> Option<Place> {
-        self.find(name).map(|found| found.at)
+    pub(super) fn into_iter(self) -> impl Iterator<Item = (&'static str, Found)> {
+        self.0.into_iter()
     }
 
-    pub(super) fn get(&self, name: &str) -> Option<&Setting> {
-        self.find(name).map(|found| &found.setting)
-    }
-
-    pub(super) fn bool(&self, name: &str) -> Option<bool> {
-        match self.get(name)? {
-            Setting::Bool(value) => Some(*value),
-            _ => None,
+    /// Adds the settings of `lower` that are not set here.
+    pub(super) fn fill_from(&mut self, lower: Self) {
+        for (name, found) in lower.0 {
+            self.0.entry(name).or_insert(found);
         }
     }
 
-    pub(super) fn count(&self, name: &str) -> Option<usize> {
-        match self.get(name)? {
-            Setting::Count(value) | Setting::Size(value) => usize::try_from(*value).ok(),
-            _ => None,
-        }
-    }
-
-    pub(super) fn duration(&self, name: &str) -> Option<Duration> {
-        match self.get(name)? {
-            Setting::Duration(value) => Some(*value),
-            Setting::Count(millis) => Some(Duration::from_millis(*millis)),
-            _ => None,
-        }
-    }
-
-    pub(super) fn word(&self, name: &str) -> Option<&'static str> {
-        match self.get(name)? {
-            Setting::Word(value) => Some(value),
-            _ => None,
-        }
-    }
-
-    pub(super) fn text(&self, name: &str) -> Option<&Text> {
-        match self.get(name)? {
-            Setting::Text(text) | Setting::Secret(text) => Some(text),
-            _ => None,
-        }
-    }
-
-    pub(super) fn value(&self, name: &str) -> Option<String> {
-        self.text(name).map(|text| text.value.clone())
-    }
-
-    pub(super) fn texts(&self, name: &str) -> Vec<&Text> {
-        match self.get(name) {
-            Some(Setting::List(items)) => items.iter().filter_map(as_text).collect(),
-            _ => Vec::new(),
-        }
-    }
-
-    pub(super) fn strings(&self, name: &str) -> Vec<String> {
-        self.texts(name).into_iter().map(|text| text.value.clone()).collect()
-    }
-
-    pub(super) fn map(&self, name: &str) -> Vec<(&String, &Text)> {
-        match self.get(name) {
-            Some(Setting::Map(entries)) => entries
-                .iter()
-                .filter_map(|(key, setting)| Some((key, as_text(setting)?)))
-                .collect(),
-            _ => Vec::new(),
-        }
-    }
-
-    pub(super) fn table(&self, name: &str) -> Option<&Self> {
-        match self.get(name)? {
+    /// The values of a field that is a table.
+    pub(super) fn table(&self, field: &Field) -> Option<&Self> {
+        match &self.find(field)?.setting {
             Setting::Table(values) => Some(values),
             _ => None,
         }
-    }
-}
-
-fn as_text(setting: &Setting) -> Option<&Text> {
-    match setting {
-        Setting::Text(text) | Setting::Secret(text) => Some(text),
-        _ => None,
     }
 }

@@ -5,27 +5,33 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value as Json, json};
 
 use super::{
-    ServerConfig, Transport,
-    fields::{Effect, SERVER, Section, TOP},
-    load::Loaded,
-    resolve::{REMOTE_ONLY, STDIO_ONLY},
-    setting::{Setting, Text, Values},
-    suspect,
-    tree::{Node, Value},
+    field::{Applies, Effect, Field, Section},
+    fields::{SERVER, TOP, server as of, top},
+    loaded::Loaded,
+    redact,
+    server::ServerConfig,
+    setting::Values,
+    transport::Transport,
     units,
 };
-use crate::{name::ServerName, secret::HIDDEN};
+use crate::name::ServerName;
 
-/// Everything that was loaded.
-pub(super) fn loaded(loaded: &Loaded) -> Json {
-    let mut shown = section(&TOP, &loaded.top, |_| true);
+impl Loaded {
+    /// The resolved config for people: every setting of every server, variables not replaced, secrets hidden.
+    pub fn show(&self) -> serde_json::Value {
+        loaded(self)
+    }
+}
+
+fn loaded(loaded: &Loaded) -> Json {
+    let mut shown = section(TOP, &loaded.top, |_| true);
     let queues = loaded.config.queues.iter();
     let queues: Map<String, Json> = queues
         .map(|(name, queue)| (name.clone(), json!({"concurrent": queue.concurrent})))
         .collect();
-    shown.insert("queues".into(), queues.into());
+    shown.insert(top::QUEUES.name.into(), queues.into());
     // It may follow from the preset.
-    shown.insert("naming".into(), loaded.config.naming.to_string().into());
+    shown.insert(top::NAMING.name.into(), loaded.config.naming.to_string().into());
     let mut origins: BTreeMap<Option<&ServerName>, Map<String, Json>> = BTreeMap::new();
     let explained = loaded.explain();
     for one in &explained {
@@ -59,17 +65,17 @@ pub(super) fn loaded(loaded: &Loaded) -> Json {
 
 fn server(config: &ServerConfig, values: &Values) -> Map<String, Json> {
     let other = match config.transport {
-        Transport::Stdio(_) => REMOTE_ONLY,
-        Transport::Auto(_) | Transport::Http(_) | Transport::Sse(_) | Transport::WebSocket(_) => STDIO_ONLY,
+        Transport::Stdio(_) => Applies::Remote,
+        Transport::Auto(_) | Transport::Http(_) | Transport::Sse(_) | Transport::WebSocket(_) => Applies::Stdio,
     };
-    let mut shown = section(&SERVER, values, |name| !other.contains(&name));
+    let mut shown = section(SERVER, values, |field| field.applies != other);
     shown.insert("type".into(), config.transport.kind().into());
     // These are not always what was written for them: of two limits one follows from the other, and one setting also from `tls`.
     let (idle, total) = (config.limits.call_idle, config.limits.call_total);
-    shown.insert("call_timeout".into(), units::duration_text(idle).into());
-    shown.insert("call_total_timeout".into(), units::duration_text(total).into());
+    shown.insert(of::CALL_TIMEOUT.name.into(), units::duration_text(idle).into());
+    shown.insert(of::CALL_TOTAL_TIMEOUT.name.into(), units::duration_text(total).into());
     if let Some(endpoint) = config.transport.endpoint() {
-        shown.insert("insecure".into(), endpoint.tls.insecure.into());
+        shown.insert(of::INSECURE.name.into(), endpoint.tls.insecure.into());
     }
     shown
 }
@@ -93,80 +99,15 @@ fn by_hand(config: &ServerConfig) -> Map<String, Json> {
 }
 
 /// The fields of a section that are set, and the defaults of the others.
-fn section(section: &'static Section, values: &Values, wanted: impl Fn(&str) -> bool) -> Map<String, Json> {
+fn section(section: &'static Section, values: &Values, wanted: impl Fn(&Field) -> bool) -> Map<String, Json> {
     let mut shown = Map::new();
     for field in section.fields.iter().filter(|field| field.effect != Effect::Foreign) {
-        let value = match (values.get(field.name), field.default) {
-            (Some(value), _) => setting(field.name, value),
-            (None, Some(default)) if wanted(field.name) => serde_json::from_str(default).unwrap_or(Json::Null),
+        let value = match (values.find(field), redact::default(field.default)) {
+            (Some(found), _) => redact::setting(field.name, &found.setting),
+            (None, Some(default)) if wanted(field) => default,
             (None, _) => continue,
         };
         shown.insert(field.name.to_owned(), value);
     }
     shown
-}
-
-/// One setting as it was written, without what is secret in it.
-pub(super) fn setting(name: &str, value: &Setting) -> Json {
-    match value {
-        Setting::Bool(value) => (*value).into(),
-        Setting::Count(value) => (*value).into(),
-        Setting::Duration(value) => units::duration_text(*value).into(),
-        Setting::Size(value) => units::SizeText(*value).to_string().into(),
-        Setting::Word(word) => (*word).into(),
-        Setting::Text(text) if name.ends_with("url") => suspect::shown_url(&text.written).into(),
-        Setting::Text(text) => text.written.clone().into(),
-        Setting::Secret(text) => suspect::shown_secret(&text.written).into(),
-        Setting::List(items) if matches!(name, "args" | "command" | "headers_helper") => arguments(items),
-        Setting::List(items) => items.iter().map(|item| setting(name, item)).collect(),
-        Setting::Map(entries) => {
-            let entries = entries.iter().map(|(key, value)| (key.clone(), setting(key, value)));
-            Json::Object(entries.collect())
-        }
-        Setting::Table(values) => Json::Object(table(values)),
-        Setting::Any(whatever) => any(name, &whatever.0),
-    }
-}
-
-fn table(values: &Values) -> Map<String, Json> {
-    values
-        .iter()
-        .map(|(name, found)| (name.to_owned(), setting(name, &found.setting)))
-        .collect()
-}
-
-fn arguments(items: &[Setting]) -> Json {
-    let written: Vec<&str> = items
-        .iter()
-        .map(|item| match item {
-            Setting::Text(Text { written, .. }) => written.as_str(),
-            _ => "",
-        })
-        .collect();
-    let secret = suspect::secret_args(&written);
-    let shown = written.iter().enumerate();
-    shown
-        .map(|(index, text)| if secret.contains(&index) { HIDDEN } else { text })
-        .collect()
-}
-
-/// A value that we do not understand: what its name gives away as a secret is hidden.
-fn any(name: &str, node: &Node) -> Json {
-    match &node.value {
-        Value::Null => Json::Null,
-        Value::Bool(value) => (*value).into(),
-        Value::Int(value) => (*value).into(),
-        Value::Float(value) => (*value).into(),
-        Value::Text(text) if suspect::names_secret(name) || suspect::is_secret(text) => {
-            suspect::shown_secret(text).into()
-        }
-        Value::Text(text) => text.clone().into(),
-        Value::List(items) => items.iter().map(|item| any(name, item)).collect(),
-        Value::Map(entries) => {
-            let entries = entries
-                .iter()
-                .map(|entry| (entry.key.clone(), any(&entry.key, &entry.value)));
-            Json::Object(entries.collect())
-        }
-    }
 }

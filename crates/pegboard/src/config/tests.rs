@@ -3,6 +3,7 @@
 mod designs;
 mod found;
 mod golden;
+mod in_effect;
 mod life;
 mod masking;
 mod misconfigured;
@@ -11,14 +12,17 @@ mod results;
 mod safety;
 mod shown;
 
+use std::collections::BTreeMap;
+
 use super::*;
+use crate::name::{NameStyle, ServerName};
 
 fn env() -> Env<'static> {
     Env::of([("GITHUB_TOKEN", "s3cr3t"), ("ZONE", "UTC"), ("HOME", "/home/me")])
 }
 
 fn toml(text: &str) -> Loaded {
-    load::load(&[Source::text("pegboard.toml", text, Some(Format::Toml))], &env())
+    Config::load(&[Source::text("pegboard.toml", text, Some(Format::Toml))], &env())
 }
 
 /// The one server called `x`.

@@ -1,19 +1,17 @@
-//! A config file as a tree of values that know where they were written, whatever the format.
+//! Parses TOML, YAML or JSON text into one tree whose values carry their line and column.
 
 mod json;
+mod lines;
+mod node;
 mod toml;
 mod yaml;
+
+pub(super) use node::{Entry, Node, Place, SyntaxError, Value};
 
 use std::{fmt, path::Path};
 
 /// The largest config file. Hand-written ones have a few kilobytes; this leaves room for generated ones.
 pub(super) const MAX_BYTES: usize = 4 << 20;
-
-/// The deepest nesting. Ours needs six levels; the rest is for other programs' settings in the same file.
-const MAX_DEPTH: usize = 64;
-
-/// The most values in one file, counting those that a YAML alias repeats.
-const MAX_NODES: usize = 200_000;
 
 /// How a config file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,118 +44,6 @@ impl fmt::Display for Format {
             Self::Yaml => "YAML",
             Self::Json => "JSON",
         })
-    }
-}
-
-/// A place in a file. Lines and columns count from one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
-    pub(super) line: u32,
-    pub(super) column: u32,
-}
-
-impl Place {
-    pub(super) const START: Self = Self { line: 1, column: 1 };
-
-    fn new(line: usize, column: usize) -> Self {
-        let small = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        Self {
-            line: small(line),
-            column: small(column),
-        }
-    }
-}
-
-/// A value and the place where it starts.
-#[derive(Clone, PartialEq)]
-pub(super) struct Node {
-    pub(super) value: Value,
-    pub(super) at: Place,
-}
-
-#[derive(Clone, PartialEq)]
-pub(super) enum Value {
-    Null,
-    Bool(bool),
-    Int(i64),
-    Float(f64),
-    Text(String),
-    List(Vec<Node>),
-    Map(Vec<Entry>),
-}
-
-/// A key, the place where it was written, and its value.
-#[derive(Clone, PartialEq)]
-pub(super) struct Entry {
-    pub(super) key: String,
-    pub(super) at: Place,
-    pub(super) value: Node,
-}
-
-impl Node {
-    pub(super) fn new(value: Value, at: Place) -> Self {
-        Self { value, at }
-    }
-
-    pub(super) fn text(text: impl Into<String>, at: Place) -> Self {
-        Self::new(Value::Text(text.into()), at)
-    }
-
-    /// The value of `key`, if this is a map that has it.
-    pub(super) fn get(&self, key: &str) -> Option<&Self> {
-        match &self.value {
-            Value::Map(entries) => entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value),
-            _ => None,
-        }
-    }
-
-    /// The entries, if this is a map.
-    pub(super) fn into_entries(self) -> Option<Vec<Entry>> {
-        match self.value {
-            Value::Map(entries) => Some(entries),
-            _ => None,
-        }
-    }
-
-    /// The word for the kind of value this is, for messages.
-    pub(super) fn kind(&self) -> &'static str {
-        match self.value {
-            Value::Null => "nothing",
-            Value::Bool(_) => "true or false",
-            Value::Int(_) => "a whole number",
-            Value::Float(_) => "a number",
-            Value::Text(_) => "a text",
-            Value::List(_) => "a list",
-            Value::Map(_) => "a table",
-        }
-    }
-}
-
-/// A text that does not follow its format.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct SyntaxError {
-    pub(super) at: Place,
-    pub(super) message: String,
-}
-
-impl SyntaxError {
-    fn new(at: Place, message: impl Into<String>) -> Self {
-        Self {
-            at,
-            message: message.into(),
-        }
-    }
-
-    fn too_deep(at: Place) -> Self {
-        Self::new(at, format!("nested deeper than {MAX_DEPTH} levels"))
-    }
-
-    fn too_many(at: Place) -> Self {
-        Self::new(at, format!("more than {MAX_NODES} values"))
-    }
-
-    fn duplicate(at: Place, key: &str) -> Self {
-        Self::new(at, format!("`{key}` is written twice"))
     }
 }
 
@@ -200,33 +86,6 @@ fn guess(text: &str) -> Result<Node, SyntaxError> {
         }
     }
     Err(furthest.unwrap_or_else(|| SyntaxError::new(Place::START, "neither TOML, YAML nor JSON")))
-}
-
-/// The starts of a text's lines, to turn byte offsets into places.
-struct Lines<'a> {
-    text: &'a str,
-    starts: Vec<usize>,
-}
-
-impl<'a> Lines<'a> {
-    fn of(text: &'a str) -> Self {
-        let ends = memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1);
-        Self {
-            text,
-            starts: std::iter::once(0).chain(ends).collect(),
-        }
-    }
-
-    fn place(&self, offset: usize) -> Place {
-        let line = self.starts.partition_point(|start| *start <= offset);
-        let start = self.starts.get(line.saturating_sub(1)).copied().unwrap_or(0);
-        // In a file that is one long line, counting characters for every value would take forever; bytes will do there.
-        let before = match self.text.get(start..offset) {
-            Some(text) if text.len() < 1000 => text.chars().count(),
-            _ => offset.saturating_sub(start),
-        };
-        Place::new(line, before + 1)
-    }
 }
 
 #[cfg(test)]

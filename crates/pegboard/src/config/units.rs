@@ -2,6 +2,16 @@
 
 use std::{fmt, time::Duration};
 
+/// Reads a duration as config files and the command line write it: `30s`, `2m`, `500ms`, `1h30m`.
+pub fn parse_duration(text: &str) -> Option<Duration> {
+    duration(text)
+}
+
+/// Reads a size as config files and the command line write it: `48KiB`, `2MB`, `1000`.
+pub fn parse_size(text: &str) -> Option<u64> {
+    size(text)
+}
+
 /// Reads `30s`, `500ms`, `1.5h`, `1h30m`. Days are the largest unit.
 pub(super) fn duration(text: &str) -> Option<Duration> {
     let mut rest = text.trim();

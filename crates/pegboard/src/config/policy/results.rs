@@ -46,22 +46,27 @@ impl Results {
     }
 }
 
+impl Results {
+    /// The default, which the table of fields shows too.
+    pub(in crate::config) const DEFAULT: Self = Self {
+        max_bytes: 48 << 10,
+        max_lines: None,
+        max_tokens: None,
+        too_long: TooLong::Spill,
+        ceiling: 500_000,
+        join: Join::Newline,
+        structured: Structured::ContentFirst,
+        fence: false,
+        clean: false,
+        images: Images::Keep,
+        find_images: false,
+    };
+}
+
 impl Default for Results {
     /// 48 KiB, then a handle for the rest.
     fn default() -> Self {
-        Self {
-            max_bytes: 48 << 10,
-            max_lines: None,
-            max_tokens: None,
-            too_long: TooLong::default(),
-            ceiling: 500_000,
-            join: Join::default(),
-            structured: Structured::default(),
-            fence: false,
-            clean: false,
-            images: Images::default(),
-            find_images: false,
-        }
+        Self::DEFAULT
     }
 }
 
@@ -135,12 +140,21 @@ pub struct Summarise {
     pub model: Option<SummaryModel>,
 }
 
+impl Summarise {
+    /// The default of `threshold_tokens`.
+    pub(in crate::config) const THRESHOLD: usize = 5000;
+    /// The default of `max_tokens`.
+    pub(in crate::config) const LENGTH: usize = 1000;
+    /// The default of `timeout`.
+    pub(in crate::config) const TIMEOUT: Duration = Duration::from_secs(60);
+}
+
 impl Default for Summarise {
     fn default() -> Self {
         Self {
-            threshold_tokens: 5000,
-            max_tokens: 1000,
-            timeout: Duration::from_secs(60),
+            threshold_tokens: Self::THRESHOLD,
+            max_tokens: Self::LENGTH,
+            timeout: Self::TIMEOUT,
             model: None,
         }
     }

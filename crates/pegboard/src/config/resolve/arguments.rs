@@ -1,41 +1,23 @@
-//! How arguments and structured answers are checked.
+//! How the arguments of calls are read and checked.
 
-use super::Values;
-use crate::config::{ArgumentRules, Check, OutputCheck, Reading};
+use crate::config::{
+    fields::{ServerTable, call_arguments, server},
+    policy::ArgumentRules,
+};
 
-pub(super) fn rules(values: &Values) -> ArgumentRules {
-    let mut rules = ArgumentRules::default();
-    let table = values.table("call_arguments");
-    rules.check = match table.and_then(|table| table.word("check")) {
-        Some("off") => Check::Off,
-        Some("required") => Check::Required,
-        Some("relaxed") => Check::Relaxed,
-        Some("coerce") => Check::Coerce,
-        Some("strict") => Check::Strict,
-        _ => rules.check,
+pub(super) fn rules(values: ServerTable<'_>) -> ArgumentRules {
+    let Some(table) = values.table(&server::CALL_ARGUMENTS) else {
+        return ArgumentRules::default();
     };
-    rules.reading = match table.and_then(|table| table.word("read")) {
-        Some("json") => Reading::Json,
-        Some("repair") => Reading::Repair,
-        Some("cascade") => Reading::Cascade,
-        Some("guided") => Reading::Guided,
-        _ => rules.reading,
-    };
-    rules
-}
-
-pub(super) fn output_check(values: &Values) -> Option<OutputCheck> {
-    match values.word("output_check")? {
-        "off" => Some(OutputCheck::Off),
-        "error" => Some(OutputCheck::Error),
-        _ => Some(OutputCheck::Warn),
+    ArgumentRules {
+        reading: table.get(&call_arguments::READ),
+        check: table.get(&call_arguments::CHECK),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::config::{Config, Env, Format};
+    use crate::config::{Check, Config, Env, Format, OutputCheck, Reading};
 
     fn check(settings: &str, name: &str, expected: (Reading, Check, OutputCheck)) {
         let loaded = Config::from_text(settings, Format::Toml, &Env::process());

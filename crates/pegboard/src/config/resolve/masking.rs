@@ -1,67 +1,67 @@
-//! What is hidden in results: the settings for all servers, and on top of them those of one.
+//! What is masked: the settings of one server on top of those of all servers.
 
 use crate::{
     config::{
-        check::join,
-        fields::nearest,
-        problem::Report,
-        setting::{Found, Setting, Values},
+        fields::{masking as fields, pattern},
+        key::{Key, Table},
+        problem::{Report, join},
+        setting::{Found, Setting, Text},
+        spelling::nearest,
         tree::Place,
     },
-    mask::{self, BadMasking, CustomPattern, MaskStyle, Masker, Masking},
+    mask::{self, BadMasking, CustomPattern, Masker, Masking},
 };
 
-/// `base` with what a setting says on top: what it names is added, what it decides is decided.
-pub(in crate::config) fn layered(base: &Masking, setting: Option<&Setting>) -> Masking {
+/// `base` with a setting on top: lists are added to, the other fields are replaced.
+pub(in crate::config) fn layered(base: &Masking, found: Option<&Found>) -> Masking {
     let mut masking = base.clone();
-    let table = match setting {
+    let table = match found.map(|found| &found.setting) {
         Some(Setting::Bool(enabled)) => {
             masking.enabled = *enabled;
             return masking;
         }
-        Some(Setting::Table(table)) => table,
+        Some(Setting::Table(table)) => Table::<fields::In>::new(table),
         _ => return masking,
     };
-    masking.enabled = table.bool("enabled").unwrap_or(masking.enabled);
-    masking.defaults = table.bool("defaults").unwrap_or(masking.defaults);
-    masking.style = match table.word("style") {
-        Some("value") => MaskStyle::Value,
-        Some("whole") => MaskStyle::Whole,
-        _ => masking.style,
-    };
-    masking.groups.extend(table.strings("groups"));
-    masking.patterns.extend(table.strings("patterns"));
-    masking.except.extend(table.strings("except"));
+    let values = |key: &Key<fields::In, Vec<Text>>| table.get(key).into_iter().map(|text| text.value);
+    masking.enabled = table.set(&fields::ENABLED).unwrap_or(masking.enabled);
+    masking.defaults = table.set(&fields::DEFAULTS).unwrap_or(masking.defaults);
+    masking.style = table.set(&fields::STYLE).unwrap_or(masking.style);
+    masking.groups.extend(values(&fields::GROUPS));
+    masking.patterns.extend(values(&fields::PATTERNS));
+    masking.except.extend(values(&fields::EXCEPT));
     masking
         .custom
         .extend(customs(table).into_iter().map(|(custom, _)| custom));
     masking
 }
 
-/// Reports what cannot be followed. A server whose secrets would pass unseen must not be used.
+/// Reports patterns that cannot be used. A server whose secrets would pass unmasked must not be used.
 pub(in crate::config) fn check(report: &mut Report, path: &str, found: &Found) {
     let Setting::Table(table) = &found.setting else { return };
+    let table = Table::<fields::In>::new(table);
     let path = join(path, &found.key);
-    for text in table.texts("groups") {
+    for text in table.get(&fields::GROUPS) {
         if let Err(error) = mask::check_group(&text.value) {
             let near = nearest(&text.value, Masker::group_names());
-            complain(report, text.at, &join(&path, "groups"), &error, near);
+            complain(report, text.at, &join(&path, fields::GROUPS.name), &error, near);
         }
     }
-    for text in table.texts("patterns") {
+    for text in table.get(&fields::PATTERNS) {
         if let Err(error) = mask::check_pattern(&text.value) {
             let near = nearest(&text.value, Masker::pattern_names());
-            complain(report, text.at, &join(&path, "patterns"), &error, near);
+            complain(report, text.at, &join(&path, fields::PATTERNS.name), &error, near);
         }
     }
     for (custom, at) in customs(table) {
         if let Err(error) = mask::check_custom(&custom) {
-            complain(report, at.unwrap_or(found.at), &join(&path, "custom"), &error, None);
+            let at = at.unwrap_or(found.at);
+            complain(report, at, &join(&path, fields::CUSTOM.name), &error, None);
         }
     }
-    for text in table.texts("except") {
+    for text in table.get(&fields::EXCEPT) {
         if let Err(error) = mask::check_exception(&text.value) {
-            complain(report, text.at, &join(&path, "except"), &error, None);
+            complain(report, text.at, &join(&path, fields::EXCEPT.name), &error, None);
         }
     }
 }
@@ -73,16 +73,15 @@ fn complain(report: &mut Report, at: Place, path: &str, error: &BadMasking, near
     }
 }
 
-fn customs(table: &Values) -> Vec<(CustomPattern, Option<Place>)> {
-    let Some(Setting::List(items)) = table.get("custom") else {
-        return Vec::new();
+/// The custom patterns, and where each stands.
+fn customs(table: Table<'_, fields::In>) -> Vec<(CustomPattern, Option<Place>)> {
+    let custom = |table: Table<'_, pattern::In>| {
+        let mut custom = CustomPattern::new(table.get(&pattern::PATTERN)?.value);
+        if let Some(replacement) = table.get(&pattern::REPLACEMENT) {
+            custom.replacement = replacement;
+        }
+        custom.description = table.get(&pattern::DESCRIPTION);
+        Some((custom, table.at(&pattern::PATTERN)))
     };
-    let custom = |setting: &Setting| {
-        let Setting::Table(table) = setting else { return None };
-        let mut custom = CustomPattern::new(table.value("pattern")?);
-        custom.replacement = table.value("replacement").unwrap_or(custom.replacement);
-        custom.description = table.value("description");
-        Some((custom, table.at("pattern")))
-    };
-    items.iter().filter_map(custom).collect()
+    table.list(&fields::CUSTOM).into_iter().filter_map(custom).collect()
 }

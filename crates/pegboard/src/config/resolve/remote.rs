@@ -4,87 +4,82 @@ use std::collections::BTreeMap;
 
 use http::{HeaderName, HeaderValue};
 
-use super::Resolve;
+use super::context::Context;
 use crate::{
     config::{
-        Auth, ClientCert, Endpoint, Tls, Transport,
-        check::join,
+        choice::{AuthKind, TransportKind},
+        fields::{API_KEY_HEADER, ServerTable, auth, oauth, server, tls},
+        from_setting::FromSetting as _,
+        key::{Key, Table},
+        problem::join,
         setting::{Found, Setting, Text, Values},
         suspect,
+        transport::{Auth, ClientCert, Endpoint, Tls, Transport},
         tree::Place,
     },
     secret::{SafeUrl, Secret},
 };
 
 pub(super) fn transport(
-    resolve: &mut Resolve<'_>,
-    values: &Values,
-    kind: Option<&str>,
+    context: &mut Context<'_>,
+    values: ServerTable<'_>,
+    kind: Option<TransportKind>,
     at: Place,
 ) -> Option<Transport> {
-    let url = url(resolve, values.text("url")?);
-    let headers = headers(resolve, values);
-    let auth = auth(resolve, values);
-    let tls = tls(resolve, values);
+    let url = url(context, &values.get(&server::URL)?);
+    let headers = headers(context, values);
+    let credentials = auth(context, values);
+    let tls = tls(context, values);
     let (url, mut headers) = (url?, headers?);
-    let (auth, key_header) = auth?;
+    let (auth, key_header) = credentials?;
     headers.extend(key_header);
     if auth != Auth::None && headers.keys().any(|name| name.eq_ignore_ascii_case("authorization")) {
-        let at = values.at("headers").unwrap_or(at);
-        return resolve.refuse(at, "headers", "`Authorization` is set here and by `auth`; keep one");
+        let at = values.at(&server::HEADERS).unwrap_or(at);
+        return context.refuse(at, "headers", "`Authorization` is set here and by `auth`; keep one");
     }
-    warn_of_open_credentials(resolve, &url, &auth, at);
+    warn_of_open_credentials(context, &url, &auth, at);
     let endpoint = Endpoint {
         url,
         headers,
         auth,
         tls: tls?,
-        session_gone: session_gone(values),
+        session_gone: values.get(&server::SESSION_GONE_STATUS),
     };
     let scheme = endpoint.url.expose().scheme().to_owned();
     let is_socket = matches!(scheme.as_str(), "ws" | "wss");
     match kind {
-        Some("websocket") if !is_socket => resolve.refuse(at, "url", "a websocket URL starts with `ws://` or `wss://`"),
-        Some("http" | "sse") if is_socket => {
-            resolve.refuse(at, "url", "a URL of this type starts with `http://` or `https://`")
+        Some(TransportKind::WebSocket) if !is_socket => {
+            context.refuse(at, "url", "a websocket URL starts with `ws://` or `wss://`")
         }
-        Some("http") => Some(Transport::Http(endpoint)),
-        Some("sse") => Some(Transport::Sse(endpoint)),
+        Some(TransportKind::Http | TransportKind::Sse) if is_socket => {
+            context.refuse(at, "url", "a URL of this type starts with `http://` or `https://`")
+        }
+        Some(TransportKind::Http) => Some(Transport::Http(endpoint)),
+        Some(TransportKind::Sse) => Some(Transport::Sse(endpoint)),
         _ if is_socket => Some(Transport::WebSocket(endpoint)),
         _ if endpoint.url.expose().path().trim_end_matches('/').ends_with("/sse") => Some(Transport::Sse(endpoint)),
         _ => Some(Transport::Auto(endpoint)),
     }
 }
 
-fn session_gone(values: &Values) -> Vec<u16> {
-    let Some(Setting::List(statuses)) = values.get("session_gone_status") else {
-        return Vec::new();
-    };
-    let status = |setting: &Setting| match setting {
-        Setting::Count(status) => u16::try_from(*status).ok(),
-        _ => None,
-    };
-    statuses.iter().filter_map(status).collect()
-}
-
-fn url(resolve: &mut Resolve<'_>, text: &Text) -> Option<SafeUrl> {
+fn url(context: &mut Context<'_>, text: &Text) -> Option<SafeUrl> {
     // What was written is shown, never what the variables in it hold.
     let shown = suspect::shown_url(&text.written);
-    let refuse = |resolve: &mut Resolve<'_>, what: &str| resolve.refuse(text.at, "url", &format!("`{shown}` {what}"));
+    let refuse = |context: &mut Context<'_>, what: &str| context.refuse(text.at, "url", &format!("`{shown}` {what}"));
     if let Some(scheme) = missing_scheme(text.value.trim()) {
-        return refuse(resolve, &format!("has no scheme; write `{scheme}://{shown}`"));
+        return refuse(context, &format!("has no scheme; write `{scheme}://{shown}`"));
     }
     let url = match SafeUrl::parse(text.value.trim()) {
         Ok(url) => url,
-        Err(error) => return refuse(resolve, &format!("is not a URL: {error}")),
+        Err(error) => return refuse(context, &format!("is not a URL: {error}")),
     };
     if !matches!(url.expose().scheme(), "http" | "https" | "ws" | "wss") {
-        return refuse(resolve, "must start with http://, https://, ws:// or wss://");
+        return refuse(context, "must start with http://, https://, ws:// or wss://");
     }
     if suspect::secret_in_url(&text.written) {
-        resolve.report.warn_with(
+        context.report.warn_with(
             text.at,
-            &join(resolve.path, "url"),
+            &join(context.path, "url"),
             "a secret is written in the URL",
             "use `auth` or `headers` with `${NAME}`",
         );
@@ -110,25 +105,25 @@ fn missing_scheme(text: &str) -> Option<&'static str> {
     Some(if is_here { "http" } else { "https" })
 }
 
-fn headers(resolve: &mut Resolve<'_>, values: &Values) -> Option<BTreeMap<String, Secret>> {
+fn headers(context: &mut Context<'_>, values: ServerTable<'_>) -> Option<BTreeMap<String, Secret>> {
     let mut headers = BTreeMap::new();
     let mut good = true;
-    let path = join(resolve.path, "headers");
-    for (name, text) in values.map("headers") {
+    let path = join(context.path, "headers");
+    for (name, text) in values.get(&server::HEADERS) {
         // A variable that is there but empty means: no such header.
         if !(text.value.is_empty() && text.is_from_variable()) {
-            good &= header(resolve, &mut headers, &path, (name, &text.value), text.at);
+            good &= header(context, &mut headers, &path, (&name, &text.value), text.at);
         }
     }
-    let path = join(resolve.path, "env_headers");
-    for (name, variable) in values.map("env_headers") {
-        match resolve.env.get(&variable.value) {
+    let path = join(context.path, "env_headers");
+    for (name, variable) in values.get(&server::ENV_HEADERS) {
+        match context.env.get(&variable.value) {
             Some(value) if value.is_empty() => {}
-            Some(value) => good &= header(resolve, &mut headers, &path, (name, &value), variable.at),
+            Some(value) => good &= header(context, &mut headers, &path, (&name, &value), variable.at),
             None => {
                 good = false;
                 let message = format!("variable `{}` is not set", variable.written);
-                resolve.report.error(variable.at, &join(&path, name), message);
+                context.report.error(variable.at, &join(&path, &name), message);
             }
         }
     }
@@ -136,7 +131,7 @@ fn headers(resolve: &mut Resolve<'_>, values: &Values) -> Option<BTreeMap<String
 }
 
 fn header(
-    resolve: &mut Resolve<'_>,
+    context: &mut Context<'_>,
     headers: &mut BTreeMap<String, Secret>,
     path: &str,
     (name, value): (&str, &str),
@@ -152,105 +147,122 @@ fn header(
         headers.insert(name.to_owned(), Secret::new(value));
         return true;
     };
-    resolve.report.error(at, &join(path, name), problem);
+    context.report.error(at, &join(path, name), problem);
     false
 }
 
 /// The credentials, and the header that carries an API key if that is how we say who we are.
 type Credentials = (Auth, Option<(String, Secret)>);
 
-fn auth(resolve: &mut Resolve<'_>, values: &Values) -> Option<Credentials> {
+fn auth(context: &mut Context<'_>, values: ServerTable<'_>) -> Option<Credentials> {
     let nothing = Values::default();
-    let table = values.table("auth").unwrap_or(&nothing);
-    let kind = values.word("auth").or(values.word("auth_type")).or(table.word("type"));
-    let at = values.at("auth").or(values.at("bearer_token")).unwrap_or(resolve.at);
-    let bearer = match (values.text("bearer_token"), table.text("bearer")) {
+    let table = values.table(&server::AUTH).unwrap_or(Table::new(&nothing));
+    let short = values.find(&server::AUTH);
+    let short = short.and_then(|found| AuthKind::from_setting(&found.setting));
+    let kind = short.or(values.get(&server::AUTH_TYPE)).or(table.get(&auth::TYPE));
+    let at = values
+        .at(&server::AUTH)
+        .or(values.at(&server::BEARER_TOKEN))
+        .unwrap_or(context.at);
+    let bearer = match (values.get(&server::BEARER_TOKEN), table.get(&auth::BEARER)) {
         (Some(_), Some(_)) => {
-            return resolve.refuse(at, "auth", "`bearer_token` and `auth.bearer` are the same; keep one");
+            return context.refuse(at, "auth", "`bearer_token` and `auth.bearer` are the same; keep one");
         }
         (one, other) => one.or(other),
     };
-    let secret = |text: &Text| Secret::new(text.value.as_str());
+    let api_key = table.get(&auth::API_KEY);
+    let secret = |text: Text| Secret::new(text.value);
     if bearer
-        .or(table.text("api_key"))
+        .as_ref()
+        .or(api_key.as_ref())
         .is_some_and(|text| HeaderValue::from_str(&text.value).is_err())
     {
-        return resolve.refuse(at, "auth", "its value cannot be sent in a header");
+        return context.refuse(at, "auth", "its value cannot be sent in a header");
     }
-    let basic = table.text("user").map(|user| Auth::Basic {
-        user: user.value.clone(),
-        password: table.text("password").map_or_else(|| Secret::new(""), secret),
+    let basic = table.get(&auth::USER).map(|user| Auth::Basic {
+        user,
+        password: table.get(&auth::PASSWORD).map_or_else(|| Secret::new(""), secret),
     });
-    let key = table.text("api_key").map(|key| {
-        let header = table.value("header").unwrap_or_else(|| "X-API-Key".into());
+    let key = api_key.map(|key| {
+        let header = table.get(&auth::HEADER).unwrap_or_else(|| API_KEY_HEADER.into());
         (header, secret(key))
     });
     if key
         .as_ref()
         .is_some_and(|(header, _)| HeaderName::from_bytes(header.as_bytes()).is_err())
     {
-        return resolve.refuse(at, "auth.header", "is not a header name");
+        return context.refuse(at, "auth.header", "is not a header name");
     }
     let has_header = values
-        .map("headers")
-        .iter()
-        .any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+        .get(&server::HEADERS)
+        .keys()
+        .any(|name| name.eq_ignore_ascii_case("authorization"));
     let is_known = has_header || bearer.is_some() || basic.is_some() || key.is_some();
-    if let Some(found) = sign_in(values, table)
-        && (kind == Some("oauth") || (kind != Some("none") && !is_known))
+    if let Some(found) = oauth_setting(values, table)
+        && (kind == Some(AuthKind::OAuth) || (kind != Some(AuthKind::None) && !is_known))
     {
-        resolve.report.error_with(
+        context.report.error_with(
             found.at,
-            &join(resolve.path, &found.key),
+            &join(context.path, &found.key),
             "signing in with OAuth is not built in yet, so that the server would be asked without credentials",
             "give it a token: `auth = { bearer = \"${TOKEN}\" }`",
         );
         return None;
     }
     match (kind, bearer, basic, key) {
-        (Some("none"), ..) | (None, None, None, None) => Some((Auth::None, None)),
-        (Some("bearer") | None, Some(token), None, None) => Some((Auth::Bearer(secret(token)), None)),
-        (Some("basic") | None, None, Some(basic), None) => Some((basic, None)),
-        (Some("api_key") | None, None, None, Some(key)) => Some((Auth::None, Some(key))),
+        (Some(AuthKind::None), ..) | (None, None, None, None) => Some((Auth::None, None)),
+        (Some(AuthKind::Bearer) | None, Some(token), None, None) => Some((Auth::Bearer(secret(token)), None)),
+        (Some(AuthKind::Basic) | None, None, Some(basic), None) => Some((basic, None)),
+        (Some(AuthKind::ApiKey) | None, None, None, Some(key)) => Some((Auth::None, Some(key))),
         // A key may also be written where a token would be.
-        (Some("api_key"), Some(token), None, None) => Some((Auth::None, Some(("X-API-Key".into(), secret(token))))),
-        (None, ..) => resolve.refuse(at, "auth", "names more than one way to say who we are"),
-        (Some(kind), ..) => resolve.refuse(at, "auth", &format!("does not hold what `{kind}` needs")),
+        (Some(AuthKind::ApiKey), Some(token), None, None) => {
+            Some((Auth::None, Some((API_KEY_HEADER.into(), secret(token)))))
+        }
+        (None, ..) => context.refuse(at, "auth", "names more than one way to say who we are"),
+        (Some(kind), ..) => {
+            let message = format!("does not hold what `{}` needs", kind.word());
+            context.refuse(at, "auth", &message)
+        }
     }
 }
 
 /// The setting that asks for a sign-in with OAuth.
-fn sign_in<'a>(values: &'a Values, auth: &Values) -> Option<&'a Found> {
-    let is_on = |values: &Values| match values.get("oauth") {
+fn oauth_setting<'a>(values: ServerTable<'a>, table: Table<'a, auth::In>) -> Option<&'a Found> {
+    let is_on = |found: Option<&Found>| match found.map(|found| &found.setting) {
         Some(Setting::Bool(on)) => *on,
-        Some(Setting::Table(table)) => table.bool("enabled").unwrap_or(true),
+        Some(Setting::Table(table)) => Table::<oauth::In>::new(table).get(&oauth::ENABLED),
         _ => false,
     };
-    let by_word = ["auth", "auth_type"]
-        .into_iter()
-        .find(|name| values.word(name) == Some("oauth"));
-    let in_table = || (auth.word("type") == Some("oauth") || is_on(auth)).then_some("auth");
-    let beside = || is_on(values).then_some("oauth");
-    values.find(by_word.or_else(in_table).or_else(beside)?)
+    let names_oauth = |found: &&Found| AuthKind::from_setting(&found.setting) == Some(AuthKind::OAuth);
+    let in_table = table.get(&auth::TYPE) == Some(AuthKind::OAuth) || is_on(table.find(&auth::OAUTH));
+    values
+        .find(&server::AUTH)
+        .filter(names_oauth)
+        .or_else(|| values.find(&server::AUTH_TYPE).filter(names_oauth))
+        .or_else(|| values.find(&server::AUTH).filter(|_| in_table))
+        .or_else(|| values.find(&server::OAUTH).filter(|found| is_on(Some(found))))
 }
 
-fn tls(resolve: &mut Resolve<'_>, values: &Values) -> Option<Tls> {
+fn tls(context: &mut Context<'_>, values: ServerTable<'_>) -> Option<Tls> {
     let nothing = Values::default();
-    let table = values.table("tls").unwrap_or(&nothing);
-    let path = |name: &str| table.text(name).map(|text| resolve.resolve_path(&text.value));
-    let (ca, cert, key) = (path("ca"), path("cert"), path("key"));
-    let insecure = values.bool("insecure").unwrap_or(false) || table.bool("insecure").unwrap_or(false);
-    let at = values.at("tls").or(values.at("insecure")).unwrap_or(resolve.at);
+    let table = values.table(&server::TLS).unwrap_or(Table::new(&nothing));
+    let path = |key: &Key<tls::In, Option<String>>| table.get(key).map(|path| context.resolve_path(&path));
+    let (ca, cert, key) = (path(&tls::CA), path(&tls::CERT), path(&tls::KEY));
+    let insecure = values.get(&server::INSECURE) || table.get(&tls::INSECURE);
+    let at = values
+        .at(&server::TLS)
+        .or(values.at(&server::INSECURE))
+        .unwrap_or(context.at);
     if insecure {
-        let field = join(resolve.path, "tls.insecure");
-        resolve
+        let field = join(context.path, "tls.insecure");
+        context
             .report
             .warn(at, &field, "the server's certificate is not checked");
     }
     let client_cert = match (cert, key) {
         (Some(cert), Some(key)) => Some(ClientCert { cert, key }),
         (None, None) => None,
-        _ => return resolve.refuse(at, "tls", "`cert` and `key` belong together"),
+        _ => return context.refuse(at, "tls", "`cert` and `key` belong together"),
     };
     Some(Tls {
         ca,
@@ -259,15 +271,15 @@ fn tls(resolve: &mut Resolve<'_>, values: &Values) -> Option<Tls> {
     })
 }
 
-fn warn_of_open_credentials(resolve: &mut Resolve<'_>, url: &SafeUrl, auth: &Auth, at: Place) {
+fn warn_of_open_credentials(context: &mut Context<'_>, url: &SafeUrl, auth: &Auth, at: Place) {
     let url = url.expose();
     let open = matches!(url.scheme(), "http" | "ws");
     let host = url.host_str().unwrap_or("");
     let local = host == "localhost" || host.ends_with(".localhost") || host.starts_with("127.") || host == "[::1]";
     if open && !local && *auth != Auth::None {
-        resolve.report.warn_with(
+        context.report.warn_with(
             at,
-            &join(resolve.path, "url"),
+            &join(context.path, "url"),
             "credentials are sent without encryption",
             "use https:// or wss://",
         );

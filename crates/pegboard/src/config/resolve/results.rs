@@ -2,129 +2,108 @@
 
 use std::collections::BTreeMap;
 
-use super::super::{
-    Images, Join, Policy, Results, Structured, Summarise, SummaryModel, TooLong,
-    check::join,
-    problem::Report,
-    setting::{Setting, Values},
+use crate::{
+    config::{
+        fields::{ServerTable, result, server, summarise as summarise_fields, tool},
+        key::Table,
+        policy::{Results, Structured, Summarise, SummaryModel},
+        problem::{Report, join},
+    },
+    secret::{SafeUrl, Secret},
 };
-use crate::secret::{SafeUrl, Secret};
 
-/// Reports what is wrong with the `summarise` of a table.
-pub(in crate::config) fn check(values: &Values, path: &str, report: &mut Report) {
-    let Some(found) = values.find("summarise") else { return };
-    let Setting::Table(table) = &found.setting else { return };
-    let path = join(path, &found.key);
-    if let Some(url) = table.text("url") {
-        let problem = match SafeUrl::parse(&url.value) {
-            Ok(parsed) if !matches!(parsed.expose().scheme(), "http" | "https") => Some("must start with https://"),
-            Ok(_) => None,
-            Err(_) => Some("is not a URL with a host"),
-        };
-        if let Some(problem) = problem {
-            report.error(url.at, &join(&path, "url"), problem);
-        }
+/// Reports a `summarise` whose URL cannot be used.
+pub(super) fn check(values: ServerTable<'_>, path: &str, report: &mut Report) {
+    let Some(found) = values.find(&server::SUMMARISE) else {
+        return;
+    };
+    let Some(url) = values
+        .table(&server::SUMMARISE)
+        .and_then(|table| table.get(&summarise_fields::URL))
+    else {
+        return;
+    };
+    let problem = match SafeUrl::parse(&url.value) {
+        Ok(parsed) if !matches!(parsed.expose().scheme(), "http" | "https") => Some("must start with https://"),
+        Ok(_) => None,
+        Err(_) => Some("is not a URL with a host"),
+    };
+    if let Some(problem) = problem {
+        let path = join(&join(path, &found.key), summarise_fields::URL.name);
+        report.error(url.at, &path, problem);
     }
 }
 
-/// A policy that says what becomes of a server's results, and nothing else.
-pub(super) fn of(values: &Values) -> Policy {
-    let results = over(values, Results::default());
-    Policy {
-        results,
-        tool_results: of_tools(values, results),
-        summarise: values.table("summarise").and_then(summarise),
-        ..Policy::default()
-    }
+/// The settings of a server.
+pub(super) fn of_server(values: ServerTable<'_>) -> Results {
+    let short = (values.get(&server::MAX_RESULT), values.get(&server::STRUCTURED));
+    over(Results::default(), values.table(&server::RESULT), short)
 }
 
-/// The settings of a table over those that hold without it.
-fn over(values: &Values, base: Results) -> Results {
+/// The settings of those tools that have some of their own.
+pub(super) fn of_tools(values: ServerTable<'_>, base: Results) -> BTreeMap<String, Results> {
+    let tools = values.tables(&server::TOOLS).into_iter();
+    let results = tools.filter_map(|(name, table)| {
+        let short = (table.get(&tool::MAX_RESULT), table.get(&tool::STRUCTURED));
+        let result = table.table(&tool::RESULT);
+        let differs = result.is_some() || short != (None, None);
+        differs.then(|| (name.clone(), over(base, result, short)))
+    });
+    results.collect()
+}
+
+/// The settings of a table, and the short forms beside it, over those that hold without them.
+fn over(
+    base: Results,
+    table: Option<Table<'_, result::In>>,
+    (max_result, structured): (Option<usize>, Option<Structured>),
+) -> Results {
     let mut results = base;
-    let nothing = Values::default();
-    let table = values.table("result").unwrap_or(&nothing);
-    if let Some(bytes) = table.count("max_bytes").or_else(|| values.count("max_result")) {
+    if let Some(structured) = structured {
+        results.structured = structured;
+    }
+    let max_bytes = table.and_then(|table| table.set(&result::MAX_BYTES));
+    if let Some(bytes) = max_bytes.or(max_result) {
         results.max_bytes = bytes;
-        // Whoever names a limit means it, whatever a server says about its own tools.
+        // A limit that is written holds even where a server asks for more.
         results.ceiling = bytes;
     }
-    results.ceiling = table.count("ceiling").unwrap_or(results.ceiling);
-    results.max_lines = table.count("max_lines").or(results.max_lines);
-    results.max_tokens = table.count("max_tokens").or(results.max_tokens);
-    results.fence = table.bool("fence").unwrap_or(results.fence);
-    results.clean = table.bool("clean").unwrap_or(results.clean);
-    results.find_images = table.bool("find_images").unwrap_or(results.find_images);
-    results.too_long = match table.word("mode") {
-        Some("head") => TooLong::Head,
-        Some("head_tail") => TooLong::HeadTail,
-        Some("spill") => TooLong::Spill,
-        Some("summarise") => TooLong::Summarise,
-        Some("error") => TooLong::Error,
-        _ => results.too_long,
-    };
-    results.join = match table.word("join") {
-        Some("newline") => Join::Newline,
-        Some("empty_line") => Join::EmptyLine,
-        Some("nothing") => Join::Nothing,
-        Some("first") => Join::First,
-        _ => results.join,
-    };
-    results.images = match table.word("images") {
-        Some("keep") => Images::Keep,
-        Some("spill") => Images::Spill,
-        _ => results.images,
-    };
-    results.structured = match table.word("structured").or_else(|| values.word("structured")) {
-        Some("content_first") => Structured::ContentFirst,
-        Some("structured_first") => Structured::StructuredFirst,
-        Some("both_dedup") => Structured::BothDedup,
-        Some("content_only") => Structured::ContentOnly,
-        Some("structured_only") => Structured::StructuredOnly,
-        _ => results.structured,
-    };
-    results
-}
-
-fn of_tools(server: &Values, base: Results) -> BTreeMap<String, Results> {
-    let Some(Setting::Map(tools)) = server.get("tools") else {
-        return BTreeMap::new();
-    };
-    let differs = |tool: &Values| {
-        ["max_result", "structured", "result"]
-            .iter()
-            .any(|name| tool.get(name).is_some())
-    };
-    tools
-        .iter()
-        .filter_map(|(name, tool)| match tool {
-            Setting::Table(tool) if differs(tool) => Some((name.clone(), over(tool, base))),
-            _ => None,
-        })
-        .collect()
-}
-
-fn summarise(table: &Values) -> Option<Summarise> {
-    if table.bool("enabled") == Some(false) {
-        return None;
+    let Some(table) = table else { return results };
+    Results {
+        max_bytes: results.max_bytes,
+        max_lines: table.set(&result::MAX_LINES).unwrap_or(results.max_lines),
+        max_tokens: table.set(&result::MAX_TOKENS).unwrap_or(results.max_tokens),
+        too_long: table.set(&result::MODE).unwrap_or(results.too_long),
+        ceiling: table.set(&result::CEILING).unwrap_or(results.ceiling),
+        join: table.set(&result::JOIN).unwrap_or(results.join),
+        structured: table.set(&result::STRUCTURED).unwrap_or(results.structured),
+        fence: table.set(&result::FENCE).unwrap_or(results.fence),
+        clean: table.set(&result::CLEAN).unwrap_or(results.clean),
+        images: table.set(&result::IMAGES).unwrap_or(results.images),
+        find_images: table.set(&result::FIND_IMAGES).unwrap_or(results.find_images),
     }
-    let defaults = Summarise::default();
-    Some(Summarise {
-        threshold_tokens: table.count("threshold_tokens").unwrap_or(defaults.threshold_tokens),
-        max_tokens: table.count("max_tokens").unwrap_or(defaults.max_tokens),
-        timeout: table.duration("timeout").unwrap_or(defaults.timeout),
+}
+
+/// When long results are summarised; `None` for never.
+pub(super) fn summarise(values: ServerTable<'_>) -> Option<Summarise> {
+    let table = values.table(&server::SUMMARISE)?;
+    table.get(&summarise_fields::ENABLED).then(|| Summarise {
+        threshold_tokens: table.get(&summarise_fields::THRESHOLD_TOKENS),
+        max_tokens: table.get(&summarise_fields::MAX_TOKENS),
+        timeout: table.get(&summarise_fields::TIMEOUT),
         model: model(table),
     })
 }
 
-fn model(table: &Values) -> Option<SummaryModel> {
-    let written = table.text("url")?;
+fn model(table: Table<'_, summarise_fields::In>) -> Option<SummaryModel> {
+    let written = table.get(&summarise_fields::URL)?;
     let mut url = SafeUrl::parse(&written.value).ok()?;
     if written.is_from_variable() {
         url = url.shown_as(written.written.as_str());
     }
     Some(SummaryModel {
         url,
-        model: table.value("model").unwrap_or_default(),
-        api_key: table.value("api_key").map(Secret::new),
+        model: table.get(&summarise_fields::MODEL).unwrap_or_default(),
+        api_key: table.get(&summarise_fields::API_KEY).map(|key| Secret::new(key.value)),
     })
 }

@@ -2,75 +2,69 @@
 
 use std::{collections::BTreeMap, io::Read as _, path::Path};
 
-use super::Resolve;
+use super::context::Context;
 use crate::{
     config::{
-        Command, EnvPolicy, Rlimits,
-        check::join,
-        env_file, is_loader,
-        setting::{Setting, Text, Values},
+        env_file,
+        fields::{ServerTable, rlimits, server},
+        key::Table,
+        problem::join,
+        setting::Text,
         suspect,
+        transport::{Command, Rlimits, is_loader},
         tree::Place,
     },
     secret::Secret,
 };
 
-pub(super) fn command(resolve: &mut Resolve<'_>, values: &Values) -> Option<Command> {
-    let mut words: Vec<&Text> = match values.get("command") {
-        Some(Setting::List(_)) => values.texts("command"),
-        _ => values.text("command").into_iter().collect(),
-    };
-    words.extend(values.texts("args"));
+pub(super) fn command(context: &mut Context<'_>, values: ServerTable<'_>) -> Option<Command> {
+    let mut words = values.get(&server::COMMAND).map(|argv| argv.0).unwrap_or_default();
+    words.extend(values.get(&server::ARGS));
     let (program, args) = words.split_first().or_else(|| {
-        let at = values.at("command").unwrap_or(resolve.at);
-        resolve.refuse(at, "command", "is empty")
+        let at = values.at(&server::COMMAND).unwrap_or(context.at);
+        context.refuse(at, "command", "is empty")
     })?;
     if program.value.trim().is_empty() {
-        return resolve.refuse(program.at, "command", "is empty");
+        return context.refuse(program.at, "command", "is empty");
     }
     if let Some(word) = words.iter().find(|word| word.value.contains('\0')) {
-        return resolve.refuse(word.at, "command", "holds a zero byte");
+        return context.refuse(word.at, "command", "holds a zero byte");
     }
-    hint_at_shell_line(resolve, program, args);
-    warn_of_secrets(resolve, args);
-    let mut command = Command::new(program_path(resolve, &program.value));
+    hint_at_shell_line(context, program, args);
+    warn_of_secrets(context, args);
+    let mut command = Command::new(program_path(context, &program.value));
     command.args = args.iter().map(|arg| Secret::new(arg.value.as_str())).collect();
-    command.env_policy = match values.word("env_policy") {
-        Some("inherit") => EnvPolicy::Inherit,
-        Some("explicit") => EnvPolicy::Explicit,
-        _ => EnvPolicy::Allowlist,
-    };
-    command.cwd = values.text("cwd").map(|cwd| resolve.resolve_path(&cwd.value));
-    command.rlimits = values.table("rlimits").map(rlimits).unwrap_or_default();
-    command.env = environment(resolve, values)?;
+    command.env_policy = values.get(&server::ENV_POLICY);
+    command.cwd = values.get(&server::CWD).map(|cwd| context.resolve_path(&cwd));
+    command.rlimits = values.table(&server::RLIMITS).map(rlimits).unwrap_or_default();
+    command.env = environment(context, values)?;
     Some(command)
 }
 
 /// A path is relative to the config file; a name is looked up on the `PATH`.
-fn program_path(resolve: &Resolve<'_>, written: &str) -> String {
+fn program_path(context: &Context<'_>, written: &str) -> String {
     let is_path = written.contains('/') || (cfg!(windows) && written.contains('\\'));
     if !is_path {
         return written.to_owned();
     }
-    let path = resolve.resolve_path(written);
+    let path = context.resolve_path(written);
     // It comes from two texts, so that it is one.
     path.into_os_string()
         .into_string()
         .unwrap_or_else(|_| written.to_owned())
 }
 
-fn rlimits(table: &Values) -> Rlimits {
-    let number = |name: &str| table.count(name).map(|count| count as u64);
+fn rlimits(table: Table<'_, rlimits::In>) -> Rlimits {
     Rlimits {
-        open_files: number("open_files"),
-        data_bytes: number("memory"),
-        processes: number("processes"),
-        file_bytes: number("file_size"),
+        open_files: table.get(&rlimits::OPEN_FILES),
+        data_bytes: table.get(&rlimits::MEMORY),
+        processes: table.get(&rlimits::PROCESSES),
+        file_bytes: table.get(&rlimits::FILE_SIZE),
     }
 }
 
 /// `command = "npx -y server"` names no program; it is a common slip.
-fn hint_at_shell_line(resolve: &mut Resolve<'_>, program: &Text, args: &[&Text]) {
+fn hint_at_shell_line(context: &mut Context<'_>, program: &Text, args: &[Text]) {
     let mut words = program.written.split_whitespace();
     let first = words.next().unwrap_or_default();
     let rest: Vec<String> = words.map(|word| format!("\"{word}\"")).collect();
@@ -82,22 +76,22 @@ fn hint_at_shell_line(resolve: &mut Resolve<'_>, program: &Text, args: &[&Text])
             true => format!("write `command = \"{first}\"` and `args = [{}]`", rest.join(", ")),
             false => "put the arguments in `args`".to_owned(),
         };
-        resolve.report.warn_with(
+        context.report.warn_with(
             program.at,
-            &join(resolve.path, "command"),
+            &join(context.path, "command"),
             "is taken as one program name with spaces in it",
             &hint,
         );
     }
 }
 
-fn warn_of_secrets(resolve: &mut Resolve<'_>, args: &[&Text]) {
+fn warn_of_secrets(context: &mut Context<'_>, args: &[Text]) {
     let written: Vec<&str> = args.iter().map(|arg| arg.written.as_str()).collect();
     for index in suspect::secret_args(&written) {
         if let Some(arg) = args.get(index) {
-            resolve.report.warn_with(
+            context.report.warn_with(
                 arg.at,
-                &join(resolve.path, "args"),
+                &join(context.path, "args"),
                 "an argument looks like a secret, and other users of the machine can see arguments",
                 "put it in `env` as `${NAME}`",
             );
@@ -106,45 +100,45 @@ fn warn_of_secrets(resolve: &mut Resolve<'_>, args: &[&Text]) {
 }
 
 /// The variables set for the process: passed on, then from the file, then from the table.
-fn environment(resolve: &mut Resolve<'_>, values: &Values) -> Option<BTreeMap<String, Secret>> {
+fn environment(context: &mut Context<'_>, values: ServerTable<'_>) -> Option<BTreeMap<String, Secret>> {
     let mut env = BTreeMap::new();
     let mut good = true;
-    let allowed = values.bool("allow_loader_env").unwrap_or(false);
-    for name in values.strings("env_pass") {
-        if let Some(value) = resolve.env.get(&name) {
+    let allowed = values.get(&server::ALLOW_LOADER_ENV);
+    for name in values.get(&server::ENV_PASS) {
+        if let Some(value) = context.env.get(&name) {
             env.insert(name, Secret::new(value));
         }
     }
-    if let Some(file) = values.text("env_file") {
-        let path = resolve.resolve_path(&file.value);
+    if let Some(file) = values.get(&server::ENV_FILE) {
+        let path = context.resolve_path(&file.value);
         match read_file(&path) {
             Ok(pairs) => env.extend(pairs.into_iter().map(|(name, value)| (name, Secret::new(value)))),
             Err(problem) => {
                 good = false;
-                resolve.report.error(file.at, &join(resolve.path, "env_file"), problem);
+                context.report.error(file.at, &join(context.path, "env_file"), problem);
             }
         }
     }
-    for (name, value) in values.map("env") {
-        if !env_file::is_name(name) || value.value.contains('\0') {
+    for (name, value) in values.get(&server::ENV) {
+        if !env_file::is_name(&name) || value.value.contains('\0') {
             good = false;
-            let path = join(&join(resolve.path, "env"), name);
-            resolve.report.error(value.at, &path, "cannot be a variable");
+            let path = join(&join(context.path, "env"), &name);
+            context.report.error(value.at, &path, "cannot be a variable");
         }
-        env.insert(name.clone(), Secret::new(value.value.as_str()));
+        env.insert(name, Secret::new(value.value));
     }
     for name in env.keys().filter(|name| is_loader(name) && !allowed) {
         good = false;
-        let at = values.at("env").unwrap_or(resolve.at);
-        refuse_loader(resolve, name, at);
+        let at = values.at(&server::ENV).unwrap_or(context.at);
+        refuse_loader(context, name, at);
     }
     good.then_some(env)
 }
 
-fn refuse_loader(resolve: &mut Resolve<'_>, name: &str, at: Place) {
-    resolve.report.error_with(
+fn refuse_loader(context: &mut Context<'_>, name: &str, at: Place) {
+    context.report.error_with(
         at,
-        &join(&join(resolve.path, "env"), name),
+        &join(&join(context.path, "env"), name),
         "would make the program load code that its command does not name",
         "set `allow_loader_env = true` if that is meant",
     );

@@ -106,7 +106,7 @@ fn the_schema_knows_every_key_of_the_files() {
         }
         for (_, settings) in import::shape(root, &mut report).servers {
             for setting in settings {
-                let key = fields::camel(&fields::snake(&setting.key));
+                let key = spelling::camel(&spelling::snake(&setting.key));
                 assert!(
                     server.contains_key(&setting.key) || server.contains_key(&key),
                     "{name}: {}",

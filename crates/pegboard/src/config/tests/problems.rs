@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use super::*;
-use crate::name::NameStyle;
 
 #[test]
 fn a_transport_is_inferred() {

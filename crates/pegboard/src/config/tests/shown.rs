@@ -142,21 +142,63 @@ fn a_server_added_by_hand_is_shown_too() {
     assert!(!loaded.show().to_string().contains("secret"));
 }
 
+/// The defaults of a section as a file would write them, tables included.
+fn defaults(section: &field::Section) -> serde_json::Map<String, serde_json::Value> {
+    let mut all = serde_json::Map::new();
+    for field in section
+        .fields
+        .iter()
+        .filter(|field| field.applies != field::Applies::Remote)
+    {
+        // Summaries, a breaker and restart waits of a server's own take the place of the board's, even with the same values.
+        let is_boards = ["summarise", "breaker", "backoff"].contains(&field.name);
+        let value = match (redact::default(field.default), field.kind.section()) {
+            _ if is_boards || field.effect == field::Effect::Later => continue,
+            (Some(default), _) => default,
+            (None, Some(parts)) if !matches!(field.kind, field::Kind::Table(_)) || field.name == "result" => {
+                defaults(parts).into()
+            }
+            (None, _) => continue,
+        };
+        all.insert(field.name.to_owned(), value);
+    }
+    all
+}
+
 #[test]
 fn documented_defaults_are_the_real_ones() {
-    let mut settings = String::new();
-    for field in fields::SERVER.fields {
-        let skip = resolve::REMOTE_ONLY.contains(&field.name);
-        if let (Some(default), false) = (field.default, skip) {
-            let default: serde_json::Value = serde_json::from_str(default).unwrap();
-            settings.push_str(&format!("\"{}\": {default},\n", field.name));
-        }
-    }
-    let text = format!("{{\"servers\": {{\"x\": {{{settings} \"command\": \"a\"}}}}}}");
+    let mut server = defaults(fields::SERVER);
+    server.insert("command".into(), "a".into());
+    assert_eq!(
+        (&server["retry"]["attempts"], &server["result"]["max_bytes"]),
+        (&2.into(), &"48KiB".into())
+    );
+    let mut config = defaults(fields::TOP);
+    config.insert("servers".into(), serde_json::json!({"x": server}));
+    let text = serde_json::Value::from(config).to_string();
     let loaded = Config::from_text(&text, Format::Json, &env());
     assert_eq!(loaded.problems, []);
-    let plain = ServerConfig::new(Transport::Stdio(Command::new("a")));
-    assert_eq!(loaded.config.servers.into_values().next(), Some(plain));
+    let plain = Config::from_text("[servers.x]\ncommand = 'a'", Format::Toml, &env());
+    assert_eq!(loaded.config, plain.config);
+    let new = ServerConfig::new(Transport::Stdio(Command::new("a")));
+    assert_eq!(plain.config.servers.into_values().next(), Some(new));
+    assert_eq!(plain.config.limits, BoardLimits::default());
+}
+
+#[test]
+fn documented_defaults_of_summaries_and_breakers_are_the_real_ones() {
+    for table in ["summarise", "breaker"] {
+        let field = fields::SERVER.find(table).unwrap().field;
+        let parts = defaults(field.kind.section().unwrap());
+        let text = serde_json::json!({"servers": {"x": {"command": "a", table: parts}}}).to_string();
+        let loaded = Config::from_text(&text, Format::Json, &env());
+        assert_eq!(loaded.problems, []);
+        let policy = loaded.config.servers.into_values().next().unwrap().policy;
+        match table {
+            "breaker" => assert_eq!(policy.breaker, Some(BreakerPolicy::default())),
+            _ => assert_eq!(policy.summarise, Some(Summarise::default())),
+        }
+    }
 }
 
 #[test]
@@ -188,7 +230,7 @@ fn the_schema_documents_every_field_and_its_references_resolve() {
             field.name
         );
         assert!(
-            field.effect == fields::Effect::Foreign || !field.doc.is_empty(),
+            field.effect == field::Effect::Foreign || !field.doc.is_empty(),
             "{}",
             field.name
         );

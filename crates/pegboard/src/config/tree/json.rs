@@ -4,7 +4,10 @@ use std::collections::HashSet;
 
 use jsonc_parser::{CollectOptions, ParseOptions, ast, common::Ranged as _, parse_to_ast};
 
-use super::{Entry, Lines, MAX_DEPTH, Node, Place, SyntaxError, Value};
+use super::{
+    lines::Lines,
+    node::{Entry, MAX_DEPTH, Node, Place, SyntaxError, Value},
+};
 
 pub(super) fn read(text: &str) -> Result<Node, SyntaxError> {
     let lines = Lines::of(text);

@@ -5,7 +5,10 @@ use toml::{
     de::{DeTable, DeValue},
 };
 
-use super::{Entry, Lines, MAX_DEPTH, Node, Place, SyntaxError, Value};
+use super::{
+    lines::Lines,
+    node::{Entry, MAX_DEPTH, Node, Place, SyntaxError, Value},
+};
 
 pub(super) fn read(text: &str) -> Result<Node, SyntaxError> {
     let lines = Lines::of(text);

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 use saphyr::Scalar;
 use saphyr_parser::{Event, Parser, ScanError, Span};
 
-use super::{Entry, MAX_DEPTH, MAX_NODES, Node, Place, SyntaxError, Value};
+use super::node::{Entry, MAX_DEPTH, MAX_NODES, Node, Place, SyntaxError, Value};
 
 pub(super) fn read(text: &str) -> Result<Node, SyntaxError> {
     let mut builder = Builder::default();

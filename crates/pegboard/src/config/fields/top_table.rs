@@ -1,0 +1,102 @@
+//! The fields at the top of a config file.
+
+use std::collections::BTreeMap;
+
+use super::{
+    calls::queue,
+    results::masking,
+    server_table::server::{self as of},
+};
+use crate::{
+    config::{
+        board::BoardLimits,
+        field::{DefaultValue, Kind, Word},
+        from_setting::Naming,
+        key::{Nested, choice, count, either, map, nested, plain, section, size, word},
+        policy::Queue,
+        preset::Preset,
+    },
+    name::NameStyle,
+};
+
+section! {
+    top = "config" {
+        PRESET: Preset = choice("preset", "The design whose defaults every server starts from.");
+        QUEUES: BTreeMap<String, Queue> = map(
+            "queues",
+            &Kind::Either(&[Kind::Count { min: 1, max: 1_000_000 }, Kind::Table(&queue::SECTION)]),
+            "Queues that calls wait in, by name.",
+        )
+        .shown(DefaultValue::EmptyTable);
+        MASKING: Nested<masking::In> = nested(
+            "masking",
+            Kind::Either(&[Kind::Bool, Kind::Table(&masking::SECTION)]),
+            "What is hidden in the results of every server.",
+        );
+        MAX_SERVERS: usize = count("max_servers", (1, 1000), BoardLimits::DEFAULT.servers, "The most servers; those beyond are refused.");
+        MAX_PROCESSES: usize = count("max_processes", (1, 65_536), BoardLimits::DEFAULT.processes, "The most child processes at once.");
+        MAX_STARTS: usize = count("max_starts", (1, 1000), BoardLimits::DEFAULT.starts, "The most servers that are being started at once; the others wait.")
+            .aka(&["start_concurrency"]);
+        MAX_BUFFERED: usize = size(
+            "max_buffered",
+            (1 << 20, 1 << 40),
+            BoardLimits::DEFAULT.buffered,
+            "The most bytes that messages of all servers take together while they are on their way; one connection takes at most a quarter of them in each direction, and messages of up to 64KiB do not count.",
+        );
+        NAMING: Naming = either(
+            "naming",
+            &[
+                Kind::Word(&[
+                    Word { name: "dunder", spellings: &["double_underscore"] },
+                    word("dot"),
+                    word("mcp_dunder"),
+                    word("mcp_single"),
+                    word("bare"),
+                ]),
+                Kind::Text,
+            ],
+            Naming(Ok(NameStyle::Dunder)),
+            DefaultValue::Text("dunder"),
+            "How tools are named for models: a style, or a template such as `{server}_{tool}`.",
+        );
+    }
+    unkeyed {
+        // Settings of servers, for every server that does not set them itself.
+        of::TRANSPORTS.field.for_all().aka(&["allow_transports"]).doc("The ways that servers may be reached in, unless they say otherwise themselves.");
+        of::SUMMARISE.field.for_all()
+            .aka(&["summarize", "summarization", "summarisation"])
+            .doc("When long results are summarised, and by which model. Servers may differ.");
+        of::CALL_ARGUMENTS.field.for_all().aka(&["tool_arguments"]);
+        of::OUTPUT_CHECK.field.for_all();
+        of::RESULT.field.for_all().aka(&["results"]).doc("What becomes of the results of every server.");
+        of::CONNECT_TIMEOUT.field.for_all().aka(&["startup_timeout", "init_timeout", "connection_timeout"]);
+        of::LIST_TIMEOUT.field.for_all();
+        of::CALL_TIMEOUT.field.for_all().aka(&["default_timeout", "request_timeout", "tool_timeout"]);
+        of::CALL_TOTAL_TIMEOUT.field.for_all();
+        of::WRITE_TIMEOUT.field.for_all();
+        of::ERA_SILENCE.field.for_all();
+        of::STOP_TIMEOUT.field.for_all();
+        of::MAX_MESSAGE.field.for_all();
+        of::MAX_PAGES.field.for_all();
+        of::MAX_ITEMS.field.for_all();
+        of::MAX_IN_FLIGHT.field.for_all();
+        of::START.field.for_all();
+        of::ERA.field.for_all();
+        of::SCOPE.field.for_all();
+        of::RESTART.field.for_all();
+        of::IDLE_STOP.field.for_all();
+        of::HEALTH_PROBE.field.for_all();
+        of::HEALTH_INTERVAL.field.for_all();
+        of::HEALTH_TIMEOUT.field.for_all();
+        of::BREAKER.field.for_all().aka(&["circuit_breaker"]);
+        of::RETRY.field.for_all();
+        of::ENV_POLICY.field.for_all();
+        of::CAPABILITIES.field.for_all();
+        of::CASE_INSENSITIVE.field.for_all();
+        of::APPROVAL.field.for_all();
+        of::MAX_RESULT.field.for_all();
+        of::STRUCTURED.field.for_all();
+        plain("serve", Kind::Map(&Kind::Any), "Settings of the daemon.").later();
+        plain("inputs", Kind::Any, "").foreign();
+    }
+}

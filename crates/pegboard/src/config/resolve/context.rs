@@ -1,0 +1,48 @@
+//! What the settings of a server are resolved against.
+
+use std::path::{Path, PathBuf};
+
+use crate::{
+    config::{
+        expand::Env,
+        problem::{Report, join},
+        tree::Place,
+    },
+    mask::Masking,
+};
+
+/// The surroundings of one server's table.
+pub(in crate::config) struct Context<'a> {
+    pub(in crate::config) report: &'a mut Report,
+    pub(in crate::config) env: &'a Env<'a>,
+    /// The folder of the config file.
+    pub(in crate::config) base: Option<&'a Path>,
+    /// `servers.NAME`.
+    pub(in crate::config) path: &'a str,
+    /// Where the server's name stands.
+    pub(in crate::config) at: Place,
+    /// The masking of all servers, which the server's own adds to.
+    pub(in crate::config) masking: &'a Masking,
+}
+
+impl Context<'_> {
+    /// Reports an error of one of the server's settings.
+    pub(super) fn refuse<T>(&mut self, at: Place, key: &str, message: &str) -> Option<T> {
+        self.report.error(at, &join(self.path, key), message);
+        None
+    }
+
+    /// A path relative to the config file, with `~` for the home folder.
+    pub(super) fn resolve_path(&self, written: &str) -> PathBuf {
+        let home = || self.env.get("HOME").or_else(|| self.env.get("USERPROFILE"));
+        if (written == "~" || written.starts_with("~/"))
+            && let Some(home) = home()
+        {
+            return Path::new(&home).join(written.trim_start_matches('~').trim_start_matches('/'));
+        }
+        match self.base {
+            Some(base) => base.join(written.strip_prefix("./").unwrap_or(written)),
+            None => PathBuf::from(written),
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Every field that is in effect changes the resolved config when it is set to something else than its default.
+
+use serde_json::{Map, Value as Json, json};
+
+use super::*;
+use crate::{
+    config::field::{Effect, Field, Kind, Section},
+    mask::Masker,
+};
+
+/// Fields whose effect is to refuse servers.
+const REFUSING: &[&str] = &["transports", "servers.x.transports"];
+
+/// One step into a config: a key of a table, or the first element of a list.
+#[derive(Clone, Copy)]
+enum Step {
+    Key(&'static str),
+    First,
+}
+
+/// The places of all fields that are in effect, each with its path.
+pub(super) fn fields_in_effect() -> Vec<(String, &'static Field)> {
+    let places = places();
+    places.into_iter().map(|(path, _, field)| (path, field)).collect()
+}
+
+fn places() -> Vec<(String, Vec<Step>, &'static Field)> {
+    let mut places = Vec::new();
+    collect(fields::TOP, &mut Vec::new(), &mut places);
+    let mut server = vec![Step::Key("servers"), Step::Key("x")];
+    collect(fields::SERVER, &mut server, &mut places);
+    places
+}
+
+fn collect(section: &'static Section, at: &mut Vec<Step>, places: &mut Vec<(String, Vec<Step>, &'static Field)>) {
+    for field in section.fields.iter().filter(|field| field.effect == Effect::Now) {
+        at.push(Step::Key(field.name));
+        let names = at.iter().filter_map(|step| match step {
+            Step::Key(name) => Some(*name),
+            Step::First => None,
+        });
+        // A table alone means nothing; its fields do.
+        if !is_table(&field.kind) {
+            places.push((names.collect::<Vec<_>>().join("."), at.clone(), field));
+        }
+        descend(&field.kind, at, places);
+        at.pop();
+    }
+}
+
+fn is_table(kind: &Kind) -> bool {
+    match kind {
+        Kind::Table(_) => true,
+        Kind::List(kind) | Kind::Map(kind) => is_table(kind),
+        _ => false,
+    }
+}
+
+fn descend(kind: &Kind, at: &mut Vec<Step>, places: &mut Vec<(String, Vec<Step>, &'static Field)>) {
+    let inside = |step, kind: &Kind, at: &mut Vec<Step>, places: &mut Vec<_>| {
+        at.push(step);
+        descend(kind, at, places);
+        at.pop();
+    };
+    match kind {
+        Kind::Table(section) => collect(section, at, places),
+        Kind::Map(kind) => inside(Step::Key("t"), kind, at, places),
+        Kind::List(kind) => inside(Step::First, kind, at, places),
+        Kind::Either(kinds) => kinds.iter().for_each(|kind| descend(kind, at, places)),
+        _ => {}
+    }
+}
+
+/// Values that a kind accepts, so many that one of them is not the default.
+fn candidates(kind: &Kind) -> Vec<Json> {
+    match kind {
+        Kind::Bool => vec![true.into(), false.into()],
+        Kind::Text | Kind::Secret => ["zz", "https://zz.example/v1", "ZONE"].map(Json::from).into(),
+        Kind::Count { min, max } => vec![(*min).into(), (min + 1).into(), (*max).into()],
+        Kind::Duration { .. } => vec!["7s".into(), "90s".into(), "45m".into()],
+        Kind::Size { .. } => vec!["20MiB".into(), "17MiB".into()],
+        Kind::Word(words) => words.iter().map(|word| word.name.into()).collect(),
+        Kind::List(kind) => candidates(kind).into_iter().map(|one| json!([one])).collect(),
+        Kind::Map(kind) => candidates(kind).into_iter().map(|one| json!({"K": one})).collect(),
+        Kind::Table(_) => vec![json!({})],
+        Kind::Either(kinds) => kinds.iter().flat_map(candidates).collect(),
+        Kind::Any => vec!["object".into()],
+    }
+}
+
+/// What a field needs beside it to have an effect.
+fn companions(path: &str) -> Json {
+    let server = match path.strip_prefix("servers.x.") {
+        Some("auth.password") => json!({"auth": {"user": "u"}}),
+        Some("auth.header") => json!({"auth": {"api_key": "k"}}),
+        Some("auth") => json!({"auth_type": "bearer", "bearer_token": "t"}),
+        Some("auth.type" | "auth_type") => json!({"auth": {"bearer": "t"}}),
+        Some("tls.cert") => json!({"tls": {"key": "k"}}),
+        Some("tls.key") => json!({"tls": {"cert": "k"}}),
+        Some("allow_loader_env") => json!({"env": {"LD_PRELOAD": "x"}}),
+        Some("summarise.model" | "summarise.api_key") => json!({"summarise": {"url": "https://m.example/v1"}}),
+        Some("masking.custom.replacement" | "masking.custom.description") => {
+            json!({"masking": {"custom": [{"pattern": "x"}]}})
+        }
+        _ => json!({}),
+    };
+    let top = match path {
+        "summarise.model" | "summarise.api_key" => json!({"summarise": {"url": "https://m.example/v1"}}),
+        "masking.custom.replacement" | "masking.custom.description" => {
+            json!({"masking": {"custom": [{"pattern": "x"}]}})
+        }
+        _ => json!({}),
+    };
+    merged(json!({"servers": {"x": server}}), top)
+}
+
+fn merged(mut base: Json, over: Json) -> Json {
+    match (&mut base, over) {
+        (Json::Object(base), Json::Object(over)) => {
+            for (key, value) in over {
+                let old = base.remove(&key).unwrap_or(Json::Null);
+                base.insert(key, merged(old, value));
+            }
+        }
+        (Json::Array(base), Json::Array(over)) if base.len() == over.len() => {
+            for (old, new) in base.iter_mut().zip(over) {
+                *old = merged(old.take(), new);
+            }
+        }
+        (base, over) => *base = over,
+    }
+    base
+}
+
+/// A config with one value at a place.
+fn placed(at: &[Step], value: Json) -> Json {
+    at.iter().rev().fold(value, |value, step| match step {
+        Step::Key(name) => Json::Object(Map::from_iter([((*name).to_owned(), value)])),
+        Step::First => json!([value]),
+    })
+}
+
+fn load(config: &Json) -> Loaded {
+    Config::from_text(&config.to_string(), Format::Json, &env())
+}
+
+#[test]
+fn every_field_in_effect_changes_the_resolved_config() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("x.env");
+    std::fs::write(&file, "A=1\n").unwrap();
+    let group = Masker::group_names().next().unwrap();
+    let pattern = Masker::pattern_names().next().unwrap();
+    let bases = [json!({"command": "a"}), json!({"url": "https://base.example/mcp"})];
+    let mut idle = Vec::new();
+    for (path, at, field) in places() {
+        let mut values = candidates(&field.kind);
+        values.extend(match path.rsplit('.').next() {
+            Some("env_file") => Some(json!(file)),
+            Some("groups") => Some(json!([group])),
+            Some("patterns") => Some(json!([pattern])),
+            _ => None,
+        });
+        let has_effect = bases.iter().any(|base| {
+            let base = merged(json!({"servers": {"x": base}}), companions(&path));
+            // The table around the field is written in both, since an empty one may mean something too.
+            let base = match at.split_last() {
+                Some((_, around)) if !around.is_empty() => {
+                    merged(base.clone(), merged(placed(around, json!({})), base))
+                }
+                _ => base,
+            };
+            let before = load(&base).config;
+            values.iter().any(|value| {
+                let after = load(&merged(base.clone(), placed(&at, value.clone())));
+                let is_accepted = after.errors().count() == 0 || REFUSING.contains(&path.as_str());
+                is_accepted && after.config != before
+            })
+        });
+        if !has_effect {
+            idle.push(path);
+        }
+    }
+    assert!(idle.is_empty(), "without effect: {idle:#?}");
+}

@@ -1,0 +1,30 @@
+//! Maps byte offsets of a text to lines and columns.
+
+use super::node::Place;
+
+/// The byte offsets at which the lines of a text start.
+pub(super) struct Lines<'a> {
+    text: &'a str,
+    starts: Vec<usize>,
+}
+
+impl<'a> Lines<'a> {
+    pub(super) fn of(text: &'a str) -> Self {
+        let ends = memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1);
+        Self {
+            text,
+            starts: std::iter::once(0).chain(ends).collect(),
+        }
+    }
+
+    pub(super) fn place(&self, offset: usize) -> Place {
+        let line = self.starts.partition_point(|start| *start <= offset);
+        let start = self.starts.get(line.saturating_sub(1)).copied().unwrap_or(0);
+        // In a file that is one long line, counting characters for every value would be quadratic; bytes are good enough there.
+        let before = match self.text.get(start..offset) {
+            Some(text) if text.len() < 1000 => text.chars().count(),
+            _ => offset.saturating_sub(start),
+        };
+        Place::new(line, before + 1)
+    }
+}

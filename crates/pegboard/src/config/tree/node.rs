@@ -1,0 +1,126 @@
+//! The nodes of a parsed config file: values with the place where they were written.
+
+/// The deepest nesting. Ours needs six levels; the rest is for other programs' settings in the same file.
+pub(super) const MAX_DEPTH: usize = 64;
+
+/// The most values in one file, counting those that a YAML alias repeats.
+pub(super) const MAX_NODES: usize = 200_000;
+
+/// A position in a file. Lines and columns count from one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::config) struct Place {
+    pub(in crate::config) line: u32,
+    pub(in crate::config) column: u32,
+}
+
+impl Place {
+    pub(in crate::config) const START: Self = Self { line: 1, column: 1 };
+
+    pub(super) fn new(line: usize, column: usize) -> Self {
+        let small = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        Self {
+            line: small(line),
+            column: small(column),
+        }
+    }
+}
+
+/// A value and the place where it starts.
+#[derive(Clone, PartialEq)]
+pub(in crate::config) struct Node {
+    pub(in crate::config) value: Value,
+    pub(in crate::config) at: Place,
+}
+
+#[derive(Clone, PartialEq)]
+pub(in crate::config) enum Value {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    Text(String),
+    List(Vec<Node>),
+    Map(Vec<Entry>),
+}
+
+/// A key, the place where it was written, and its value.
+#[derive(Clone, PartialEq)]
+pub(in crate::config) struct Entry {
+    pub(in crate::config) key: String,
+    pub(in crate::config) at: Place,
+    pub(in crate::config) value: Node,
+}
+
+impl Node {
+    pub(in crate::config) fn new(value: Value, at: Place) -> Self {
+        Self { value, at }
+    }
+
+    pub(in crate::config) fn text(text: impl Into<String>, at: Place) -> Self {
+        Self::new(Value::Text(text.into()), at)
+    }
+
+    /// The value of `key`, if this is a map that has it.
+    pub(in crate::config) fn get(&self, key: &str) -> Option<&Self> {
+        match &self.value {
+            Value::Map(entries) => entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value),
+            _ => None,
+        }
+    }
+
+    /// The entries, if this is a map.
+    pub(in crate::config) fn into_entries(self) -> Option<Vec<Entry>> {
+        match self.value {
+            Value::Map(entries) => Some(entries),
+            _ => None,
+        }
+    }
+
+    /// The word for the kind of value this is, for messages.
+    pub(in crate::config) fn kind(&self) -> &'static str {
+        match self.value {
+            Value::Null => "nothing",
+            Value::Bool(_) => "true or false",
+            Value::Int(_) => "a whole number",
+            Value::Float(_) => "a number",
+            Value::Text(_) => "a text",
+            Value::List(_) => "a list",
+            Value::Map(_) => "a table",
+        }
+    }
+}
+
+impl Entry {
+    /// Whether the key is one that people keep notes and YAML anchors under.
+    pub(in crate::config) fn is_note(&self) -> bool {
+        ["x-", "//", "_comment"].iter().any(|start| self.key.starts_with(start))
+    }
+}
+
+/// A syntax error and the place where the parser found it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::config) struct SyntaxError {
+    pub(in crate::config) at: Place,
+    pub(in crate::config) message: String,
+}
+
+impl SyntaxError {
+    pub(super) fn new(at: Place, message: impl Into<String>) -> Self {
+        Self {
+            at,
+            message: message.into(),
+        }
+    }
+
+    pub(super) fn too_deep(at: Place) -> Self {
+        Self::new(at, format!("nested deeper than {MAX_DEPTH} levels"))
+    }
+
+    pub(super) fn too_many(at: Place) -> Self {
+        Self::new(at, format!("more than {MAX_NODES} values"))
+    }
+
+    pub(super) fn duplicate(at: Place, key: &str) -> Self {
+        Self::new(at, format!("`{key}` is written twice"))
+    }
+}
