@@ -6,6 +6,7 @@
 
 mod adhoc;
 mod board;
+mod board_limits;
 mod check;
 mod choice;
 mod env_file;
@@ -45,7 +46,8 @@ mod units;
 #[cfg(all(feature = "sse", feature = "websocket"))]
 mod tests;
 
-pub use board::{BoardLimits, Config};
+pub use board::Config;
+pub use board_limits::BoardLimits;
 pub(crate) use environment::is_allowed;
 pub use expand::Env;
 pub use explain::{Explained, Overridden, ValueOrigin};

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{misconfigured::Misconfigured, policy::Queue, preset::Preset, server::ServerConfig};
+use super::{
+    board_limits::BoardLimits, misconfigured::Misconfigured, policy::Queue, preset::Preset, server::ServerConfig,
+};
 use crate::{
     mask::Masking,
     name::{NameStyle, ServerName},
@@ -35,36 +37,4 @@ pub struct Config {
     pub naming: NameStyle,
     /// What is hidden in the words of servers whose own settings say nothing else.
     pub masking: Masking,
-}
-
-/// How much a board takes on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct BoardLimits {
-    /// The most servers. Those beyond, by name, are refused; the others work.
-    pub servers: usize,
-    /// The most child processes at once, those of pools and of agents' own servers included.
-    pub processes: usize,
-    /// The most servers that are being started at once; the others wait for their turn.
-    pub starts: usize,
-    /// The most bytes that messages of all servers take together while they are read, wait to be written, or wait for the callers that
-    /// they answer. Messages of up to 64 KiB do not count, and one connection takes at most a
-    /// quarter for what it reads and a quarter for what waits to be written.
-    pub buffered: usize,
-}
-
-impl BoardLimits {
-    /// The default, which the table of fields shows too.
-    pub(super) const DEFAULT: Self = Self {
-        servers: 100,
-        processes: 256,
-        starts: 64,
-        buffered: 256 << 20,
-    };
-}
-
-impl Default for BoardLimits {
-    fn default() -> Self {
-        Self::DEFAULT
-    }
 }

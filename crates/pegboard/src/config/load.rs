@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use super::{
-    board::{BoardLimits, Config},
+    board::Config,
+    board_limits::BoardLimits,
     check::Check,
     expand::Env,
     field::Via,

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     config::{
-        board::BoardLimits,
+        board_limits::BoardLimits,
         field::{DefaultValue, Kind, Word},
         from_setting::Naming,
         key::{Nested, choice, count, either, map, nested, plain, section, size, word},
