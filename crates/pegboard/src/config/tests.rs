@@ -1,6 +1,7 @@
 //! Tests of whole files, from text to config.
 
 mod designs;
+mod effects;
 mod found;
 mod golden;
 mod in_effect;

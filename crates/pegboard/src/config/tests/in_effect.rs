@@ -18,13 +18,16 @@ enum Step {
     First,
 }
 
-/// The places of all fields that are in effect, each with its path.
-pub(super) fn fields_in_effect() -> Vec<(String, &'static Field)> {
-    let places = places();
-    places.into_iter().map(|(path, _, field)| (path, field)).collect()
+/// A field that is in effect: its path, its section, the way to it, and the field.
+type Place = (String, &'static str, Vec<Step>, &'static Field);
+
+/// The fields that are in effect, each with its path and its section.
+pub(super) fn fields_in_effect() -> Vec<(String, &'static str, &'static Field)> {
+    let places = places().into_iter();
+    places.map(|(path, section, _, field)| (path, section, field)).collect()
 }
 
-fn places() -> Vec<(String, Vec<Step>, &'static Field)> {
+fn places() -> Vec<Place> {
     let mut places = Vec::new();
     collect(fields::TOP, &mut Vec::new(), &mut places);
     let mut server = vec![Step::Key("servers"), Step::Key("x")];
@@ -32,7 +35,7 @@ fn places() -> Vec<(String, Vec<Step>, &'static Field)> {
     places
 }
 
-fn collect(section: &'static Section, at: &mut Vec<Step>, places: &mut Vec<(String, Vec<Step>, &'static Field)>) {
+fn collect(section: &'static Section, at: &mut Vec<Step>, places: &mut Vec<Place>) {
     for field in section.fields.iter().filter(|field| field.effect == Effect::Now) {
         at.push(Step::Key(field.name));
         let names = at.iter().filter_map(|step| match step {
@@ -41,7 +44,7 @@ fn collect(section: &'static Section, at: &mut Vec<Step>, places: &mut Vec<(Stri
         });
         // A table alone means nothing; its fields do.
         if !is_table(&field.kind) {
-            places.push((names.collect::<Vec<_>>().join("."), at.clone(), field));
+            places.push((names.collect::<Vec<_>>().join("."), section.name, at.clone(), field));
         }
         descend(&field.kind, at, places);
         at.pop();
@@ -56,7 +59,7 @@ fn is_table(kind: &Kind) -> bool {
     }
 }
 
-fn descend(kind: &Kind, at: &mut Vec<Step>, places: &mut Vec<(String, Vec<Step>, &'static Field)>) {
+fn descend(kind: &Kind, at: &mut Vec<Step>, places: &mut Vec<Place>) {
     let inside = |step, kind: &Kind, at: &mut Vec<Step>, places: &mut Vec<_>| {
         at.push(step);
         descend(kind, at, places);
@@ -153,7 +156,7 @@ fn every_field_in_effect_changes_the_resolved_config() {
     let pattern = Masker::pattern_names().next().unwrap();
     let bases = [json!({"command": "a"}), json!({"url": "https://base.example/mcp"})];
     let mut idle = Vec::new();
-    for (path, at, field) in places() {
+    for (path, _, at, field) in places() {
         let mut values = candidates(&field.kind);
         values.extend(match path.rsplit('.').next() {
             Some("env_file") => Some(json!(file)),
