@@ -37,6 +37,7 @@ mod request_log_level;
 mod resources_prompts;
 mod response;
 mod root;
+mod round_fields;
 mod server_requests;
 mod task;
 mod task_state;

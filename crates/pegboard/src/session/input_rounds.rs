@@ -1,7 +1,5 @@
 //! Sends a request in rounds: the server may ask for input first, or for a visit of the user to a web page.
 
-use std::collections::BTreeMap;
-
 use bytes::Bytes;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value, value::RawValue};
@@ -17,6 +15,7 @@ use super::{
     progress::ProgressSubscription,
     request::Request,
     response::{Response, parse_result},
+    round_fields::{InputRequests, RoundFields, WithRound},
 };
 use crate::{status::Era, transport::URL_ELICITATION_REQUIRED};
 
@@ -61,25 +60,10 @@ pub(super) trait RoundsResult: DeserializeOwned {
             };
             return Ok((result, round));
         }
-        let result = response.result()?;
-        Ok((parse_result(&result)?, parse_result(&result)?))
+        let WithRound(result, round) = parse_result(&response.result()?)?;
+        Ok((result, round))
     }
 }
-
-/// The fields of a result that say whether it is final, or asks for input.
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct RoundFields {
-    #[serde(default, rename = "resultType")]
-    result_type: Option<String>,
-    #[serde(default, rename = "inputRequests")]
-    requests: Option<InputRequests>,
-    /// Sent back unchanged in the next round.
-    #[serde(default, rename = "requestState")]
-    state: Option<String>,
-}
-
-/// The input requests of a round, by the server's keys. They stay raw, because their text holds the order of a form's fields.
-pub(super) type InputRequests = BTreeMap<String, Box<RawValue>>;
 
 /// One input request.
 #[derive(Default, Deserialize)]
