@@ -349,7 +349,7 @@ async fn a_server_that_promises_news_and_gives_none_holds_nobody_up() {
     for _ in 0..2 {
         let refused = tools.subscribe(&fx, "a:a").await.unwrap_err();
         assert_eq!(refused.kind, Kind::ToolError, "{}", refused.message);
-        assert_contains(&refused.message, &["the server does not send news"]);
+        assert_contains(&refused.message, &["the server does not send notifications"]);
         tools.set_log_level(&fx, LogLevel::Info).await.unwrap();
     }
     assert!(began.elapsed() < secs(1), "{:?}", began.elapsed());

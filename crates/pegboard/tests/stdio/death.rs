@@ -170,6 +170,8 @@ async fn a_server_that_stops_reading_holds_nobody_up() {
     });
     let board = board(config);
     let tools = board.toolset();
+    // The short timeout below must not include the start.
+    assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
     let deaf = tools
         .call(ToolCall::new("fx.deaf").timeout(Duration::from_millis(200)))
         .await;

@@ -81,7 +81,7 @@ async fn a_ready_server_tells_how_long_its_start_took() {
     assert_eq!(metrics.ready_after.count, 1);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_start_that_fails_is_told_each_time_with_its_reason_and_no_secret() {
     let broken = FakeServer::new("fx").fault(Fault::ExitsAtStart {
         code: 3,
