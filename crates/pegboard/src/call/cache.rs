@@ -44,7 +44,7 @@ struct Entry {
 /// What identifies a request: the server, the tool, and the arguments in canonical form.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct CacheKey {
-    /// The server's number: another server may have its name by now.
+    /// The server's unique number; its name may belong to another server by now.
     server: u64,
     tool: String,
     arguments: String,

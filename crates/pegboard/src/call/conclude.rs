@@ -1,4 +1,4 @@
-//! The last steps of every call: its outcome is presented, counted and reported.
+//! The last steps of every call: presents its outcome, runs the `after` hooks, and ends it for events and metrics.
 
 use super::{
     context::CallContext,

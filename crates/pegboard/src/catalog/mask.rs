@@ -9,13 +9,13 @@ use crate::{
 };
 
 impl Catalog {
-    /// Masks everything that is only read. Keeps the original of each masked URI, so that the resource can still be read.
+    /// Masks all text except names. Keeps the original of each masked URI, so that the resource can still be read.
     pub(crate) fn mask(&mut self, masker: &Masker) {
         self.mask_tools(masker, |_| true);
         self.mask_beside_tools(masker);
     }
 
-    /// Masks some of the tools, by name.
+    /// Masks the tools whose names `is_one` selects.
     pub(crate) fn mask_tools(&mut self, masker: &Masker, is_one: impl Fn(&str) -> bool) {
         for tool in self.tools.iter_mut().filter(|tool| is_one(&tool.name)) {
             mask_tool(Arc::make_mut(tool), masker);

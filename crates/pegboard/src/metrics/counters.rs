@@ -1,4 +1,4 @@
-//! The counters that calls and supervisors write: of calls, and of one server.
+//! The atomic counters of calls and of one server, which calls and supervisors write.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},

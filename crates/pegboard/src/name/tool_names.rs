@@ -6,7 +6,8 @@ use sha2::{Digest, Sha256};
 
 use super::{rules::NameRules, style::NameStyle};
 
-/// How many characters of its hash a name gets, tried in turn until it is unique. The last is long enough that names cannot collide.
+/// How many characters of its hash are appended to a name, tried in turn until the name is unique. The last is 150 bits of the hash, which do
+/// not collide.
 const STAMPS: [usize; 4] = [10, 16, 24, 30];
 
 /// Returns the names of (server, tool) pairs, in the same order. Different pairs get different names, and every name satisfies the rules.
