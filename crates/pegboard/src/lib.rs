@@ -87,8 +87,8 @@
 //!
 //! # More tools than a model should see
 //!
-//! With [`View::tool_budget`], if the definitions of all tools would take more tokens than the budget, the model gets tools that find, describe
-//! and call the others instead.
+//! With [`View::tool_budget`], if the definitions of all tools would take more tokens than the budget, the model gets tools that find,
+//! describe and call the others instead.
 //! Programs can search with [`Toolset::find`], or with [`Toolset::search`] if an [`Embedder`] is set.
 //!
 //! # Resources and subscriptions

@@ -6,7 +6,7 @@ mod tool_names;
 
 pub use rules::NameRules;
 pub use style::{BadNameStyle, NameStyle};
-pub(crate) use tool_names::{expose, stamp};
+pub(crate) use tool_names::{expose, hash_suffix};
 
 use std::{fmt, str::FromStr, sync::Arc};
 

@@ -71,7 +71,8 @@ impl CacheKey {
 }
 
 /// How long answers of a tool are cached. A server's lifetime applies to tools with `readOnlyHint`; a lifetime for a named tool also applies
-/// to tools without annotations. `readOnlyHint: false`, or `destructiveHint: true` alone, turns caching off.
+/// to tools without annotations. If several names and globs match, the first in alphabetical order applies. `readOnlyHint: false`, or
+/// `destructiveHint: true` alone, turns caching off.
 fn lifetime(tool: &Tool, policy: &Policy) -> Option<Duration> {
     if policy.cache.is_none() && policy.tools_cache.is_empty() {
         return None;

@@ -41,7 +41,7 @@ impl Catalog {
     }
 
     /// Returns the original of a masked URI.
-    pub(crate) fn address<'a>(&'a self, shown: &'a str) -> &'a str {
+    pub(crate) fn original_uri<'a>(&'a self, shown: &'a str) -> &'a str {
         self.hidden.get(shown).map_or(shown, Secret::expose)
     }
 }
@@ -115,7 +115,7 @@ mod tests {
         catalog.mask(&masker);
         assert!(!format!("{catalog:?}").contains("hunter2"), "{catalog:?}");
         let shown = &catalog.resources[1].uri;
-        assert_eq!(catalog.address(shown), "db://u:hunter2hunter2@h/x");
-        assert_eq!(catalog.address("a:1"), "a:1");
+        assert_eq!(catalog.original_uri(shown), "db://u:hunter2hunter2@h/x");
+        assert_eq!(catalog.original_uri("a:1"), "a:1");
     }
 }

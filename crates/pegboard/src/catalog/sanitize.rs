@@ -41,7 +41,8 @@ pub(super) fn for_display(mut text: String, limit: usize) -> String {
     text
 }
 
-/// Sanitizes the descriptive texts of a schema. Data values stay unchanged.
+/// Sanitizes the descriptive texts of a schema. Everything below a key `default`, `const`, `enum`, `examples` or `required` stays unchanged,
+/// even if the key is the name of a property.
 pub(super) fn sanitize_schema(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {

@@ -23,7 +23,7 @@ pub(crate) const MAX_RESULT_SIZE: &str = "anthropic/maxResultSizeChars";
 pub struct Tool {
     /// The server that offers it.
     pub server: ServerName,
-    /// The name by which its server knows it.
+    /// The name that its server uses.
     pub name: String,
     /// The display name.
     pub title: Option<String>,
