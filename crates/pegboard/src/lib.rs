@@ -182,8 +182,8 @@
 //! * Every wait has a limit and every buffer a bound; see [`Limits`].
 //! * A call that may have run is retried only if its tool is declared safe to repeat, by the operator or by a trusted server's annotations.
 //! * Two boards in one program are independent. They share only process-wide state without data of either board: counters for ids, values
-//!   that are loaded or compiled once (TLS roots, patterns, the random number in fences), and whether [`shim`] was called.
-//! * When the last clone of a board and its toolsets is dropped, its servers end with everything they started. With [`shim`] as
+//!   that are loaded or compiled once (TLS roots, patterns, the random number in fences), and whether [`shim()`] was called.
+//! * When the last clone of a board and its toolsets is dropped, its servers end with everything they started. With [`shim()`] as
 //!   the first line of `main` they also end when the program is killed.
 
 /// The programs in the README are compiled with the tests.
