@@ -33,11 +33,11 @@ use crate::config::Reading;
 use node::{MAX_PAIRS, Node};
 use schema::Subschema;
 
-/// The longest text that is read, in bytes. The default message limit of the servers is no larger.
+/// The longest text that is read, in bytes. The default limit for a message to a server is not larger.
 const MAX_BYTES: usize = 16 << 20;
 /// The most unknown arguments that are reported.
 const MAX_UNKNOWN: usize = 10;
-/// The argument that holds a text in which no reader finds arguments.
+/// The argument that gets a text which no reader can parse into arguments.
 const INPUT: &str = "input";
 
 impl Arguments {
@@ -81,8 +81,8 @@ impl Arguments {
         command_line::read(pairs, Subschema::root(schema))
     }
 
-    /// Returns a sentence for each argument that the schema does not declare, with the declared name that it most likely misspells. Returns
-    /// none if the schema declares no properties or allows additional ones.
+    /// Returns a sentence for each argument that the schema does not declare, with the declared name that it most likely misspells. The list
+    /// is empty if the schema declares no properties or allows additional ones.
     pub fn unknown(&self, schema: &Value) -> Vec<String> {
         let subschema = Subschema::root(schema);
         let (true, Ok(given)) = (subschema.is_closed(), self.by_name()) else {
@@ -143,7 +143,7 @@ impl From<Node> for ReadArguments {
     }
 }
 
-/// Reads the text as the first of these that it parses as: JSON object, other JSON, nested YAML, `key: value` pairs, plain text.
+/// Reads the text in the first of these forms in which it parses: JSON object, other JSON, nested YAML, `key: value` pairs, plain text.
 fn cascade(text: &str) -> ReadArguments {
     let text = text.trim();
     match json::object(text) {
@@ -161,7 +161,7 @@ fn cascade(text: &str) -> ReadArguments {
 }
 
 /// Like [`cascade`], guided by the tool's schema: repairs broken JSON, reads pairs by their declared types, and assigns a single value to
-/// the only argument that can be meant.
+/// the only argument that it can be meant for.
 fn guided(text: &str, subschema: Subschema<'_>) -> ReadArguments {
     let text = text.trim();
     let single = |value: Option<Node>| {

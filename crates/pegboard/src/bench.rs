@@ -22,7 +22,7 @@ use crate::{
 
 pub use crate::session::bench_steps::{read_answer, read_tools, write_call};
 
-/// Registers secrets one after the other. Returns the masked length of one of them.
+/// Registers secrets one by one. Returns the length of one of them after masking.
 pub fn learn(secrets: usize) -> usize {
     let known = KnownSecrets::default();
     let secret = |number: usize| Secret::new(format!("token-{number:08}-xK9v"));

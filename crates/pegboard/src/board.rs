@@ -1,8 +1,8 @@
 //! The board: all servers of one config, their views, and changes at run time.
 
+mod approval_defaults;
 mod builder;
 mod health;
-mod host_defaults;
 mod open_view;
 mod reconcile;
 mod runtime_changes;
@@ -31,7 +31,7 @@ use crate::{
     session::Root,
     status::{BoardStatus, ServerStatus},
 };
-use host_defaults::HostDefaults;
+use approval_defaults::ApprovalDefaults;
 use server_factory::ServerFactory;
 
 /// How often a drain polls for calls in flight.
@@ -45,7 +45,7 @@ pub struct Pegboard(Arc<Inner>);
 struct Inner {
     registry: Arc<Registry>,
     factory: ServerFactory,
-    host_defaults: HostDefaults,
+    approval_defaults: ApprovalDefaults,
     /// Embeds tools for semantic search in views without an embedder.
     embeddings: Option<Arc<Embeddings>>,
     /// The naming of tools in views that set none.
@@ -69,7 +69,7 @@ impl Pegboard {
         join_all(instances.iter().map(|server| server.live(deadline))).await;
     }
 
-    /// The current status: one row for each live server, with the view that owns it, if one does.
+    /// Returns the current status: one row for each live server, with the view that owns it, if any.
     pub fn status(&self) -> BoardStatus {
         let servers = self.0.registry.status();
         BoardStatus {
@@ -89,7 +89,7 @@ impl Pegboard {
     }
 
     /// Sets the roots of a server, in place of those of its config, until the server is disabled. A server with a handshake is notified of the
-    /// change; if it had no roots when it was started, it learns of them at its next start. This applies to every view, even one with its own
+    /// change; if it had no roots when it was started, it gets them at its next start. This applies to every view, even one with its own
     /// roots. Returns `false` if there is no enabled server of that name.
     pub fn set_roots(&self, name: &ServerName, roots: &[Root]) -> bool {
         let instances = self.0.registry.instances(name);
@@ -97,7 +97,7 @@ impl Pegboard {
         set > 0
     }
 
-    /// Masks these secrets too in all messages of servers from now on. The secrets of the config are masked in any case.
+    /// Adds secrets to mask in all messages of servers from now on. The secrets of the config are always masked.
     pub fn hide(&self, secrets: impl IntoIterator<Item = Secret>) {
         self.0.factory.secrets.learn(secrets);
     }
@@ -115,7 +115,7 @@ impl Pegboard {
         registry.tallies().read(registry.events().lost(), buffered)
     }
 
-    /// The changes of a server's catalogue since the board was opened, the newest last. For a session-scoped server, the changes that each
+    /// The changes of a server's catalog since the board was opened, the newest last. For a session-scoped server, the changes that each
     /// open view has seen.
     pub fn changes(&self, name: &ServerName) -> Vec<CatalogChange> {
         let instances = self.0.registry.instances(name);
@@ -131,7 +131,7 @@ impl Pegboard {
         let deadline = Deadline::within(patience);
         loop {
             let requests: usize = self.0.registry.all_servers().iter().map(Server::busy).sum();
-            // Calls that wait for an approval use no server yet.
+            // `busy` does not count calls that wait for approval, because they use no server yet.
             let is_idle = requests == 0 && self.0.registry.tallies().in_flight() == 0;
             if is_idle || deadline.has_passed() {
                 return is_idle;

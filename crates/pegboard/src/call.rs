@@ -1,8 +1,9 @@
-//! The path of a tool call, in order: route, hooks, arguments, permission, cache, queue, delivery with retries, presentation of the result.
+//! The path of a tool call, in order: route, parsing of arguments, hooks, validation, permission, cache, queue, delivery with retries,
+//! presentation of the result.
 //!
 //! A call enters with a [`ToolCall`]; `route` finds its server and tool; [`run`] takes the remaining steps and returns the reply.
 
-// The call, and what all of its steps share.
+// The call, and the state that all of its steps share.
 mod context;
 mod guard;
 mod record;
@@ -50,7 +51,7 @@ mod model_messages;
 mod resource;
 mod task;
 
-// Search for tools by meaning, which a view has too.
+// Semantic search for tools, which a view configures.
 mod embeddings;
 
 pub use approval::{Approvals, Approved, Approver, Decision, Question};

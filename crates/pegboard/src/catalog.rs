@@ -1,4 +1,5 @@
-//! What one server offers: an immutable value, parsed from its listings item by item so that an invalid item is dropped alone.
+//! The catalog of one server: its tools, resources and prompts, as an immutable value. Its listings are parsed item by item, so that an
+//! invalid item does not affect the others.
 
 mod definition_hash;
 mod risk;
@@ -8,28 +9,28 @@ mod tool;
 
 // From listings to a catalog.
 mod assemble;
-mod configured_tools;
+mod config_defined_tools;
 mod header_arguments;
 mod listing_item;
 mod mask;
 mod parse_listings;
 pub(crate) mod store;
 
-// What is derived from a catalog.
+// Derived from a catalog.
 pub(crate) mod diff;
+mod former_names;
 mod instructions;
-mod renamed_tools;
 mod tool_shadowing;
 mod uri_template;
 
 pub use definition_hash::DefinitionHash;
 pub use diff::{CatalogDiff, Changed, Changes};
+pub(crate) use former_names::FormerNames;
 pub(crate) use header_arguments::HeaderRule;
 pub use instructions::{InstructionFormat, Instructions, ServerWords};
 pub(crate) use instructions::{Section, ToolText, render};
 pub(crate) use listing_item::Item;
 pub(crate) use parse_listings::ListedTools;
-pub(crate) use renamed_tools::FormerNames;
 pub use risk::{Risk, ToolKind};
 pub use schema::Schema;
 pub(crate) use tool::MAX_RESULT_SIZE;
@@ -44,7 +45,7 @@ use serde_json::Value;
 
 use crate::{name::ServerName, secret::Secret};
 
-/// What one server offers at one moment.
+/// A snapshot of what one server offers.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Catalog {
@@ -99,7 +100,7 @@ pub struct Prompt {
 }
 
 impl Catalog {
-    /// Returns whether it contains nothing that could be used.
+    /// Returns whether it has no tools, resources, templates and prompts.
     pub(crate) fn is_empty(&self) -> bool {
         self.tools.is_empty() && self.resources.is_empty() && self.templates.is_empty() && self.prompts.is_empty()
     }

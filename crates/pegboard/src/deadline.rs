@@ -4,17 +4,17 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// A point in time by which something must be done. It is passed down, and each step bounds its waits by the remaining time.
+/// A point in time by which an operation must complete. It is passed down, and each step bounds its waits by the remaining time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Deadline(Instant);
 
 impl Deadline {
-    /// A deadline `limit` from now. A limit too long to add is a year.
+    /// A deadline `limit` from now, at most one year.
     pub fn within(limit: Duration) -> Self {
         Self::after(Instant::now(), limit)
     }
 
-    /// A deadline `limit` after `start`, for callers that have read the clock already.
+    /// A deadline `limit` after `start`, at most one year, for callers that have already read the clock.
     pub(crate) fn after(start: Instant, limit: Duration) -> Self {
         const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
         Self(start + limit.min(YEAR))

@@ -88,7 +88,7 @@ pub enum Event {
         view: Option<String>,
         /// The state before.
         from: State,
-        /// The state now. That of a server with a pool of connections is that of the best of them.
+        /// The state now. For a server with a pool of connections, the state of the best one.
         state: State,
         /// Why it cannot be used, or why it is restarted. Secrets are masked.
         reason: Option<String>,
@@ -97,7 +97,7 @@ pub enum Event {
         /// When.
         at: Timestamp,
     },
-    /// A server offers other tools, resources or prompts than before.
+    /// The tools, resources or prompts of a server changed.
     CatalogChanged {
         /// The server.
         server: ServerName,
@@ -105,9 +105,9 @@ pub enum Event {
         view: Option<String>,
         /// How many items are new.
         added: usize,
-        /// How many are gone.
+        /// How many items were removed.
         removed: usize,
-        /// How many are described differently.
+        /// How many items have changed.
         changed: usize,
         /// When.
         at: Timestamp,
@@ -118,7 +118,7 @@ pub enum Event {
         server: ServerName,
         /// The view that uses it alone; `None` for a server that all views share.
         view: Option<String>,
-        /// What was wrong. Secrets are masked.
+        /// The error. Secrets are masked.
         reason: String,
         /// When.
         at: Timestamp,
@@ -203,7 +203,7 @@ impl Stream for Events {
 #[derive(Debug, Clone)]
 pub(crate) struct EventSender {
     events: broadcast::Sender<Event>,
-    /// The number of subscribers. The channel knows it too, but locks to read it, and every call reads it.
+    /// The number of subscribers. Every call reads it, and the channel's own count takes a lock.
     subscribers: Arc<AtomicUsize>,
     lost: Arc<AtomicU64>,
 }

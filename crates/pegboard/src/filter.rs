@@ -7,7 +7,7 @@ pub use selection::{BadSelection, Selected, Selection};
 use std::borrow::Cow;
 
 /// Globs that allow and globs that deny. In a glob `*` matches any text and `?` any character; the glob `any` matches every name. A literal
-/// name matches itself. Without allow globs every name is allowed; deny always wins.
+/// name matches itself. Without allow globs every name is allowed. The caller checks both, and deny wins.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Filter {
     allow: Globs,

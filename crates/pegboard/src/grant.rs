@@ -9,7 +9,7 @@ pub(crate) use granted::Granted;
 
 use crate::name::ServerName;
 
-/// What a caller may use. Nothing, until something is granted.
+/// What a caller may use. Empty grants allow nothing.
 ///
 /// Grants can be given as pairs, or as the words `mcp_integration`, `mcp_<server>` and `mcp_<server>_<tool>`. A word is looked up among the
 /// servers' tools. An ambiguous word, which could mean tools of several servers, grants nothing, and the view has a warning about it. Any

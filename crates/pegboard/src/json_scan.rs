@@ -1,4 +1,4 @@
-//! A fast pull parser for simple JSON: it copies long strings once and builds only the values that the caller asks for.
+//! A fast pull parser for simple JSON: it copies long strings once and builds only the values that the caller requests.
 //!
 //! It does not report errors. `None` always means: parse with serde_json, which handles all of JSON and explains errors.
 

@@ -87,8 +87,9 @@
 //!
 //! # More tools than a model should see
 //!
-//! With [`View::tool_budget`] a model is shown tools that find, describe and call the others when their definitions would take more tokens.
-//! [`Toolset::find`] is the same search for programs.
+//! With [`View::tool_budget`], if the definitions of all tools would take more tokens than the budget, the model gets tools that find,
+//! describe and call the others instead.
+//! Programs can search with [`Toolset::find`], or with [`Toolset::search`] if an [`Embedder`] is set.
 //!
 //! # Resources and subscriptions
 //!
@@ -110,7 +111,7 @@
 //! }
 //! ```
 //!
-//! [`Toolset::prompts`], [`Toolset::complete`] and [`Toolset::events`] are the other things that servers offer.
+//! [`Toolset::prompts`], [`Toolset::complete`] and [`Toolset::events`] give access to the prompts, completions and notifications of servers.
 //!
 //! # Long-running calls
 //!
@@ -120,7 +121,7 @@
 //! async fn report(tools: &Toolset) -> Reply {
 //!     match tools.start(ToolCall::new("reports.yearly")).await {
 //!         Ok(mut task) => {
-//!             // Returns an error while the task runs, and the same reply each time once it has ended.
+//!             // An error while the task runs; the same reply each time after it has ended.
 //!             let reply = task.result(Duration::from_secs(5)).await;
 //!             if !reply.is_error() {
 //!                 return reply;
@@ -173,16 +174,16 @@
 //! * `sse`: servers over HTTP+SSE, the transport of 2024-11-05. It turns on `http`.
 //! * `websocket`: servers over WebSocket.
 //!
-//! The library is Rust without C, but for the cryptography under TLS. It needs Rust 1.95 or newer.
+//! The library is pure Rust, except for the cryptography of TLS. It needs Rust 1.95 or newer.
 //!
 //! # What you can rely on
 //!
 //! * Dropping the future of a call cancels it on the server and affects no other call.
 //! * Every wait has a limit and every buffer a bound; see [`Limits`].
-//! * A call that may have run is never retried automatically.
-//! * Two boards in one program do not know of each other. What they share holds nothing of either: counters for ids, what is loaded or
-//!   compiled once (TLS roots, patterns, the number in fences), and the fact that [`shim`] was called.
-//! * When the last clone of a board and its toolsets is dropped, its servers end with everything they started. With [`shim`] as
+//! * A call that may have run is retried only if its tool is declared safe to repeat, by the operator or by a trusted server's annotations.
+//! * Two boards in one program are independent. They share only process-wide state without data of either board: counters for ids, values
+//!   that are loaded or compiled once (TLS roots, patterns, the random number in fences), and whether [`shim()`] was called.
+//! * When the last clone of a board and its toolsets is dropped, its servers end with everything they started. With [`shim()`] as
 //!   the first line of `main` they also end when the program is killed.
 
 /// The programs in the README are compiled with the tests.

@@ -6,7 +6,7 @@ mod tool_names;
 
 pub use rules::NameRules;
 pub use style::{BadNameStyle, NameStyle};
-pub(crate) use tool_names::{expose, stamp};
+pub(crate) use tool_names::{expose, hash_suffix};
 
 use std::{fmt, str::FromStr, sync::Arc};
 
@@ -46,9 +46,9 @@ impl ServerName {
         }
     }
 
-    /// Returns `wish`, or `wish` with a number if it is taken.
+    /// Returns `wish`, or `wish` with a number if `wish` is taken.
     ///
-    /// `wish` must be a valid name that leaves space for a number.
+    /// `wish` must be a valid name that is short enough for a number.
     pub(crate) fn free(wish: &str, is_taken: impl Fn(&str) -> bool) -> Self {
         let numbered = (2..).map(|number| format!("{wish}-{number}"));
         let mut candidates = std::iter::once(wish.to_owned()).chain(numbered);

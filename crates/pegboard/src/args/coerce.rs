@@ -63,7 +63,7 @@ impl Coercion {
             let inner = Path::Field(path, &name);
             let no_null = declared.is_some_and(|declared| !declared.types().has(JsonTypes::NULL));
             if no_null && value.get() == "null" && !subschema.requires(&name) {
-                // Models write null for what they leave out.
+                // Models write null for arguments that they leave out.
                 self.note(&inner, "null was left out");
                 is_changed = true;
                 continue;

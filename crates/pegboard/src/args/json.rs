@@ -25,7 +25,7 @@ pub(super) fn object(text: &str) -> Result<Arguments, ArgumentsError> {
     }
 }
 
-/// The parser's message without the position, which the error carries in fields of its own.
+/// Returns the parser's message without the position, which has its own fields in the error.
 fn problem(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match text.rfind(" at line ") {

@@ -37,7 +37,7 @@ fn null(text: &str) -> Option<Node> {
     is_null.then(Node::null)
 }
 
-/// A number in JSON's spelling, or one without the zero before its decimal point.
+/// Parses a number as JSON writes it, or one without the zero before its decimal point.
 fn number(text: &str) -> Option<Node> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let written = match digits.as_bytes() {
@@ -49,12 +49,12 @@ fn number(text: &str) -> Option<Node> {
     Node::json(&written)
 }
 
-/// A number without a fraction.
+/// Parses a number without a fraction.
 fn integer(text: &str) -> Option<Node> {
     is_whole(text).then(|| number(text)).flatten()
 }
 
-/// Whether a number in JSON's spelling has no fraction.
+/// Whether a JSON number has no fraction.
 pub(super) fn is_whole(number: &str) -> bool {
     !number.contains(['.', 'e', 'E']) || number.parse::<f64>().is_ok_and(|value| value.fract() == 0.0)
 }

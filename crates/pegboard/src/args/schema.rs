@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 /// The longest chain of `$ref`s that is followed.
 const MAX_REFS: usize = 8;
-/// The deepest nesting of `allOf`, `anyOf` and `oneOf` that is searched, and the most parts of each. The two multiply.
+/// The deepest nesting of `allOf`, `anyOf` and `oneOf` that is searched, and the most parts of each. Together they bound the cost.
 const MAX_STEPS: usize = 3;
 const MAX_PARTS: usize = 16;
 /// The most arguments in a signature.

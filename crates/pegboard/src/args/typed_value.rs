@@ -70,7 +70,7 @@ fn collection(text: &str) -> Option<Node> {
     node.is_collection().then_some(node)
 }
 
-/// Returns the content of a quoted text. Returns `None` if the whole text is not quoted.
+/// Returns the content of a quoted text, or `None` if the text is not quoted as a whole.
 pub(super) fn unquoted(text: &str) -> Option<String> {
     if text.starts_with('"') {
         return serde_json::from_str(text).ok();

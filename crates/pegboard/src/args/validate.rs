@@ -223,7 +223,7 @@ fn compile(schema: &Value) -> Compiled {
     }
 }
 
-/// Whether every object is valid by this schema.
+/// Whether the schema accepts every object.
 fn allows_every_object(schema: &Value) -> bool {
     let Value::Object(fields) = schema else {
         return schema == &Value::Bool(true);
@@ -278,7 +278,7 @@ impl<'s> SchemaStats<'s> {
                             }
                         }
                         ("$dynamicRef" | "$recursiveRef", Value::String(target)) => self.unsupported_ref = Some(target),
-                        // It changes the base URI of the references below it.
+                        // A nested `$id` changes the base URI of the references below it.
                         ("$id", Value::String(id)) if !std::ptr::eq(value, self.root) => {
                             self.unsupported_ref = Some(id)
                         }
@@ -300,7 +300,7 @@ impl Clone for LazyValidator {
     }
 }
 
-/// Always equal: whether the schema has been compiled is no property of a tool.
+/// Always equal, so that compiling a schema does not make two equal tools differ.
 impl PartialEq for LazyValidator {
     fn eq(&self, _: &Self) -> bool {
         true

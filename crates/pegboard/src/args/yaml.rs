@@ -1,16 +1,15 @@
-//! Arguments written as YAML, as far as models do that: maps, lists and scalars, without aliases.
+//! Parses arguments written as YAML: maps, lists and scalars, without aliases.
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
 
 use super::{node::Node, scalar};
 
-/// The longest text that is tried as YAML.
+/// The longest text that is parsed as YAML, in bytes.
 const MAX_BYTES: usize = 256 << 10;
-/// How deep it may be nested.
+/// The deepest nesting that is parsed.
 const MAX_DEPTH: usize = 64;
 
-/// The text as a map, if it is YAML and something in it is nested. Plain `key: value` lines are not this reader's: prose often looks like
-/// them.
+/// Parses a YAML map with at least one nested list or map. Returns `None` for flat `key: value` lines, because prose often looks like them.
 pub(super) fn nested(text: &str) -> Option<Node> {
     if text.len() > MAX_BYTES {
         return None;
@@ -20,7 +19,7 @@ pub(super) fn nested(text: &str) -> Option<Node> {
     is_nested.then_some(Node::Map(fields))
 }
 
-/// The text as the one YAML document that it is.
+/// Parses a single YAML document.
 pub(super) fn read(text: &str) -> Option<Node> {
     let mut builder = Builder::default();
     let mut parser = Parser::new_from_str(text);
@@ -30,28 +29,29 @@ pub(super) fn read(text: &str) -> Option<Node> {
     builder.root
 }
 
-/// What has been read, and the collections that are still open.
+/// Builds a value from parser events.
 #[derive(Default)]
 struct Builder {
     root: Option<Node>,
+    /// The lists and maps that have not ended yet, outermost first.
     open: Vec<Open>,
 }
 
 enum Open {
     List(Vec<Node>),
-    /// The fields, and the name that waits for its value.
+    /// The complete fields, and the key whose value comes next.
     Map(Vec<(String, Node)>, Option<String>),
 }
 
 impl Builder {
-    /// Nothing comes back when this is not YAML that we want.
+    /// Processes an event. Returns `None` if the document has something that is not supported.
     fn take(&mut self, event: Event<'_>) -> Option<()> {
         match event {
             Event::DocumentStart(_) if self.root.is_some() => None,
             Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentStart(_) | Event::DocumentEnd => {
                 Some(())
             }
-            // An alias multiplies what it stands for, and no model needs one.
+            // Nested aliases can expand exponentially, and models have no use for them.
             Event::Alias(_) => None,
             Event::Scalar(text, style, _, tag) => {
                 let is_word = style == ScalarStyle::Plain && tag.is_none();
@@ -82,7 +82,7 @@ impl Builder {
                 Some(name) => fields.push((name, node)),
                 None => {
                     let name = name(node)?;
-                    // The same name twice: whoever wrote it did not mean a map.
+                    // A duplicate key means that the text is probably not YAML.
                     if fields.len() >= super::MAX_PAIRS || fields.iter().any(|(known, _)| *known == name) {
                         return None;
                     }
@@ -102,7 +102,7 @@ fn name(node: Node) -> Option<String> {
     }
 }
 
-/// A plain scalar. In YAML `None` is a word like any other, as in `clusterIP: None`.
+/// Parses a plain scalar. Unlike in Python, `None` is a string in YAML, as in `clusterIP: None`.
 fn word(text: &str) -> Node {
     if text.is_empty() || text == "~" {
         Node::null()

@@ -11,7 +11,7 @@ use std::{
 
 use tokio::sync::Semaphore;
 
-use super::{Inner, Pegboard, host_defaults::HostDefaults, server_factory::ServerFactory};
+use super::{Inner, Pegboard, approval_defaults::ApprovalDefaults, server_factory::ServerFactory};
 use crate::{
     call::{Approvals, Approver, Embedder, Embeddings},
     catalog::store::CatalogStore,
@@ -36,7 +36,7 @@ pub struct Builder {
     backoff: Backoff,
     catalogs: Option<CatalogStore>,
     breaker: BreakerPolicy,
-    host_defaults: HostDefaults,
+    approval_defaults: ApprovalDefaults,
     embeddings: Option<Arc<Embeddings>>,
     stand_ins: Option<Box<StandIns>>,
 }
@@ -54,7 +54,7 @@ impl Pegboard {
             backoff: Backoff::default(),
             catalogs: None,
             breaker: BreakerPolicy::default(),
-            host_defaults: HostDefaults::default(),
+            approval_defaults: ApprovalDefaults::default(),
             embeddings: None,
             stand_ins: None,
         }
@@ -97,13 +97,13 @@ impl Builder {
 
     /// Sets the approver for calls that need approval, for all views without their own.
     pub fn approver(mut self, approver: impl Approver) -> Self {
-        self.host_defaults.approver = Some(Arc::new(approver));
+        self.approval_defaults.approver = Some(Arc::new(approver));
         self
     }
 
     /// Sets earlier approvals for all views. New approvals for all views are added to them.
     pub fn approvals(mut self, approvals: Approvals) -> Self {
-        self.host_defaults.approvals = approvals;
+        self.approval_defaults.approvals = approvals;
         self
     }
 
@@ -113,13 +113,13 @@ impl Builder {
         self
     }
 
-    /// Sets the file that remembers which protocol era each server speaks.
+    /// Sets the file that stores which protocol era each server speaks (with a handshake or without), so that a start need not probe for it.
     pub fn era_memory(mut self, file: impl Into<PathBuf>) -> Self {
         self.memory = Some(file.into());
         self
     }
 
-    /// Sets the folder that stores catalogues, so that the tools of a lazily started server can be listed before it runs.
+    /// Sets the folder that stores catalogs, so that the tools of a lazily started server can be listed before it runs.
     pub fn catalog_store(mut self, folder: impl Into<PathBuf>) -> Self {
         self.catalogs = Some(CatalogStore::new(folder));
         self
@@ -150,8 +150,8 @@ impl Builder {
         self
     }
 
-    /// Connects to the servers of every config, including one that is [applied](Pegboard::apply) later, through the dialers that `stand_ins`
-    /// returns, and never through their transports. For tests on paused time.
+    /// Connects to all configured servers through the dialers that `stand_ins` returns, never through their transports. This includes the
+    /// servers of configs that are [applied](Pegboard::apply) later. For tests on paused time.
     pub fn stand_ins(
         mut self,
         stand_ins: impl Fn(&ServerName, &ServerConfig) -> Arc<dyn Dialer> + Send + Sync + 'static,
@@ -246,11 +246,11 @@ impl Builder {
             server.start();
         }
         let registry = Arc::new(Registry::new(servers, &factory.shared));
-        let host_defaults = self.host_defaults;
+        let approval_defaults = self.approval_defaults;
         Pegboard(Arc::new(Inner {
             registry,
             factory,
-            host_defaults,
+            approval_defaults,
             embeddings: self.embeddings,
             naming,
             changes: Semaphore::new(1),

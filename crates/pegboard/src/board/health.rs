@@ -10,7 +10,7 @@ pub(super) fn is_healthy(rows: &[ServerStatus]) -> bool {
     counted(rows).all(|row| is_well(row.state))
 }
 
-/// One warning for each server, or view instance, that is in trouble.
+/// One warning for each server, or view instance, that is not healthy and has an error.
 pub(super) fn warnings(rows: &[ServerStatus]) -> Vec<Warning> {
     let troubled = counted(rows).filter(|row| !is_well(row.state));
     troubled.filter_map(warning).collect()

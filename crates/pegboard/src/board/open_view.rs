@@ -1,4 +1,4 @@
-//! Opens a view: its name, its own servers and the tools that it brings along.
+//! Opens a view with its name, its own servers and its own tools.
 
 use std::sync::{Arc, PoisonError};
 
@@ -14,7 +14,7 @@ use crate::{
     transport::Target,
 };
 
-/// The server name of the tools that a view brings along, if no server has it.
+/// The server name for a view's own tools. It gets a number if a server of the board has this name.
 const HOME: &str = "request";
 
 impl Pegboard {
@@ -25,9 +25,9 @@ impl Pegboard {
 
     /// Opens a view for one agent with custom settings.
     pub fn toolset_with(&self, mut view: View) -> Toolset {
-        let host_defaults = &self.0.host_defaults;
+        let approval_defaults = &self.0.approval_defaults;
         view.rules
-            .reset(host_defaults.approver.as_ref(), &host_defaults.approvals);
+            .reset(approval_defaults.approver.as_ref(), &approval_defaults.approvals);
         view.embeddings = view.embeddings.or_else(|| self.0.embeddings.clone());
         let brought = view.tools.clone().map(|tools| self.view_tools_server(tools));
         view.home = brought.as_ref().map(|server| server.name().clone());
@@ -36,14 +36,14 @@ impl Pegboard {
         Toolset::new(own, view.with_default_naming(&naming))
     }
 
-    /// Creates the server for the tools that a view brings along. Its catalogue is known before it is started.
+    /// Creates the in-process server for a view's own tools. Its catalog is known before it is started.
     fn view_tools_server(&self, tools: NativeTools) -> Server {
         let servers = self.0.registry.configured();
         let name = ServerName::free(HOME, |name| is_any(&servers, name));
         let mut settings = ServerConfig::in_process();
         settings.start = Start::Lazy;
         settings.policy.scope = Scope::Session;
-        // The model should see the tools that the view brings along.
+        // A view's own tools are listed even if the tool budget hides the others.
         settings.policy.always_load = vec!["*".to_owned()];
         let mut catalog = Catalog::default();
         catalog.read_tools(&name, tools.items(), HeaderRule::Ignored);

@@ -38,7 +38,7 @@ impl Change {
         }
     }
 
-    /// What ends comes before what starts, so that ports and locks are free.
+    /// The order of changes. Servers are stopped before others are started, so that ports and locks are free.
     fn rank(&self) -> u8 {
         match self {
             Self::Remove(_) => 0,

@@ -18,7 +18,7 @@ use crate::{
     toolset::Unavailable,
 };
 
-/// How much longer than a server's own limits its start is waited for: until then the server has reported a reason itself.
+/// Added to a server's own limits while waiting for its start, so that the server reports its own error before the wait times out.
 const MARGIN: Duration = Duration::from_secs(1);
 
 /// What a new config has changed.
@@ -40,7 +40,7 @@ pub struct Applied {
     pub errors: Vec<Unavailable>,
 }
 
-/// The list of [`Applied`] that a change is reported in.
+/// The list of [`Applied`] in which a change is reported.
 #[derive(Debug, Clone, Copy)]
 enum ChangeKind {
     Replaced,
@@ -86,9 +86,9 @@ impl Pegboard {
     ///
     /// Changes run one after the other: a second call of this or of [`Pegboard::connect`] waits for the first.
     ///
-    /// New and newly enabled servers are started, unless they start lazily, and waited for at most as long as their own limits say; the
-    /// errors are in the result. [`Pegboard::enable`] and [`Pegboard::disable`] take precedence until the config changes `enabled`. Servers
-    /// in this process stay, and the config's settings for their names are ignored. A closing board changes nothing.
+    /// New and newly enabled servers are started, unless they start lazily and are not required. Each start is awaited within the server's
+    /// own limits, and errors are in the result. [`Pegboard::enable`] and [`Pegboard::disable`] take precedence until the config changes
+    /// `enabled`. Servers in this process stay, and the config's settings for their names are ignored. A closing board changes nothing.
     ///
     /// If a source of the config could not be read, its servers are missing from it: see [`Loaded::readable`](crate::Loaded::readable).
     pub async fn apply(&self, mut config: Config) -> Applied {
@@ -107,7 +107,7 @@ impl Pegboard {
         let mut applied = Applied::default();
         self.keep_misconfigured(&mut config, &mut applied).await;
         let (mut replacements, mut added) = (Vec::new(), Vec::new());
-        // What ends comes before what starts, so that slots, ports and locks are free.
+        // Servers are stopped before others are started, so that slots, ports and locks are free.
         for change in reconcile(&self.configured_servers(), &config.servers) {
             match change {
                 Change::Remove(name) => {
@@ -209,8 +209,8 @@ impl Pegboard {
         !connected.is_empty()
     }
 
-    /// Enables a server in every view and starts it. Returns `false` if there is no server of that name, the board has no room for it, or its
-    /// config is invalid.
+    /// Enables a server in every view and starts it. Returns `false` if there is no server of that name, its config is invalid, or the board
+    /// has no room for it or is closing.
     pub async fn enable(&self, name: &ServerName) -> bool {
         let Some(server) = self.0.registry.get(name) else {
             return false;
@@ -290,7 +290,7 @@ impl Pegboard {
         self.start(name, mode).await.map_err(NotConnected::Unreachable)
     }
 
-    /// Replaces the server of that name by one that is not started yet.
+    /// Replaces the server of that name with one that is not started yet.
     async fn swap(&self, name: &ServerName, config: ServerConfig) -> Server {
         let new = self.make(name, config);
         if let Some(old) = self.0.registry.get(name) {
@@ -321,7 +321,7 @@ impl Pegboard {
         let mut instances = self.0.registry.instances(name);
         instances.retain(|server| !server.is_ready());
         instances.iter().for_each(Server::reset_switch);
-        // A config that disables the server applies here too.
+        // They stay disabled if the config disables the server.
         instances.iter().for_each(Server::follow_switch);
         instances.retain(|server| !server.is_spare());
         join_all(instances.iter().map(Server::reconnect)).await;
@@ -396,7 +396,7 @@ enum StartMode {
     Now,
 }
 
-/// Starts a server and waits until it is ready, at most as long as its own limits say.
+/// Starts a server and waits until it is ready, within its own limits.
 async fn wait_ready(server: &Server) -> Result<(), Unavailable> {
     let limits = server.config().limits;
     let deadline = Deadline::within(limits.connect + limits.list + MARGIN);

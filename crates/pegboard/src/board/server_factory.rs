@@ -65,7 +65,7 @@ impl ServerFactory {
         self.make(name, target, config, others)
     }
 
-    /// Creates a server that has a status row although its config is invalid.
+    /// Creates a placeholder for a server whose config is invalid, so that it has a status row.
     pub(super) fn misconfigured(&self, name: ServerName, misconfigured: &Misconfigured) -> Server {
         let config = misconfigured.placeholder();
         let spec = self.spec(name, Target::Configured(Box::new(config.transport.clone())), &config);

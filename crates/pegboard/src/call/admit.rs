@@ -1,4 +1,4 @@
-//! The first step of every call on a route: its arguments are parsed, then the view's hooks see it.
+//! The first step of every call on a route: parses its arguments, then runs the `before` hooks of the view.
 
 use super::{context::CallContext, prepare_arguments, tool_call::ToolCall};
 use crate::outcome::Failure;

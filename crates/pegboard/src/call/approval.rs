@@ -19,7 +19,7 @@ use crate::{
 
 /// The most approvals that are remembered.
 const MAX_APPROVALS: usize = 10_000;
-/// How many tools have a semaphore before those without a pending question are dropped.
+/// How many tools may have a semaphore before those without a pending question are dropped.
 const MAX_SEMAPHORES: usize = 64;
 
 /// Asks a person, or a program that decides for one, whether a call may be made.
@@ -38,7 +38,7 @@ where
     }
 }
 
-/// What the approver is asked.
+/// A request for approval of one call.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Question<'a> {
@@ -60,13 +60,13 @@ pub struct Question<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Decision {
-    /// This call may be made.
+    /// Allows this call.
     Once,
-    /// This tool may be called from this view, as long as its definition stays as it is.
+    /// Allows all calls of this tool from this view, until its definition changes.
     ForView,
-    /// This tool may be called from every view of the board, as long as its definition stays as it is.
+    /// Allows all calls of this tool from every view of the board, until its definition changes.
     Always,
-    /// The call must not be made, for this reason.
+    /// Refuses the call, for this reason.
     Refused(String),
 }
 
@@ -101,7 +101,7 @@ impl Approvals {
         Self::default()
     }
 
-    /// Restores approvals from earlier.
+    /// Restores stored approvals, such as those that [`Approvals::entries`] returned earlier.
     pub fn of(entries: impl IntoIterator<Item = Approved>) -> Self {
         let entries = entries.into_iter().take(MAX_APPROVALS);
         let entries = entries.map(|entry| ((entry.server, entry.tool), entry.definition));

@@ -44,7 +44,7 @@ struct Entry {
 /// What identifies a request: the server, the tool, and the arguments in canonical form.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct CacheKey {
-    /// The server's number: another server may have its name by now.
+    /// The server's unique number; its name may belong to another server by now.
     server: u64,
     tool: String,
     arguments: String,
@@ -71,7 +71,8 @@ impl CacheKey {
 }
 
 /// How long answers of a tool are cached. A server's lifetime applies to tools with `readOnlyHint`; a lifetime for a named tool also applies
-/// to tools without annotations. `readOnlyHint: false`, or `destructiveHint: true` alone, turns caching off.
+/// to tools without annotations. If several names and globs match, the first in alphabetical order applies. `readOnlyHint: false`, or
+/// `destructiveHint: true` alone, turns caching off.
 fn lifetime(tool: &Tool, policy: &Policy) -> Option<Duration> {
     if policy.cache.is_none() && policy.tools_cache.is_empty() {
         return None;

@@ -1,4 +1,4 @@
-//! The last steps of every call: its outcome is presented, counted and reported.
+//! The last steps of every call: presents its outcome, runs the `after` hooks, and ends it for events and metrics.
 
 use super::{
     context::CallContext,
@@ -31,7 +31,7 @@ pub(super) async fn conclude(
     };
     let presented = present::present(context, call, outcome).await;
     let reply = record.close(context, call, presented);
-    context.server().counts().took(&reply);
+    context.server().counts().record_reply(&reply);
     context.server().count_for_view(&reply);
     context.server().remember_failure(&reply);
     if reply.untrusted {

@@ -31,7 +31,7 @@ impl<'a> CallContext<'a> {
         }
     }
 
-    /// Creates the context of a call that began earlier, for the rest of its time.
+    /// Creates a context with its own deadline, for the end of a call that was started as a task.
     pub(super) fn until(view: &'a View, route: &'a Route, deadline: Deadline) -> Self {
         Self {
             view,

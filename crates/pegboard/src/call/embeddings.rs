@@ -14,7 +14,7 @@ use tokio::{sync::Semaphore, time::Instant};
 
 use crate::sync::{Panicked, caught};
 
-/// How long a search waits for vectors. Those that arrive until then are cached for the next search.
+/// How long a search waits for vectors. Vectors that arrive in time are cached, even if others are late.
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the embedder is not called after a search in which it returned nothing.
 const PAUSE: Duration = Duration::from_secs(30);
@@ -63,9 +63,9 @@ pub(crate) struct Embeddings {
 #[derive(Default)]
 struct State {
     vectors: HashMap<[u8; 32], Arc<[f32]>>,
-    /// How many numbers they have in total.
+    /// How many numbers all vectors have in total.
     numbers: usize,
-    /// Until when the embedder is not called after a failure.
+    /// After a failure, the embedder is not called until then.
     paused_until: Option<Instant>,
 }
 

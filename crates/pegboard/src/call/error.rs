@@ -14,10 +14,10 @@ use crate::{
 
 /// Why a call ended without a result.
 pub(super) enum CallError {
-    /// The call must not be made, or not in this form.
+    /// The call was not executed, for this reason.
     Refused(Failure),
-    Turn(Refused),
-    Open(Open),
+    Queue(Refused),
+    BreakerOpen(Open),
     Outage(Arc<Outage>),
     Fault(Fault),
 }
@@ -30,13 +30,13 @@ impl From<Failure> for CallError {
 
 impl From<Refused> for CallError {
     fn from(refused: Refused) -> Self {
-        Self::Turn(refused)
+        Self::Queue(refused)
     }
 }
 
 impl From<Open> for CallError {
     fn from(open: Open) -> Self {
-        Self::Open(open)
+        Self::BreakerOpen(open)
     }
 }
 
@@ -67,7 +67,7 @@ impl CallError {
         let server = route.server.name();
         match self {
             Self::Refused(failure) => Outcome::Refused(failure),
-            Self::Turn(refused) => Outcome::Refused(Failure {
+            Self::Queue(refused) => Outcome::Refused(Failure {
                 kind: match refused {
                     Refused::Full { .. } => Kind::LimitExceeded,
                     Refused::Late { .. } => Kind::Timeout,
@@ -76,7 +76,7 @@ impl CallError {
                 hint: Some("raise `max_in_flight` of the server or the size of its queue".to_owned()),
                 may_have_executed: false,
             }),
-            Self::Open(open) => Outcome::Refused(Failure {
+            Self::BreakerOpen(open) => Outcome::Refused(Failure {
                 kind: Kind::Unavailable,
                 message: format!(
                     "server `{server}` has answered none of the last calls and is left alone for a while. Call again in {} s, or \
@@ -92,7 +92,7 @@ impl CallError {
     }
 }
 
-/// Corrects the outcome if an earlier attempt may have been executed: the last attempt's outcome says nothing about that one.
+/// Corrects the outcome of the last attempt if an earlier attempt may have been executed.
 pub(super) fn after_a_lost_attempt(outcome: Outcome, tool: &str) -> Outcome {
     match outcome {
         Outcome::Refused(failure) => Outcome::Lost(Failure {
@@ -113,7 +113,7 @@ pub(super) fn after_a_lost_attempt(outcome: Outcome, tool: &str) -> Outcome {
 
 const LATER: &str = "Call again later, or go on without it.";
 
-/// What a model can do about an outage. What an operator can do is in the hint.
+/// Advice for a model about an outage. Advice for the operator is in the hint.
 fn advice(outage: &Outage) -> &'static str {
     match outage.kind() {
         Kind::NeedsAuth => "A person must sign in to it first. Go on without it.",

@@ -1,4 +1,4 @@
-//! One call as a stream of events: created, progress for each notification of the server, completed.
+//! The event stream of one call: created, progress for each notification of the server, completed.
 
 use std::{
     fmt,

@@ -17,9 +17,10 @@ use crate::{
 /// The longest tool name in an event, in bytes. An unknown name may be any text that a model wrote.
 const MAX_NAME: usize = 512;
 
-/// Guards the end of one call. [`CallGuard::complete`] ends it with a reply; dropping the guard before that ends it as cancelled.
+/// Reports the end of one call exactly once. [`CallGuard::complete`] ends it with a reply; dropping the guard before that ends it as
+/// cancelled.
 ///
-/// Without subscribers it is a few machine words and allocates nothing.
+/// It allocates only if the board has subscribers.
 pub(crate) struct CallGuard<'a> {
     view: BorrowedOrShared<'a, View>,
     counters: Counters<'a>,
@@ -31,7 +32,7 @@ pub(crate) struct CallGuard<'a> {
 
 /// Which counters a call belongs to.
 enum Counters<'a> {
-    /// No tool was found for it yet.
+    /// The call has no route yet, or never gets one.
     Unrouted,
     /// A built-in tool, which the view answers itself.
     BuiltIn,

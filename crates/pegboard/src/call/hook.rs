@@ -13,7 +13,7 @@ use crate::{
     sync::{Panicked, caught, caught_now},
 };
 
-/// How long a hook may take for a reply.
+/// The timeout of an `after` hook.
 const AFTER_TIMEOUT: Duration = Duration::from_secs(10);
 
 type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -96,7 +96,7 @@ pub(crate) struct Hooks {
 }
 
 impl Hooks {
-    /// Runs the `before` hooks in order until one refuses the call, then asks the budget.
+    /// Runs the `before` hooks in order until one refuses the call, then checks the budget.
     pub(super) async fn before(&self, route: &Route, call: &mut ToolCall, deadline: Deadline) -> Result<(), Failure> {
         let called = Called::of(route);
         for hook in &self.around {

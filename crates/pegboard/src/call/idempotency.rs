@@ -17,9 +17,9 @@ use crate::{
     outcome::{Failure, Kind, Outcome, Reply},
 };
 
-/// The `_meta` entry in which a server finds the key.
+/// The `_meta` entry that passes the key to the server.
 pub(super) const META_KEY: &str = "dev.pegboard/idempotencyKey";
-/// How long a reply is repeated after its call has ended.
+/// How long the reply is kept for calls with the same key, counted from the end of the call.
 const LIFETIME: Duration = Duration::from_secs(600);
 /// The most keys that are remembered; the calls that ended first are evicted first.
 const MAX_KEYS: usize = 1024;
@@ -74,7 +74,7 @@ impl IdempotencyKeys {
             }
             Claim::Existing(mut earlier) => match deadline.run(earlier.wait_for(Option::is_some)).await {
                 Ok(Ok(reply)) => reply.clone().unwrap_or_else(|| unknown(&key)),
-                // The earlier call was dropped in flight, so its fate is unknown; or it takes longer than this call may wait.
+                // The earlier call was dropped in flight, so its outcome is unknown; or it takes longer than this call may wait.
                 Ok(Err(_)) | Err(_) => unknown(&key),
             },
             Claim::Rejected(failure) => refused(failure),

@@ -12,8 +12,8 @@ use super::tool_call::ToolCall;
 use crate::{outcome::Reply, provider::Provider};
 
 impl Provider {
-    /// Parses the tool calls in a model's response: a whole response, its message, or the list of its parts. Of several alternative
-    /// answers, the first counts.
+    /// Parses the tool calls in a model's response: a whole response, its message, or the list of its parts. If the response has several
+    /// choices, the first is used.
     ///
     /// Arguments that are not a JSON object stay text, which is parsed as the tool's server is configured; the reply to the call reports
     /// text that cannot be parsed.
@@ -28,7 +28,8 @@ impl Provider {
         tool_results::one(self, reply)
     }
 
-    /// The messages that report the results of calls to a model. Where a provider wants all results in one message, there is one.
+    /// The messages that report the results of calls to a model. For providers that require all results in one message, the list has one
+    /// message.
     pub fn tool_messages(self, replies: &[Reply]) -> Vec<Value> {
         tool_results::messages(self, replies)
     }

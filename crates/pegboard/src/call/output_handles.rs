@@ -13,7 +13,7 @@ use crate::{
 
 /// The key that marks a handle.
 const HANDLE_KEY: &str = "$handle";
-/// The most bytes that handles may add to the arguments of one call.
+/// The most bytes of the outputs that the handles of one call may refer to, even if their paths select only parts.
 const MAX_INSERTED: usize = 16 << 20;
 /// The deepest nesting of arguments that is searched.
 const MAX_DEPTH: usize = 128;

@@ -1,4 +1,4 @@
-//! Decides whether a call may be made: the view's checks look at its arguments, and an approver is asked where the config says so.
+//! Decides whether a call may be made: runs the view's checks on its arguments, and requests approval where the config requires it.
 
 use super::{
     approval::{Decision, PastApproval, Question},
@@ -71,7 +71,7 @@ fn run_checks(context: &CallContext<'_>, arguments: &Arguments) -> Result<(), Fa
         .map_err(|why| refused(&why))
 }
 
-/// What the config says about a call.
+/// What the config requires for a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Requirement {
     Nothing,
@@ -89,7 +89,7 @@ fn requirement(context: &CallContext<'_>) -> Requirement {
     requirement_for(context.tool(), only_reads, policy, former.of(&context.tool().name))
 }
 
-/// A setting for the tool comes before the list of exempt tools, and that before the server's setting.
+/// The setting for the tool takes precedence over the list of exempt tools, and that list over the server's setting.
 fn requirement_for(tool: &Tool, only_reads: bool, policy: &Policy, former: &[String]) -> Requirement {
     let for_tool = tool_policy(policy, &tool.name, former).approval;
     let exempt = || Globs::new(&policy.approval_exempt, Case::Matters).fit(&tool.name);
@@ -141,7 +141,7 @@ async fn request_approval(context: &CallContext<'_>, call: &ToolCall, arguments:
             has_changed: past.contains(&PastApproval::Changed),
         };
         let decision = caught(async { approver.decide(question).await }).await?;
-        // Stored before the permit is released, so that the next call sees it.
+        // Stored before the permit is released, so that the next waiting call sees it.
         match decision {
             Decision::ForView => rules.approved.remember(tool),
             Decision::Always => rules.approved_for_all.remember(tool),

@@ -63,7 +63,7 @@ fn parse_text(context: &CallContext<'_>, call: &mut ToolCall) -> Result<(), Fail
     Ok(())
 }
 
-/// Validates the arguments against the tool's schema, as the server's settings say.
+/// Validates the arguments against the tool's schema, in the mode that the server's settings select.
 fn validate<'c>(
     context: &CallContext<'_>,
     arguments: Cow<'c, Arguments>,
@@ -79,7 +79,7 @@ fn validate<'c>(
     }
 }
 
-/// One problem in the sentence, several on lines of their own.
+/// Formats the problems: a single one inline, several on lines of their own.
 fn describe(problems: &[String]) -> String {
     match problems {
         [problem] => format!("the arguments do not fit: {problem}"),

@@ -1,6 +1,7 @@
-//! Turns an outcome into what the caller gets. The order is fixed: extract, sanitize, mask, truncate and spill, summarise, render.
+//! Processes an outcome for the caller. The order is fixed: extract, sanitize, mask, truncate and spill, summarise, render.
 //!
-//! Only masked text is ever truncated, written to disk or sent to a summariser. A small result costs one look at its length.
+//! Only masked text is ever truncated, written to disk or sent to a summariser. A small result skips
+//! the steps after masking.
 
 mod binary_content;
 mod limit_size;

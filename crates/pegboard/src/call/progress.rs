@@ -10,10 +10,10 @@ use crate::{
     session::Progress,
 };
 
-/// How many updates may wait to be forwarded. Only the newest matter, so a few are enough.
+/// How many updates may wait to be forwarded. Further updates are dropped.
 const MAX_PENDING: usize = 16;
 
-/// Returns whether the caller or a subscriber wants progress.
+/// Returns whether the caller or a subscriber receives progress.
 pub(super) fn is_wanted(call: &ToolCall, events: &EventSender) -> bool {
     call.progress.is_some() || events.has_subscribers()
 }

@@ -1,4 +1,4 @@
-//! Collects the facts of a call for its reply.
+//! Collects attempts, waits, warnings and masked secrets while a call runs, and builds its reply.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::{
     outcome::{Presented, Reply},
 };
 
-/// The facts of a call, collected while it runs.
+/// The data for a reply that is collected while the call runs.
 #[derive(Debug, Clone)]
 pub(super) struct Record {
     started: Instant,
@@ -20,7 +20,7 @@ pub(super) struct Record {
     pub(super) may_have_run: bool,
     /// Whether the answer came from the cache.
     pub(super) cached: bool,
-    /// Warnings for the caller besides the outcome.
+    /// Warnings for the caller, in addition to the outcome.
     pub(super) warnings: Vec<String>,
     /// What was masked before the outcome reached `present`.
     pub(super) masked: Counts,

@@ -67,7 +67,7 @@ where
         Ok(contents) => Ok(Outcome::Done(
             answer(context.view, contents, &mut record.warnings).await,
         )),
-        // Reading has no side effects, so the call can always be repeated.
+        // Reading has no side effects, so it can always be retried.
         Err(failure) => Err(CallError::Refused(Failure {
             may_have_executed: false,
             ..failure

@@ -1,4 +1,4 @@
-//! How a view processes results, besides the config: their size, the tokenizer, the summariser, the spill.
+//! The result settings of a view that are not in the config: size, tokenizer, summariser, spill.
 
 use std::{
     fmt,
@@ -15,7 +15,7 @@ use crate::{
 /// The most cached clients for summary models. A config names one model, or one for each server.
 const MAX_MODELS: usize = 64;
 
-/// How a view processes results.
+/// The result settings of a view that are not in the config.
 #[derive(Clone, Default)]
 pub(crate) struct ResultOptions {
     pub(super) size: Size,

@@ -1,6 +1,6 @@
 //! Decides whether a failed call is retried: a table from what is known about the failure to the next step.
 //!
-//! The one rule behind every row: a call that may have been executed is retried only if repeating it is harmless.
+//! The rule behind every row: a call that may have been executed is retried only if repeating it is harmless.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -34,7 +34,7 @@ pub(crate) enum ToolClass {
     Idempotent,
     /// The server recognises a repeated call by the argument of this name.
     Keyed(String),
-    /// The operator wants retries even if the tool is not harmless.
+    /// The operator enables retries even if repeating the tool is not harmless.
     Anyway,
 }
 
@@ -75,7 +75,7 @@ impl ToolClass {
         Some(class.into())
     }
 
-    /// The class of a call with these arguments. Without the key among them, a keyed tool is not protected.
+    /// The class of a call with these arguments. A keyed tool that is called without its key is `Never`.
     pub(crate) fn with_arguments(self, arguments: &Arguments) -> Self {
         let Self::Keyed(key) = &self else { return self };
         let arguments: Value = serde_json::from_str(arguments.as_raw().get()).unwrap_or_default();
@@ -168,7 +168,7 @@ pub(crate) fn decide(fault: &Fault, class: &ToolClass, attempts: &Attempts, left
     }
 }
 
-/// The retry that may help against a fault, or `Stop` where the next attempt would end like this one.
+/// The retry that may help after a fault, or `Stop` if the next attempt would fail in the same way.
 fn remedy(fault: &Fault, attempts: &Attempts, delay: Duration) -> Next {
     match &fault.kind {
         FaultKind::Error(error) => of_error(error.code, attempts),
@@ -180,7 +180,7 @@ fn remedy(fault: &Fault, attempts: &Attempts, delay: Duration) -> Next {
         // We closed it, or the server has stopped reading and would not read the next attempt either.
         FaultKind::Ended(end) if matches!(end.reason, EndReason::Closed | EndReason::Stalled(_)) => Next::Stop,
         FaultKind::Ended(_) => Next::AgainNewSession { after: delay },
-        // A wrong setting stays wrong.
+        // A retry does not change the settings.
         FaultKind::Dial(DialError::Spawn(_) | DialError::Tls(_) | DialError::Setting(_) | DialError::NotBuilt(_)) => {
             Next::Stop
         }
@@ -188,13 +188,13 @@ fn remedy(fault: &Fault, attempts: &Attempts, delay: Duration) -> Next {
             Next::AgainSameSession { after } => Next::AgainNewSession { after },
             next => next,
         },
-        // Neither side changes its versions.
+        // A retry does not change the versions that either side supports.
         FaultKind::NoVersion(_) => Next::Stop,
         FaultKind::TimedOut { .. } | FaultKind::Unreadable(_) => Next::AgainSameSession { after: delay },
     }
 }
 
-/// An error response is final, except the one that says our tool definition is outdated.
+/// An error response is final, except the one that reports an outdated tool definition.
 fn of_error(code: i64, attempts: &Attempts) -> Next {
     if code == HEADER_MISMATCH && !attempts.refreshed {
         Next::AgainRefreshed { after: Duration::ZERO }
@@ -224,7 +224,7 @@ fn of_wire(failure: &WireFailure, sent: Sent, attempts: &Attempts, delay: Durati
         } => Next::AgainSameSession {
             after: retry_after.unwrap_or(delay),
         },
-        // Other client errors do not go away. A server error may.
+        // Server errors are `Maybe` and can be transient. Other client errors are permanent.
         FailureKind::Status { .. } if sent == Sent::Maybe => again,
         FailureKind::Status { .. } => Next::Stop,
     }

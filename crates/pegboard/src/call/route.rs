@@ -253,7 +253,7 @@ impl RouteTable {
         hidden.map(|(server, tool)| (server.as_str(), tool.as_str())).collect()
     }
 
-    /// Explains why `name` leads nowhere, with the closest names.
+    /// Explains why `name` cannot be resolved, with the closest names.
     pub(crate) fn explain(&self, name: &str, servers: &[Server]) -> Failure {
         let servers: Vec<&ServerName> = servers.iter().map(Server::name).collect();
         explain::unknown(name, &self.pairs(), &servers)

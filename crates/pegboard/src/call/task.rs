@@ -202,12 +202,12 @@ async fn finish(
     conclude::report(context, reply, guard).await
 }
 
-/// Since the modern protocol version the server decides, for every tool.
+/// Returns whether a call can run as a task. In the modern era the server decides that for each call; before, the tool declares it.
 fn runs_as_task(route: &Route, session: &Session) -> bool {
     session.offers_tasks() && (session.peer.era == Era::Modern || route.tool.task_support != TaskSupport::Forbidden)
 }
 
-/// Sends a request about a task, once more on a new session if the first one is lost_session: these requests are safe to retry.
+/// Sends a request about a task. Retries once on a new session if the session is lost: these requests are safe to retry.
 async fn request<T, F>(route: &Route, live: &Live, deadline: Deadline, send: impl Fn(Live) -> F) -> Result<T, Fault>
 where
     F: Future<Output = Result<T, Fault>>,
@@ -334,7 +334,8 @@ impl TaskHandle {
         reply
     }
 
-    /// Requests cancellation. The server may finish the task all the same. Does nothing for a task that has ended.
+    /// Requests cancellation. The server may still complete the task. Does nothing for a task whose result was fetched. Fails if the server
+    /// does not support cancellation.
     pub async fn cancel(&self) -> Result<(), Failure> {
         let Stage::Running(task, _) = &self.stage else {
             return Ok(());
@@ -379,7 +380,7 @@ async fn follow(
     }
 }
 
-/// Returns whether a fault is the task's own error, as opposed to a failure to request it.
+/// Returns whether a fault is the task's own error, and not a failure of the request for its result.
 fn is_task_error(fault: &Fault) -> bool {
     matches!(fault.kind, FaultKind::Error(_) | FaultKind::Unreadable(_))
 }

@@ -1,4 +1,4 @@
-//! The builder of a tool call: what the caller wants to run, with which arguments and options.
+//! The builder of a tool call: the tool, its arguments and the options of the call.
 
 use std::{
     fmt::{self, Write},

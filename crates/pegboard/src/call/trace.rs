@@ -1,4 +1,4 @@
-//! One `tracing` span per call. Without an interested subscriber, a call pays for one comparison.
+//! One `tracing` span per call. Without an interested subscriber it costs one comparison.
 
 use std::future::Future;
 
@@ -10,7 +10,7 @@ use crate::outcome::{Kind, Reply, millis};
 /// The longest tool name in a span, in bytes. An unknown name may be any text that a model wrote.
 const NAME: usize = 512;
 
-/// Returns whether a subscriber wants spans of calls.
+/// Returns whether a subscriber has enabled spans of calls.
 pub(crate) fn is_traced() -> bool {
     tracing::span_enabled!(target: "pegboard::call", tracing::Level::INFO)
 }

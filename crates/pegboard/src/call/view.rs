@@ -68,7 +68,7 @@ pub struct View {
 }
 
 impl View {
-    /// Creates a view of everything, as the config says.
+    /// Creates a view of all servers, with the settings of the config.
     pub fn new() -> Self {
         Self::default()
     }

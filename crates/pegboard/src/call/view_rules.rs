@@ -1,4 +1,4 @@
-//! What one view may do: which tools it sees, which calls it may make, and which calls need approval.
+//! The rules of one view: which tools it sees, which calls it may make, and which calls need approval.
 
 use std::{
     fmt,
@@ -39,7 +39,7 @@ pub struct Proposed<'a> {
 /// Returns the reason if a call must not be made.
 pub(super) type CallCheck = dyn Fn(&Proposed<'_>) -> Result<(), String> + Send + Sync;
 
-/// What one view may do.
+/// The rules of one view.
 #[derive(Clone, Default)]
 pub(crate) struct Rules {
     pub(super) allow: Vec<String>,

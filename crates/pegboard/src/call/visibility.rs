@@ -43,11 +43,11 @@ struct ServerFilter {
 /// Why a tool is hidden.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hidden {
-    /// The tool's own metadata says that it is not for models.
+    /// The tool's own metadata excludes models.
     NotForModels,
-    /// The server's config leaves it out.
+    /// The server's config excludes it.
     ByConfig,
-    /// The view's filter leaves it out.
+    /// The view's filter excludes it.
     ByView,
     NotSelected,
     NotGranted,
@@ -192,7 +192,7 @@ impl<'a> Visibility<'a> {
         })
     }
 
-    /// Returns whether a server may have visible tools. A server that was never listed may, unless the rules exclude all of it.
+    /// Returns whether a server may have visible tools. A server that was never listed may, unless the selection or the grants exclude it.
     pub(crate) fn may_see_tools_of(&self, server: &Server) -> bool {
         let name = server.name();
         match server.catalog() {
@@ -232,13 +232,13 @@ impl<'a> Visibility<'a> {
     }
 
     /// Returns an error if the resources and prompts of a server may not be used.
-    pub(crate) fn sees_server(&self, server: &ServerName) -> Result<(), Failure> {
+    pub(crate) fn check_resources_and_prompts(&self, server: &ServerName) -> Result<(), Failure> {
         if self
             .selection
             .is_some_and(|selection| !selection.has_server(server.as_str()))
         {
             let message = format!("server `{server}` is not part of the selection");
-            return Err(self.beside_tools_elsewhere(&message));
+            return Err(self.resources_refused(&message));
         }
         if self
             .granted
@@ -247,14 +247,14 @@ impl<'a> Visibility<'a> {
         {
             let message = format!("resources and prompts of server `{server}` may not be used: they are not granted");
             return Err(self
-                .beside_tools_elsewhere(&message)
+                .resources_refused(&message)
                 .hint(format!("the grants `mcp_integration` and `mcp_{server}` cover them")));
         }
         Ok(())
     }
 
     /// The refusal of resources or prompts of a server, with the servers whose resources and prompts may be used.
-    fn beside_tools_elsewhere(&self, message: &str) -> Failure {
+    fn resources_refused(&self, message: &str) -> Failure {
         let is_open = |name: &&ServerName| {
             let is_selected = self
                 .selection
@@ -267,9 +267,10 @@ impl<'a> Visibility<'a> {
         Failure::new(Kind::NotPermitted, format!("{message}. Available servers: {open}."))
     }
 
-    /// Returns an error if a model may not use a server's resources: it must see some of its tools, or the rules must allow all of them.
-    pub(crate) fn sees_beside_tools(&self, server: &ServerName, tools: &[Arc<Tool>]) -> Result<(), Failure> {
-        self.sees_server(server)?;
+    /// Returns an error if a model may not use a server's resources: besides [`Visibility::check_resources_and_prompts`], the view must show
+    /// one of the server's tools or allow all of them, and must not deny all of them.
+    pub(crate) fn check_resources(&self, server: &ServerName, tools: &[Arc<Tool>]) -> Result<(), Failure> {
+        self.check_resources_and_prompts(server)?;
         let every = dotted(server.as_str(), "*");
         let is_denied = self.deny.denies("*") || self.deny.denies(&every);
         let is_allowed = || self.view_allows(server.as_str(), "*") || tools.iter().any(|tool| self.sees(tool));

@@ -17,7 +17,7 @@ impl Catalog {
     pub(crate) fn keep_resources(&mut self, before: Option<&Self>) {
         if let Some(before) = before {
             self.resources.clone_from(&before.resources);
-            self.keep_addresses(before, &before.resources);
+            self.keep_original_uris(before, &before.resources);
         }
     }
 
@@ -25,7 +25,7 @@ impl Catalog {
     pub(crate) fn keep_templates(&mut self, before: Option<&Self>) {
         if let Some(before) = before {
             self.templates.clone_from(&before.templates);
-            self.keep_addresses(before, &before.templates);
+            self.keep_original_uris(before, &before.templates);
         }
     }
 
@@ -37,7 +37,7 @@ impl Catalog {
     }
 
     /// A masked URI must still resolve to its original.
-    fn keep_addresses(&mut self, before: &Self, shown: &[Resource]) {
+    fn keep_original_uris(&mut self, before: &Self, shown: &[Resource]) {
         for resource in shown {
             if let Some((shown, address)) = before.hidden.get_key_value(&resource.uri) {
                 self.hidden.insert(shown.clone(), address.clone());
@@ -77,7 +77,7 @@ mod tests {
         after.add(part);
         after.mask(&masker);
         assert_eq!(after, before);
-        assert_eq!(after.address(&after.resources[1].uri), "db://u:hunter2hunter2@h/x");
-        assert_eq!(after.address(&after.templates[0].uri), "db://hunter2hunter2/{a}");
+        assert_eq!(after.original_uri(&after.resources[1].uri), "db://u:hunter2hunter2@h/x");
+        assert_eq!(after.original_uri(&after.templates[0].uri), "db://hunter2hunter2/{a}");
     }
 }

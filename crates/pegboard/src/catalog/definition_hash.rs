@@ -1,4 +1,4 @@
-//! The hash of a tool's definition: an approval holds for exactly this definition.
+//! The hash of a tool's definition. An approval is bound to it, so a changed definition needs a new approval.
 
 use std::{fmt, sync::OnceLock};
 

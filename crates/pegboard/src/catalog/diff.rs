@@ -80,7 +80,7 @@ impl Changes {
         name: impl Fn(&T) -> &String,
         fields: impl Fn(&T, &T) -> Vec<&'static str>,
     ) -> Self {
-        // Of two items with one name the first counts, as everywhere.
+        // Of two items with the same name the first is used, as in a listing.
         let by_name = |items| -> BTreeMap<_, _> { <[T]>::iter(items).rev().map(|item| (name(item), item)).collect() };
         let (old, new) = (by_name(old), by_name(new));
         let missing_in = |items: &BTreeMap<&String, &T>, other: &BTreeMap<&String, &T>| -> Vec<String> {

@@ -55,7 +55,8 @@ fn collect_annotations(
     Ok(())
 }
 
-/// Counts the annotations anywhere in a schema, except inside data values.
+/// Counts the annotations anywhere in a schema, except below a key `default`, `const`, `enum` or `examples`, even if the key is the name of
+/// a property.
 fn count_annotations(schema: &Value) -> usize {
     match schema {
         Value::Object(fields) => fields

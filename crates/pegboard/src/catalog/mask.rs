@@ -9,13 +9,13 @@ use crate::{
 };
 
 impl Catalog {
-    /// Masks everything that is only read. Keeps the original of each masked URI, so that the resource can still be read.
+    /// Masks all text except names. Keeps the original of each masked URI, so that the resource can still be read.
     pub(crate) fn mask(&mut self, masker: &Masker) {
         self.mask_tools(masker, |_| true);
         self.mask_beside_tools(masker);
     }
 
-    /// Masks some of the tools, by name.
+    /// Masks the tools whose names `is_one` selects.
     pub(crate) fn mask_tools(&mut self, masker: &Masker, is_one: impl Fn(&str) -> bool) {
         for tool in self.tools.iter_mut().filter(|tool| is_one(&tool.name)) {
             mask_tool(Arc::make_mut(tool), masker);
@@ -41,7 +41,7 @@ impl Catalog {
     }
 
     /// Returns the original of a masked URI.
-    pub(crate) fn address<'a>(&'a self, shown: &'a str) -> &'a str {
+    pub(crate) fn original_uri<'a>(&'a self, shown: &'a str) -> &'a str {
         self.hidden.get(shown).map_or(shown, Secret::expose)
     }
 }
@@ -115,7 +115,7 @@ mod tests {
         catalog.mask(&masker);
         assert!(!format!("{catalog:?}").contains("hunter2"), "{catalog:?}");
         let shown = &catalog.resources[1].uri;
-        assert_eq!(catalog.address(shown), "db://u:hunter2hunter2@h/x");
-        assert_eq!(catalog.address("a:1"), "a:1");
+        assert_eq!(catalog.original_uri(shown), "db://u:hunter2hunter2@h/x");
+        assert_eq!(catalog.original_uri("a:1"), "a:1");
     }
 }

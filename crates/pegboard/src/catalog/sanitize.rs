@@ -1,4 +1,4 @@
-//! Removes invisible characters from servers' text: a model would read what a person never sees.
+//! Removes invisible characters from servers' text, because a model would read text that a person cannot see.
 
 use serde_json::Value;
 
@@ -7,8 +7,8 @@ pub(super) const MAX_DESCRIPTION: usize = 8 << 10;
 /// Marks where a text was truncated.
 const ELLIPSIS: char = '…';
 
-/// Removes invisible characters: control characters except newlines and tabs, direction marks, and zero-width characters. Carriage returns
-/// go, so line ends become newlines.
+/// Removes invisible characters: control characters except newlines and tabs, direction marks, and zero-width characters. This
+/// includes carriage returns, so `\r\n` becomes `\n`.
 pub(crate) fn remove_invisible(text: &mut String) {
     if has_invisible(text) {
         text.retain(|c| !is_invisible(c));
@@ -41,7 +41,8 @@ pub(super) fn for_display(mut text: String, limit: usize) -> String {
     text
 }
 
-/// Sanitizes the descriptive texts of a schema. Data values stay unchanged.
+/// Sanitizes the descriptive texts of a schema. Everything below a key `default`, `const`, `enum`, `examples` or `required` stays unchanged,
+/// even if the key is the name of a property.
 pub(super) fn sanitize_schema(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {

@@ -1,4 +1,4 @@
-//! JSON Schemas as compact text: a board may hold ten thousand of them and reads few.
+//! JSON Schemas as compact text, because a board may hold ten thousand of them and reads only a few.
 
 pub(super) mod normalize;
 

@@ -23,7 +23,7 @@ pub(crate) const MAX_RESULT_SIZE: &str = "anthropic/maxResultSizeChars";
 pub struct Tool {
     /// The server that offers it.
     pub server: ServerName,
-    /// The name by which its server knows it.
+    /// The name that its server uses.
     pub name: String,
     /// The display name.
     pub title: Option<String>,
@@ -74,7 +74,7 @@ impl Tool {
         name::dotted(self.server.as_str(), &self.name)
     }
 
-    /// Why the schemas cannot be used for validation, as far as calls have found out.
+    /// Why a schema cannot be used for validation. `None` until a call has tried to compile it.
     pub(crate) fn unchecked(&self) -> Option<String> {
         let input = self.checks.input.unusable().map(|why| ("arguments", why));
         let output = || Some(("answers", self.checks.output.unusable()?));
@@ -91,7 +91,7 @@ impl Tool {
             .get_or_init(|| DefinitionHash::of(&json!([self.name, self.body()]).to_string()))
     }
 
-    /// Its definition without its name.
+    /// The definition without the name, as JSON.
     fn body(&self) -> Value {
         // Keys of objects are sorted, so the same definition always has the same text.
         json!([
@@ -103,7 +103,7 @@ impl Tool {
         ])
     }
 
-    /// Returns whether the two differ in nothing but their names.
+    /// Returns whether both tools have the same definition, apart from their names.
     pub(super) fn differs_only_in_name(&self, other: &Self) -> bool {
         self.title == other.title
             && self.description == other.description

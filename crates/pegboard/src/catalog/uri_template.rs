@@ -35,13 +35,13 @@ struct Variable {
 struct Style {
     first: &'static str,
     between: &'static str,
-    /// Expands to `name=value` instead of the value alone.
+    /// Whether it expands to `name=value` instead of the value alone.
     named: bool,
     /// The text after the name of an empty value.
     if_empty: &'static str,
-    /// Reserved characters are not percent-encoded.
+    /// Whether reserved characters stay as they are instead of being percent-encoded.
     keeps_reserved: bool,
-    /// The URI is usable without it.
+    /// Whether the variables may be left undefined.
     optional: bool,
 }
 

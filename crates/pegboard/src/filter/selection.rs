@@ -15,7 +15,8 @@ use crate::hint::Hint;
 pub struct Selection {
     /// The servers that may be used.
     servers: Vec<Selected>,
-    /// Settings for the model's native tools. Pegboard does not use them; they are for the program that calls the model.
+    /// Settings for the provider's native tools, such as web search. Pegboard does not use them; they are for the program that calls the
+    /// model.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     native_tools: BTreeMap<String, Option<bool>>,
 }

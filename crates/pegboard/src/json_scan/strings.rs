@@ -66,7 +66,7 @@ fn candidates(block: &[u8; BLOCK]) -> u32 {
     bits(words[0]) | bits(words[1]) << 8 | bits(words[2]) << 16 | bits(words[3]) << 24
 }
 
-/// Reads a string with escapes. All blocks are scanned independently of what was found before, so that the processor can work ahead.
+/// Reads a string with escapes. The scan of a block does not depend on the blocks before it, so the processor can overlap them.
 fn unescape(bytes: &[u8]) -> Option<(String, usize)> {
     let (out, front) = prefix::unescape(bytes);
     let bytes = &bytes[front..];

@@ -15,7 +15,7 @@ use super::{
 const MAX_DEPTH: usize = 256;
 
 impl Masker {
-    /// Masks a value in state. Returns the counts of what was masked.
+    /// Masks a value in place. Returns the counts of what was masked.
     pub fn value(&self, value: &mut Value) -> Counts {
         let mut counts = Counts::default();
         self.mask_value(value, &mut counts);

@@ -1,8 +1,8 @@
 //! Finds which of many keywords occur in a text, ignoring case, at about the speed of reading it.
 //!
 //! Each keyword is represented by its rarest trigram. A prefilter skips most windows of a text in which no such trigram begins. In the other
-//! windows each trigram is looked up in one small table, six at a time and independently of each other, so that the processor can work
-//! ahead. Only where the table has a trigram is the whole keyword compared.
+//! windows each trigram is looked up in one small table, six at a time and independently of each other, so that the processor can overlap
+//! the lookups. Only where the table has a trigram is the whole keyword compared.
 
 mod prefilter;
 

@@ -213,7 +213,8 @@ fn hash(gram: [u8; 4]) -> usize {
     usize::try_from(spread >> 16).unwrap_or(0)
 }
 
-/// Common words that configs have under secret names; masking them would mask half of every text.
+/// Whether a value is a common word or one repeated character. Configs have such values under secret names, and masking them would mask half
+/// of every text.
 fn is_common(value: &str) -> bool {
     let lower = value.to_ascii_lowercase();
     let words = [

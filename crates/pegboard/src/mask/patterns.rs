@@ -1,14 +1,14 @@
 //! All named patterns, and the groups that name several of them.
 
-mod named;
 mod pem;
 mod prefixless;
 mod services;
 mod structure;
+mod tarsy;
 
 use super::pattern::Pattern;
 
-/// A group of patterns: its own, and those of other groups by name.
+/// A group of patterns: its own, and the names of patterns that other groups own.
 pub(super) struct Group {
     pub(super) name: &'static str,
     own: &'static [Pattern],
@@ -34,7 +34,7 @@ static OWNING: &[Group] = &[
     group("structure", &structure::STRUCTURE, &["kubernetes_secret"]),
     group("generic", &structure::GENERIC, &[]),
     group("pii", &structure::PII, &["email"]),
-    group("named", &named::NAMED, &[]),
+    group("named", &tarsy::TARSY, &[]),
 ];
 
 /// The groups that only refer to patterns of other groups.
@@ -96,7 +96,7 @@ pub(super) fn group_names() -> impl Iterator<Item = &'static str> {
 }
 
 fn groups() -> impl Iterator<Item = &'static Group> {
-    // The group `named` only stores patterns that users select by name or by another group.
+    // The group `named` only owns the TARSy patterns, which users select by name or through another group.
     OWNING.iter().filter(|group| group.name != "named").chain(COMPOSED)
 }
 

@@ -52,12 +52,12 @@ fn has_placeholder(value: &[u8]) -> bool {
     })
 }
 
-/// Whether a value has more than a few repeated characters, unlike `xxxxxxxx` or `********`.
+/// Whether a value has at least four distinct bytes, or only distinct ones if it is shorter. Excludes `xxxxxxxx` and `********`.
 pub(super) fn is_varied(value: &str) -> bool {
     distinct(value) >= 4.min(value.len())
 }
 
-/// Whether a value has as many distinct characters as a long random text.
+/// Whether a value has at least eight distinct bytes, or half as many as its length if it is shorter than sixteen.
 pub(super) fn is_random(value: &str) -> bool {
     distinct(value) >= 8.min(value.len() / 2)
 }

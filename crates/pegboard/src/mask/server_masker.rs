@@ -11,7 +11,7 @@ use arc_swap::{ArcSwap, Guard};
 use super::{counts::Counts, known_values::KnownValues, masker::Masker, pattern_set::PatternSet, policy::Masking};
 use crate::secret::Secret;
 
-/// Longer texts, in bytes, are masked on a blocking thread: that takes milliseconds, which would delay other tasks.
+/// Texts longer than this many bytes are masked on a blocking thread, because masking them takes milliseconds and would delay other tasks.
 pub(crate) const LONG: usize = 256 << 10;
 
 /// The most secrets without an owner that are kept. Tokens are renewed for as long as a program runs; the oldest have expired.
@@ -221,7 +221,7 @@ impl ServerMasker {
         self.cached.masker.load()
     }
 
-    /// Returns a masker for the known secrets alone, for texts that patterns would make useless.
+    /// Returns a masker for the known secrets alone, for texts that would become useless if patterns were applied.
     pub(crate) fn known_masker(&self) -> Masker {
         Masker {
             patterns: Arc::new(PatternSet::none()),

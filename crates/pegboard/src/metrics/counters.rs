@@ -1,4 +1,4 @@
-//! The counters that calls and supervisors write: of calls, and of one server.
+//! The atomic counters of calls and of one server, which calls and supervisors write.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -69,7 +69,7 @@ impl ServerCounters {
     }
 
     /// Adds the attempts, bytes and waits of one reply. The bytes of a cached reply are not counted again.
-    pub(crate) fn took(&self, reply: &Reply) {
+    pub(crate) fn record_reply(&self, reply: &Reply) {
         let add = |counter: &AtomicU64, count: u64| {
             // Most calls add nothing to most counters.
             if count > 0 {

@@ -6,8 +6,9 @@ use sha2::{Digest, Sha256};
 
 use super::{rules::NameRules, style::NameStyle};
 
-/// How many characters of its hash a name gets, tried in turn until it is unique. The last is long enough that names cannot collide.
-const STAMPS: [usize; 4] = [10, 16, 24, 30];
+/// How many characters of its hash are appended to a name, tried in turn until the name is unique. The last has 150 bits, so it does not
+/// collide.
+const HASH_LENGTHS: [usize; 4] = [10, 16, 24, 30];
 
 /// Returns the names of (server, tool) pairs, in the same order. Different pairs get different names, and every name satisfies the rules.
 ///
@@ -29,14 +30,14 @@ pub(crate) fn expose(pairs: &[(&str, &str)], style: &NameStyle, rules: &NameRule
         let template = if is_shared(pair.1) { &prefixed } else { &template };
         named.entry(*pair).or_insert_with(|| Named::new(*pair, template, rules));
     }
-    for _ in STAMPS {
+    for _ in HASH_LENGTHS {
         let clashing = clashes(&named);
         if clashing.is_empty() {
             break;
         }
         for pair in clashing {
             if let Some(named) = named.get_mut(&pair) {
-                named.stamp_more(pair, rules);
+                named.lengthen_hash(pair, rules);
             }
         }
     }
@@ -68,11 +69,11 @@ fn clashes<'a>(named: &HashMap<(&'a str, &'a str), Named>) -> Vec<(&'a str, &'a 
 
 /// The current name of one pair.
 struct Named {
-    /// The name without a hash.
+    /// The name before a hash is appended.
     wish: String,
     name: String,
-    /// How many of [`STAMPS`] have been tried.
-    stamps: usize,
+    /// How many of [`HASH_LENGTHS`] have been tried.
+    lengths_tried: usize,
 }
 
 impl Named {
@@ -88,21 +89,21 @@ impl Named {
         let mut named = Self {
             name: wish.clone(),
             wish,
-            stamps: 0,
+            lengths_tried: 0,
         };
         if !stands {
-            named.stamp_more(pair, rules);
+            named.lengthen_hash(pair, rules);
         }
         named
     }
 
     /// Appends the next longer part of its hash to the name.
-    fn stamp_more(&mut self, pair: (&str, &str), rules: &NameRules) {
-        let length = STAMPS[self.stamps.min(STAMPS.len() - 1)];
-        self.stamps += 1;
-        let stamp = stamp(&[pair.0, pair.1], length);
-        let room = rules.max_len.saturating_sub(stamp.len() + 1);
-        self.name = format!("{}_{stamp}", &self.wish[..self.wish.len().min(room)]);
+    fn lengthen_hash(&mut self, pair: (&str, &str), rules: &NameRules) {
+        let length = HASH_LENGTHS[self.lengths_tried.min(HASH_LENGTHS.len() - 1)];
+        self.lengths_tried += 1;
+        let hash = hash_suffix(&[pair.0, pair.1], length);
+        let room = rules.max_len.saturating_sub(hash.len() + 1);
+        self.name = format!("{}_{hash}", &self.wish[..self.wish.len().min(room)]);
     }
 }
 
@@ -161,7 +162,7 @@ impl Template {
 }
 
 /// Returns the first `length` characters of the hash of some texts, in lower-case base32.
-pub(crate) fn stamp(parts: &[&str], length: usize) -> String {
+pub(crate) fn hash_suffix(parts: &[&str], length: usize) -> String {
     const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
     let mut hash = Sha256::new();
     for part in parts {

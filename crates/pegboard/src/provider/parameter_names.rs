@@ -64,7 +64,7 @@ impl ParameterNames {
         };
         let max_kept = MAX_LEN - stamp - 2;
         let kept = &cleaned[..cleaned.len().min(max_kept)];
-        format!("{before}{kept}_{}", name::stamp(&[name], stamp))
+        format!("{before}{kept}_{}", name::hash_suffix(&[name], stamp))
     }
 }
 

@@ -37,7 +37,7 @@ impl Toolset {
             let message = format!("server `{server}` does not offer news of its resources");
             return Err(Failure::new(Kind::Unavailable, message));
         }
-        let address = live.catalog().address(uri);
+        let address = live.catalog().original_uri(uri);
         let shown = live.session.masker().text(address);
         let Some(subscription) = self.desired_state(server)?.subscribe(address, &shown) else {
             let message = format!("too many resources of server `{server}` are subscribed to");

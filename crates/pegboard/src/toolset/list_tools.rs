@@ -114,7 +114,7 @@ impl Toolset {
         let visibility = Visibility::new(&self.view, &all);
         let is_listed = |server: &Server| server.is_ready() || is_listed_while_idle(server);
         let mut servers = self.selected_servers();
-        servers.retain(|server| is_listed(server) && visibility.sees_server(server.name()).is_ok());
+        servers.retain(|server| is_listed(server) && visibility.check_resources_and_prompts(server.name()).is_ok());
         let catalogs = servers.iter().filter_map(Server::catalog).collect();
         (catalogs, unavailable, self.warnings())
     }

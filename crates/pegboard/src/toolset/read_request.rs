@@ -16,14 +16,14 @@ impl Toolset {
     pub(super) fn server(&self, name: &ServerName) -> Result<Server, Failure> {
         let servers = self.servers();
         let visibility = Visibility::new(&self.view, &servers);
-        visibility.sees_server(name)?;
+        visibility.check_resources_and_prompts(name)?;
         if let Some(server) = servers.iter().find(|server| server.name() == name) {
             return Ok(server.clone());
         }
         let seen = servers
             .iter()
             .map(Server::name)
-            .filter(|name| visibility.sees_server(name).is_ok());
+            .filter(|name| visibility.check_resources_and_prompts(name).is_ok());
         let seen = call::list_names(seen.map(ServerName::as_str));
         let message = format!("there is no server `{name}`. Available servers: {seen}.");
         Err(Failure::new(Kind::Unavailable, message))

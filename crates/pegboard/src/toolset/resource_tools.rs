@@ -162,7 +162,7 @@ impl Toolset {
             return Err(Failure::new(Kind::NotPermitted, message).hint("`capabilities` says what it is asked for"));
         }
         let servers = self.servers();
-        Visibility::new(&self.view, &servers).sees_beside_tools(server.name(), &catalog.tools)
+        Visibility::new(&self.view, &servers).check_resources(server.name(), &catalog.tools)
     }
 
     async fn read_for_model(

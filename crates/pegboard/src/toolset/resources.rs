@@ -55,7 +55,7 @@ impl Toolset {
     ) -> Result<Vec<ResourceContents>, Failure> {
         let what = format!("reading {uri}");
         let reading = self.read_request(server, "resources", &what, |live| async move {
-            live.session.read_resource(live.catalog().address(uri)).await
+            live.session.read_resource(live.catalog().original_uri(uri)).await
         });
         let contents = reading.await?;
         let bytes: usize = contents.iter().map(ResourceContents::size).sum();

@@ -1,4 +1,5 @@
-//! Images, audio and other binary content of a result: finds images inside text, and spills all of it for models that read only text.
+//! Handles images, audio and other binary content of a result: finds images inside text, and spills binary content for models that read
+//! only text.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ pub(super) fn stays(results: &Results) -> bool {
     !results.find_images && results.images == Images::Keep
 }
 
-/// Finds and spills the binary content of an answer as the settings say.
+/// Finds and spills the binary content of an answer, according to the settings.
 pub(super) async fn spill(results: &Results, options: &ResultOptions, answer: &mut Answer, warnings: &mut Vec<String>) {
     if results.find_images {
         extract_images(answer);

@@ -222,7 +222,7 @@ pub(super) fn json_len(value: &Value, limit: usize) -> usize {
         }
     }
     let mut counter = Counter { bytes: 0, limit };
-    // It fails only to stop counting.
+    // The only error is the one that stops the count.
     let _ = serde_json::to_writer(&mut counter, value);
     counter.bytes
 }
@@ -356,7 +356,7 @@ fn refusal(rules: &ResultRules<'_>, bytes: usize, limit: usize) -> Failure {
         .after_sending()
 }
 
-/// Truncates a message of Pegboard to `limit` bytes; `None` if it fits.
+/// Truncates a message to `limit` bytes; `None` if it fits.
 pub(super) fn message(text: &str, limit: usize) -> Option<String> {
     truncate::fit(text, &Bounds::bytes(limit), Part::Head, |sizes| {
         format!(

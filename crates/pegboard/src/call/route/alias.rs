@@ -1,4 +1,4 @@
-//! The other names of tools: every style with the server's name, and the tool's own name. Built once, then looked up.
+//! An index of the other names of tools: every style with the server's name, and the tool's own name.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Explains why a name leads nowhere, so that a model can find the right one.
+//! Explains why a tool name cannot be resolved, so that a model can find the right one.
 
 use crate::{
     name::{self, ServerName},
@@ -58,7 +58,7 @@ pub(crate) fn list_names<'a>(names: impl Iterator<Item = &'a str>) -> String {
 fn closest(name: &str, pairs: &[(&str, &str)]) -> Vec<String> {
     let likeness = |(server, tool): &(&str, &str)| {
         let dotted = name::dotted(server, tool);
-        // A correct server name says nothing about which of its tools is meant.
+        // Compared without the server's name: if that is correct, every tool of the server would look similar.
         let bare_name = after_server(name, server).into_iter().flatten().next();
         let likeness = match bare_name {
             Some(bare_name) => strsim::jaro_winkler(bare_name, tool),

@@ -1,5 +1,5 @@
-//! Assigns names to tools. Where several tools want one name, the view's own tools come first, then those of this program, then those of
-//! servers.
+//! Assigns names to tools. If several tools have the same name, the view's own tools take precedence over those of this program, and these
+//! over those of servers.
 
 use std::{collections::HashSet, sync::Arc};
 

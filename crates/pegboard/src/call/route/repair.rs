@@ -19,7 +19,7 @@ const PREFIXES: &[&str] = &[
     "to=",
 ];
 
-/// The names that may be meant: as written first, then with more and more stripped off.
+/// The names that may be meant: first as written, then with more and more prefixes and suffixes removed.
 pub(crate) fn name_variants(name: &str) -> Vec<String> {
     let mut variants = vec![name.to_owned()];
     let mut add = |variant: &str| {
@@ -30,7 +30,7 @@ pub(crate) fn name_variants(name: &str) -> Vec<String> {
     };
     let mut rest = trimmed(without_tokens(name));
     add(rest);
-    // Prefixes are nested now and then, but not deeply.
+    // Prefixes are sometimes nested, but not deeply.
     for _ in 0..3 {
         let lower = rest.to_ascii_lowercase();
         let prefix = PREFIXES
@@ -45,7 +45,7 @@ pub(crate) fn name_variants(name: &str) -> Vec<String> {
     variants
 }
 
-/// Strips a model's special tokens, such as `<|channel|>`, and what follows them.
+/// Strips a leading special token of a model, such as `<|channel|>`, and everything from the next one on.
 fn without_tokens(name: &str) -> &str {
     match name.find("<|") {
         Some(0) => match name.find("|>") {

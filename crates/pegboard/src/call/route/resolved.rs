@@ -18,7 +18,8 @@ pub(crate) struct Route {
     pub(crate) name: String,
     pub(crate) server: Server,
     pub(crate) tool: Arc<Tool>,
-    /// The definition compiled for the view's provider, or `None` if the server's own definition is used.
+    /// The definition compiled for the view's provider. `None` if the server's own definition is used, or if the tool cannot be offered to
+    /// the provider.
     pub(crate) definition: Option<Arc<Definition>>,
     /// Decides which tool gets a name that several tools have.
     pub(crate) precedence: Precedence,
@@ -47,7 +48,7 @@ impl Route {
     }
 }
 
-/// A name that leads to no tool that the caller may use.
+/// The failure for a name that resolves to no tool that the caller may use.
 #[derive(Debug)]
 pub(crate) struct Unroutable {
     pub(crate) failure: Failure,

@@ -9,7 +9,7 @@ use url::Url;
 use super::summariser::{Summariser, Summary, SummaryError, SummaryRequest};
 use crate::{config::SummaryModel, transport};
 
-/// The longest response body that is read. A summary has a hundredth of it.
+/// The longest response body that is read, in bytes. A summary needs about a hundredth of it.
 const MAX_BODY: usize = 1 << 20;
 /// Timeout for connecting.
 const CONNECT: Duration = Duration::from_secs(10);

@@ -45,7 +45,7 @@ impl SummaryRequest {
         Self {
             server: server.to_owned(),
             tool: tool.to_owned(),
-            // The latest messages matter most, and the first request.
+            // Keeps both ends: the first request and the latest messages matter most.
             context: context.map(|context| shorten(context, CONTEXT_BYTES, Part::Ends)),
             text: shorten(text, 4 * INPUT_TOKENS, Part::Head),
             max_tokens,
@@ -59,7 +59,7 @@ impl SummaryRequest {
 pub struct SummaryError(String);
 
 impl SummaryError {
-    /// Creates an error with a message for people. It should not quote the result.
+    /// Creates an error with a message for a person. It should not quote the result.
     pub fn new(message: impl Into<String>) -> Self {
         Self(message.into())
     }

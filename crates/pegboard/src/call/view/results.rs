@@ -9,7 +9,7 @@ use crate::{
 };
 
 impl View {
-    /// Returns results whole, whatever their size: for programs and people. Limits, fences and summaries are for models.
+    /// Returns results whole, without limits, fences and summaries, for programs and people instead of models.
     pub fn whole_results(mut self) -> Self {
         self.result_options.size = Size::Whole;
         self

@@ -24,7 +24,7 @@ pub struct Instructions {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum InstructionFormat {
-    /// Pegboard's own: instructions of servers are quoted line by line, so that they cannot pass for ours.
+    /// Pegboard's own: instructions of servers are quoted line by line, so that a model can tell them from the operator's.
     #[default]
     Pegboard,
     /// TARSy: the config's instructions under `## NAME Instructions`, and `## Unavailable MCP Servers`.
@@ -38,7 +38,8 @@ pub enum InstructionFormat {
 }
 
 impl From<Preset> for InstructionFormat {
-    /// The format of a config's preset: `Instructions::new(config.preset.into())`. antwort has none of its own.
+    /// The format of a config's preset: `Instructions::new(config.preset.into())`. The preset `antwort` has no format
+    /// of its own.
     fn from(preset: Preset) -> Self {
         match preset {
             Preset::Tarsy => Self::Tarsy,
@@ -50,7 +51,7 @@ impl From<Preset> for InstructionFormat {
     }
 }
 
-/// Which servers' own instructions reach the model. Those of the config always do.
+/// Which servers' own instructions are included. Instructions of the config always are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ServerWords {
     /// Servers that the config trusts.
@@ -99,7 +100,7 @@ impl Instructions {
         self
     }
 
-    /// Returns whether the text of a server reaches the model.
+    /// Returns whether the text of a server is included.
     pub(super) fn includes_text_of_server(&self, is_trusted: bool) -> bool {
         let default = match self.format {
             InstructionFormat::Pegboard => ServerWords::Trusted,

@@ -25,7 +25,7 @@ pub(crate) struct Section {
 pub(crate) struct ToolText {
     /// The name that models see.
     pub(crate) exposed: String,
-    /// The name by which its server knows it.
+    /// The name that its server uses.
     pub(crate) name: String,
     pub(crate) description: Option<String>,
     /// The config's note on it.

@@ -15,7 +15,7 @@ pub(in crate::catalog) struct SchemaNormalizer {
     root: Root,
 }
 
-/// What was found at the root of a schema.
+/// What was found at the root of the schema, which decides whether it is a valid input schema.
 #[derive(Debug, Default)]
 struct Root {
     is_object: bool,
@@ -39,7 +39,7 @@ impl Field {
 }
 
 impl SchemaNormalizer {
-    /// Parses a schema for arguments. `None` if anything is unusual about it, or if its root is not declared as an object.
+    /// Parses an input schema. `None` if it needs the slow path, or if its root is not declared as an object.
     pub(in crate::catalog) fn arguments(&mut self, scan: &mut Scan<'_>, depth: usize, bytes: usize) -> Option<Schema> {
         self.root = Root::default();
         let schema = self.schema(scan, depth, bytes)?;

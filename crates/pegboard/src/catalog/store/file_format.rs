@@ -79,7 +79,7 @@ impl CatalogFile {
             version: VERSION,
             fingerprint: fingerprint.to_owned(),
             saved_at: stored.saved_at,
-            // A day in milliseconds fits.
+            // At most a day, so the cast is lossless.
             ttl_ms: ttl.map(|ttl| ttl.as_millis() as u64),
             cache_scope: stored.freshness.scope,
             tools: catalog.tools.iter().map(|tool| ToolRecord::of(tool)).collect(),

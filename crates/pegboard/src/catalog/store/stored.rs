@@ -1,4 +1,4 @@
-//! A stored catalog, and how long and by whom a server lets its listings be cached.
+//! A stored catalog, and the lifetime and scope that a server declares for cached listings.
 
 use std::time::Duration;
 
@@ -19,16 +19,16 @@ pub(crate) struct Stored {
     pub(crate) saved_at: Timestamp,
 }
 
-/// How long and by whom a server lets its listings be cached.
+/// The lifetime and scope that a server declares for cached listings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Freshness {
-    /// How long they can be used without listing again; at most a day. `None` if the server declares nothing.
+    /// How long the listings are valid; at most a day. `None` if the server declares no lifetime.
     pub(crate) ttl: Option<Duration>,
-    /// Who may see them.
+    /// Which clients may use them.
     pub(crate) scope: CacheScope,
 }
 
-/// Who may see a cached listing.
+/// Which clients may use a cached listing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum CacheScope {
@@ -67,7 +67,7 @@ impl Freshness {
 }
 
 impl Stored {
-    /// Returns whether the lifetime has not expired. A timestamp in the future counts as expired: the clock was set back.
+    /// Returns whether the lifetime has not expired. A timestamp in the future counts as expired, because the clock was set back.
     pub(crate) fn is_fresh(&self, now: Timestamp) -> bool {
         let age = now.duration_since(self.saved_at);
         match (self.freshness.ttl, Duration::try_from(age)) {

@@ -25,7 +25,7 @@ pub(in crate::catalog) struct ToolParser {
     server: ServerName,
     headers: HeaderRule,
     normalizer: SchemaNormalizer,
-    /// Problems of tools that can be used nevertheless.
+    /// Problems of tools that are usable despite them.
     pub(in crate::catalog) warnings: Vec<String>,
 }
 

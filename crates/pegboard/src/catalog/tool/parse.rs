@@ -61,7 +61,7 @@ impl Tool {
             HeaderRule::Ignored => Vec::new(),
         };
         let input_schema = within_bounds(input_schema, "inputSchema").map_err(left_out)?;
-        // A tool can be called without it; its results are not validated then.
+        // Without an output schema the tool is still usable; its results are not validated.
         let output_schema = match item.remove("outputSchema") {
             None | Some(Value::Null) => None,
             Some(schema) => within_bounds(schema, "outputSchema")

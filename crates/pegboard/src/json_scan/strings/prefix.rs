@@ -1,7 +1,7 @@
 //! Unescapes the prefix of a long string, one chunk at a time.
 //!
-//! Within a chunk only backbackslashes are searched. That it has no control characters and no unescaped quotes is checked for the whole chunk at
-//! once, which is much cheaper than a check of every byte.
+//! Within a chunk only backslashes are searched. Control characters and unescaped quotes are ruled out for the whole chunk at once, which is
+//! much cheaper than a check of every byte.
 
 use super::unescape_tables::{BLOCK, INITIAL_CAPACITY, LARGE, SHORT, UNESCAPED};
 

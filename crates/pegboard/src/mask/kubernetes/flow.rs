@@ -80,7 +80,7 @@ struct Frame {
     last: Option<Range<usize>>,
 }
 
-/// What the enclosing objects and lists tell about a frame.
+/// The context of a frame in its enclosing objects and lists.
 #[derive(Debug, Clone, Copy)]
 struct Surroundings {
     /// Whether it and all enclosing frames are closed. If not, a brace may be missing and the nesting is uncertain.

@@ -1,4 +1,4 @@
-//! Searches for tokens without a keyword. They run on every text, so they start from a rare byte where one exists.
+//! Search functions for tokens without a keyword. They run on every text, so each starts from a rare byte where the token has one.
 
 use std::{ops::Range, sync::LazyLock};
 

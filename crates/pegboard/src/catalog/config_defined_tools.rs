@@ -1,4 +1,4 @@
-//! Tools defined in the config for a server that cannot list them.
+//! Adds tools that the config defines, for a server that cannot list them itself.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -30,7 +30,7 @@ impl Catalog {
                 Ok(tool) => self.tools.push(Arc::new(tool)),
                 Err(problem) => self.warnings.push(problem),
             }
-            // `tool` above uses binary search.
+            // `Catalog::tool` uses binary search.
             self.tools.sort_by(|a, b| a.name.cmp(&b.name));
         }
     }

@@ -1,4 +1,4 @@
-//! Tracks tools that come back under another name, so that rules for the old name still apply.
+//! Detects tools that a server has renamed, so that rules for a former name still apply.
 
 use std::collections::BTreeMap;
 

@@ -6,14 +6,14 @@ use crate::call::{Approvals, Approver};
 
 /// The approver of views without their own, and the approvals for all views.
 #[derive(Clone, Default)]
-pub(super) struct HostDefaults {
+pub(super) struct ApprovalDefaults {
     pub(super) approver: Option<Arc<dyn Approver>>,
     pub(super) approvals: Approvals,
 }
 
-impl std::fmt::Debug for HostDefaults {
+impl std::fmt::Debug for ApprovalDefaults {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HostDefaults")
+        f.debug_struct("ApprovalDefaults")
             .field("approvals", &self.approvals)
             .finish_non_exhaustive()
     }

@@ -1,5 +1,5 @@
-//! The sixteen patterns of TARSy, under its names. They are stricter than TARSy's: they replace the value alone, and leave digests, commits
-//! and placeholders.
+//! The sixteen masking patterns of the TARSy agent, under its names. They mask less than the originals: they replace the value alone, and do
+//! not mask digests, commits and placeholders.
 
 use super::{pem, prefixless};
 use crate::mask::{
@@ -11,7 +11,7 @@ use crate::mask::{
     plausibility,
 };
 
-pub(super) static NAMED: [Pattern; 16] = [
+pub(super) static TARSY: [Pattern; 16] = [
     pattern("kubernetes_secret", &["secret", "apiversion"], FindSpans(kubernetes::find)),
     pattern(
         "api_key",
