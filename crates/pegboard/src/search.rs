@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::catalog::Tool;
 use tokenize::{Synonyms, terms};
 
-/// BM25's `k1`: how quickly repetitions of a word stop mattering.
+/// BM25's `k1`: how quickly the weight of a repeated word saturates.
 const SATURATION: f32 = 1.2;
 /// BM25's `b`: how much long texts are penalised.
 const LENGTH: f32 = 0.6;

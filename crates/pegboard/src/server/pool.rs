@@ -61,7 +61,7 @@ impl Pool {
                 known.clone(),
                 released.clone(),
                 revision.clone(),
-                &shared.link_resources,
+                &shared.link_context,
             )
         };
         let is_shared = config.policy.scope == Scope::Shared;
@@ -197,7 +197,7 @@ impl Pool {
         if first(LinkState::Running).is_none()
             && let Some(down) = first(LinkState::Down)
         {
-            // What keeps one connection from starting keeps the others too, so the call fails at once.
+            // The other connections could not be started either, so the call fails at once.
             return Some(down);
         }
         // The least busy first. Of equally busy ones, running ones come before those that must be started.

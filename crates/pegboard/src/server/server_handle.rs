@@ -64,7 +64,7 @@ pub(super) struct ServerInner {
     pub(super) publisher: Arc<EventPublisher>,
     /// The last failed call.
     pub(super) failed_call: Mutex<Option<LastError>>,
-    /// The catalogue of a link that was created under another name, and its copy under this server's name.
+    /// The last catalogue of a link that was created for another server, and its copy under this server's name.
     pub(super) renamed: Mutex<Option<(Arc<Catalog>, Arc<Catalog>)>>,
     /// Incremented on every change; route tables of an older revision are rebuilt.
     pub(super) revision: Arc<Revision>,
@@ -76,7 +76,7 @@ pub(super) struct ServerInner {
     pub(super) is_retired: AtomicBool,
     /// Distinguishes servers that had the same name one after the other.
     pub(super) number: u64,
-    /// Calls of a server that one view owns; `counts` covers all servers of its name.
+    /// Counts the calls of a server that one view owns; `counts` covers all servers of its name.
     pub(super) calls: ViewCalls,
     pub(super) shared: Arc<BoardShared>,
 }

@@ -135,7 +135,7 @@ impl ConnectAttempt<'_> {
                     Err(fault)
                 }
             },
-            FaultKind::Ended(end) if end.reason.may_be_of_the_era() && self.can_open_again() => {
+            FaultKind::Ended(end) if end.reason.may_speak_other_era() && self.can_open_again() => {
                 connection.close().await;
                 let again = self.connect_modern(self.probe_deadline()).await;
                 again.map(modern).map_err(|_| fault)
@@ -192,7 +192,7 @@ impl ConnectAttempt<'_> {
             }
             Err(fault) => {
                 connection.close().await;
-                if matches!(&fault.kind, FaultKind::Ended(end) if !end.reason.may_be_of_the_era()) {
+                if matches!(&fault.kind, FaultKind::Ended(end) if !end.reason.may_speak_other_era()) {
                     return Err(fault);
                 }
             }

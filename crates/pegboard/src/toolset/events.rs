@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{read_request::must_offer, toolset_handle::Toolset};
+use super::{read_only_requests::must_offer, toolset_handle::Toolset};
 use crate::{
     deadline::Deadline,
     name::ServerName,

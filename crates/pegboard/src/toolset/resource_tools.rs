@@ -7,7 +7,7 @@ use super::{
     builtin_definitions::{LIST, MAX_RESOURCES, READ, ResourceTools, TEMPLATES},
     builtin_tools::{self, BuiltinReply},
     listing::ListedTool,
-    read_request::must_offer,
+    read_only_requests::must_offer,
     routing::LOOKUP_TIMEOUT,
     toolset_handle::Toolset,
 };

@@ -4,7 +4,7 @@ use std::io;
 
 use url::Url;
 
-use super::failure::ConnectFault;
+use super::request_failure::ConnectFault;
 
 /// Host and port of a URL, without the parts that may be secret.
 pub(super) fn host_and_port(url: &Url) -> String {

@@ -26,7 +26,7 @@ use super::{
     connect_error::with_causes,
     delivery::{Delivery, Sent},
     dial_error::DialError,
-    failure::{ConnectFault, FailureKind, WireFailure},
+    request_failure::{ConnectFault, FailureKind, WireFailure},
     request_headers, tls,
     wire::FLUSH_TIMEOUT,
 };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::{delivery::Delivery, failure::WireFailure};
+use super::{delivery::Delivery, request_failure::WireFailure};
 
 /// One message to be sent.
 #[derive(Debug)]

@@ -13,11 +13,11 @@ use super::{
     byte_budget::{self, FREE_BYTES, NoRoom, Quota, ReadPermit},
     delivery::{Delivery, Sent},
     dial_error::DialError,
-    failure::{ConnectFault, FailureKind, WireFailure},
     http_client::{self, HttpClient, InSession, MediaType, mcp_headers},
-    message_text,
     outgoing::{Envelope, Outgoing},
+    request_failure::{ConnectFault, FailureKind, WireFailure},
     sse_parser::{Event, Parser},
+    trim_text,
     wire::{Boxed, Inbox, Wire},
     wire_end::{EndReason, WireEnd},
 };
@@ -241,7 +241,7 @@ impl Shared {
                 self.address.send_replace(Some(named));
             }
             "" | "message" => {
-                let data = message_text::trim_start(permit.complete(event.data.into()));
+                let data = trim_text::trim_start(permit.complete(event.data.into()));
                 if !data.is_empty() {
                     self.inbox.message(data);
                 }

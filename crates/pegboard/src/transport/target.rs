@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use super::dialer::Dialer;
+use super::in_process_dialer::Dialer;
 use crate::{catalog::ToolKind, config::Transport};
 
 /// Where a server is reached.

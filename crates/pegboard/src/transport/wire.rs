@@ -6,8 +6,8 @@ use bytes::Bytes;
 
 use super::{
     byte_budget::{ByteBudget, NoRoom},
-    failure::WireFailure,
     outgoing::{Envelope, Outgoing},
+    request_failure::WireFailure,
     wire_end::WireEnd,
 };
 

@@ -60,7 +60,7 @@ pub(crate) enum EndReason {
 impl EndReason {
     /// Whether a server that ended like this during the handshake may accept the other protocol era. It cannot if its program was not found
     /// (shells and wrappers exit with 126 or 127) or prints text instead of messages.
-    pub(crate) fn may_be_of_the_era(&self) -> bool {
+    pub(crate) fn may_speak_other_era(&self) -> bool {
         match self {
             Self::Exited(how) => how != "exit code 126" && how != "exit code 127",
             Self::Protocol(_) => false,

@@ -11,11 +11,11 @@ use super::session::HttpSession;
 use crate::transport::{
     byte_budget::ReadPermit,
     delivery::Sent,
-    failure::{FailureKind, WireFailure},
     http_client::{self, InSession, MediaType, mcp_headers},
-    message_text,
     outgoing::Envelope,
+    request_failure::{FailureKind, WireFailure},
     sse_parser::{Event, Parser},
+    trim_text,
 };
 
 /// The delay before a stream is reopened, unless the server sets one with `retry`.
@@ -232,7 +232,7 @@ impl HttpSession {
 /// The message in an event. An event without data only sets the id to resume after.
 fn message_of(event: Event) -> Option<Bytes> {
     let is_message = event.name.is_empty() || event.name == "message";
-    let data = message_text::trim_start(event.data.into());
+    let data = trim_text::trim_start(event.data.into());
     (is_message && !data.is_empty()).then_some(data)
 }
 

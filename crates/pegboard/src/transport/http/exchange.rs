@@ -6,10 +6,10 @@ use super::session::HttpSession;
 use crate::transport::{
     byte_budget::FREE_BYTES,
     delivery::{Delivery, Sent},
-    failure::{FailureKind, WireFailure},
     http_client::{self, InSession, MediaType, mcp_headers},
-    message_text,
     outgoing::{Envelope, Outgoing},
+    request_failure::{FailureKind, WireFailure},
+    trim_text,
     wire_end::{EndReason, WireEnd},
 };
 
@@ -112,7 +112,7 @@ impl HttpSession {
         match MediaType::of(&response) {
             MediaType::Json => {
                 let body = http_client::read_body(response, self.client.limit(), self.incoming.clone()).await?;
-                if self.inbox.message_for(id, message_text::trim_start(body)) {
+                if self.inbox.message_for(id, trim_text::trim_start(body)) {
                     Ok(())
                 } else {
                     Err(WireFailure::protocol("the answer does not belong to the request"))

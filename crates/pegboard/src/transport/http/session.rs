@@ -10,7 +10,7 @@ use tokio::{sync::Notify, task::AbortHandle};
 
 use crate::{
     config::Limits,
-    transport::{byte_budget::Quota, failure::WireFailure, http_client::HttpClient, wire::Inbox},
+    transport::{byte_budget::Quota, http_client::HttpClient, request_failure::WireFailure, wire::Inbox},
 };
 
 /// Why the session ends if the server answers with another session id: a different server may have answered, which does not know our session.

@@ -7,7 +7,7 @@ use rustls::AlertDescription as Alert;
 use crate::transport::{
     connect_error::{alert_advice, connect_fault, error_chain, host_and_port, tls_advice, with_causes},
     delivery::Sent,
-    failure::{ConnectFault, FailureKind, WireFailure},
+    request_failure::{ConnectFault, FailureKind, WireFailure},
 };
 
 /// The failure of a request before its response began.

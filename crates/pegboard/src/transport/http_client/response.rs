@@ -13,9 +13,9 @@ use super::request_error::after_response;
 use crate::transport::{
     byte_budget::{self, NoRoom, Quota, ReadPermit},
     delivery::Sent,
-    failure::{FailureKind, WireFailure},
-    message_text::preview,
+    request_failure::{FailureKind, WireFailure},
     rpc_error::RpcError,
+    trim_text::preview,
 };
 
 /// How much of the body of an error is read, and how long that may take.
