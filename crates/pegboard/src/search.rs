@@ -80,7 +80,7 @@ impl Index {
         ranked
     }
 
-    /// The inverse document frequency of a word that `having` tools have.
+    /// The inverse document frequency of a word that occurs in `having` tools.
     #[expect(clippy::cast_precision_loss, reason = "counts of tools are small")]
     fn rarity(&self, having: usize) -> f32 {
         let (all, having) = (self.tools as f32, having as f32);

@@ -40,7 +40,7 @@ pub(super) fn convert(root: &Schema) -> Result<Converted, String> {
     })
 }
 
-/// Counts what is limited over the whole schema.
+/// Converts subschemas recursively, and counts the items whose number is limited over the whole schema.
 #[derive(Default)]
 struct Strict {
     properties: usize,

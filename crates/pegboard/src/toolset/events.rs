@@ -1,4 +1,4 @@
-//! Notifications of servers: resource updates, log messages and others.
+//! Subscribes to notifications of servers (resource updates, log messages and others), and sets log levels and roots.
 
 use std::{sync::Arc, time::Duration};
 

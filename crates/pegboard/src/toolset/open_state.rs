@@ -1,4 +1,4 @@
-//! Whether a view accepts calls.
+//! [`OpenState`]: whether a view is open and accepts calls.
 
 use std::sync::{
     Arc,

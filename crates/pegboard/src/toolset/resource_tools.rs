@@ -239,7 +239,7 @@ struct Page {
     items: Vec<Value>,
     /// The cursor of the last resource on the page, if there are more.
     next: Option<String>,
-    /// How many resources do not fit on any page.
+    /// How many resources were skipped because they do not fit on any page.
     left_out: usize,
 }
 

@@ -45,7 +45,7 @@ pub(crate) enum EndReason {
     Stalled(Duration),
     #[error("the server broke the protocol: {0}")]
     Protocol(String),
-    /// A message exceeded the limit, on a wire that cannot skip it.
+    /// A message exceeded the limit so far that it could not be skipped.
     #[cfg_attr(
         all(feature = "http", not(feature = "websocket")),
         expect(dead_code, reason = "only a WebSocket cannot skip a message")

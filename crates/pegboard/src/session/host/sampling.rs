@@ -31,7 +31,7 @@ pub(super) fn prepare_params(host: &dyn Host, params: &mut Value) -> Result<(), 
         }
     }
     if !host.offers_sampling_context() {
-        // A client may ignore the field, and servers of older versions could not know whether it does.
+        // The protocol allows clients to ignore the field, and in older versions servers cannot know whether a client does.
         fields.remove("includeContext");
     }
     Ok(())

@@ -22,7 +22,7 @@ use crate::transport::{
 const DEFAULT_DELAY: Duration = Duration::from_secs(1);
 /// The longest delay before a stream is reopened.
 const MAX_DELAY: Duration = Duration::from_secs(60);
-/// The shortest delay before a stream is reopened, even if `retry` is shorter. It doubles with each stream that brings no message, up to
+/// The shortest delay before a stream is reopened, even if `retry` is shorter. It doubles with each stream that carries no message, up to
 /// [`MAX_MIN_DELAY`].
 const MIN_DELAY: Duration = Duration::from_millis(100);
 const MAX_MIN_DELAY: Duration = Duration::from_secs(2);
@@ -35,9 +35,9 @@ struct BrokenStream {
     failure: WireFailure,
     last_id: Option<String>,
     retry: Option<Duration>,
-    /// Whether any bytes came.
+    /// Whether any bytes were received.
     has_data: bool,
-    /// Whether a message came.
+    /// Whether a message was received.
     has_message: bool,
 }
 
@@ -236,7 +236,7 @@ fn message_of(event: Event) -> Option<Bytes> {
     (is_message && !data.is_empty()).then_some(data)
 }
 
-/// Whether it is pointless to request the stream again.
+/// Whether a further request for the stream would fail too.
 fn is_final(failure: &WireFailure) -> bool {
     match failure.kind {
         FailureKind::Status { code, .. } => code < 500 && code != 429,

@@ -30,7 +30,7 @@ pub(super) struct HttpSession {
     pub(super) request_ended: Notify,
 }
 
-/// What is known about the session.
+/// The id and version of the session, and whether it is over.
 #[derive(Default)]
 pub(super) struct SessionState {
     pub(super) id: Option<HeaderValue>,

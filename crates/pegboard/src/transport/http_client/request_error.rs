@@ -1,4 +1,4 @@
-//! Turns reqwest errors into failures: whether the request can have run, and a message for people.
+//! Converts reqwest errors to failures: whether the request can have run, and a readable message.
 
 use std::io;
 
