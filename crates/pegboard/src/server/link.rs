@@ -342,7 +342,7 @@ impl LinkLease {
         }
     }
 
-    /// Idempotent.
+    /// Releases the lease without waiting. Idempotent.
     fn release(&self) {
         let link = &self.link.0;
         if link.holders.leave(self.number) && !link.stop.is_cancelled() {

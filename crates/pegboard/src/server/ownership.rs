@@ -169,7 +169,7 @@ impl Server {
         (self.is_retired() && !next.is(self)).then_some(next)
     }
 
-    /// Whether the server is idle after a successful start.
+    /// Whether the server is idle and was listed in this run of the program.
     pub(crate) fn is_idle_and_listed(&self) -> bool {
         matches!(self.phase(), Phase::Idle) && self.was_listed()
     }

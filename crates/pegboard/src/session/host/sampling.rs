@@ -37,7 +37,7 @@ pub(super) fn prepare_params(host: &dyn Host, params: &mut Value) -> Result<(), 
     Ok(())
 }
 
-/// Lowers `maxTokens` to `limit`.
+/// Lowers `maxTokens` to `limit`, and sets it if it is missing.
 pub(super) fn limit_tokens(params: &mut Value, limit: u64) {
     let requested = params.get("maxTokens").and_then(Value::as_u64).unwrap_or(limit);
     params["maxTokens"] = requested.min(limit).into();

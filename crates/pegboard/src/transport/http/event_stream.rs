@@ -48,7 +48,7 @@ struct ReopenDelay {
 }
 
 impl ReopenDelay {
-    /// The delay before the next stream, near `wanted`. A message in the last stream resets the minimum.
+    /// The delay before the next stream: `wanted`, within the current minimum and [`MAX_DELAY`]. A message in the last stream resets the minimum.
     fn next(&mut self, wanted: Duration, has_message: bool) -> Duration {
         if has_message {
             self.min = MIN_DELAY;
