@@ -51,7 +51,7 @@ pub(super) fn listed(home: &ServerName, definition: Value, view: &View) -> Liste
     }
 }
 
-/// Whether a name may be that of the built-in tool `own`. A cheap prefilter for [`matches`].
+/// Whether a name may be that of the built-in tool `own`. A cheap prefilter for [`matches()`].
 pub(super) fn may_match(name: &str, own: &str) -> bool {
     name.contains(own) || call::fold_name(name).contains(own)
 }
