@@ -145,7 +145,7 @@ impl Pegboard {
     pub async fn shutdown(&self) {
         self.0.registry.close();
         self.0.registry.close_servers().await;
-        self.0.factory.shared.link_resources.closing.wait().await;
+        self.0.factory.shared.link_context.closing.wait().await;
     }
 }
 

@@ -1,4 +1,4 @@
-//! How a call ended: a result for the model in every case, a kind and facts for the program.
+//! [`Outcome`]: how a call ended. It has a text for the model in every case, and a kind and details for the program.
 
 mod answer;
 mod compat_shapes;
@@ -28,7 +28,7 @@ pub(crate) use untrusted_fence::number as fence_number;
 /// The text of an error result without content.
 const SILENT: &str = "the tool reported an error without saying why";
 
-/// How a call ended. Refused, failed and lost are distinct states and never share a flag.
+/// How a call ended. A refused call, a failed one and a lost one are distinct.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Outcome {

@@ -1,4 +1,4 @@
-//! Definitions of tools for each model provider: its rules for names, its dialect of JSON Schema, and its form of a list of tools.
+//! Definitions of tools for each model provider: its rules for names, its dialect of JSON Schema, and its format for lists of tools.
 //!
 //! A tool's input schema passes through these steps: references are inlined (`inline_refs`), all spellings are brought to one canonical form
 //! (`canonical`, `merge_schemas`), the schema is compacted to a byte budget (`compact`), and then converted to the dialect (`json_schema`,
@@ -6,7 +6,7 @@
 
 mod canonical;
 mod compact;
-mod convert;
+mod conversion_steps;
 mod definition;
 mod description_notes;
 mod gemini;
@@ -30,7 +30,7 @@ pub use reverse_arguments::Reverse;
 use serde_json::Value;
 
 use crate::catalog::Tool;
-use convert::Converted;
+use conversion_steps::Converted;
 use schema::Schema;
 
 impl Provider {

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::catalog::Tool;
 use tokenize::{Synonyms, terms};
 
-/// BM25's `k1`: how quickly repetitions of a word stop mattering.
+/// BM25's `k1`: how quickly the weight of a repeated word saturates.
 const SATURATION: f32 = 1.2;
 /// BM25's `b`: how much long texts are penalised.
 const LENGTH: f32 = 0.6;
@@ -80,7 +80,7 @@ impl Index {
         ranked
     }
 
-    /// The inverse document frequency of a word that `having` tools have.
+    /// The inverse document frequency of a word that occurs in `having` tools.
     #[expect(clippy::cast_precision_loss, reason = "counts of tools are small")]
     fn rarity(&self, having: usize) -> f32 {
         let (all, having) = (self.tools as f32, having as f32);

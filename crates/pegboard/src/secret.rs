@@ -45,7 +45,7 @@ impl serde::Serialize for Secret {
 #[derive(Clone)]
 pub struct SafeUrl {
     url: Url,
-    /// Printed instead of the URL if other parts of it are secret too.
+    /// Printed in place of the URL, if other parts of it are secret too.
     shown: Option<Arc<str>>,
 }
 

@@ -1,5 +1,5 @@
 //! A guard process between this program and its stdio servers. It ensures that no process of a server outlives the server or this program:
-//! not if the server starts daemons, and not if this program is killed.
+//! even if the server starts daemons, and even if this program is killed.
 //!
 //! The guard is this program, re-executed once for all servers with a private first argument (`process_role`). This program holds a
 //! `server_handle` for each server and a `guard_handle`, and talks to the guard over a `guard_connection` (`guard_protocol`,

@@ -2,7 +2,7 @@
 //!
 //! A handle is a random number that cannot be guessed. The folder belongs to one toolset and is removed with it. Outputs are masked before
 //! they are stored. Files hold the output unchanged; it is pretty-printed when it is read. When a limit is reached, the oldest output is
-//! evicted and its file is overwritten with the newest: that costs half of removing one file and creating another.
+//! evicted and its file is overwritten with the newest, which costs half as much as removing one file and creating another.
 
 mod folder;
 mod jsonpath;
@@ -28,7 +28,7 @@ use tokio::time::Instant;
 
 use folder::Folder;
 
-/// The longest time that an output is kept. Folders that were not written to for longer are stale.
+/// The longest time that an output is kept. A folder that was not modified for longer is stale.
 const MAX_TTL: Duration = Duration::from_secs(24 * 3600);
 
 /// Limits on the outputs that one toolset stores in files.

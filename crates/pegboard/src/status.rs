@@ -10,7 +10,7 @@ use crate::name::ServerName;
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct BoardStatus {
-    /// One entry per live server, by name: one for each view that has the server for itself, and at least one for each configured server.
+    /// One entry per live server, ordered by name. A configured server has at least one, and a session-scoped one has one for each view.
     pub servers: Vec<ServerStatus>,
     /// The queues that several servers share, by name.
     pub queues: Vec<QueueStatus>,
@@ -18,7 +18,7 @@ pub struct BoardStatus {
     pub healthy: bool,
     /// Whether every required server is ready.
     pub ready: bool,
-    /// What an operator should know.
+    /// Conditions that an operator should know about.
     pub warnings: Vec<Warning>,
 }
 
@@ -28,17 +28,17 @@ pub struct BoardStatus {
 pub struct ServerStatus {
     /// Its name.
     pub name: ServerName,
-    /// The view that owns it, where each view has a server of its own.
+    /// The view that owns it, if one does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub view: Option<String>,
-    /// Whether it was removed from the board and only finishes its calls.
+    /// Whether it was removed from the board and only completes its calls in flight.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub draining: bool,
     /// Its lifecycle state.
     pub state: State,
-    /// When it entered that state.
+    /// When it entered that state. While it is disabled, idle or closed, this is the current time.
     pub since: Timestamp,
-    /// `stdio`, `http`, `sse` or `websocket`.
+    /// `stdio`, `http`, `sse`, `websocket` or `in_process`.
     pub transport: &'static str,
     /// The protocol era it speaks, once known.
     pub era: Option<Era>,
@@ -48,7 +48,7 @@ pub struct ServerStatus {
     pub server_info: Option<ServerInfo>,
     /// Its description in the config.
     pub description: Option<String>,
-    /// Who shares its connection: `shared`, `session` or `pool`.
+    /// How its connections are shared: `shared`, `session` or `pool`.
     pub scope: &'static str,
     /// The capabilities that it declares, once known.
     pub capabilities: Option<Map<String, Value>>,
@@ -62,7 +62,7 @@ pub struct ServerStatus {
     pub prompts: usize,
     /// The process id of a running stdio server.
     pub pid: Option<u32>,
-    /// How often it was restarted.
+    /// How often it was restarted; zero while it is disabled, idle or closed.
     pub restarts: u32,
     /// Calls in flight.
     pub in_flight: usize,
@@ -72,17 +72,17 @@ pub struct ServerStatus {
     pub breaker: &'static str,
     /// Whether the board needs it to be ready.
     pub required: bool,
-    /// How long the start took that made it ready, from the attempt to the first listing of tools.
+    /// How long the last start took, including the first listing of tools, while it is ready.
     pub ready_after_ms: Option<f64>,
-    /// Calls so far, of all servers that the board has had under this name.
+    /// Calls so far: of this server if a view owns it, otherwise of all servers that the board has had under this name.
     pub calls: CallCounts,
-    /// What went wrong last: the outage while it is down, else the later of its last outage and its last failed call.
+    /// What went wrong last: the outage while it is down; while it is ready, the later of its last outage and its last failed call.
     pub last_error: Option<LastError>,
     /// When its health was last checked: by a probe, or by starting it. A successful call is no check.
     pub checked_at: Option<Timestamp>,
     /// Why that check failed; `None` if the server was healthy.
     pub check_error: Option<String>,
-    /// Its connections, when it has a pool of them.
+    /// Its connections, if it has several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pool: Option<PoolStatus>,
 }
@@ -121,7 +121,7 @@ pub struct QueueStatus {
     pub refused: u64,
     /// How long the last admitted call had waited.
     pub last_wait_ms: f64,
-    /// How long all admitted calls had waited.
+    /// How long all admitted calls had waited together.
     pub total_wait_ms: f64,
 }
 
@@ -130,9 +130,9 @@ pub struct QueueStatus {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum State {
-    /// Disabled by its config.
+    /// Disabled by its config or by an operator.
     Disabled,
-    /// Not started yet; the first use starts it.
+    /// Not started yet, or stopped because it was idle. The next call starts it, unless its config says `start = "explicit"`.
     Idle,
     /// Being started.
     Connecting,
@@ -216,7 +216,7 @@ pub struct CallCounts {
 pub struct LastError {
     /// What failed, with its causes.
     pub message: String,
-    /// What a person can do about it.
+    /// What an operator can do about it.
     pub hint: Option<String>,
     /// When.
     pub at: Timestamp,
@@ -224,7 +224,7 @@ pub struct LastError {
     pub stderr: Option<String>,
 }
 
-/// Something an operator should know.
+/// A condition that an operator should know about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Warning {

@@ -1,6 +1,6 @@
 //! Locks and atomics that shuttle can replace, and small helpers for async code.
 //!
-//! By default they are those of the standard library. The tests of `scripts/explore` use shuttle's, which switches threads at each
+//! By default the types are those of the standard library. The tests of `scripts/explore` use those of shuttle, which switches threads at each
 //! operation and explores thousands of interleavings.
 
 #[cfg(not(all(test, feature = "explore")))]

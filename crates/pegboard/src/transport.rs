@@ -1,7 +1,7 @@
 //! Connections to servers: a [`Wire`] sends and receives whole messages over stdio, HTTP, SSE, WebSocket or in-process streams, and reports
 //! how far each message has come.
 //!
-//! A wire does not know what the messages mean. It hands what it reads to an [`Inbox`], in order and without a queue in between.
+//! A wire does not parse messages. It hands each one that it reads to an [`Inbox`], in order and without a queue in between.
 
 mod wire;
 
@@ -10,21 +10,19 @@ mod byte_budget;
 mod connect_error;
 mod delivery;
 mod dial_error;
-mod dialer;
-mod failure;
 #[cfg(feature = "http")]
 mod http;
 #[cfg(feature = "http")]
 mod http_client;
 mod in_process;
-#[cfg(any(feature = "http", feature = "websocket"))]
-mod message_text;
+mod in_process_dialer;
 mod ndjson;
-#[cfg(feature = "http")]
-mod non_mcp_http;
 mod outbox;
 mod outgoing;
 mod oversized;
+#[cfg(feature = "http")]
+mod plain_http_client;
+mod request_failure;
 #[cfg(any(feature = "http", feature = "websocket"))]
 mod request_headers;
 mod rpc_error;
@@ -36,6 +34,8 @@ mod stdio;
 mod target;
 #[cfg(any(feature = "http", feature = "websocket"))]
 mod tls;
+#[cfg(any(feature = "http", feature = "websocket"))]
+mod trim_text;
 #[cfg(feature = "websocket")]
 mod websocket;
 mod wire_end;
@@ -43,12 +43,12 @@ mod wire_end;
 pub(crate) use byte_budget::{ByteBudget, NoRoom};
 pub(crate) use delivery::{Delivery, Sent};
 pub(crate) use dial_error::DialError;
-pub(crate) use dialer::StandIns;
-pub use dialer::{ByteSink, ByteSource, Dialer};
-pub(crate) use failure::{ConnectFault, FailureKind, WireFailure};
-#[cfg(feature = "http")]
-pub(crate) use non_mcp_http::{plain_client, prepare};
+pub(crate) use in_process_dialer::StandIns;
+pub use in_process_dialer::{ByteSink, ByteSource, Dialer};
 pub(crate) use outgoing::{Envelope, ModernEnvelope, Outgoing};
+#[cfg(feature = "http")]
+pub(crate) use plain_http_client::{plain_client, prepare};
+pub(crate) use request_failure::{ConnectFault, FailureKind, WireFailure};
 pub(crate) use rpc_error::{RpcError, URL_ELICITATION_REQUIRED};
 #[cfg(test)]
 pub(crate) use stdio::SpawnError;

@@ -19,7 +19,7 @@ use crate::{
     event::EventSender,
     mask::{KnownSecrets, Masking, ServerMasker},
     name::ServerName,
-    server::{Backoff, BadSchedule, BoardShared, Jitter, LinkResources, Queues, Registry, Server, SharedLinks},
+    server::{Backoff, BadSchedule, BoardShared, Jitter, LinkContext, Queues, Registry, Server, SharedLinks},
     session::{ClientInfo, EraMemory, Host, ListScope, NoHost},
     transport::{ByteBudget, Dialer, StandIns, Target},
 };
@@ -190,7 +190,7 @@ impl Builder {
         let factory = ServerFactory {
             shared: Arc::new(BoardShared {
                 revision: Arc::new(AtomicU64::new(1)),
-                link_resources: LinkResources {
+                link_context: LinkContext {
                     list_scope: self.list_scope,
                     starts: Arc::new(Semaphore::new(limits.starts.max(1))),
                     processes: Arc::new(Semaphore::new(limits.processes.min(Semaphore::MAX_PERMITS))),

@@ -106,11 +106,11 @@ mod tests {
         }
         let registry = &board.0.registry;
         assert_eq!(registry.open_views(), 0);
-        board.0.factory.shared.link_resources.closing.wait().await;
+        board.0.factory.shared.link_context.closing.wait().await;
         tokio::time::sleep(Duration::from_secs(120)).await;
         let rows: Vec<_> = board.status().servers;
         assert_eq!(rows.len(), 1, "the spare: {rows:?}");
-        assert_eq!(board.0.factory.shared.link_resources.closing.count(), 0);
+        assert_eq!(board.0.factory.shared.link_context.closing.count(), 0);
     }
 
     #[tokio::test(start_paused = true)]

@@ -51,7 +51,7 @@ impl ServerFactory {
         let wanted = limits.processes.min(Semaphore::MAX_PERMITS);
         let before = self.processes.fetch_max(wanted, Ordering::Relaxed);
         self.shared
-            .link_resources
+            .link_context
             .processes
             .add_permits(wanted.saturating_sub(before));
         self.budget.raise(limits.buffered);

@@ -20,7 +20,7 @@ pub struct Answer {
     /// The code of the JSON-RPC error that the server sent in place of a result. The error's message is in the text, its `data` is
     /// [`Answer::structured`].
     pub error_code: Option<i64>,
-    /// Whether the tool ran at all; a server may answer that it never started it.
+    /// `false` if the server answered that it did not run the tool.
     pub(crate) executed: bool,
     /// How it is rendered as text.
     pub(crate) rendering: Rendering,

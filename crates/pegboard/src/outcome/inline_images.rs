@@ -1,8 +1,8 @@
-//! Finds images that a server has embedded in text as base64, where they would cost a model a hundred thousand tokens and say nothing.
+//! Finds images that a server has embedded in text as base64, where they could cost a hundred thousand tokens and tell a model nothing.
 
 use std::ops::Range;
 
-/// The shortest base64 text that is considered.
+/// The shortest base64 text that counts as an image.
 const SHORTEST: usize = 256;
 
 /// An image in a text.
@@ -59,7 +59,7 @@ fn data_prefix(text: &str) -> usize {
     let Some(rest) = text.strip_prefix("data:image") else {
         return 0;
     };
-    // Three times the longest media type in use.
+    // Longer than any image media type in use.
     let near = &rest[..rest.floor_char_boundary(100)];
     near.find(";base64,")
         .filter(|end| !near[..*end].contains('"'))

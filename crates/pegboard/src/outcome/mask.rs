@@ -52,11 +52,11 @@ pub(crate) fn is_longer_than(value: &Value, limit: usize) -> bool {
     !BytesLeft(limit).take_value(value)
 }
 
-/// The bytes left. Each method subtracts the size of its argument, and returns `false` if that is too large.
+/// How many bytes are left. Each method subtracts the size of its argument, and returns `false` if that is too large.
 struct BytesLeft(usize);
 
 impl BytesLeft {
-    /// The cost of a block, a number or a key besides its text.
+    /// What a block, a number or a key counts in addition to its text.
     const OVERHEAD: usize = 8;
 
     fn take(&mut self, bytes: usize) -> bool {
@@ -149,7 +149,7 @@ fn mask_failure(failure: &mut Failure, masker: &Masker, counts: &mut Counts) {
     }
 }
 
-/// Images and audio are not masked: a model that can read a secret in them gets the whole block or nothing.
+/// Masks the secrets in a block. The data of images and audio is not masked, because a secret cannot be cut out of it.
 fn mask_block(block: &mut Content, masker: &Masker, counts: &mut Counts) {
     match block {
         Content::Text { text, rest } => {

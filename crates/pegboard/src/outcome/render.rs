@@ -74,7 +74,7 @@ impl Answer {
         }
     }
 
-    /// Returns whether a text block equals the structured content.
+    /// Returns whether a text block is the structured content as JSON.
     fn says(&self, structured: &Value) -> bool {
         self.content.iter().any(|block| match block {
             Content::Text { text, .. } => is_json_of(text, structured),
@@ -103,7 +103,7 @@ impl Answer {
 
 /// Returns whether `text` is `value` as JSON.
 pub(crate) fn is_json_of(text: &str, value: &Value) -> bool {
-    // The first character rules out most texts.
+    // The first character rules out most texts without parsing them.
     let may_be = match value {
         Value::Object(_) => text.trim_start().starts_with('{'),
         Value::Array(_) => text.trim_start().starts_with('['),

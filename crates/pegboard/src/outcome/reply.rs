@@ -15,7 +15,7 @@ use crate::{mask::Counts, name::ServerName};
 pub struct Reply {
     /// The caller's id for the call.
     pub id: String,
-    /// Whether the caller set the id, as opposed to [`ToolCall::new`](crate::ToolCall::new).
+    /// Whether the caller set the id. Otherwise [`ToolCall::new`](crate::ToolCall::new) generated it.
     pub id_given: bool,
     /// `server.tool`, or the name as written if it is unknown.
     pub name: String,
@@ -43,13 +43,13 @@ pub struct Reply {
     pub cached: bool,
     /// How many secrets were masked.
     pub masked: usize,
-    /// The same by the pattern that matched.
+    /// How many secrets were masked, by the pattern that matched.
     pub masked_by: Counts,
     /// Whether the reply does not contain the whole answer.
     pub truncated: bool,
     /// The handle of the spilled answer, if it was spilled.
     pub handle: Option<String>,
-    /// Changes to the arguments, problems of the answer, or failures in making it fit.
+    /// Changes to the arguments, problems of the answer, and failures to shorten it.
     pub warnings: Vec<String>,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Presented {
     pub(crate) notes: Notes,
 }
 
-/// What was done to an outcome to make it fit.
+/// What was done to an outcome to keep it within its limits.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
     pub(crate) truncated: bool,

@@ -1,4 +1,4 @@
-//! Results of other requests than tool calls: resource contents, prompts, and completions.
+//! Results of requests other than tool calls: resource contents, prompts, and completions.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, ser::SerializeMap};
@@ -69,7 +69,7 @@ impl ResourceContents {
         let start = text.floor_char_boundary(from);
         let mut end = text.floor_char_boundary(start.saturating_add(limit));
         if end == start {
-            // With a limit below the first character, paging would never end.
+            // A limit shorter than the first character would never advance.
             end = text.ceil_char_boundary(start + 1).min(text.len());
         }
         Some(TextPage {

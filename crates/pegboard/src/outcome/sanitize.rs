@@ -1,5 +1,5 @@
-//! Removes invisible characters from outcomes: control characters, direction marks, zero-width characters and Unicode tags carry text to a
-//! model that no person sees.
+//! Removes invisible characters from outcomes: control characters, direction marks, zero-width characters and Unicode tags can hide text from
+//! a user that a model reads.
 
 use serde_json::{Map, Value};
 

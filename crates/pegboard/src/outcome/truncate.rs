@@ -92,13 +92,13 @@ pub(crate) fn fit(text: &str, bounds: &Bounds<'_>, part: Part, marker: impl Fn(S
         (Some(most), None) => most.saturating_mul(4),
         _ => usize::MAX,
     });
-    // With a tokenizer the size is found by trial; the last resort assumes one token per byte.
+    // With a tokenizer the size is found by trial and error; the last resort assumes one token per byte.
     for _ in 0..6 {
         let cut = cut(text, bytes, bounds.lines, part, &marker);
         let tokens = bounds.tokens.map(|most| (most, bounds.tokens_of(&cut)));
         match tokens {
             Some((most, tokens)) if tokens > most => {
-                // A little less than in proportion, so that the next try is likely to fit.
+                // A little less than proportional, so that the next try is likely to fit.
                 let share = cut.len().saturating_mul(most) / tokens;
                 bytes = share / 20 * 19;
             }
@@ -114,7 +114,7 @@ pub(crate) fn fit(text: &str, bounds: &Bounds<'_>, part: Part, marker: impl Fn(S
     ))
 }
 
-/// Cuts the text to so many bytes and lines, including the marker.
+/// Cuts the text to at most this many bytes and lines, including the marker.
 fn cut(text: &str, bytes: usize, most_lines: Option<usize>, part: Part, marker: impl Fn(Sizes) -> String) -> String {
     let all = Sizes {
         bytes: text.len(),

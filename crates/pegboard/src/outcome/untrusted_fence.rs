@@ -1,7 +1,7 @@
 //! Fences around untrusted text, so that a model can tell it from instructions.
 //!
-//! A fence works only if the text cannot close it. Its tag contains a random number of this process; if the text contains it all the same,
-//! because it was seen in an earlier result, another number is used.
+//! A fence works only if the text cannot close it. Its tag contains a random number that stays the same for the whole process; if the text contains
+//! that number, for example because the server saw it in an earlier result, another number is used.
 
 use std::sync::OnceLock;
 
@@ -63,12 +63,12 @@ fn mix(seed: u128, turn: u64) -> u64 {
         .fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-/// A random number of this process.
+/// Returns the random number of this process.
 fn seed() -> u128 {
     static SEED: OnceLock<u128> = OnceLock::new();
     *SEED.get_or_init(|| {
         let mut bytes = [0; 16];
-        // Without randomness the tags are predictable but still not forgeable: a text that contains one gets another.
+        // Without randomness the tags are predictable but still not forgeable: a text that contains one is fenced with another.
         let _ = getrandom::fill(&mut bytes);
         u128::from_le_bytes(bytes)
     })

@@ -13,7 +13,7 @@ use super::{
 };
 use types::type_word;
 
-/// What kind of value a keyword has.
+/// The kind of value that a keyword has.
 enum Form {
     Schema,
     Schemas,
@@ -24,8 +24,7 @@ enum Form {
     Flag,
 }
 
-/// Returns the form of a keyword's value, for the keywords that are kept if their value has it. All others are handled one by one or
-/// unknown.
+/// Returns the form that the value of a keyword must have to be kept. Returns `None` for keywords that are handled one by one or unknown.
 fn form(keyword: &str) -> Option<Form> {
     Some(match keyword {
         "contains"
@@ -51,7 +50,7 @@ fn form(keyword: &str) -> Option<Form> {
 pub(super) fn root(schema: &Value) -> Result<Schema, Quarantine> {
     let mut root = Normalizer::default().schema(schema)?;
     merge_schemas::flatten(&mut root);
-    // Arguments can only be an object.
+    // The arguments of a call are always an object.
     let mut notes = Vec::new();
     for keyword in ["anyOf", "enum", "items", "prefixItems"] {
         if let Some(value) = root.remove(keyword) {
@@ -160,7 +159,7 @@ impl Normalizer {
                     if property.get("required") == Some(&Value::Bool(true)) {
                         required.push(name.clone());
                     }
-                    // A property with the schema `false` can never be given.
+                    // No value is valid for a property with the schema `false`.
                     if *property != Value::Bool(false) {
                         read.insert(name.clone(), schema.into());
                     }

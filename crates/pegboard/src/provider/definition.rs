@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::reverse_arguments::Reverse;
 
-/// A tool as a provider takes it, but for its name.
+/// The definition of a tool in the format of a provider, without its name.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Definition {
@@ -20,7 +20,7 @@ pub struct Definition {
     pub reverse: Reverse,
 }
 
-/// Why a tool cannot be offered to a provider. The other tools can.
+/// Why a tool cannot be offered to a provider. Other tools are not affected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("its input schema cannot be used{}: {problem}", if path.is_empty() { String::new() } else { format!(" at `{path}`") })]
 pub struct Quarantine {

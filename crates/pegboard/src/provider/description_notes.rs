@@ -1,4 +1,4 @@
-//! Notes in a schema's description, for what the schema's dialect cannot express.
+//! Notes in a schema's description about constraints that the dialect cannot express.
 
 use serde_json::Value;
 

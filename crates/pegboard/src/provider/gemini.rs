@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::{
-    convert::{self, Converted, Properties},
+    conversion_steps::{self, Converted, Properties},
     description_notes, merge_schemas,
     parameter_names::ParameterNames,
     reverse_arguments::{JsonText, ReverseRule},
@@ -113,7 +113,7 @@ impl Gemini {
                 }
             }
             let (schema, reverse) = self.schema(&branch);
-            // A JSON text could not be told from a plain string.
+            // A JSON text could not be distinguished from a plain string.
             let is_ambiguous = takes_text && reverse.text.is_some();
             if !is_ambiguous && !converted.iter().any(|(known, _)| *known == schema) {
                 converted.push((schema, reverse));
@@ -132,7 +132,7 @@ impl Gemini {
         if converted.len() < 2 {
             return converted.pop().unwrap_or_else(|| self.anything(&annotations));
         }
-        let (branches, reverse) = convert::any_of(converted);
+        let (branches, reverse) = conversion_steps::any_of(converted);
         (Schema::from_iter([("anyOf".to_owned(), branches)]), reverse)
     }
 
@@ -148,7 +148,7 @@ impl Gemini {
                 Value::String(text) => text.clone(),
                 other => other.to_string(),
             };
-            // Gemini refuses an empty string.
+            // Gemini rejects an empty string.
             if text.is_empty() || texts.contains(&text) {
                 continue;
             }
@@ -238,7 +238,7 @@ impl Gemini {
     /// Copies the keywords that Gemini accepts; the others become notes. Skips those in `done`, which the caller converts.
     fn kept(&mut self, own: &Schema, done: &[&str]) -> Schema {
         let is_integer = own.get("type") == Some(&Value::from("integer"));
-        convert::keywords(own, done, &mut self.lost, |keyword, value| match (keyword, value) {
+        conversion_steps::keywords(own, done, &mut self.lost, |keyword, value| match (keyword, value) {
             ("format", Value::String(format)) if FORMATS.contains(&format.as_str()) => copied(keyword, value),
             ("exclusiveMinimum", bound) if is_integer && bound.is_i64() && !own.contains_key("minimum") => {
                 let least = bound.as_i64().unwrap_or(0).saturating_add(1);

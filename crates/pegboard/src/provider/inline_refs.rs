@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::description_notes;
 
-/// The largest result, in bytes. Servers' own schemas are bounded to a quarter of it.
+/// The largest result, in bytes. The schemas that servers send are bounded to a quarter of it.
 const MAX_BYTES: usize = 256 << 10;
 /// The deepest nesting of the result.
 const MAX_DEPTH: usize = 64;
@@ -49,7 +49,7 @@ pub(super) fn inlined(schema: &Value) -> Value {
             return whole;
         }
     }
-    // Without inlining, the schema is only too large if it was before.
+    // Reached only if the schema is too large even without inlined references.
     json!({"type": "object"})
 }
 
@@ -188,7 +188,7 @@ fn is_schema_key(key: &str) -> bool {
     ONE_OR_MANY.contains(&key)
 }
 
-/// Stands in for a schema that is not inlined once more: its type and its name.
+/// Returns a placeholder for a schema that is not inlined again: its type and its name.
 fn outline(target: &Value) -> Value {
     let mut outline = Map::new();
     if let Some(kind) = target.get("type") {

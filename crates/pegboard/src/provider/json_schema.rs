@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{
-    convert::{self, Converted, Properties},
+    conversion_steps::{self, Converted, Properties},
     description_notes,
     parameter_names::ParameterNames,
     reverse_arguments::ReverseRule,
@@ -127,7 +127,7 @@ impl Dialect {
                 _ => notes.extend(description_notes::about(keyword, value)),
             }
         }
-        // Names that match a pattern must stay possible.
+        // Properties that match a pattern must stay allowed.
         if own.contains_key("patternProperties") && schema.get("additionalProperties") == Some(&Value::Bool(false)) {
             schema.insert("additionalProperties".into(), Value::Bool(true));
         }
@@ -141,7 +141,7 @@ impl Dialect {
     fn union(&self, branches: &[Value], lost: &mut Vec<String>) -> (Value, ReverseRule) {
         let converted = branches.iter().filter_map(Value::as_object);
         let converted: Vec<(Schema, ReverseRule)> = converted.map(|branch| self.schema(branch, lost)).collect();
-        convert::any_of(converted)
+        conversion_steps::any_of(converted)
     }
 
     fn properties(&self, own: &Schema, schema: &mut Schema, reverse: &mut ReverseRule, lost: &mut Vec<String>) {
@@ -206,7 +206,7 @@ impl Dialect {
             schema.insert("items".into(), rest.into());
             reverse.items = rest_reverse.non_identity();
         } else if types_of(own).contains(&"array") {
-            // Several providers refuse an array without `items`.
+            // Several providers reject an array without `items`.
             schema.insert("items".into(), Map::new().into());
         }
     }

@@ -82,7 +82,7 @@ pub(super) fn into(base: &mut Schema, part: Schema) {
                 own.dedup();
             }
             ("items", Value::Object(own), Value::Object(other)) => into(own, other),
-            // Each part forbids the properties of the others, so the merged schema cannot forbid any.
+            // Each part restricts the properties of the others too, so the merged schema cannot restrict any.
             ("additionalProperties", own, _) => *own = Value::Bool(true),
             ("minimum" | "exclusiveMinimum" | "minLength" | "minItems" | "minProperties", own, other) => {
                 keep_if(own, other, |own, other| other > own);

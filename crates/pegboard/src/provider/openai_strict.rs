@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::{
-    convert::{self, Converted, Properties},
+    conversion_steps::{self, Converted, Properties},
     merge_schemas,
     parameter_names::ParameterNames,
     reverse_arguments::ReverseRule,
@@ -40,7 +40,7 @@ pub(super) fn convert(root: &Schema) -> Result<Converted, String> {
     })
 }
 
-/// Counts what is limited over the whole schema.
+/// Converts subschemas recursively, and counts the items whose number is limited over the whole schema.
 #[derive(Default)]
 struct Strict {
     properties: usize,
@@ -105,7 +105,7 @@ impl Strict {
             merge_schemas::into(&mut branch, common.clone());
             converted.push(self.schema(&branch, depth)?);
         }
-        let (branches, reverse) = convert::any_of(converted);
+        let (branches, reverse) = conversion_steps::any_of(converted);
         let mut schema = self.kept(&annotations, &[]);
         schema.insert("anyOf".into(), branches);
         Ok((schema, reverse))
@@ -180,7 +180,7 @@ impl Strict {
 
     /// Copies the keywords that `strict` accepts; the others become notes. Skips those in `done`, which the caller converts.
     fn kept(&mut self, own: &Schema, done: &[&str]) -> Schema {
-        convert::keywords(own, done, &mut self.lost, |keyword, value| {
+        conversion_steps::keywords(own, done, &mut self.lost, |keyword, value| {
             TAKEN.contains(&keyword).then(|| (keyword.to_owned(), value.clone()))
         })
     }

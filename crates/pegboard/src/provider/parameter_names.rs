@@ -8,7 +8,7 @@ use crate::name;
 
 /// The longest argument name of the providers that limit it.
 const MAX_LEN: usize = 64;
-/// How many digits of its hash a replaced name gets. The longer ones are tried when a name is taken.
+/// How many digits of its hash are appended to a replaced name. Longer hashes are tried if a name is taken.
 const HASH_LENGTHS: [usize; 3] = [8, 16, 32];
 
 /// A provider's rule for argument names.

@@ -1,4 +1,4 @@
-//! The model providers, by name.
+//! The model providers: their names and their rules for tool names.
 
 use std::{fmt, str::FromStr};
 
@@ -11,19 +11,19 @@ pub enum Provider {
     /// MCP itself: tools as their servers define them.
     #[default]
     Mcp,
-    /// OpenAI's chat completions, and the many APIs that follow them.
+    /// OpenAI's chat completions API, and the many APIs that are compatible with it.
     OpenAi,
-    /// OpenAI's responses.
+    /// OpenAI's responses API.
     OpenAiResponses,
-    /// OpenAI's chat completions with `strict`, which guarantees that the model's arguments match the schema.
+    /// OpenAI's chat completions API with `strict`, which guarantees that the model's arguments match the schema.
     OpenAiStrict,
-    /// Anthropic's messages.
+    /// Anthropic's messages API.
     Anthropic,
     /// Gemini with `parameters`, a subset of OpenAPI schemas.
     Gemini,
     /// Gemini with `parametersJsonSchema`.
     GeminiJson,
-    /// Amazon Bedrock's converse.
+    /// Amazon Bedrock's Converse API.
     Bedrock,
 }
 

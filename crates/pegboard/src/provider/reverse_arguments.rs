@@ -156,7 +156,7 @@ impl ReverseRule {
     }
 }
 
-/// Tells whether a value was written for a branch of a union, by its type, required names and tags; nested values are not compared.
+/// Decides whether a value was written for a branch of a union, by its type, required names and tags. Nested values are not compared.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct BranchMatcher {
     types: Vec<String>,

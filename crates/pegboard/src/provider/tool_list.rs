@@ -91,7 +91,7 @@ fn one(provider: Provider, name: &str, tool: &Definition) -> Value {
             fields.insert("input_schema".into(), schema);
         }
         Provider::Gemini => {
-            // Gemini refuses an object without properties. A function without parameters takes no arguments.
+            // Gemini rejects an object without properties. A function without parameters takes no arguments.
             let properties = schema.get("properties").and_then(Value::as_object);
             if properties.is_some_and(|properties| !properties.is_empty()) {
                 fields.insert("parameters".into(), schema);

@@ -115,7 +115,7 @@ fn humps(word: &str) -> Vec<&str> {
     parts
 }
 
-/// Strips common English endings. The stem need not be a word, only equal for all forms of one.
+/// Strips common English endings. The stem need not be a word, but must be the same for all forms of a word.
 fn stem(word: &str) -> String {
     if !word.is_ascii() || word.len() < 4 {
         return word.to_owned();

@@ -1,4 +1,4 @@
-//! Whether a server may be used, and the connections that it has then.
+//! Whether a server may be used, and the connections of one that may.
 
 use std::sync::Arc;
 

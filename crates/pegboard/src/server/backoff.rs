@@ -10,9 +10,9 @@ use tokio::time::Instant;
 
 /// How long a session must have lived for the schedule to start over after it.
 const HEALTHY: Duration = Duration::from_secs(60);
-/// The longest single wait.
+/// The longest wait that a schedule may have.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
-/// The most steps of a schedule.
+/// The most waits that a schedule may have.
 const MOST_STEPS: usize = 64;
 
 /// The waits before each restart of a server. The last one repeats.
@@ -129,7 +129,7 @@ impl Backoff {
 }
 
 impl Default for Backoff {
-    /// 0, 1, 2, 5, 10, 30 and then 60 seconds, varied by a fifth.
+    /// 0, 1, 2, 5, 10, 30 and then 60 seconds, with 20 % jitter.
     fn default() -> Self {
         Self {
             waits: crate::config::RESTART_WAITS.into(),
@@ -151,11 +151,11 @@ pub(crate) fn was_healthy(lived: Duration, listed: bool) -> bool {
 /// Detects a crash loop: too many exits within a time window.
 #[derive(Debug, Clone)]
 pub(crate) struct CrashLoop {
-    /// This many exits ...
+    /// How many exits within `window` are a crash loop.
     limit: usize,
-    /// ... within this time are a crash loop, ...
+    /// The time window in which exits are counted.
     window: Duration,
-    /// ... in which the server is restarted at most this often.
+    /// The shortest wait before a restart in a crash loop.
     pause: Duration,
     exits: VecDeque<Instant>,
     looping: bool,
@@ -175,7 +175,7 @@ impl CrashLoop {
 
     /// Records an exit of the server. Returns whether it is in a crash loop now.
     ///
-    /// A crash loop lasts until [`CrashLoop::reset`]: the slow restarts alone would look like no loop.
+    /// A crash loop lasts until [`CrashLoop::reset`]: its slow restarts would otherwise look like its end.
     pub(crate) fn exited(&mut self, now: Instant) -> bool {
         self.exits.push_back(now);
         while self.exits.len() > self.limit {

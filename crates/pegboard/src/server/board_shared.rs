@@ -2,16 +2,16 @@
 
 use std::sync::{Arc, atomic::AtomicU64};
 
-use super::{link_resources::LinkResources, queue::Queues, shared_links::SharedLinks};
+use super::{link_context::LinkContext, queue::Queues, shared_links::SharedLinks};
 use crate::{catalog::store::CatalogStore, config::BreakerPolicy, event::EventSender, metrics::BoardCounters};
 
-/// What all servers of one board share.
+/// The settings, counters and resources that all servers of one board share.
 #[derive(Debug)]
 pub(crate) struct BoardShared {
     /// Incremented whenever the catalogue of a shared server may have changed.
     pub(crate) revision: Arc<AtomicU64>,
-    /// What all links share.
-    pub(crate) link_resources: LinkResources,
+    /// The limits, counters and defaults that all links share.
+    pub(crate) link_context: LinkContext,
     /// The links that several servers may share.
     pub(crate) links: SharedLinks,
     /// The queues that calls of several servers wait in.

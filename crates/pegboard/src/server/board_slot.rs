@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// A slot on the board, and its current occupant. Every server that has had the slot knows it, and so finds its successor.
+/// A slot on the board, and its current server. Every server that has had the slot keeps a reference to it, to find its successor.
 #[derive(Debug)]
 pub(super) struct BoardSlot<T>(Mutex<Weak<T>>);
 

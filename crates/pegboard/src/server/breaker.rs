@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// The `retry_after` of callers that are refused while all probes are in flight.
+/// The `retry_after` of calls that are refused while all probes are in flight.
 const PROBING: Duration = Duration::from_secs(1);
 
 /// The circuit breaker of one server. Clones share it.
@@ -29,7 +29,7 @@ pub(crate) struct Breaker(Arc<BreakerInner>);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("too many attempts have failed; the next one is made in {} s", .retry_after.as_secs_f64().ceil())]
 pub(crate) struct Open {
-    /// When to retry. Never longer than the breaker stays open.
+    /// How long to wait before a retry. Never longer than the breaker stays open.
     pub(crate) retry_after: Duration,
 }
 
@@ -110,10 +110,10 @@ impl Breaker {
         self.report(ticket, Some(now));
     }
 
-    /// Records an outcome: a failure at that time, or a success.
+    /// Records an outcome: a failure at the time `failed`, or a success.
     fn report(&self, mut ticket: Ticket, failed: Option<Instant>) {
         let period = match &mut ticket.0 {
-            // A further success changes nothing.
+            // A success cannot change the circuit here.
             Admission::Passed { period } if failed.is_none() && self.0.fast_path_period() == Some(*period) => return,
             Admission::Passed { period } => *period,
             Admission::Probe(probe) => match probe.take() {
@@ -191,8 +191,8 @@ impl Drop for Ticket {
 
 #[derive(Debug)]
 struct BreakerInner {
-    /// The period plus one while only a failure could change the circuit; zero otherwise. Every call reads this, and takes the lock only if
-    /// it is zero.
+    /// The period plus one while only a failure could change the circuit; zero otherwise. Every call reads this, and a call that does not
+    /// fail takes the lock only if it is zero.
     fast_path: AtomicU64,
     circuit: Mutex<Circuit>,
 }
@@ -262,7 +262,7 @@ impl Circuit {
         }
     }
 
-    /// Changes from open to half open when the time has come.
+    /// Changes from open to half open once the open time has passed.
     fn half_open_if_due(&mut self, now: Instant) {
         if matches!(self.state, CircuitState::Open { until } if until <= now) {
             self.enter(CircuitState::HalfOpen {

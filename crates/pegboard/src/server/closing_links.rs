@@ -16,7 +16,7 @@ impl ClosingLinks {
         closing.push(tasks.clone());
     }
 
-    /// Waits until all links that are closing now have closed. The limits of each server bound its close.
+    /// Waits until all links that are closing now have closed. The limits of each server bound how long that takes.
     pub(crate) async fn wait(&self) {
         let closing = std::mem::take(&mut *self.lock());
         join_all(closing.iter().map(TaskTracker::wait)).await;

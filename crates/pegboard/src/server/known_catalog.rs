@@ -101,7 +101,7 @@ impl KnownCatalog {
         self.lock().former.clone()
     }
 
-    /// Records a new listing and stores it. Returns how it differs from the previous one, if it does.
+    /// Records a new listing, and stores it if it is the first one or differs from the previous one. Returns how it differs.
     pub(super) fn learn(&self, catalog: &Arc<Catalog>, freshness: Freshness) -> Option<CatalogDiff> {
         let at = Timestamp::now();
         let changed = {

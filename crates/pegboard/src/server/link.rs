@@ -21,8 +21,8 @@ use super::{
     event_publisher::LinkReporter,
     health_check::{HealthCheck, HealthChecks},
     known_catalog::KnownCatalog,
+    link_context::LinkContext,
     link_holders::Holders,
-    link_resources::LinkResources,
     link_usage::{ReleaseNotifier, Usage, UseGuard},
     outage::Outage,
     phase::{Live, Phase, Ready},
@@ -70,9 +70,9 @@ impl Link {
         known: Arc<KnownCatalog>,
         released: Arc<ReleaseNotifier>,
         revision: Arc<Revision>,
-        resources: &LinkResources,
+        context: &LinkContext,
     ) -> Self {
-        let (link, supervisor) = Self::with_supervisor(plan, known, released, revision, resources);
+        let (link, supervisor) = Self::with_supervisor(plan, known, released, revision, context);
         link.0.tasks.spawn(supervisor.run());
         link
     }
@@ -83,7 +83,7 @@ impl Link {
         known: Arc<KnownCatalog>,
         released: Arc<ReleaseNotifier>,
         revision: Arc<Revision>,
-        resources: &LinkResources,
+        context: &LinkContext,
     ) -> (Self, Supervisor) {
         let (publish, phase) = watch::channel(Phase::Idle);
         let ready = Arc::<ArcSwapOption<Ready>>::default();
@@ -97,17 +97,17 @@ impl Link {
         let plan = Arc::new(RwLock::new(Arc::new(plan)));
         let supervisor = Supervisor {
             plan: plan.clone(),
-            list_scope: resources.list_scope,
+            list_scope: context.list_scope,
             phase: publish,
             ready: ready.clone(),
             commands: receiver,
             revision,
-            generations: resources.generations.clone(),
+            generations: context.generations.clone(),
             stop: stop.clone(),
-            starts: resources.starts.clone(),
-            processes: resources.processes.clone(),
+            starts: context.starts.clone(),
+            processes: context.processes.clone(),
             process: None,
-            history: History::new(&resources.backoff),
+            history: History::new(&context.backoff),
             checks: checks.clone(),
             known: known.clone(),
             usage: usage.clone(),
@@ -125,7 +125,7 @@ impl Link {
             usage,
             holders,
             _stops_on_drop: stop.clone().drop_guard(),
-            closing: resources.closing.clone(),
+            closing: context.closing.clone(),
             tasks,
             stop,
         }));
@@ -322,7 +322,7 @@ impl LinkLease {
         true
     }
 
-    /// Sets how long the link may be idle before this holder agrees to close it.
+    /// Sets how long the link may be idle before this server agrees to close it.
     pub(super) fn set_idle_limit(&self, idle: Option<Duration>) {
         if let Some(holder) = self.link.0.holders.lock().get_mut(&self.number) {
             holder.idle = idle;
@@ -342,7 +342,7 @@ impl LinkLease {
         }
     }
 
-    /// Idempotent.
+    /// Releases the lease without waiting. Idempotent.
     fn release(&self) {
         let link = &self.link.0;
         if link.holders.leave(self.number) && !link.stop.is_cancelled() {

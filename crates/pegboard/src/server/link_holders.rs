@@ -42,7 +42,7 @@ impl Holders {
             return None;
         }
         let number = self.entered.fetch_add(1, Ordering::Relaxed);
-        // Under the lock, as all reports are: no phase is missed or reported out of order.
+        // Under the lock, like all reports, so that no phase is missed or reported out of order.
         reporter.attach(&phase.borrow());
         state.insert(number, Holder { idle, reporter });
         Some(number)

@@ -6,14 +6,14 @@ use tokio::{sync::Notify, time::Instant};
 
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// How often an idle check is repeated while the connection may not be closed.
+/// The longest time between two idle checks while the connection may not be closed.
 const RECHECK: Duration = Duration::from_secs(60);
 
-/// One use of the connection.
+/// What one use of the connection adds to the state.
 const USE: u64 = 1;
-/// One [`KeepAlive`]. It does not count as a use.
+/// What one [`KeepAlive`] adds to the state. It does not count as a use.
 const KEEP_ALIVE: u64 = 1 << 32;
-/// Set while the connection is being closed as idle.
+/// The bit of the state that is set while the connection is being closed as idle.
 const CLOSING: u64 = 1 << 63;
 
 /// The uses of one connection. Every call begins and ends one, so the state is two adjacent atomics.
@@ -49,7 +49,7 @@ impl Usage {
         (self.state.load(Ordering::SeqCst) % KEEP_ALIVE) as usize
     }
 
-    /// Starts to close the connection. Returns `false` if it is in use.
+    /// Starts to close the connection. Returns `false` if it is in use or kept alive.
     pub(super) fn end(&self) -> bool {
         let ended = |state: u64| (state & !CLOSING == 0).then_some(CLOSING);
         let ended = self.state.fetch_update(Ordering::SeqCst, Ordering::SeqCst, ended);

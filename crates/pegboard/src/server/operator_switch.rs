@@ -11,7 +11,7 @@ const ON: u8 = 1;
 const OFF: u8 = 2;
 
 impl OperatorSwitch {
-    /// Returns what the operator chose; `None` leaves it to the config.
+    /// Returns the operator's last command; `None` if the config decides.
     pub(super) fn get(&self) -> Option<bool> {
         match self.0.load(Ordering::Relaxed) {
             ON => Some(true),

@@ -13,7 +13,7 @@ use crate::{
     transport::{ConnectFault, DialError, EndReason, FailureKind, WireEnd},
 };
 
-/// Why a server is unavailable.
+/// Why a server is unavailable, since when, and when it is started again.
 #[derive(Debug, Clone)]
 pub(crate) struct Outage {
     pub(crate) cause: Cause,
@@ -95,7 +95,7 @@ pub(crate) enum Cause {
     CrashLooping,
     /// The server requires authentication.
     NeedsAuth,
-    /// The config must change first.
+    /// A retry cannot help: the config or the server must change first.
     Broken,
     /// The config is invalid, so the server was never started.
     Misconfigured,
@@ -319,7 +319,7 @@ impl Outage {
 /// JSON-RPC error codes for an invalid request, method, parameters or protocol version.
 const INVALID: [i64; 4] = [-32600, -32601, -32602, -32022];
 
-/// Whether the peer is no MCP server, or violates the protocol in the handshake.
+/// Whether the fault shows that the peer is no MCP server, or violates the protocol in the handshake.
 fn is_no_mcp(fault: &FaultKind) -> bool {
     match fault {
         FaultKind::Error(error) => INVALID.contains(&error.code),
@@ -346,7 +346,8 @@ fn cause_of(error: &ConnectError) -> Cause {
     }
 }
 
-/// Whether the end of a session counts as a crash of the server. A forgotten session and a server that hung and was replaced do not.
+/// Whether the end of a session counts as a crash of the server. A session that the server forgot, or that was replaced because the server hung,
+/// does not.
 pub(super) fn is_crash(end: &WireEnd) -> bool {
     matches!(end.reason, EndReason::Exited(_) | EndReason::Eof | EndReason::Broken(_))
 }

@@ -11,7 +11,7 @@ use crate::{
     deadline::Deadline,
 };
 
-/// How long the ready session of a spare waits for a view before it is closed as idle.
+/// How long the session of a spare may wait for a view before it is closed as idle.
 const SPARE: Duration = Duration::from_secs(60);
 /// How often a draining server is polled for calls in flight.
 const DRAIN_POLL: Duration = Duration::from_millis(10);
@@ -169,7 +169,7 @@ impl Server {
         (self.is_retired() && !next.is(self)).then_some(next)
     }
 
-    /// Whether the server is idle after a successful start.
+    /// Whether the server is idle and was listed in this run of the program.
     pub(crate) fn is_idle_and_listed(&self) -> bool {
         matches!(self.phase(), Phase::Idle) && self.was_listed()
     }

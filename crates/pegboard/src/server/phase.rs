@@ -36,12 +36,12 @@ pub(crate) enum Phase {
 #[derive(Debug, Clone)]
 pub(crate) struct Attempt {
     pub(crate) since: Timestamp,
-    /// The outage before this start, if there was one.
+    /// The server's last outage, if there was one.
     pub(crate) after: Option<Arc<Outage>>,
     pub(crate) restarts: u32,
 }
 
-/// A ready server, as one call uses it. Every call takes one, so cloning is cheap.
+/// A ready server, as one call uses it. Every call clones it, so cloning is cheap.
 #[derive(Debug, Clone)]
 pub(crate) struct Live {
     pub(super) ready: Arc<Ready>,
@@ -55,7 +55,7 @@ pub(crate) struct Live {
 #[derive(Debug, Clone)]
 pub(crate) struct Ready {
     pub(crate) session: Arc<Session>,
-    /// The catalogue under the name that the link was created for. See [`Live::catalog`].
+    /// The catalogue under the name of the server that the link was created for. See [`Live::catalog`].
     pub(super) listed: Arc<Catalog>,
     /// When the catalogue expires, if the server sets a TTL.
     pub(crate) stale_at: Option<Instant>,
@@ -67,7 +67,7 @@ pub(crate) struct Ready {
     /// How long the start took, including the first listing.
     pub(crate) start: Duration,
     pub(crate) restarts: u32,
-    /// The outage before this session, if there was one.
+    /// The server's last outage before this session, if there was one.
     pub(crate) last_outage: Option<Arc<Outage>>,
 }
 

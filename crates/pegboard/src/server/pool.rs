@@ -61,7 +61,7 @@ impl Pool {
                 known.clone(),
                 released.clone(),
                 revision.clone(),
-                &shared.link_resources,
+                &shared.link_context,
             )
         };
         let is_shared = config.policy.scope == Scope::Shared;
@@ -197,7 +197,7 @@ impl Pool {
         if first(LinkState::Running).is_none()
             && let Some(down) = first(LinkState::Down)
         {
-            // What keeps one connection from starting keeps the others too, so the call fails at once.
+            // The other connections could not be started either, so the call fails at once.
             return Some(down);
         }
         // The least busy first. Of equally busy ones, running ones come before those that must be started.
@@ -238,7 +238,7 @@ impl Pool {
         }
     }
 
-    /// Restarts the running connections, and the first one even if it is not running.
+    /// Restarts all connections that are not idle, and the first one in any case.
     pub(super) async fn reconnect(&self) {
         let running = self.links().skip(1).filter(|link| !matches!(link.phase(), Phase::Idle));
         join_all(std::iter::once(self.first()).chain(running).map(Link::reconnect)).await;
@@ -274,7 +274,7 @@ fn known_of(plan: &ConnectionPlan, shared: &BoardShared) -> KnownCatalog {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum LinkState {
     Running,
-    /// Not started yet.
+    /// Not running; a call may start it.
     Unstarted,
     Down,
 }
@@ -289,7 +289,7 @@ impl LinkState {
         }
     }
 
-    /// A call that has picked the connection is about to start it.
+    /// The state of a connection that a call may start. If a call uses it, that call is about to start it.
     fn of_unstarted(link: &Link) -> Self {
         if link.uses() > 0 {
             Self::Running
@@ -325,8 +325,8 @@ pub(super) fn total_slots(config: &ServerConfig) -> usize {
     slots(config).saturating_mul(size(config))
 }
 
-/// How long the connection at index `at` may be idle, where `first` applies to the first one. The others were started for load only, so they
-/// always have a limit.
+/// How long the connection at index `at` may be idle, where `first` applies to the first one. The others were started for load only, so by default
+/// they have a limit even if the first one has none.
 fn idle_after(config: &ServerConfig, first: Option<Duration>, at: usize) -> Option<Duration> {
     match config.policy.idle_stop {
         IdleStop::Auto if at > 0 => Some(IDLE),

@@ -25,7 +25,7 @@ use crate::{
 
 /// The most calls that wait in one queue. Later ones would wait too long to be useful.
 const MAX_WAITING: usize = 256;
-/// The queue that unknown queue names refer to.
+/// The queue that is used if the named one is not configured.
 const DEFAULT: &str = "default";
 
 /// All queues of a board, by name. There is always one called `default`.
@@ -33,7 +33,7 @@ const DEFAULT: &str = "default";
 pub(crate) struct Queues(Mutex<BTreeMap<String, Queue>>);
 
 impl Queues {
-    /// Creates the configured queues. If `default` is not among them, it gets twice as many permits as the machine has cores.
+    /// Creates the configured queues. If `default` is not among them, it is created with two permits per core of the machine, at most 64.
     pub(crate) fn new(configured: &BTreeMap<String, config::Queue>) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Self::on(configured, cores)
@@ -65,7 +65,7 @@ impl Queues {
         queues.get(name).or_else(|| queues.get(DEFAULT)).cloned()
     }
 
-    /// Raises the capacity of the queue to at least `permits`; waiting calls proceed at once. A queue never shrinks. Creates the queue if
+    /// Raises the capacity of the queue to at least `permits`; waiting calls proceed at once. A shared queue never shrinks. Creates the queue if
     /// there is none.
     pub(crate) fn grow(&self, name: &str, permits: usize) {
         let mut queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -252,7 +252,7 @@ struct QueueState {
     name: Arc<str>,
     /// Fair: a tokio semaphore grants permits in order of arrival.
     permits: Arc<Semaphore>,
-    /// The total number of permits. Locked while it changes, so that concurrent changes do not add up.
+    /// The total number of permits. Locked while it changes, so that concurrent changes are not applied twice.
     capacity: Mutex<usize>,
     waiting: AtomicUsize,
     entered: AtomicU64,
@@ -329,7 +329,7 @@ impl Queue {
         let state = &*self.0;
         let micros = u64::try_from(waited.as_micros()).unwrap_or(u64::MAX);
         state.entered.fetch_add(1, Ordering::Relaxed);
-        // Mostly calls do not wait, and an unchanged value need not be written.
+        // Most calls do not wait, and then the value need not be written.
         if state.last_wait.load(Ordering::Relaxed) != micros {
             state.last_wait.store(micros, Ordering::Relaxed);
         }

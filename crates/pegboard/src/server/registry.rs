@@ -144,14 +144,14 @@ impl Registry {
         }
     }
 
-    /// The server of that name and its view instances. The spare comes first.
+    /// The configured server of that name, and then its view instances.
     pub(crate) fn instances(&self, name: &ServerName) -> Vec<Server> {
         let of_views = self.open_views_and_draining().0;
         let of_views = of_views.iter().filter_map(|view| view.get(name));
         self.get(name).into_iter().chain(of_views).collect()
     }
 
-    /// The instances in use: the view instances, or the server itself if no view has one.
+    /// The instances in use: the view instances, or the configured server if no view has one.
     pub(crate) fn instances_in_use(&self, name: &ServerName) -> Vec<Server> {
         let mut instances = self.instances(name);
         if instances.len() > 1 {
@@ -223,7 +223,7 @@ impl Registry {
                     next.mark_listed();
                 }
                 self.swap_configured(spare.name(), Some(next));
-                // A failed spare is dropped here: the view's own start shows the current state of the server.
+                // A failed spare is replaced, because a fresh start shows the current state of the server.
                 match spare.phase() {
                     Phase::Down(_) if !spare.is_refused() => spare.fresh(),
                     _ => spare.clone(),
@@ -267,7 +267,7 @@ impl Registry {
             view.replace_own(kept);
         }
         if let Some(old) = &old {
-            // A shared server has no successor among view instances, as those are private.
+            // A shared server has no successor if its replacement is a spare: view instances are private.
             old.hand_over_to(Some(server).filter(|_| !is_spare));
         }
         server.unmute();
@@ -387,7 +387,7 @@ impl Registry {
         let servers = view.all();
         view.replace_own(Vec::new());
         drop(state);
-        // While views are open, each has its own instance of every spare.
+        // While a view is open, it has its own instance of every session-scoped server.
         if was_last && !self.is_closing() {
             for spare in self.configured().iter().filter(|server| server.is_spare()) {
                 if spare.config().required && spare.starts_automatically() {

@@ -24,7 +24,7 @@ const FULL_AFTER: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(crate) struct RetryBudget {
     tokens: AtomicU64,
-    /// Up to when elapsed time has been credited.
+    /// The time up to which elapsed time has been credited.
     counted: Mutex<Instant>,
 }
 
@@ -39,7 +39,7 @@ impl RetryBudget {
 
     /// Credits a first attempt.
     pub(crate) fn deposit(&self) {
-        // Mostly the budget is full, and then there is nothing to write.
+        // The budget is usually full, and then nothing is written.
         if self.tokens.load(Ordering::Relaxed) < MOST {
             self.earn(PER_CALL);
         }

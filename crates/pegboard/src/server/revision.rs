@@ -1,4 +1,4 @@
-//! Revision counters: what is derived from servers, such as a route table, is rebuilt when the counter has moved.
+//! Revision counters of servers. Derived data, such as a route table, is rebuilt when its counter has changed.
 
 use std::sync::{
     Arc,
@@ -9,22 +9,22 @@ use arc_swap::ArcSwap;
 
 /// The revision counter of one server: the board's, or that of the view that owns the server.
 ///
-/// A view's servers do not move the board's counter, so that one user's connection does not make every other view rebuild its table.
+/// A view's servers do not increment the board's counter, so that one view's connection does not make every other view rebuild its table.
 #[derive(Debug)]
 pub(crate) struct Revision(ArcSwap<AtomicU64>);
 
 impl Revision {
-    /// Counts on `counter`.
+    /// Increments `counter` on every change.
     pub(crate) fn on(counter: Arc<AtomicU64>) -> Arc<Self> {
         Arc::new(Self(ArcSwap::new(counter)))
     }
 
-    /// Counts on a counter that no view reads, until [`Revision::count_on`] names another.
+    /// Increments a counter that no view reads, until [`Revision::count_on`] sets another.
     pub(crate) fn unseen() -> Arc<Self> {
         Self::on(Arc::default())
     }
 
-    /// Counts on another counter from now on, beginning with this change.
+    /// Increments another counter from now on, and once at once, for this change.
     pub(crate) fn count_on(&self, counter: Arc<AtomicU64>) {
         self.0.store(counter);
         self.bump();

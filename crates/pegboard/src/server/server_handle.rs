@@ -64,7 +64,7 @@ pub(super) struct ServerInner {
     pub(super) publisher: Arc<EventPublisher>,
     /// The last failed call.
     pub(super) failed_call: Mutex<Option<LastError>>,
-    /// The catalogue of a link that was created under another name, and its copy under this server's name.
+    /// The last catalogue of a link that was created for another server, and its copy under this server's name.
     pub(super) renamed: Mutex<Option<(Arc<Catalog>, Arc<Catalog>)>>,
     /// Incremented on every change; route tables of an older revision are rebuilt.
     pub(super) revision: Arc<Revision>,
@@ -76,7 +76,7 @@ pub(super) struct ServerInner {
     pub(super) is_retired: AtomicBool,
     /// Distinguishes servers that had the same name one after the other.
     pub(super) number: u64,
-    /// Calls of a server that one view owns; `counts` covers all servers of its name.
+    /// Counts the calls of a server that one view owns; `counts` covers all servers of its name.
     pub(super) calls: ViewCalls,
     pub(super) shared: Arc<BoardShared>,
 }
@@ -164,8 +164,8 @@ impl Server {
         self.0.config.load_full()
     }
 
-    /// Applies settings that need no new connection. The connections stay, unless they are shared with servers that keep the old settings; in
-    /// that case they are detached and returned.
+    /// Applies settings that need no new connection. The connections stay, unless their number changes or other servers share them and keep the
+    /// old settings; in these cases they are detached and returned.
     pub(crate) fn retune(&self, config: &ServerConfig) -> DetachedConnections {
         let inner = &self.0;
         inner.gate.resize(total_slots(config));
@@ -207,13 +207,13 @@ impl Server {
         &self.0.spec.masker
     }
 
-    /// The subscriptions, log level and roots that apply to every session, shared with all servers on the same link. `None` while the server
-    /// is disabled.
+    /// The subscriptions, log level and roots that apply to every session, shared with all servers on the same link. `None` if the server has
+    /// no connections, because it is disabled, refused or closed.
     pub(crate) fn desired_state(&self) -> Option<Arc<DesiredState>> {
         self.pool().map(|pool| pool.first().plan().spec.desired_state.clone())
     }
 
-    /// Sets the roots until the server is disabled. Returns whether it is enabled.
+    /// Sets the roots until the server is disabled. Returns `false` if it has no connections.
     pub(crate) fn set_roots(&self, roots: &[Root]) -> bool {
         let desired_state = self.desired_state();
         if let Some(desired_state) = &desired_state {
@@ -222,7 +222,7 @@ impl Server {
         desired_state.is_some()
     }
 
-    /// Whether the server comes from a config, as opposed to a server in this process.
+    /// Whether the server comes from the config, even if a stand-in in this process replaces its transport.
     pub(crate) fn is_configured(&self) -> bool {
         matches!(self.0.spec.target, Target::Configured(_) | Target::StandIn(_))
     }

@@ -9,7 +9,7 @@ mod connecting;
 mod failure;
 mod history;
 mod serving;
-mod start;
+mod start_attempt;
 mod state;
 
 pub(super) use command::Command;

@@ -11,7 +11,7 @@ pub(super) struct ViewInstances {
     pub(super) tag: ViewTag,
     /// The roots of the view's servers, in place of those of their config.
     pub(super) roots: Option<Vec<Root>>,
-    /// The server of the tools that the view brings along.
+    /// The in-process server of the tools that the program gave to this view.
     pub(super) brought: Option<Server>,
     /// The view's instances of session-scoped servers, ordered by name.
     own: RwLock<Arc<[Server]>>,

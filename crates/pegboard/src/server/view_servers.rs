@@ -28,7 +28,7 @@ impl ViewServers {
         })
     }
 
-    /// All servers that the view can use now, ordered by name. The server of the tools that the view brings along comes first.
+    /// All servers that the view can use now, ordered by name. The in-process server of the view's own tools comes first.
     pub(crate) fn usable(&self) -> Vec<Server> {
         let brought = self.instances.brought.as_ref();
         let is_other = |server: &&Server| brought.is_none_or(|brought| brought.name() != server.name());

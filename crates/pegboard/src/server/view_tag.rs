@@ -1,4 +1,4 @@
-//! The identity of a view, as the servers that it owns know it.
+//! [`ViewTag`]: identifies the view that owns a server.
 
 use std::sync::{Arc, atomic::AtomicU64};
 

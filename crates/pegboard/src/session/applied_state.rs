@@ -17,7 +17,7 @@ use super::desired_state::{Desired, DesiredLogLevel};
 pub(super) struct AppliedState {
     pub(super) subscriptions: watch::Sender<AppliedSubscriptions>,
     pub(super) level: watch::Sender<Option<(DesiredLogLevel, Result<(), String>)>>,
-    /// Whether the server has no `subscriptions/listen`.
+    /// Whether the server does not support `subscriptions/listen`.
     rejects_listening: AtomicBool,
 }
 

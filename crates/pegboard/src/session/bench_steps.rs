@@ -1,4 +1,4 @@
-//! Single steps of a call, for the benchmarks.
+//! Single steps of a call, exposed to the benchmarks.
 
 use std::sync::Arc;
 

@@ -105,7 +105,7 @@ impl Session {
             all.add(resources?);
             all.add(prompts?);
         }
-        // Listed tools were masked as they came, but a secret may have become known meanwhile.
+        // Listed tools were masked when they were parsed, but a secret may have become known meanwhile.
         let configured: HashSet<String> = configured.keys().cloned().collect();
         let mut catalog = all.catalog;
         let mask = move |now: &Masker| {

@@ -11,7 +11,7 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// Starts at zero.
+    /// Creates a clock that starts at zero now.
     pub(super) fn start() -> Self {
         Self { opened: Instant::now() }
     }
@@ -20,7 +20,7 @@ impl Clock {
         u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Converts a timestamp of this clock.
+    /// Converts a timestamp of this clock to an instant.
     pub(super) fn instant(self, millis: u64) -> Instant {
         self.opened + Duration::from_millis(millis)
     }

@@ -19,13 +19,13 @@ pub(crate) struct Spec {
     pub(crate) limits: Limits,
     /// The roots from the server's config.
     pub(crate) roots: Vec<String>,
-    /// What every session is reconciled with.
+    /// The subscriptions, log level and roots that every session is reconciled with.
     pub(crate) desired_state: Arc<DesiredState>,
     pub(crate) host: Arc<dyn Host>,
     /// The `clientInfo` of the handshake.
     pub(crate) client: Arc<ClientInfo>,
     pub(crate) memory: Arc<EraMemory>,
-    /// Masks everything that the server sends.
+    /// Masks secrets in the server's messages.
     pub(crate) masker: ServerMasker,
     /// The byte budget of the board's connections.
     pub(crate) budget: ByteBudget,

@@ -45,7 +45,7 @@ pub(crate) struct RpcConnection {
     _responding: AbortOnDropHandle<()>,
 }
 
-/// What is added to every message once the era is known.
+/// The parts of every message that depend on the era.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Framing {
     pub(super) version: Option<Arc<str>>,
@@ -207,7 +207,7 @@ impl RpcConnection {
         }
     }
 
-    /// Closes the wire and waits until everything behind it has ended.
+    /// Closes the wire, and waits until its tasks and processes have ended.
     pub(super) async fn close(&self) {
         self.wire.close().await;
         self.is_closed.store(true, Ordering::Relaxed);
@@ -220,7 +220,7 @@ impl Drop for RpcConnection {
         if self.is_closed.load(Ordering::Relaxed) {
             return;
         }
-        // Without a runtime, dropping the wire ends what is behind it.
+        // Without a runtime, dropping the wire ends its tasks and processes.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let wire = self.wire.clone();
             self.tasks.spawn_on(async move { wire.close().await }, &runtime);
@@ -242,7 +242,7 @@ pub(super) struct InFlight<'a> {
     receiver: ResponseReceiver,
     started: Instant,
     is_cancellable: bool,
-    /// Whether the response is still to come.
+    /// Whether the request still waits for its response.
     is_open: bool,
 }
 
@@ -271,7 +271,7 @@ impl InFlight<'_> {
                 .recent_output()
                 .map(|words| connection.dispatcher.masker().text(&words).into_owned()),
         };
-        // Only a cancelled request is certain to be written or not.
+        // Cancelled first: until then the writer may still begin the message, and `sent` would not be final.
         self.cancel();
         Fault {
             kind,

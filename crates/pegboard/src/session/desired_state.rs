@@ -26,7 +26,7 @@ const EVENTS: usize = 256;
 /// The most resources of one server that can be subscribed to at once.
 const MAX_SUBSCRIPTIONS: usize = 1000;
 
-/// What every session of one server is reconciled with, and the channel of the server's events.
+/// The state that every session of one server is reconciled with, and the channel of the server's events.
 #[derive(Debug)]
 pub(crate) struct DesiredState {
     events: broadcast::Sender<PublishedEvent>,
@@ -35,7 +35,7 @@ pub(crate) struct DesiredState {
     sampled: Mutex<VecDeque<Instant>>,
 }
 
-/// A snapshot of what every session of a server should have.
+/// A snapshot of the state that every session of a server should have.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Desired {
     /// The resources with subscribers, by URI.
@@ -134,7 +134,7 @@ impl DesiredState {
     /// subscriptions.
     pub(crate) fn subscribe(self: &Arc<Self>, raw_uri: &str, masked_uri: &str) -> Option<Subscription> {
         let raw_uri: Arc<str> = raw_uri.into();
-        // Before the server can know of the subscription, so that no event is missed.
+        // Created before the server can learn of the subscription, so that no event is missed.
         let events = self.events();
         let mut revision = None;
         self.desired.send_if_modified(|desired| {

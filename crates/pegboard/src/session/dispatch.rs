@@ -34,7 +34,7 @@ const MAX_UNEXPECTED: u64 = 100;
 const MODERN_REQUEST: u64 = MAX_UNEXPECTED / 10;
 /// The error code of a cancelled request.
 const CANCELLED: i64 = -32800;
-/// How many requests of the server may wait to be answered. Further ones are dropped.
+/// How many requests of the server may be queued. Further ones are dropped.
 const REQUEST_QUEUE: usize = 64;
 
 /// Routes the inbound messages of one connection.
@@ -45,7 +45,7 @@ pub(crate) struct Dispatcher {
     clock: Clock,
     /// The weighted number of unexpected messages.
     unexpected: AtomicU64,
-    /// When the last message came, by the connection's clock.
+    /// When the last message arrived, by the connection's clock.
     last_message: AtomicU64,
     /// Whether the server speaks the era in which it may not send requests.
     is_modern: AtomicBool,
@@ -228,7 +228,7 @@ impl Dispatcher {
 
     fn complete(&self, id: u64, response: Result<Response, Fault>, origin: Origin) -> Option<u64> {
         if !origin.may_respond_to(id) {
-            // The request that it names keeps waiting for its own response.
+            // The request with this id keeps waiting for its own response.
             tracing::warn!(server = %self.server, id, "ignored a response on the stream of another request");
             self.note_unexpected("a response on the stream of another request");
             return None;

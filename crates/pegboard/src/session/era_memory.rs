@@ -79,7 +79,7 @@ fn read(file: &Path) -> Option<BTreeMap<String, RememberedEra>> {
     serde_json::from_slice(&std::fs::read(file).ok()?).ok()
 }
 
-/// Writes the file atomically, by renaming a draft.
+/// Writes the file atomically, by renaming a temporary file.
 fn write(file: &Path, known: &BTreeMap<String, RememberedEra>) -> std::io::Result<()> {
     let folder = file.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder)?;
@@ -94,7 +94,7 @@ fn write(file: &Path, known: &BTreeMap<String, RememberedEra>) -> std::io::Resul
     result
 }
 
-/// Hashes what identifies a server: its transport settings and, for a program, its modification time.
+/// Hashes what identifies a server: its program, arguments and their modification time, or its URL.
 pub(super) fn fingerprint(transport: &Transport) -> String {
     let mut hash = Sha256::new();
     let mut add = |part: &[u8]| {

@@ -99,8 +99,8 @@ impl Fault {
         self.code() == Some(-32601)
     }
 
-    /// Returns `true` if the transport failed, as opposed to the server. A web page in place of a response counts as a transport failure.
-    /// The end of the whole session does not: the supervisor handles that.
+    /// Returns `true` if the transport failed, as opposed to the server. A timeout, an HTTP 5xx status and a web page in place of a response
+    /// count as transport failures. The end of the whole session does not: the supervisor handles that.
     pub(crate) fn is_transport(&self) -> bool {
         match &self.kind {
             FaultKind::Wire(failure) => match failure.kind {
@@ -134,7 +134,7 @@ impl Fault {
         }
     }
 
-    /// Returns `true` if the server responded, although not with a result.
+    /// Returns `true` if the server responded, but not with a valid result.
     pub(crate) fn is_response(&self) -> bool {
         match &self.kind {
             FaultKind::Error(_) | FaultKind::Unreadable(_) | FaultKind::NoVersion(_) => true,

@@ -1,7 +1,8 @@
 //! Connects to a server: negotiates the protocol era and version, and remembers the era.
 //!
-//! On stdio `initialize` goes first, because many published servers exit or hang on anything else. If the server is silent, the other era
-//! is tried on a second process, so that a slow server is not killed. On HTTP the newest era goes first.
+//! If the era is neither configured nor remembered, `initialize` is sent first on stdio, because many published servers exit or hang on anything
+//! else. If the server is silent, `server/discover` is sent to a second process, so that a slow server is not killed. WebSockets and servers in
+//! this process also get `initialize` first. Over HTTP the newest era is tried first.
 
 mod connect_attempt;
 mod protocol_versions;
@@ -107,7 +108,7 @@ impl ConnectAttempt<'_> {
             (EraChoice::Version(_), _) => self.connect_legacy().await.map(legacy),
             (EraChoice::Probe, _) | (EraChoice::Auto, Some(RememberedEra::Modern)) => self.discover_first().await,
             (EraChoice::Auto, Some(RememberedEra::Legacy | RememberedEra::Sse)) => {
-                // The server is more likely slow than changed, so the other era is tried later.
+                // The server is more likely to be slow than to have changed, so the other era is tried later.
                 let patience = self.spec.limits.connect / 2;
                 self.initialize_first(silence.map(|silence| silence.max(patience)))
                     .await
@@ -135,7 +136,7 @@ impl ConnectAttempt<'_> {
                     Err(fault)
                 }
             },
-            FaultKind::Ended(end) if end.reason.may_be_of_the_era() && self.can_open_again() => {
+            FaultKind::Ended(end) if end.reason.may_speak_other_era() && self.can_open_again() => {
                 connection.close().await;
                 let again = self.connect_modern(self.probe_deadline()).await;
                 again.map(modern).map_err(|_| fault)
@@ -192,7 +193,7 @@ impl ConnectAttempt<'_> {
             }
             Err(fault) => {
                 connection.close().await;
-                if matches!(&fault.kind, FaultKind::Ended(end) if !end.reason.may_be_of_the_era()) {
+                if matches!(&fault.kind, FaultKind::Ended(end) if !end.reason.may_speak_other_era()) {
                     return Err(fault);
                 }
             }
@@ -223,7 +224,7 @@ impl ConnectAttempt<'_> {
             Some(target) if self.eras().1 && !is_independent_of_era(&fault) && self.can_open_again() => {
                 match self.connect_legacy_to(target).await {
                     Ok(established) => Ok((established, RememberedEra::Sse)),
-                    // A server that asks for credentials there speaks HTTP+SSE.
+                    // A server that requires authentication there speaks HTTP+SSE.
                     Err(sse_fault) if sse_fault.needs_auth() => Err(sse_fault),
                     Err(_) => Err(fault),
                 }
@@ -293,7 +294,7 @@ fn modern(established: Established) -> (Established, RememberedEra) {
     (established, RememberedEra::Modern)
 }
 
-/// Returns `true` if another era would meet the same fault: the server is down, wants credentials, or limits the rate of requests.
+/// Returns `true` if another era would fail in the same way: the server is down, requires authentication, or limits the rate of requests.
 fn is_independent_of_era(fault: &Fault) -> bool {
     match &fault.kind {
         FaultKind::Wire(failure) => matches!(
@@ -319,7 +320,7 @@ pub(crate) struct ConnectError {
     pub(crate) fault: Fault,
     /// Whether the config allowed only one era.
     pub(crate) only_era: bool,
-    /// Whether the request in the newest era was lost, so that a rejected handshake does not prove that the server speaks no MCP.
+    /// Whether the request in the newest era was lost, so that a rejected handshake does not prove that the peer is no MCP server.
     pub(crate) is_modern_lost: bool,
 }
 

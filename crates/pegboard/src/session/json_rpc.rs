@@ -230,7 +230,7 @@ pub(super) fn find_id(head: &[u8], tail: &[u8]) -> Option<u64> {
     number_after_id(&head[..head_ends]).or_else(|| {
         let tail_starts = tail.windows(4).rposition(|window| window == b"\"id\"")?;
         let rest = &tail[tail_starts..];
-        // A second brace after the id would mean that the id belongs to an inner object.
+        // More than one brace after the id means that the id belongs to an inner object.
         let closes_message = rest.iter().filter(|byte| **byte == b'}').count() == 1;
         if closes_message { number_after_id(rest) } else { None }
     })

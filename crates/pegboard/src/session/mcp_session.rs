@@ -56,8 +56,9 @@ impl Session {
         capability.and_then(|capability| capability.get("listChanged")) == Some(&Value::Bool(true))
     }
 
-    /// Probes the server within `limit`: with `ping`, or with `server/discover` in the era without `ping`. If that fails, or has no response
-    /// after half of the time, the probe lists the tools as well, and either result will do.
+    /// Probes the server within `limit`: with `ping`, or with `server/discover` in the era without `ping`. If that fails, the probe lists the
+    /// tools instead; if it has no response after half of the time, the probe lists them too, and either result suffices. A server without tools
+    /// only has to respond, even with an error.
     pub(crate) async fn probe(&self, limit: Duration) -> Result<(), Fault> {
         let deadline = Deadline::within(limit);
         let ping = self.probe_with(
@@ -98,7 +99,7 @@ impl Session {
         result.map(|_| ()).map_err(|fault| fault.masked(self.masker()))
     }
 
-    /// The masker for everything that this server sends.
+    /// The masker for this server's messages.
     pub(crate) fn masker(&self) -> &ServerMasker {
         self.connection.dispatcher().masker()
     }
@@ -140,7 +141,7 @@ impl Session {
         self.connection.dispatcher().ended(reason);
     }
 
-    /// Closes the session, and waits until everything behind it has ended.
+    /// Closes the session, and waits until its tasks and processes have ended.
     pub(crate) async fn close(&self) {
         self.connection.close().await;
     }

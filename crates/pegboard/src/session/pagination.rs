@@ -97,7 +97,7 @@ impl ParsingChunks {
         }));
     }
 
-    /// Waits until fewer chunks are being parsed than there are async threads.
+    /// Waits for the oldest chunk if as many chunks are queued as the runtime has worker threads.
     async fn make_room(&mut self, tools: &mut ListedTools) -> Result<(), Fault> {
         if self.queue.len() >= tokio::runtime::Handle::current().metrics().num_workers() {
             self.finish_one(tools).await?;

@@ -9,7 +9,7 @@ use crate::deadline::Deadline;
 pub(crate) struct Patience {
     /// The idle timeout: the longest time without progress or other signs of life.
     pub(crate) idle: Duration,
-    /// The deadline for the response, whatever progress the server reports.
+    /// The deadline for the response. Progress does not extend it.
     pub(crate) total: Deadline,
 }
 

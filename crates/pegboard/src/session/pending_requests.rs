@@ -32,7 +32,7 @@ pub(super) struct PendingRequests {
     state: Mutex<State>,
     next_id: AtomicU64,
     clock: Clock,
-    /// While the server waits for one of our responses, no request is idle.
+    /// While the server waits for one of our responses, the idle timeouts of our requests do not run.
     server_requests: Arc<ServerRequests>,
     /// Set once, when the connection ends.
     end: watch::Sender<Option<WireEnd>>,
@@ -115,7 +115,7 @@ impl PendingRequests {
         self.lock().slots.contains_key(&id)
     }
 
-    /// Returns `true` if a request with this id was ever sent.
+    /// Returns `true` if a request with this id was ever registered.
     pub(super) fn has_used(&self, id: u64) -> bool {
         (1..self.next_id.load(Ordering::Relaxed)).contains(&id)
     }
@@ -158,7 +158,7 @@ impl PendingRequests {
             std::mem::take(&mut state.slots)
         };
         for slot in slots.into_values() {
-            // The writer may still run. It must not begin this message any more, or a call reported as unsent would run.
+            // The writer may still be running. It must not begin this message any more, or a call that is reported as unsent could run.
             slot.delivery.abandon();
             let fault = Fault::ended(end.clone(), slot.delivery.sent());
             let _ = slot.response.send(Err(fault));

@@ -60,8 +60,8 @@ impl ProgressSubscribers {
     }
 }
 
-/// A subscription to the progress of one call, under the token of the call's last request. It ends when it is dropped, so it can outlive a
-/// response that is a task.
+/// A subscription to the progress of one call, under the token of the call's last request. It ends when it is dropped, so it can outlive the
+/// response if that is a task.
 #[derive(Debug)]
 pub(crate) struct ProgressSubscription {
     subscribers: Arc<ProgressSubscribers>,

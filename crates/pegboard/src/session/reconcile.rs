@@ -98,7 +98,7 @@ impl Session {
         for (uri, revision) in revisions_of(desired) {
             let result = match before.get(&uri) {
                 Some((applied, _)) if *applied == revision => continue,
-                // It was dropped and subscribed to again before this ran.
+                // The subscription was dropped and renewed before this ran.
                 Some((_, Ok(()))) => Ok(()),
                 _ => self.resource_request("resources/subscribe", &uri).await,
             };
@@ -120,7 +120,7 @@ impl Session {
     }
 
     /// Keeps one `subscriptions/listen` request open, which the newest era requires for notifications. It is replaced when the desired
-    /// state changes, and retried when it ends. Everything is then listed once, because notifications may have been missed.
+    /// subscriptions change, and retried when it ends. The catalog is then listed again, because notifications may have been missed.
     async fn reconcile_by_listening(&self) -> Infallible {
         let mut watch = self.desired_state().desired();
         let mut backoff = MIN_LISTEN_BACKOFF;
@@ -155,7 +155,7 @@ impl Session {
                     self.applied.set_rejects_listening();
                     continue;
                 }
-                // The server may accept a retry, but callers that wait for its response get this one.
+                // The server may accept a retry, but callers that wait get this error.
                 Some(fault) if fault.code().is_some() => self.applied.reject_all(&revisions, &fault.to_string()),
                 _ => {}
             }

@@ -1,4 +1,4 @@
-//! A request from us to a server, before it has an id.
+//! [`Request`]: an outgoing request to a server, before it gets an id.
 
 use super::json_rpc::Params;
 
@@ -7,7 +7,7 @@ use super::json_rpc::Params;
 pub(crate) struct Request<'a> {
     pub(crate) method: &'static str,
     pub(crate) params: Params,
-    /// The name or URI of what it is about, which the newest era repeats in an HTTP header.
+    /// The name or URI of the item that it is about, which the newest era repeats in an HTTP header.
     pub(crate) name: Option<&'a str>,
     /// Arguments that are repeated in HTTP headers, by header.
     pub(crate) mirrored: &'a [(String, String)],
@@ -26,7 +26,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Sets the name or URI of what the request is about.
+    /// Sets the name or URI of the item that the request is about.
     pub(crate) fn about(mut self, name: &'a str) -> Self {
         self.name = Some(name);
         self

@@ -7,7 +7,7 @@ use std::sync::{
 
 use super::log_level::LogLevel;
 
-/// The log level that every request names, if one is set.
+/// The log level in the `_meta` of every request, if one is set.
 #[derive(Debug, Default)]
 pub(super) struct RequestLogLevel {
     /// Most sessions set no level; this saves their requests the lock.

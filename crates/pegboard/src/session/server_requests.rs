@@ -26,12 +26,12 @@ pub(super) struct ServerRequest {
 #[derive(Debug, Default)]
 pub(super) struct ServerRequests {
     in_flight: AtomicU64,
-    /// When the last response was sent, by the connection's clock.
+    /// When a request last ended, by the connection's clock.
     last_response: AtomicU64,
     table: Mutex<Table>,
 }
 
-/// The requests in flight. The request queue bounds their number.
+/// The requests in flight. The request queues bound their number.
 #[derive(Debug, Default)]
 struct Table {
     last_number: u64,
@@ -91,7 +91,7 @@ impl ServerRequests {
         self.in_flight.load(Ordering::Relaxed) > 0
     }
 
-    /// When the last response was sent, by the connection's clock.
+    /// When a request last ended, with a response or cancelled, by the connection's clock.
     pub(super) fn last_response(&self) -> u64 {
         self.last_response.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! Polls the tasks that a server runs calls as, in both eras, until they end.
+//! Polls calls that a server runs as tasks until they end, in both eras.
 
 use std::{collections::HashSet, convert::Infallible, time::Duration};
 
@@ -27,12 +27,12 @@ use crate::{
     transport::{RpcError, Sent},
 };
 
-/// The poll interval for servers that name none.
+/// The poll interval for servers that set none.
 const DEFAULT_POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// The bounds of the poll interval that a server may name.
+/// The bounds of the poll interval that a server may set.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(50);
 const MAX_POLL_INTERVAL: Duration = Duration::from_secs(60);
-/// How soon a task is polled after a notification that its status has changed.
+/// The shortest time between two polls if a notification reports a new status.
 const MIN_NOTIFIED_INTERVAL: Duration = Duration::from_millis(100);
 /// How long a task must run before its notifications are requested.
 const LISTEN_AFTER: Duration = Duration::from_secs(3);
@@ -262,7 +262,7 @@ impl Session {
     }
 }
 
-/// The input that a task has received so far.
+/// The input that we have sent to a task so far.
 #[derive(Default)]
 struct TaskInputs {
     /// The keys of the input requests that were answered.

@@ -18,7 +18,7 @@ pub struct TaskState {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum TaskStatus {
-    /// The server works on it.
+    /// The server is working on it.
     Working,
     /// The server needs input first.
     InputRequired,

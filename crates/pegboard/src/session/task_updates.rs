@@ -86,7 +86,7 @@ impl TaskUpdateReceiver {
 impl Drop for TaskUpdateReceiver {
     fn drop(&mut self) {
         let mut senders = self.updates.lock();
-        // Our own receiver still counts.
+        // The count includes this receiver.
         if senders.get(&self.id).is_some_and(|sender| sender.receiver_count() <= 1) {
             senders.remove(&self.id);
         }

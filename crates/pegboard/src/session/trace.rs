@@ -46,7 +46,7 @@ fn shown(masker: &ServerMasker, message: &[u8]) -> String {
     let text = String::from_utf8_lossy(prefix);
     let mut masked = masker.text(&text).into_owned();
     if prefix.len() < message.len() {
-        // The end may be half a secret, and masking may have moved it forward.
+        // The end may be a part of a secret, and masking may have moved it towards the start.
         let end = masked.len().saturating_sub(SHOWN);
         masked.truncate(masked.floor_char_boundary(end));
     }

@@ -1,4 +1,4 @@
-//! The connection to one guard process: the socket, the thread that reads reports, and the state of each server. When the guard dies, it
+//! The connection to one guard process: the socket, the thread that reads reports, and the state of each server. If the guard dies, the thread
 //! kills all processes that the guard was responsible for.
 
 use std::{
@@ -36,15 +36,15 @@ pub(super) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(super) struct GuardConnection {
     socket: OwnedFd,
-    /// The guard's own process, once it is started.
+    /// The process of the guard itself, once it is started.
     process: OnceLock<ProcessEntry>,
-    /// The highest of its tags; `None` if tags do not work here.
+    /// The highest tag of its servers; `None` if tags do not work on this system.
     highest_tag: Option<u64>,
     /// How many servers were registered. Each has its own tag, counted down from the highest.
     server_count: AtomicU64,
     /// How many reports were received.
     report_count: AtomicU64,
-    /// Whether the guard has only one server, because tags do not work here.
+    /// Whether the guard has only one server, because tags do not work on this system.
     has_one_server: AtomicBool,
     is_gone: AtomicBool,
     /// The servers that may have processes left.
@@ -60,11 +60,11 @@ struct ServerRecord {
 /// What a guard has reported about a server.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ServerState {
-    /// Whether it was spawned.
+    /// The result of the spawn request, once it is known.
     pub(super) spawned: Option<Spawned>,
-    /// Its wait status, or why that is unknown.
+    /// Its wait status or why that is unknown, once it has exited.
     pub(super) exit: Option<Result<i32, Arc<str>>>,
-    /// Whether all its descendants are gone.
+    /// Whether all its processes are gone, or the guard gave up on them.
     pub(super) is_cleared: bool,
 }
 
@@ -155,12 +155,12 @@ impl GuardConnection {
         self.is_gone.load(Ordering::Relaxed)
     }
 
-    /// Closes our end of the socket. The guard takes that for the end of the program, kills what is left and exits.
+    /// Shuts down the write half of the socket. The guard treats that as the end of the program: it kills all remaining processes and exits.
     pub(super) fn shut_down(&self) {
         let _ = shutdown(&self.socket, Shutdown::Write);
     }
 
-    /// Continues a guard that a signal has stopped.
+    /// Sends SIGCONT to a guard that SIGSTOP has stopped.
     pub(super) fn resume_guard(&self) {
         if let Some(guard) = self.process.get() {
             guard.signal(Signal::CONT);
@@ -176,7 +176,7 @@ impl GuardConnection {
         server.is_none_or(|(tags, processes)| self.kill(tags.as_ref(), &processes))
     }
 
-    /// Starts the guard, reads its reports until it exits, and kills its servers if it did not.
+    /// Starts the guard, reads its reports until it exits, and kills its servers if the guard has not cleared them.
     fn run(&self, theirs: OwnedFd) {
         let child = process_role::guard_command()
             .stdin(theirs)

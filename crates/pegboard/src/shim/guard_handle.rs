@@ -51,7 +51,7 @@ impl GuardHandle {
         Ok(guard)
     }
 
-    /// Has each later server get a guard of its own.
+    /// Starts a separate guard for each later server.
     pub(super) fn disable_sharing() {
         IS_UNSHARED.store(true, Ordering::Relaxed);
     }
@@ -75,7 +75,7 @@ impl GuardHandle {
         self.connection.send(request, &[])
     }
 
-    /// Requests a server to be spawned. Returns `None` if this guard accepts no more servers.
+    /// Sends a spawn request. Returns `None` if this guard accepts no more servers.
     pub(super) fn spawn(&self, files: &[BorrowedFd<'_>]) -> io::Result<Option<(u64, watch::Receiver<ServerState>)>> {
         let _lock = self.spawn_lock.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.accepts_servers() {
@@ -104,7 +104,7 @@ impl GuardHandle {
         !self.connection.is_gone() && !self.is_retired.load(Ordering::Relaxed)
     }
 
-    /// Has later servers get another guard.
+    /// Stops accepting servers. Later ones get another guard.
     pub(super) fn retire(&self) {
         self.is_retired.store(true, Ordering::Relaxed);
     }
@@ -119,7 +119,8 @@ impl GuardHandle {
 impl Drop for GuardHandle {
     fn drop(&mut self) {
         self.connection.shut_down();
-        // It may have been stopped by SIGSTOP. It is not killed: it may only be slow, and it kills what is left even after this program ends.
+        // It may have been stopped by SIGSTOP. It is not killed: it may only be slow, and it kills the remaining processes even after this
+        // program ends.
         if self.is_unresponsive.load(Ordering::Relaxed) {
             self.connection.resume_guard();
         }

@@ -31,7 +31,7 @@ const MAX_REAPED: usize = 256;
 
 /// Guards the servers of `parent` until it is gone, and exits.
 pub(super) fn run(parent: u32) -> ! {
-    // The program may have called us within its runtime, and a thread cannot have a second one.
+    // The program may have called `shim` within a runtime, and a thread cannot enter a second one.
     let ended = if tokio::runtime::Handle::try_current().is_ok() {
         let thread = std::thread::spawn(move || guard(parent));
         thread.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
@@ -62,7 +62,7 @@ fn guard(parent: u32) -> io::Result<()> {
     })
 }
 
-/// Makes this process a session leader and a subreaper, and isolates it. Returns the socket to the program, which was passed as stdin.
+/// Makes this process a session leader and a subreaper, and isolates it. Returns the socket to the program, which is passed as stdin.
 fn set_up() -> io::Result<std::os::unix::net::UnixStream> {
     close_inherited_files()?;
     let socket = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
@@ -91,7 +91,7 @@ fn close_inherited_files() -> io::Result<()> {
         .filter(|fd| *fd > 2 && is_inherited(*fd))
         .collect();
     for fd in open {
-        // It is open, so this does not fail.
+        // The file is open, so this cannot fail.
         let _ = nix::unistd::close(fd);
     }
     Ok(())

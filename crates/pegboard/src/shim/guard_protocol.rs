@@ -41,11 +41,11 @@ pub(super) enum Report {
     },
     /// Spawning failed with this error number.
     Failed { id: u64, errno: i32 },
-    /// Tags do not work here, so this guard accepts no second server.
+    /// Tags do not work on this system, so this guard accepts no second server.
     Refused { id: u64 },
     /// The server's own process exited with this wait status.
     Exited { id: u64, status: i32 },
-    /// The server and all its descendants are gone.
+    /// The server and all its descendants are gone, or could not be killed in time.
     Cleared { id: u64 },
 }
 

@@ -35,9 +35,9 @@ pub(super) struct GuardedServers {
     reports: VecDeque<Report>,
     /// The servers that get SIGTERM in the next turn.
     to_terminate: Vec<u64>,
-    /// Whether tags do not work, so that the processes of two servers could not be told apart.
+    /// Whether tags do not work, so that the processes of two servers could not be distinguished.
     is_untagged: bool,
-    /// Whether the system was seen to keep tags.
+    /// Whether tags were verified to work on this system.
     are_tags_verified: bool,
     /// Whether another turn is needed at once.
     runs_again: bool,
@@ -213,7 +213,7 @@ impl GuardedServers {
         }
     }
 
-    /// Does everything that is due.
+    /// Kills the servers whose grace period has passed, reports those that are gone, and sends the signals that are due.
     pub(super) fn turn(&mut self) {
         self.runs_again = false;
         let now = Instant::now();
@@ -231,7 +231,7 @@ impl GuardedServers {
         }
     }
 
-    /// Removes and reports the servers that have no processes left.
+    /// Removes and reports the servers that have no processes left, or whose processes could not be killed in time.
     fn report_cleared(&mut self, now: Instant) {
         let remaining: HashSet<Owner> = process_table::children(std::process::id())
             .into_iter()
@@ -288,7 +288,7 @@ impl GuardedServers {
             let roots = roots.remove(&owner).unwrap_or_default();
             process_table::signal(&trees.with_descendants(roots), signal);
         }
-        // Limits scans to a third of the time.
+        // Scans take at most a third of the time.
         let done = Instant::now();
         self.next_scan = Some(done + 2 * (done - now));
     }

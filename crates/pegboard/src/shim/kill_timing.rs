@@ -1,4 +1,4 @@
-//! How long killed processes are waited for, and how fast kills are repeated.
+//! How long to wait for killed processes, and how often kills are repeated.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! Watches the parent process of the guard for its exit.
 //!
-//! Linux can send a signal when a parent exits, but that refers to the thread that spawned us, and threads of a runtime come and go.
+//! Linux can send a signal when a parent exits, but it does so when the spawning thread exits, and threads of a runtime come and go.
 
 use std::time::Duration;
 

@@ -89,7 +89,7 @@ pub(super) fn server_command(request: &SpawnRequest) -> Command {
 
 fn self_command() -> Command {
     let mut command = Command::new(PROGRAM);
-    // Process lists show the program under its own name.
+    // So that process lists show the program under its own name.
     if let Some(name) = std::env::args_os().next() {
         command.arg0(name);
     }
@@ -102,7 +102,7 @@ pub(super) fn exec_limited(limits: &Rlimits, program: &OsString, args: &[OsStrin
         Ok(()) => Command::new(program).args(args).exec(),
         Err(error) => error,
     };
-    // Written to the server's own stderr. If that fails, the exit code still tells.
+    // Written to the server's own stderr. If that fails, the exit code still shows the failure.
     let program = Path::new(program).display();
     let _ = writeln!(std::io::stderr(), "pegboard: `{program}` could not be started: {error}");
     exit(NOT_STARTED);

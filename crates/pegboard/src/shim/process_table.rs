@@ -242,7 +242,7 @@ mod tests {
         assert_eq!(pids(with_descendants(&all, |entry| entry.pid == 3)), [3, 5, 6, 9]);
         assert_eq!(pids(with_descendants(&all, |entry| entry.parent == 2)), [3, 4, 5, 6, 9]);
         assert_eq!(pids(with_descendants(&all, |_| false)), [0; 0]);
-        // A cycle cannot occur, but the search must end.
+        // A cycle cannot occur, but the search must terminate anyway.
         assert_eq!(
             pids(with_descendants(&[process(1, 2), process(2, 1)], |entry| entry.pid == 1)),
             [1, 2]

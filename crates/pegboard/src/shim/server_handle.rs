@@ -46,7 +46,7 @@ pub(crate) struct ServerHandle {
 }
 
 impl ServerHandle {
-    /// Requests a guard to spawn a server with these streams, which the caller keeps open until [`started`](Self::started) returns.
+    /// Sends a guard the request to spawn a server with these streams, which the caller keeps open until [`started`](Self::started) returns.
     ///
     /// Blocks only while the socket to the guard is full, and at most for [`RESPONSE_TIMEOUT`].
     pub(crate) fn spawn(request: &SpawnRequest, streams: [BorrowedFd<'_>; 3]) -> io::Result<Self> {
@@ -62,7 +62,7 @@ impl ServerHandle {
     }
 
     /// Waits until the server is started, and returns its process. Returns `Ok(None)` if this guard accepts no more servers, so that the
-    /// request has to be repeated.
+    /// request has to be retried.
     pub(crate) async fn started(&mut self) -> Result<Option<ProcessEntry>, SpawnFailure> {
         let mut reports = self.connection().report_count();
         let state = loop {
@@ -74,7 +74,7 @@ impl ServerHandle {
                 Ok(Err(_)) => return Err(SpawnFailure::Guard("its guard is gone".to_owned())),
                 Err(_) => {}
             }
-            // Reports about other servers show that it is only busy.
+            // Reports about other servers show that the guard is only busy.
             let now = self.connection().report_count();
             if now == reports {
                 self.guard.give_up();
@@ -112,7 +112,7 @@ impl ServerHandle {
         }
     }
 
-    /// Waits until all descendants are gone. Returns `false` if the guard does not report that in time.
+    /// Waits until all descendants are gone, or the guard gives up on them. Returns `false` if the guard does not report that in time.
     pub(crate) async fn cleared(&mut self) -> bool {
         let mut reports = self.connection().report_count();
         let deadline = Instant::now() + CLEAR_TIMEOUT;

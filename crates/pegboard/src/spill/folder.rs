@@ -9,7 +9,7 @@ use std::{
 
 /// The name prefix of all such folders, by which those of killed programs are found.
 const PREFIX: &str = "pegboard-outputs-";
-/// The most stale folders that one cleanup inspects.
+/// The most folders that one cleanup inspects.
 const MAX_INSPECTED: usize = 1000;
 
 /// A private folder, removed on drop.
@@ -77,7 +77,7 @@ impl Folder {
         options.read(true);
         refuse_links(&mut options);
         let mut text = String::with_capacity(bytes);
-        // More than `bytes` was not written by us.
+        // Any further bytes were not written by us.
         let limit = u64::try_from(bytes).unwrap_or(u64::MAX);
         options.open(self.0.join(name))?.take(limit).read_to_string(&mut text)?;
         Ok(text)
@@ -115,7 +115,7 @@ fn handle_file_size_signal() {
     }
     HANDLED.call_once(|| {
         let kind = SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw());
-        // It panics in a runtime without I/O, which cannot handle signals.
+        // `signal` panics in a runtime without I/O, which cannot handle signals.
         let handled = std::panic::catch_unwind(|| signal(kind).map(drop));
         if !matches!(handled, Ok(Ok(()))) {
             tracing::debug!("SIGXFSZ is not handled: a file that exceeds the limit of the process will end it");

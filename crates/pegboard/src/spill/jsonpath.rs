@@ -23,7 +23,7 @@ struct Segment {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Selector {
     Key(String),
-    /// Counted from the end when negative.
+    /// An array index, counted from the end if negative.
     Index(i64),
     Slice(Option<i64>, Option<i64>),
     All,

@@ -137,7 +137,7 @@ fn matches(text: &str, pattern: &Regex, context: usize, limit: usize) -> String 
     let lines: Vec<&str> = text.lines().collect();
     let hits: Vec<usize> = (0..lines.len()).filter(|at| pattern.is_match(lines[*at])).collect();
     let mut body = String::new();
-    // The first line that is not written yet, and the number of matches that are.
+    // The first line that is not written yet, and the number of matches written so far.
     let (mut next, mut shown) = (0, 0);
     for hit in &hits {
         let first = hit.saturating_sub(context).max(next);

@@ -1,5 +1,5 @@
-//! What the built-in tools have in common. They carry the name of a server that the board does not have, so that they cannot be mistaken for
-//! the tools of a server.
+//! Shared code of the built-in tools: their names, listing, arguments and replies. They carry a server name that no server of the board has, so
+//! that they cannot be mistaken for tools of a server.
 
 use std::{sync::Arc, time::Duration};
 
@@ -51,7 +51,7 @@ pub(super) fn listed(home: &ServerName, definition: Value, view: &View) -> Liste
     }
 }
 
-/// Whether a name may be that of the built-in tool `own`. A cheap prefilter for [`matches`].
+/// Whether a name may be that of the built-in tool `own`. A cheap prefilter for [`matches()`].
 pub(super) fn may_match(name: &str, own: &str) -> bool {
     name.contains(own) || call::fold_name(name).contains(own)
 }
@@ -65,7 +65,7 @@ pub(super) fn matches(name: &str, listed: &ListedTool, routes: &RouteTable) -> b
         || (is_nearly_name_of(name, listed) && matches!(routes.find_forgiving(name), Routed::Nowhere))
 }
 
-/// Whether the name is the tool's name with its server's, in any style.
+/// Whether the name is the qualified name of the tool, in any style.
 fn is_name_of(name: &str, listed: &ListedTool) -> bool {
     name == listed.name || styles(listed).iter().any(|style| name == style)
 }
@@ -92,8 +92,8 @@ fn is_nearly_name_of(name: &str, listed: &ListedTool) -> bool {
     variants.iter().any(|variant| near.contains(&call::fold_name(variant)))
 }
 
-/// Parses the arguments of a call of a built-in tool, arguments as JSON or as text, and reverses the changes of the provider's schema. There are
-/// no server settings for text arguments here, so `default_reading` is the default.
+/// Parses the arguments of a call of a built-in tool, given as JSON or as text, and converts them back from the provider's schema. Text is parsed
+/// as the call says; otherwise by `default_reading`, because there is no server whose settings could apply.
 pub(super) fn read(
     call: &mut ToolCall,
     listed: &ListedTool,

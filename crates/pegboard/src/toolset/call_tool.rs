@@ -11,11 +11,11 @@ use crate::{
     outcome::Reply,
 };
 
-/// The capacity of a call stream's progress channel. Only the newest steps matter.
+/// The capacity of a call stream's progress channel. While it is full, further progress is dropped.
 const STEPS: usize = 64;
 
 impl Toolset {
-    /// Calls a tool. There is a reply in every case; dropping the future cancels the call on the server.
+    /// Calls a tool. Every failure is a reply too. Dropping the future cancels the call on the server.
     pub async fn call(&self, call: ToolCall) -> Reply {
         // Boxed, because it is rare and would enlarge the future of every call.
         if call::is_traced() {
@@ -100,7 +100,7 @@ impl Toolset {
         self.route(name, deadline).await
     }
 
-    /// Whether the view may have built-in tools. Reads only flags.
+    /// Whether the view may have built-in tools. Cheap: it reads only flags.
     fn has_builtin_tools(&self) -> bool {
         let (view, outputs) = (&self.view, &self.view.result_options);
         view.tool_budget.is_some() || view.resource_tools || outputs.always_readable || outputs.spill.is_used()
@@ -119,8 +119,8 @@ impl Toolset {
         self.call_resource_tool(call, started, guard).await
     }
 
-    /// Calls a tool and streams its events: created, progress, and completed with the reply. [`ToolCall::progress`] receives no progress
-    /// then.
+    /// Calls a tool and streams its events: created, progress, and completed with the reply. The channel set with
+    /// [`ToolCall::progress`] gets no progress then.
     pub fn stream(&self, call: ToolCall) -> CallStream {
         let (steps, progress) = mpsc::channel(STEPS);
         let (id, name) = (call.id.clone(), call.name.clone());

@@ -92,7 +92,7 @@ impl Toolset {
         let outcome = match self.answer(listed, &mut call).await {
             Ok(Some(outcome)) => outcome,
             Ok(None) => {
-                // The called tool makes the reply.
+                // The reply is that of the forwarded call.
                 let mut reply = Box::pin(self.call_opened(call, started, guard)).await;
                 builtin_tools::note_repair(&mut reply, &called, listed);
                 return Ok(reply);
@@ -200,7 +200,7 @@ fn forward(call: &mut ToolCall, arguments: &Map<String, Value>) -> Result<(), Fa
         }
         Some(_) => return Err(Failure::new(Kind::InvalidArguments, "`arguments` must be an object")),
     }
-    // The reply carries the name that the model used.
+    // The reply carries the name that the model wrote.
     let called = std::mem::replace(&mut call.name, name.to_owned());
     call.asked.get_or_insert(called);
     Ok(())

@@ -1,8 +1,8 @@
-//! Notifications of servers: resource updates, log messages and others.
+//! Subscribes to notifications of servers (resource updates, log messages and others), and sets log levels and roots.
 
 use std::{sync::Arc, time::Duration};
 
-use super::{read_request::must_offer, toolset_handle::Toolset};
+use super::{read_only_requests::must_offer, toolset_handle::Toolset};
 use crate::{
     deadline::Deadline,
     name::ServerName,

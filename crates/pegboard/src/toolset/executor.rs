@@ -1,4 +1,4 @@
-//! The trait that an agent loop needs of its tools. Toolsets and stubs implement it.
+//! [`ToolExecutor`]: the trait through which an agent loop lists and calls tools. Toolsets and stubs implement it.
 
 use std::{future::Future, pin::Pin, time::Duration};
 
@@ -28,7 +28,7 @@ pub trait ToolExecutor: Send + Sync {
     /// Lists the available tools, and why others are unavailable.
     fn list_tools(&self) -> Boxed<'_, Result<Listing, Closed>>;
 
-    /// Executes one call. Dropping the future cancels it.
+    /// Executes one call. Dropping the future cancels the call.
     fn execute(&self, call: ToolCall) -> Boxed<'_, Result<Reply, Closed>>;
 
     /// Closes the tools: later calls are refused.

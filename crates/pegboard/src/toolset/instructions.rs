@@ -10,8 +10,8 @@ use crate::{
 
 impl Toolset {
     /// Returns the part of a system prompt about this view's servers: instructions of the config for them and their tools, the servers' own
-    /// instructions, their prompts, and which servers are unavailable. It uses what is known now without waiting; call [`Toolset::list`]
-    /// first.
+    /// instructions, their prompts, and which servers are unavailable. It does not wait for servers, so call
+    /// [`Toolset::list`] first.
     ///
     /// Invisible characters are removed from the servers' texts. In our own format only the texts of servers with `trust = true` are
     /// included, because a server's text can instruct a model to do anything.

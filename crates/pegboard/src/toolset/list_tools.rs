@@ -60,7 +60,7 @@ impl Toolset {
         unavailable.collect()
     }
 
-    /// The tools that are known now and fit into the view's budget, with a warning about those that should fit and do not.
+    /// The tools that are known now and fit into the view's budget, and a warning about tools that should always be shown but do not fit.
     pub(super) fn tools(&self) -> (Vec<ListedTool>, Option<String>) {
         self.within_budget(self.all_tools())
     }

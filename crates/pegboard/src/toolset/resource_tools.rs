@@ -7,7 +7,7 @@ use super::{
     builtin_definitions::{LIST, MAX_RESOURCES, READ, ResourceTools, TEMPLATES},
     builtin_tools::{self, BuiltinReply},
     listing::ListedTool,
-    read_request::must_offer,
+    read_only_requests::must_offer,
     routing::LOOKUP_TIMEOUT,
     toolset_handle::Toolset,
 };
@@ -239,7 +239,7 @@ struct Page {
     items: Vec<Value>,
     /// The cursor of the last resource on the page, if there are more.
     next: Option<String>,
-    /// How many resources do not fit on any page.
+    /// How many resources were skipped because they do not fit on any page.
     left_out: usize,
 }
 

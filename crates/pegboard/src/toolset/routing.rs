@@ -36,7 +36,7 @@ impl Toolset {
     pub(crate) async fn route(&self, name: &str, deadline: Deadline) -> Result<(Arc<Route>, bool), Unroutable> {
         for _ in 1..LOOKUP_ATTEMPTS {
             let routed = self.route_once(name, deadline).await;
-            // A server that was replaced during the wait may have the tool all the same.
+            // The replacement of a server that was replaced during the wait may have the tool.
             if routed.is_ok() || deadline.has_passed() || !self.may_appear(name) {
                 return routed;
             }

@@ -7,7 +7,7 @@ use crate::{
     server::Server,
 };
 
-/// Fails if the selection is invalid with these servers. Then no tool is listed and none can be called.
+/// Fails if the selection is invalid for these servers. In that case no tool is listed and none can be called.
 pub(super) fn check(selection: &Selection, servers: &[Server]) -> Result<(), Failure> {
     let names: Vec<_> = servers.iter().map(|server| server.name().as_str()).collect();
     selection.check_against(&names).map_err(|problem| {

@@ -57,7 +57,7 @@ impl Toolset {
         check(selection, &self.servers())
     }
 
-    /// Why `name` may not be used, if it names something that this view may not see.
+    /// Why `name` may not be used, if it refers to a server or tool that this view may not see.
     pub(super) fn refusal(&self, name: &str, all_known: bool) -> Option<Unroutable> {
         let servers = self.servers();
         Visibility::new(&self.view, &servers).refusal(name, &servers, all_known)

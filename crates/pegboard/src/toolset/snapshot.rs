@@ -40,7 +40,7 @@ impl LatestSnapshot {
     fn rebuild(&self, servers: &ViewServers, view: &View) -> Arc<Snapshot> {
         let _building = self.building.lock().unwrap_or_else(PoisonError::into_inner);
         let previous = self.snapshot.load_full();
-        // Before the servers are read: a change while the snapshot is built makes it outdated.
+        // Read before the servers, so that a change while the snapshot is built makes it outdated.
         let revision = servers.revision();
         if let Some(current) = previous.as_ref().filter(|snapshot| snapshot.revision == revision) {
             return current.clone();
@@ -52,7 +52,7 @@ impl LatestSnapshot {
     }
 }
 
-/// What is derived from a view's servers at one revision.
+/// The data derived from a view's servers at one revision.
 #[derive(Debug)]
 pub(super) struct Snapshot {
     revision: (u64, u64),

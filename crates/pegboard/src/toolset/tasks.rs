@@ -1,4 +1,4 @@
-//! Calls that run as tasks.
+//! Starts calls as tasks, and resumes tasks that were started earlier.
 
 use tokio::time::Instant;
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, atomic::Ordering};
 
 use super::{
-    open_guard::OpenGuard,
+    open_state::OpenState,
     shadow_warnings::ShadowWarnings,
     snapshot::{LatestSnapshot, Snapshot},
 };
@@ -20,7 +20,7 @@ pub struct Toolset {
     /// The servers that this view owns, and access to the shared ones.
     pub(super) servers: Arc<ViewServers>,
     pub(super) view: Arc<View>,
-    pub(super) open_guard: Arc<OpenGuard>,
+    pub(super) open_state: Arc<OpenState>,
     pub(super) latest: Arc<LatestSnapshot>,
     /// Copies of this view with the selections of recent calls, the newest first.
     pub(super) selection_views: Arc<Mutex<Vec<SelectionView>>>,
@@ -37,7 +37,7 @@ impl Toolset {
                 servers.registry().events().clone(),
                 servers.registry().tallies().clone(),
             )),
-            open_guard: Arc::new(OpenGuard::new(servers.registry().tallies())),
+            open_state: Arc::new(OpenState::new(servers.registry().tallies())),
             servers,
             latest: Arc::default(),
             selection_views: Arc::default(),
@@ -45,19 +45,19 @@ impl Toolset {
         }
     }
 
-    /// All servers of the view now. The server of the tools that the view brings along comes first.
+    /// All servers of the view now. The in-process server of the view's own tools comes first.
     pub(super) fn servers(&self) -> Vec<Server> {
         self.servers.usable()
     }
 
     pub(super) fn is_closed(&self) -> bool {
-        self.open_guard.has_ended() || self.servers.registry().is_closing()
+        self.open_state.has_ended() || self.servers.registry().is_closing()
     }
 
     /// Closes the view: it accepts no more calls, the servers that it owns are stopped, and its spilled outputs are removed. Waits until that
     /// is done. All clones of the toolset close together.
     pub async fn close(&self) {
-        self.open_guard.end();
+        self.open_state.end();
         self.view.is_closed.store(true, Ordering::Release);
         self.view.result_options.spill.close().await;
         self.servers.close().await;

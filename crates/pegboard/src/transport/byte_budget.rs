@@ -59,7 +59,7 @@ impl ByteBudget {
         }))
     }
 
-    /// Raises the budget. A value below the current one has no effect until the board is reopened.
+    /// Raises the budget to `bytes`. A value below the current one has no effect until the board is reopened.
     pub(crate) fn raise(&self, bytes: usize) {
         let wanted = units(bytes);
         let before = self.0.units.fetch_max(wanted, Ordering::Relaxed);
@@ -144,12 +144,12 @@ impl Quota {
         Ok(())
     }
 
-    /// Waits for a permit of `bytes`, or of the largest size that one message may have.
+    /// Waits for a permit of `bytes`, capped at the largest permit of one message.
     pub(crate) async fn acquire(&self, bytes: usize) -> Result<Permit, NoRoom> {
         let count = permits(bytes.min(self.max_permit));
         let acquiring = async {
             let own = self.own.clone().acquire_many_owned(count).await.ok()?;
-            // Counted only now: from here on, only messages of other connections can make it wait.
+            // Counted only now: from here on, only other connections can make it wait.
             let _waiting = Waiting::new(&self.budget.0.waiting);
             let common = self.budget.0.free.clone().acquire_many_owned(count).await.ok()?;
             Some(Permit { own, common })

@@ -4,7 +4,7 @@ use std::io;
 
 use url::Url;
 
-use super::failure::ConnectFault;
+use super::request_failure::ConnectFault;
 
 /// Host and port of a URL, without the parts that may be secret.
 pub(super) fn host_and_port(url: &Url) -> String {
@@ -71,7 +71,7 @@ pub(super) fn alert_advice(alert: rustls::AlertDescription) -> &'static str {
     }
 }
 
-/// Iterates over an error and its causes. `source` of an I/O error skips the error that it wraps, so that one is added.
+/// Iterates over an error and its causes, including the error that an I/O error wraps, which `source` skips.
 pub(super) fn error_chain<'a>(
     error: &'a (dyn std::error::Error + 'static),
 ) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {

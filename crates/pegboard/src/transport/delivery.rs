@@ -1,8 +1,8 @@
-//! How far an outgoing message has come, and whether its request can have run.
+//! [`Delivery`]: whether an outgoing message is queued, being written, sent or abandoned, and so whether its request can have run.
 
 use crate::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-/// How far a message has come. The writer and a caller that cancels agree on it without a lock.
+/// The delivery stage of a message. The writer and a caller that cancels agree on it without a lock.
 #[derive(Debug, Default)]
 pub(crate) struct Delivery {
     stage: AtomicU8,
@@ -44,7 +44,7 @@ impl Delivery {
         self.stage.store(Self::SENT, Ordering::Release);
     }
 
-    /// Marks the message as unsent: its last byte was not written, so no server can have read it.
+    /// Marks a message that is being written as unsent: its last byte was not written, or the server refused it unprocessed.
     pub(crate) fn undo(&self) {
         self.step(Self::WRITING, Self::QUEUED);
     }
@@ -72,7 +72,7 @@ impl Delivery {
 /// Whether a request can have run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sent {
-    /// It was not sent completely.
+    /// It was not sent completely, or was refused unprocessed.
     No,
     /// It was sent, and the server's response proves that it did not run.
     Rejected,

@@ -1,6 +1,6 @@
 //! Why a wire could not be opened.
 
-use super::{failure::WireFailure, stdio::SpawnError};
+use super::{request_failure::WireFailure, stdio::SpawnError};
 use crate::{hint::Hint, mask::ServerMasker};
 
 /// Why a wire could not be opened.

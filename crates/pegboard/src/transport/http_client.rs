@@ -26,7 +26,7 @@ use super::{
     connect_error::with_causes,
     delivery::{Delivery, Sent},
     dial_error::DialError,
-    failure::{ConnectFault, FailureKind, WireFailure},
+    request_failure::{ConnectFault, FailureKind, WireFailure},
     request_headers, tls,
     wire::FLUSH_TIMEOUT,
 };
@@ -35,8 +35,8 @@ use request_body::MessageBody;
 
 /// How long opening a connection may take, including TLS.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long an idle connection is kept. Many servers close idle connections after 5 s, and whether a request ran that races with the close
-/// is unknown.
+/// How long an idle connection is kept. Many servers close idle connections after 5 s, and if a request races with the close, it is unknown
+/// whether the request ran.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(3);
 /// How often a request is resent, because of a redirect or because the server refused it unprocessed.
 const MAX_RESENDS: usize = 3;
@@ -69,7 +69,7 @@ pub(super) struct HttpClient {
     client: reqwest::Client,
     url: Url,
     headers: HeaderMap,
-    /// `headers`, and the content types of a POST.
+    /// `headers`, plus the content type and accepted types of a POST.
     post_headers: HeaderMap,
     limit: usize,
     session_gone: Vec<u16>,
@@ -116,7 +116,7 @@ impl HttpClient {
         &self.url
     }
 
-    /// How to read an error status in response to a request that carried a session id.
+    /// How to interpret an error status in response to a request that carried a session id.
     pub(super) fn in_session(&self) -> InSession<'_> {
         InSession::Yes(&self.session_gone)
     }
@@ -176,8 +176,8 @@ impl HttpClient {
             .await
     }
 
-    /// Sends a request, and resends it after a redirect or if the server refused it unprocessed. `request` gets whether it follows a
-    /// redirect: from then on a failure no longer proves that the request did not run.
+    /// Sends a request, and resends it after a redirect or if the server refused it unprocessed. The argument of
+    /// `request` says whether it follows a redirect: from then on a failure no longer proves that the request did not run.
     async fn send(&self, url: &Url, request: impl Fn(Url, bool) -> RequestBuilder) -> Result<Response, WireFailure> {
         let mut url = url.clone();
         let mut is_redirected = false;

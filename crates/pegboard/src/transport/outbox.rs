@@ -9,8 +9,8 @@ use super::byte_budget::ByteBudget;
 use super::{
     byte_budget::{self, FREE_BYTES, Permit, Quota},
     delivery::Sent,
-    failure::{FailureKind, WireFailure},
     outgoing::Outgoing,
+    request_failure::{FailureKind, WireFailure},
     wire::Inbox,
 };
 use crate::sync::{Mutex, MutexGuard};

@@ -1,10 +1,10 @@
-//! An outgoing message with its envelope: what HTTP repeats of it in headers.
+//! An outgoing message, and its envelope: the parts of it that HTTP repeats in headers.
 
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::{delivery::Delivery, failure::WireFailure};
+use super::{delivery::Delivery, request_failure::WireFailure};
 
 /// One message to be sent.
 #[derive(Debug)]
@@ -13,15 +13,15 @@ pub(crate) struct Outgoing {
     pub(crate) body: Vec<u8>,
     /// The JSON-RPC id, if it is a request.
     pub(crate) id: Option<u64>,
-    /// How far sending has come.
+    /// Its delivery stage.
     pub(crate) delivery: Arc<Delivery>,
-    /// What HTTP repeats in headers.
+    /// The parts that HTTP repeats in headers.
     pub(crate) envelope: Envelope,
     /// For a message that has no response: resolves when the server has accepted it, or it could not be sent.
     pub(crate) taken: Option<oneshot::Sender<Result<(), WireFailure>>>,
 }
 
-/// What HTTP repeats of a message in headers. Other wires ignore it.
+/// The parts of a message that HTTP repeats in headers. Other wires ignore them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Envelope {
     /// The negotiated protocol version.

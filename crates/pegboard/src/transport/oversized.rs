@@ -1,6 +1,6 @@
-//! A message over the size limit: only its first and last bytes are kept while the rest is oversized.
+//! A message over the size limit: only its first and last bytes are kept; the rest is dropped as it is read.
 
-/// How many bytes of each end are kept, to find the id of the request that the message answers.
+/// How many bytes are kept at each end, to find the id of the request that the message responds to.
 pub(super) const KEPT_BYTES: usize = 256;
 /// A message that exceeds the limit by this factor is not read any further.
 const MAX_FACTOR: usize = 8;

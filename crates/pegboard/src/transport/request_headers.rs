@@ -7,7 +7,7 @@ use url::Url;
 use super::dial_error::DialError;
 use crate::config::{Auth, Endpoint};
 
-/// Headers that the protocol defines. They follow from each message, so the config cannot set them.
+/// Headers that the protocol defines. They depend on each message, so the config cannot set them.
 const PROTOCOL_HEADERS: &[&str] = &["mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name"];
 
 /// The configured headers of every request, including credentials.

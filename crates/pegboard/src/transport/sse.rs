@@ -13,11 +13,11 @@ use super::{
     byte_budget::{self, FREE_BYTES, NoRoom, Quota, ReadPermit},
     delivery::{Delivery, Sent},
     dial_error::DialError,
-    failure::{ConnectFault, FailureKind, WireFailure},
     http_client::{self, HttpClient, InSession, MediaType, mcp_headers},
-    message_text,
     outgoing::{Envelope, Outgoing},
+    request_failure::{ConnectFault, FailureKind, WireFailure},
     sse_parser::{Event, Parser},
+    trim_text,
     wire::{Boxed, Inbox, Wire},
     wire_end::{EndReason, WireEnd},
 };
@@ -38,14 +38,14 @@ struct Shared {
     inbox: Arc<dyn Inbox>,
     /// Bounds the bytes of requests.
     outgoing: Quota,
-    /// The URL for messages, once the stream has named it.
+    /// The URL to post messages to, once the stream has named it.
     address: watch::Sender<Option<Result<Url, WireFailure>>>,
     /// The negotiated protocol version, for our responses to the server's requests.
     version: OnceLock<Arc<str>>,
 }
 
 impl Sse {
-    /// Opens the stream and waits until it has named the URL for messages.
+    /// Opens the stream and waits until it has named the URL to post messages to.
     pub(super) async fn connect(
         endpoint: &Endpoint,
         limits: &Limits,
@@ -204,7 +204,7 @@ impl Shared {
         let limit = self.client.limit();
         let mut parser = Parser::lenient(limit);
         let mut permit = ReadPermit::new(self.inbox.budget().quota(limit));
-        // Set while an event is skipped that got no permit.
+        // Set while an event that got no permit is skipped.
         let mut refused = None;
         loop {
             match tokio::time::timeout(byte_budget::CHECK_INTERVAL, response.chunk()).await {
@@ -241,7 +241,7 @@ impl Shared {
                 self.address.send_replace(Some(named));
             }
             "" | "message" => {
-                let data = message_text::trim_start(permit.complete(event.data.into()));
+                let data = trim_text::trim_start(permit.complete(event.data.into()));
                 if !data.is_empty() {
                     self.inbox.message(data);
                 }
@@ -250,7 +250,7 @@ impl Shared {
         }
     }
 
-    /// Resolves the URL for messages. It must have the origin of the stream, because our credentials are sent there.
+    /// Resolves the URL to post messages to. It must have the origin of the stream, because our credentials are sent there.
     fn check_address(&self, text: &str) -> Result<Url, WireFailure> {
         let refused = |text: String| WireFailure::new(FailureKind::Protocol, Sent::No, text);
         let address = self

@@ -136,7 +136,7 @@ impl Parser {
         Ok(())
     }
 
-    /// Drops what was read of the event except for its ends, if that was not done before.
+    /// Starts to skip the event that is being read, unless that has begun. Of the bytes read so far, only the first and last are kept.
     fn start_skipping(&mut self) -> &mut SkippedEvent {
         self.skipping.get_or_insert_with(|| {
             let mut skipped = SkippedEvent::default();

@@ -22,7 +22,8 @@ use crate::config::{Command, Limits};
 use process::Process;
 use stderr_tail::StderrTail;
 
-/// How long the output of an exited process is still read. Its descendants may hold the pipes open forever.
+/// How long the output of an exited process is still read, because its descendants may hold the pipes open forever; and how long queued messages
+/// are still written on close.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(50);
 /// How long to wait for the exit status of a process that is exiting. It can take that long on a busy machine.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(1);

@@ -1,11 +1,11 @@
-//! Where a server is reached: over its configured transport, or in this process.
+//! [`Target`]: how a server is reached, over its configured transport or in this process.
 
 use std::{fmt, sync::Arc};
 
-use super::dialer::Dialer;
+use super::in_process_dialer::Dialer;
 use crate::{catalog::ToolKind, config::Transport};
 
-/// Where a server is reached.
+/// How a server is reached.
 #[derive(Clone)]
 pub(crate) enum Target {
     /// Over the transport in its config.

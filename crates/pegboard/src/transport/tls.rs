@@ -37,7 +37,7 @@ pub(super) async fn prepare(url: &Url) {
     }
 }
 
-/// The TLS settings for connections to one server. Building them does not load the system's roots unless `tls.ca` is set.
+/// The TLS settings for connections to one server. Creating them does not load the system's roots unless `tls.ca` is set.
 pub(super) fn client_config(tls: &Tls) -> Result<ClientConfig, DialError> {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone())
@@ -72,7 +72,7 @@ pub(super) fn client_config(tls: &Tls) -> Result<ClientConfig, DialError> {
     }
 }
 
-/// The system's root certificates. A system without any is no error here; the handshake fails then.
+/// The system's root certificates. A system without any is not an error here, but makes the handshake fail.
 fn system_roots() -> Arc<RootCertStore> {
     let load = || {
         let mut roots = RootCertStore::empty();

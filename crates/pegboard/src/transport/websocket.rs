@@ -34,11 +34,10 @@ use super::{
     connect_error::{connect_fault, error_chain, host_and_port, tls_advice, with_causes},
     delivery::Sent,
     dial_error::DialError,
-    failure::{ConnectFault, FailureKind, WireFailure},
-    message_text,
     outbox::Outbox,
     outgoing::Outgoing,
-    request_headers, tls,
+    request_failure::{ConnectFault, FailureKind, WireFailure},
+    request_headers, tls, trim_text,
     wire::{Boxed, FLUSH_TIMEOUT, Inbox, Wire},
     wire_end::{EndReason, WireEnd},
 };
@@ -309,7 +308,7 @@ where
 async fn receive(message: Bytes, permit: &mut ReadPermit, inbox: &dyn Inbox) {
     match permit.reserve(message.len(), message.len()).await {
         Ok(()) => {
-            inbox.message(message_text::trim_start(permit.complete(message)));
+            inbox.message(trim_text::trim_start(permit.complete(message)));
         }
         Err(no_room) => {
             permit.release();
@@ -325,7 +324,7 @@ fn close_reason(frame: Option<&CloseFrame>) -> String {
         Some(frame) => format!(
             "the server closed the connection ({}: {})",
             frame.code,
-            message_text::preview(&frame.reason)
+            trim_text::preview(&frame.reason)
         ),
     }
 }

@@ -6,8 +6,8 @@ use bytes::Bytes;
 
 use super::{
     byte_budget::{ByteBudget, NoRoom},
-    failure::WireFailure,
     outgoing::{Envelope, Outgoing},
+    request_failure::WireFailure,
     wire_end::WireEnd,
 };
 
@@ -19,7 +19,7 @@ pub(super) const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// One open connection to a server.
 pub(crate) trait Wire: Send + Sync {
-    /// Queues a message in program order and returns at once. Its [`Delivery`](super::Delivery) and the inbox report what becomes of it.
+    /// Queues a message in program order and returns at once. Its [`Delivery`](super::Delivery) and the inbox report its progress and result.
     fn send(&self, message: Outgoing);
 
     /// Stops waiting for the response to a request. Returns `true` if the wire itself cancels the request, by closing its stream; otherwise
@@ -34,7 +34,7 @@ pub(crate) trait Wire: Send + Sync {
         Box::pin(std::future::ready(()))
     }
 
-    /// Closes the wire and ends everything behind it. The limits of the server bound how long that takes.
+    /// Closes the wire, and ends its tasks and the server's process. The limits of the server bound how long that takes.
     fn close(&self) -> Boxed<'_, ()>;
 
     /// The id of the server's process, if the wire started one.
@@ -62,7 +62,7 @@ pub(crate) trait Inbox: Send + Sync + 'static {
     /// Reports a message that exceeded `limit` and was skipped. `head` and `tail` are its first and last bytes.
     fn too_long(&self, head: &[u8], tail: &[u8], limit: usize);
 
-    /// Reports a message that was skipped because it got no share of the byte budget. `head` and `tail` are its first and last bytes.
+    /// Reports a message that was skipped because it got no permit of the byte budget. `head` and `tail` are its first and last bytes.
     fn no_room(&self, head: &[u8], tail: &[u8], no_room: NoRoom) {
         self.too_long(head, tail, no_room.limit);
     }
@@ -78,10 +78,10 @@ pub(crate) trait Inbox: Send + Sync + 'static {
     /// Reports that the request `id` will get no response.
     fn failed(&self, id: u64, failure: WireFailure);
 
-    /// Reports that the wire has ended. Requests without a response will get none.
+    /// Reports that the wire has ended. Requests that still wait for a response will get none.
     fn ended(&self, end: WireEnd);
 
-    /// Masks output of the server that is no message, so that it may be logged and shown.
+    /// Masks server output that is not a message, so that it can be logged and shown.
     fn shown(&self, text: &str) -> String {
         text.to_owned()
     }

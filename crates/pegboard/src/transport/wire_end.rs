@@ -45,7 +45,7 @@ pub(crate) enum EndReason {
     Stalled(Duration),
     #[error("the server broke the protocol: {0}")]
     Protocol(String),
-    /// A message exceeded the limit, on a wire that cannot skip it.
+    /// A message exceeded the limit so far that it could not be skipped.
     #[cfg_attr(
         all(feature = "http", not(feature = "websocket")),
         expect(dead_code, reason = "only a WebSocket cannot skip a message")
@@ -60,7 +60,7 @@ pub(crate) enum EndReason {
 impl EndReason {
     /// Whether a server that ended like this during the handshake may accept the other protocol era. It cannot if its program was not found
     /// (shells and wrappers exit with 126 or 127) or prints text instead of messages.
-    pub(crate) fn may_be_of_the_era(&self) -> bool {
+    pub(crate) fn may_speak_other_era(&self) -> bool {
         match self {
             Self::Exited(how) => how != "exit code 126" && how != "exit code 127",
             Self::Protocol(_) => false,

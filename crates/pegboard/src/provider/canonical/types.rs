@@ -7,7 +7,7 @@ use crate::provider::{
     schema::{Schema, type_of},
 };
 
-/// Maps a type name to a JSON Schema type; `Some(None)` means any type. Many servers write the type names of their own language.
+/// Maps a type name to a JSON Schema type; `Some(None)` means any type. Many servers use the type names of the language that they are written in.
 pub(super) fn type_word(word: &str) -> Option<Option<&'static str>> {
     Some(Some(match word.to_ascii_lowercase().as_str() {
         "string" | "str" | "text" | "date" | "datetime" | "date-time" | "uuid" => "string",

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::{
     command::Command,
-    start::{Started, connect_and_list, process_permit},
+    start_attempt::{Started, connect_and_list, process_permit},
     state::{Step, Supervisor},
 };
 use crate::{
@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// The time limit of a start command that downloads the server first. Callers do not wait that long.
+/// The time limit of a start whose package runner may download the server first. Callers do not wait that long.
 const FETCH: Duration = Duration::from_secs(600);
 
 impl Supervisor {

@@ -14,7 +14,7 @@ use shuttle::{future::block_on, thread};
 use tokio::sync::Semaphore;
 
 use super::{
-    start::Started,
+    start_attempt::Started,
     state::{Step, Supervisor},
 };
 use crate::{
@@ -23,7 +23,7 @@ use crate::{
     deadline::Deadline,
     name::ServerName,
     server::{
-        Backoff, BoardShared, LinkResources, Queues, Server, SharedLinks,
+        Backoff, BoardShared, LinkContext, Queues, Server, SharedLinks,
         connection_plan::ConnectionPlan,
         known_catalog::KnownCatalog,
         link::Link,
@@ -71,7 +71,7 @@ impl Supervisor {
 fn server() -> (Server, thread::JoinHandle<u64>) {
     let shared = BoardShared {
         revision: Arc::default(),
-        link_resources: LinkResources {
+        link_context: LinkContext {
             list_scope: ListScope::Tools,
             starts: Arc::new(Semaphore::new(1)),
             processes: Arc::new(Semaphore::new(1)),
@@ -105,7 +105,7 @@ fn server() -> (Server, thread::JoinHandle<u64>) {
     let known = Arc::new(KnownCatalog::new(spec.name.clone(), None));
     let plan = ConnectionPlan::new(spec.clone(), &config);
     let (link, supervisor) =
-        Link::with_supervisor(plan, known, Arc::default(), Revision::unseen(), &shared.link_resources);
+        Link::with_supervisor(plan, known, Arc::default(), Revision::unseen(), &shared.link_context);
     let server = Server::over(&link, config, spec, &Arc::new(shared));
     (server, thread::spawn(move || block_on(supervisor.run_on_silence())))
 }

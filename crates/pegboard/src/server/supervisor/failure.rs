@@ -1,4 +1,4 @@
-//! What follows a failed start or a lost session: a restart, an outage with a next start, or an outage that lasts.
+//! Decides what follows a failed start or a lost session: a restart, an outage with a next start, or a permanent outage.
 
 use std::time::Duration;
 
@@ -79,8 +79,8 @@ impl Supervisor {
         Step::Wait(next)
     }
 
-    /// A session has ended. Restarts the server at once, or after a long pause in a crash loop. With `for_a_call`, a call waits for the next
-    /// session.
+    /// A session has ended. Restarts the server while callers wait, if the delay before the restart is short. Otherwise publishes an outage:
+    /// in a crash loop, after a long delay, or if restarts are disabled. With `for_a_call`, a call waits for the next session.
     pub(super) fn lost(&mut self, end: &WireEnd, served: Duration, for_a_call: bool) -> Step {
         tracing::warn!(reason = %self.plan().spec.masker.text(&end.reason.to_string()), "the connection was lost");
         self.history.restarts = self.history.restarts.saturating_add(1);
@@ -130,7 +130,7 @@ impl Supervisor {
         Step::Connect { after, patience }
     }
 
-    /// After what delay a health check starts a lost server whose automatic restarts are off.
+    /// The delay after which a health check starts a lost server whose automatic restarts are disabled; `None` if none does.
     fn probe_delay(&self) -> Option<Duration> {
         let health = self.plan().health;
         let is_probed = health.restarts && health.probe != Probe::Never;

@@ -1,4 +1,4 @@
-//! What a supervisor remembers across sessions: its restart schedule, its failures and the current outage.
+//! [`History`]: a supervisor's restart schedule, failures and outages, kept across sessions.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,11 +9,13 @@ use crate::server::{
     outage::{Outage, OutageStart},
 };
 
-/// What a supervisor remembers across sessions.
+/// A supervisor's state that outlives single sessions.
 pub(in crate::server) struct History {
-    /// The board's schedule, the schedule in use, and the waits of the plan that it was made from.
+    /// The board's schedule.
     pub(super) board_backoff: Backoff,
+    /// The schedule in use.
     pub(super) backoff: Backoff,
+    /// The waits of the plan that `backoff` was created from.
     pub(super) waits: Vec<Duration>,
     pub(super) crashes: CrashLoop,
     /// The generation of the last session; zero if there was none.
@@ -24,7 +26,7 @@ pub(in crate::server) struct History {
     pub(super) last_outage: Option<Arc<Outage>>,
     /// When the current outage began; `None` while the server is ready, and before its first start has failed.
     pub(super) outage_began: Option<OutageStart>,
-    /// Until when callers wait while first starts fail.
+    /// The time until which callers wait while first starts fail.
     pub(super) callers_wait_until: Option<Instant>,
     /// Whether the last session was lost, so that the next start is a restart.
     pub(super) was_lost: bool,

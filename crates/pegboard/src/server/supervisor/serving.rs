@@ -21,7 +21,7 @@ use crate::{
 
 /// How long change notifications are collected before the server is listed again.
 const DEBOUNCE: Duration = Duration::from_millis(200);
-/// The shortest time between two listings that change notifications cause.
+/// The shortest time between two listings because of change notifications.
 const RELIST: Duration = Duration::from_secs(1);
 /// How often the sleep detector and the age of the listing are checked, and the shortest time between two probes.
 const TICK: Duration = Duration::from_secs(15);

@@ -1,4 +1,4 @@
-//! What a supervisor owns, how it publishes phases, and the steps between its states.
+//! [`Supervisor`]: its data, the steps between its states, and how it publishes phases.
 
 use std::{
     sync::{Arc, PoisonError, RwLock, atomic::AtomicU64},
@@ -106,7 +106,7 @@ impl Supervisor {
         }
     }
 
-    /// How long callers wait for a start; less for a restart, as the server was up before.
+    /// How long callers wait for a start. Restarts have a limit of their own.
     pub(super) fn patience(&self) -> Duration {
         let plan = self.plan();
         if self.history.was_lost {

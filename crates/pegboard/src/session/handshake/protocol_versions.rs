@@ -1,4 +1,4 @@
-//! The MCP protocol versions that we speak.
+//! The MCP protocol versions that this client supports.
 
 /// The protocol versions with a handshake, newest first.
 pub(super) const LEGACY_VERSIONS: &[&str] = &["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];

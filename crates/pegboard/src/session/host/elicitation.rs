@@ -1,4 +1,4 @@
-//! Elicitation requests: parses what a server wants from the user.
+//! Elicitation: parses a server's request for input from the user, and defines the user's answers.
 
 use serde_json::{Map, Value};
 
@@ -13,13 +13,13 @@ const MAX_MESSAGE: usize = 8 << 10;
 pub struct Elicitation {
     /// The server's message to the user.
     pub message: String,
-    /// The form to fill in.
+    /// The form to fill in, unless the request is for a page.
     pub form: Option<Form>,
     /// The form as the server wrote it: a JSON Schema of a flat object.
     pub schema: Option<Value>,
-    /// Or the URL of a page to visit. Show it in full before opening it, and never open it without the user's consent.
+    /// The URL of a page to visit, in place of a form. Show it in full before opening it, and never open it without the user's consent.
     pub url: Option<String>,
-    /// The id in the server's notification that the user has finished there.
+    /// The id with which the server notifies us that the user has finished on the page.
     pub id: Option<String>,
 }
 
@@ -34,9 +34,9 @@ impl Elicitation {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ElicitAnswer {
-    /// The user filled in the form; missing fields get the form's defaults. For a page: the user has opened it.
+    /// The user filled in the form, or opened the page. Missing fields get the form's defaults.
     Accept(Map<String, Value>),
-    /// For a page: the user has finished there, so the server's notification need not be awaited.
+    /// The user has finished on the page, so the server's notification need not be awaited.
     Finished,
     /// The user declined.
     Decline,

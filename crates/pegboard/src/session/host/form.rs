@@ -34,7 +34,7 @@ pub struct Field {
     pub default: Option<Value>,
     /// Whether the input must not be shown: `writeOnly`, or the format `password`.
     pub secret: bool,
-    /// The values that it accepts.
+    /// The type of its values.
     pub kind: FieldKind,
 }
 

@@ -9,7 +9,7 @@ use crate::name::ServerName;
 
 pub(super) type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Answers the requests of servers to the embedding program. Servers are offered only the capabilities that are switched on here.
+/// Answers the requests of servers to the embedding program. Servers are offered only the capabilities whose `offers_…` method returns `true`.
 ///
 /// The returned futures may be dropped at any time: when the call that they belong to is cancelled, or when its deadline passes.
 pub trait Host: Send + Sync + 'static {
@@ -39,7 +39,7 @@ pub trait Host: Send + Sync + 'static {
         false
     }
 
-    /// Whether [`Host::sample`] adds context of servers on `includeContext`. Otherwise, that field is removed.
+    /// Whether [`Host::sample`] supports `includeContext`. Otherwise, that field is removed.
     fn offers_sampling_context(&self) -> bool {
         false
     }

@@ -27,7 +27,7 @@ pub(in crate::session) struct Responder {
     pub(in crate::session) desired_state: Arc<DesiredState>,
     pub(super) masker: ServerMasker,
     tasks: HostTasks,
-    /// How often the user or the model was asked.
+    /// How many requests reached the user or the model.
     interactions: Arc<AtomicU64>,
 }
 
@@ -48,7 +48,7 @@ impl Responder {
         }
     }
 
-    /// Returns how often the user or the model was asked in this session so far.
+    /// Returns how many requests have reached the user or the model in this session.
     pub(in crate::session) fn interactions(&self) -> u64 {
         self.interactions.load(Ordering::Relaxed)
     }
@@ -89,7 +89,7 @@ impl Responder {
             capabilities.insert("tasks".to_owned(), tasks);
         }
         if era == Era::Modern {
-            // Sessions poll the server's tasks until they end.
+            // Declares that sessions can poll the server's tasks.
             let extensions = json!({ "io.modelcontextprotocol/tasks": {} });
             capabilities.insert("extensions".to_owned(), extensions);
         }
@@ -158,7 +158,7 @@ impl Responder {
                 }
             },
             (ElicitAnswer::Accept(_) | ElicitAnswer::Finished, None) => json!({ "action": "accept" }),
-            // Only a page can be finished.
+            // `Finished` is valid for a page only.
             (ElicitAnswer::Finished | ElicitAnswer::Cancel, _) => json!({ "action": "cancel" }),
             (ElicitAnswer::Decline, _) => json!({ "action": "decline" }),
         })

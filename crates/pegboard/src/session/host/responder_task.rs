@@ -16,8 +16,8 @@ use crate::{
 /// How many slow requests of one server are answered at once, and how many more may be queued.
 const SLOW_AT_ONCE: usize = 16;
 const SLOW_QUEUE: usize = 64;
-/// How many responses to quick requests of one server may be in flight. The server must accept them before further requests are read;
-/// requests that overflow the queue meanwhile are dropped and counted.
+/// How many responses to quick requests of one server may be in flight. No further requests are read until the server accepts them; requests
+/// that overflow the queue meanwhile are dropped and counted as unexpected.
 const QUICK_AT_ONCE: usize = 16;
 /// How long a response that the server does not accept counts as in flight.
 const ACCEPT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -59,7 +59,7 @@ impl ResponderTask {
     }
 }
 
-/// Returns `true` if a user or a model answers the request. All other requests are answered at once, past the queue.
+/// Returns `true` if a user or a model answers the request. All other requests bypass the queue.
 fn is_slow(method: &str) -> bool {
     matches!(method, "elicitation/create" | "sampling/createMessage" | "tasks/result")
 }

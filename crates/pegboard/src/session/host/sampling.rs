@@ -31,13 +31,13 @@ pub(super) fn prepare_params(host: &dyn Host, params: &mut Value) -> Result<(), 
         }
     }
     if !host.offers_sampling_context() {
-        // A client may ignore the field, and servers of older versions could not know whether it does.
+        // The protocol allows clients to ignore the field, and in older versions servers cannot know whether a client does.
         fields.remove("includeContext");
     }
     Ok(())
 }
 
-/// Lowers `maxTokens` to `limit`.
+/// Lowers `maxTokens` to `limit`, and sets it if it is missing.
 pub(super) fn limit_tokens(params: &mut Value, limit: u64) {
     let requested = params.get("maxTokens").and_then(Value::as_u64).unwrap_or(limit);
     params["maxTokens"] = requested.min(limit).into();

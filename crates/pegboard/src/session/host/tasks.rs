@@ -23,7 +23,7 @@ pub(super) struct HostTasks(Mutex<Table>);
 
 #[derive(Debug, Default)]
 struct Table {
-    /// By number, the oldest first.
+    /// The tasks by number, the oldest first.
     tasks: BTreeMap<u64, HostTask>,
     last_number: u64,
 }

@@ -9,7 +9,7 @@ use crate::{
     transport::{Delivery, EndReason, WireEnd},
 };
 
-/// A timer that fires this much too late shows that the process was stopped or starved.
+/// A timer that fires this late shows that this process was stopped or starved of CPU time.
 const STOPPED: Duration = Duration::from_millis(100);
 /// How long to wait for a response that arrived while the process was stopped.
 const CATCH_UP: Duration = Duration::from_secs(1);
@@ -58,8 +58,8 @@ impl ResponseReceiver {
         }
     }
 
-    /// Returns the response if it arrived although the timer that was due at `due` has fired. After a stop of this process both are ready at
-    /// the same moment, and the timer may be woken before the reader of the wire.
+    /// Returns the response if it arrived although the timer that was due at `due` has fired. After this process was stopped, both are ready at
+    /// once, and the timer may be polled before the reader of the wire.
     async fn received_before_timer(&mut self, due: Instant) -> Option<Received> {
         if due.elapsed() < STOPPED {
             tokio::task::yield_now().await;

@@ -11,18 +11,18 @@ use super::session::HttpSession;
 use crate::transport::{
     byte_budget::ReadPermit,
     delivery::Sent,
-    failure::{FailureKind, WireFailure},
     http_client::{self, InSession, MediaType, mcp_headers},
-    message_text,
     outgoing::Envelope,
+    request_failure::{FailureKind, WireFailure},
     sse_parser::{Event, Parser},
+    trim_text,
 };
 
 /// The delay before a stream is reopened, unless the server sets one with `retry`.
 const DEFAULT_DELAY: Duration = Duration::from_secs(1);
 /// The longest delay before a stream is reopened.
 const MAX_DELAY: Duration = Duration::from_secs(60);
-/// The shortest delay before a stream is reopened, even if `retry` is shorter. It doubles with each stream that brings no message, up to
+/// The shortest delay before a stream is reopened, even if `retry` is shorter. It doubles with each stream that carries no message, up to
 /// [`MAX_MIN_DELAY`].
 const MIN_DELAY: Duration = Duration::from_millis(100);
 const MAX_MIN_DELAY: Duration = Duration::from_secs(2);
@@ -35,9 +35,9 @@ struct BrokenStream {
     failure: WireFailure,
     last_id: Option<String>,
     retry: Option<Duration>,
-    /// Whether any bytes came.
+    /// Whether any bytes were received.
     has_data: bool,
-    /// Whether a message came.
+    /// Whether a message was received.
     has_message: bool,
 }
 
@@ -48,7 +48,7 @@ struct ReopenDelay {
 }
 
 impl ReopenDelay {
-    /// The delay before the next stream, near `wanted`. A message in the last stream resets the minimum.
+    /// The delay before the next stream: `wanted`, within the current minimum and [`MAX_DELAY`]. A message in the last stream resets the minimum.
     fn next(&mut self, wanted: Duration, has_message: bool) -> Duration {
         if has_message {
             self.min = MIN_DELAY;
@@ -232,11 +232,11 @@ impl HttpSession {
 /// The message in an event. An event without data only sets the id to resume after.
 fn message_of(event: Event) -> Option<Bytes> {
     let is_message = event.name.is_empty() || event.name == "message";
-    let data = message_text::trim_start(event.data.into());
+    let data = trim_text::trim_start(event.data.into());
     (is_message && !data.is_empty()).then_some(data)
 }
 
-/// Whether it is pointless to request the stream again.
+/// Whether a further request for the stream would fail too.
 fn is_final(failure: &WireFailure) -> bool {
     match failure.kind {
         FailureKind::Status { code, .. } => code < 500 && code != 429,

@@ -1,4 +1,4 @@
-//! Exchanges: one POST and its response, and how the session ends.
+//! One exchange: a POST and its response. Also ends the session, on the server or because a response shows that it is over.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,19 +6,19 @@ use super::session::HttpSession;
 use crate::transport::{
     byte_budget::FREE_BYTES,
     delivery::{Delivery, Sent},
-    failure::{FailureKind, WireFailure},
     http_client::{self, InSession, MediaType, mcp_headers},
-    message_text,
     outgoing::{Envelope, Outgoing},
+    request_failure::{FailureKind, WireFailure},
+    trim_text,
     wire_end::{EndReason, WireEnd},
 };
 
 /// How long the server may take to respond to the DELETE that ends a session. `close` does not wait that long.
 const DELETE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long requests in flight may take to get their responses once the server has forgotten the session.
+/// How long requests in flight may still wait for their responses once the server has forgotten the session.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(3);
-/// Why the session ends if the server no longer knows it. No request can succeed any more, whereas after the other reasons requests in flight
-/// may still get their responses.
+/// Why the session ends if the server no longer knows it. Requests in flight then get [`FINISH_TIMEOUT`] only, because none can succeed any more;
+/// after other reasons they may still get their responses.
 const FORGOTTEN: &str = "the server does not know our session any more";
 
 impl HttpSession {
@@ -66,7 +66,7 @@ impl HttpSession {
         }
         let over = self.state().over;
         let Some(reason) = over else { return };
-        // Requests in flight finish first, because the server responds to each of them that it did not run.
+        // Requests in flight finish first: the server rejects each of them, which proves that they did not run.
         if !is_last {
             if reason != FORGOTTEN {
                 return;
@@ -112,7 +112,7 @@ impl HttpSession {
         match MediaType::of(&response) {
             MediaType::Json => {
                 let body = http_client::read_body(response, self.client.limit(), self.incoming.clone()).await?;
-                if self.inbox.message_for(id, message_text::trim_start(body)) {
+                if self.inbox.message_for(id, trim_text::trim_start(body)) {
                     Ok(())
                 } else {
                     Err(WireFailure::protocol("the answer does not belong to the request"))
@@ -131,7 +131,7 @@ impl HttpSession {
         }
     }
 
-    /// Waits for the requests in flight if the server has forgotten the session: it responds to each of them that it did not run.
+    /// Waits for the requests in flight if the server has forgotten the session: it rejects each of them, which proves that they did not run.
     pub(super) async fn finish_requests(&self) {
         if self.state().over != Some(FORGOTTEN) {
             return;
@@ -141,7 +141,7 @@ impl HttpSession {
                 self.request_ended.notified().await;
             }
         };
-        // Slower ones are lost.
+        // Requests without a response by then are lost.
         let _ = tokio::time::timeout(FINISH_TIMEOUT, all).await;
     }
 

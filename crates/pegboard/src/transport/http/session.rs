@@ -10,7 +10,7 @@ use tokio::{sync::Notify, task::AbortHandle};
 
 use crate::{
     config::Limits,
-    transport::{byte_budget::Quota, failure::WireFailure, http_client::HttpClient, wire::Inbox},
+    transport::{byte_budget::Quota, http_client::HttpClient, request_failure::WireFailure, wire::Inbox},
 };
 
 /// Why the session ends if the server answers with another session id: a different server may have answered, which does not know our session.
@@ -30,7 +30,7 @@ pub(super) struct HttpSession {
     pub(super) request_ended: Notify,
 }
 
-/// What is known about the session.
+/// The id and version of the session, and whether it is over.
 #[derive(Default)]
 pub(super) struct SessionState {
     pub(super) id: Option<HeaderValue>,

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
 
 use super::*;
-use crate::{secret::SafeUrl, transport::failure::WireFailure};
+use crate::{secret::SafeUrl, transport::request_failure::WireFailure};
 
 /// Ignores everything.
 struct Ignoring;

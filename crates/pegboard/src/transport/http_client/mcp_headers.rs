@@ -1,4 +1,4 @@
-//! The MCP headers of one HTTP request: session id, protocol version, and the method and arguments that the modern era repeats.
+//! The MCP headers of one HTTP request: session id, protocol version, and the method, name and arguments that the modern era repeats in headers.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use http::{HeaderMap, HeaderName, HeaderValue};

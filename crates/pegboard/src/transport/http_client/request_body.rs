@@ -1,4 +1,4 @@
-//! The body of a POST, which records in its delivery when it is sent.
+//! The body of a POST, which marks its message as sent once the HTTP client polls it.
 
 use std::{
     pin::Pin,
@@ -25,7 +25,7 @@ pub(super) struct MessageBody {
 pub(super) struct Abandoned;
 
 impl MessageBody {
-    /// `bytes` is not empty.
+    /// Creates the body of a message that was not sent before. `bytes` must not be empty.
     pub(super) fn new(bytes: Bytes, delivery: Arc<Delivery>) -> Self {
         Self {
             bytes,
@@ -33,7 +33,7 @@ impl MessageBody {
         }
     }
 
-    /// A message that an earlier request has sent to a server, which redirected it.
+    /// Creates the body of a message that an earlier request has already sent, and that the server redirected.
     pub(super) fn resent(bytes: Bytes) -> Self {
         Self { bytes, delivery: None }
     }

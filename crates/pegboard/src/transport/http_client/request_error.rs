@@ -1,4 +1,4 @@
-//! Turns reqwest errors into failures: whether the request can have run, and a message for people.
+//! Converts reqwest errors to failures: whether the request can have run, and a readable message.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use rustls::AlertDescription as Alert;
 use crate::transport::{
     connect_error::{alert_advice, connect_fault, error_chain, host_and_port, tls_advice, with_causes},
     delivery::Sent,
-    failure::{ConnectFault, FailureKind, WireFailure},
+    request_failure::{ConnectFault, FailureKind, WireFailure},
 };
 
 /// The failure of a request before its response began.

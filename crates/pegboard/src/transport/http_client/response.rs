@@ -1,4 +1,4 @@
-//! Reads HTTP responses: bodies within the limits, media types, and the failures that statuses mean.
+//! Reads HTTP responses: bodies within the limits, media types, and error statuses.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use super::request_error::after_response;
 use crate::transport::{
     byte_budget::{self, NoRoom, Quota, ReadPermit},
     delivery::Sent,
-    failure::{FailureKind, WireFailure},
-    message_text::preview,
+    request_failure::{FailureKind, WireFailure},
     rpc_error::RpcError,
+    trim_text::preview,
 };
 
-/// How much of the body of an error is read, and how long that may take.
+/// How much of the body of an error response is read, and how long that may take.
 const MAX_ERROR_BODY: usize = 64 << 10;
 const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -199,7 +199,7 @@ fn proves_not_run(status: StatusCode) -> bool {
     matches!(status.as_u16(), 401 | 403..=406 | 411 | 413..=415 | 421 | 426 | 429 | 431)
 }
 
-/// Reads the beginning of the body of an error. Read errors are ignored: the body only explains another error.
+/// Reads the beginning of the body of an error response. Read errors are ignored: the body only explains another error.
 async fn error_body(mut response: Response) -> String {
     let mut whole = BytesMut::new();
     let reading = async {

@@ -12,7 +12,7 @@ use crate::transport::{
     wire_end::EndReason,
 };
 
-/// How much text a program may print before its first message. One that prints more is no MCP server.
+/// How much text a program may print before its first message. A program that prints more is no MCP server.
 const MAX_NOISE_LINES: usize = 1000;
 const MAX_NOISE_BYTES: usize = 64 << 10;
 

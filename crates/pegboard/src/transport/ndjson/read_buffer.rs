@@ -18,7 +18,7 @@ pub(super) struct ReadBuffer {
     pub(super) unread: BytesMut,
     /// The small chunk, while a long line is read into a large buffer.
     chunk: Option<BytesMut>,
-    /// Large buffers whose lines were handed on. Once a line is dropped, its buffer is reused without an allocation.
+    /// Large buffers whose lines were handed to the inbox. Once a line is dropped, its buffer is reused without an allocation.
     large: Vec<BytesMut>,
     /// The length of the last long line; zero after the large buffers were freed.
     pub(super) last_long: usize,
@@ -79,7 +79,7 @@ impl ReadBuffer {
             chunk.extend_from_slice(&self.unread);
             self.unread.clear();
             self.large.push(std::mem::replace(&mut self.unread, chunk));
-            // Without a long line `shrink` is not called, so nothing would free them.
+            // Without a recorded long line, `shrink` is never called, so no large buffer is kept.
             let most = MAX_KEPT.checked_div(self.last_long).unwrap_or(0).min(MAX_LARGE);
             let surplus = self.large.len().saturating_sub(most);
             self.large.drain(..surplus);

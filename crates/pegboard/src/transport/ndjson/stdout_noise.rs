@@ -6,7 +6,7 @@ use super::line_splitter::MAX_INSPECTED;
 use crate::{sync::Mutex, transport::wire::Inbox};
 
 /// The stdout text of a server that has sent no message yet: its first line of text, and the start of an unfinished line. Often that is
-/// a question to the user, or the address that it listens at instead.
+/// a question to the user, or the address of a server that does not speak stdio.
 #[derive(Debug, Clone, Default)]
 pub(in crate::transport) struct StdoutNoise(Arc<Mutex<String>>);
 

@@ -6,9 +6,9 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 use crate::transport::{
     delivery::Sent,
-    failure::{FailureKind, WireFailure},
     outbox::{MAX_BATCH, Outbox},
     outgoing::Outgoing,
+    request_failure::{FailureKind, WireFailure},
     wire_end::EndReason,
 };
 

@@ -10,7 +10,8 @@ use crate::config::{Command, EnvPolicy, is_allowed, is_loader};
 /// The environment variables of a child process.
 pub(super) type Environment = BTreeMap<OsString, OsString>;
 
-/// Variables that make programs load or run other code. A config may set them; our own values describe our setup, not the server's.
+/// Variables that make programs load or run other code. They are never inherited, because our values are meant for this program; a config may set
+/// them.
 const CODE_LOADING: &[&str] = &[
     "CLASSPATH",
     "GIT_SSH",
@@ -51,10 +52,10 @@ const MODEL_KEYS: &[&str] = &[
     "XAI_API_KEY",
 ];
 
-/// Prefixes of variables that configure us and our telemetry.
+/// Prefixes of variables that configure this program and its telemetry.
 const OWN_PREFIXES: &[&str] = &["OTEL_", "PEGBOARD_"];
 
-/// The environment for `command`: those of `ours` that its policy lets through, overridden by those that its config sets.
+/// The environment for `command`: the variables of `ours` that its policy allows, overridden by those that its config sets.
 pub(super) fn build(command: &Command, ours: impl Iterator<Item = (OsString, OsString)>) -> Environment {
     let passes = |name: &OsStr| match command.env_policy {
         EnvPolicy::Inherit => !name.to_str().is_some_and(is_never_inherited),

@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// How many bytes are kept.
 const KEPT: usize = 256 << 10;
-/// How many of them go into an error message.
+/// How many bytes are shown in an error message.
 const SHOWN: usize = 4 << 10;
 
 /// A line without a newline is logged once it is longer than this.

@@ -1,6 +1,6 @@
 //! Removes messages over the size limit from the bytes of a WebSocket, so that each fails only the request that it answers.
 //!
-//! The WebSocket parser behind it would close the connection over such a message, and its error does not say which request it answered. A
+//! The WebSocket parser behind it would close the connection on such a message, and its error does not name the request that the message answers. A
 //! fragmented message is passed on as one frame once it is complete: only then is it known to be within the limit.
 
 use std::{

@@ -22,7 +22,7 @@ use crate::{
     shim::{ServerHandle, SpawnFailure, SpawnRequest, process_table::ProcessEntry},
 };
 
-/// How much longer than the grace period to wait for the guard to kill a server.
+/// How long to wait, after the grace period, for the guard to kill a server.
 const GUARD_LEEWAY: Duration = Duration::from_secs(1);
 /// How many guards are tried. A guard refuses a second server only where tags do not work.
 const MAX_GUARDS: usize = 8;
@@ -31,7 +31,7 @@ const MAX_GUARDS: usize = 8;
 pub(super) struct GuardedProcess {
     handle: ServerHandle,
     entry: ProcessEntry,
-    /// Whether it was killed without its guard, which will not report then that its descendants are gone.
+    /// Whether it was killed without its guard. In that case the guard does not report that its descendants are gone.
     is_killed_directly: bool,
 }
 
@@ -154,7 +154,7 @@ fn request_spawn(command: &Command, grace: Duration) -> Result<RequestedSpawn, S
     }
 }
 
-/// The working folder of the server as an absolute path, because the guard has another one than we do.
+/// The working folder of the server as an absolute path, because the guard has a different one.
 fn working_folder(cwd: Option<&Path>) -> Option<PathBuf> {
     match (cwd, std::env::current_dir()) {
         (Some(cwd), Ok(ours)) => Some(ours.join(cwd)),

@@ -14,7 +14,7 @@ use crate::{
     transport::stdio::environment::Environment,
 };
 
-/// Rounds of scanning and killing. Each finds the processes that were forked during the one before.
+/// The most rounds of scanning and killing. Each round finds the processes that were forked during the one before.
 const MAX_ROUNDS: usize = 16;
 /// How long a process in the middle of `exec` is given before it is inspected again.
 const EXEC_DELAY: Duration = Duration::from_millis(5);

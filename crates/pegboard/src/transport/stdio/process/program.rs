@@ -60,7 +60,7 @@ pub(super) fn check(file: &Path) -> Result<(), SpawnError> {
 #[cfg(target_os = "linux")]
 fn interpreter(file: &Path) -> Option<PathBuf> {
     use std::io::Read as _;
-    // The kernel reads no further either.
+    // The kernel reads at most this much too.
     let mut start = Vec::with_capacity(256);
     std::fs::File::open(file).ok()?.take(256).read_to_end(&mut start).ok()?;
     let line = start.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;

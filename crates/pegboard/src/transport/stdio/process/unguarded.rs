@@ -47,7 +47,7 @@ impl UnguardedProcess {
         let (child, pipes) = spawn_piped(spawning).map_err(|error| failed(&error))?;
         let pid = child.id().unwrap_or_default();
         #[cfg(target_os = "linux")]
-        // The server runs without a limit that could not be set.
+        // If a limit cannot be set, the server runs without it.
         if let Err(error) = crate::shim::rlimits::set_for(pid, &command.rlimits) {
             tracing::warn!(%error, "the limits of the process could not be set");
         }
@@ -85,7 +85,7 @@ impl UnguardedProcess {
             return status;
         }
         let _ = self.tree.run_blocking(ProcessTree::kill).await;
-        // Where the tree cannot be killed as a whole, this kills the child at least.
+        // Kills at least the child where the tree cannot be killed as a whole.
         let _ = self.child.start_kill();
         timeout(KILL_TIMEOUT, self.child.wait())
             .await

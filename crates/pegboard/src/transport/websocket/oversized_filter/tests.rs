@@ -1,7 +1,7 @@
 use std::sync::Mutex;
 
 use super::*;
-use crate::transport::{failure::WireFailure, wire_end::WireEnd};
+use crate::transport::{request_failure::WireFailure, wire_end::WireEnd};
 
 const LIMIT: usize = 1000;
 const HEAD: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nx: \r\r\n\r\n";

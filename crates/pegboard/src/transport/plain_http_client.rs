@@ -24,7 +24,7 @@ pub(crate) fn plain_client(url: &Url, connect: Duration) -> Result<reqwest::Clie
         .map_err(|error| DialError::Setting(with_causes(&error)))
 }
 
-/// Loads the TLS roots that a connection to `url` needs, off the async threads.
+/// Loads the TLS roots that a connection to `url` needs, on a blocking thread.
 pub(crate) async fn prepare(url: &Url) {
     tls::prepare(url).await;
 }

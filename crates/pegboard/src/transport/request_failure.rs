@@ -1,11 +1,11 @@
-//! Why a request got no response.
+//! [`WireFailure`]: why a request got no usable response.
 
 use std::{fmt, time::Duration};
 
 use super::{delivery::Sent, rpc_error::RpcError};
 use crate::{hint::Hint, mask::ServerMasker};
 
-/// The reason why a request got no response.
+/// Why a request got no usable response, and whether it can have run.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct WireFailure {
     pub(crate) kind: FailureKind,
@@ -53,7 +53,7 @@ pub(crate) enum FailureKind {
     ConnectionLost,
     /// The response exceeds the message limit.
     TooLarge,
-    /// The response got no share of the byte budget.
+    /// The response got no permit of the byte budget.
     NoRoom,
     /// The response breaks the protocol.
     Protocol,

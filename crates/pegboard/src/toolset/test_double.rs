@@ -1,4 +1,4 @@
-//! Scripted tools for tests of agent loops, without servers, processes or waiting.
+//! [`StubTools`]: a test double with scripted replies for tests of agent loops, without servers or processes.
 
 use std::{
     collections::VecDeque,

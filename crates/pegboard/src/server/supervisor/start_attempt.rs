@@ -1,4 +1,4 @@
-//! One start: a process permit, a session, and its catalogue.
+//! One attempt to start a server: acquires a process permit, connects, and lists the catalogue.
 
 use std::{sync::Arc, time::Duration};
 

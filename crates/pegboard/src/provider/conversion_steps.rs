@@ -1,4 +1,4 @@
-//! Steps that the conversions to all dialects share.
+//! Steps that the conversions to all dialects share: properties, unions and keywords.
 
 use serde_json::{Map, Value};
 
@@ -33,7 +33,7 @@ pub(super) struct Properties {
 }
 
 impl Properties {
-    /// Adds the property `name` as `shown`. `null_is_absent` says that the model writes null to leave it out.
+    /// Adds the property `name` under the name `shown`. With `null_is_absent`, a null from the model means that the property is absent.
     pub(super) fn insert(&mut self, name: &str, shown: &str, property: (Schema, ReverseRule), null_is_absent: bool) {
         let (schema, reverse) = property;
         let field = FieldRule {
@@ -48,7 +48,7 @@ impl Properties {
     }
 }
 
-/// Joins converted branches to the value of an `anyOf`.
+/// Joins converted branches into the value of an `anyOf`.
 pub(super) fn any_of(branches: Vec<(Schema, ReverseRule)>) -> (Value, ReverseRule) {
     let reverse = ReverseRule::for_branches(&branches);
     let schemas: Vec<Value> = branches.into_iter().map(|(schema, _)| schema.into()).collect();

@@ -1,4 +1,4 @@
-//! Trims messages and shortens server text for errors.
+//! Trims the start of messages, and shortens server text for error messages.
 
 use bytes::Bytes;
 

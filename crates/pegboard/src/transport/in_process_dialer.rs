@@ -1,4 +1,4 @@
-//! Servers that run in this process: [`Dialer`] connects to one over a pair of byte streams.
+//! [`Dialer`]: connects to a server that runs in this process, over a pair of byte streams.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Whether a view accepts calls.
+//! [`OpenState`]: whether a view is open and accepts calls.
 
 use std::sync::{
     Arc,
@@ -9,12 +9,12 @@ use crate::metrics::BoardCounters;
 
 /// Whether a view accepts calls. It counts as an open view of its board until it is closed or its last clone is dropped.
 #[derive(Debug)]
-pub(super) struct OpenGuard {
+pub(super) struct OpenState {
     has_ended: AtomicBool,
     tallies: Arc<BoardCounters>,
 }
 
-impl OpenGuard {
+impl OpenState {
     pub(super) fn new(tallies: &Arc<BoardCounters>) -> Self {
         tallies.view_opened();
         Self {
@@ -34,7 +34,7 @@ impl OpenGuard {
     }
 }
 
-impl Drop for OpenGuard {
+impl Drop for OpenState {
     fn drop(&mut self) {
         self.end();
     }

@@ -69,7 +69,7 @@ impl Toolset {
     }
 }
 
-/// Masked, because the requested name may contain a secret.
+/// Creates the failure of a request. It is masked, because the requested name may contain a secret.
 fn failed(fault: &Fault, server: &Server, what: &str) -> Failure {
     call::failure_of(fault, what).masked(&server.masker().current())
 }

@@ -7,9 +7,9 @@ use tokio::sync::Semaphore;
 use super::{backoff::Backoff, closing_links::ClosingLinks};
 use crate::session::ListScope;
 
-/// What all links of one board share.
+/// The limits, counters and defaults that all links of one board share.
 #[derive(Debug)]
-pub(crate) struct LinkResources {
+pub(crate) struct LinkContext {
     /// Which parts of a server's catalogue are listed.
     pub(crate) list_scope: ListScope,
     /// Bounds the servers that start at the same time.
