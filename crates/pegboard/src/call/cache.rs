@@ -71,21 +71,25 @@ impl CacheKey {
 }
 
 /// How long answers of a tool are cached. A server's lifetime applies to tools with `readOnlyHint`; a lifetime for a named tool also applies
-/// to tools without annotations. If several names and globs match, the first in alphabetical order applies. `readOnlyHint: false`, or
+/// to tools without annotations. An exact name wins over globs; of several globs, the first in alphabetical order applies. `readOnlyHint: false`, or
 /// `destructiveHint: true` alone, turns caching off.
 fn lifetime(tool: &Tool, policy: &Policy) -> Option<Duration> {
     if policy.cache.is_none() && policy.tools_cache.is_empty() {
         return None;
     }
     let hint = |name: &str| tool.annotations.as_ref()?.get(name)?.as_bool();
-    let named = policy
-        .tools_cache
-        .iter()
-        .find(|(glob, _)| filter::fits(glob, &tool.name));
+    let exact = policy.tools_cache.get(&tool.name);
+    let by_glob = || {
+        policy
+            .tools_cache
+            .iter()
+            .find(|(glob, _)| filter::fits(glob, &tool.name))
+    };
+    let named = exact.or_else(|| by_glob().map(|(_, lifetime)| lifetime));
     match (hint("readOnlyHint"), named) {
         (Some(false), _) => None,
         (None, _) if hint("destructiveHint") == Some(true) => None,
-        (_, Some((_, lifetime))) => *lifetime,
+        (_, Some(lifetime)) => *lifetime,
         (Some(true), None) => policy.cache,
         (None, None) => None,
     }
@@ -153,6 +157,21 @@ mod tests {
             tool: "t".into(),
             arguments: arguments.into(),
         }
+    }
+
+    #[test]
+    fn an_exact_name_wins_over_a_glob() {
+        let server = "fx".parse().unwrap();
+        let tool = Tool::built_in(
+            &server,
+            serde_json::json!({"name": "get", "inputSchema": {"type": "object"}}),
+        )
+        .unwrap();
+        let mut policy = Policy::default();
+        policy.tools_cache.insert("*".into(), Some(Duration::from_secs(60)));
+        assert_eq!(lifetime(&tool, &policy), Some(Duration::from_secs(60)));
+        policy.tools_cache.insert("get".into(), None);
+        assert_eq!(lifetime(&tool, &policy), None);
     }
 
     #[tokio::test(start_paused = true)]

@@ -157,6 +157,7 @@ async fn begin(context: &CallContext<'_>, call: &ToolCall, record: &mut Record) 
     let (view, route, deadline) = (context.view, context.route, context.deadline);
     let arguments = prepare_arguments::prepare(context, call, &mut record.warnings).await?;
     permission::obtain(context, call, &arguments).await?;
+    view.check_open()?;
     let server = &route.server;
     let permit = server.enter_queue(&route.tool.name, deadline).await?;
     record.queued = permit.waited();

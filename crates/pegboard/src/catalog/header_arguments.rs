@@ -1,6 +1,8 @@
 //! Arguments that a tool's schema mirrors into HTTP headers with `x-mcp-header`.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
+
+use super::schema::SCHEMA_MAPS;
 
 /// Whether a tool's `x-mcp-header` annotations are validated. They matter only where arguments are mirrored into HTTP headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,13 +57,18 @@ fn collect_annotations(
     Ok(())
 }
 
-/// Counts the annotations anywhere in a schema, except below a key `default`, `const`, `enum` or `examples`, even if the key is the name of
-/// a property.
+/// Counts the annotations anywhere in a schema, except in the data of `default`, `const`, `enum` and `examples`.
 fn count_annotations(schema: &Value) -> usize {
     match schema {
         Value::Object(fields) => fields
             .iter()
             .map(|(key, value)| match key.as_str() {
+                key if SCHEMA_MAPS.contains(&key) && value.is_object() => value
+                    .as_object()
+                    .into_iter()
+                    .flat_map(Map::values)
+                    .map(count_annotations)
+                    .sum(),
                 "x-mcp-header" => 1,
                 "default" | "const" | "enum" | "examples" => 0,
                 _ => count_annotations(value),

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::schema::SCHEMA_MAPS;
+
 /// The longest description, in bytes; the rest is truncated.
 pub(super) const MAX_DESCRIPTION: usize = 8 << 10;
 /// Marks where a text was truncated.
@@ -41,13 +43,15 @@ pub(super) fn for_display(mut text: String, limit: usize) -> String {
     text
 }
 
-/// Sanitizes the descriptive texts of a schema. Everything below a key `default`, `const`, `enum`, `examples` or `required` stays unchanged,
-/// even if the key is the name of a property.
+/// Sanitizes the descriptive texts of a schema. The data of `default`, `const`, `enum`, `examples` and `required` stays unchanged.
 pub(super) fn sanitize_schema(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
             for (key, value) in fields {
                 match (key.as_str(), value) {
+                    (key, Value::Object(schemas)) if SCHEMA_MAPS.contains(&key) => {
+                        schemas.values_mut().for_each(sanitize_schema);
+                    }
                     ("default" | "const" | "enum" | "examples" | "required", _) => {}
                     ("description" | "title" | "$comment", Value::String(words)) => remove_invisible(words),
                     (_, value) => sanitize_schema(value),
@@ -113,6 +117,18 @@ mod tests {
             assert_eq!(cleaned, expected);
         }
         assert_eq!(one_line(" a\n\u{200b}b \t c "), "a b c");
+    }
+
+    #[test]
+    fn a_property_may_be_named_like_a_keyword() {
+        let mut schema = json!({"properties": {
+            "default": {"description": "a\u{200b}"}, "enum": {"title": "b\u{200b}"},
+        }, "default": "\u{200b}"});
+        sanitize_schema(&mut schema);
+        let expected = json!({"properties": {
+            "default": {"description": "a"}, "enum": {"title": "b"},
+        }, "default": "\u{200b}"});
+        assert_eq!(schema, expected);
     }
 
     #[test]

@@ -11,6 +11,15 @@ use std::{
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
+/// Keywords whose value maps names to schemas. The names may be those of other keywords.
+pub(super) const SCHEMA_MAPS: [&str; 5] = [
+    "properties",
+    "patternProperties",
+    "$defs",
+    "definitions",
+    "dependentSchemas",
+];
+
 /// A JSON Schema, stored as text without whitespace and with sorted keys. Two schemas that differ only in order are equal.
 pub struct Schema {
     text: Box<str>,

@@ -89,8 +89,9 @@ impl ServerCounters {
 
     /// How many calls are in flight.
     pub(crate) fn in_flight(&self) -> u64 {
-        let begun = self.begun.load(Ordering::Relaxed);
-        begun.saturating_sub(self.calls().total)
+        // The ended calls are read first: a call that begins and ends in between is counted as in flight, never subtracted.
+        let ended = self.calls().total;
+        self.begun.load(Ordering::Relaxed).saturating_sub(ended)
     }
 
     pub(crate) fn ready(&self, after: Duration) {

@@ -101,7 +101,7 @@ impl KnownCatalog {
         self.lock().former.clone()
     }
 
-    /// Records a new listing, and stores it if it is the first one or differs from the previous one. Returns how it differs.
+    /// Records and stores a new listing. Returns how it differs from the previous one, or `None` if it does not.
     pub(super) fn learn(&self, catalog: &Arc<Catalog>, freshness: Freshness) -> Option<CatalogDiff> {
         let at = Timestamp::now();
         let changed = {
@@ -113,7 +113,7 @@ impl KnownCatalog {
                 state.former.learn(old, catalog);
             }
             match diff {
-                Some(diff) if diff.is_empty() => return None,
+                Some(diff) if diff.is_empty() => None,
                 Some(diff) => {
                     tracing::info!(diff = %serde_json::to_string(&diff).unwrap_or_default(), "the catalogue changed");
                     let change = diff.clone();
@@ -140,5 +140,28 @@ impl KnownCatalog {
 
     fn lock(&self) -> MutexGuard<'_, CatalogState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_listing_that_did_not_change_is_as_fresh_as_a_new_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, server) = (CatalogStore::new(folder.path()), "fx".parse::<ServerName>().unwrap());
+        let known = KnownCatalog::new(server.clone(), Some((store.clone(), "print".to_owned())));
+        let catalog = Arc::new(Catalog::default());
+        let freshness = |secs| Freshness {
+            ttl: Some(Duration::from_secs(secs)),
+            ..Freshness::default()
+        };
+        known.learn(&catalog, freshness(10));
+        known.learn(&catalog, freshness(20));
+        let stored = store.load(&server, "print").unwrap();
+        assert_eq!(stored.freshness.ttl, Some(Duration::from_secs(20)));
     }
 }

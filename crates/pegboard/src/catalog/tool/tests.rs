@@ -152,6 +152,13 @@ fn header_marks_are_found_on_nested_properties() {
 }
 
 #[test]
+fn a_header_mark_may_stand_on_a_property_that_is_named_like_a_keyword() {
+    let schema = json!({"type": "object", "properties": {"default": {"type": "string", "x-mcp-header": "Default"}}});
+    let tool = parse(json!({"name": "t", "inputSchema": schema})).unwrap();
+    assert_eq!(tool.mirrored, [(vec!["default".to_owned()], "Default".to_owned())]);
+}
+
+#[test]
 fn a_wrong_header_mark_costs_the_tool() {
     let check = |properties: Value, expected: &str| {
         let schema = json!({"type": "object", "properties": properties});
