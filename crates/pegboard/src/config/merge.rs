@@ -95,13 +95,16 @@ pub(super) fn expanded(mut values: Values) -> Values {
 ///
 /// Fields that apply to the `other` kind of server are left out, and so are those that are not about single servers.
 pub(super) fn under(values: &mut Values, lower: Values, other: Applies) {
+    // Decided before the loop: settings of the same layer do not contradict each other.
+    let are_probes_wanted = are_probes_wanted(values);
     for (name, mut found) in lower.into_iter() {
         let Some(field) = SERVER.fields.iter().find(|field| field.name == name) else {
             continue;
         };
         // A server's masking is added to that of all servers when it is resolved.
         let is_separate = field.name == server::MASKING.name;
-        if is_separate || field.applies == other || is_contradicted(values, field, &found) {
+        let is_contradicted = are_probes_wanted && turns_probes_off(field, &found);
+        if is_separate || field.applies == other || is_contradicted {
             continue;
         }
         match (values.find_mut(field), &mut found.setting) {
@@ -118,14 +121,14 @@ pub(super) fn under(values: &mut Values, lower: Values, other: Applies) {
     }
 }
 
-/// Whether a stronger setting would have no effect beside this one.
-fn is_contradicted(values: &Values, field: &Field, found: &Found) -> bool {
-    // An interval between probes means that there are probes.
-    let values = Table::<server::In>::new(values);
-    let interval = values.set(&server::HEALTH_INTERVAL);
-    field.name == server::HEALTH_PROBE.name
-        && Probe::from_setting(&found.setting) == Some(Probe::Never)
-        && interval.is_some_and(|interval| interval.0.is_some())
+/// Whether the settings have an interval between health probes, which means that there are probes.
+fn are_probes_wanted(values: &Values) -> bool {
+    let interval = Table::<server::In>::new(values).set(&server::HEALTH_INTERVAL);
+    interval.is_some_and(|interval| interval.0.is_some())
+}
+
+fn turns_probes_off(field: &Field, found: &Found) -> bool {
+    field.name == server::HEALTH_PROBE.name && Probe::from_setting(&found.setting) == Some(Probe::Never)
 }
 
 /// Fields of a weaker table that are left out where a stronger table sets one of others.
