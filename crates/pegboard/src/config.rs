@@ -1,8 +1,9 @@
-//! The configuration as it is meant: complete, checked, with no "use the default" left in it.
+//! Loads config files into a resolved [`Config`], in which every default is filled in.
 //!
-//! A file becomes a located tree (`tree`), its shape ours (`import`), its settings checked against one table of fields
-//! (`fields`, `check`) with variables replaced (`expand`), and the result is put together (`resolve`) layer by layer
-//! (`load`). This file and `server`, `transport`, `limits`, `policy` hold what comes out.
+//! `load` runs the steps for each source: `tree` parses a file into a located tree, `import` converts the structure of other
+//! programs' files, `check` validates the settings against the table of fields (`fields`) and expands variables (`expand`), `merge`
+//! fills them from the top of the file and the preset, and `resolve` builds the [`ServerConfig`]. `board`, `server`, `transport`,
+//! `limits`, `life` and `policy` define the resolved types.
 
 mod adhoc;
 mod board;

@@ -1,4 +1,4 @@
-//! Arguments written as YAML, as far as models do that: maps, lists and scalars, without aliases.
+//! Reads arguments that a model writes as YAML: maps, lists and scalars, without aliases.
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
 
@@ -6,11 +6,10 @@ use super::{node::Node, scalar};
 
 /// The longest text that is tried as YAML.
 const MAX_BYTES: usize = 256 << 10;
-/// How deep it may be nested.
+/// The deepest nesting.
 const MAX_DEPTH: usize = 64;
 
-/// The text as a map, if it is YAML and something in it is nested. Plain `key: value` lines are not this reader's: prose often looks like
-/// them.
+/// Reads a YAML map with at least one nested value. Flat `key: value` lines are left to other readers: prose often looks like them.
 pub(super) fn nested(text: &str) -> Option<Node> {
     if text.len() > MAX_BYTES {
         return None;
@@ -20,7 +19,7 @@ pub(super) fn nested(text: &str) -> Option<Node> {
     is_nested.then_some(Node::Map(fields))
 }
 
-/// The text as the one YAML document that it is.
+/// Reads a text that is one YAML document.
 pub(super) fn read(text: &str) -> Option<Node> {
     let mut builder = Builder::default();
     let mut parser = Parser::new_from_str(text);
@@ -30,7 +29,7 @@ pub(super) fn read(text: &str) -> Option<Node> {
     builder.root
 }
 
-/// What has been read, and the collections that are still open.
+/// Builds a node from the parser's events. Saphyr's own loader recurses, so deep nesting would overflow its stack.
 #[derive(Default)]
 struct Builder {
     root: Option<Node>,
@@ -39,24 +38,24 @@ struct Builder {
 
 enum Open {
     List(Vec<Node>),
-    /// The fields, and the name that waits for its value.
+    /// The fields so far, and the name that waits for its value.
     Map(Vec<(String, Node)>, Option<String>),
 }
 
 impl Builder {
-    /// Nothing comes back when this is not YAML that we want.
+    /// Returns `None` if the text is not in the supported subset of YAML.
     fn take(&mut self, event: Event<'_>) -> Option<()> {
         match event {
             Event::DocumentStart(_) if self.root.is_some() => None,
             Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentStart(_) | Event::DocumentEnd => {
                 Some(())
             }
-            // An alias multiplies what it stands for, and no model needs one.
+            // Aliases multiply nodes, and no model needs one.
             Event::Alias(_) => None,
             Event::Scalar(text, style, _, tag) => {
-                let is_word = style == ScalarStyle::Plain && tag.is_none();
-                self.add(if is_word {
-                    word(&text)
+                let is_plain = style == ScalarStyle::Plain && tag.is_none();
+                self.add(if is_plain {
+                    plain(&text)
                 } else {
                     Node::Text(text.into_owned())
                 })
@@ -82,7 +81,7 @@ impl Builder {
                 Some(name) => fields.push((name, node)),
                 None => {
                     let name = name(node)?;
-                    // The same name twice: whoever wrote it did not mean a map.
+                    // A text with the same name twice is not meant as a map.
                     if fields.len() >= super::MAX_PAIRS || fields.iter().any(|(known, _)| *known == name) {
                         return None;
                     }
@@ -102,8 +101,8 @@ fn name(node: Node) -> Option<String> {
     }
 }
 
-/// A plain scalar. In YAML `None` is a word like any other, as in `clusterIP: None`.
-fn word(text: &str) -> Node {
+/// Infers the type of a plain scalar. Unlike in other readers, `None` is a string: Kubernetes has `clusterIP: None`.
+fn plain(text: &str) -> Node {
     if text.is_empty() || text == "~" {
         Node::null()
     } else if text.eq_ignore_ascii_case("none") {

@@ -1,4 +1,4 @@
-//! Renders settings as JSON, as they were written, with secrets hidden.
+//! Renders settings as JSON, as written, with secrets redacted.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::secret::HIDDEN;
 
-/// One setting as it was written, without what is secret in it.
+/// Renders a setting as written, with secrets redacted.
 pub(super) fn setting(name: &str, value: &Setting) -> Json {
     match value {
         Setting::Bool(value) => (*value).into(),
@@ -35,7 +35,7 @@ pub(super) fn setting(name: &str, value: &Setting) -> Json {
     }
 }
 
-/// The default of a field; `None` where it has none.
+/// Renders the default of a field; `None` if it has none.
 pub(super) fn default(value: DefaultValue) -> Option<Json> {
     let duration = |value: Duration| Json::from(units::duration_text(value));
     match value {
@@ -74,7 +74,7 @@ fn arguments(items: &[Setting]) -> Json {
         .collect()
 }
 
-/// A value that we do not understand: what its name gives away as a secret is hidden.
+/// Renders a value that is not validated. Texts whose name or form is that of a secret are redacted.
 fn any(name: &str, node: &Node) -> Json {
     match &node.value {
         Value::Null => Json::Null,

@@ -147,7 +147,7 @@ pub(super) fn shown_secret(written: &str) -> String {
                 format!("${{{name}:-{HIDDEN}}}")
             }
             Piece::Variable { written, .. } => written.to_owned(),
-            Piece::Literal(_) | Piece::Bad { .. } => HIDDEN.to_owned(),
+            Piece::Literal(_) | Piece::Malformed { .. } => HIDDEN.to_owned(),
         })
         .collect()
 }
