@@ -5,7 +5,6 @@
 //! fills them from the top of the file and the preset, and `resolve` builds the [`ServerConfig`]. `board`, `server`, `transport`,
 //! `limits`, `life` and `policy` define the resolved types.
 
-mod adhoc;
 mod board;
 mod board_limits;
 mod check;
@@ -18,9 +17,10 @@ mod field;
 mod fields;
 mod from_setting;
 mod import;
+mod inline_server;
 mod key;
 mod layers;
-mod life;
+mod lifecycle;
 mod limits;
 mod load;
 mod loaded;
@@ -32,13 +32,13 @@ mod problem;
 mod redact;
 mod resolve;
 mod schema;
+mod secret_detection;
 mod secrets;
 mod server;
 mod setting;
 mod show;
 mod source;
 mod spelling;
-mod suspect;
 mod transport;
 mod tree;
 mod units;
@@ -52,8 +52,8 @@ pub use board_limits::BoardLimits;
 pub(crate) use environment::is_allowed;
 pub use expand::Env;
 pub use explain::{Explained, Overridden, ValueOrigin};
-pub(crate) use life::RESTART_WAITS;
-pub use life::{BreakerPolicy, BreakerRule, Health, IdleStop, Probe, Restart, Retry, RetryClass};
+pub(crate) use lifecycle::RESTART_WAITS;
+pub use lifecycle::{BreakerPolicy, BreakerRule, Health, IdleStop, Probe, Restart, Retry, RetryClass};
 pub use limits::Limits;
 pub use loaded::{Loaded, Origin, Unreadable};
 pub use misconfigured::Misconfigured;

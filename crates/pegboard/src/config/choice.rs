@@ -3,7 +3,7 @@
 use super::{
     field::Word,
     from_setting::FromSetting,
-    life::{Probe, RetryClass},
+    lifecycle::{Probe, RetryClass},
     policy::{Approval, Check, Images, Join, OutputCheck, Pins, Reading, Structured, TooLong},
     preset::Preset,
     server::Start,

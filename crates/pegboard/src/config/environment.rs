@@ -1,6 +1,6 @@
 //! The environment variables that a child process inherits under [`EnvPolicy::Allowlist`](super::EnvPolicy::Allowlist).
 
-use super::{suspect, transport::is_loader};
+use super::{secret_detection, transport::is_loader};
 
 /// Variables that programs need to run: paths, user, locale, and certificates.
 const ALLOWED: &[&str] = &[
@@ -112,7 +112,8 @@ pub(super) fn carries_urls(name: &str) -> bool {
         return false;
     }
     let in_family = FAMILIES.iter().find_map(|family| upper.strip_prefix(family));
-    let is_harmless = |rest: &str| !RUNS_CODE.contains(&rest) && !suspect::names_secret(rest) && !rest.contains("AUTH");
+    let is_harmless =
+        |rest: &str| !RUNS_CODE.contains(&rest) && !secret_detection::names_secret(rest) && !rest.contains("AUTH");
     PROXIES.contains(&upper.as_str()) || (in_family.is_some_and(is_harmless) && !is_loader(name))
 }
 

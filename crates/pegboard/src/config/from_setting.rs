@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use serde_json::{Map, Value as Json};
 
 use super::{
-    life::{IdleStop, RetryClass},
+    lifecycle::{IdleStop, RetryClass},
     policy::{Queue, Scope},
     server::EraChoice,
     setting::{Setting, Text, Values},

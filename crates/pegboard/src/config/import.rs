@@ -27,7 +27,7 @@ pub(super) fn shape(root: Node, report: &mut Report) -> Shaped {
     match root.value {
         Value::Map(entries) => top(entries, &mut shaped, report),
         Value::List(_) => servers(root, &mut shaped, report),
-        // The parser refuses such a file.
+        // An empty file has no settings; `Source::read` refuses the others.
         Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Text(_) => {}
     }
     shaped

@@ -384,7 +384,7 @@ impl Field {
         self
     }
 
-    /// The same field at the top of a file, where it holds for every server that does not set it.
+    /// The same field at the top of a file, where it applies to every server that does not set it.
     pub(super) const fn for_all(&self) -> Self {
         Self {
             aliases: &[],

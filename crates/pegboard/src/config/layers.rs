@@ -31,7 +31,7 @@ pub(super) fn filled(written: Values, top: &Values) -> Values {
         None => Applies::Remote,
     };
     for lower in [merge::expanded(top.clone()), merge::expanded(of_preset(preset))] {
-        merge::under(&mut values, lower, other);
+        merge::fill_from_weaker(&mut values, lower, other);
     }
     values
 }

@@ -8,7 +8,7 @@ use super::{
     fields::{SERVER, breaker, call_arguments, restart, result, retry, server, summarise},
     from_setting::FromSetting as _,
     key::Table,
-    life::Probe,
+    lifecycle::Probe,
     setting::{Found, Setting, Values},
 };
 
@@ -95,7 +95,7 @@ pub(super) fn expanded(mut values: Values) -> Values {
 /// Fills `values` from the weaker layer `lower`. Settings of `values` stay, tables are merged key by key.
 ///
 /// Skips fields that apply only to the `other` kind of server, and fields that servers do not have.
-pub(super) fn under(values: &mut Values, lower: Values, other: Applies) {
+pub(super) fn fill_from_weaker(values: &mut Values, lower: Values, other: Applies) {
     // Decided before the loop: settings of the same layer do not contradict each other.
     let are_probes_wanted = are_probes_wanted(values);
     for (name, mut found) in lower.into_iter() {
@@ -222,7 +222,7 @@ mod tests {
         loaded.config.servers.into_values().next().unwrap()
     }
 
-    /// The policies of a server that says something itself, and of one for which the top of the file says it.
+    /// The policy of a server with these settings at the top of the file, and of one with them in its own table.
     fn policies(preset: &str, settings: &str) -> [Policy; 2] {
         [server(preset, settings, ""), server(preset, "", settings)].map(|server| server.policy)
     }

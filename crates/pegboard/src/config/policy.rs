@@ -6,7 +6,7 @@ pub use results::{Images, Join, Results, Structured, Summarise, SummaryModel, To
 
 use std::{collections::BTreeMap, time::Duration};
 
-use super::life::{BreakerPolicy, Health, IdleStop, Restart, Retry, RetryClass};
+use super::lifecycle::{BreakerPolicy, Health, IdleStop, Restart, Retry, RetryClass};
 use crate::mask::Masking;
 
 /// Who shares the connection to a server.

@@ -96,7 +96,7 @@ impl Report {
         }
     }
 
-    /// The file, or the name that a text was given.
+    /// The file, or the name of the text.
     pub(super) fn file_name(&self) -> Arc<str> {
         self.file.clone()
     }
@@ -172,7 +172,7 @@ impl Report {
 
 /// Joins `servers` and `github` to `servers.github`.
 pub(super) fn join(path: &str, key: &str) -> String {
-    // Keys are printed, so control characters of terminals are removed.
+    // Keys are printed, so control characters are replaced: a terminal would interpret them.
     let key: String = key
         .chars()
         .take(80)

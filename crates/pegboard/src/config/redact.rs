@@ -6,8 +6,8 @@ use serde_json::{Map, Value as Json};
 
 use super::{
     field::DefaultValue,
+    secret_detection,
     setting::{Setting, Text, Values},
-    suspect,
     tree::{Node, Value},
     units,
 };
@@ -21,9 +21,9 @@ pub(super) fn setting(name: &str, value: &Setting) -> Json {
         Setting::Duration(value) => units::duration_text(*value).into(),
         Setting::Size(value) => units::SizeText(*value).to_string().into(),
         Setting::Word(word) => (*word).into(),
-        Setting::Text(text) if name.ends_with("url") => suspect::shown_url(&text.written).into(),
+        Setting::Text(text) if name.ends_with("url") => secret_detection::shown_url(&text.written).into(),
         Setting::Text(text) => text.written.clone().into(),
-        Setting::Secret(text) => suspect::shown_secret(&text.written).into(),
+        Setting::Secret(text) => secret_detection::shown_secret(&text.written).into(),
         Setting::List(items) if matches!(name, "args" | "command" | "headers_helper") => arguments(items),
         Setting::List(items) => items.iter().map(|item| setting(name, item)).collect(),
         Setting::Map(entries) => {
@@ -67,7 +67,7 @@ fn arguments(items: &[Setting]) -> Json {
             _ => "",
         })
         .collect();
-    let secret = suspect::secret_args(&written);
+    let secret = secret_detection::secret_args(&written);
     let shown = written.iter().enumerate();
     shown
         .map(|(index, text)| if secret.contains(&index) { HIDDEN } else { text })
@@ -81,8 +81,8 @@ fn any(name: &str, node: &Node) -> Json {
         Value::Bool(value) => (*value).into(),
         Value::Int(value) => (*value).into(),
         Value::Float(value) => (*value).into(),
-        Value::Text(text) if suspect::names_secret(name) || suspect::is_secret(text) => {
-            suspect::shown_secret(text).into()
+        Value::Text(text) if secret_detection::names_secret(name) || secret_detection::is_secret(text) => {
+            secret_detection::shown_secret(text).into()
         }
         Value::Text(text) => text.clone().into(),
         Value::List(items) => items.iter().map(|item| any(name, item)).collect(),

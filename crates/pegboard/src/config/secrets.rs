@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use super::{
     board::Config,
     environment::carries_urls,
+    secret_detection,
     server::ServerConfig,
-    suspect,
     transport::{Auth, Command, Endpoint, EnvPolicy, Transport},
 };
 use crate::secret::Secret;
@@ -52,10 +52,10 @@ fn of_command(command: &Command) -> Vec<Secret> {
         add_named(&mut secrets, name, value.expose());
     }
     let args: Vec<&str> = command.args.iter().map(Secret::expose).collect();
-    for index in suspect::secret_args(&args) {
+    for index in secret_detection::secret_args(&args) {
         let arg = args[index];
         match arg.split_once('=') {
-            Some((name, value)) if suspect::names_secret(name) => secrets.push(Secret::new(value)),
+            Some((name, value)) if secret_detection::names_secret(name) => secrets.push(Secret::new(value)),
             _ => secrets.push(Secret::new(arg)),
         }
     }
@@ -100,7 +100,7 @@ fn of_endpoint(endpoint: &Endpoint) -> Vec<Secret> {
     for segment in segments
         .into_iter()
         .flatten()
-        .filter(|segment| suspect::is_random(segment))
+        .filter(|segment| secret_detection::is_random(segment))
     {
         secrets.push(Secret::new(segment));
     }
@@ -113,7 +113,7 @@ fn add_header(secrets: &mut Vec<Secret>, value: &str) {
         Some((_, credentials)) if !credentials.trim().contains(' ') => secrets.push(Secret::new(credentials.trim())),
         // Several words, as in a user agent, are no secret.
         Some(_) => {}
-        None if suspect::is_random(value) || value.len() >= 8 && !suspect::is_word(value) => {
+        None if secret_detection::is_random(value) || value.len() >= 8 && !secret_detection::is_word(value) => {
             secrets.push(Secret::new(value))
         }
         None => {}
@@ -123,7 +123,10 @@ fn add_header(secrets: &mut Vec<Secret>, value: &str) {
 /// Adds the value of a variable if its name or its value looks like a secret.
 fn add_named(secrets: &mut Vec<Secret>, name: &str, value: &str) {
     let is_file = value.starts_with(['/', '.', '~']) || name.to_ascii_lowercase().ends_with("file");
-    if (suspect::names_secret(name) && !is_file) || suspect::is_random(value) || suspect::is_secret(value) {
+    if (secret_detection::names_secret(name) && !is_file)
+        || secret_detection::is_random(value)
+        || secret_detection::is_secret(value)
+    {
         secrets.push(Secret::new(value));
     }
     add_url(secrets, value);
@@ -141,7 +144,10 @@ fn add_url(secrets: &mut Vec<Secret>, text: &str) {
         secrets.extend(url::form_urlencoded::parse(encoded.as_bytes()).map(|(_, value)| Secret::new(&*value)));
     }
     for (name, value) in url.query_pairs() {
-        if suspect::names_secret(&name) || suspect::is_random(&value) || suspect::is_secret(&value) {
+        if secret_detection::names_secret(&name)
+            || secret_detection::is_random(&value)
+            || secret_detection::is_secret(&value)
+        {
             secrets.push(Secret::new(&*value));
         }
     }

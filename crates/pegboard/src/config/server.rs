@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 use serde_json::Value;
 
 use super::{
-    life::IdleStop,
+    lifecycle::IdleStop,
     limits::Limits,
     policy::{Policy, Scope},
     transport::{Command, Transport},

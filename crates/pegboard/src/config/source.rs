@@ -7,8 +7,8 @@ use std::{
 };
 
 use super::{
-    adhoc,
     expand::Env,
+    inline_server,
     problem::{Report, Severity},
     tree::{self, Format, Node, Value},
 };
@@ -112,7 +112,7 @@ impl Source {
     pub(super) fn read(&self, report: &mut Report) -> Option<Node> {
         let from_file;
         let (text, format) = match &self.content {
-            Content::Server(text) => return adhoc::tree(text, report),
+            Content::Server(text) => return inline_server::tree(text, report),
             Content::Text(text, format) => (text, *format),
             Content::File(path) => {
                 from_file = read_file(path, report)?;

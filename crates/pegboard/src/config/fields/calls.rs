@@ -10,7 +10,7 @@ use crate::config::{
         LIMIT, Nested, choice, either, flag, list, nested, optional_choice, optional_flag, optional_size, plain,
         section, small, text, texts, words,
     },
-    life::{Retry, RetryClass},
+    lifecycle::{Retry, RetryClass},
     policy::{Approval, Check, Reading, Structured},
 };
 

@@ -4,7 +4,7 @@ use crate::config::{
     field::{DefaultValue, Kind},
     from_setting::Waits,
     key::{WAIT, count, duration, either, flag, optional_count, optional_size, plain, section, small},
-    life::{BreakerRule, RESTART_WAITS, Restart},
+    lifecycle::{BreakerRule, RESTART_WAITS, Restart},
 };
 
 section! {

@@ -18,7 +18,7 @@ use crate::config::{
         LIMIT, Nested, TEXTS, WAIT, choice, count, duration, either, flag, limit, list, located, located_texts, map,
         nested, optional_choice, optional_size, plain, secret, section, size, text, texts, word, words,
     },
-    life::{Health, IdleStop, RetryClass},
+    lifecycle::{Health, IdleStop, RetryClass},
     limits::Limits,
     policy::{Approval, Check, OutputCheck, Pins, Scope, Structured},
     preset::Preset,
@@ -85,7 +85,7 @@ section! {
             .aka(&["reconnect"]);
         IDLE_STOP: IdleStop = either("idle_stop", &[Kind::Word(IDLE_WORDS), LIMIT], IdleStop::Auto, DefaultValue::Text("auto"), "After how long without a call the server is stopped; the next call starts it. `auto` is five minutes for shared servers that start lazily and are not required, else never.")
             .aka(&["idle_timeout", "idle_ttl"]);
-        HEALTH_PROBE: crate::config::life::Probe = choice("health_probe", "How the health of an idle server is probed: with the request of its era and then by listing its tools, by listing them at once, or not at all.")
+        HEALTH_PROBE: crate::config::lifecycle::Probe = choice("health_probe", "How the health of an idle server is probed: with the request of its era and then by listing its tools, by listing them at once, or not at all.")
             .aka(&["health", "health_check"]);
         HEALTH_INTERVAL: Interval = either("health_interval", &[Kind::Word(&[word("off")]), LIMIT], Interval(Health::DEFAULT.every), HEALTH_INTERVAL_SHOWN, "After how much silence the server is probed; with `off` only after a call has timed out.")
             .aka(&["health_check_interval"]);

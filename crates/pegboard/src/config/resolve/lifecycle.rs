@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::config::{
     fields::{ServerTable, breaker as breaker_fields, restart as restart_fields, retry, server},
     from_setting::{MAX_POOL, Waits},
-    life::{BreakerPolicy, BreakerRule, Health, Restart, Retry, RetryClass},
+    lifecycle::{BreakerPolicy, BreakerRule, Health, Restart, Retry, RetryClass},
     problem::{Report, join},
     setting::Setting,
 };

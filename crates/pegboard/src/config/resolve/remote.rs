@@ -12,8 +12,8 @@ use crate::{
         from_setting::FromSetting as _,
         key::{Key, Table},
         problem::join,
+        secret_detection,
         setting::{Found, Setting, Text, Values},
-        suspect,
         transport::{Auth, ClientCert, Endpoint, Tls, Transport},
         tree::Place,
     },
@@ -64,7 +64,7 @@ pub(super) fn transport(
 
 fn url(context: &mut Context<'_>, text: &Text) -> Option<SafeUrl> {
     // Messages show the URL as written, never the values of variables.
-    let shown = suspect::shown_url(&text.written);
+    let shown = secret_detection::shown_url(&text.written);
     let refuse = |context: &mut Context<'_>, what: &str| context.refuse(text.at, "url", &format!("`{shown}` {what}"));
     if let Some(scheme) = missing_scheme(text.value.trim()) {
         return refuse(context, &format!("has no scheme; write `{scheme}://{shown}`"));
@@ -76,7 +76,7 @@ fn url(context: &mut Context<'_>, text: &Text) -> Option<SafeUrl> {
     if !matches!(url.expose().scheme(), "http" | "https" | "ws" | "wss") {
         return refuse(context, "must start with http://, https://, ws:// or wss://");
     }
-    if suspect::secret_in_url(&text.written) {
+    if secret_detection::secret_in_url(&text.written) {
         context.report.warn_with(
             text.at,
             &join(context.path, "url"),

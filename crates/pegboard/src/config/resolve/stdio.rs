@@ -9,8 +9,8 @@ use crate::{
         fields::{ServerTable, rlimits, server},
         key::Table,
         problem::join,
+        secret_detection,
         setting::Text,
-        suspect,
         transport::{Command, Rlimits, is_loader},
         tree::Place,
     },
@@ -72,7 +72,7 @@ fn hint_at_shell_line(context: &mut Context<'_>, program: &Text, args: &[Text]) 
     if args.is_empty() && !rest.is_empty() && !first.contains(['/', '\\']) {
         // The hint must not repeat secrets.
         let written: Vec<&str> = program.written.split_whitespace().skip(1).collect();
-        let hint = match suspect::secret_args(&written).is_empty() {
+        let hint = match secret_detection::secret_args(&written).is_empty() {
             true => format!("write `command = \"{first}\"` and `args = [{}]`", rest.join(", ")),
             false => "put the arguments in `args`".to_owned(),
         };
@@ -87,7 +87,7 @@ fn hint_at_shell_line(context: &mut Context<'_>, program: &Text, args: &[Text]) 
 
 fn warn_of_secrets(context: &mut Context<'_>, args: &[Text]) {
     let written: Vec<&str> = args.iter().map(|arg| arg.written.as_str()).collect();
-    for index in suspect::secret_args(&written) {
+    for index in secret_detection::secret_args(&written) {
         if let Some(arg) = args.get(index) {
             context.report.warn_with(
                 arg.at,

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use crate::config::{
     fields::{ServerTable, server, tool},
     from_setting::ToolRetry,
-    life::RetryClass,
+    lifecycle::RetryClass,
     policy::ToolPolicy,
 };
 
