@@ -1,10 +1,10 @@
-//! The configuration as it is meant: complete, checked, with no "use the default" left in it.
+//! Loads config files into a resolved [`Config`], in which every default is filled in.
 //!
-//! A file becomes a located tree (`tree`), its shape ours (`import`), its settings checked against one table of fields
-//! (`fields`, `check`) with variables replaced (`expand`), and the result is put together (`resolve`) layer by layer
-//! (`load`). This file and `server`, `transport`, `limits`, `policy` hold what comes out.
+//! `load` runs the steps for each source: `tree` parses a file into a located tree, `import` converts the structure of other
+//! programs' files, `check` validates the settings against the table of fields (`fields`) and expands variables (`expand`), `merge`
+//! fills them from the top of the file and the preset, and `resolve` builds the [`ServerConfig`]. `board`, `server`, `transport`,
+//! `limits`, `life` and `policy` define the resolved types.
 
-mod adhoc;
 mod board;
 mod board_limits;
 mod check;
@@ -17,9 +17,10 @@ mod field;
 mod fields;
 mod from_setting;
 mod import;
+mod inline_server;
 mod key;
 mod layers;
-mod life;
+mod lifecycle;
 mod limits;
 mod load;
 mod loaded;
@@ -31,13 +32,13 @@ mod problem;
 mod redact;
 mod resolve;
 mod schema;
+mod secret_detection;
 mod secrets;
 mod server;
 mod setting;
 mod show;
 mod source;
 mod spelling;
-mod suspect;
 mod transport;
 mod tree;
 mod units;
@@ -51,8 +52,8 @@ pub use board_limits::BoardLimits;
 pub(crate) use environment::is_allowed;
 pub use expand::Env;
 pub use explain::{Explained, Overridden, ValueOrigin};
-pub(crate) use life::RESTART_WAITS;
-pub use life::{BreakerPolicy, BreakerRule, Health, IdleStop, Probe, Restart, Retry, RetryClass};
+pub(crate) use lifecycle::RESTART_WAITS;
+pub use lifecycle::{BreakerPolicy, BreakerRule, Health, IdleStop, Probe, Restart, Retry, RetryClass};
 pub use limits::Limits;
 pub use loaded::{Loaded, Origin, Unreadable};
 pub use misconfigured::Misconfigured;

@@ -1,4 +1,4 @@
-//! The configuration of a whole board, after everything is resolved.
+//! The resolved configuration of a board.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::{
     name::{NameStyle, ServerName},
 };
 
-/// Everything a board needs to know: the servers, by name.
+/// The resolved configuration of a board.
 ///
 /// ```
 /// use pegboard::{Config, Env, Format};
@@ -23,18 +23,18 @@ use crate::{
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Config {
-    /// The configured servers that can be used.
+    /// The servers that can be used, by name.
     pub servers: BTreeMap<ServerName, ServerConfig>,
-    /// The configured servers that cannot be used as they are written.
+    /// The servers whose config has errors, by name.
     pub misconfigured: BTreeMap<ServerName, Misconfigured>,
     /// The queues that calls wait in, by name.
     pub queues: BTreeMap<String, Queue>,
-    /// The design whose defaults the servers start from.
+    /// The preset that provides the defaults of the servers.
     pub preset: Preset,
-    /// How much the board takes on.
+    /// The limits of the board.
     pub limits: BoardLimits,
-    /// How tools are named for models. Views that were made before a change keep their names.
+    /// How tools are named for models. Views that exist when this changes keep their names.
     pub naming: NameStyle,
-    /// What is hidden in the words of servers whose own settings say nothing else.
+    /// What is masked in the output of servers that do not override it.
     pub masking: Masking,
 }

@@ -1,23 +1,22 @@
-//! How many servers, processes and bytes a board takes on.
+//! Limits of a board: servers, processes and buffered bytes.
 
 /// The limits of a board.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BoardLimits {
-    /// The most servers. Those beyond, by name, are refused; the others work.
+    /// The most servers. In the order of their names, further ones are refused; the others work.
     pub servers: usize,
-    /// The most child processes at once, those of pools and of agents' own servers included.
+    /// The most child processes at once, including those of pools and of servers that one session owns.
     pub processes: usize,
-    /// The most servers that are being started at once; the others wait for their turn.
+    /// The most servers that start at once; the others wait.
     pub starts: usize,
-    /// The most bytes that messages of all servers take together while they are read, wait to be written, or wait for the callers that
-    /// they answer. Messages of up to 64 KiB do not count, and one connection takes at most a
-    /// quarter for what it reads and a quarter for what waits to be written.
+    /// The most bytes that the messages of all servers may buffer together: while they are read, queued for writing, or waiting for the
+    /// caller. Messages of up to 64 KiB do not count, and one connection may use a quarter for reading and a quarter for writing.
     pub buffered: usize,
 }
 
 impl BoardLimits {
-    /// The default, which the table of fields shows too.
+    /// The default, also shown by the table of fields.
     pub(super) const DEFAULT: Self = Self {
         servers: 100,
         processes: 256,

@@ -1,4 +1,4 @@
-//! Checks a tree against the table of fields: names, types and bounds, with every problem reported, and variables expanded.
+//! Validates a tree against the table of fields: names, types and bounds. Reports every problem, and expands variables.
 
 mod text;
 
@@ -18,13 +18,15 @@ use super::{
     units,
 };
 
-/// Reads one file's tables.
+/// Validates tables of one file.
 pub(super) struct Check<'a> {
     pub(super) report: &'a mut Report,
     env: &'a Env<'a>,
-    /// What the settings rank as.
+    /// The rank of the settings.
     rank: Rank,
+    /// Whether missing variables are only warnings.
     lenient: bool,
+    /// The bytes of all expanded values so far.
     expanded: usize,
 }
 
@@ -39,12 +41,12 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Whether missing variables are let pass from here on.
+    /// Sets whether missing variables are only warnings from now on.
     pub(super) fn lenient(&mut self, lenient: bool) {
         self.lenient = lenient || self.env.is_lenient();
     }
 
-    /// Reads the entries of a table.
+    /// Validates the entries of a table.
     pub(super) fn section(&mut self, section: &'static Section, entries: &[Entry], path: &str) -> Values {
         let mut values = Values::default();
         for entry in entries {
@@ -52,7 +54,7 @@ impl<'a> Check<'a> {
                 continue;
             }
             if self.report.errors() >= MAX_PROBLEMS {
-                // Said as an error, so that nothing that was read only in part is used.
+                // An error, so that a partly validated server is not used.
                 self.report
                     .error(entry.at, path, "is not read further, there are too many errors");
                 break;
@@ -116,7 +118,7 @@ impl<'a> Check<'a> {
         }
         match found.via {
             None => {
-                // Peers disagree about the unit of a bare `timeout`, so what was understood is said.
+                // Programs disagree about the unit of a bare `timeout`, so the assumed unit is reported.
                 let unit = match (&node.value, found.unit) {
                     (Value::Int(number), None) if *number != 0 && snake(&entry.key) == "timeout" => {
                         let (unit, word) = if *number < 1000 {
@@ -195,7 +197,7 @@ impl<'a> Check<'a> {
         map
     }
 
-    /// A value that is not kept as text. Written as a text with variables it is read from what they hold.
+    /// Reads a value that is not a text. A text with variables is expanded and then parsed.
     fn scalar(&mut self, kind: &Kind, node: &Node, path: &str, unit: Option<u64>) -> Option<Setting> {
         let expanded;
         let node = match &node.value {
@@ -234,7 +236,7 @@ impl<'a> Check<'a> {
 
     fn duration(&mut self, bounds: (u64, u64), node: &Node, path: &str, unit: Option<u64>) -> Option<Setting> {
         let seconds = |number: f64, unit: u64| {
-            // A unit is 1 or 1000, which a float holds exactly.
+            // A unit is 1 or 1000, so the conversion is exact.
             Duration::try_from_secs_f64(number * unit as f64 / 1000.0).ok()
         };
         let duration = match (&node.value, unit) {
@@ -283,7 +285,7 @@ impl<'a> Check<'a> {
         at: Place,
         path: &str,
     ) -> Option<u64> {
-        // A number below zero is `None`.
+        // `None` is a negative number.
         if value.is_some_and(|value| (bounds.0..=bounds.1).contains(&value)) {
             return value;
         }
@@ -311,7 +313,7 @@ impl<'a> Check<'a> {
     }
 
     fn wrong<T>(&mut self, node: &Node, path: &str, wanted: &str) -> Option<T> {
-        // "not a text" explains nothing about a text that does not read as what is wanted.
+        // "not a text" would not explain why a text does not parse.
         let message = match node.value {
             Value::Text(_) => format!("must be {wanted}"),
             _ => format!("must be {wanted}, not {}", node.kind()),
@@ -342,7 +344,7 @@ fn variables(node: &Node, via: Option<Via>) -> Vec<String> {
     names.into_iter().collect()
 }
 
-/// Whether a value has the shape that `kind` takes.
+/// Whether a value has the form that `kind` takes.
 fn fits(kind: &Kind, node: &Node, unit: Option<u64>) -> bool {
     match (kind, &node.value) {
         (Kind::Word(words), Value::Text(text)) => find_word(words, text).is_some(),
@@ -358,7 +360,7 @@ fn fits(kind: &Kind, node: &Node, unit: Option<u64>) -> bool {
     }
 }
 
-/// What an expanded text stands for where `kind` is wanted.
+/// Parses an expanded text as a value of `kind`, or keeps it as a text.
 fn plain(kind: &Kind, text: String) -> Value {
     match (kind, text.trim()) {
         (Kind::Bool, "true") => Value::Bool(true),
@@ -368,7 +370,7 @@ fn plain(kind: &Kind, text: String) -> Value {
     }
 }
 
-/// What a kind of value is called in messages.
+/// The name of a kind of value in messages.
 pub(super) fn describe(kind: &Kind) -> String {
     match kind {
         Kind::Bool => "true or false".into(),

@@ -1,9 +1,9 @@
-//! The words that a setting may be, and the values they stand for.
+//! Settings that are one of a few words, and the values of these words.
 
 use super::{
     field::Word,
     from_setting::FromSetting,
-    life::{Probe, RetryClass},
+    lifecycle::{Probe, RetryClass},
     policy::{Approval, Check, Images, Join, OutputCheck, Pins, Reading, Structured, TooLong},
     preset::Preset,
     server::Start,
@@ -12,15 +12,15 @@ use super::{
 };
 use crate::mask::MaskStyle;
 
-/// A type whose values have words in config files.
+/// A type whose values are words in config files.
 pub(super) trait Choice: Sized + 'static {
-    /// The words, with other spellings of them.
+    /// The words and their other spellings.
     const WORDS: &'static [Word];
-    /// The value when nothing is set, and its word.
+    /// The default value, and its word.
     const DEFAULT: Self;
     const DEFAULT_WORD: &'static str;
 
-    /// The value that a word of `WORDS` stands for.
+    /// The value of a word of `WORDS`.
     fn of_word(word: &str) -> Option<Self>;
 }
 
@@ -51,14 +51,14 @@ macro_rules! choice {
     };
 }
 
-/// How a server is reached, as the config names it.
+/// The transport of a server, as named in the config.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TransportKind {
     Stdio,
     Http,
     Sse,
     WebSocket,
-    /// A URL whose transport is found out.
+    /// A URL whose transport is detected.
     Remote,
 }
 
@@ -98,7 +98,7 @@ impl AuthKind {
     }
 }
 
-/// What a server is asked to list.
+/// What is listed from a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Capability {
     Tools,

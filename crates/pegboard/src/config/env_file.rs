@@ -1,11 +1,11 @@
-//! Files of `NAME=value` lines.
+//! Parses environment files: lines of `NAME=value`.
 
-/// The largest file of variables.
+/// The largest environment file.
 pub(super) const MAX_BYTES: usize = 1 << 20;
 
-/// Reads the lines; a line that is none of `NAME=value`, a comment or empty is an error with its number.
+/// Parses the lines. Returns the number of the first line that is neither `NAME=value`, nor a comment, nor empty.
 ///
-/// Values are taken as they are: no variables are replaced in them, and no shell reads them.
+/// Values are literal: variables are not expanded in them.
 pub(super) fn read(text: &str) -> Result<Vec<(String, String)>, usize> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut pairs = Vec::new();
@@ -25,7 +25,7 @@ pub(super) fn read(text: &str) -> Result<Vec<(String, String)>, usize> {
     Ok(pairs)
 }
 
-/// Whether a variable can have this name.
+/// Whether an environment variable can have this name.
 pub(super) fn is_name(name: &str) -> bool {
     !name.is_empty() && !name.contains(['=', '\0']) && !name.chars().any(|c| c.is_whitespace() || c.is_control())
 }
@@ -38,7 +38,7 @@ fn value_of(written: &str) -> Option<String> {
     if let Some(rest) = written.strip_prefix('"') {
         return double_quoted(rest);
     }
-    // A comment needs a space before it, so that `#` can be part of a password.
+    // A comment starts with a space, so that `#` can be part of a password.
     let value = written.split_once(" #").map_or(written, |(value, _)| value);
     Some(value.trim_end().to_owned())
 }

@@ -1,8 +1,8 @@
-//! Which variables of ours reach a child process under [`EnvPolicy::Allowlist`](super::EnvPolicy::Allowlist).
+//! The environment variables that a child process inherits under [`EnvPolicy::Allowlist`](super::EnvPolicy::Allowlist).
 
-use super::{suspect, transport::is_loader};
+use super::{secret_detection, transport::is_loader};
 
-/// What programs need to run at all: where things are, who runs them, the language, and where certificates live.
+/// Variables that programs need to run: paths, user, locale, and certificates.
 const ALLOWED: &[&str] = &[
     "PATH",
     "HOME",
@@ -23,7 +23,7 @@ const ALLOWED: &[&str] = &[
     "REQUESTS_CA_BUNDLE",
     "CURL_CA_BUNDLE",
     "AWS_CA_BUNDLE",
-    // Which account of a command-line tool is used, and where its daemon listens. The keys themselves are not among them.
+    // The account that a command-line tool uses, and the address of its daemon. Credentials are not included.
     "AWS_CONFIG_FILE",
     "AWS_DEFAULT_REGION",
     "AWS_PROFILE",
@@ -43,7 +43,7 @@ const ALLOWED: &[&str] = &[
     "KUBECONFIG",
     "SSH_AUTH_SOCK",
     "WAYLAND_DISPLAY",
-    // Where package managers keep what they fetched.
+    // The caches and installations of package managers.
     "BUN_INSTALL",
     "CARGO_HOME",
     "DENO_DIR",
@@ -52,7 +52,7 @@ const ALLOWED: &[&str] = &[
     "PYENV_ROOT",
     "RUSTUP_HOME",
     "VOLTA_HOME",
-    // What Windows programs need.
+    // Variables that Windows programs need.
     "APPDATA",
     "COMSPEC",
     "HOMEDRIVE",
@@ -74,14 +74,14 @@ const ALLOWED: &[&str] = &[
     "WINDIR",
 ];
 
-/// Proxies, in capital or in small letters.
+/// Proxies, in upper or lower case.
 const PROXIES: &[&str] = &["ALL_PROXY", "FTP_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"];
 
-/// Beginnings of the names that package managers and desktops read their settings from, in capital or in small letters. Without them
-/// `npx` and `uvx` do not find a private index.
+/// Prefixes of the settings of package managers and desktops, in upper or lower case. Without them `npx` and `uvx` do not find a private
+/// index.
 const FAMILIES: &[&str] = &["NPM_CONFIG_", "PIP_", "PIPX_", "UV_", "XDG_", "YARN_"];
 
-/// Settings of package managers that name code to run.
+/// Settings of package managers that name code to run, without their prefix.
 const RUNS_CODE: &[&str] = &[
     "GIT",
     "INIT_MODULE",
@@ -91,9 +91,9 @@ const RUNS_CODE: &[&str] = &[
     "SHELL",
 ];
 
-/// Whether a variable of ours reaches a child process under the default policy.
+/// Whether a child process inherits a variable under the default policy.
 ///
-/// Of the families of names those that name a token or a password are held back: a config hands these on by name.
+/// Tokens and passwords among the settings of package managers are not inherited; a config can pass them on by name.
 pub(crate) fn is_allowed(name: &str) -> bool {
     let same = |allowed: &&str| {
         if cfg!(windows) {
@@ -105,14 +105,15 @@ pub(crate) fn is_allowed(name: &str) -> bool {
     ALLOWED.iter().any(same) || carries_urls(name)
 }
 
-/// Whether it is allowed and holds addresses, which may have credentials in them: those of proxies and package indexes.
+/// Whether a variable is inherited and may contain URLs with credentials: proxies and settings of package managers.
 pub(super) fn carries_urls(name: &str) -> bool {
     let upper = name.to_ascii_uppercase();
     if upper != name && name.to_ascii_lowercase() != name && !upper.starts_with("NPM_CONFIG_") {
         return false;
     }
     let in_family = FAMILIES.iter().find_map(|family| upper.strip_prefix(family));
-    let is_harmless = |rest: &str| !RUNS_CODE.contains(&rest) && !suspect::names_secret(rest) && !rest.contains("AUTH");
+    let is_harmless =
+        |rest: &str| !RUNS_CODE.contains(&rest) && !secret_detection::names_secret(rest) && !rest.contains("AUTH");
     PROXIES.contains(&upper.as_str()) || (in_family.is_some_and(is_harmless) && !is_loader(name))
 }
 

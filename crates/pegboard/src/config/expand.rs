@@ -1,24 +1,23 @@
-//! Variables in values: `${VAR}`, `${VAR:-default}`, `${env:VAR}` and `{{.VAR}}`.
+//! Expands variables in values: `${VAR}`, `${VAR:-default}`, `${env:VAR}` and `{{.VAR}}`.
 //!
-//! A value is expanded once, after parsing, as a whole: what a variable holds is never read again for more variables and
-//! never split. `$$` stands for one `$`.
+//! Values are expanded once, after parsing: the value of a variable is neither expanded again nor split. `$$` is an escaped `$`.
 
 use std::{collections::BTreeMap, fmt};
 
-/// The longest value that expansion may make. Variables can be repeated, so a small file could ask for gigabytes.
+/// The longest expanded value. Variables can be repeated, so a small file could otherwise expand to gigabytes.
 const MAX_VALUE: usize = 1 << 20;
 
-/// Finds the value of a variable.
+/// Looks up the value of a variable.
 type Lookup<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
-/// Where variables come from, and what to do about missing ones.
+/// The source of variables, and how missing ones are handled.
 pub struct Env<'a> {
     lookup: Box<Lookup<'a>>,
     lenient: bool,
 }
 
 impl<'a> Env<'a> {
-    /// Variables from a function.
+    /// Looks variables up with a function.
     pub fn new(lookup: impl Fn(&str) -> Option<String> + 'a) -> Self {
         Self {
             lookup: Box::new(lookup),
@@ -26,18 +25,18 @@ impl<'a> Env<'a> {
         }
     }
 
-    /// The variables of this process.
+    /// Uses the environment of this process.
     pub fn process() -> Self {
         Self::new(|name| std::env::var(name).ok())
     }
 
-    /// These variables and no others.
+    /// Uses these variables and no others.
     pub fn of<K: Into<String>, V: Into<String>>(pairs: impl IntoIterator<Item = (K, V)>) -> Self {
         let pairs: BTreeMap<String, String> = pairs.into_iter().map(|(k, v)| (k.into(), v.into())).collect();
         Self::new(move |name| pairs.get(name).cloned())
     }
 
-    /// Leaves references to missing variables as they are written, with a warning, instead of refusing them.
+    /// Keeps references to missing variables as written and warns, instead of reporting an error.
     #[must_use]
     pub fn lenient(mut self) -> Self {
         self.lenient = true;
@@ -62,7 +61,7 @@ impl fmt::Debug for Env<'_> {
     }
 }
 
-/// A part of a value as written.
+/// A part of a value, as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Piece<'t> {
     Literal(&'t str),
@@ -71,15 +70,16 @@ pub(super) enum Piece<'t> {
         default: Option<&'t str>,
         written: &'t str,
     },
-    /// Something that looks like a reference but is none.
-    Bad {
+    /// A malformed reference.
+    Malformed {
         written: &'t str,
-        why: Bad,
+        why: Malformed,
     },
 }
 
+/// Why a reference is malformed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Bad {
+pub(super) enum Malformed {
     #[error("has no closing brace")]
     Unclosed,
     #[error("is not the name of a variable")]
@@ -90,7 +90,7 @@ pub(super) enum Bad {
     Nested,
 }
 
-/// Takes `text` apart.
+/// Splits `text` into literals and references.
 pub(super) fn pieces(text: &str) -> Vec<Piece<'_>> {
     let mut pieces = Vec::new();
     let mut rest = text;
@@ -115,23 +115,23 @@ pub(super) fn pieces(text: &str) -> Vec<Piece<'_>> {
     pieces
 }
 
-/// Whether `text` refers to a variable at all.
+/// Whether `text` refers to a variable.
 pub(super) fn has_variables(text: &str) -> bool {
     pieces(text).iter().any(|piece| !matches!(piece, Piece::Literal(_)))
 }
 
 /// Why a value could not be expanded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Trouble {
+pub(super) enum ExpandError {
     Missing(String),
-    Bad { written: String, why: Bad },
+    Malformed { written: String, why: Malformed },
     TooLong,
 }
 
-/// Replaces the variables in `text`. Every trouble is named, not only the first.
-pub(super) fn expand(text: &str, env: &Env<'_>) -> (String, Vec<Trouble>) {
+/// Expands the variables in `text`. Returns every problem, not only the first.
+pub(super) fn expand(text: &str, env: &Env<'_>) -> (String, Vec<ExpandError>) {
     let mut value = String::with_capacity(text.len());
-    let mut troubles = Vec::new();
+    let mut errors = Vec::new();
     for piece in pieces(text) {
         match piece {
             Piece::Literal(literal) => value.push_str(literal),
@@ -141,25 +141,26 @@ pub(super) fn expand(text: &str, env: &Env<'_>) -> (String, Vec<Trouble>) {
                 (_, Some(default)) => value.push_str(default),
                 (None, None) => {
                     value.push_str(written);
-                    troubles.push(Trouble::Missing(name.to_owned()));
+                    errors.push(ExpandError::Missing(name.to_owned()));
                 }
             },
-            Piece::Bad { written, why } => {
+            Piece::Malformed { written, why } => {
                 value.push_str(written);
-                troubles.push(Trouble::Bad {
+                errors.push(ExpandError::Malformed {
                     written: written.to_owned(),
                     why,
                 });
             }
         }
         if value.len() > MAX_VALUE.max(text.len()) {
-            troubles.push(Trouble::TooLong);
-            return (String::new(), troubles);
+            errors.push(ExpandError::TooLong);
+            return (String::new(), errors);
         }
     }
-    (value, troubles)
+    (value, errors)
 }
 
+/// The offset of the next `$$`, `${` or `{{.`.
 fn next_mark(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     memchr::memchr2_iter(b'$', b'{', bytes).find(|at| {
@@ -171,10 +172,10 @@ fn next_mark(text: &str) -> Option<usize> {
     })
 }
 
-/// `${…}`; `mark` starts with it.
+/// Parses the `${…}` at the start of `mark`; returns its length too.
 fn dollar(mark: &str) -> (Piece<'_>, usize) {
     let Some(end) = mark.find('}') else {
-        return bad(mark, mark.len(), Bad::Unclosed);
+        return malformed(mark, mark.len(), Malformed::Unclosed);
     };
     let length = end + 1;
     let inner = mark.get(2..end).unwrap_or("");
@@ -183,33 +184,33 @@ fn dollar(mark: &str) -> (Piece<'_>, usize) {
         None => (inner, None),
     };
     if inner.starts_with("input:") {
-        return bad(mark, length, Bad::Input);
+        return malformed(mark, length, Malformed::Input);
     }
     if default.is_some_and(|default| default.contains("${")) {
-        return bad(mark, length, Bad::Nested);
+        return malformed(mark, length, Malformed::Nested);
     }
     variable(mark, length, name.strip_prefix("env:").unwrap_or(name), default)
 }
 
-/// `{{.…}}`; `mark` starts with it.
+/// Parses the `{{.…}}` at the start of `mark`; returns its length too.
 fn braces(mark: &str) -> (Piece<'_>, usize) {
     match mark.find("}}") {
         Some(end) => variable(mark, end + 2, mark.get(3..end).unwrap_or("").trim(), None),
-        None => bad(mark, mark.len(), Bad::Unclosed),
+        None => malformed(mark, mark.len(), Malformed::Unclosed),
     }
 }
 
 fn variable<'t>(mark: &'t str, length: usize, name: &'t str, default: Option<&'t str>) -> (Piece<'t>, usize) {
     if !is_variable_name(name) {
-        return bad(mark, length, Bad::Name);
+        return malformed(mark, length, Malformed::Name);
     }
     let written = mark.get(..length).unwrap_or(mark);
     (Piece::Variable { name, default, written }, length)
 }
 
-fn bad(mark: &str, length: usize, why: Bad) -> (Piece<'_>, usize) {
+fn malformed(mark: &str, length: usize, why: Malformed) -> (Piece<'_>, usize) {
     let written = mark.get(..length).unwrap_or(mark);
-    (Piece::Bad { written, why }, length)
+    (Piece::Malformed { written, why }, length)
 }
 
 fn is_variable_name(name: &str) -> bool {
@@ -258,38 +259,38 @@ mod tests {
     }
 
     #[test]
-    fn every_trouble_in_a_value_is_named() {
-        let (_, troubles) = expand("${X} ${A} {{.Y}} ${input:token} ${a b} ${", &env());
-        let bad = |written: &str, why| Trouble::Bad {
+    fn every_error_in_a_value_is_reported() {
+        let (_, errors) = expand("${X} ${A} {{.Y}} ${input:token} ${a b} ${", &env());
+        let bad = |written: &str, why| ExpandError::Malformed {
             written: written.into(),
             why,
         };
         assert_eq!(
-            troubles,
+            errors,
             [
-                Trouble::Missing("X".into()),
-                Trouble::Missing("Y".into()),
-                bad("${input:token}", Bad::Input),
-                bad("${a b}", Bad::Name),
-                bad("${", Bad::Unclosed),
+                ExpandError::Missing("X".into()),
+                ExpandError::Missing("Y".into()),
+                bad("${input:token}", Malformed::Input),
+                bad("${a b}", Malformed::Name),
+                bad("${", Malformed::Unclosed),
             ]
         );
-        assert_eq!(expand("${X:-${A}}", &env()).1, [bad("${X:-${A}", Bad::Nested)]);
+        assert_eq!(expand("${X:-${A}}", &env()).1, [bad("${X:-${A}", Malformed::Nested)]);
     }
 
     #[test]
     fn repetition_cannot_make_a_value_of_any_length() {
         let env = Env::of([("BIG", "x".repeat(100_000))]);
-        assert_eq!(expand(&"${BIG}".repeat(1000), &env).1, [Trouble::TooLong]);
+        assert_eq!(expand(&"${BIG}".repeat(1000), &env).1, [ExpandError::TooLong]);
     }
 
     proptest::proptest! {
         #[test]
         fn nothing_a_variable_holds_is_read_again(held in ".*", before in "[^${]*", after in "[^${]*") {
             let env = Env::of([("V", held.clone())]);
-            let (value, troubles) = expand(&format!("{before}${{V}}{after}"), &env);
+            let (value, errors) = expand(&format!("{before}${{V}}{after}"), &env);
             proptest::prop_assert_eq!(value, format!("{before}{held}{after}"));
-            proptest::prop_assert!(troubles.is_empty());
+            proptest::prop_assert!(errors.is_empty());
         }
 
         #[test]

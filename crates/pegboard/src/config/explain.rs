@@ -1,4 +1,4 @@
-//! Every setting of a loaded config with where it comes from.
+//! Explains the settings of a loaded config: their values and origins.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ use super::{
 };
 use crate::name::ServerName;
 
-/// A setting as it is in effect, and where it comes from.
+/// A setting in effect and its origin.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Explained {
@@ -28,62 +28,62 @@ pub struct Explained {
     pub server: Option<ServerName>,
     /// The setting, such as `call_timeout` or `retry.attempts`.
     pub field: String,
-    /// Its value as it was written, with secrets hidden.
+    /// The value as written, with secrets redacted.
     pub value: Json,
-    /// Where the value comes from.
+    /// The origin of the value.
     pub from: ValueOrigin,
-    /// What it would be without that, the strongest first.
+    /// The values that it overrides, the strongest first.
     pub over: Vec<Overridden>,
-    /// The variables in it.
+    /// The variables that the value refers to.
     pub variables: Vec<String>,
-    /// What the setting means.
+    /// The description of the setting.
     pub doc: &'static str,
 }
 
-/// A value that another one is in effect instead of.
+/// A value that another one overrides.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Overridden {
     /// The value.
     pub value: Json,
-    /// Where it comes from.
+    /// Its origin.
     pub from: ValueOrigin,
 }
 
-/// Where a value comes from.
+/// The origin of a value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ValueOrigin {
-    /// It is written in a file, or in a text of the command line.
+    /// A server's table in a file, or a server on the command line.
     File {
         /// The file.
         file: String,
         /// The line.
         line: u32,
-        /// The key as it is written there.
+        /// The key as written.
         key: String,
     },
-    /// It is written at the top of a file, for all servers.
+    /// The top of a file, for all servers.
     Top {
         /// The file.
         file: String,
         /// The line.
         line: u32,
-        /// The key as it is written there.
+        /// The key as written.
         key: String,
     },
-    /// The preset says it.
+    /// A preset.
     Preset {
         /// The preset's name.
         preset: String,
     },
-    /// It follows from another setting.
+    /// Another setting determines the value.
     Follows {
         /// The other setting.
         field: String,
     },
-    /// It is the default.
+    /// The default.
     Default,
 }
 
@@ -111,17 +111,17 @@ impl ValueOrigin {
 }
 
 impl Loaded {
-    /// Every setting that is in effect, with where it comes from: the top of the file first, then server by server.
+    /// All settings in effect with their origins: those of the top of the file first, then server by server.
     pub fn explain(&self) -> Vec<Explained> {
         loaded(self)
     }
 
-    /// What is in force for a setting that no source sets, by its full name: of a server, or for all servers. A value of null is none at all.
+    /// The value in effect for a setting that no source sets, by its full name: of a server, or for all servers. Null means no value.
     pub fn explain_unset(&self, name: &str, server: Option<&ServerName>) -> Vec<Explained> {
         unset(self, name, server)
     }
 
-    /// The full name and the meaning of a setting of servers, or of the top of the file: `callTimeout` is `call_timeout`.
+    /// The full name and the description of a setting of servers, or of the top of the file: `callTimeout` is `call_timeout`.
     pub fn setting(name: &str, is_server: bool) -> Option<(String, &'static str)> {
         doc(name, is_server)
     }
@@ -199,7 +199,7 @@ fn server(loaded: &Loaded, name: &ServerName, config: &ServerConfig, values: &Va
 }
 
 impl Explained {
-    /// Sets a value that another setting decided.
+    /// Sets a value that another setting determines.
     fn move_to(&mut self, value: Json, by: &Field) {
         if self.value != value {
             let from = ValueOrigin::Follows {
@@ -214,7 +214,7 @@ impl Explained {
     }
 }
 
-/// Settings, and weaker ones that they were merged with.
+/// Settings and the weaker layers that they were merged with.
 struct Layers<'a> {
     server: Option<&'a ServerName>,
     values: &'a Values,
@@ -242,7 +242,7 @@ impl Layers<'_> {
         let table = self.values.table(field);
         let has_defaults = match self.server {
             Some(_) => table.is_some() || has_own_defaults(field),
-            // At the top of a file only what is not a setting of servers has defaults.
+            // At the top of a file, settings of servers have no defaults.
             None => table.is_some() || field.name == top_fields::MASKING.name,
         };
         for part in parts.fields {
@@ -318,7 +318,7 @@ impl Layers<'_> {
     }
 }
 
-/// What a setting means, by any of its names, such as `retry.attempts` or `callTimeout`.
+/// The full name and the description of a setting, by any of its names, such as `retry.attempts` or `callTimeout`.
 fn doc(name: &str, is_server: bool) -> Option<(String, &'static str)> {
     let section: &'static Section = if is_server { SERVER } else { TOP };
     let mut names = name.splitn(2, '.');
@@ -335,7 +335,7 @@ fn doc(name: &str, is_server: bool) -> Option<(String, &'static str)> {
 }
 
 /// The value in effect for a setting that no source sets, by its full name. The top of a file has no defaults of its own for settings of
-/// servers, so the defaults of servers are shown there. A value of null stands for no value.
+/// servers, so the defaults of servers are shown there. Null means no value.
 fn unset(loaded: &Loaded, name: &str, server: Option<&ServerName>) -> Vec<Explained> {
     let section: &'static Section = if server.is_some() { SERVER } else { TOP };
     let (field_name, part) = match name.split_once('.') {
@@ -364,7 +364,7 @@ fn unset(loaded: &Loaded, name: &str, server: Option<&ServerName>) -> Vec<Explai
     };
     let found_in = |part: &Field| preset.table(field).and_then(|table| table.find(part));
     match (field.kind.section(), part) {
-        // A table that is off unless it is written has no values until then.
+        // A feature that is off unless its table is written has no values until then.
         (Some(parts), None) if is_by_part(field) && field.name != of::SUMMARISE.name => {
             let parts = parts.fields.iter().filter(|part| part.default.is_some());
             parts
@@ -381,19 +381,19 @@ fn unset(loaded: &Loaded, name: &str, server: Option<&ServerName>) -> Vec<Explai
     }
 }
 
-/// Whether a table is explained field by field: one that is merged so, or added to.
+/// Whether a table is explained field by field, because its layers are merged field by field.
 fn is_by_part(field: &Field) -> bool {
     merge::is_merged(field) || field.name == of::MASKING.name
 }
 
-/// Whether the fields of a server's table have defaults even where the table is not written. Summaries are off then, a breaker is the
+/// Whether the fields of a table have defaults even if the table is not written. Otherwise summaries are off, the breaker is the
 /// board's, and masking is that of all servers.
 fn has_own_defaults(field: &Field) -> bool {
     let others: [&Field; 3] = [&of::SUMMARISE, &of::BREAKER, &of::MASKING];
     others.iter().all(|other| other.name != field.name)
 }
 
-/// Whether the default of a field is the embedding program's, so that writing it down would overrule the program.
+/// Whether the embedding program sets the default of a field, so that writing it down would override the program.
 fn is_programs(field: &Field, part: &Field) -> bool {
     field.name == of::RESTART.name && part.name == restart::BACKOFF.name
 }

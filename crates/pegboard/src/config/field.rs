@@ -1,4 +1,4 @@
-//! What the table of fields says about one field: its names, its kind, its default, and where it applies.
+//! The description of a field in the table of fields: names, kind, default, and the servers it applies to.
 
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ pub(super) enum Applies {
 pub(super) enum Kind {
     Bool,
     Text,
-    /// A text that is hidden wherever settings are shown.
+    /// A text that is redacted wherever settings are shown.
     Secret,
     Count {
         min: u64,
@@ -132,7 +132,7 @@ impl Kind {
 }
 
 impl Field {
-    /// Every name it goes by, in snake case, its own first.
+    /// All its names, in snake case, the main one first.
     pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
         let converted = self.converted.iter().map(|(name, _)| *name);
         std::iter::once(self.name)
@@ -198,7 +198,7 @@ impl Section {
         })
     }
 
-    /// The name that `key` most likely misspells.
+    /// The name that is most similar to `key`, for suggestions.
     pub(super) fn nearest(&self, key: &str) -> Option<&'static str> {
         nearest(&snake(key), self.fields.iter().flat_map(|field| field.names()))
     }

@@ -1,11 +1,11 @@
-//! How settings become the Rust types of their fields.
+//! Converts settings to the Rust types of their fields.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use serde_json::{Map, Value as Json};
 
 use super::{
-    life::{IdleStop, RetryClass},
+    lifecycle::{IdleStop, RetryClass},
     policy::{Queue, Scope},
     server::EraChoice,
     setting::{Setting, Text, Values},
@@ -13,9 +13,9 @@ use super::{
 };
 use crate::name::{BadNameStyle, NameStyle};
 
-/// A type that settings of one kind are read as.
+/// A type that a setting can be converted to.
 pub(super) trait FromSetting: Sized {
-    /// The value; `None` for a setting of another kind.
+    /// Converts a setting; returns `None` for a setting of another kind.
     fn from_setting(setting: &Setting) -> Option<Self>;
 }
 
@@ -100,7 +100,7 @@ impl<T: FromSetting> FromSetting for BTreeMap<String, T> {
     }
 }
 
-/// JSON that is not validated. How deep it may nest is bounded where the file is parsed.
+/// JSON that is not validated. The parser of the file limits its depth.
 impl FromSetting for Json {
     fn from_setting(setting: &Setting) -> Option<Self> {
         match setting {
@@ -234,10 +234,10 @@ impl FromSetting for Interval {
     }
 }
 
-/// How long answers are cached when the config says only that they are.
+/// How long results are cached with `cache = true`.
 const CACHE: Duration = Duration::from_secs(300);
 
-/// How long answers are cached: a duration, `true` for [`CACHE`], or not at all.
+/// How long results are cached: a duration, `true` for [`CACHE`], or not at all.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Lifetime(pub(super) Option<Duration>);
 

@@ -1,4 +1,4 @@
-//! The shapes that config files of different programs have, turned into one: a list of named server tables.
+//! Converts the config files of other programs to our structure: a list of named server tables.
 
 use super::{
     fields::TOP,
@@ -7,14 +7,14 @@ use super::{
     tree::{Entry, Node, Value},
 };
 
-/// The most servers in one file. Every name is compared with every other, and nobody has a tenth of it.
+/// The most servers in one file. Every name is compared with every other.
 const MAX_SERVERS: usize = 1000;
 
-/// A file in our shape.
+/// A file in our structure.
 pub(super) struct Shaped {
-    /// The servers: the name, the line it stands in, and the server's own table.
+    /// The servers: the entry with the name and location, and the flattened settings.
     pub(super) servers: Vec<(Entry, Vec<Entry>)>,
-    /// Everything else at the top of the file.
+    /// All other top-level entries.
     pub(super) rest: Vec<Entry>,
 }
 
@@ -27,7 +27,7 @@ pub(super) fn shape(root: Node, report: &mut Report) -> Shaped {
     match root.value {
         Value::Map(entries) => top(entries, &mut shaped, report),
         Value::List(_) => servers(root, &mut shaped, report),
-        // A text that holds neither was refused when it was read.
+        // An empty file has no settings; `Source::read` refuses the others.
         Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Text(_) => {}
     }
     shaped
@@ -57,7 +57,7 @@ fn top(entries: Vec<Entry>, shaped: &mut Shaped, report: &mut Report) {
     }
 }
 
-/// minion's settings for restarts stand beside each other at the top; here they are the keys of `restart`.
+/// Moves minion's top-level settings for restarts into `restart`.
 fn gather_reconnecting(shaped: &mut Shaped) {
     let is_one = |entry: &Entry| {
         let names = ["enable_auto_reconnect", "max_reconnect_retries", "reconnect_backoff"];
@@ -87,7 +87,7 @@ fn gather_reconnecting(shaped: &mut Shaped) {
     }
 }
 
-/// `mcp` holds `servers`, or is itself the table of servers.
+/// Reads `mcp`, which contains `servers` or is itself the table of servers.
 fn inside_mcp(node: Node, shaped: &mut Shaped, report: &mut Report) {
     let Value::Map(entries) = &node.value else {
         return servers(node, shaped, report);
@@ -104,7 +104,7 @@ fn inside_mcp(node: Node, shaped: &mut Shaped, report: &mut Report) {
     }
 }
 
-/// Settings of the program that the file belongs to are not ours to judge; that they were passed over is said once.
+/// Removes the settings of the program that the file belongs to, with one warning for all of them.
 fn leave_out_foreign(shaped: &mut Shaped, report: &mut Report) {
     let (ours, theirs): (Vec<Entry>, Vec<Entry>) = std::mem::take(&mut shaped.rest)
         .into_iter()
@@ -195,7 +195,7 @@ fn server(entry: Entry, shaped: &mut Shaped, report: &mut Report) {
     shaped.servers.push((entry, flat));
 }
 
-/// `transport = { type, command, … }` and `command = { path, args, env }` as if their parts stood beside them.
+/// Flattens `transport = { type, command, … }` and `command = { path, args, env }` into the server's table.
 fn flatten(setting: &Entry, flat: &mut Vec<Entry>) {
     match (snake(&setting.key).as_str(), &setting.value.value) {
         ("transport", Value::Map(parts)) => flat.extend(parts.iter().cloned()),

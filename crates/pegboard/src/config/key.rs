@@ -1,4 +1,4 @@
-//! Typed keys: the constants that stand in the table of fields, and the only way to read its values.
+//! Typed keys: the constants that make up the table of fields, and the only way to read its values.
 //!
 //! A [`Key<S, T>`] is a field of the section `S` whose value is a `T`. [`section!`] declares a section's keys and its table from
 //! one list, so a field that is read but not in the table does not compile, and neither does one that is read as another type.
@@ -217,13 +217,13 @@ pub(super) const fn optional_size<S, T>(
     key(name, Kind::Size { min, max }, None, DefaultValue::None, doc)
 }
 
-/// The shortest and the longest limit that a caller may be made to wait for, in milliseconds.
+/// The shortest and the longest timeout, in milliseconds.
 pub(super) const LIMIT: Kind = Kind::Duration {
     min: 1,
     max: 24 * 3600 * 1000,
 };
 
-/// A wait that may be none.
+/// A wait that may be zero.
 pub(super) const WAIT: Kind = Kind::Duration {
     min: 0,
     max: 24 * 3600 * 1000,
@@ -249,12 +249,12 @@ pub(super) const fn text<S>(name: &'static str, doc: &'static str) -> Key<S, Opt
     key(name, Kind::Text, None, DefaultValue::None, doc)
 }
 
-/// A text that is read together with how and where it was written.
+/// A text with its written form and location.
 pub(super) const fn located<S>(name: &'static str, doc: &'static str) -> Key<S, Option<Text>> {
     key(name, Kind::Text, None, DefaultValue::None, doc)
 }
 
-/// A text that is hidden wherever settings are shown.
+/// A text that is redacted wherever settings are shown.
 pub(super) const fn secret<S>(name: &'static str, doc: &'static str) -> Key<S, Option<Text>> {
     key(name, Kind::Secret, None, DefaultValue::None, doc)
 }
@@ -264,7 +264,7 @@ pub(super) const fn texts<S>(name: &'static str, doc: &'static str) -> Key<S, Ve
     key(name, TEXTS, Vec::new(), DefaultValue::EmptyList, doc)
 }
 
-/// A list of texts that are read together with how and where they were written.
+/// A list of texts with their written form and location.
 pub(super) const fn located_texts<S>(name: &'static str, doc: &'static str) -> Key<S, Vec<Text>> {
     key(name, TEXTS, Vec::new(), DefaultValue::EmptyList, doc)
 }
@@ -384,7 +384,7 @@ impl Field {
         self
     }
 
-    /// The same field at the top of a file, where it holds for every server that does not set it.
+    /// The same field at the top of a file, where it applies to every server that does not set it.
     pub(super) const fn for_all(&self) -> Self {
         Self {
             aliases: &[],

@@ -12,7 +12,7 @@ use super::{
     tree::{self, Format},
 };
 
-/// The settings of a preset, checked like every other setting. They refer to no variables, so the environment is empty.
+/// The settings of a preset, validated like those of a file. They refer to no variables, so the environment is empty.
 pub(super) fn of_preset(preset: Preset) -> Values {
     let mut report = Report::new(preset.as_str());
     let root = tree::read(preset.settings(), Some(Format::Toml));
@@ -21,7 +21,7 @@ pub(super) fn of_preset(preset: Preset) -> Values {
     Check::new(&mut report, &env, Rank::Preset).section(SERVER, &entries, "preset")
 }
 
-/// A server's settings; under them those of the top of the file; under both those of the preset that either names.
+/// Fills the settings of a server from the top of the file, and then from the preset that either of them names.
 pub(super) fn filled(written: Values, top: &Values) -> Values {
     let own = ServerTable::new(&written).set(&server::PRESET);
     let preset = own.unwrap_or_else(|| TopTable::new(top).get(&top_fields::PRESET));
@@ -31,7 +31,7 @@ pub(super) fn filled(written: Values, top: &Values) -> Values {
         None => Applies::Remote,
     };
     for lower in [merge::expanded(top.clone()), merge::expanded(of_preset(preset))] {
-        merge::under(&mut values, lower, other);
+        merge::fill_from_weaker(&mut values, lower, other);
     }
     values
 }

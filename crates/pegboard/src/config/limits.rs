@@ -1,24 +1,24 @@
-//! Times and sizes for one server.
+//! Timeouts and size limits of one server.
 
 use std::time::Duration;
 
-/// Times and sizes for one server.
+/// Timeouts and size limits of one server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// From spawn or connect until the server has answered the handshake.
+    /// The timeout from spawn or connect until the server has answered the handshake.
     pub connect: Duration,
-    /// For listing the tools of a server, all pages together, and again for listing all else that it offers.
+    /// The timeout for listing the tools, all pages together, and again for listing everything else that the server offers.
     pub list: Duration,
-    /// For one call without a sign of life; progress starts it anew.
+    /// The timeout for one call; every progress notification restarts it.
     pub call_idle: Duration,
-    /// For one call altogether.
+    /// The timeout for one call regardless of progress.
     pub call_total: Duration,
-    /// For handing one message to the operating system.
+    /// The timeout for writing one message.
     pub write: Duration,
-    /// How long a silent stdio server is waited for before the other era is tried on a second process.
+    /// How long a stdio server may stay silent before the other era is tried on a second process.
     pub era_silence: Duration,
-    /// How long a server is waited for after its input was closed, and again after it was asked to end.
+    /// How long a server has to exit after its input is closed, and again after it is sent a termination signal.
     pub stop: Duration,
     /// The largest message, in bytes.
     pub message_bytes: usize,
@@ -26,12 +26,12 @@ pub struct Limits {
     pub pages: usize,
     /// The most items of one listing.
     pub items: usize,
-    /// The most calls under way at once.
+    /// The most calls in flight at once.
     pub in_flight: usize,
 }
 
 impl Limits {
-    /// The default, which the table of fields shows too.
+    /// The default, also shown by the table of fields.
     pub(super) const DEFAULT: Self = Self {
         connect: Duration::from_secs(30),
         list: Duration::from_secs(30),

@@ -1,4 +1,4 @@
-//! Loads sources, one over the other, into one config, and collects every problem on the way.
+//! Loads sources in order into one config, and collects all problems.
 
 use std::path::Path;
 
@@ -24,24 +24,24 @@ use super::{
 use crate::{mask::Masking, name::ServerName};
 
 impl Config {
-    /// Reads the sources in turn. A later one replaces servers of the same name; its other settings win.
+    /// Loads the sources in order. A later source replaces servers of the same name and overrides other settings.
     ///
-    /// It never fails: what could not be read is among the problems, and everything else is there.
+    /// Never fails: errors are in [`Loaded::problems`], and the rest of the config is usable.
     pub fn load(sources: &[Source], env: &Env<'_>) -> Loaded {
         load(sources, env)
     }
 
-    /// Reads one text.
+    /// Loads a config from text.
     pub fn from_text(text: &str, format: Format, env: &Env<'_>) -> Loaded {
         load(&[Source::text("config", text, Some(format))], env)
     }
 }
 
 impl ServerConfig {
-    /// Reads `NAME=COMMAND…` or `NAME=URL`.
+    /// Parses `NAME=COMMAND…` or `NAME=URL`.
     ///
-    /// The command is split into words as a shell would, with quotes and backslashes, but no shell is involved: of all
-    /// its signs only `${NAME}` has a meaning, and what a variable holds stays one word.
+    /// The command is split into words like in a shell, with quotes and backslashes. Of a shell's expansions only
+    /// `${NAME}` is supported, and its value stays one word.
     pub fn parse(text: &str, env: &Env<'_>) -> Result<(ServerName, Self), Vec<Problem>> {
         let mut loaded = load(&[Source::server(text)], env);
         match loaded.config.servers.pop_first() {
@@ -53,7 +53,7 @@ impl ServerConfig {
 
 fn load(sources: &[Source], env: &Env<'_>) -> Loaded {
     let mut loaded = Loaded::default();
-    // What stands at the top of any layer holds for the servers of all, so all tops are read first.
+    // Top-level settings of any source apply to the servers of all sources, so they are read first.
     let mut layers = Vec::new();
     for source in sources {
         let mut report = Report::new(source.name());
@@ -103,7 +103,7 @@ fn load(sources: &[Source], env: &Env<'_>) -> Loaded {
     loaded
 }
 
-/// Adds the servers that are not even tables, or that were not read for other reasons.
+/// Adds servers with errors that never became a table of settings, such as a server that is a number.
 fn add_misshapen(loaded: &mut Loaded) {
     let Loaded { config, problems, .. } = loaded;
     for problem in problems.iter().filter(|problem| problem.is_error()) {
@@ -118,7 +118,7 @@ fn add_misshapen(loaded: &mut Loaded) {
     }
 }
 
-/// Reads what stands at the top of a layer, and hands back its servers.
+/// Reads the top-level settings of a source, and returns its servers.
 fn top(root: Node, env: &Env<'_>, loaded: &mut Loaded, report: &mut Report) -> Vec<(Entry, Vec<Entry>)> {
     let shaped = import::shape(root, report);
     let rest = without_stray_servers(shaped.rest, report);
@@ -135,7 +135,7 @@ fn top(root: Node, env: &Env<'_>, loaded: &mut Loaded, report: &mut Report) -> V
     shaped.servers
 }
 
-/// The variables of the environment, and those that editors fill in: the folder of the project and the home folder.
+/// Adds the variables that editors define to the environment: `workspaceFolder` and `userHome`.
 fn with_folders<'a>(env: &'a Env<'a>, base: Option<&'a Path>) -> Env<'a> {
     let project = base.map(|base| match base.file_name().and_then(|name| name.to_str()) {
         Some(".vscode" | ".cursor") => base.parent().unwrap_or(base),
@@ -149,7 +149,7 @@ fn with_folders<'a>(env: &'a Env<'a>, base: Option<&'a Path>) -> Env<'a> {
     if env.is_lenient() { with.lenient() } else { with }
 }
 
-/// One source on top of those before it.
+/// One of the sources.
 struct Layer<'a> {
     base: Option<&'a Path>,
     env: &'a Env<'a>,
@@ -178,7 +178,7 @@ impl Layer<'_> {
             loaded.config.misconfigured.insert(name, misconfigured);
             return;
         }
-        // Whatever an earlier layer said about this server is void, also when this entry turns out to be bad.
+        // This entry replaces that of an earlier source, even if it has errors.
         loaded.config.servers.remove(&name);
         loaded.origins.remove(&name);
         loaded.written.remove(&name);
@@ -214,7 +214,7 @@ impl Layer<'_> {
         let written = check.section(SERVER, settings, path);
         resolve::check(&written, path, report);
         let values = layers::filled(written, top);
-        // Settings that were refused would be reported once more as missing.
+        // Resolving would report refused settings once more, as missing.
         let good = report.errors() == errors;
         let mut context = Context {
             report,
@@ -229,7 +229,7 @@ impl Layer<'_> {
     }
 }
 
-/// Whether a server is disabled, so that its missing variables do no harm.
+/// Whether a server is disabled. Its missing variables are only warnings then.
 fn is_disabled(settings: &[Entry]) -> bool {
     settings.iter().any(|setting| {
         let Some(found) = SERVER.find(&setting.key) else {
@@ -240,15 +240,16 @@ fn is_disabled(settings: &[Entry]) -> bool {
     })
 }
 
+/// The name without the differences that models and providers confuse.
 fn folded(name: &ServerName) -> String {
     name.as_str().to_ascii_lowercase().replace('-', "_")
 }
 
-/// A server beside `servers` instead of in it, or under a misspelt `servers`, deserves better than "no such setting".
+/// Reports servers outside of `servers`, or under a misspelt `servers`, with a hint, and returns the other entries.
 fn without_stray_servers(entries: Vec<Entry>, report: &mut Report) -> Vec<Entry> {
     let mut rest = Vec::new();
     for entry in entries {
-        // After so many errors the rest is not looked at; `Check` says so.
+        // `Check` reports that the rest is not checked after this many errors.
         let hint = if report.errors() < MAX_PROBLEMS {
             stray(&entry)
         } else {
@@ -265,6 +266,7 @@ fn without_stray_servers(entries: Vec<Entry>, report: &mut Report) -> Vec<Entry>
     rest
 }
 
+/// The hint for a server in the wrong place.
 fn stray(entry: &Entry) -> Option<String> {
     if TOP.find(&entry.key).is_some() {
         return None;
@@ -277,7 +279,7 @@ fn stray(entry: &Entry) -> Option<String> {
     nearest(&snake(&entry.key), known.into_iter()).map(|_| "did you mean `servers`?".to_owned())
 }
 
-/// The later layer's settings win; of two sizes for one queue the larger wins.
+/// Merges top-level settings: those of the later source win, except that a queue gets the larger of two sizes.
 fn merge_top(top: Values, loaded: &mut Loaded) {
     for (name, queue) in TopTable::new(&top).get(&top_fields::QUEUES) {
         let known = loaded.config.queues.entry(name).or_insert(queue);

@@ -1,4 +1,4 @@
-//! What loading a config yields: the config, its problems, and where everything was written.
+//! The result of loading: the config, its problems, and the origin of its settings.
 
 use std::collections::BTreeMap;
 
@@ -7,31 +7,31 @@ use serde::Serialize;
 use super::{board::Config, problem::Problem, setting::Values};
 use crate::name::ServerName;
 
-/// A config and what is worth knowing about it.
+/// A loaded config, its problems, and the origin of its settings.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Loaded {
-    /// The config, without what could not be read.
+    /// The config, without the settings that have errors.
     pub config: Config,
-    /// Everything that is wrong or worth a warning, file by file and line by line.
+    /// All errors and warnings, by file and line.
     pub problems: Vec<Problem>,
     /// Where each server was written.
     pub origins: BTreeMap<ServerName, Origin>,
     /// The sources, in order.
     pub sources: Vec<String>,
-    /// The sources of which nothing could be read: a file that is not there, or a text that does not parse. Whatever they
-    /// forbid is not forbidden, so a program should rather stop than go on without them.
+    /// The sources that could not be read: a missing file, or a text that does not parse. Their restrictions are not in effect, so a
+    /// program should stop rather than continue without them.
     pub unreadable: Vec<String>,
-    /// What was written for each server, for showing.
+    /// The settings of each server as written, for display.
     pub(super) written: BTreeMap<ServerName, Values>,
     pub(super) top: Values,
 }
 
 impl Loaded {
-    /// The config, unless a source could not be read. A config without that source allows what the source forbids, and
-    /// [`Pegboard::apply`](crate::Pegboard::apply) would take the servers away that it names.
+    /// Returns the config, or an error if a source could not be read. A config without that source lacks its restrictions, and
+    /// [`Pegboard::apply`](crate::Pegboard::apply) would remove its servers.
     ///
-    /// Problems of single servers are no error here: they are in `problems`, and such servers are `misconfigured`.
+    /// Errors of individual servers are no error here: they are in `problems`, and such servers are `misconfigured`.
     pub fn readable(self) -> Result<Config, Unreadable> {
         if self.unreadable.is_empty() {
             return Ok(self.config);
@@ -45,14 +45,14 @@ impl Loaded {
     }
 }
 
-/// A source of a config could not be read: a file that is not there, or a text that does not parse.
+/// A source of a config could not be read: a missing file, or a text that does not parse.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the config cannot be read: {}", .problems.join("; "))]
 #[non_exhaustive]
 pub struct Unreadable {
     /// The sources.
     pub sources: Vec<String>,
-    /// What is wrong with them.
+    /// The errors.
     pub problems: Vec<String>,
 }
 
@@ -67,12 +67,12 @@ pub struct Origin {
 }
 
 impl Loaded {
-    /// The problems that keep something from being used.
+    /// The problems that make a server or setting unusable.
     pub fn errors(&self) -> impl Iterator<Item = &Problem> {
         self.problems.iter().filter(|problem| problem.is_error())
     }
 
-    /// The problems that keep nothing from being used.
+    /// The problems that do not make anything unusable.
     pub fn warnings(&self) -> impl Iterator<Item = &Problem> {
         self.problems.iter().filter(|problem| !problem.is_error())
     }

@@ -1,21 +1,21 @@
 //! Merges the settings of a server with weaker ones: those of the top of the file and those of a preset.
 //!
-//! Tables are merged key by key. A weaker setting that would contradict a stronger one is left out, so that a preset never
-//! overrules the file.
+//! Tables are merged key by key. A weaker setting that contradicts a stronger one is left out, so that a preset never
+//! overrides the file.
 
 use super::{
     field::{Applies, Field},
     fields::{SERVER, breaker, call_arguments, restart, result, retry, server, summarise},
     from_setting::FromSetting as _,
     key::Table,
-    life::Probe,
+    lifecycle::Probe,
     setting::{Found, Setting, Values},
 };
 
-/// The field of a table that a short form stands for, and its value; `None` for a setting that is not in its short form.
+/// Returns the field of the table that a short form sets, and its value; `None` if the setting is not a short form.
 type Expand = fn(&Setting) -> Option<(&'static Field, Setting)>;
 
-/// Fields that have a short form.
+/// Tables that have a short form.
 static SHORT_FORMS: [(&Field, Expand); 5] = [
     (&server::RESTART.field, |setting| {
         switch(&restart::ENABLED.field, setting)
@@ -37,16 +37,17 @@ static SHORT_FORMS: [(&Field, Expand); 5] = [
     }),
 ];
 
-/// Fields that are short for one field of `result`.
+/// Fields that are short for a field of `result`.
 static OF_RESULT: [(&Field, &Field); 2] = [
     (&server::MAX_RESULT.field, &result::MAX_BYTES.field),
     (&server::STRUCTURED.field, &result::STRUCTURED.field),
 ];
 
+/// The short form of a table with `enabled`: a boolean or `off`.
 fn switch(enabled: &'static Field, setting: &Setting) -> Option<(&'static Field, Setting)> {
     match setting {
         Setting::Bool(_) => Some((enabled, setting.clone())),
-        // `off` is the only word.
+        // `off` is the only word that the field accepts.
         Setting::Word(_) => Some((enabled, Setting::Bool(false))),
         _ => None,
     }
@@ -57,7 +58,7 @@ pub(super) fn is_merged(field: &Field) -> bool {
     field.name == server::RESULT.name || SHORT_FORMS.iter().any(|(short, _)| short.name == field.name)
 }
 
-/// The settings with every short form written out as the table that it is short for.
+/// Replaces every short form by the table that it is short for.
 pub(super) fn expanded(mut values: Values) -> Values {
     for (field, expand) in &SHORT_FORMS {
         let Some(found) = values.find_mut(field) else { continue };
@@ -74,7 +75,7 @@ pub(super) fn expanded(mut values: Values) -> Values {
                 setting: Setting::Table(table),
                 ..
             }) => {
-                // Of the two the table wins.
+                // The table overrides the short form.
                 if table.find(part).is_none() {
                     table.insert(part, short);
                 }
@@ -91,17 +92,20 @@ pub(super) fn expanded(mut values: Values) -> Values {
     values
 }
 
-/// Puts `lower` under `values`: what is set stays, tables are filled key by key.
+/// Fills `values` from the weaker layer `lower`. Settings of `values` stay, tables are merged key by key.
 ///
-/// Fields that apply to the `other` kind of server are left out, and so are those that are not about single servers.
-pub(super) fn under(values: &mut Values, lower: Values, other: Applies) {
+/// Skips fields that apply only to the `other` kind of server, and fields that servers do not have.
+pub(super) fn fill_from_weaker(values: &mut Values, lower: Values, other: Applies) {
+    // Decided before the loop: settings of the same layer do not contradict each other.
+    let are_probes_wanted = are_probes_wanted(values);
     for (name, mut found) in lower.into_iter() {
         let Some(field) = SERVER.fields.iter().find(|field| field.name == name) else {
             continue;
         };
-        // A server's masking is added to that of all servers when it is resolved.
+        // Masking of a server extends that of all servers; `resolve` merges the two.
         let is_separate = field.name == server::MASKING.name;
-        if is_separate || field.applies == other || is_contradicted(values, field, &found) {
+        let is_contradicted = are_probes_wanted && turns_probes_off(field, &found);
+        if is_separate || field.applies == other || is_contradicted {
             continue;
         }
         match (values.find_mut(field), &mut found.setting) {
@@ -118,17 +122,17 @@ pub(super) fn under(values: &mut Values, lower: Values, other: Applies) {
     }
 }
 
-/// Whether a stronger setting would have no effect beside this one.
-fn is_contradicted(values: &Values, field: &Field, found: &Found) -> bool {
-    // An interval between probes means that there are probes.
-    let values = Table::<server::In>::new(values);
-    let interval = values.set(&server::HEALTH_INTERVAL);
-    field.name == server::HEALTH_PROBE.name
-        && Probe::from_setting(&found.setting) == Some(Probe::Never)
-        && interval.is_some_and(|interval| interval.0.is_some())
+/// Whether the settings have an interval between health probes, which means that there are probes.
+fn are_probes_wanted(values: &Values) -> bool {
+    let interval = Table::<server::In>::new(values).set(&server::HEALTH_INTERVAL);
+    interval.is_some_and(|interval| interval.0.is_some())
 }
 
-/// Fields of a weaker table that are left out where a stronger table sets one of others.
+fn turns_probes_off(field: &Field, found: &Found) -> bool {
+    field.name == server::HEALTH_PROBE.name && Probe::from_setting(&found.setting) == Some(Probe::Never)
+}
+
+/// Fields of a weaker table that are dropped if the stronger table sets certain fields.
 struct Void {
     table: &'static Field,
     /// The fields of the stronger table; empty for any.
@@ -137,19 +141,19 @@ struct Void {
 }
 
 static VOIDS: [Void; 6] = [
-    // A limit is meant as it is written, so the other table's ceiling does not raise it.
+    // A written limit is exact, so a weaker table's ceiling does not raise it.
     Void {
         table: &server::RESULT.field,
         where_set: &[&result::MAX_BYTES.field],
         fields: &[&result::MAX_BYTES.field, &result::CEILING.field],
     },
-    // Two ways to say the same.
+    // Alternatives: a stronger one replaces the weaker ones.
     Void {
         table: &server::RETRY.field,
         where_set: &[&retry::MODE.field, &retry::KEY_ARGUMENT.field],
         fields: &[&retry::MODE.field, &retry::KEY_ARGUMENT.field, &retry::UNSAFE.field],
     },
-    // A schedule for restarts means that there are restarts.
+    // A schedule for restarts implies restarts.
     Void {
         table: &server::RESTART.field,
         where_set: &[&restart::BACKOFF.field, &restart::MAX_ATTEMPTS.field],
@@ -165,7 +169,7 @@ static VOIDS: [Void; 6] = [
         where_set: &[],
         fields: &[&summarise::ENABLED.field],
     },
-    // A key is only ever sent to the address that it stands beside.
+    // An API key is sent only to the URL of the same layer.
     Void {
         table: &server::SUMMARISE.field,
         where_set: &[&summarise::URL.field],
@@ -177,7 +181,7 @@ static VOIDS: [Void; 6] = [
     },
 ];
 
-/// Puts the fields of a table under those of a stronger one.
+/// Fills a table from the same table of a weaker layer.
 fn fill(table: &Field, higher: &mut Values, mut lower: Values) {
     for void in VOIDS.iter().filter(|void| void.table.name == table.name) {
         let is_set = void.where_set.iter().any(|field| higher.find(field).is_some());
@@ -218,7 +222,7 @@ mod tests {
         loaded.config.servers.into_values().next().unwrap()
     }
 
-    /// The policies of a server that says something itself, and of one for which the top of the file says it.
+    /// The policy of a server with these settings at the top of the file, and of one with them in its own table.
     fn policies(preset: &str, settings: &str) -> [Policy; 2] {
         [server(preset, settings, ""), server(preset, "", settings)].map(|server| server.policy)
     }

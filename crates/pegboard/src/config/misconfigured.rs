@@ -1,4 +1,4 @@
-//! Servers that a config names but that cannot be used as they are written.
+//! Servers whose config has errors.
 
 use super::{
     choice::{Choice as _, TransportKind},
@@ -11,22 +11,22 @@ use super::{
 };
 use crate::secret::SafeUrl;
 
-/// A server that cannot be used as it is written. It keeps its name and its row, so that it is missed where it is wanted.
+/// A server whose config has errors. It keeps its name and its status row, so that its absence is visible.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Misconfigured {
-    /// Why, in one line, without file and line.
+    /// All errors in one line, without file and line.
     pub why: String,
-    /// Every error, with its file, line and setting. Values of variables are never part of them.
+    /// Every error, with its file, line and setting. Values of variables never appear in them.
     pub problems: Vec<String>,
-    /// How it would be reached, if that can be told: `stdio`, `http`, `sse` or `websocket`.
+    /// The transport, if the settings name one: `stdio`, `http`, `sse` or `websocket`.
     pub transport: Option<&'static str>,
-    /// Whether the board is ready only when this server is.
+    /// Whether the board is ready only when this server is ready.
     pub required: bool,
 }
 
 impl Misconfigured {
-    /// Settings for a server that is never started: it only has a row, with what is known of it.
+    /// The config of a server that is never started and only has a status row.
     pub(crate) fn placeholder(&self) -> ServerConfig {
         let nowhere = || SafeUrl::parse("http://misconfigured.invalid").map(Endpoint::new);
         let transport = match (self.transport, nowhere()) {
@@ -40,7 +40,7 @@ impl Misconfigured {
         config
     }
 
-    /// The server with these settings, which were refused for these reasons.
+    /// Creates the entry of a server with these settings and errors.
     pub(super) fn new<'a>(settings: &[Entry], errors: impl Iterator<Item = &'a Problem>) -> Self {
         let (mut why, mut problems) = (Vec::new(), Vec::new());
         for error in errors {
@@ -52,7 +52,7 @@ impl Misconfigured {
             problems.push(error.to_string());
         }
         if why.is_empty() {
-            // Past a number of problems the others are only counted.
+            // Beyond `MAX_PROBLEMS`, problems are only counted.
             why.push("the config has too many errors".to_owned());
         }
         Self {
@@ -64,7 +64,7 @@ impl Misconfigured {
     }
 }
 
-/// The value of a setting under whichever of its names it is written.
+/// The value of a setting, under any of its names.
 fn find<'a>(settings: &'a [Entry], field: &Field) -> Option<&'a Value> {
     let is_it = |entry: &&Entry| {
         let found = SERVER.find(&entry.key);

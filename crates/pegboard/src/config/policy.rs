@@ -1,4 +1,4 @@
-//! What a server's calls and results are subject to: sharing, queues, approval, masking and the like.
+//! The policy of one server: sharing, queues, caching, approval, retries, health probes, masking and results.
 
 mod results;
 
@@ -6,54 +6,54 @@ pub use results::{Images, Join, Results, Structured, Summarise, SummaryModel, To
 
 use std::{collections::BTreeMap, time::Duration};
 
-use super::life::{BreakerPolicy, Health, IdleStop, Restart, Retry, RetryClass};
+use super::lifecycle::{BreakerPolicy, Health, IdleStop, Restart, Retry, RetryClass};
 use crate::mask::Masking;
 
-/// Who shares a server's connection.
+/// Who shares the connection to a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Scope {
-    /// Everyone.
+    /// All agents.
     #[default]
     Shared,
-    /// Each agent's session has its own.
+    /// None: each agent's session has its own connection.
     Session,
-    /// Everyone, over up to so many connections. Each call takes the least busy one.
+    /// All agents, over up to this many connections. Each call uses the least busy one.
     Pool(usize),
 }
 
-/// Which calls a person must agree to.
+/// Which calls a person must approve.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Approval {
     /// None.
     #[default]
     Auto,
-    /// Those of tools that do not say they only read.
+    /// Calls of tools that do not declare that they only read.
     Writes,
-    /// All.
+    /// All calls.
     Always,
-    /// All are refused.
+    /// All calls are refused.
     Never,
 }
 
-/// What happens when a tool's definition changes after it was first seen.
+/// What happens when a tool's definition changes after it was first listed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Pins {
     /// Nothing.
     #[default]
     Off,
-    /// It is said.
+    /// A warning is reported.
     Warn,
-    /// The tool is held back until somebody accepts the change.
+    /// The tool is blocked until the operator accepts the change.
     Block,
 }
 
-/// What a server is asked for when it is listed, as far as it says that it has such things. Tools are always asked for.
+/// What is listed besides tools, if the server declares the capability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Capabilities {
-    /// Resources and their templates.
+    /// Resources and resource templates.
     pub resources: bool,
     /// Prompts.
     pub prompts: bool,
@@ -68,155 +68,155 @@ impl Default for Capabilities {
     }
 }
 
-/// How a text becomes the arguments of a call.
+/// How text is parsed into the arguments of a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Reading {
-    /// It must be a JSON object.
+    /// The text must be a JSON object.
     #[default]
     Json,
-    /// The same, but common slips are mended: a trailing comma, a code fence, single quotes, literals of Python.
+    /// A JSON object in which common mistakes are repaired: trailing commas, code fences, single quotes, Python literals.
     Repair,
-    /// A JSON object, other JSON, nested YAML, `key: value` or `key=value` pairs, or else the text itself as `input`.
+    /// The first that parses of: a JSON object, other JSON, nested YAML, `key: value` or `key=value` pairs; else the whole text as `input`.
     Cascade,
-    /// The same with a look at the tool's schema: slips are mended, commas may stand inside values, and values become what is declared.
+    /// Like `Cascade`, guided by the tool's schema: mistakes are repaired, values may contain commas, and values get the declared types.
     Guided,
 }
 
-/// How arguments are compared with a tool's schema before the call is made.
+/// How arguments are validated against the tool's schema before a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Check {
     /// Not at all.
     Off,
-    /// Only whether everything is there that must be.
+    /// Only that required arguments are present.
     Required,
-    /// As `Coerce`, but arguments that the schema does not know may pass.
+    /// Like `Coerce`, but unknown arguments are allowed.
     Relaxed,
-    /// Types are changed where that makes a value fit (`"5"` for an integer); then everything must fit.
+    /// Types are converted where that makes a value valid (`"5"` for an integer); then everything must be valid.
     #[default]
     Coerce,
-    /// Everything must fit as it is.
+    /// Everything must be valid as it is.
     Strict,
 }
 
-/// What happens to a call's arguments before it is made.
+/// How the arguments of a call are parsed and validated.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ArgumentRules {
-    /// How a text becomes arguments.
+    /// How text is parsed.
     pub reading: Reading,
-    /// How they are compared with the tool's schema.
+    /// How the arguments are validated.
     pub check: Check,
 }
 
-/// What happens when a structured answer does not fit the schema that its tool promised.
+/// What happens when structured content does not match the tool's output schema.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OutputCheck {
-    /// It is not looked at.
+    /// It is not validated.
     Off,
-    /// It is said beside the answer.
+    /// The result carries a warning.
     #[default]
     Warn,
-    /// The call counts as failed.
+    /// The call fails.
     Error,
 }
 
-/// What the config says about one tool, or about those whose names fit a glob.
+/// Settings of one tool, or of the tools that a glob matches.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ToolPolicy {
-    /// Whether it may be used; `Some(false)` hides it.
+    /// Whether the tool may be used; `Some(false)` hides it.
     pub enabled: Option<bool>,
-    /// Whether a person must agree to its calls, in place of what the server's policy says.
+    /// Whether a person must approve its calls; overrides [`Policy::approval`].
     pub approval: Option<Approval>,
-    /// Words for the model about it.
+    /// Instructions for the model about the tool.
     pub instructions: Option<String>,
-    /// Capabilities that a view needs to see it: words that its grants must all have.
+    /// Capabilities that a view must all be granted to see the tool.
     pub requires: Vec<String>,
 }
 
 impl ToolPolicy {
-    /// What is left open here is taken from `other`.
+    /// Fills the fields that are not set from `other`.
     pub(crate) fn or(&mut self, other: &Self) {
         self.enabled = self.enabled.or(other.enabled);
         self.approval = self.approval.or(other.approval);
         if self.instructions.is_none() {
             self.instructions.clone_from(&other.instructions);
         }
-        // Each rule that fits may ask for more.
+        // Requirements of all matching rules add up.
         let more = other.requires.iter().filter(|word| !self.requires.contains(word));
         let more: Vec<String> = more.cloned().collect();
         self.requires.extend(more);
     }
 }
 
-/// What a server's calls and results are subject to. The parts that nothing acts on yet are warned about at load.
+/// How the calls and results of a server are handled. Loading warns about settings that have no effect yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Policy {
     /// Who shares the connection.
     pub scope: Scope,
-    /// What it is asked for besides its tools.
+    /// What is listed besides tools.
     pub capabilities: Capabilities,
-    /// The queue that calls wait in; the default one when not set.
+    /// The queue that calls wait in; `None` for the default queue.
     pub queue: Option<String>,
-    /// The queues of single tools, by name or glob; they take the place of the server's.
+    /// Queues of individual tools, by name or glob; they override `queue`.
     pub tool_queues: BTreeMap<String, String>,
-    /// Whether calls run one after the other.
+    /// Whether calls run one at a time.
     pub serial: bool,
-    /// How long results of read-only tools are kept; not at all when not set.
+    /// How long results of tools with `readOnlyHint` are cached; `None` for not at all.
     pub cache: Option<Duration>,
-    /// The same for single tools, by name or glob; `None` means not at all.
+    /// How long results of individual tools are cached, by name or glob; `None` for not at all.
     pub tools_cache: BTreeMap<String, Option<Duration>>,
     /// Globs of the tools that are listed even when there are too many to list all.
     pub always_load: Vec<String>,
-    /// Which calls a person must agree to.
+    /// Which calls a person must approve.
     pub approval: Approval,
-    /// Globs of the tools that never need a person's agreement.
+    /// Globs of the tools that never need approval.
     pub approval_exempt: Vec<String>,
-    /// What is said about single tools, by name or glob.
+    /// Settings of individual tools, by name or glob.
     pub tools: BTreeMap<String, ToolPolicy>,
-    /// Whether `allow` and `deny` disregard upper and lower case.
+    /// Whether `allow` and `deny` ignore case.
     pub case_insensitive: bool,
     /// What happens when a tool's definition changes.
     pub pins: Pins,
-    /// What the operator says about repeating calls, by name or glob of the tool.
+    /// Whether calls of individual tools can be retried, by name or glob.
     pub retry: BTreeMap<String, RetryClass>,
-    /// Which calls are made again, and how often.
+    /// Which calls are retried, and how often.
     pub retries: Retry,
-    /// When it is stopped because nobody uses it.
+    /// When the server is stopped because it is idle.
     pub idle_stop: IdleStop,
-    /// How it is started again.
+    /// How the server is restarted.
     pub restart: Restart,
-    /// How it is asked whether it is well.
+    /// How the health of the server is probed.
     pub health: Health,
-    /// When callers are turned away from it; as the board says when not set.
+    /// When calls are rejected because the server keeps failing; `None` for the board's policy.
     pub breaker: Option<BreakerPolicy>,
-    /// Whether the hints that tools give about themselves are believed.
+    /// Whether the annotations of tools are trusted.
     pub trust: bool,
-    /// What happens to arguments.
+    /// How arguments are parsed and validated.
     pub args: ArgumentRules,
-    /// What happens when a structured answer is not as promised.
+    /// What happens when structured content does not match the tool's output schema.
     pub output_check: OutputCheck,
-    /// What is hidden in results.
+    /// What is masked in the server's output.
     pub masking: Masking,
-    /// What becomes of results.
+    /// How results are limited and formatted.
     pub results: Results,
-    /// The same for single tools, by name or glob of the tool.
+    /// How results of individual tools are limited and formatted, by name or glob.
     pub tool_results: BTreeMap<String, Results>,
-    /// When long results are summarised; never when not set.
+    /// When long results are summarised; `None` for never.
     pub summarise: Option<Summarise>,
 }
 
 impl Policy {
-    /// What is said about a tool, setting by setting: under its name, else under the first glob that `fits` it.
+    /// The settings of a tool. Each one is taken from the entry with its name, else from the first glob that `fits` it.
     pub(crate) fn of_tool(&self, name: &str, fits: impl Fn(&str, &str) -> bool) -> ToolPolicy {
-        let mut said = self.tools.get(name).cloned().unwrap_or_default();
+        let mut merged = self.tools.get(name).cloned().unwrap_or_default();
         for (glob, more) in &self.tools {
             if fits(glob, name) {
-                said.or(more);
+                merged.or(more);
             }
         }
-        said
+        merged
     }
 }
 
@@ -224,12 +224,12 @@ impl Policy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Queue {
-    /// The most calls under way at once.
+    /// The most calls in flight at once.
     pub concurrent: usize,
 }
 
 impl Queue {
-    /// A queue for so many calls at once; at least one.
+    /// Creates a queue for this many calls in flight, at least one.
     pub fn new(concurrent: usize) -> Self {
         Self {
             concurrent: concurrent.max(1),

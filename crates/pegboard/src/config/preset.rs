@@ -1,28 +1,28 @@
-//! The designs that a config may start from: plain settings, written as in a config file, for everything that it leaves open.
+//! Presets: named sets of defaults, written like a config file, for the settings that a config does not set.
 
 use crate::name::NameStyle;
 
-/// A design whose defaults can be chosen together.
+/// A named set of defaults.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Preset {
-    /// Ours.
+    /// The defaults of Pegboard.
     #[default]
     Pegboard,
-    /// Those of TARSy.
+    /// The defaults of TARSy.
     Tarsy,
-    /// Those of ai-agent.
+    /// The defaults of ai-agent.
     AiAgent,
-    /// Those of antwort.
+    /// The defaults of antwort.
     Antwort,
-    /// Those of goat.
+    /// The defaults of goat.
     Goat,
-    /// Those of minion.
+    /// The defaults of minion.
     Minion,
 }
 
 impl Preset {
-    /// The word for it in config files.
+    /// The name in config files.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pegboard => "pegboard",
@@ -35,7 +35,7 @@ impl Preset {
     }
 }
 
-/// A server per agent that is started anew on demand, text of any form as arguments, long results summarised.
+/// One server per agent, restarted on demand; arguments in any text format; long results summarised.
 const TARSY: &str = r#"
 scope = "session"
 restart = false
@@ -56,7 +56,7 @@ call_arguments = { read = "cascade", check = "off" }
 summarise = true
 "#;
 
-/// Shared servers that are warmed up and restarted until they are ready, and handles for results over 12 KiB.
+/// Shared servers that start eagerly and restart until they are ready; results over 12 KiB spilled to handles.
 const AI_AGENT: &str = r#"
 connect_timeout = "60s"
 start_wait = "60s"
@@ -73,7 +73,7 @@ call_arguments = { read = "json", check = "coerce" }
 result = { join = "nothing", max_bytes = 12288, mode = "spill" }
 "#;
 
-/// Servers that are reached when first used. Nothing is repeated, and results are cleaned and fenced, for they are untrusted input.
+/// Servers that start on first use; no retries; results cleaned and fenced, because they are untrusted.
 const ANTWORT: &str = r#"
 start = "lazy"
 restart = false
@@ -90,7 +90,7 @@ call_arguments = { read = "json", check = "off" }
 result = { clean = true, fence = true }
 "#;
 
-/// A client per agent that connects when it is told to and tries again with growing pauses.
+/// One connection per agent, opened on request and retried with backoff.
 const GOAT: &str = r#"
 scope = "session"
 start = "explicit"
@@ -106,7 +106,7 @@ capabilities = ["tools", "resources"]
 call_arguments = { read = "json", check = "required" }
 "#;
 
-/// Shared servers on first use, three repetitions, a breaker, and the first block of a result.
+/// Shared servers that start on first use; three retries; a circuit breaker; only the first block of a result.
 const MINION: &str = r#"
 start = "lazy"
 connect_timeout = "30s"
@@ -125,7 +125,7 @@ result = { join = "first" }
 "#;
 
 impl Preset {
-    /// Its settings for a server; ours are the defaults.
+    /// The settings for a server, as TOML; empty for the built-in defaults.
     pub(super) fn settings(self) -> &'static str {
         match self {
             Self::Pegboard => "",
@@ -137,7 +137,7 @@ impl Preset {
         }
     }
 
-    /// How it names tools, when a file that starts from it says nothing.
+    /// How tools are named if the file does not set `naming`.
     pub(super) fn naming(self) -> NameStyle {
         match self {
             Self::Pegboard | Self::AiAgent => NameStyle::Dunder,

@@ -1,4 +1,4 @@
-//! What is wrong with a config: every problem at once, each with its file, line and field.
+//! The problems of a config: all of them, each with its file, line and field.
 
 use std::{fmt, sync::Arc};
 
@@ -7,31 +7,31 @@ use serde::Serialize;
 use super::tree::Place;
 use crate::hint::Hint;
 
-/// How bad a problem is.
+/// The severity of a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// The server or setting it names cannot be used.
+    /// The server or setting cannot be used.
     Error,
-    /// Worth knowing; everything is used as written.
+    /// Everything is used as written.
     Warning,
 }
 
-/// Something wrong in a config. Values of variables are never part of it.
+/// An error or warning about a config. Values of variables never appear in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Problem {
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// The file, or the name that a text was given.
+    /// The file, or the name of the text.
     pub file: String,
-    /// The line in it, counted from one.
+    /// The line, counted from one.
     pub line: Option<u32>,
-    /// The setting, such as `servers.github.url`; empty when it is the file as a whole.
+    /// The setting, such as `servers.github.url`; empty for the file as a whole.
     pub field: String,
     /// What is wrong.
     pub message: String,
-    /// What to do about it.
+    /// How to fix it.
     pub hint: Option<String>,
 }
 
@@ -41,7 +41,7 @@ impl Problem {
         self.severity == Severity::Error
     }
 
-    /// The name of the server whose settings it is about.
+    /// The name of the server that the problem is about.
     pub fn server(&self) -> Option<&str> {
         self.field.strip_prefix("servers.")?.split('.').next()
     }
@@ -79,11 +79,11 @@ pub(super) struct Report {
     file: Arc<str>,
     problems: Vec<Problem>,
     errors: usize,
-    /// Problems beyond this number are only counted: a hostile file could make millions of them.
+    /// The number of problems beyond `MAX_PROBLEMS`, which are only counted: a hostile file could cause millions.
     left_out: usize,
 }
 
-/// More problems than this help nobody.
+/// The most problems that are reported for one file.
 pub(super) const MAX_PROBLEMS: usize = 1000;
 
 impl Report {
@@ -96,7 +96,7 @@ impl Report {
         }
     }
 
-    /// The file, or the name that a text was given.
+    /// The file, or the name of the text.
     pub(super) fn file_name(&self) -> Arc<str> {
         self.file.clone()
     }
@@ -122,12 +122,12 @@ impl Report {
         self.add(severity, None, "", message.into(), hint);
     }
 
-    /// How many errors there are so far; a server during whose reading it rose is not used.
+    /// The number of errors so far. A server is not used if it rises while the server is read.
     pub(super) fn errors(&self) -> usize {
         self.errors
     }
 
-    /// How many problems there are so far.
+    /// The number of problems so far.
     pub(super) fn len(&self) -> usize {
         self.problems.len()
     }
@@ -170,9 +170,9 @@ impl Report {
     }
 }
 
-/// `servers` and `github` as `servers.github`.
+/// Joins `servers` and `github` to `servers.github`.
 pub(super) fn join(path: &str, key: &str) -> String {
-    // Keys are shown, so what a terminal would act on must not be in them.
+    // Keys are printed, so control characters are replaced: a terminal would interpret them.
     let key: String = key
         .chars()
         .take(80)

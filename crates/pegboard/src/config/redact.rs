@@ -1,4 +1,4 @@
-//! Renders settings as JSON, as they were written, with secrets hidden.
+//! Renders settings as JSON, as written, with secrets redacted.
 
 use std::time::Duration;
 
@@ -6,14 +6,14 @@ use serde_json::{Map, Value as Json};
 
 use super::{
     field::DefaultValue,
+    secret_detection,
     setting::{Setting, Text, Values},
-    suspect,
     tree::{Node, Value},
     units,
 };
 use crate::secret::HIDDEN;
 
-/// One setting as it was written, without what is secret in it.
+/// Renders a setting as written, with secrets redacted.
 pub(super) fn setting(name: &str, value: &Setting) -> Json {
     match value {
         Setting::Bool(value) => (*value).into(),
@@ -21,9 +21,9 @@ pub(super) fn setting(name: &str, value: &Setting) -> Json {
         Setting::Duration(value) => units::duration_text(*value).into(),
         Setting::Size(value) => units::SizeText(*value).to_string().into(),
         Setting::Word(word) => (*word).into(),
-        Setting::Text(text) if name.ends_with("url") => suspect::shown_url(&text.written).into(),
+        Setting::Text(text) if name.ends_with("url") => secret_detection::shown_url(&text.written).into(),
         Setting::Text(text) => text.written.clone().into(),
-        Setting::Secret(text) => suspect::shown_secret(&text.written).into(),
+        Setting::Secret(text) => secret_detection::shown_secret(&text.written).into(),
         Setting::List(items) if matches!(name, "args" | "command" | "headers_helper") => arguments(items),
         Setting::List(items) => items.iter().map(|item| setting(name, item)).collect(),
         Setting::Map(entries) => {
@@ -35,7 +35,7 @@ pub(super) fn setting(name: &str, value: &Setting) -> Json {
     }
 }
 
-/// The default of a field; `None` where it has none.
+/// Renders the default of a field; `None` if it has none.
 pub(super) fn default(value: DefaultValue) -> Option<Json> {
     let duration = |value: Duration| Json::from(units::duration_text(value));
     match value {
@@ -67,22 +67,22 @@ fn arguments(items: &[Setting]) -> Json {
             _ => "",
         })
         .collect();
-    let secret = suspect::secret_args(&written);
+    let secret = secret_detection::secret_args(&written);
     let shown = written.iter().enumerate();
     shown
         .map(|(index, text)| if secret.contains(&index) { HIDDEN } else { text })
         .collect()
 }
 
-/// A value that we do not understand: what its name gives away as a secret is hidden.
+/// Renders a value that is not validated. Texts whose name or form is that of a secret are redacted.
 fn any(name: &str, node: &Node) -> Json {
     match &node.value {
         Value::Null => Json::Null,
         Value::Bool(value) => (*value).into(),
         Value::Int(value) => (*value).into(),
         Value::Float(value) => (*value).into(),
-        Value::Text(text) if suspect::names_secret(name) || suspect::is_secret(text) => {
-            suspect::shown_secret(text).into()
+        Value::Text(text) if secret_detection::names_secret(name) || secret_detection::is_secret(text) => {
+            secret_detection::shown_secret(text).into()
         }
         Value::Text(text) => text.clone().into(),
         Value::List(items) => items.iter().map(|item| any(name, item)).collect(),

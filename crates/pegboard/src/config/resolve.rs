@@ -24,9 +24,9 @@ use super::{
     transport::Transport,
 };
 
-/// Reports values that no server could use: those of a server's own table, or those of the top of a file.
+/// Reports values that no server could use, of a server's own table or of the top of a file.
 pub(super) fn check(values: &Values, path: &str, report: &mut Report) {
-    // The settings of servers at the top of a file are the same fields.
+    // The top of a file has the same fields for servers.
     let values = ServerTable::new(values);
     results::check(values, path, report);
     lifecycle::check(values, path, report);
@@ -48,7 +48,7 @@ pub(super) fn check(values: &Values, path: &str, report: &mut Report) {
     }
 }
 
-/// The server, or `None` after a problem that leaves no way to reach it.
+/// Resolves a server. Returns `None` after reporting a problem with its transport.
 pub(super) fn resolve(context: &mut Context<'_>, values: &Values) -> Option<ServerConfig> {
     let values = ServerTable::new(values);
     let transport = transport(context, values)?;
@@ -110,7 +110,7 @@ fn warn_of_ineffective(context: &mut Context<'_>, values: ServerTable<'_>, kind:
     }
 }
 
-/// Warns about a transport that this build lacks. The server stays: another program may read the same file.
+/// Warns about a transport that this build lacks. It is no error: another program may use the same file.
 fn warn_if_not_built(context: &mut Context<'_>, transport: &Transport) {
     let kind = transport.kind();
     if !transport.is_built() {
@@ -120,7 +120,7 @@ fn warn_if_not_built(context: &mut Context<'_>, transport: &Transport) {
     }
 }
 
-/// Refuses a transport that `transports` leaves out.
+/// Refuses a transport that is not in `transports`.
 fn allowed(context: &mut Context<'_>, transport: Transport, values: ServerTable<'_>) -> Option<Transport> {
     let Some(found) = values.find(&server::TRANSPORTS) else {
         return Some(transport);
@@ -172,7 +172,7 @@ fn limits(values: ServerTable<'_>) -> Limits {
         in_flight: values.get(&server::MAX_IN_FLIGHT),
     };
     if limits.call_total < limits.call_idle {
-        // The weaker of the two yields, a default or a preset's to a written one.
+        // The weaker setting is adjusted: a default or a preset's value to a written one.
         if values.rank(&server::CALL_TOTAL_TIMEOUT) > values.rank(&server::CALL_TIMEOUT) {
             limits.call_idle = limits.call_total;
         } else {

@@ -1,4 +1,4 @@
-//! The JSON Schema of a config file, made from the table of fields.
+//! Generates the JSON Schema of a config file from the table of fields.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -10,7 +10,7 @@ use super::{
     spelling::camel,
 };
 
-/// The keys under which servers are found, with what each is known from.
+/// The keys of the table of servers, with their descriptions.
 const SERVER_KEYS: &[(&str, &str)] = &[
     ("servers", "The servers, by name."),
     ("mcpServers", "The same, as Claude, Cursor and ai-agent write it."),
@@ -29,7 +29,7 @@ fn schema() -> Json {
     let mut definitions = Definitions(Map::new());
     let mut top = definitions.properties(TOP, "#/properties");
     let server = definitions.reference(SERVER);
-    // In a list the name stands inside; beside a table's key it is passed over.
+    // The name of a server in a list; it is ignored in a table of servers.
     if let Some(Json::Object(properties)) = definitions
         .0
         .get_mut("server")
@@ -72,7 +72,7 @@ struct Definitions(Map<String, Json>);
 impl Definitions {
     fn reference(&mut self, section: &'static Section) -> Json {
         if !self.0.contains_key(section.name) {
-            // Entered before its fields are, so that a table may hold itself.
+            // Inserted before its fields, so that a section may refer to itself.
             self.0.insert(section.name.into(), Json::Null);
             let properties = self.properties(section, &format!("#/$defs/{}/properties", section.name));
             let table = json!({"type": "object", "properties": properties, "additionalProperties": false});
@@ -81,7 +81,7 @@ impl Definitions {
         json!({"$ref": format!("#/$defs/{}", section.name)})
     }
 
-    /// The properties of a section that stands at `at` in the schema.
+    /// The properties of a section; `at` is their JSON pointer in the schema.
     fn properties(&mut self, section: &'static Section, at: &str) -> Map<String, Json> {
         let mut properties = Map::new();
         for field in section.fields {
@@ -132,7 +132,7 @@ impl Definitions {
     fn kind(&mut self, kind: &Kind) -> Json {
         match kind {
             Kind::Bool => json!({"type": "boolean"}),
-            // Numbers and truth values are taken as texts where a text is wanted.
+            // Numbers and booleans are accepted as texts.
             Kind::Text | Kind::Secret => json!({"type": ["string", "integer", "boolean"]}),
             Kind::Count { min, max } => json!({"type": "integer", "minimum": min, "maximum": max}),
             Kind::Duration { .. } => json!({"type": "string", "examples": ["30s", "2m", "500ms"]}),
@@ -167,7 +167,7 @@ fn both_cases(properties: &mut Map<String, Json>, name: &str, schema: &Json) {
     properties.insert(camel(name), schema.clone());
 }
 
-/// `call_timeout_ms` and its like: a number whose unit is in the name. Of the endings that are read, one per unit is shown.
+/// Adds keys such as `call_timeout_ms`: numbers whose unit is in the key. Of the accepted suffixes, one per unit is listed.
 fn timed(properties: &mut Map<String, Json>, field: &Field) {
     for name in std::iter::once(field.name).chain(field.aliases.iter().copied()) {
         for (ending, definition) in [("_ms", "milliseconds"), ("_sec", "seconds")] {

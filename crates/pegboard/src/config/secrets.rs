@@ -1,25 +1,25 @@
-//! Which values of a server's config are secrets, wherever they may come back.
+//! Collects the secret values of a config, which are masked in everything that servers send.
 
 use std::ffi::OsString;
 
 use super::{
     board::Config,
     environment::carries_urls,
+    secret_detection,
     server::ServerConfig,
-    suspect,
     transport::{Auth, Command, Endpoint, EnvPolicy, Transport},
 };
 use crate::secret::Secret;
 
 impl Config {
-    /// The values that must not be seen in anything that servers say: credentials, and what looks like nothing else.
+    /// The values to mask in the output of all servers: credentials, and values that look like credentials.
     pub fn secrets(&self) -> Vec<Secret> {
         self.servers.values().flat_map(ServerConfig::secrets).collect()
     }
 }
 
 impl ServerConfig {
-    /// The values that must not be seen in anything that a server says.
+    /// The values to mask in the output of this server.
     pub(crate) fn secrets(&self) -> Vec<Secret> {
         let mut secrets = self.written_secrets();
         if let Transport::Stdio(command) = &self.transport
@@ -30,7 +30,7 @@ impl ServerConfig {
         secrets
     }
 
-    /// Those that are in its config.
+    /// The secrets in its config.
     fn written_secrets(&self) -> Vec<Secret> {
         let mut secrets = match &self.transport {
             Transport::Stdio(command) => of_command(command),
@@ -52,10 +52,10 @@ fn of_command(command: &Command) -> Vec<Secret> {
         add_named(&mut secrets, name, value.expose());
     }
     let args: Vec<&str> = command.args.iter().map(Secret::expose).collect();
-    for index in suspect::secret_args(&args) {
+    for index in secret_detection::secret_args(&args) {
         let arg = args[index];
         match arg.split_once('=') {
-            Some((name, value)) if suspect::names_secret(name) => secrets.push(Secret::new(value)),
+            Some((name, value)) if secret_detection::names_secret(name) => secrets.push(Secret::new(value)),
             _ => secrets.push(Secret::new(arg)),
         }
     }
@@ -63,14 +63,14 @@ fn of_command(command: &Command) -> Vec<Secret> {
     secrets
 }
 
-/// The credentials in the addresses of proxies and package indexes that a child process is handed.
+/// The credentials in the proxy and package index URLs that a child process inherits.
 fn of_environment(ours: impl Iterator<Item = (OsString, OsString)>) -> Vec<Secret> {
     let mut secrets = Vec::new();
     for (name, value) in ours {
         if let (Some(name), Some(value)) = (name.to_str(), value.to_str())
             && carries_urls(name)
         {
-            // Several indexes stand in one variable, separated by spaces. A proxy may be written without its scheme.
+            // A variable may hold several indexes, separated by spaces. A proxy may lack its scheme.
             for word in value.split_whitespace().filter(|word| word.contains('@')) {
                 match word.contains("://") {
                     true => add_url(&mut secrets, word),
@@ -100,36 +100,39 @@ fn of_endpoint(endpoint: &Endpoint) -> Vec<Secret> {
     for segment in segments
         .into_iter()
         .flatten()
-        .filter(|segment| suspect::is_random(segment))
+        .filter(|segment| secret_detection::is_random(segment))
     {
         secrets.push(Secret::new(segment));
     }
     secrets
 }
 
-/// A header's value, and what follows the word for its kind: `Bearer …`.
+/// Adds the value of a header, without its scheme (`Bearer …`).
 fn add_header(secrets: &mut Vec<Secret>, value: &str) {
     match value.split_once(' ') {
         Some((_, credentials)) if !credentials.trim().contains(' ') => secrets.push(Secret::new(credentials.trim())),
-        // Words, as in the name of a program, are no secrets.
+        // Several words, as in a user agent, are no secret.
         Some(_) => {}
-        None if suspect::is_random(value) || value.len() >= 8 && !suspect::is_word(value) => {
+        None if secret_detection::is_random(value) || value.len() >= 8 && !secret_detection::is_word(value) => {
             secrets.push(Secret::new(value))
         }
         None => {}
     }
 }
 
-/// A variable is a secret by its name, or when its value looks like nothing else.
+/// Adds the value of a variable if its name or its value looks like a secret.
 fn add_named(secrets: &mut Vec<Secret>, name: &str, value: &str) {
     let is_file = value.starts_with(['/', '.', '~']) || name.to_ascii_lowercase().ends_with("file");
-    if (suspect::names_secret(name) && !is_file) || suspect::is_random(value) || suspect::is_secret(value) {
+    if (secret_detection::names_secret(name) && !is_file)
+        || secret_detection::is_random(value)
+        || secret_detection::is_secret(value)
+    {
         secrets.push(Secret::new(value));
     }
     add_url(secrets, value);
 }
 
-/// The password of a URL and the values of its query that are secrets, as they are and as they are written.
+/// Adds the password of a URL, percent-encoded and decoded, and the secret values of its query.
 fn add_url(secrets: &mut Vec<Secret>, text: &str) {
     if !text.contains("://") {
         return;
@@ -137,11 +140,14 @@ fn add_url(secrets: &mut Vec<Secret>, text: &str) {
     let Ok(url) = url::Url::parse(text.trim()) else { return };
     if let Some(password) = url.password() {
         secrets.push(Secret::new(password));
-        let meant = format!("x={}", password.replace('+', "%2B"));
-        secrets.extend(url::form_urlencoded::parse(meant.as_bytes()).map(|(_, value)| Secret::new(&*value)));
+        let encoded = format!("x={}", password.replace('+', "%2B"));
+        secrets.extend(url::form_urlencoded::parse(encoded.as_bytes()).map(|(_, value)| Secret::new(&*value)));
     }
     for (name, value) in url.query_pairs() {
-        if suspect::names_secret(&name) || suspect::is_random(&value) || suspect::is_secret(&value) {
+        if secret_detection::names_secret(&name)
+            || secret_detection::is_random(&value)
+            || secret_detection::is_secret(&value)
+        {
             secrets.push(Secret::new(&*value));
         }
     }

@@ -1,53 +1,53 @@
-//! One server as it is meant.
+//! The resolved configuration of one server.
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use serde_json::Value;
 
 use super::{
-    life::IdleStop,
+    lifecycle::IdleStop,
     limits::Limits,
     policy::{Policy, Scope},
     transport::{Command, Transport},
 };
 
-/// After how long a lazy server that nobody uses is stopped.
+/// After how long [`IdleStop::Auto`] stops an idle server.
 pub(crate) const IDLE: Duration = Duration::from_secs(300);
 
-/// One server as it is meant.
+/// The resolved configuration of one server, with all defaults filled in.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ServerConfig {
-    /// How to reach it.
+    /// How the server is reached.
     pub transport: Transport,
-    /// Whether it is used at all.
+    /// Whether the server is used at all.
     pub enabled: bool,
-    /// Whether the board is ready only when this server is.
+    /// Whether the board is ready only when this server is ready.
     pub required: bool,
-    /// When it is started.
+    /// When the server is started.
     pub start: Start,
-    /// Which protocol era it is spoken to in.
+    /// The protocol era to use.
     pub era: EraChoice,
-    /// Times and sizes.
+    /// Timeouts and size limits.
     pub limits: Limits,
-    /// Globs of the tools that are shown; empty means all.
+    /// Globs of the tools that are visible; empty means all.
     pub allow: Vec<String>,
-    /// Globs of the tools that are hidden, whatever `allow` says.
+    /// Globs of the tools that are hidden, even if `allow` matches them.
     pub deny: Vec<String>,
-    /// Folders and other URIs that the server is told it may work in.
+    /// Directories and other URIs that are reported to the server as roots.
     pub roots: Vec<String>,
-    /// What it is for, in words for people.
+    /// A description of the server for people.
     pub description: Option<String>,
-    /// Words for the model about this server.
+    /// Instructions for the model about this server.
     pub instructions: Option<String>,
-    /// Tools that it does not list, by name: the schema of the arguments, or the whole item of a listing.
+    /// Tools that the server does not list, by name: the JSON Schema of the arguments, or a definition as in a listing.
     pub tool_schemas: BTreeMap<String, Value>,
-    /// What its calls and results are subject to.
+    /// How its calls and results are handled.
     pub policy: Policy,
 }
 
 impl ServerConfig {
-    /// A server with the default settings.
+    /// Creates a server with the default settings.
     pub fn new(transport: Transport) -> Self {
         Self {
             transport,
@@ -66,25 +66,25 @@ impl ServerConfig {
         }
     }
 
-    /// A server in this process with the default settings, for [`Builder::in_process_with`](crate::Builder::in_process_with).
+    /// Creates an in-process server with the default settings, for [`Builder::in_process_with`](crate::Builder::in_process_with).
     pub fn in_process() -> Self {
-        // It is never looked at: a dialer takes its place.
+        // A placeholder: the dialer of an in-process server ignores the transport.
         Self::new(Transport::Stdio(Command::new("in-process")))
     }
 
-    /// After how long a connection that nobody uses is ended, if ever.
+    /// After how long an idle connection is closed; `None` for never.
     pub fn idle_after(&self) -> Option<Duration> {
         match self.policy.idle_stop {
             IdleStop::After(idle) => Some(idle),
             IdleStop::Never => None,
             IdleStop::Auto => {
-                let may_rest = self.start == Start::Lazy && self.policy.scope != Scope::Session && !self.required;
-                may_rest.then_some(IDLE)
+                let may_stop = self.start == Start::Lazy && self.policy.scope != Scope::Session && !self.required;
+                may_stop.then_some(IDLE)
             }
         }
     }
 
-    /// The folder a stdio server is started in, when one is set.
+    /// The working directory of a stdio server, if one is set.
     pub fn cwd(&self) -> Option<&PathBuf> {
         match &self.transport {
             Transport::Stdio(command) => command.cwd.as_ref(),
@@ -97,34 +97,34 @@ impl ServerConfig {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Start {
-    /// When the board opens, beside the others, without holding anyone up.
+    /// When the board opens, concurrently with the other servers and without blocking callers.
     #[default]
     Eager,
     /// When it is first needed.
     Lazy,
-    /// Only when somebody says so: `Pegboard::connect`, `reconnect` or `enable`.
+    /// Only on request: `Pegboard::connect`, `reconnect` or `enable`.
     Explicit,
 }
 
-/// Which protocol era a server is spoken to in.
+/// The protocol era that is used with a server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EraChoice {
-    /// Found out and remembered: `initialize` first on stdio, `server/discover` first on HTTP.
+    /// Detected and remembered: `initialize` first on stdio, `server/discover` first on HTTP.
     #[default]
     Auto,
-    /// `server/discover` first on every transport, as the specification says.
+    /// Detected, with `server/discover` first on every transport, as the specification recommends.
     Probe,
-    /// Without a handshake (2026-07-28), nothing else.
+    /// Only the era without a handshake (2026-07-28).
     Modern,
-    /// With a handshake (2025-11-25 and earlier), nothing else.
+    /// Only the era with a handshake (2025-11-25 and earlier).
     Legacy,
-    /// With this protocol version, nothing else.
+    /// Only this protocol version.
     Version(String),
 }
 
 impl EraChoice {
-    /// Whether only one era may be spoken.
+    /// Whether only one era is allowed.
     pub(crate) fn is_firm(&self) -> bool {
         match self {
             Self::Auto | Self::Probe => false,

@@ -1,4 +1,4 @@
-//! Settings that were validated against the table of fields and expanded, before they are resolved.
+//! Validated and expanded settings, the input of `resolve`.
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
@@ -24,7 +24,7 @@ pub(super) enum Setting {
     Any(Unchecked),
 }
 
-/// A text as written and with its variables expanded. `Debug` prints neither: both may be secret.
+/// A text, as written and expanded. `Debug` prints neither: both may be secret.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Text {
     pub(super) value: String,
@@ -59,7 +59,7 @@ impl fmt::Debug for Unchecked {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Values(BTreeMap<&'static str, Found>);
 
-/// A setting and where it was written.
+/// A setting and its origin.
 #[derive(Debug, Clone)]
 pub(super) struct Found {
     pub(super) setting: Setting,
@@ -90,7 +90,7 @@ impl Found {
 /// Which of two settings wins: the later variant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Rank {
-    /// A preset's.
+    /// From a preset.
     Preset,
     /// From the top of a file, for all servers.
     Top,

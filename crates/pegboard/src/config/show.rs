@@ -1,4 +1,4 @@
-//! The resolved config for people: complete, variables not replaced, secrets hidden.
+//! Renders the resolved config for display: complete, variables not expanded, secrets redacted.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use super::{
 use crate::name::ServerName;
 
 impl Loaded {
-    /// The resolved config for people: every setting of every server, variables not replaced, secrets hidden.
+    /// The resolved config for display: every setting of every server, variables not expanded, secrets redacted.
     pub fn show(&self) -> serde_json::Value {
         loaded(self)
     }
@@ -30,7 +30,7 @@ fn loaded(loaded: &Loaded) -> Json {
         .map(|(name, queue)| (name.clone(), json!({"concurrent": queue.concurrent})))
         .collect();
     shown.insert(top::QUEUES.name.into(), queues.into());
-    // It may follow from the preset.
+    // The preset may determine the naming.
     shown.insert(top::NAMING.name.into(), loaded.config.naming.to_string().into());
     let mut origins: BTreeMap<Option<&ServerName>, Map<String, Json>> = BTreeMap::new();
     let explained = loaded.explain();
@@ -70,7 +70,7 @@ fn server(config: &ServerConfig, values: &Values) -> Map<String, Json> {
     };
     let mut shown = section(SERVER, values, |field| field.applies != other);
     shown.insert("type".into(), config.transport.kind().into());
-    // These are not always what was written for them: of two limits one follows from the other, and one setting also from `tls`.
+    // The values in effect may differ from those written: one timeout can raise the other, and `tls` can set `insecure`.
     let (idle, total) = (config.limits.call_idle, config.limits.call_total);
     shown.insert(of::CALL_TIMEOUT.name.into(), units::duration_text(idle).into());
     shown.insert(of::CALL_TOTAL_TIMEOUT.name.into(), units::duration_text(total).into());
@@ -80,7 +80,7 @@ fn server(config: &ServerConfig, values: &Values) -> Map<String, Json> {
     shown
 }
 
-/// A server that a program added: only what is sure to hold no secret.
+/// A server that the embedding program added: only settings that cannot contain a secret.
 fn by_hand(config: &ServerConfig) -> Map<String, Json> {
     let mut shown = Map::new();
     shown.insert("type".into(), config.transport.kind().into());

@@ -1,4 +1,4 @@
-//! Where a config comes from, and how its text is read: a file, a text, or one server of the command line.
+//! The sources of a config: a file, a text, or a server on the command line.
 
 use std::{
     fs::File,
@@ -7,13 +7,13 @@ use std::{
 };
 
 use super::{
-    adhoc,
     expand::Env,
+    inline_server,
     problem::{Report, Severity},
     tree::{self, Format, Node, Value},
 };
 
-/// What a config file is called when nobody says otherwise, the preferred name first.
+/// The default names of config files, the preferred one first.
 const FILE_NAMES: [&str; 5] = [
     "pegboard.toml",
     "pegboard.yaml",
@@ -22,7 +22,7 @@ const FILE_NAMES: [&str; 5] = [
     ".mcp.json",
 ];
 
-/// Where settings come from.
+/// A source of settings.
 #[derive(Debug, Clone)]
 pub struct Source {
     name: String,
@@ -48,7 +48,7 @@ impl std::fmt::Debug for Content {
 }
 
 impl Source {
-    /// A file. Its extension tells its format; without a known one the formats are tried.
+    /// A file. Its extension determines the format; if it is unknown, all formats are tried.
     pub fn file(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         Self {
@@ -57,11 +57,10 @@ impl Source {
         }
     }
 
-    /// The config file that is used when none is named: the nearest one in `folder` and the folders above it, or else one in
-    /// the user's config folder.
+    /// Finds the default config file: the nearest one in `folder` and its ancestors, or else one in the user's config directory.
     ///
-    /// The search ends with the root of the repository (a folder with `.git`), the home folder or the root of the file
-    /// system, and before a folder above that any user may write to: a file there could have been left by anybody.
+    /// The search ends at the root of the repository (a directory with `.git`), the home directory or the root of the file
+    /// system, and before an ancestor that every user may write to: another user could have placed a file there.
     pub fn discover(folder: &Path, env: &Env<'_>) -> Option<Self> {
         let user = if cfg!(windows) {
             env.get("APPDATA").map(PathBuf::from)
@@ -78,7 +77,7 @@ impl Source {
         files.find(|path| path.is_file()).map(Self::file)
     }
 
-    /// A text, and what it is called in problems. Without a format the formats are tried.
+    /// A text, and its name in problems. Without a format, all formats are tried.
     pub fn text(name: impl Into<String>, text: impl Into<String>, format: Option<Format>) -> Self {
         Self {
             name: name.into(),
@@ -86,34 +85,34 @@ impl Source {
         }
     }
 
-    /// One server as the command line writes it: `NAME=COMMAND…` or `NAME=URL`.
+    /// One server in the syntax of the command line: `NAME=COMMAND…` or `NAME=URL`.
     pub fn server(text: impl Into<String>) -> Self {
         Self {
             name: "--server".into(),
             content: Content::Server(text.into()),
         }
     }
-    /// The name under which problems refer to it.
+    /// The name of the source in problems.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    /// The folder that the source's paths are relative to: the parent of the file itself, with symbolic links resolved.
+    /// The directory that relative paths refer to: the parent of the file, with symbolic links resolved.
     pub(super) fn folder(&self) -> Option<PathBuf> {
         let Content::File(path) = &self.content else {
             return None;
         };
-        // Many programs do not accept the form that canonical paths have on Windows.
+        // Many programs do not accept the canonical form of paths on Windows.
         let real = if cfg!(windows) { None } else { path.canonicalize().ok() };
         let path = real.or_else(|| std::path::absolute(path).ok())?;
         path.parent().map(Path::to_owned)
     }
 
-    /// Reads and parses it. `None` after a problem of the source as a whole.
+    /// Reads and parses the source. Returns `None` after reporting a problem.
     pub(super) fn read(&self, report: &mut Report) -> Option<Node> {
         let from_file;
         let (text, format) = match &self.content {
-            Content::Server(text) => return adhoc::tree(text, report),
+            Content::Server(text) => return inline_server::tree(text, report),
             Content::Text(text, format) => (text, *format),
             Content::File(path) => {
                 from_file = read_file(path, report)?;
@@ -134,7 +133,7 @@ impl Source {
     }
 }
 
-/// `folder` and the folders above it that belong to the same project.
+/// `folder` and its ancestors that belong to the same project.
 fn project_folders(folder: &Path, env: &Env<'_>) -> Vec<PathBuf> {
     let home = env.get("HOME").or_else(|| env.get("USERPROFILE")).map(PathBuf::from);
     let home = home.and_then(|home| home.canonicalize().ok());
@@ -149,12 +148,12 @@ fn project_folders(folder: &Path, env: &Env<'_>) -> Vec<PathBuf> {
     folders
 }
 
-/// Whether every user may create files in a folder.
+/// Whether every user may create files in a directory.
 #[cfg(unix)]
 fn is_open_to_all(folder: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt as _;
 
-    // A folder that cannot be looked at is not trusted.
+    // A directory whose permissions cannot be read is not trusted.
     folder
         .metadata()
         .map_or(true, |meta| meta.permissions().mode() & 0o002 != 0)

@@ -1,8 +1,8 @@
-//! The spellings of a name: snake, camel and kebab case, and what a misspelt one most likely means.
+//! Spellings of names: converts between snake, camel and kebab case, and suggests corrections.
 
-/// The one of `names` that `wrong` most likely misspells.
+/// The one of `names` that is most similar to `wrong`, if any is similar enough.
 pub(super) fn nearest(wrong: &str, names: impl Iterator<Item = &'static str>) -> Option<&'static str> {
-    // A third of the letters may be wrong; beyond that a suggestion is a guess. Comparing very long keys is not worth the time.
+    // At most a third of the letters may differ. Very long keys are not worth the time.
     if wrong.len() > 64 {
         return None;
     }
@@ -14,15 +14,15 @@ pub(super) fn nearest(wrong: &str, names: impl Iterator<Item = &'static str>) ->
         .map(|(_, name)| name)
 }
 
-/// `toolsAllowed`, `tools-allowed` and `ToolsAllowed` as `tools_allowed`; `HTTPUrl` as `http_url`.
+/// Converts to snake case: `toolsAllowed`, `tools-allowed` and `ToolsAllowed` to `tools_allowed`; `HTTPUrl` to `http_url`.
 pub(super) fn snake(key: &str) -> String {
-    // One word, though it is written like two.
+    // `OAuth` is one word.
     let key = key.replace("OAuth", "Oauth");
     let mut snake = String::with_capacity(key.len() + 4);
     let (mut lower_before, mut upper_before) = (false, false);
     let mut chars = key.chars().peekable();
     while let Some(c) = chars.next() {
-        // The last capital of several in a row starts the next word, if one follows.
+        // The last of several capitals starts the next word if a lower-case letter follows it.
         let starts_word = upper_before && chars.peek().is_some_and(char::is_ascii_lowercase);
         if c.is_ascii_uppercase() && (lower_before || starts_word) {
             snake.push('_');
@@ -34,7 +34,7 @@ pub(super) fn snake(key: &str) -> String {
     snake
 }
 
-/// `tools_allowed` as `toolsAllowed`.
+/// Converts to camel case: `tools_allowed` to `toolsAllowed`.
 pub(super) fn camel(key: &str) -> String {
     let mut camel = String::with_capacity(key.len());
     let mut upper = false;

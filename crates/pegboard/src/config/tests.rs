@@ -12,6 +12,7 @@ mod problems;
 mod results;
 mod safety;
 mod shown;
+mod top_level_health;
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! How a server is reached: one variant per way, each complete.
+//! The transport of a server: a command to run, or a URL with headers, credentials and TLS settings.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -10,9 +10,9 @@ use crate::secret::{SafeUrl, Secret};
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Transport {
-    /// A child process that speaks on its standard input and output.
+    /// A child process that exchanges messages over its standard input and output.
     Stdio(Command),
-    /// A URL whose kind was not said: streamable HTTP, or HTTP+SSE if the server turns out to be that old.
+    /// A URL without a type: streamable HTTP, or HTTP+SSE if the server supports only that.
     Auto(Endpoint),
     /// Streamable HTTP.
     Http(Endpoint),
@@ -23,7 +23,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// Tells apart whatever is reached in another way or with other credentials.
+    /// A hash that differs between servers with another transport, address or credentials.
     pub(crate) fn fingerprint(&self) -> String {
         let mut hash = Sha256::new();
         let mut add = |part: &str| {
@@ -61,7 +61,7 @@ impl Transport {
         hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Whether this build can reach it. The feature that it needs has the name of its kind.
+    /// Whether this build supports the transport. The feature that it needs has the name of its kind.
     pub(crate) fn is_built(&self) -> bool {
         match self {
             Self::Stdio(_) => true,
@@ -71,7 +71,7 @@ impl Transport {
         }
     }
 
-    /// The word for it in config, status and logs.
+    /// The name of the transport in config, status and logs.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Stdio(_) => "stdio",
@@ -81,7 +81,7 @@ impl Transport {
         }
     }
 
-    /// The URL and what is sent to it, unless it is a child process.
+    /// The endpoint, unless the server is a child process.
     pub fn endpoint(&self) -> Option<&Endpoint> {
         match self {
             Self::Stdio(_) => None,
@@ -98,20 +98,20 @@ impl Transport {
 pub struct Command {
     /// The program: a path, or a name that is looked up on the child's `PATH`.
     pub program: String,
-    /// Its arguments. Each element stays one argument. They may hold secrets, so they are not printed.
+    /// The arguments. Each element stays one argument. They may contain secrets, so `Debug` hides them.
     pub args: Vec<Secret>,
-    /// Variables set for it, on top of what `env_policy` lets through.
+    /// Environment variables that are set for it, in addition to those that `env_policy` passes on.
     pub env: BTreeMap<String, Secret>,
-    /// Which of our own variables it sees.
+    /// Which environment variables it inherits.
     pub env_policy: EnvPolicy,
-    /// The folder it is started in; ours when not set.
+    /// The working directory; `None` for that of this process.
     pub cwd: Option<PathBuf>,
-    /// Bounds that the operating system sets for it.
+    /// Resource limits of its processes.
     pub rlimits: Rlimits,
 }
 
 impl Command {
-    /// `program` without arguments and with the default environment.
+    /// Creates a command without arguments and with the default environment.
     pub fn new(program: impl Into<String>) -> Self {
         Self {
             program: program.into(),
@@ -130,7 +130,7 @@ impl Command {
         self
     }
 
-    /// Whether the program fetches a server before it starts it, as `npx`, `uvx` and `docker` do. Its first start may take minutes.
+    /// Whether the program downloads a server before it starts it, as `npx`, `uvx` and `docker` do. The first start may take minutes.
     pub fn fetches_first(&self) -> bool {
         let name = self.program.rsplit(['/', '\\']).next().unwrap_or(&self.program);
         let name = name
@@ -140,7 +140,7 @@ impl Command {
         INSTALLERS.contains(&name)
     }
 
-    /// Sets a variable.
+    /// Sets an environment variable.
     #[must_use]
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.env.insert(name.into(), Secret::new(value.into()));
@@ -148,24 +148,24 @@ impl Command {
     }
 }
 
-/// Programs that fetch a server before they start it. They may be silent for long, and a second one would fetch it twice.
+/// Programs that download a server before they start it. They may be silent for long, and a second process would download it twice.
 const INSTALLERS: &[&str] = &[
     "npx", "uvx", "bunx", "pnpm", "yarn", "npm", "pipx", "uv", "docker", "podman", "nix",
 ];
 
-/// Which of our own environment variables a child sees.
+/// Which environment variables of this process a child inherits.
 ///
-/// Without [`shim`](crate::shim()) a child on Linux also gets `PEGBOARD_FAMILY`, by which what it leaves behind is found.
+/// Without [`shim`](crate::shim()) a child on Linux also gets `PEGBOARD_FAMILY`, by which its orphans are found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum EnvPolicy {
-    /// What programs need to run and to reach the network: `PATH`, `HOME`, `LANG`, proxies, certificates, settings of package managers and
-    /// the like, but no tokens or passwords.
+    /// Those that programs need to run and to reach the network: `PATH`, `HOME`, `LANG`, proxies, certificates, settings of package
+    /// managers and the like, but no tokens or passwords.
     #[default]
     Allowlist,
     /// All of them, except the keys of model providers (`OPENAI_API_KEY` and the like), `OTEL_*`, `PEGBOARD_*`, and those that
-    /// make programs load other code (`LD_*`, `PYTHONPATH`, `NODE_OPTIONS` and the like). A config hands these on by name.
+    /// make programs load other code (`LD_*`, `PYTHONPATH`, `NODE_OPTIONS` and the like). A config passes these on by name.
     Inherit,
-    /// None: only what the config names.
+    /// None: only those that the config names.
     Explicit,
 }
 
@@ -186,38 +186,38 @@ pub(crate) fn is_loader(name: &str) -> bool {
     name.starts_with("LD_") || name.starts_with("DYLD_") || LOADER.contains(&name.as_str())
 }
 
-/// Bounds that the operating system sets for each process of a server, on Linux. A bound above our own has no effect.
+/// Resource limits of each process of a server, on Linux. A limit above that of this process has no effect.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rlimits {
-    /// The most files that it has open at once.
+    /// The most open files.
     pub open_files: Option<u64>,
-    /// The most memory for its data.
+    /// The most memory for data, in bytes.
     pub data_bytes: Option<u64>,
-    /// The most processes and threads that its user runs at once, those of other programs included.
+    /// The most processes and threads of its user, including those of other programs.
     pub processes: Option<u64>,
-    /// The largest file that it writes.
+    /// The largest file that it may write, in bytes.
     pub file_bytes: Option<u64>,
 }
 
-/// A URL and what is sent to it.
+/// A URL with headers, credentials and TLS settings.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Endpoint {
-    /// Where the server listens.
+    /// The URL of the server.
     pub url: SafeUrl,
-    /// Sent with every request, to this origin only.
+    /// Headers that are sent with every request, to this origin only.
     pub headers: BTreeMap<String, Secret>,
-    /// Who we say we are.
+    /// The credentials.
     pub auth: Auth,
-    /// How the connection is secured.
+    /// TLS settings.
     pub tls: Tls,
-    /// HTTP statuses by which this server says that it forgot the session, besides 404.
+    /// HTTP statuses, besides 404, with which this server reports that the session is gone.
     pub session_gone: Vec<u16>,
 }
 
 impl Endpoint {
-    /// `url` without headers or credentials.
+    /// Creates an endpoint without headers or credentials.
     pub fn new(url: SafeUrl) -> Self {
         Self {
             url,
@@ -229,41 +229,41 @@ impl Endpoint {
     }
 }
 
-/// Who we say we are.
+/// The credentials that are sent to a server.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub enum Auth {
-    /// Nobody in particular.
+    /// No credentials.
     #[default]
     None,
     /// `Authorization: Bearer …`
     Bearer(Secret),
     /// `Authorization: Basic …`
     Basic {
-        /// The user's name.
+        /// The user name.
         user: String,
         /// The password.
         password: Secret,
     },
 }
 
-/// How a connection is secured. The default trusts the system's certificate authorities.
+/// TLS settings of a connection. The default trusts the system's certificate authorities.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Tls {
     /// A PEM file with certificate authorities to trust besides the system's.
     pub ca: Option<PathBuf>,
-    /// PEM files with our certificate and its key, for servers that ask for one.
+    /// The client certificate, for servers that request one.
     pub client_cert: Option<ClientCert>,
-    /// Do not check the server's certificate. Said aloud at every start.
+    /// Accepts the server's certificate without verification. Every start logs a warning.
     pub insecure: bool,
 }
 
-/// Our certificate and its key.
+/// A client certificate and its private key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientCert {
-    /// PEM file with the certificate chain.
+    /// A PEM file with the certificate chain.
     pub cert: PathBuf,
-    /// PEM file with the private key.
+    /// A PEM file with the private key.
     pub key: PathBuf,
 }

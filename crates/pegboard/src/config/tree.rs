@@ -10,10 +10,10 @@ pub(super) use node::{Entry, Node, Place, SyntaxError, Value};
 
 use std::{fmt, path::Path};
 
-/// The largest config file. Hand-written ones have a few kilobytes; this leaves room for generated ones.
+/// The largest config file. Handwritten files have a few kilobytes; this leaves room for generated ones.
 pub(super) const MAX_BYTES: usize = 4 << 20;
 
-/// How a config file is written.
+/// The format of a config file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// TOML.
@@ -25,7 +25,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format that a file's extension tells, if it tells one.
+    /// The format for a file's extension, if it is a known one.
     pub fn of(path: &Path) -> Option<Self> {
         let extension = path.extension()?.to_str()?.to_ascii_lowercase();
         match extension.as_str() {
@@ -47,7 +47,7 @@ impl fmt::Display for Format {
     }
 }
 
-/// Reads `text`. Without a format the ones that the text could be in are tried.
+/// Parses `text`. Without a format, tries all.
 pub(super) fn read(text: &str, format: Option<Format>) -> Result<Node, SyntaxError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.len() > MAX_BYTES {
@@ -64,7 +64,7 @@ pub(super) fn read(text: &str, format: Option<Format>) -> Result<Node, SyntaxErr
     }
 }
 
-/// Tries the formats in turn. When none fits, the one that got furthest is most likely what was meant.
+/// Tries the formats in order. If none parses, reports the error of the one that got furthest, as the most likely format.
 fn guess(text: &str) -> Result<Node, SyntaxError> {
     let mut furthest: Option<SyntaxError> = None;
     for (format, read) in [
@@ -73,7 +73,7 @@ fn guess(text: &str) -> Result<Node, SyntaxError> {
         (Format::Yaml, yaml::read),
     ] {
         match read(text) {
-            // Any line of prose is YAML, but a config is a table or a list.
+            // Any prose is valid YAML, but a config is a table or a list.
             Ok(node) if matches!(node.value, Value::Map(_) | Value::List(_) | Value::Null) => return Ok(node),
             Ok(_) => {}
             Err(error) if furthest.as_ref().is_none_or(|seen| seen.at < error.at) => {

@@ -1,18 +1,18 @@
-//! Durations and sizes as people write them: `30s`, `1h30m`, `8MiB`.
+//! Parses and formats durations and sizes: `30s`, `1h30m`, `8MiB`.
 
 use std::{fmt, time::Duration};
 
-/// Reads a duration as config files and the command line write it: `30s`, `2m`, `500ms`, `1h30m`.
+/// Parses a duration in the syntax of config files and the command line: `30s`, `2m`, `500ms`, `1h30m`.
 pub fn parse_duration(text: &str) -> Option<Duration> {
     duration(text)
 }
 
-/// Reads a size as config files and the command line write it: `48KiB`, `2MB`, `1000`.
+/// Parses a size in the syntax of config files and the command line: `48KiB`, `2MB`, `1000`.
 pub fn parse_size(text: &str) -> Option<u64> {
     size(text)
 }
 
-/// Reads `30s`, `500ms`, `1.5h`, `1h30m`. Days are the largest unit.
+/// Parses `30s`, `500ms`, `1.5h`, `1h30m`. Days are the largest unit.
 pub(super) fn duration(text: &str) -> Option<Duration> {
     let mut rest = text.trim();
     let mut millis = 0.0_f64;
@@ -38,7 +38,7 @@ pub(super) fn duration(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(millis / 1000.0).ok()
 }
 
-/// Reads `8MiB`, `512k`, `1048576`. `k`, `M` and `G` count in 1024s, with or without `iB`; `kB`, `MB`, `GB` in thousands.
+/// Parses `8MiB`, `512k`, `1048576`. `k`, `M` and `G` count in 1024s, with or without `iB`; `kB`, `MB`, `GB` in thousands.
 pub(super) fn size(text: &str) -> Option<u64> {
     let (number, unit) = number(text.trim())?;
     let factor = match unit.trim_start() {
@@ -52,11 +52,11 @@ pub(super) fn size(text: &str) -> Option<u64> {
         _ => return None,
     };
     let bytes = number * factor;
-    // Beyond 2^53 a float skips numbers; no size here comes near.
+    // An `f64` is exact up to 2^53, which no limit here reaches.
     (0.0..=9e15).contains(&bytes).then_some(bytes as u64)
 }
 
-/// A duration as people write it.
+/// Formats a duration in its largest whole unit: `90s`, `2m`.
 pub(super) fn duration_text(duration: Duration) -> String {
     let millis = duration.as_millis();
     for (unit, size) in [("h", 3_600_000), ("m", 60_000), ("s", 1000)] {
@@ -67,7 +67,7 @@ pub(super) fn duration_text(duration: Duration) -> String {
     format!("{millis}ms")
 }
 
-/// A size as people write it.
+/// Formats a size in its largest whole unit: `8MiB`.
 pub(super) struct SizeText(pub(super) u64);
 
 impl fmt::Display for SizeText {
@@ -81,6 +81,7 @@ impl fmt::Display for SizeText {
     }
 }
 
+/// Parses the number at the start of a text, and returns the rest.
 fn number(text: &str) -> Option<(f64, &str)> {
     let end = text
         .find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_')

@@ -151,7 +151,7 @@ impl Breaker {
 fn rule(policy: BreakerPolicy) -> Option<Rule> {
     match policy {
         BreakerPolicy::Off => None,
-        BreakerPolicy::On(rule) => Some(rule.sensible()),
+        BreakerPolicy::On(rule) => Some(rule.clamped()),
     }
 }
 

@@ -1,17 +1,17 @@
-//! Texts: variables replaced, with every trouble reported.
+//! Validates texts: expands their variables and reports what is wrong with them.
 
 use super::Check;
 use crate::config::{
-    expand::{self, Bad, Trouble},
+    expand::{self, ExpandError, Malformed},
     setting::Text,
     tree::{Node, Place, Value},
 };
 
-/// The most that all expanded values of one file may hold together.
+/// The most bytes of all expanded values of one server's table, or of the top of one file.
 const MAX_EXPANDED: usize = 64 << 20;
 
 impl Check<'_> {
-    /// A text with its variables replaced, or nothing after a problem.
+    /// Reads a text and expands its variables. Returns `None` after reporting a problem.
     pub(super) fn text(&mut self, node: &Node, path: &str, secret: bool) -> Option<Text> {
         let written = match &node.value {
             Value::Text(text) => text.clone(),
@@ -33,16 +33,16 @@ impl Check<'_> {
             );
             return None;
         }
-        let (value, troubles) = expand::expand(&written, self.env);
+        let (value, errors) = expand::expand(&written, self.env);
         self.expanded = self.expanded.saturating_add(value.len());
         let mut good = true;
-        for trouble in troubles {
-            good &= self.trouble(&trouble, node.at, path);
+        for error in errors {
+            good &= self.expand_error(&error, node.at, path);
         }
         if self.expanded > MAX_EXPANDED {
-            good &= self.trouble(&Trouble::TooLong, node.at, path);
+            good &= self.expand_error(&ExpandError::TooLong, node.at, path);
         }
-        self.hidden_spaces(&value, node.at, path);
+        self.warn_of_outer_spaces(&value, node.at, path);
         good.then_some(Text {
             value,
             written,
@@ -50,45 +50,46 @@ impl Check<'_> {
         })
     }
 
-    /// Whether a value needs a variable that only an agent's session will have.
+    /// Whether a value refers to a variable that is set only within an agent's session.
     fn waits_for_session(&self, written: &str) -> bool {
         expand::pieces(written).iter().any(
             |piece| matches!(piece, expand::Piece::Variable { name: "SESSION_ID", default: None, .. } if self.env.get("SESSION_ID").is_none()),
         )
     }
 
-    fn trouble(&mut self, trouble: &Trouble, at: Place, path: &str) -> bool {
-        match trouble {
-            Trouble::Missing(name) if self.lenient => {
+    /// Reports an error of expansion. Returns whether the value can be used all the same.
+    fn expand_error(&mut self, error: &ExpandError, at: Place, path: &str) -> bool {
+        match error {
+            ExpandError::Missing(name) if self.lenient => {
                 self.report.warn(at, path, format!("variable `{name}` is not set"));
                 return true;
             }
-            Trouble::Missing(name) => self.report.error_with(
+            ExpandError::Missing(name) => self.report.error_with(
                 at,
                 path,
                 format!("variable `{name}` is not set"),
                 format!("set it, or write `${{{name}:-default}}`"),
             ),
-            Trouble::Bad {
+            ExpandError::Malformed {
                 written,
-                why: Bad::Input,
+                why: Malformed::Input,
             } => self.report.error_with(
                 at,
                 path,
-                format!("`{written}` {}", Bad::Input),
+                format!("`{written}` {}", Malformed::Input),
                 "put the value in a variable and write `${NAME}`",
             ),
-            Trouble::Bad { written, why } => {
+            ExpandError::Malformed { written, why } => {
                 let shown: String = written.chars().take(40).collect();
                 self.report
                     .error_with(at, path, format!("`{shown}` {why}"), "write `$$` for a plain `$`");
             }
-            Trouble::TooLong => self.report.error(at, path, "its variables make it too long"),
+            ExpandError::TooLong => self.report.error(at, path, "its variables make it too long"),
         }
         false
     }
 
-    fn hidden_spaces(&mut self, value: &str, at: Place, path: &str) {
+    fn warn_of_outer_spaces(&mut self, value: &str, at: Place, path: &str) {
         let prose = path.ends_with(".instructions") || path.ends_with(".description");
         if !prose && value.trim() != value {
             self.report.warn(at, path, "has spaces at its start or end");

@@ -21,27 +21,27 @@ use crate::{
 
 section! {
     top = "config" {
-        PRESET: Preset = choice("preset", "The design whose defaults every server starts from.");
+        PRESET: Preset = choice("preset", "The preset that provides the defaults of every server.");
         QUEUES: BTreeMap<String, Queue> = map(
             "queues",
             &Kind::Either(&[Kind::Count { min: 1, max: 1_000_000 }, Kind::Table(&queue::SECTION)]),
-            "Queues that calls wait in, by name.",
+            "Queues that calls wait in, by name, with the most calls in flight at once.",
         )
         .shown(DefaultValue::EmptyTable);
         MASKING: Nested<masking::In> = nested(
             "masking",
             Kind::Either(&[Kind::Bool, Kind::Table(&masking::SECTION)]),
-            "What is hidden in the results of every server.",
+            "What is masked in the output of every server.",
         );
-        MAX_SERVERS: usize = count("max_servers", (1, 1000), BoardLimits::DEFAULT.servers, "The most servers; those beyond are refused.");
+        MAX_SERVERS: usize = count("max_servers", (1, 1000), BoardLimits::DEFAULT.servers, "The most servers; further ones are refused.");
         MAX_PROCESSES: usize = count("max_processes", (1, 65_536), BoardLimits::DEFAULT.processes, "The most child processes at once.");
-        MAX_STARTS: usize = count("max_starts", (1, 1000), BoardLimits::DEFAULT.starts, "The most servers that are being started at once; the others wait.")
+        MAX_STARTS: usize = count("max_starts", (1, 1000), BoardLimits::DEFAULT.starts, "The most servers that start at once; the others wait.")
             .aka(&["start_concurrency"]);
         MAX_BUFFERED: usize = size(
             "max_buffered",
             (1 << 20, 1 << 40),
             BoardLimits::DEFAULT.buffered,
-            "The most bytes that messages of all servers take together while they are on their way; one connection takes at most a quarter of them in each direction, and messages of up to 64KiB do not count.",
+            "The most bytes that the messages of all servers may buffer together; one connection may use a quarter of them in each direction, and messages of up to 64KiB do not count.",
         );
         NAMING: Naming = either(
             "naming",
@@ -62,13 +62,13 @@ section! {
     }
     unkeyed {
         // Settings of servers, for every server that does not set them itself.
-        of::TRANSPORTS.field.for_all().aka(&["allow_transports"]).doc("The ways that servers may be reached in, unless they say otherwise themselves.");
+        of::TRANSPORTS.field.for_all().aka(&["allow_transports"]).doc("The transports that servers may use; a server's own list overrides it.");
         of::SUMMARISE.field.for_all()
             .aka(&["summarize", "summarization", "summarisation"])
-            .doc("When long results are summarised, and by which model. Servers may differ.");
+            .doc("When long results are summarised, and by which model; servers may override it.");
         of::CALL_ARGUMENTS.field.for_all().aka(&["tool_arguments"]);
         of::OUTPUT_CHECK.field.for_all();
-        of::RESULT.field.for_all().aka(&["results"]).doc("What becomes of the results of every server.");
+        of::RESULT.field.for_all().aka(&["results"]).doc("How the results of every server are limited and formatted.");
         of::CONNECT_TIMEOUT.field.for_all().aka(&["startup_timeout", "init_timeout", "connection_timeout"]);
         of::LIST_TIMEOUT.field.for_all();
         of::CALL_TIMEOUT.field.for_all().aka(&["default_timeout", "request_timeout", "tool_timeout"]);

@@ -1,40 +1,40 @@
-//! What becomes of a tool's results: how much of them a model is given, and in which form.
+//! How results are limited, formatted and summarised before a model gets them.
 
 use std::time::Duration;
 
 use crate::secret::{SafeUrl, Secret};
 
-/// What becomes of a tool's results.
+/// How the results of a tool are limited and formatted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Results {
-    /// The largest result that is handed on as it is, in bytes of its text.
+    /// The largest result that is passed on unchanged, in bytes of its text.
     pub max_bytes: usize,
-    /// The same in lines.
+    /// The same limit in lines.
     pub max_lines: Option<usize>,
-    /// The same in tokens, which are counted by the view's tokenizer or estimated as a quarter of the bytes.
+    /// The same limit in tokens, counted by the view's tokenizer or estimated as a quarter of the bytes.
     pub max_tokens: Option<usize>,
-    /// What happens to a larger one.
+    /// What happens to a larger result.
     pub too_long: TooLong,
-    /// How far a server may raise `max_bytes` for one of its tools or results.
+    /// The highest value to which a server may raise `max_bytes` for one of its tools or results.
     pub ceiling: usize,
-    /// What stands between blocks in the text of a result.
+    /// The separator between content blocks in the text of a result.
     pub join: Join,
-    /// Which of the two forms of a result is its text.
+    /// Which form of a result becomes its text.
     pub structured: Structured,
-    /// Whether the text is put between marks that say that it comes from outside.
+    /// Whether the text is enclosed in markers that label it as untrusted output.
     pub fence: bool,
-    /// Whether control characters, marks of direction, zero-width characters and Unicode tags are removed from results of a server without
+    /// Whether control, bidirectional and zero-width characters and Unicode tags are removed from results of a server without
     /// `trust = true`.
     pub clean: bool,
-    /// Where pictures and sounds go.
+    /// What happens to images and audio.
     pub images: Images,
-    /// Whether pictures that a server has hidden in text as base64 are looked for.
+    /// Whether text is searched for base64-encoded images.
     pub find_images: bool,
 }
 
 impl Results {
-    /// The same without a limit of any kind.
+    /// Returns these settings without any limit.
     #[must_use]
     pub fn whole(self) -> Self {
         Self {
@@ -47,7 +47,7 @@ impl Results {
 }
 
 impl Results {
-    /// The default, which the table of fields shows too.
+    /// The default, also shown by the table of fields.
     pub(in crate::config) const DEFAULT: Self = Self {
         max_bytes: 48 << 10,
         max_lines: None,
@@ -64,29 +64,29 @@ impl Results {
 }
 
 impl Default for Results {
-    /// 48 KiB, then a handle for the rest.
+    /// Limits results to 48 KiB and spills larger ones.
     fn default() -> Self {
         Self::DEFAULT
     }
 }
 
-/// What happens to a result that is too long.
+/// What happens to a result that exceeds the limits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum TooLong {
     /// Its beginning is kept.
     Head,
     /// Its beginning and its end are kept, half of each.
     HeadTail,
-    /// It is put aside under a handle, and a little of it is shown.
+    /// It is spilled to a handle, and an excerpt is shown.
     #[default]
     Spill,
-    /// It is put aside under a handle, and summarised.
+    /// It is spilled to a handle, and a summary is shown.
     Summarise,
     /// The call fails.
     Error,
 }
 
-/// What stands between the blocks of a result.
+/// The separator between the content blocks of a result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Join {
     /// A newline.
@@ -100,43 +100,43 @@ pub enum Join {
     First,
 }
 
-/// Which of the two forms of a result is its text: the blocks, or the structured content.
+/// Which form of a result becomes its text: the content blocks or the structured content.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Structured {
-    /// The blocks, and the structured form when there are none.
+    /// The blocks, or the structured content if there are none.
     #[default]
     ContentFirst,
-    /// The structured form, and the blocks when there is none.
+    /// The structured content, or the blocks if there is none.
     StructuredFirst,
-    /// Both, unless they say the same.
+    /// Both, unless a block already is the structured content as JSON.
     BothDedup,
-    /// The blocks.
+    /// Only the blocks.
     ContentOnly,
-    /// The structured form. Errors are shown all the same.
+    /// Only the structured content, but errors are shown in any case.
     StructuredOnly,
 }
 
-/// Where pictures, sounds and other bytes of a result go.
+/// What happens to images, audio and other binary content of a result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Images {
-    /// They stay blocks of the result.
+    /// They stay content blocks of the result.
     #[default]
     Keep,
-    /// They are put aside under handles, for models that read only text.
+    /// They are spilled to handles, for models that read only text.
     Spill,
 }
 
-/// When long results are summarised, and by whom.
+/// When long results are summarised, and by which model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Summarise {
-    /// From this size on, in tokens.
+    /// The size of a result, in tokens, from which on it is summarised.
     pub threshold_tokens: usize,
-    /// The size of a summary, in tokens.
+    /// The most tokens of a summary.
     pub max_tokens: usize,
-    /// How long a summary is waited for.
+    /// The timeout for one summary.
     pub timeout: Duration,
-    /// The model that writes it, unless the view brings a summariser of its own.
+    /// The model that summarises, unless the view has a summariser of its own.
     pub model: Option<SummaryModel>,
 }
 
@@ -160,20 +160,20 @@ impl Default for Summarise {
     }
 }
 
-/// A model behind an HTTP API in the shape of OpenAI's chat completions.
+/// A model behind an OpenAI-compatible chat completions API.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SummaryModel {
-    /// Where it answers: the base of the API, or the whole address of `chat/completions`.
+    /// The base URL of the API, or the full URL of `chat/completions`.
     pub url: SafeUrl,
-    /// Its name there.
+    /// The name of the model.
     pub model: String,
-    /// Sent as a bearer token.
+    /// The API key, sent as a bearer token.
     pub api_key: Option<Secret>,
 }
 
 impl SummaryModel {
-    /// A model that asks for no key.
+    /// Creates a model without an API key.
     pub fn new(url: SafeUrl, model: impl Into<String>) -> Self {
         Self {
             url,
@@ -182,7 +182,7 @@ impl SummaryModel {
         }
     }
 
-    /// Sets the key.
+    /// Sets the API key.
     #[must_use]
     pub fn api_key(mut self, key: Secret) -> Self {
         self.api_key = Some(key);

@@ -1,4 +1,4 @@
-//! How the arguments of calls are read and checked.
+//! Resolves how the arguments of calls are parsed and validated.
 
 use crate::config::{
     fields::{ServerTable, call_arguments, server},

@@ -1,4 +1,4 @@
-//! What the settings of a server are resolved against.
+//! The context in which the settings of a server are resolved.
 
 use std::path::{Path, PathBuf};
 
@@ -11,17 +11,17 @@ use crate::{
     mask::Masking,
 };
 
-/// The surroundings of one server's table.
+/// The context of one server's table.
 pub(in crate::config) struct Context<'a> {
     pub(in crate::config) report: &'a mut Report,
     pub(in crate::config) env: &'a Env<'a>,
-    /// The folder of the config file.
+    /// The directory of the config file.
     pub(in crate::config) base: Option<&'a Path>,
     /// `servers.NAME`.
     pub(in crate::config) path: &'a str,
-    /// Where the server's name stands.
+    /// The location of the server's name.
     pub(in crate::config) at: Place,
-    /// The masking of all servers, which the server's own adds to.
+    /// The masking of all servers, which that of the server extends.
     pub(in crate::config) masking: &'a Masking,
 }
 
@@ -32,7 +32,7 @@ impl Context<'_> {
         None
     }
 
-    /// A path relative to the config file, with `~` for the home folder.
+    /// Resolves a path relative to the config file; `~` is the home directory.
     pub(super) fn resolve_path(&self, written: &str) -> PathBuf {
         let home = || self.env.get("HOME").or_else(|| self.env.get("USERPROFILE"));
         if (written == "~" || written.starts_with("~/"))

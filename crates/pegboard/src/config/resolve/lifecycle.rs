@@ -1,19 +1,19 @@
-//! The lifecycle of a server: how it is restarted and probed, when its circuit breaker opens, and which of its calls are retried.
+//! Resolves the lifecycle of a server: restarts, health probes, the circuit breaker, and retries.
 
 use std::time::Duration;
 
 use crate::config::{
     fields::{ServerTable, breaker as breaker_fields, restart as restart_fields, retry, server},
     from_setting::{MAX_POOL, Waits},
-    life::{BreakerPolicy, BreakerRule, Health, Restart, Retry, RetryClass},
+    lifecycle::{BreakerPolicy, BreakerRule, Health, Restart, Retry, RetryClass},
     problem::{Report, join},
     setting::Setting,
 };
 
-/// The longest list of waits that is accepted.
+/// The most waits in a schedule.
 const MAX_WAITS: usize = 64;
 
-/// Reports a scope that does not parse, and waits that cannot be a schedule.
+/// Reports a scope that does not parse, and an invalid backoff schedule.
 pub(super) fn check(values: ServerTable<'_>, path: &str, report: &mut Report) {
     if let Some(Setting::Text(text)) = values.find(&server::SCOPE).map(|found| &found.setting)
         && values.set(&server::SCOPE).is_none()
@@ -29,7 +29,7 @@ pub(super) fn check(values: ServerTable<'_>, path: &str, report: &mut Report) {
     }
 }
 
-/// The same rules as for a schedule that a program sets.
+/// Why waits are not a valid schedule. The rules are those for a schedule that the embedding program sets.
 fn bad_waits(waits: &[Duration]) -> Option<&'static str> {
     match waits.last() {
         None => Some("needs at least one wait"),
@@ -83,7 +83,7 @@ pub(super) fn retries(values: ServerTable<'_>) -> Retry {
     }
 }
 
-/// The circuit breaker; `None` where the board's own rule holds.
+/// The circuit breaker; `None` for the board's policy.
 pub(super) fn breaker(values: ServerTable<'_>) -> Option<BreakerPolicy> {
     let table = values.table(&server::BREAKER)?;
     if !table.get(&breaker_fields::ENABLED) {

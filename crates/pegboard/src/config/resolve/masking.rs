@@ -1,4 +1,4 @@
-//! What is masked: the settings of one server on top of those of all servers.
+//! Resolves masking: the settings of one server extend those of all servers.
 
 use crate::{
     config::{
@@ -12,7 +12,7 @@ use crate::{
     mask::{self, BadMasking, CustomPattern, Masker, Masking},
 };
 
-/// `base` with a setting on top: lists are added to, the other fields are replaced.
+/// Extends `base` by a setting: lists are appended, other fields are replaced.
 pub(in crate::config) fn layered(base: &Masking, found: Option<&Found>) -> Masking {
     let mut masking = base.clone();
     let table = match found.map(|found| &found.setting) {
@@ -36,7 +36,7 @@ pub(in crate::config) fn layered(base: &Masking, found: Option<&Found>) -> Maski
     masking
 }
 
-/// Reports patterns that cannot be used. A server whose secrets would pass unmasked must not be used.
+/// Reports invalid patterns as errors, so that a server whose secrets would not be masked is not used.
 pub(in crate::config) fn check(report: &mut Report, path: &str, found: &Found) {
     let Setting::Table(table) = &found.setting else { return };
     let table = Table::<fields::In>::new(table);
@@ -44,36 +44,36 @@ pub(in crate::config) fn check(report: &mut Report, path: &str, found: &Found) {
     for text in table.get(&fields::GROUPS) {
         if let Err(error) = mask::check_group(&text.value) {
             let near = nearest(&text.value, Masker::group_names());
-            complain(report, text.at, &join(&path, fields::GROUPS.name), &error, near);
+            report_bad_masking(report, text.at, &join(&path, fields::GROUPS.name), &error, near);
         }
     }
     for text in table.get(&fields::PATTERNS) {
         if let Err(error) = mask::check_pattern(&text.value) {
             let near = nearest(&text.value, Masker::pattern_names());
-            complain(report, text.at, &join(&path, fields::PATTERNS.name), &error, near);
+            report_bad_masking(report, text.at, &join(&path, fields::PATTERNS.name), &error, near);
         }
     }
     for (custom, at) in customs(table) {
         if let Err(error) = mask::check_custom(&custom) {
             let at = at.unwrap_or(found.at);
-            complain(report, at, &join(&path, fields::CUSTOM.name), &error, None);
+            report_bad_masking(report, at, &join(&path, fields::CUSTOM.name), &error, None);
         }
     }
     for text in table.get(&fields::EXCEPT) {
         if let Err(error) = mask::check_exception(&text.value) {
-            complain(report, text.at, &join(&path, fields::EXCEPT.name), &error, None);
+            report_bad_masking(report, text.at, &join(&path, fields::EXCEPT.name), &error, None);
         }
     }
 }
 
-fn complain(report: &mut Report, at: Place, path: &str, error: &BadMasking, near: Option<&str>) {
+fn report_bad_masking(report: &mut Report, at: Place, path: &str, error: &BadMasking, near: Option<&str>) {
     match near {
         Some(near) => report.error_with(at, path, error.to_string(), format!("did you mean `{near}`?")),
         None => report.error(at, path, error.to_string()),
     }
 }
 
-/// The custom patterns, and where each stands.
+/// The custom patterns and their locations.
 fn customs(table: Table<'_, fields::In>) -> Vec<(CustomPattern, Option<Place>)> {
     let custom = |table: Table<'_, pattern::In>| {
         let mut custom = CustomPattern::new(table.get(&pattern::PATTERN)?.value);

@@ -1,4 +1,4 @@
-//! The URL of a remote server, and what is sent to it.
+//! Resolves the endpoint of a remote server: URL, headers, credentials and TLS.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use crate::{
         from_setting::FromSetting as _,
         key::{Key, Table},
         problem::join,
+        secret_detection,
         setting::{Found, Setting, Text, Values},
-        suspect,
         transport::{Auth, ClientCert, Endpoint, Tls, Transport},
         tree::Place,
     },
@@ -63,8 +63,8 @@ pub(super) fn transport(
 }
 
 fn url(context: &mut Context<'_>, text: &Text) -> Option<SafeUrl> {
-    // What was written is shown, never what the variables in it hold.
-    let shown = suspect::shown_url(&text.written);
+    // Messages show the URL as written, never the values of variables.
+    let shown = secret_detection::shown_url(&text.written);
     let refuse = |context: &mut Context<'_>, what: &str| context.refuse(text.at, "url", &format!("`{shown}` {what}"));
     if let Some(scheme) = missing_scheme(text.value.trim()) {
         return refuse(context, &format!("has no scheme; write `{scheme}://{shown}`"));
@@ -76,7 +76,7 @@ fn url(context: &mut Context<'_>, text: &Text) -> Option<SafeUrl> {
     if !matches!(url.expose().scheme(), "http" | "https" | "ws" | "wss") {
         return refuse(context, "must start with http://, https://, ws:// or wss://");
     }
-    if suspect::secret_in_url(&text.written) {
+    if secret_detection::secret_in_url(&text.written) {
         context.report.warn_with(
             text.at,
             &join(context.path, "url"),
@@ -91,18 +91,18 @@ fn url(context: &mut Context<'_>, text: &Text) -> Option<SafeUrl> {
     })
 }
 
-/// The scheme that an address without one most likely needs: `localhost:8080/mcp`, `mcp.example.com/mcp`.
+/// The most likely scheme of a URL without one: `localhost:8080/mcp`, `mcp.example.com/mcp`.
 fn missing_scheme(text: &str) -> Option<&'static str> {
-    let (place, _) = text.split_once('/').unwrap_or((text, ""));
-    let (host, port) = place.split_once(':').unwrap_or((place, ""));
+    let (authority, _) = text.split_once('/').unwrap_or((text, ""));
+    let (host, port) = authority.split_once(':').unwrap_or((authority, ""));
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     let is_host = !host.is_empty() && host.chars().all(is_name) && (host.contains('.') || host == "localhost");
     let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
     if text.contains("://") || !(is_host || is_port(port)) || !(port.is_empty() || is_port(port)) {
         return None;
     }
-    let is_here = host == "localhost" || host.starts_with("127.");
-    Some(if is_here { "http" } else { "https" })
+    let is_local = host == "localhost" || host.starts_with("127.");
+    Some(if is_local { "http" } else { "https" })
 }
 
 fn headers(context: &mut Context<'_>, values: ServerTable<'_>) -> Option<BTreeMap<String, Secret>> {
@@ -110,7 +110,7 @@ fn headers(context: &mut Context<'_>, values: ServerTable<'_>) -> Option<BTreeMa
     let mut good = true;
     let path = join(context.path, "headers");
     for (name, text) in values.get(&server::HEADERS) {
-        // A variable that is there but empty means: no such header.
+        // A variable that is set but empty omits the header.
         if !(text.value.is_empty() && text.is_from_variable()) {
             good &= header(context, &mut headers, &path, (&name, &text.value), text.at);
         }
@@ -151,7 +151,7 @@ fn header(
     false
 }
 
-/// The credentials, and the header that carries an API key if that is how we say who we are.
+/// The credentials, and the header with the API key if there is one.
 type Credentials = (Auth, Option<(String, Secret)>);
 
 fn auth(context: &mut Context<'_>, values: ServerTable<'_>) -> Option<Credentials> {
@@ -214,7 +214,7 @@ fn auth(context: &mut Context<'_>, values: ServerTable<'_>) -> Option<Credential
         (Some(AuthKind::Bearer) | None, Some(token), None, None) => Some((Auth::Bearer(secret(token)), None)),
         (Some(AuthKind::Basic) | None, None, Some(basic), None) => Some((basic, None)),
         (Some(AuthKind::ApiKey) | None, None, None, Some(key)) => Some((Auth::None, Some(key))),
-        // A key may also be written where a token would be.
+        // An API key may also be written as `bearer`.
         (Some(AuthKind::ApiKey), Some(token), None, None) => {
             Some((Auth::None, Some((API_KEY_HEADER.into(), secret(token)))))
         }
@@ -226,7 +226,7 @@ fn auth(context: &mut Context<'_>, values: ServerTable<'_>) -> Option<Credential
     }
 }
 
-/// The setting that asks for a sign-in with OAuth.
+/// The setting that requests sign-in with OAuth.
 fn oauth_setting<'a>(values: ServerTable<'a>, table: Table<'a, auth::In>) -> Option<&'a Found> {
     let is_on = |found: Option<&Found>| match found.map(|found| &found.setting) {
         Some(Setting::Bool(on)) => *on,
@@ -271,6 +271,7 @@ fn tls(context: &mut Context<'_>, values: ServerTable<'_>) -> Option<Tls> {
     })
 }
 
+/// Warns about credentials that are sent unencrypted to another host.
 fn warn_of_open_credentials(context: &mut Context<'_>, url: &SafeUrl, auth: &Auth, at: Place) {
     let url = url.expose();
     let open = matches!(url.scheme(), "http" | "ws");

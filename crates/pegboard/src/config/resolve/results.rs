@@ -1,4 +1,4 @@
-//! What becomes of results: the settings of a server, and of a tool over them.
+//! Resolves how results are handled: the settings of a server, overridden by those of a tool.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::{
     secret::{SafeUrl, Secret},
 };
 
-/// Reports a `summarise` whose URL cannot be used.
+/// Reports an invalid URL in `summarise`.
 pub(super) fn check(values: ServerTable<'_>, path: &str, report: &mut Report) {
     let Some(found) = values.find(&server::SUMMARISE) else {
         return;
@@ -40,7 +40,7 @@ pub(super) fn of_server(values: ServerTable<'_>) -> Results {
     over(Results::default(), values.table(&server::RESULT), short)
 }
 
-/// The settings of those tools that have some of their own.
+/// The settings of tools that override those of the server.
 pub(super) fn of_tools(values: ServerTable<'_>, base: Results) -> BTreeMap<String, Results> {
     let tools = values.tables(&server::TOOLS).into_iter();
     let results = tools.filter_map(|(name, table)| {
@@ -52,7 +52,7 @@ pub(super) fn of_tools(values: ServerTable<'_>, base: Results) -> BTreeMap<Strin
     results.collect()
 }
 
-/// The settings of a table, and the short forms beside it, over those that hold without them.
+/// Overrides `base` by the settings of a table and of its short forms.
 fn over(
     base: Results,
     table: Option<Table<'_, result::In>>,
@@ -65,7 +65,7 @@ fn over(
     let max_bytes = table.and_then(|table| table.set(&result::MAX_BYTES));
     if let Some(bytes) = max_bytes.or(max_result) {
         results.max_bytes = bytes;
-        // A limit that is written holds even where a server asks for more.
+        // A written limit is exact: a server cannot raise it.
         results.ceiling = bytes;
     }
     let Some(table) = table else { return results };

@@ -1,4 +1,4 @@
-//! The command of a stdio server and its environment.
+//! Resolves the command of a stdio server and its environment.
 
 use std::{collections::BTreeMap, io::Read as _, path::Path};
 
@@ -9,8 +9,8 @@ use crate::{
         fields::{ServerTable, rlimits, server},
         key::Table,
         problem::join,
+        secret_detection,
         setting::Text,
-        suspect,
         transport::{Command, Rlimits, is_loader},
         tree::Place,
     },
@@ -41,14 +41,14 @@ pub(super) fn command(context: &mut Context<'_>, values: ServerTable<'_>) -> Opt
     Some(command)
 }
 
-/// A path is relative to the config file; a name is looked up on the `PATH`.
+/// Resolves a path relative to the config file. A bare name stays, to be looked up on the `PATH`.
 fn program_path(context: &Context<'_>, written: &str) -> String {
     let is_path = written.contains('/') || (cfg!(windows) && written.contains('\\'));
     if !is_path {
         return written.to_owned();
     }
     let path = context.resolve_path(written);
-    // It comes from two texts, so that it is one.
+    // Joined from two strings, so the conversion does not fail.
     path.into_os_string()
         .into_string()
         .unwrap_or_else(|_| written.to_owned())
@@ -63,16 +63,16 @@ fn rlimits(table: Table<'_, rlimits::In>) -> Rlimits {
     }
 }
 
-/// `command = "npx -y server"` names no program; it is a common slip.
+/// Warns about a command line in `command`, such as `"npx -y server"`: a common mistake.
 fn hint_at_shell_line(context: &mut Context<'_>, program: &Text, args: &[Text]) {
     let mut words = program.written.split_whitespace();
     let first = words.next().unwrap_or_default();
     let rest: Vec<String> = words.map(|word| format!("\"{word}\"")).collect();
-    // A path may well have spaces in it.
+    // A path may contain spaces.
     if args.is_empty() && !rest.is_empty() && !first.contains(['/', '\\']) {
-        // Arguments may be secrets.
+        // The hint must not repeat secrets.
         let written: Vec<&str> = program.written.split_whitespace().skip(1).collect();
-        let hint = match suspect::secret_args(&written).is_empty() {
+        let hint = match secret_detection::secret_args(&written).is_empty() {
             true => format!("write `command = \"{first}\"` and `args = [{}]`", rest.join(", ")),
             false => "put the arguments in `args`".to_owned(),
         };
@@ -87,7 +87,7 @@ fn hint_at_shell_line(context: &mut Context<'_>, program: &Text, args: &[Text]) 
 
 fn warn_of_secrets(context: &mut Context<'_>, args: &[Text]) {
     let written: Vec<&str> = args.iter().map(|arg| arg.written.as_str()).collect();
-    for index in suspect::secret_args(&written) {
+    for index in secret_detection::secret_args(&written) {
         if let Some(arg) = args.get(index) {
             context.report.warn_with(
                 arg.at,
@@ -99,7 +99,7 @@ fn warn_of_secrets(context: &mut Context<'_>, args: &[Text]) {
     }
 }
 
-/// The variables set for the process: passed on, then from the file, then from the table.
+/// The variables that are set for the process: from `env_pass`, overridden by `env_file`, overridden by `env`.
 fn environment(context: &mut Context<'_>, values: ServerTable<'_>) -> Option<BTreeMap<String, Secret>> {
     let mut env = BTreeMap::new();
     let mut good = true;

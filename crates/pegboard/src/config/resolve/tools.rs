@@ -1,4 +1,4 @@
-//! The settings of single tools, by name or glob, and the tools that the config describes.
+//! Resolves the settings of individual tools, by name or glob, and the tools that the config defines.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -7,11 +7,11 @@ use serde_json::Value as Json;
 use crate::config::{
     fields::{ServerTable, server, tool},
     from_setting::ToolRetry,
-    life::RetryClass,
+    lifecycle::RetryClass,
     policy::ToolPolicy,
 };
 
-/// The queues of single tools.
+/// The queues of individual tools.
 pub(super) fn queues(values: ServerTable<'_>) -> BTreeMap<String, String> {
     let tools = values.tables(&server::TOOLS).into_iter();
     tools
@@ -19,13 +19,13 @@ pub(super) fn queues(values: ServerTable<'_>) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// How long answers of single tools are cached; `None` for not at all.
+/// How long results of individual tools are cached; `None` for not at all.
 pub(super) fn cache(values: ServerTable<'_>) -> BTreeMap<String, Option<Duration>> {
     let tools = values.get(&server::TOOLS_CACHE).into_iter();
     tools.map(|(name, lifetime)| (name, lifetime.0)).collect()
 }
 
-/// Visibility, approval and instructions of single tools.
+/// Visibility, approval, instructions and required capabilities of individual tools.
 pub(super) fn policies(values: ServerTable<'_>) -> BTreeMap<String, ToolPolicy> {
     let tools = values.tables(&server::TOOLS).into_iter();
     let policies = tools.map(|(name, table)| {
@@ -42,7 +42,7 @@ pub(super) fn policies(values: ServerTable<'_>) -> BTreeMap<String, ToolPolicy> 
         .collect()
 }
 
-/// Whether calls of single tools may be retried.
+/// Whether calls of individual tools can be retried.
 pub(super) fn retries(values: ServerTable<'_>) -> BTreeMap<String, RetryClass> {
     let tools = values.tables(&server::TOOLS).into_iter();
     let retry = |(name, table): (&String, crate::config::key::Table<'_, tool::In>)| {
@@ -52,7 +52,7 @@ pub(super) fn retries(values: ServerTable<'_>) -> BTreeMap<String, RetryClass> {
     tools.filter_map(retry).collect()
 }
 
-/// The tools that the config describes, by name.
+/// The tools that the config defines, by name.
 pub(super) fn schemas(values: ServerTable<'_>) -> BTreeMap<String, Json> {
     let tools = values.get(&server::TOOL_SCHEMAS).into_iter();
     tools

@@ -1,4 +1,4 @@
-//! JSON with comments as a located tree.
+//! Parses JSON with comments into a located tree.
 
 use std::collections::HashSet;
 

@@ -17,10 +17,11 @@ impl<'a> Lines<'a> {
         }
     }
 
+    /// The location of a byte offset.
     pub(super) fn place(&self, offset: usize) -> Place {
         let line = self.starts.partition_point(|start| *start <= offset);
         let start = self.starts.get(line.saturating_sub(1)).copied().unwrap_or(0);
-        // In a file that is one long line, counting characters for every value would be quadratic; bytes are good enough there.
+        // Counting characters for every value of a file with one long line would be quadratic, so bytes are counted there.
         let before = match self.text.get(start..offset) {
             Some(text) if text.len() < 1000 => text.chars().count(),
             _ => offset.saturating_sub(start),

@@ -1,12 +1,12 @@
-//! The nodes of a parsed config file: values with the place where they were written.
+//! The nodes of a parsed config file: values with their location.
 
-/// The deepest nesting. Ours needs six levels; the rest is for other programs' settings in the same file.
+/// The deepest nesting. Our settings need six levels; the rest is for settings of other programs in the same file.
 pub(super) const MAX_DEPTH: usize = 64;
 
-/// The most values in one file, counting those that a YAML alias repeats.
+/// The most values in one file, including those that a YAML alias repeats.
 pub(super) const MAX_NODES: usize = 200_000;
 
-/// A position in a file. Lines and columns count from one.
+/// A location in a file. Lines and columns count from one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::config) struct Place {
     pub(in crate::config) line: u32,
@@ -25,7 +25,7 @@ impl Place {
     }
 }
 
-/// A value and the place where it starts.
+/// A value and the location where it starts.
 #[derive(Clone, PartialEq)]
 pub(in crate::config) struct Node {
     pub(in crate::config) value: Value,
@@ -43,7 +43,7 @@ pub(in crate::config) enum Value {
     Map(Vec<Entry>),
 }
 
-/// A key, the place where it was written, and its value.
+/// A key, its location, and its value.
 #[derive(Clone, PartialEq)]
 pub(in crate::config) struct Entry {
     pub(in crate::config) key: String,
@@ -76,7 +76,7 @@ impl Node {
         }
     }
 
-    /// The word for the kind of value this is, for messages.
+    /// The kind of the value, for messages.
     pub(in crate::config) fn kind(&self) -> &'static str {
         match self.value {
             Value::Null => "nothing",
@@ -91,13 +91,13 @@ impl Node {
 }
 
 impl Entry {
-    /// Whether the key is one that people keep notes and YAML anchors under.
+    /// Whether the key marks a comment or an extension (`x-…`), under which YAML anchors are often defined.
     pub(in crate::config) fn is_note(&self) -> bool {
         ["x-", "//", "_comment"].iter().any(|start| self.key.starts_with(start))
     }
 }
 
-/// A syntax error and the place where the parser found it.
+/// A syntax error and its location.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::config) struct SyntaxError {
     pub(in crate::config) at: Place,

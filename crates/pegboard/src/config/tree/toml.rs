@@ -1,4 +1,4 @@
-//! TOML as a located tree.
+//! Parses TOML into a located tree.
 
 use toml::{
     Spanned,
@@ -29,7 +29,7 @@ fn entries(table: &DeTable<'_>, lines: &Lines<'_>, depth: usize) -> Result<Value
             value: node(value, lines, depth + 1)?,
         });
     }
-    // The parser sorts by key; people think in the order they wrote.
+    // The parser sorts by key; problems are reported in the order of the file.
     entries.sort_by_key(|entry| entry.at);
     Ok(Value::Map(entries))
 }

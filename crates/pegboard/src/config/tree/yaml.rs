@@ -1,6 +1,6 @@
-//! YAML as a located tree.
+//! Parses YAML into a located tree.
 //!
-//! It is built from the parser's events: the ready-made loader recurses, and a few kilobytes of `- - -` would overflow its stack.
+//! The tree is built from the parser's events: saphyr's own loader recurses, and a few kilobytes of `- - -` would overflow its stack.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -24,7 +24,7 @@ fn scan_error(error: &ScanError) -> SyntaxError {
     SyntaxError::new(Place::new(marker.line(), marker.col() + 1), error.info())
 }
 
-/// A collection whose end has not been seen.
+/// A collection whose end has not been parsed.
 struct Open {
     node: Node,
     anchor: usize,
@@ -35,7 +35,7 @@ struct Open {
     size: Size,
 }
 
-/// How large a subtree is, itself included.
+/// The size of a subtree, its root included.
 #[derive(Clone, Copy)]
 struct Size {
     nodes: usize,
@@ -50,7 +50,7 @@ impl Size {
 struct Builder {
     root: Option<Node>,
     open: Vec<Open>,
-    /// What `&name` marked.
+    /// The nodes marked by `&name`, which aliases refer to.
     anchors: BTreeMap<usize, (Node, Size)>,
     nodes: usize,
 }
@@ -113,10 +113,10 @@ impl Builder {
         self.add(done.node, done.size)
     }
 
-    /// Puts a finished node where it belongs.
+    /// Adds a complete node to the innermost open collection.
     fn add(&mut self, node: Node, size: Size) -> Result<(), SyntaxError> {
         let at = node.at;
-        // The children of a finished collection were counted one by one, those of an alias were not. Counting both
+        // The children of a complete collection were counted one by one, those of an alias were not. Counting both
         // ways over-counts deep collections by their depth at most, which the limit has room for.
         self.nodes = self.nodes.saturating_add(size.nodes);
         if self.nodes > MAX_NODES {
@@ -149,7 +149,7 @@ impl Builder {
     }
 }
 
-/// `<<: *defaults` brings in the entries of another map that are not there yet.
+/// Resolves `<<: *defaults`: adds the entries of the other map whose keys are not set.
 fn merge(entries: &mut Vec<Entry>) {
     let Some(at) = entries.iter().position(|entry| entry.key == "<<") else {
         return;

@@ -1,40 +1,39 @@
-//! How a server lives: when it is stopped and started again, how it is asked whether it is well, which of its calls are made again, and
-//! how much of everything a board takes on.
+//! The lifecycle of a server: idle stop, restarts, health probes, retries of calls, and the circuit breaker.
 
 use std::time::Duration;
 
-/// When a server that nobody uses is stopped. The next call starts it again.
+/// When an idle server is stopped. The next call starts it again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum IdleStop {
-    /// After five minutes when it is shared, starts lazily and is not required; else never.
+    /// After five minutes if the server is shared, starts lazily and is not required; else never.
     #[default]
     Auto,
     /// Never.
     Never,
-    /// After so long.
+    /// After this time without a call.
     After(Duration),
 }
 
-/// How a server is started again.
+/// How a server is restarted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Restart {
-    /// Whether it is started again unasked. Otherwise the next call starts it, once the wait that is due has passed; see also
+    /// Whether the server is restarted automatically. Otherwise the next call restarts it, once the current backoff has elapsed; see also
     /// [`Health::restarts`].
     pub enabled: bool,
-    /// The waits before each attempt; the last one repeats. Empty for those of the board.
+    /// The waits before each attempt; the last one repeats. Empty for the schedule of the board.
     pub waits: Vec<Duration>,
-    /// After so many failed starts in a row it is not started unasked any more. Calls then make one attempt at a time, at most one per
+    /// The number of failed starts in a row after which automatic restarts end. Calls then make one attempt at a time, at most one per
     /// longest wait.
     pub max_attempts: Option<u32>,
     /// How long a call waits for a restart; with zero it fails at once.
     pub wait: Duration,
-    /// How long callers wait, counted from the first start, while starts fail and are repeated; with zero they fail with the first failed
-    /// start. A failure that no repetition can mend, such as a missing program, ends the wait.
+    /// How long calls wait, counted from the first start, while failed starts are retried; with zero they fail with the first failed
+    /// start. A permanent failure, such as a missing program, ends the wait.
     pub start_wait: Duration,
 }
 
-/// The waits between restarts where neither the config nor the program sets any.
+/// The default waits between restarts.
 pub(crate) const RESTART_WAITS: [Duration; 7] = {
     const fn secs(seconds: u64) -> Duration {
         Duration::from_secs(seconds)
@@ -59,23 +58,23 @@ impl Default for Restart {
     }
 }
 
-/// How a server is asked whether it is well.
+/// How the health of a server is probed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Health {
-    /// In which words.
+    /// The request that is sent.
     pub probe: Probe,
-    /// After so much silence, or so long after the last listing with [`Probe::ListTools`], while no call is under way; `None` for only
-    /// after a call has failed on its way.
+    /// The time since the last message, or since the last listing with [`Probe::ListTools`], after which a probe is sent while no call is
+    /// in flight; `None` for only after a call has failed in transit.
     pub every: Option<Duration>,
-    /// How long the answer may take.
+    /// The timeout for the response.
     pub within: Duration,
-    /// Whether a server whose session was lost is started again when a probe is due, also where [`Restart::enabled`] is `false`.
+    /// Whether a server whose session was lost is restarted when a probe is due, even if [`Restart::enabled`] is `false`.
     pub restarts: bool,
 }
 
 impl Health {
-    /// The default, which the table of fields shows too.
+    /// The default, also shown by the table of fields.
     pub(super) const DEFAULT: Self = Self {
         probe: Probe::Auto,
         every: Some(Duration::from_secs(60)),
@@ -90,46 +89,46 @@ impl Default for Health {
     }
 }
 
-/// The words in which a server is asked whether it is well.
+/// The request that probes the health of a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Probe {
-    /// Those of its era: `ping` where there is a handshake, `server/discover` where there is none. If that is refused, or unanswered for
-    /// half of the time, the tools are listed before the server counts as dead.
+    /// The request of its era: `ping` with a handshake, `server/discover` without. If the server rejects it, or does not answer within half
+    /// of the timeout, its tools are listed before it counts as dead.
     #[default]
     Auto,
-    /// A listing of its tools, which takes the place of the one before. A server that cannot be listed is started anew.
+    /// A listing of its tools, which replaces the previous one. If the listing fails, the server is restarted.
     ListTools,
-    /// It is never asked.
+    /// No probes.
     Never,
 }
 
-/// Whether a call of a tool that may have run can be made again.
+/// Whether a call that may have run can be retried.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RetryClass {
-    /// It cannot.
+    /// It is never retried.
     Never,
     /// The tool only reads.
     Safe,
-    /// The second time changes nothing more.
+    /// The tool is idempotent: a second run changes nothing more.
     Idempotent,
-    /// The server knows a repeated call by this argument.
+    /// The argument of this name holds an idempotency key, by which the server recognises a retried call.
     Key(String),
 }
 
-/// Which failed calls of a server are made again.
+/// Which failed calls of a server are retried.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Retry {
-    /// What holds for its tools that have no setting of their own; without it, what a trusted server says.
+    /// The class of tools without a setting of their own; `None` for the annotations of a trusted server.
     pub mode: Option<RetryClass>,
-    /// How often a call is made again.
+    /// The most retries of one call.
     pub attempts: u32,
-    /// The waits before that; the last one repeats. Empty for short random ones.
+    /// The waits before each retry; the last one repeats. Empty for short random waits.
     pub waits: Vec<Duration>,
-    /// By how many percent of itself each of these waits is varied at random, both ways.
+    /// By how many percent each wait is varied at random, in both directions.
     pub jitter: u32,
-    /// Whether calls that may have run are made again too, whatever they do.
+    /// Whether calls that may have run are retried too, regardless of `mode`.
     pub even_if_run: bool,
 }
 
@@ -150,12 +149,12 @@ impl Default for Retry {
     }
 }
 
-/// Whether callers are turned away from a server that answers nobody.
+/// Whether a server has a circuit breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BreakerPolicy {
-    /// Never.
+    /// No circuit breaker.
     Off,
-    /// By this rule.
+    /// A circuit breaker with this rule.
     On(BreakerRule),
 }
 
@@ -165,26 +164,26 @@ impl Default for BreakerPolicy {
     }
 }
 
-/// When callers are turned away, and when no longer.
+/// When a circuit breaker opens and closes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BreakerRule {
-    /// After so many failures in a row.
+    /// The number of failures in a row that opens the breaker.
     pub failures: u32,
-    /// Also when more than this part of the last calls failed, in percent; zero for never.
+    /// The percentage of recent calls above which failures open the breaker as well; zero for never.
     pub percent: u32,
-    /// How many of the last calls that part is taken of.
+    /// How many recent calls `percent` is computed over.
     pub of: usize,
-    /// For how long.
+    /// How long the breaker stays open.
     pub open: Duration,
-    /// How many calls are then let through at once, to see how they fare.
+    /// How many calls it then lets through at once to test the server.
     pub probes: u32,
-    /// How many of them must succeed before all are let through again.
+    /// How many of these calls must succeed before the breaker closes.
     pub successes: u32,
 }
 
 impl BreakerRule {
-    /// The default, which the table of fields shows too.
+    /// The default, also shown by the table of fields.
     pub(super) const DEFAULT: Self = Self {
         failures: 5,
         percent: 0,
@@ -196,15 +195,15 @@ impl BreakerRule {
 }
 
 impl Default for BreakerRule {
-    /// Five failures in a row, 30 seconds, one probe.
+    /// Opens after five failures in a row for 30 seconds, then lets one probe through.
     fn default() -> Self {
         Self::DEFAULT
     }
 }
 
 impl BreakerRule {
-    /// The nearest numbers that make sense: nothing that must happen never, nothing that takes longer than an hour.
-    pub(crate) fn sensible(self) -> Self {
+    /// Clamps all numbers: at least one failure, probe and success, and open for an hour at most.
+    pub(crate) fn clamped(self) -> Self {
         Self {
             failures: self.failures.max(1),
             percent: self.percent.min(100),

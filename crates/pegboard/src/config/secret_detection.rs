@@ -1,9 +1,9 @@
-//! Texts that look like secrets or may hold them, and how they are shown.
+//! Detects text that looks like a secret, and redacts it for display.
 
 use super::expand::{self, Piece};
 use crate::secret::HIDDEN;
 
-/// Beginnings that providers give their tokens.
+/// Prefixes of the tokens of well-known providers.
 const PREFIXES: &[&str] = &[
     "ghp_",
     "gho_",
@@ -30,7 +30,7 @@ const PREFIXES: &[&str] = &[
     "eyJ",
 ];
 
-/// Parts of names that stand for a secret.
+/// Parts of names that usually denote a secret.
 const NAMES: &[&str] = &[
     "token",
     "secret",
@@ -42,7 +42,7 @@ const NAMES: &[&str] = &[
     "privatekey",
 ];
 
-/// Whether a literal is almost certainly a secret.
+/// Whether a text has the form of a provider's token.
 pub(super) fn is_secret(text: &str) -> bool {
     PREFIXES.iter().any(|prefix| {
         text.strip_prefix(prefix).is_some_and(|rest| {
@@ -58,20 +58,20 @@ pub(super) fn names_secret(name: &str) -> bool {
     NAMES.iter().any(|part| plain.contains(part)) || plain == "key" || plain == "auth" || plain == "pat"
 }
 
-/// Whether a value looks like nothing but a secret: letters and digits that change places as no word, version or number has it.
+/// Whether a value looks random: letters and digits alternate more often than in words, versions or numbers.
 pub(super) fn is_random(value: &str) -> bool {
     let plain: Vec<u8> = value.bytes().filter(|b| !b"-_.".contains(b)).collect();
-    let turns = plain
+    let alternations = plain
         .windows(2)
         .filter(|pair| pair[0].is_ascii_digit() != pair[1].is_ascii_digit())
         .count();
     let is_text = plain
         .iter()
         .all(|b| b.is_ascii_alphanumeric() || b"+/=~!@#$%^&*".contains(b));
-    value.len() >= 12 && is_text && turns >= 4 && !value.starts_with('/') && !is_uuid(value)
+    value.len() >= 12 && is_text && alternations >= 4 && !value.starts_with('/') && !is_uuid(value)
 }
 
-/// Whether a value is a word of a language, or several with signs between them.
+/// Whether a value consists of words: letters and punctuation only.
 pub(super) fn is_word(value: &str) -> bool {
     let is_letter = |b: u8| b.is_ascii_alphabetic() || b"-_./;,=*".contains(&b);
     value.bytes().all(is_letter) && !value.bytes().any(|b| b.is_ascii_digit())
@@ -82,7 +82,7 @@ fn is_uuid(value: &str) -> bool {
     parts.iter().map(|part| part.len()).eq([8, 4, 4, 4, 12])
 }
 
-/// Which of a program's arguments, as written, hold a secret: `--token=abc`, `--api-key abc`, `ghp_…`.
+/// The indexes of the arguments, as written, that contain a secret: `--token=abc`, `--api-key abc`, `ghp_…`.
 pub(super) fn secret_args(args: &[&str]) -> Vec<usize> {
     let mut found = Vec::new();
     let mut flag_before = false;
@@ -100,7 +100,7 @@ pub(super) fn secret_args(args: &[&str]) -> Vec<usize> {
     found
 }
 
-/// Whether a URL, as written, holds a secret: a password, or a query value under a telling name.
+/// Whether a URL, as written, contains a secret: a password, or a query value whose name or form is that of a secret.
 pub(super) fn secret_in_url(written: &str) -> bool {
     let (authority, query) = url_parts(written);
     let user_info = authority.rsplit_once('@').map(|(user, _)| user);
@@ -113,7 +113,7 @@ pub(super) fn secret_in_url(written: &str) -> bool {
             })
 }
 
-/// A URL as written, without its user and the literal values of its query.
+/// Redacts a URL as written: its user info and the literal values of its query.
 pub(super) fn shown_url(written: &str) -> String {
     let (authority, query) = url_parts(written);
     let mut shown = written.to_owned();
@@ -133,7 +133,7 @@ pub(super) fn shown_url(written: &str) -> String {
     shown
 }
 
-/// A secret as written: references to variables are shown, what was written out is not.
+/// Redacts a secret as written: references to variables stay, literal text is hidden.
 pub(super) fn shown_secret(written: &str) -> String {
     expand::pieces(written)
         .into_iter()
@@ -147,12 +147,12 @@ pub(super) fn shown_secret(written: &str) -> String {
                 format!("${{{name}:-{HIDDEN}}}")
             }
             Piece::Variable { written, .. } => written.to_owned(),
-            Piece::Literal(_) | Piece::Bad { .. } => HIDDEN.to_owned(),
+            Piece::Literal(_) | Piece::Malformed { .. } => HIDDEN.to_owned(),
         })
         .collect()
 }
 
-/// The `user@host:port` and the query of a URL that may hold variables and so may not parse yet.
+/// Splits off the authority (`user@host:port`) and the query of a URL. It may contain variables, so a URL parser might reject it.
 fn url_parts(written: &str) -> (&str, &str) {
     let after_scheme = written.split_once("://").map_or(written, |(_, rest)| rest);
     let authority_end = after_scheme.find(['/', '?', '#']).unwrap_or(after_scheme.len());

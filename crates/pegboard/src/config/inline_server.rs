@@ -1,11 +1,11 @@
-//! A server in one text, as the command line takes it: `NAME=COMMAND…` or `NAME=URL`.
+//! Parses a server in the syntax of the command line: `NAME=COMMAND…` or `NAME=URL`.
 
 use super::{
     problem::{Report, join},
     tree::{Entry, Node, Place, Value},
 };
 
-/// The text as a config tree with one server.
+/// Parses the text into a config tree with one server.
 pub(super) fn tree(text: &str, report: &mut Report) -> Option<Node> {
     let at = Place::START;
     let Some((name, rest)) = text.split_once('=') else {
@@ -18,7 +18,7 @@ pub(super) fn tree(text: &str, report: &mut Report) -> Option<Node> {
         return None;
     };
     let rest = rest.trim();
-    // `localhost:8080/mcp` is an address whose scheme was forgotten, which the check of `url` says.
+    // `localhost:8080/mcp` is a URL without its scheme; validating `url` reports that.
     let settings = if is_url(rest) || is_address(rest) {
         vec![entry("url", Node::text(rest, at))]
     } else {
@@ -52,9 +52,9 @@ fn is_url(text: &str) -> bool {
     matches!(scheme.as_deref(), Some("http" | "https" | "ws" | "wss"))
 }
 
-/// Whether a text is a host with a port, and perhaps a path.
+/// Whether a text is a host with a port and an optional path.
 fn is_address(text: &str) -> bool {
-    let place = text.split('/').next().unwrap_or_default();
+    let authority = text.split('/').next().unwrap_or_default();
     let is_host = |host: &str| {
         !host.is_empty()
             && host
@@ -63,7 +63,7 @@ fn is_address(text: &str) -> bool {
     };
     let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
     !text.contains(char::is_whitespace)
-        && place
+        && authority
             .split_once(':')
             .is_some_and(|(host, port)| is_host(host) && is_port(port))
 }
@@ -105,7 +105,7 @@ fn words(text: &str) -> Result<Vec<String>, &'static str> {
     Ok(words)
 }
 
-/// What stands after a backslash. Before any other sign the backslash is kept, so that Windows paths survive.
+/// Unescapes the character after a backslash. The backslash stays unless a special character follows, so that Windows paths stay intact.
 fn escaped(chars: &mut std::iter::Peekable<std::str::Chars<'_>>, special: &[char]) -> Vec<char> {
     match chars.next_if(|c| special.contains(c)) {
         Some(c) => vec![c],
