@@ -16,17 +16,17 @@ const TESTED: &[(&str, &str, &str)] = &[
     ),
     (
         "config.masking",
-        "pegboard/tests/masking/counted.rs",
+        "pegboard/tests/masking/counts.rs",
         "a_policy_changes_without_a_new_connection",
     ),
     (
         "config.max_servers",
-        "pegboard/tests/life/room.rs",
+        "pegboard/tests/life/capacity.rs",
         "a_server_too_many_is_refused_and_the_others_work",
     ),
     (
         "config.max_processes",
-        "pegboard/tests/life/room.rs",
+        "pegboard/tests/life/capacity.rs",
         "a_process_too_many_waits_until_another_has_ended",
     ),
     (
@@ -131,22 +131,22 @@ const TESTED: &[(&str, &str, &str)] = &[
     ),
     (
         "server.restart",
-        "pegboard/tests/life/rules.rs",
+        "pegboard/tests/life/server_settings.rs",
         "without_restarts_the_next_call_starts_a_lost_server",
     ),
     (
         "server.idle_stop",
-        "pegboard/tests/life/resting.rs",
+        "pegboard/tests/life/idle_stop.rs",
         "when_a_server_is_stopped_is_a_setting",
     ),
     (
         "server.health_probe",
-        "pegboard/tests/life/rules.rs",
+        "pegboard/tests/life/server_settings.rs",
         "a_server_is_asked_in_the_words_and_as_often_as_its_config_says",
     ),
     (
         "server.health_interval",
-        "pegboard/tests/life/rules.rs",
+        "pegboard/tests/life/server_settings.rs",
         "a_server_is_asked_in_the_words_and_as_often_as_its_config_says",
     ),
     (
@@ -161,7 +161,7 @@ const TESTED: &[(&str, &str, &str)] = &[
     ),
     (
         "server.breaker",
-        "pegboard/tests/life/rules.rs",
+        "pegboard/tests/life/server_settings.rs",
         "a_servers_own_breaker_wins_over_the_boards",
     ),
     ("server.preset", "pegboard/tests/presets/files.rs", "primitives"),
@@ -233,7 +233,7 @@ const TESTED: &[(&str, &str, &str)] = &[
     ),
     (
         "server.tool_schemas",
-        "pegboard/tests/toolset/described.rs",
+        "pegboard/tests/toolset/configured_tools.rs",
         "what_the_server_lists_wins_and_the_rest_is_added",
     ),
     (
@@ -284,27 +284,27 @@ const TESTED: &[(&str, &str, &str)] = &[
     ),
     (
         "server.serial",
-        "pegboard/tests/races/views.rs",
+        "pegboard/tests/races/changes.rs",
         "serial_holds_from_the_next_call_on",
     ),
     (
         "server.cache",
-        "pegboard/tests/toolset/kept.rs",
+        "pegboard/tests/toolset/cache_and_keys.rs",
         "the_config_says_how_long_answers_are_kept",
     ),
     (
         "server.tools_cache",
-        "pegboard/tests/toolset/kept.rs",
+        "pegboard/tests/toolset/cache_and_keys.rs",
         "the_config_says_how_long_answers_are_kept",
     ),
     (
         "server.retry",
-        "pegboard/tests/life/rules.rs",
+        "pegboard/tests/life/server_settings.rs",
         "a_servers_config_says_which_calls_are_made_again",
     ),
     (
         "server.masking",
-        "pegboard/tests/masking/counted.rs",
+        "pegboard/tests/masking/counts.rs",
         "a_policy_changes_without_a_new_connection",
     ),
     (
@@ -354,38 +354,38 @@ const TESTED: &[(&str, &str, &str)] = &[
     ),
     (
         "restart.enabled",
-        "pegboard/tests/life/rules.rs",
+        "pegboard/tests/life/server_settings.rs",
         "without_restarts_the_next_call_starts_a_lost_server",
     ),
     (
         "restart.backoff",
-        "pegboard/tests/life/rules.rs",
+        "pegboard/tests/life/server_settings.rs",
         "a_servers_own_schedule_wins_over_the_boards",
     ),
     (
         "restart.max_attempts",
-        "pegboard/tests/life/rules.rs",
+        "pegboard/tests/life/server_settings.rs",
         "a_server_is_left_alone_after_its_last_attempt",
     ),
     (
         "restart.wait",
-        "pegboard/tests/life/rules.rs",
+        "pegboard/tests/life/server_settings.rs",
         "how_long_a_call_waits_for_a_restart_is_a_setting",
     ),
     ("breaker.enabled", "pegboard/tests/presets/calls.rs", "breaker"),
     (
         "breaker.failures",
-        "pegboard/tests/life/rules.rs",
+        "pegboard/tests/life/server_settings.rs",
         "a_servers_own_breaker_wins_over_the_boards",
     ),
     (
         "breaker.open",
-        "pegboard/tests/life/rules.rs",
+        "pegboard/tests/life/server_settings.rs",
         "a_servers_own_breaker_wins_over_the_boards",
     ),
     (
         "retry.attempts",
-        "pegboard/tests/life/rules.rs",
+        "pegboard/tests/life/server_settings.rs",
         "a_servers_config_says_which_calls_are_made_again",
     ),
     (
@@ -395,7 +395,7 @@ const TESTED: &[(&str, &str, &str)] = &[
     ),
     (
         "retry.mode",
-        "pegboard/tests/life/rules.rs",
+        "pegboard/tests/life/server_settings.rs",
         "a_servers_config_says_which_calls_are_made_again",
     ),
     (
@@ -471,7 +471,7 @@ const TESTED: &[(&str, &str, &str)] = &[
     (
         "result.images",
         "pegboard/src/call/present/tests.rs",
-        "pictures_can_be_put_aside_for_a_model_that_reads_only_text",
+        "images_can_be_spilled_for_a_model_that_reads_only_text",
     ),
     (
         "result.find_images",
@@ -480,37 +480,37 @@ const TESTED: &[(&str, &str, &str)] = &[
     ),
     (
         "masking.enabled",
-        "pegboard/src/mask/tests/promises.rs",
+        "pegboard/src/mask/tests/behaviour.rs",
         "known_secrets_are_hidden_even_when_masking_is_off_or_they_are_excepted",
     ),
     (
         "masking.groups",
-        "pegboard/src/mask/tests/promises.rs",
+        "pegboard/src/mask/tests/behaviour.rs",
         "only_the_value_is_replaced_unless_the_name_should_go_too",
     ),
     (
         "masking.patterns",
-        "pegboard/tests/masking/counted.rs",
+        "pegboard/tests/masking/counts.rs",
         "a_policy_changes_without_a_new_connection",
     ),
     (
         "masking.except",
-        "pegboard/src/mask/tests/promises.rs",
+        "pegboard/src/mask/tests/behaviour.rs",
         "known_secrets_are_hidden_even_when_masking_is_off_or_they_are_excepted",
     ),
     (
         "masking.style",
-        "pegboard/src/mask/tests/promises.rs",
+        "pegboard/src/mask/tests/behaviour.rs",
         "only_the_value_is_replaced_unless_the_name_should_go_too",
     ),
     (
         "pattern.pattern",
-        "pegboard/src/mask/tests/promises.rs",
+        "pegboard/src/mask/tests/behaviour.rs",
         "custom_patterns_replace_what_they_say",
     ),
     (
         "pattern.replacement",
-        "pegboard/src/mask/tests/promises.rs",
+        "pegboard/src/mask/tests/behaviour.rs",
         "custom_patterns_replace_what_they_say",
     ),
     (
