@@ -9,6 +9,7 @@ mod life;
 mod masking;
 mod misconfigured;
 mod problems;
+mod reference;
 mod results;
 mod safety;
 mod shown;

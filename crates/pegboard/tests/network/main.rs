@@ -23,5 +23,6 @@ mod sessions;
 mod sse;
 mod streams;
 mod tls;
+mod tls_settings;
 mod websocket;
 mod websocket_frames;

@@ -51,7 +51,7 @@ impl Authority {
         }
     }
 
-    fn file(&self) -> PathBuf {
+    pub(crate) fn file(&self) -> PathBuf {
         self.folder.path().join("ca.pem")
     }
 
@@ -65,7 +65,7 @@ impl Authority {
     }
 
     /// Files with a client certificate that this authority signed.
-    fn client(&self) -> ClientCert {
+    pub(crate) fn client(&self) -> ClientCert {
         let identity = self.signs(|_| {});
         let (cert, key) = (self.folder.path().join("me.pem"), self.folder.path().join("me.key"));
         std::fs::write(&cert, identity.certificate.pem()).unwrap();
@@ -156,7 +156,7 @@ where
 }
 
 /// Terminates TLS in front of a plain server.
-async fn pass_to(settings: TlsSettings, address: SocketAddr) -> Front {
+pub(crate) async fn pass_to(settings: TlsSettings, address: SocketAddr) -> Front {
     front(settings, move |mut stream| async move {
         if let Ok(mut other) = TcpStream::connect(address).await {
             let _ = copy_bidirectional(&mut stream, &mut other).await;

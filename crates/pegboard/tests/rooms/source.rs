@@ -148,7 +148,7 @@ impl Module {
 
     fn mentions(&self, name: &str) -> bool {
         let outside = outside_of_imports(&self.tokens);
-        outside.iter().any(|token| *token == name)
+        outside.contains(&name)
     }
 }
 

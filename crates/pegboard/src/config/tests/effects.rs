@@ -2,623 +2,78 @@
 //!
 //! The settings of servers at the top of a file are not listed: they reach servers by the same keys.
 
+mod calls;
+mod lifecycle;
+mod remote;
+mod results;
+mod server;
+mod top;
+
 use std::{collections::BTreeSet, path::Path};
 
 use super::{in_effect::fields_in_effect, *};
+use crate::config::{field::Field, spelling::camel};
 
-/// A field, the file of the test, and the test.
-const TESTED: &[(&str, &str, &str)] = &[
-    ("config.preset", "pegboard/tests/presets/files.rs", "primitives"),
-    (
-        "config.naming",
-        "pegboard/tests/naming/names.rs",
-        "a_view_is_named_as_it_says_or_as_the_config_says",
-    ),
-    (
-        "config.masking",
-        "pegboard/tests/masking/counted.rs",
-        "a_policy_changes_without_a_new_connection",
-    ),
-    (
-        "config.max_servers",
-        "pegboard/tests/life/room.rs",
-        "a_server_too_many_is_refused_and_the_others_work",
-    ),
-    (
-        "config.max_processes",
-        "pegboard/tests/life/room.rs",
-        "a_process_too_many_waits_until_another_has_ended",
-    ),
-    (
-        "config.max_buffered",
-        "pegboard/tests/stdio/budget.rs",
-        "large_answers_of_many_servers_stay_within_the_budget",
-    ),
-    (
-        "config.queues",
-        "pegboard/tests/presets/seed_001.rs",
-        "seed_001_shared_health_probe_and_queue",
-    ),
-    (
-        "server.type",
-        "pegboard/tests/network/eras.rs",
-        "one_line_of_config_reaches_every_kind_of_server_and_remembers_it",
-    ),
-    (
-        "server.transports",
-        "pegboard/tests/presets/seed_004.rs",
-        "seed_004_configuration_errors",
-    ),
-    (
-        "server.command",
-        "pegboard/tests/stdio/environment.rs",
-        "arguments_arrive_as_they_are",
-    ),
-    (
-        "server.args",
-        "pegboard/tests/stdio/environment.rs",
-        "arguments_arrive_as_they_are",
-    ),
-    (
-        "server.env",
-        "pegboard/tests/process_tree/inside.rs",
-        "the_variables_of_a_server_are_those_of_its_policy",
-    ),
-    (
-        "server.env_policy",
-        "pegboard/tests/process_tree/inside.rs",
-        "the_variables_of_a_server_are_those_of_its_policy",
-    ),
-    (
-        "server.cwd",
-        "pegboard/tests/stdio/environment.rs",
-        "a_server_runs_in_its_folder",
-    ),
-    (
-        "server.url",
-        "pegboard/tests/network/eras.rs",
-        "one_line_of_config_reaches_every_kind_of_server_and_remembers_it",
-    ),
-    (
-        "server.headers",
-        "pegboard/tests/network/headers.rs",
-        "headers_of_the_config_are_sent_everywhere_and_never_take_the_place_of_ours",
-    ),
-    (
-        "server.auth",
-        "pegboard/tests/network/secrets.rs",
-        "credentials_in_the_config_stand_before_those_of_the_url",
-    ),
-    (
-        "server.bearer_token",
-        "pegboard/tests/network/secrets.rs",
-        "credentials_in_the_config_stand_before_those_of_the_url",
-    ),
-    (
-        "server.insecure",
-        "pegboard/tests/network/tls.rs",
-        "a_server_may_be_trusted_without_a_proof_when_the_config_says_so",
-    ),
-    (
-        "server.enabled",
-        "pegboard/tests/life/sharing.rs",
-        "a_server_that_changed_while_it_was_off_is_started_as_it_is_now",
-    ),
-    (
-        "server.required",
-        "pegboard/tests/lifecycle/ending.rs",
-        "a_required_server_makes_the_board_ready_before_the_first_view_and_after_the_last",
-    ),
-    (
-        "server.start",
-        "pegboard/tests/life/processes.rs",
-        "the_tools_of_a_lazy_server_are_known_before_it_runs",
-    ),
-    (
-        "server.era",
-        "pegboard/tests/network/eras.rs",
-        "the_era_that_the_config_names_is_the_only_one_tried",
-    ),
-    (
-        "server.scope",
-        "pegboard/tests/life/pools.rs",
-        "each_member_of_a_pool_is_a_process",
-    ),
-    (
-        "scope.pool",
-        "pegboard/tests/life/pools.rs",
-        "each_member_of_a_pool_is_a_process",
-    ),
-    (
-        "server.restart",
-        "pegboard/tests/life/rules.rs",
-        "without_restarts_the_next_call_starts_a_lost_server",
-    ),
-    (
-        "server.idle_stop",
-        "pegboard/tests/life/resting.rs",
-        "when_a_server_is_stopped_is_a_setting",
-    ),
-    (
-        "server.health_probe",
-        "pegboard/tests/life/rules.rs",
-        "a_server_is_asked_in_the_words_and_as_often_as_its_config_says",
-    ),
-    (
-        "server.health_interval",
-        "pegboard/tests/life/rules.rs",
-        "a_server_is_asked_in_the_words_and_as_often_as_its_config_says",
-    ),
-    (
-        "server.health_timeout",
-        "pegboard/tests/presets/life.rs",
-        "health_after_a_timeout",
-    ),
-    (
-        "server.health_restart",
-        "pegboard/tests/presets/life.rs",
-        "health_restart",
-    ),
-    (
-        "server.breaker",
-        "pegboard/tests/life/rules.rs",
-        "a_servers_own_breaker_wins_over_the_boards",
-    ),
-    ("server.preset", "pegboard/tests/presets/files.rs", "primitives"),
-    (
-        "server.connect_timeout",
-        "pegboard/tests/stdio/start.rs",
-        "a_silent_server_is_given_up_and_ended",
-    ),
-    ("server.start_wait", "pegboard/tests/presets/life.rs", "start_wait"),
-    (
-        "server.list_timeout",
-        "pegboard/tests/network/bounds.rs",
-        "listings_are_bounded_over_the_network_too",
-    ),
-    (
-        "server.call_timeout",
-        "pegboard/tests/network/bounds.rs",
-        "keep_alives_are_no_sign_of_life_but_progress_is",
-    ),
-    (
-        "server.call_total_timeout",
-        "pegboard/tests/session/time.rs",
-        "progress_without_end_is_ended_by_the_total_limit",
-    ),
-    (
-        "server.write_timeout",
-        "pegboard/tests/stdio/death.rs",
-        "a_server_that_stops_reading_holds_nobody_up",
-    ),
-    (
-        "server.era_silence",
-        "pegboard/tests/stdio/eras.rs",
-        "a_silent_process_that_will_not_end_holds_nobody_up",
-    ),
-    (
-        "server.max_message",
-        "pegboard/tests/network/bounds.rs",
-        "an_answer_larger_than_the_limit_costs_its_call_only",
-    ),
-    (
-        "server.max_pages",
-        "pegboard/tests/network/bounds.rs",
-        "listings_are_bounded_over_the_network_too",
-    ),
-    (
-        "server.max_in_flight",
-        "pegboard/tests/watching/metrics.rs",
-        "waits_for_a_turn_and_calls_under_way_are_seen",
-    ),
-    (
-        "server.allow",
-        "pegboard/tests/policy/filters.rs",
-        "the_servers_layer_and_the_views_layer_intersect",
-    ),
-    (
-        "server.deny",
-        "pegboard/tests/policy/filters.rs",
-        "the_servers_layer_and_the_views_layer_intersect",
-    ),
-    (
-        "server.case_insensitive",
-        "pegboard/tests/policy/filters.rs",
-        "upper_and_lower_case_are_told_apart_unless_the_config_says_otherwise",
-    ),
-    (
-        "server.instructions",
-        "pegboard/tests/policy/instructions.rs",
-        "a_model_is_told_about_the_servers_that_are_there_and_those_that_are_not",
-    ),
-    (
-        "server.tool_schemas",
-        "pegboard/tests/toolset/described.rs",
-        "what_the_server_lists_wins_and_the_rest_is_added",
-    ),
-    (
-        "server.approval",
-        "pegboard/tests/policy/approval.rs",
-        "each_mode_asks_about_its_calls_and_a_refused_call_never_reaches_the_server",
-    ),
-    (
-        "server.approval_exempt",
-        "pegboard/tests/policy/approval.rs",
-        "single_tools_are_exempt_or_have_a_mode_of_their_own",
-    ),
-    (
-        "server.trust",
-        "pegboard/tests/policy/approval.rs",
-        "hints_of_an_untrusted_server_lower_neither_risk_nor_approval",
-    ),
-    (
-        "server.always_load",
-        "pegboard/tests/toolset/scale.rs",
-        "a_budget_that_is_large_enough_hides_nothing_and_some_tools_are_always_shown",
-    ),
-    ("server.capabilities", "pegboard/tests/presets/files.rs", "primitives"),
-    (
-        "server.call_arguments",
-        "pegboard-cli/tests/command_line/config.rs",
-        "a_text_is_read_as_the_server_is_configured",
-    ),
-    (
-        "call_arguments.read",
-        "pegboard/tests/arguments.rs",
-        "a_text_is_read_as_the_server_is_configured_or_the_call_says",
-    ),
-    (
-        "call_arguments.check",
-        "pegboard/tests/arguments.rs",
-        "without_a_check_everything_is_sent",
-    ),
-    (
-        "server.output_check",
-        "pegboard/tests/arguments.rs",
-        "a_structured_answer_that_is_not_as_promised_is_told_or_fails_the_call",
-    ),
-    (
-        "server.queue",
-        "pegboard/tests/presets/seed_001.rs",
-        "seed_001_shared_health_probe_and_queue",
-    ),
-    (
-        "server.serial",
-        "pegboard/tests/races/views.rs",
-        "serial_holds_from_the_next_call_on",
-    ),
-    (
-        "server.cache",
-        "pegboard/tests/toolset/kept.rs",
-        "the_config_says_how_long_answers_are_kept",
-    ),
-    (
-        "server.tools_cache",
-        "pegboard/tests/toolset/kept.rs",
-        "the_config_says_how_long_answers_are_kept",
-    ),
-    (
-        "server.retry",
-        "pegboard/tests/life/rules.rs",
-        "a_servers_config_says_which_calls_are_made_again",
-    ),
-    (
-        "server.masking",
-        "pegboard/tests/masking/counted.rs",
-        "a_policy_changes_without_a_new_connection",
-    ),
-    (
-        "server.summarise",
-        "pegboard/tests/presets/results.rs",
-        "result_summary",
-    ),
-    (
-        "server.max_result",
-        "pegboard/tests/results/policies.rs",
-        "a_limit_in_the_file_holds_for_its_server_and_another_for_one_tool",
-    ),
-    (
-        "tls.ca",
-        "pegboard/tests/network/tls.rs",
-        "files_that_cannot_be_used_are_named",
-    ),
-    (
-        "tls.cert",
-        "pegboard/tests/network/tls.rs",
-        "a_server_that_asks_who_we_are_is_shown_our_certificate",
-    ),
-    (
-        "tls.key",
-        "pegboard/tests/network/tls.rs",
-        "a_server_that_asks_who_we_are_is_shown_our_certificate",
-    ),
-    (
-        "tls.insecure",
-        "pegboard/tests/network/tls.rs",
-        "a_server_may_be_trusted_without_a_proof_when_the_config_says_so",
-    ),
-    (
-        "auth.bearer",
-        "pegboard/tests/network/secrets.rs",
-        "credentials_in_the_config_stand_before_those_of_the_url",
-    ),
-    (
-        "rlimits.open_files",
-        "pegboard/tests/process_tree/inside.rs",
-        "a_server_is_bounded_as_its_config_says",
-    ),
-    (
-        "rlimits.file_size",
-        "pegboard/tests/process_tree/inside.rs",
-        "a_server_is_bounded_as_its_config_says",
-    ),
-    (
-        "restart.enabled",
-        "pegboard/tests/life/rules.rs",
-        "without_restarts_the_next_call_starts_a_lost_server",
-    ),
-    (
-        "restart.backoff",
-        "pegboard/tests/life/rules.rs",
-        "a_servers_own_schedule_wins_over_the_boards",
-    ),
-    (
-        "restart.max_attempts",
-        "pegboard/tests/life/rules.rs",
-        "a_server_is_left_alone_after_its_last_attempt",
-    ),
-    (
-        "restart.wait",
-        "pegboard/tests/life/rules.rs",
-        "how_long_a_call_waits_for_a_restart_is_a_setting",
-    ),
-    ("breaker.enabled", "pegboard/tests/presets/calls.rs", "breaker"),
-    (
-        "breaker.failures",
-        "pegboard/tests/life/rules.rs",
-        "a_servers_own_breaker_wins_over_the_boards",
-    ),
-    (
-        "breaker.open",
-        "pegboard/tests/life/rules.rs",
-        "a_servers_own_breaker_wins_over_the_boards",
-    ),
-    (
-        "retry.attempts",
-        "pegboard/tests/life/rules.rs",
-        "a_servers_config_says_which_calls_are_made_again",
-    ),
-    (
-        "retry.backoff",
-        "pegboard/tests/presets/seed_004.rs",
-        "seed_004_pauses_between_call_retries",
-    ),
-    (
-        "retry.mode",
-        "pegboard/tests/life/rules.rs",
-        "a_servers_config_says_which_calls_are_made_again",
-    ),
-    (
-        "retry.unsafe",
-        "pegboard/tests/presets/calls.rs",
-        "retry_of_calls_that_may_have_run_is_opt_in",
-    ),
-    (
-        "tool.queue",
-        "pegboard/src/server/queue/tests.rs",
-        "a_tool_may_wait_in_a_queue_of_its_own",
-    ),
-    (
-        "tool.approval",
-        "pegboard/tests/policy/approval.rs",
-        "single_tools_are_exempt_or_have_a_mode_of_their_own",
-    ),
-    (
-        "tool.instructions",
-        "pegboard/tests/policy/instructions.rs",
-        "a_model_is_told_about_the_servers_that_are_there_and_those_that_are_not",
-    ),
-    (
-        "tool.max_result",
-        "pegboard/tests/results/policies.rs",
-        "a_limit_in_the_file_holds_for_its_server_and_another_for_one_tool",
-    ),
-    (
-        "result.max_bytes",
-        "pegboard/tests/results/policies.rs",
-        "a_result_that_is_too_long_can_be_an_error",
-    ),
-    (
-        "result.max_lines",
-        "pegboard/src/call/present/tests.rs",
-        "lines_and_tokens_are_limits_too",
-    ),
-    (
-        "result.max_tokens",
-        "pegboard/src/call/present/tests.rs",
-        "lines_and_tokens_are_limits_too",
-    ),
-    (
-        "result.mode",
-        "pegboard/tests/results/policies.rs",
-        "a_result_that_is_too_long_can_be_an_error",
-    ),
-    (
-        "result.ceiling",
-        "pegboard/src/call/present/tests.rs",
-        "a_server_may_raise_the_limit_up_to_the_ceiling",
-    ),
-    (
-        "result.join",
-        "pegboard/src/call/present/tests.rs",
-        "the_text_is_joined_fenced_and_chosen_as_the_rules_say",
-    ),
-    (
-        "result.structured",
-        "pegboard/src/call/present/tests.rs",
-        "the_text_is_joined_fenced_and_chosen_as_the_rules_say",
-    ),
-    (
-        "result.fence",
-        "pegboard/tests/results/policies.rs",
-        "programs_can_set_the_policy_too",
-    ),
-    (
-        "result.clean",
-        "pegboard/tests/presets/seed_002.rs",
-        "seed_002_results_are_cleaned_of_what_no_person_sees",
-    ),
-    (
-        "result.images",
-        "pegboard/src/call/present/tests.rs",
-        "pictures_can_be_put_aside_for_a_model_that_reads_only_text",
-    ),
-    (
-        "result.find_images",
-        "pegboard/src/call/present/tests.rs",
-        "a_picture_hidden_in_json_text_becomes_a_block",
-    ),
-    (
-        "masking.enabled",
-        "pegboard/src/mask/tests/promises.rs",
-        "known_secrets_are_hidden_even_when_masking_is_off_or_they_are_excepted",
-    ),
-    (
-        "masking.groups",
-        "pegboard/src/mask/tests/promises.rs",
-        "only_the_value_is_replaced_unless_the_name_should_go_too",
-    ),
-    (
-        "masking.patterns",
-        "pegboard/tests/masking/counted.rs",
-        "a_policy_changes_without_a_new_connection",
-    ),
-    (
-        "masking.except",
-        "pegboard/src/mask/tests/promises.rs",
-        "known_secrets_are_hidden_even_when_masking_is_off_or_they_are_excepted",
-    ),
-    (
-        "masking.style",
-        "pegboard/src/mask/tests/promises.rs",
-        "only_the_value_is_replaced_unless_the_name_should_go_too",
-    ),
-    (
-        "pattern.pattern",
-        "pegboard/src/mask/tests/promises.rs",
-        "custom_patterns_replace_what_they_say",
-    ),
-    (
-        "pattern.replacement",
-        "pegboard/src/mask/tests/promises.rs",
-        "custom_patterns_replace_what_they_say",
-    ),
-    (
-        "summarise.threshold_tokens",
-        "pegboard/tests/presets/results.rs",
-        "result_summary",
-    ),
-    (
-        "summarise.max_tokens",
-        "pegboard/src/call/present/tests/summaries.rs",
-        "a_result_above_the_threshold_is_summarised_and_kept",
-    ),
-    (
-        "summarise.url",
-        "pegboard/src/call/summarise/chat/tests.rs",
-        "a_model_is_asked_in_the_shape_of_chat_completions",
-    ),
-    (
-        "summarise.model",
-        "pegboard/src/call/summarise/chat/tests.rs",
-        "a_model_is_asked_in_the_shape_of_chat_completions",
-    ),
-    (
-        "summarise.api_key",
-        "pegboard/src/call/summarise/chat/tests.rs",
-        "a_model_is_asked_in_the_shape_of_chat_completions",
-    ),
-];
+/// The file of a test under `tests`, the test, and the fields whose effect it shows, as `section.field`.
+type Row = (&'static str, &'static str, &'static [&'static str]);
 
-/// Fields for which no such test is known. Each wants one.
-const UNTESTED: &[&str] = &[
-    "auth.api_key",
-    "auth.header",
-    "auth.password",
-    "auth.type",
-    "auth.user",
-    "breaker.of",
-    "breaker.percent",
-    "breaker.probes",
-    "breaker.successes",
-    "config.max_starts",
-    "masking.defaults",
-    "pattern.description",
-    "queue.concurrent",
-    "retry.jitter",
-    "retry.key_argument",
-    "rlimits.memory",
-    "rlimits.processes",
-    "server.allow_loader_env",
-    "server.auth_type",
-    "server.description",
-    "server.env_file",
-    "server.env_headers",
-    "server.env_pass",
-    "server.max_items",
-    "server.roots",
-    "server.session_gone_status",
-    "server.stop_timeout",
-    "server.structured",
-    "summarise.enabled",
-    "summarise.timeout",
-    "tool.enabled",
-    "tool.requires",
-    "tool.retry",
-    "tool.structured",
-    "tool_retry.key_argument",
-];
+fn rows() -> impl Iterator<Item = &'static Row> {
+    let tables = [
+        top::ROWS,
+        server::ROWS,
+        remote::ROWS,
+        lifecycle::ROWS,
+        calls::ROWS,
+        results::ROWS,
+    ];
+    tables.into_iter().flatten()
+}
 
-/// The fields in effect, as `section.field`.
-fn names() -> BTreeSet<String> {
+/// The fields in effect, by `section.field`.
+fn known_fields() -> BTreeMap<String, &'static Field> {
     let in_server = |path: &String| path.starts_with("servers.x.");
-    let of_top: BTreeSet<&str> = fields::SERVER.fields.iter().map(|field| field.name).collect();
+    let of_servers: BTreeSet<&str> = fields::SERVER.fields.iter().map(|field| field.name).collect();
     let own = ["preset", "masking"];
-    let name = |(path, section, field): (String, &'static str, &'static field::Field)| {
+    let name = |(path, section, field): (String, &'static str, &'static Field)| {
         let first = path.split('.').next().unwrap_or_default();
-        let is_servers = !in_server(&path) && of_top.contains(first) && !(own.contains(&first) && section == "config");
-        (!is_servers).then(|| format!("{section}.{}", field.name))
+        let is_of_server =
+            !in_server(&path) && of_servers.contains(first) && !(own.contains(&first) && section == "config");
+        (!is_of_server).then(|| (format!("{section}.{}", field.name), field))
     };
     fields_in_effect().into_iter().filter_map(name).collect()
 }
 
 #[test]
 fn every_field_names_the_test_of_its_effect() {
-    let listed: Vec<&str> = TESTED
-        .iter()
-        .map(|(field, ..)| *field)
-        .chain(UNTESTED.iter().copied())
-        .collect();
-    let missing: Vec<String> = names()
-        .into_iter()
-        .filter(|name| !listed.contains(&name.as_str()))
-        .collect();
+    let listed: Vec<&str> = rows().flat_map(|(_, _, fields)| fields.iter().copied()).collect();
+    let fields = known_fields();
+    let missing: Vec<&String> = fields.keys().filter(|name| !listed.contains(&name.as_str())).collect();
     assert!(missing.is_empty(), "fields without a test: {missing:#?}");
-    let names = names();
-    let unknown: Vec<&&str> = listed.iter().filter(|name| !names.contains(**name)).collect();
+    let unknown: Vec<&&str> = listed.iter().filter(|name| !fields.contains_key(**name)).collect();
     assert!(unknown.is_empty(), "there are no such fields: {unknown:#?}");
     let once: BTreeSet<&&str> = listed.iter().collect();
     assert_eq!(once.len(), listed.len(), "a field is listed once");
 }
 
+/// A test that does not contain the name of a field does not set it.
 #[test]
-fn the_tests_that_are_named_exist() {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    for (field, file, test) in TESTED {
-        let text = std::fs::read_to_string(crates.join(file)).unwrap_or_default();
-        assert!(
-            text.contains(&format!("fn {test}(")),
-            "{field}: {file} has no test {test}"
-        );
+fn the_tests_that_are_named_set_their_fields() {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let known = known_fields();
+    for (file, test, fields) in rows() {
+        let text = std::fs::read_to_string(tests.join(file)).unwrap_or_default();
+        let body = text.split_once(&format!("fn {test}(")).map(|(_, rest)| rest);
+        let body = body.unwrap_or_else(|| panic!("{file} has no test {test}"));
+        // The end of a function is the first brace without indentation.
+        let body = body.split("\n}").next().unwrap_or_default();
+        // A line break within a string would be part of the next word.
+        let body = body.replace("\\n", " ");
+        let words: BTreeSet<&str> = body.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+        for field in *fields {
+            let is_set = known[*field]
+                .names()
+                .any(|name| words.contains(name) || words.contains(camel(name).as_str()));
+            assert!(is_set, "{file}: {test} does not set {field}");
+        }
     }
 }

@@ -1,0 +1,41 @@
+//! The tests of the fields at the top of a file.
+
+use super::Row;
+
+pub(super) const ROWS: &[Row] = &[
+    (
+        "settings/top.rs",
+        "every_server_starts_from_the_preset",
+        &["config.preset"],
+    ),
+    (
+        "settings/top.rs",
+        "tools_are_named_in_the_style_of_the_config",
+        &["config.naming"],
+    ),
+    (
+        "settings/masking.rs",
+        "settings_choose_the_patterns",
+        &["config.masking"],
+    ),
+    (
+        "settings/top.rs",
+        "a_board_has_at_most_so_many_servers_and_processes",
+        &["config.max_servers", "config.max_processes"],
+    ),
+    (
+        "settings/top.rs",
+        "so_many_servers_are_started_at_once",
+        &["config.max_starts"],
+    ),
+    (
+        "settings/top.rs",
+        "a_message_larger_than_its_part_of_the_buffer_budget_fails",
+        &["config.max_buffered"],
+    ),
+    (
+        "settings/queues.rs",
+        "a_queue_bounds_the_calls_of_its_servers",
+        &["config.queues"],
+    ),
+];

@@ -1,0 +1,25 @@
+//! What a board does with each setting of a config file: from the text of a file to the behaviour of a board over fake servers.
+//!
+//! `src/config/tests/effects.rs` lists the test of every field.
+
+#![expect(clippy::unwrap_used, reason = "a test panics at the step that fails")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod arguments;
+mod breaker;
+mod fixtures;
+mod health;
+mod lifecycle;
+mod limits;
+mod masking;
+mod policy;
+mod processes;
+mod queues;
+mod remote;
+mod restarts;
+mod results;
+mod retries;
+mod summaries;
+mod top;
