@@ -54,9 +54,9 @@ impl Builder {
             // Nested aliases can expand exponentially, and models have no use for them.
             Event::Alias(_) => None,
             Event::Scalar(text, style, _, tag) => {
-                let is_plain = style == ScalarStyle::Plain && tag.is_none();
-                self.add(if is_plain {
-                    plain(&text)
+                let is_word = style == ScalarStyle::Plain && tag.is_none();
+                self.add(if is_word {
+                    word(&text)
                 } else {
                     Node::Text(text.into_owned())
                 })
