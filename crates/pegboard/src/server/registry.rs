@@ -12,7 +12,7 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use tokio_util::task::TaskTracker;
+use tokio_util::task::{TaskTracker, task_tracker::TaskTrackerToken};
 
 use super::{
     availability::{Availability, DetachedConnections},
@@ -379,8 +379,10 @@ impl Registry {
     }
 
     /// Removes a view and returns its servers. If it was the last view, required spares are started, so that the servers stay ready.
-    pub(super) fn forget_view(&self, view: &ViewInstances) -> Vec<Server> {
+    pub(super) fn forget_view(&self, view: &ViewInstances) -> ForgottenView {
         let mut state = self.lock();
+        // Taken before the view is removed, so that a shutdown sees either the view or the token.
+        let token = self.tasks.token();
         // A closed view is removed once more when its last handle is dropped.
         let was_open = state.views.remove(&view.tag.number).is_some();
         let was_last = was_open && state.views.is_empty();
@@ -398,7 +400,7 @@ impl Registry {
                 }
             }
         }
-        servers
+        ForgottenView { servers, _token: token }
     }
 
     /// How many views are open.
@@ -419,6 +421,13 @@ impl Registry {
 
 fn open_views(state: &RegistryState) -> Vec<Arc<ViewInstances>> {
     state.views.values().filter_map(Weak::upgrade).collect()
+}
+
+/// The servers of a view that was removed. Shutdown waits until this is dropped, which closes them.
+pub(super) struct ForgottenView {
+    pub(super) servers: Vec<Server>,
+    /// Released after the servers, because fields are dropped in order.
+    _token: TaskTrackerToken,
 }
 
 /// Servers that are started before they replace others. Shutdown closes them too.

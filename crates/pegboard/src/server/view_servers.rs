@@ -52,13 +52,13 @@ impl ViewServers {
 
     /// Ends the servers that the view owns and waits until they are closed.
     pub(crate) async fn close(&self) {
-        let servers = self.registry.forget_view(&self.instances);
-        join_all(servers.iter().map(Server::close)).await;
+        let view = self.registry.forget_view(&self.instances);
+        join_all(view.servers.iter().map(Server::close)).await;
     }
 }
 
 impl Drop for ViewServers {
     fn drop(&mut self) {
-        self.registry.forget_view(&self.instances);
+        drop(self.registry.forget_view(&self.instances));
     }
 }
