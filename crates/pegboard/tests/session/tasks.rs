@@ -259,6 +259,35 @@ async fn a_result_can_be_asked_for_again_and_is_concluded_once() {
     }
 }
 
+/// The error of a task is its result: the reply is final, and nothing suggests to wait for the task any longer.
+#[tokio::test(start_paused = true)]
+async fn a_task_in_the_background_that_fails_has_ended() {
+    for era in ERAS {
+        for (course, words, status) in [
+            (&["failed"] as Course, "it broke", TaskStatus::Failed),
+            (
+                &["cancelled"],
+                "the task was cancelled: now cancelled",
+                TaskStatus::Cancelled,
+            ),
+        ] {
+            let (server, board) = working(era, course);
+            let hook = CountingHook::default();
+            let tools = board.toolset_with(View::new().hook(hook.clone()));
+            let mut handle = tools.start(ToolCall::new("fx.required")).await.unwrap();
+            let reply = handle.result(PATIENCE).await;
+            assert_outcome(&reply, Kind::ToolError, true);
+            assert_contains(&reply.text(), &[words]);
+            assert!(!reply.text().contains("may go on"), "{}", reply.text());
+            let polls = server.received("tasks/get").len();
+            assert_eq!(handle.result(PATIENCE).await, reply);
+            assert_eq!(handle.status().await.unwrap().status, status);
+            assert_eq!(server.received("tasks/get").len(), polls, "an ended task is not polled");
+            assert_eq!(hook.0.load(Ordering::Relaxed), 1);
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn whoever_gives_up_while_the_reply_is_made_loses_nothing() {
     let (_server, board) = working(Era::Modern, &["completed"]);
