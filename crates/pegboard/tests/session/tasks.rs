@@ -25,7 +25,7 @@ fn offers(era: Era) -> Value {
     json!({"capabilities": capabilities, "tools": tools})
 }
 
-/// The states of a task, one entry per poll.
+/// The states of a task, one entry per poll; a poll that meets `silence` gets no response.
 type Course = &'static [&'static str];
 
 /// A server whose tasks go through these states; the last one stays.
@@ -64,7 +64,10 @@ fn working(era: Era, course: Course) -> (Scripted, Pegboard) {
             "tools/call" => said("plainly"),
             "tasks/get" => {
                 let at = asked.fetch_add(1, Ordering::Relaxed).min(course.len() - 1);
-                result(task(course[at]))
+                match course[at] {
+                    "silence" => Answer::Silence,
+                    status => result(task(status)),
+                }
             }
             "tasks/result" if course.last() == Some(&"failed") => Answer::Error(-32603, "it broke", Value::Null),
             "tasks/result" => said("made"),
@@ -299,6 +302,17 @@ async fn whoever_gives_up_while_the_reply_is_made_loses_nothing() {
         assert!(tokio::time::timeout(secs(4), handle.result(PATIENCE)).await.is_err());
         assert!(!handle.result(PATIENCE).await.is_error());
         assert_eq!(watcher.0.load(Ordering::Relaxed), before + 1, "{tool}");
+    }
+}
+
+/// A poll changes nothing, so one without a response is sent again while the caller waits.
+#[tokio::test(start_paused = true)]
+async fn a_poll_that_gets_no_response_is_repeated() {
+    for era in ERAS {
+        let (server, board) = working(era, &["working", "silence", "completed"]);
+        let mut handle = board.toolset().start(ToolCall::new("fx.required")).await.unwrap();
+        assert_eq!(handle.result(secs(600)).await.text(), "made");
+        assert_eq!((server.received("tasks/get").len(), server.starts()), (3, 1));
     }
 }
 
