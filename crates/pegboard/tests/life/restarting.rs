@@ -239,24 +239,31 @@ async fn a_server_that_speaks_none_of_our_versions_is_not_started_again_unasked(
 /// The handshake is rejected with an error that no retry fixes: the program is not an MCP server, or speaks no version of ours.
 #[tokio::test(start_paused = true)]
 async fn a_first_start_that_is_refused_as_invalid_is_not_repeated_and_a_later_one_is() {
-    let refusing = || {
-        let invalid = Fault::AnswersError {
-            code: -32600,
+    let refusing = |code| {
+        let refusal = Fault::AnswersError {
+            code,
             message: "invalid request".to_owned(),
             data: None,
         };
-        good().fault_on(When::method("initialize"), invalid)
+        good().fault_on(When::method("initialize"), refusal)
     };
-    let (board, handle) = on_schedule(&refusing());
-    let tools = board.toolset();
-    call(&tools, "fx.hello", json!({})).await;
-    let starts = handle.starts();
-    tokio::time::sleep(secs(3600)).await;
-    assert_eq!(handle.starts(), starts);
+    for (code, is_final) in [
+        (-32600, true),
+        (-32601, true),
+        (-32602, true),
+        (-32022, true),
+        (-32603, false),
+    ] {
+        let (board, handle) = on_schedule(&refusing(code));
+        call(&board.toolset(), "fx.hello", json!({})).await;
+        let starts = handle.starts();
+        tokio::time::sleep(secs(3600)).await;
+        assert_eq!(handle.starts() == starts, is_final, "{code}");
+    }
 
     let (board, handle) = on_schedule(&good());
     board.toolset().list(PATIENCE).await;
-    handle.change(|script| *script = refusing().script().clone());
+    handle.change(|script| *script = refusing(-32600).script().clone());
     handle.kill();
     tokio::time::sleep(secs(60)).await;
     handle.change(|script| *script = good().script().clone());

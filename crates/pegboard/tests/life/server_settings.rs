@@ -189,6 +189,25 @@ async fn a_server_that_is_never_asked_by_itself_is_asked_after_a_timeout() {
     }
 }
 
+/// The status reports only checks that took place: without probes, the start stays the last one.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_never_probed_was_last_checked_when_it_started() {
+    for (probe, is_checked) in [(Probe::Auto, true), (Probe::Never, false)] {
+        let mut settings = in_process_settings();
+        settings.policy.health.every = None;
+        settings.policy.health.probe = probe;
+        settings.limits.call_idle = secs(5);
+        let (board, _handle) = in_memory_with(&good(), settings);
+        board.settle(PATIENCE).await;
+        let checked_at = || board.status().servers[0].checked_at.expect("the check of the start");
+        let at_start = checked_at();
+        let reply = call(&board.toolset(), "fx.slow", json!({})).await;
+        assert_outcome(&reply, Kind::Timeout, true);
+        tokio::time::sleep(secs(10)).await;
+        assert_eq!(checked_at() > at_start, is_checked, "{probe:?}");
+    }
+}
+
 /// A call that may have run is retried only if the operator's config says so, and at most as often.
 #[tokio::test(start_paused = true)]
 async fn a_servers_config_says_which_calls_are_made_again() {

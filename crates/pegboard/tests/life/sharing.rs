@@ -1,6 +1,6 @@
 //! Connections that several names share, and servers that only look alike and share none.
 
-use pegboard::{Config, Kind, Pegboard, ServerConfig, State, Transport};
+use pegboard::{Config, Kind, Limits, Pegboard, ServerConfig, State, Transport};
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::json;
 
@@ -53,6 +53,31 @@ async fn two_names_for_the_same_server_share_a_process_and_nothing_else() {
     );
     let calls: Vec<u64> = board.status().servers.iter().map(|server| server.calls.total).collect();
     assert_eq!(calls, [1, 2]);
+    board.shutdown().await;
+}
+
+/// The limits that are read for each call may differ between the names of one connection.
+#[tokio::test]
+async fn names_with_other_limits_for_their_calls_share_a_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let with = |change: fn(&mut Limits)| {
+        let mut settings = process(&good(&log));
+        change(&mut settings.limits);
+        settings
+    };
+    let board = boards([
+        ("idle", with(|limits| limits.call_idle += secs(1))),
+        ("in-flight", with(|limits| limits.in_flight += 1)),
+        ("plain", process(&good(&log))),
+        ("total", with(|limits| limits.call_total += secs(1))),
+    ]);
+    board.settle(PATIENCE).await;
+    let shared = pid(&board, "plain").await;
+    for server in ["idle", "in-flight", "total"] {
+        assert_eq!(pid(&board, server).await, shared, "{server}");
+    }
+    assert_eq!(spawned(&log).len(), 1);
     board.shutdown().await;
 }
 

@@ -82,6 +82,20 @@ async fn a_view_is_named_as_it_says_or_as_the_config_says() {
     assert_eq!(listed(&board.toolset()).await, ["git.log"]);
 }
 
+/// A template makes names that no other style knows, so only the name table of the view resolves them.
+#[tokio::test]
+async fn each_of_many_names_from_a_template_leads_to_its_own_tool() {
+    let own_names: Vec<String> = (0..300).map(|n| format!("read_{n}")).collect();
+    let own_names: Vec<&str> = own_names.iter().map(String::as_str).collect();
+    let board = board_of(vec![(server("git", &own_names), "")]);
+    let tools = board.toolset_with(View::new().naming(NameStyle::Template("{tool}_in_{server}".to_owned())));
+    assert_eq!(listed(&tools).await.len(), own_names.len());
+    for own in own_names {
+        let reply = call(&tools, &format!("{own}_in_git"), json!({})).await;
+        assert_eq!((reply.text(), reply.repaired), (format!("git: {own}"), None));
+    }
+}
+
 /// A typo is corrected if only one tool can be meant, and the correction is reported.
 #[tokio::test]
 async fn small_slips_of_a_model_are_repaired_and_reported() {

@@ -25,7 +25,7 @@ fn offers(era: Era) -> Value {
     json!({"capabilities": capabilities, "tools": tools})
 }
 
-/// The states of a task, one entry per poll.
+/// The states of a task, one entry per poll; a poll that meets `silence` gets no response.
 type Course = &'static [&'static str];
 
 /// A server whose tasks go through these states; the last one stays.
@@ -64,7 +64,10 @@ fn working(era: Era, course: Course) -> (Scripted, Pegboard) {
             "tools/call" => said("plainly"),
             "tasks/get" => {
                 let at = asked.fetch_add(1, Ordering::Relaxed).min(course.len() - 1);
-                result(task(course[at]))
+                match course[at] {
+                    "silence" => Answer::Silence,
+                    status => result(task(status)),
+                }
             }
             "tasks/result" if course.last() == Some(&"failed") => Answer::Error(-32603, "it broke", Value::Null),
             "tasks/result" => said("made"),
@@ -259,6 +262,35 @@ async fn a_result_can_be_asked_for_again_and_is_concluded_once() {
     }
 }
 
+/// The error of a task is its result: the reply is final, and nothing suggests to wait for the task any longer.
+#[tokio::test(start_paused = true)]
+async fn a_task_in_the_background_that_fails_has_ended() {
+    for era in ERAS {
+        for (course, words, status) in [
+            (&["failed"] as Course, "it broke", TaskStatus::Failed),
+            (
+                &["cancelled"],
+                "the task was cancelled: now cancelled",
+                TaskStatus::Cancelled,
+            ),
+        ] {
+            let (server, board) = working(era, course);
+            let hook = CountingHook::default();
+            let tools = board.toolset_with(View::new().hook(hook.clone()));
+            let mut handle = tools.start(ToolCall::new("fx.required")).await.unwrap();
+            let reply = handle.result(PATIENCE).await;
+            assert_outcome(&reply, Kind::ToolError, true);
+            assert_contains(&reply.text(), &[words]);
+            assert!(!reply.text().contains("may go on"), "{}", reply.text());
+            let polls = server.received("tasks/get").len();
+            assert_eq!(handle.result(PATIENCE).await, reply);
+            assert_eq!(handle.status().await.unwrap().status, status);
+            assert_eq!(server.received("tasks/get").len(), polls, "an ended task is not polled");
+            assert_eq!(hook.0.load(Ordering::Relaxed), 1);
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn whoever_gives_up_while_the_reply_is_made_loses_nothing() {
     let (_server, board) = working(Era::Modern, &["completed"]);
@@ -270,6 +302,17 @@ async fn whoever_gives_up_while_the_reply_is_made_loses_nothing() {
         assert!(tokio::time::timeout(secs(4), handle.result(PATIENCE)).await.is_err());
         assert!(!handle.result(PATIENCE).await.is_error());
         assert_eq!(watcher.0.load(Ordering::Relaxed), before + 1, "{tool}");
+    }
+}
+
+/// A poll changes nothing, so one without a response is sent again while the caller waits.
+#[tokio::test(start_paused = true)]
+async fn a_poll_that_gets_no_response_is_repeated() {
+    for era in ERAS {
+        let (server, board) = working(era, &["working", "silence", "completed"]);
+        let mut handle = board.toolset().start(ToolCall::new("fx.required")).await.unwrap();
+        assert_eq!(handle.result(secs(600)).await.text(), "made");
+        assert_eq!((server.received("tasks/get").len(), server.starts()), (3, 1));
     }
 }
 

@@ -262,6 +262,23 @@ async fn every_text_of_an_outcome_is_bounded() {
 }
 
 #[tokio::test]
+async fn blocks_that_are_not_text_take_up_to_half_of_the_limit_and_the_text_gets_the_rest() {
+    let fixture = fixture(|results| results.max_bytes = 1000);
+    // A line of 18 bytes each, and two for what stands between them.
+    let mut content = vec![json!({"type": "resource_link", "uri": "a://1234567"}); 40];
+    content.push(json!({"type": "text", "text": lines(500)}));
+    let presented = fixture.shape(blocks(json!(content))).await;
+    let Outcome::Done(answer) = &presented.outcome else {
+        panic!("{:?}", presented.outcome)
+    };
+    let is_link = |block: &&Content| matches!(block, Content::Link { .. });
+    assert_eq!(answer.content.iter().filter(is_link).count(), 25);
+    assert_eq!(presented.notes.warnings, ["15 blocks of the result were left out"]);
+    let text = presented.outcome.text();
+    assert!(text.len() <= 1000 && text.contains("pod-1 is ready"), "{text}");
+}
+
+#[tokio::test]
 async fn lines_and_tokens_are_limits_too() {
     let by_lines = fixture(|results| (results.max_lines, results.too_long) = (Some(20), TooLong::HeadTail));
     let text = by_lines.shape(done(lines(100))).await.outcome.text();
