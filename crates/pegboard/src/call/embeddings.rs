@@ -55,13 +55,13 @@ pub trait Embedder: Send + Sync + 'static {
 /// An embedder, and the cached vectors of tools.
 pub(crate) struct Embeddings {
     embedder: Arc<dyn Embedder>,
-    state: Mutex<State>,
+    state: Mutex<VectorCache>,
     /// One search at a time calls the embedder, so that no text is embedded twice.
     permit: Semaphore,
 }
 
 #[derive(Default)]
-struct State {
+struct VectorCache {
     vectors: HashMap<[u8; 32], Arc<[f32]>>,
     /// How many numbers all vectors have in total.
     numbers: usize,
@@ -155,12 +155,12 @@ impl Embeddings {
         Ok(vectors.into_iter().map(Arc::from).collect())
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, VectorCache> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl VectorCache {
     /// Caches vectors. When there are too many, evicts those of tools that are not `wanted` now.
     fn keep(&mut self, vectors: impl Iterator<Item = ([u8; 32], Arc<[f32]>)>, wanted: &[[u8; 32]]) {
         for (key, vector) in vectors {

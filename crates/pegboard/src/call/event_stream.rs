@@ -34,11 +34,11 @@ pub enum CallEvent {
 /// The event stream of one call. Dropping it cancels the call.
 #[must_use = "the call runs only while its events are awaited"]
 pub struct CallStream {
-    state: State,
+    state: StreamState,
     steps: mpsc::Receiver<Progress>,
 }
 
-enum State {
+enum StreamState {
     New { id: String, name: String, call: Running },
     Running(Running),
     Answered(Box<Reply>),
@@ -50,7 +50,7 @@ type Running = Pin<Box<dyn Future<Output = Reply> + Send>>;
 impl CallStream {
     pub(crate) fn new(id: String, name: String, call: Running, steps: mpsc::Receiver<Progress>) -> Self {
         Self {
-            state: State::New { id, name, call },
+            state: StreamState::New { id, name, call },
             steps,
         }
     }
@@ -66,33 +66,33 @@ impl Stream for CallStream {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<CallEvent>> {
         loop {
-            match std::mem::replace(&mut self.state, State::Ended) {
-                State::New { id, name, call } => {
-                    self.state = State::Running(call);
+            match std::mem::replace(&mut self.state, StreamState::Ended) {
+                StreamState::New { id, name, call } => {
+                    self.state = StreamState::Running(call);
                     return Poll::Ready(Some(CallEvent::Created { id, name }));
                 }
-                State::Running(mut call) => {
+                StreamState::Running(mut call) => {
                     if let Poll::Ready(Some(step)) = self.steps.poll_recv(context) {
-                        self.state = State::Running(call);
+                        self.state = StreamState::Running(call);
                         return Poll::Ready(Some(CallEvent::Progress(step)));
                     }
                     match call.as_mut().poll(context) {
-                        Poll::Ready(reply) => self.state = State::Answered(Box::new(reply)),
+                        Poll::Ready(reply) => self.state = StreamState::Answered(Box::new(reply)),
                         Poll::Pending => {
-                            self.state = State::Running(call);
+                            self.state = StreamState::Running(call);
                             return Poll::Pending;
                         }
                     }
                 }
                 // Progress that arrived before the response is delivered before it.
-                State::Answered(reply) => {
+                StreamState::Answered(reply) => {
                     let Ok(step) = self.steps.try_recv() else {
                         return Poll::Ready(Some(CallEvent::Completed(reply)));
                     };
-                    self.state = State::Answered(reply);
+                    self.state = StreamState::Answered(reply);
                     return Poll::Ready(Some(CallEvent::Progress(step)));
                 }
-                State::Ended => return Poll::Ready(None),
+                StreamState::Ended => return Poll::Ready(None),
             }
         }
     }
@@ -101,10 +101,10 @@ impl Stream for CallStream {
 impl fmt::Debug for CallStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match &self.state {
-            State::New { .. } => "new",
-            State::Running(_) => "running",
-            State::Answered(_) => "answered",
-            State::Ended => "ended",
+            StreamState::New { .. } => "new",
+            StreamState::Running(_) => "running",
+            StreamState::Answered(_) => "answered",
+            StreamState::Ended => "ended",
         };
         f.debug_struct("CallStream").field("state", &state).finish()
     }

@@ -19,7 +19,7 @@ use super::{
 };
 
 /// Validates tables of one file.
-pub(super) struct Check<'a> {
+pub(super) struct TableChecker<'a> {
     pub(super) report: &'a mut Report,
     env: &'a Env<'a>,
     /// The rank of the settings.
@@ -30,7 +30,7 @@ pub(super) struct Check<'a> {
     expanded: usize,
 }
 
-impl<'a> Check<'a> {
+impl<'a> TableChecker<'a> {
     pub(super) fn new(report: &'a mut Report, env: &'a Env<'a>, rank: Rank) -> Self {
         Self {
             report,

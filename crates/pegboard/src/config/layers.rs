@@ -1,7 +1,7 @@
 //! Layers the settings of a server: its own table over the top of the file over the preset.
 
 use super::{
-    check::Check,
+    check::TableChecker,
     expand::Env,
     field::Applies,
     fields::{SERVER, ServerTable, TopTable, server, top as top_fields},
@@ -18,7 +18,7 @@ pub(super) fn of_preset(preset: Preset) -> Values {
     let root = tree::read(preset.settings(), Some(Format::Toml));
     let entries = root.ok().and_then(tree::Node::into_entries).unwrap_or_default();
     let env = Env::new(|_| None);
-    Check::new(&mut report, &env, Rank::Preset).section(SERVER, &entries, "preset")
+    TableChecker::new(&mut report, &env, Rank::Preset).section(SERVER, &entries, "preset")
 }
 
 /// Fills the settings of a server from the top of the file, and then from the preset that either of them names.
@@ -94,7 +94,7 @@ mod tests {
             let root = tree::read(preset.settings(), Some(Format::Toml)).unwrap();
             let entries = root.into_entries().unwrap();
             let env = Env::new(|_| None);
-            let values = Check::new(&mut report, &env, Rank::Preset).section(SERVER, &entries, "preset");
+            let values = TableChecker::new(&mut report, &env, Rank::Preset).section(SERVER, &entries, "preset");
             let problems: Vec<_> = report.into_problems().iter().map(ToString::to_string).collect();
             assert!(problems.is_empty(), "{preset:?}: {problems:?}");
             assert!(values.iter().count() > 8, "{preset:?}");

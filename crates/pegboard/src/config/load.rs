@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{
     board::Config,
     board_limits::BoardLimits,
-    check::Check,
+    check::TableChecker,
     expand::Env,
     field::Via,
     fields::{SERVER, TOP, TopTable, server, top as top_fields},
@@ -122,7 +122,7 @@ fn add_misshapen(loaded: &mut Loaded) {
 fn top(root: Node, env: &Env<'_>, loaded: &mut Loaded, report: &mut Report) -> Vec<(Entry, Vec<Entry>)> {
     let shaped = import::shape(root, report);
     let rest = without_stray_servers(shaped.rest, report);
-    let top = Check::new(report, env, Rank::Top).section(TOP, &rest, "");
+    let top = TableChecker::new(report, env, Rank::Top).section(TOP, &rest, "");
     resolve::check(&top, "", report);
     let table = TopTable::new(&top);
     if let Some(found) = table.find(&top_fields::MASKING) {
@@ -209,7 +209,7 @@ impl Layer<'_> {
         report: &mut Report,
     ) -> Option<(Values, ServerConfig)> {
         let errors = report.errors();
-        let mut check = Check::new(report, self.env, Rank::Server);
+        let mut check = TableChecker::new(report, self.env, Rank::Server);
         check.lenient(is_disabled(settings));
         let written = check.section(SERVER, settings, path);
         resolve::check(&written, path, report);
@@ -249,7 +249,7 @@ fn folded(name: &ServerName) -> String {
 fn without_stray_servers(entries: Vec<Entry>, report: &mut Report) -> Vec<Entry> {
     let mut rest = Vec::new();
     for entry in entries {
-        // `Check` reports that the rest is not checked after this many errors.
+        // `TableChecker` reports that the rest is not checked after this many errors.
         let hint = if report.errors() < MAX_PROBLEMS {
             stray(&entry)
         } else {

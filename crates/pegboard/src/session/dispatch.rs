@@ -288,14 +288,14 @@ impl Dispatcher {
 
     fn progress_notification(&self, params: Option<&RawValue>) {
         #[derive(Deserialize)]
-        struct Params {
+        struct ProgressParams {
             #[serde(rename = "progressToken")]
             token: u64,
         }
         let Some(params) = params.map(RawValue::get) else {
             return;
         };
-        let Ok(Params { token }) = serde_json::from_str(params) else {
+        let Ok(ProgressParams { token }) = serde_json::from_str(params) else {
             return;
         };
         // The token of a call is the id of its request.
@@ -312,11 +312,11 @@ impl Dispatcher {
     /// server cannot cancel a call this way; only its response counts.
     fn cancelled_notification(&self, params: Option<&RawValue>, origin: Origin) {
         #[derive(Deserialize)]
-        struct Params<'a> {
+        struct CancelledParams<'a> {
             #[serde(borrow, rename = "requestId")]
             id: &'a RawValue,
         }
-        let Some(Ok(Params { id })) = params.map(|params| serde_json::from_str(params.get())) else {
+        let Some(Ok(CancelledParams { id })) = params.map(|params| serde_json::from_str(params.get())) else {
             return;
         };
         let is_known = if self.is_modern.load(Ordering::Relaxed) {

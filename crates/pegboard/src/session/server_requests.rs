@@ -28,12 +28,12 @@ pub(super) struct ServerRequests {
     in_flight: AtomicU64,
     /// When a request last ended, by the connection's clock.
     last_response: AtomicU64,
-    table: Mutex<Table>,
+    table: Mutex<RequestTable>,
 }
 
 /// The requests in flight. The request queues bound their number.
 #[derive(Debug, Default)]
-struct Table {
+struct RequestTable {
     last_number: u64,
     entries: Vec<Entry>,
 }
@@ -96,7 +96,7 @@ impl ServerRequests {
         self.last_response.load(Ordering::Relaxed)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Table> {
+    fn lock(&self) -> MutexGuard<'_, RequestTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -16,12 +16,17 @@ pub(crate) fn load(text: &str) -> Loaded {
     Config::from_text(text, Format::Toml, &Env::new(|_| None))
 }
 
-/// The settings of `fx` in a file with this preset, and the rest of the file.
-pub(crate) fn file(preset: &str, settings: &str) -> (ServerConfig, Config) {
+/// A file with this preset and these settings of `fx`.
+fn config(preset: &str, settings: &str) -> Config {
     let text = format!("preset = '{preset}'\n[servers.fx]\ncommand = 'in-process'\n{settings}\n");
     let loaded = load(&text);
     assert_eq!(loaded.problems, [], "{text}");
-    let mut config = loaded.config;
+    loaded.config
+}
+
+/// The settings of `fx` in a file with this preset, and the rest of the file.
+pub(crate) fn file(preset: &str, settings: &str) -> (ServerConfig, Config) {
+    let mut config = config(preset, settings);
     let server = config.servers.remove(&name("fx")).expect("a server");
     (server, config)
 }
@@ -41,14 +46,7 @@ pub(crate) struct Stage {
 impl Stage {
     /// A board on which nothing was requested yet.
     pub(crate) fn untouched(preset: &str, settings: &str, fake: &FakeServer) -> Self {
-        let (server, rest) = file(preset, settings);
-        // The first connection is not used: each start opens its own.
-        let (_unused, handle) = fake.connect();
-        let before = handle.starts();
-        let board = Pegboard::builder(rest)
-            .in_process_with(name("fx"), dialer(&handle), server)
-            .without_jitter()
-            .open();
+        let (board, handle, before) = configured_board(config(preset, settings), fake);
         let tools = board.toolset();
         Self {
             board,

@@ -36,15 +36,8 @@ impl Stage {
     }
 
     /// The same for a config that is loaded already.
-    pub(crate) fn of_config(mut config: Config, fake: &FakeServer) -> Self {
-        let server = config.servers.remove(&name("fx")).expect("a server");
-        // The first connection is not used: each start opens its own.
-        let (_unused, handle) = fake.connect();
-        let before = handle.starts();
-        let board = Pegboard::builder(config)
-            .in_process_with(name("fx"), dialer(&handle), server)
-            .without_jitter()
-            .open();
+    pub(crate) fn of_config(config: Config, fake: &FakeServer) -> Self {
+        let (board, handle, before) = configured_board(config, fake);
         let tools = board.toolset();
         Self {
             board,

@@ -77,6 +77,20 @@ pub(crate) fn dialer(server: &MemoryHandle) -> impl Fn() -> (ByteSource, ByteSin
     move || halves(server.connect())
 }
 
+/// A board whose in-process server `fx` has the settings that the config gives it, the server's handle, and how many connections the handle
+/// counted before the first start.
+pub(crate) fn configured_board(mut config: Config, fake: &FakeServer) -> (Pegboard, MemoryHandle, u32) {
+    let server = config.servers.remove(&name("fx")).expect("a server");
+    // The first connection is not used: each start opens its own.
+    let (_unused, handle) = fake.connect();
+    let before = handle.starts();
+    let board = Pegboard::builder(config)
+        .in_process_with(name("fx"), dialer(&handle), server)
+        .without_jitter()
+        .open();
+    (board, handle, before)
+}
+
 /// A board with one in-process server, `fx`.
 pub(crate) fn in_memory(fake: &FakeServer) -> (Pegboard, MemoryHandle) {
     let (first, handle) = fake.connect();

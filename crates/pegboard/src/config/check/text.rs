@@ -1,6 +1,6 @@
 //! Validates texts: expands their variables and reports what is wrong with them.
 
-use super::Check;
+use super::TableChecker;
 use crate::config::{
     expand::{self, ExpandError, Malformed},
     setting::Text,
@@ -10,7 +10,7 @@ use crate::config::{
 /// The most bytes of all expanded values of one server's table, or of the top of one file.
 const MAX_EXPANDED: usize = 64 << 20;
 
-impl Check<'_> {
+impl TableChecker<'_> {
     /// Reads a text and expands its variables. Returns `None` after reporting a problem.
     pub(super) fn text(&mut self, node: &Node, path: &str, secret: bool) -> Option<Text> {
         let written = match &node.value {

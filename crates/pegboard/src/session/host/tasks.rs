@@ -19,10 +19,10 @@ const POLL_MS: u64 = 500;
 
 /// The tasks of one session.
 #[derive(Debug, Default)]
-pub(super) struct HostTasks(Mutex<Table>);
+pub(super) struct HostTasks(Mutex<TaskTable>);
 
 #[derive(Debug, Default)]
-struct Table {
+struct TaskTable {
     /// The tasks by number, the oldest first.
     tasks: BTreeMap<u64, HostTask>,
     last_number: u64,
@@ -127,12 +127,12 @@ impl HostTasks {
         Ok(result)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Table> {
+    fn lock(&self) -> MutexGuard<'_, TaskTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Table {
+impl TaskTable {
     /// Evicts the oldest ended task if the table is full. Fails if all tasks are running.
     fn evict_oldest(&mut self) -> Result<(), ErrorResponse> {
         if self.tasks.len() < MAX_TASKS {
