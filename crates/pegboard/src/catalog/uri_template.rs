@@ -262,7 +262,7 @@ fn push_expression(
                 uri.push_str(if variable.exploded { style.between } else { "," });
             }
             if style.named && starts {
-                uri.push_str(&variable.name);
+                push_encoded(uri, &variable.name, true);
                 uri.push_str(if item.is_empty() { style.if_empty } else { "=" });
             }
             let shown: String = match variable.prefix {
@@ -381,6 +381,13 @@ mod tests {
             expand("search://x{?q,limit}", json!({"q": "a&b"})).unwrap(),
             "search://x?q=a%26b"
         );
+    }
+
+    #[test]
+    fn a_name_is_percent_encoded_where_it_is_part_of_the_uri() {
+        let template = "search://x{?größe,a%20b}";
+        let uri = expand(template, json!({"größe": 1, "a%20b": 2})).unwrap();
+        assert_eq!(uri, "search://x?gr%C3%B6%C3%9Fe=1&a%20b=2");
     }
 
     #[test]

@@ -35,9 +35,10 @@ impl HttpSession {
         let permit = self
             .outgoing
             .try_acquire(if body.len() > FREE_BYTES { body.len() } else { 0 });
-        let mut result = match permit {
-            Ok(_permit) => self.post(body, id, &delivery, envelope).await,
-            Err(no_room) => Err(WireFailure::new(FailureKind::Busy, Sent::No, no_room.to_string())),
+        let mut result = match (self.over_before(id), permit) {
+            (Some(reason), _) => Err(WireFailure::new(FailureKind::SessionGone, Sent::No, reason.to_owned())),
+            (None, Ok(_permit)) => self.post(body, id, &delivery, envelope).await,
+            (None, Err(no_room)) => Err(WireFailure::new(FailureKind::Busy, Sent::No, no_room.to_string())),
         };
         if let Err(failure) = &mut result {
             let mut state = self.state();
@@ -74,6 +75,15 @@ impl HttpSession {
             tokio::time::sleep(FINISH_TIMEOUT).await;
         }
         self.inbox.ended(WireEnd::new(EndReason::Replaced(reason.to_owned())));
+    }
+
+    /// Why the session was over before the request began, if it was. Such a request is not posted: the response that ended the session may
+    /// have found no other request open, so that the end is reported while this one is in flight.
+    fn over_before(&self, id: Option<u64>) -> Option<&'static str> {
+        // `Wire::send` holds this lock until the request is in the map, so a request that finds the session alive here is seen by the response
+        // that ends it.
+        let _open = id.map(|_| self.open_requests())?;
+        self.state().over
     }
 
     async fn post(

@@ -3,8 +3,37 @@
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
 
+use tokio::sync::mpsc;
+
 use super::*;
-use crate::{secret::SafeUrl, transport::request_failure::WireFailure};
+use crate::{
+    secret::SafeUrl,
+    transport::{
+        delivery::{Delivery, Sent},
+        request_failure::{FailureKind, WireFailure},
+    },
+};
+
+fn endpoint() -> Endpoint {
+    Endpoint::new(SafeUrl::parse("http://127.0.0.1:9/mcp").unwrap())
+}
+
+/// Forwards the failures of requests.
+struct Failures(mpsc::UnboundedSender<WireFailure>);
+
+impl Inbox for Failures {
+    fn message(&self, _message: Bytes) -> Option<u64> {
+        None
+    }
+    fn too_long(&self, _head: &[u8], _tail: &[u8], _limit: usize) {}
+    fn waits_for(&self, _id: u64) -> bool {
+        true
+    }
+    fn failed(&self, _id: u64, failure: WireFailure) {
+        let _ = self.0.send(failure);
+    }
+    fn ended(&self, _end: WireEnd) {}
+}
 
 /// Ignores everything.
 struct Ignoring;
@@ -23,8 +52,7 @@ impl Inbox for Ignoring {
 
 #[tokio::test]
 async fn the_session_id_is_marked_sensitive_and_never_printed() {
-    let endpoint = Endpoint::new(SafeUrl::parse("http://127.0.0.1:9/mcp").unwrap());
-    let http = Http::new(&endpoint, &Limits::default(), Arc::new(Ignoring))
+    let http = Http::new(&endpoint(), &Limits::default(), Arc::new(Ignoring))
         .await
         .unwrap();
     let session = &http.session;
@@ -37,4 +65,23 @@ async fn the_session_id_is_marked_sensitive_and_never_printed() {
     assert!(request["mcp-session-id"].is_sensitive());
     let printed = format!("{request:?}");
     assert!(!printed.contains("5e551011-1d"), "{printed}");
+}
+
+#[tokio::test]
+async fn a_request_that_comes_after_the_end_of_the_session_is_not_sent() {
+    let (failed, mut failures) = mpsc::unbounded_channel();
+    let http = Http::new(&endpoint(), &Limits::default(), Arc::new(Failures(failed)))
+        .await
+        .unwrap();
+    http.session.state().over = Some("the server does not know our session any more");
+    http.send(Outgoing {
+        body: b"{}".to_vec(),
+        id: Some(7),
+        delivery: Arc::new(Delivery::default()),
+        envelope: Envelope::default(),
+        taken: None,
+    });
+    let failure = failures.recv().await.unwrap();
+    assert!(matches!(failure.kind, FailureKind::SessionGone), "{failure:?}");
+    assert_eq!(failure.sent, Sent::No);
 }
