@@ -215,6 +215,7 @@ mod metrics;
 mod name;
 mod native;
 mod outcome;
+mod private_file;
 mod provider;
 mod search;
 mod secret;

@@ -7,13 +7,9 @@ mod stored;
 
 pub(crate) use stored::{Freshness, Stored};
 
-use std::{
-    io::{self, Read, Write},
-    path::{Path, PathBuf},
-    sync::atomic::{AtomicU64, Ordering},
-};
+use std::{io, path::PathBuf};
 
-use crate::name::ServerName;
+use crate::{name::ServerName, private_file};
 use file_format::CatalogFile;
 
 /// The largest file that is written or read: the default size limit of a server's message.
@@ -48,7 +44,7 @@ impl CatalogStore {
         let record = CatalogFile::of(fingerprint, stored);
         let written = serde_json::to_vec(&record).map_err(io::Error::from).and_then(|text| {
             if text.len() <= MAX_BYTES {
-                write(&self.folder, &file, &text)?;
+                private_file::replace(&file, &text)?;
             }
             Ok(text.len())
         });
@@ -65,7 +61,7 @@ impl CatalogStore {
     /// Loads the server's catalog, if one was stored under the same fingerprint and can be read.
     pub(crate) fn load(&self, server: &ServerName, fingerprint: &str) -> Option<Stored> {
         let file = self.file(server);
-        match read(&file) {
+        match private_file::read(&file, MAX_BYTES) {
             Ok(text) => match serde_json::from_slice::<CatalogFile>(&text) {
                 Ok(record) => record.into_stored(server, fingerprint),
                 Err(error) => {
@@ -85,57 +81,6 @@ impl CatalogStore {
     /// A server's name consists of letters, digits, `_` and `-`, so it cannot leave the folder.
     fn file(&self, server: &ServerName) -> PathBuf {
         self.folder.join(format!("{server}.json"))
-    }
-}
-
-fn read(file: &Path) -> io::Result<Vec<u8>> {
-    let mut text = Vec::new();
-    let limit = MAX_BYTES as u64 + 1;
-    std::fs::File::open(file)?.take(limit).read_to_end(&mut text)?;
-    if text.len() > MAX_BYTES {
-        return Err(io::Error::new(
-            io::ErrorKind::FileTooLarge,
-            "it is larger than any that we write",
-        ));
-    }
-    Ok(text)
-}
-
-/// Writes the file atomically and readable only by the user.
-fn write(folder: &Path, file: &Path, text: &[u8]) -> io::Result<()> {
-    static DRAFTS: AtomicU64 = AtomicU64::new(0);
-    make_folder(folder)?;
-    let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
-    let draft = file.with_extension(format!("{}-{number}.tmp", std::process::id()));
-    let result = create(&draft)
-        .and_then(|mut out| out.write_all(text))
-        .and_then(|()| std::fs::rename(&draft, file));
-    if result.is_err() {
-        let _ = std::fs::remove_file(&draft);
-    }
-    result
-}
-
-fn make_folder(folder: &Path) -> io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
-}
-
-/// Creates the file. One that exists was left behind by an earlier process with our process id.
-fn create(draft: &Path) -> io::Result<std::fs::File> {
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    match options.open(draft) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            std::fs::remove_file(draft)?;
-            options.open(draft)
-        }
-        opened => opened,
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeMap,
-    io::Write,
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
 };
@@ -10,10 +9,15 @@ use std::{
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::config::{Command, Transport};
+use crate::{
+    config::{Command, Transport},
+    private_file,
+};
 
 /// The most servers that are remembered. Each change rewrites the whole file, so it must stay small.
 const MAX_ENTRIES: usize = 1000;
+/// The largest file that is read: well above [`MAX_ENTRIES`] entries.
+const MAX_BYTES: usize = 256 << 10;
 
 /// The era and transport of a server's last handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,22 +80,11 @@ impl EraMemory {
 }
 
 fn read(file: &Path) -> Option<BTreeMap<String, RememberedEra>> {
-    serde_json::from_slice(&std::fs::read(file).ok()?).ok()
+    serde_json::from_slice(&private_file::read(file, MAX_BYTES).ok()?).ok()
 }
 
-/// Writes the file atomically, by renaming a temporary file.
 fn write(file: &Path, known: &BTreeMap<String, RememberedEra>) -> std::io::Result<()> {
-    let folder = file.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder)?;
-    let draft = file.with_extension(format!("{}.tmp", std::process::id()));
-    let mut out = std::fs::File::create(&draft)?;
-    let result = out
-        .write_all(&serde_json::to_vec(known)?)
-        .and_then(|()| std::fs::rename(&draft, file));
-    if result.is_err() {
-        let _ = std::fs::remove_file(&draft);
-    }
-    result
+    private_file::replace(file, &serde_json::to_vec(known)?)
 }
 
 /// Hashes what identifies a server: its program, arguments and their modification time, or its URL.

@@ -7,6 +7,8 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use crate::private_file::refuse_links;
+
 /// The name prefix of all such folders, by which those of killed programs are found.
 const PREFIX: &str = "pegboard-outputs-";
 /// The most folders that one cleanup inspects.
@@ -125,17 +127,6 @@ fn handle_file_size_signal() {
 
 #[cfg(not(unix))]
 fn handle_file_size_signal() {}
-
-/// Makes `open` fail on a symbolic link.
-fn refuse_links(options: &mut OpenOptions) {
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::custom_flags(
-        options,
-        i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or(0),
-    );
-    #[cfg(not(unix))]
-    let _ = options;
-}
 
 fn private_folder() -> DirBuilder {
     let mut builder = DirBuilder::new();

@@ -141,7 +141,7 @@ fn only_we_may_read_it() {
     use std::os::unix::fs::PermissionsExt;
     let (_folder, store) = store();
     store.save(&server(), "f1", &stored()).unwrap();
-    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&store.file(&server())), mode(&store.folder)), (0o600, 0o700));
 }
 

@@ -19,7 +19,7 @@ fn endpoint() -> Endpoint {
 }
 
 /// Forwards the failures of requests.
-struct Failures(mpsc::UnboundedSender<WireFailure>);
+struct Failures(mpsc::Sender<WireFailure>);
 
 impl Inbox for Failures {
     fn message(&self, _message: Bytes) -> Option<u64> {
@@ -30,7 +30,7 @@ impl Inbox for Failures {
         true
     }
     fn failed(&self, _id: u64, failure: WireFailure) {
-        let _ = self.0.send(failure);
+        let _ = self.0.try_send(failure);
     }
     fn ended(&self, _end: WireEnd) {}
 }
@@ -69,7 +69,7 @@ async fn the_session_id_is_marked_sensitive_and_never_printed() {
 
 #[tokio::test]
 async fn a_request_that_comes_after_the_end_of_the_session_is_not_sent() {
-    let (failed, mut failures) = mpsc::unbounded_channel();
+    let (failed, mut failures) = mpsc::channel(1);
     let http = Http::new(&endpoint(), &Limits::default(), Arc::new(Failures(failed)))
         .await
         .unwrap();
