@@ -101,3 +101,28 @@ async fn a_tool_that_could_be_taken_for_another_is_warned_about() {
         "what is not seen cannot be mistaken"
     );
 }
+
+#[tokio::test]
+async fn a_link_to_a_file_or_an_internal_address_is_shown_and_never_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("private");
+    std::fs::write(&file, "content-of-the-file").unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let file = format!("file://{}", file.display());
+    let internal = format!("http://{}/latest/meta-data", listener.local_addr().unwrap());
+    let links = [&file, &internal].map(|uri| json!({"type": "resource_link", "uri": uri, "name": uri}));
+    let server = FakeServer::new("fx")
+        .resource("demo://one", "text")
+        .tool(Tool::new("links").answers_blocks(links));
+    let (board, [fx]) = board([fake("fx", &server)]);
+    let tools = board.toolset_with(View::new());
+    let reply = tools.call(ToolCall::new("fx.links")).await;
+    assert_contains(&reply.text(), &[&file, &internal]);
+    assert!(!reply.text().contains("content-of-the-file"));
+    // A resource is always requested from its server, even if its address is that of a file.
+    let read = tools.read_resource(&name("fx"), &file).await;
+    assert!(read.is_err(), "{read:?}");
+    assert_eq!(fx.count("resources/read"), 1);
+    assert!(listener.accept().is_err(), "the address was contacted");
+}
