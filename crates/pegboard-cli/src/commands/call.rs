@@ -141,8 +141,8 @@ async fn prepare(
         },
     };
     let config = complaint.map_err(|complaint| {
-        let failure = Failure::new(Kind::Unavailable, complaint.message);
-        (with_hint(failure, complaint.hint), Exit::Usage)
+        let failure = Failure::new(complaint.kind(), complaint.message);
+        (with_hint(failure, complaint.hint), complaint.exit)
     })?;
     let given = match context.work(input::read(options.json.as_deref())).await {
         Ending::Done(given) => given.map_err(|problem| {
