@@ -19,8 +19,8 @@ const COMMANDS: &[&[&str]] = &[
 
 fn hung(home: &Home) -> String {
     let fake = FakeServer::new("fx").fault(Fault::SilentHandshake);
-    home.config(&home.entry("fx", fake, "era_silence = '60s'"));
-    home.path("pegboard.toml").to_str().unwrap().to_owned()
+    let config = home.config(&home.entry("fx", fake, "era_silence = '60s'"));
+    config.to_str().unwrap().to_owned()
 }
 
 #[test]

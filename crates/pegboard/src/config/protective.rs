@@ -46,8 +46,8 @@ fn is_protective(path: &str) -> bool {
         return false;
     }
     if let Some(found) = TOP.find(key).or_else(|| SERVER.find(key)) {
-        let is_it = |field: &&Field| field.name == found.field.name;
-        return PROTECTIVE.iter().any(|field| is_it(field)) || NAMES.contains(&found.field.name);
+        let is_it = |field: &&'static Field| field.name == found.field.name;
+        return PROTECTIVE.iter().any(is_it) || NAMES.contains(&found.field.name);
     }
     let names = PROTECTIVE.iter().flat_map(|field| field.names());
     nearest(&snake(key), names.chain(NAMES.iter().copied())).is_some()
