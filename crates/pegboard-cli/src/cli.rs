@@ -58,6 +58,14 @@ impl Cli {
                     ConfigVerb::Schema => (Verb::ConfigSchema, global),
                 }
             }
+            Command::Trust(trust) => {
+                let global = trust.global.over(self.global);
+                match trust.verb {
+                    TrustVerb::Show(show) => show.under(global, |show| Verb::TrustShow(show.path)),
+                    TrustVerb::Accept(accept) => accept.under(global, Verb::TrustAccept),
+                    TrustVerb::Forget(forget) => forget.under(global, |forget| Verb::TrustForget(forget.path)),
+                }
+            }
             Command::Mask(mask) => mask.under(self.global, Verb::Mask),
             Command::DemoServer(options) => (Verb::DemoServer(options), self.global),
             Command::Completions(completions) => (Verb::Completions(completions.shell), self.global),
@@ -78,6 +86,9 @@ pub(crate) enum Verb {
     ConfigShow,
     ConfigExplain(Option<String>),
     ConfigSchema,
+    TrustShow(Option<PathBuf>),
+    TrustAccept(TrustAccept),
+    TrustForget(Option<PathBuf>),
     Mask(Mask),
     DemoServer(DemoOptions),
     Completions(clap_complete::Shell),
@@ -92,6 +103,9 @@ pub(crate) struct Global {
     /// NAME=COMMAND or NAME=URL adds one, NAME picks one
     #[arg(long = "server", value_name = "SERVER")]
     pub(crate) servers: Vec<String>,
+    /// Use the project file without approval, this time
+    #[arg(long)]
+    pub(crate) trust: bool,
     /// Print text for people or json for programs
     #[arg(short, long, value_enum, hide_possible_values = true, value_name = "text|json")]
     output: Option<Format>,
@@ -120,6 +134,7 @@ impl Global {
         self.configs.splice(..0, before.configs);
         self.servers.splice(..0, before.servers);
         Self {
+            trust: self.trust || before.trust,
             output: self.output.or(before.output),
             timeout: self.timeout.or(before.timeout),
             verbose: self.verbose.saturating_add(before.verbose),
@@ -184,6 +199,12 @@ enum Command {
         after_help = "Examples:\n  pegboard config show -c pegboard.toml\n  pegboard config explain github.call_timeout"
     )]
     Config(ConfigArgs),
+    /// Approve the config file of a project
+    #[command(
+        disable_help_subcommand = true,
+        after_help = "Examples:\n  pegboard trust show\n  pegboard trust accept"
+    )]
+    Trust(TrustArgs),
     /// Hide secrets in what comes in on stdin
     #[command(
         after_help = "Examples:\n  kubectl get secret db -o yaml | pegboard mask\n  pegboard mask --group security -o json < answer.txt"
@@ -328,6 +349,42 @@ struct ConfigExplain {
     /// A server, one setting of it, or a setting of the top
     #[arg(value_name = "SERVER[.SETTING]")]
     what: Option<String>,
+}
+
+#[derive(Debug, Args)]
+struct TrustArgs {
+    #[command(subcommand)]
+    verb: TrustVerb,
+    #[command(flatten)]
+    global: Global,
+}
+
+#[derive(Debug, Subcommand)]
+enum TrustVerb {
+    /// Show what the project file would start, and what has changed
+    #[command(after_help = "Example:\n  pegboard trust show -o json")]
+    Show(With<TrustPath>),
+    /// Approve the project file as it is now
+    #[command(after_help = "Example:\n  pegboard trust accept")]
+    Accept(With<TrustAccept>),
+    /// Withdraw the approval
+    #[command(after_help = "Example:\n  pegboard trust forget")]
+    Forget(With<TrustPath>),
+}
+
+#[derive(Debug, Args)]
+struct TrustPath {
+    /// The project file, or a folder of the project
+    path: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TrustAccept {
+    /// The project file, or a folder of the project
+    pub(crate) path: Option<PathBuf>,
+    /// Approve it without a question
+    #[arg(short, long)]
+    pub(crate) yes: bool,
 }
 
 #[derive(Debug, Args)]

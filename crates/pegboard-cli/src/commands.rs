@@ -12,6 +12,7 @@ mod resources;
 mod starting;
 mod status;
 mod tools;
+mod trust;
 
 use std::time::Duration;
 
@@ -62,6 +63,9 @@ pub(crate) async fn run(verb: Verb, global: Global, output: Output) -> Exit {
         Verb::ConfigShow => config::show(context).await,
         Verb::ConfigExplain(what) => config::explain(context, what).await,
         Verb::ConfigSchema => config::schema(context).await,
+        Verb::TrustShow(path) => trust::show(context, path).await,
+        Verb::TrustAccept(accept) => trust::accept(context, accept).await,
+        Verb::TrustForget(path) => trust::forget(context, path).await,
         Verb::Mask(mask) => mask::run(context, mask).await,
         Verb::Completions(shell) => completions::run(context, shell).await,
         Verb::DemoServer(_) => Exit::Done,

@@ -3,12 +3,14 @@
 use std::{path::PathBuf, time::Duration};
 
 use pegboard::{
-    Config, Env, Format, Loaded, Pegboard, Problem, Reading, ServerName, Source, Start, Transport, ValueOrigin,
+    Config, Env, Format, Kind, Loaded, Misconfigured, Pegboard, Problem, Reading, ServerName, Source, Start, Transport,
+    TrustStore, ValueOrigin,
 };
 use serde_json::json;
 
 use crate::{
     cli::Global,
+    exit::Exit,
     output::{self, Output},
 };
 
@@ -39,17 +41,30 @@ pub(crate) struct Settings {
 pub(crate) struct Complaint {
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
+    pub(crate) exit: Exit,
+}
+
+impl Complaint {
+    /// The kind of outcome of a request that fails because of it.
+    pub(crate) fn kind(&self) -> Kind {
+        match self.exit {
+            Exit::Refused => Kind::NotPermitted,
+            _ => Kind::Unavailable,
+        }
+    }
 }
 
 impl Settings {
-    /// Loads the configs that the options name, or discovers one.
+    /// Loads the configs that the options name, or discovers them.
     pub(crate) fn load(global: &Global) -> Self {
         let env = Env::process();
         let (added, only): (Vec<&String>, Vec<&String>) =
             global.servers.iter().partition(|server| server.contains('='));
         let mut sources: Vec<Source> = if global.configs.is_empty() {
-            let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
-            Source::discover(&here, &env).into_iter().collect()
+            let found = Source::discover(&here(), &env, &TrustStore::user(&env)).into_iter();
+            found
+                .map(|source| if global.trust { source.trusted() } else { source })
+                .collect()
         } else {
             global.configs.iter().map(Source::file).collect()
         };
@@ -105,11 +120,26 @@ impl Settings {
     ///
     /// A source that could not be read at all is an error: what it forbids would be allowed without it.
     pub(crate) fn usable(&self) -> Result<Config, Complaint> {
+        let config = self.checked()?;
+        let mut pending = config.misconfigured.values().filter(|server| is_pending(server));
+        match pending.next() {
+            Some(first) if config.servers.is_empty() => Err(Complaint {
+                message: format!("{NOTHING}: {}", first.why),
+                hint: Some(first.problems.join("\n")),
+                exit: Exit::Refused,
+            }),
+            _ => Ok(config),
+        }
+    }
+
+    /// Like [`Self::usable`], but also succeeds when all servers are those of a project file that is not approved.
+    pub(crate) fn checked(&self) -> Result<Config, Complaint> {
         let config = self.shown()?;
         match listed(self.loaded.errors()) {
             Some(errors) if config.servers.is_empty() => Err(Complaint {
                 message: NOTHING.to_owned(),
                 hint: Some(errors),
+                exit: Exit::Usage,
             }),
             _ => Ok(config),
         }
@@ -126,6 +156,7 @@ impl Settings {
                     unreadable.join(" and ")
                 ),
                 hint: listed(problems.filter(|problem| unreadable.contains(&problem.file))),
+                exit: Exit::Usage,
             });
         }
         let mut config = self.loaded.config.clone();
@@ -198,8 +229,13 @@ impl Settings {
         let mut misconfigured = self.loaded.config.misconfigured.iter();
         if let Some((_, found)) = misconfigured.find(|(known, _)| known.as_str() == name) {
             let problems = &found.problems;
+            let is_pending = is_pending(found);
             return Complaint {
-                message: format!("server `{name}` cannot be used as it is configured"),
+                message: match is_pending {
+                    true => format!("server `{name}` is not started: {}", found.why),
+                    false => format!("server `{name}` cannot be used as it is configured"),
+                },
+                exit: if is_pending { Exit::Refused } else { Exit::Usage },
                 hint: Some(if problems.is_empty() {
                     found.why.clone()
                 } else {
@@ -217,8 +253,19 @@ impl Settings {
                     names.join(", ")
                 ),
             }),
+            exit: Exit::Usage,
         }
     }
+}
+
+/// Whether a server waits for the approval of its project file.
+pub(crate) fn is_pending(server: &Misconfigured) -> bool {
+    server.pending_trust.is_some()
+}
+
+/// The working directory.
+pub(crate) fn here() -> PathBuf {
+    std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."))
 }
 
 /// The problems, one per line.

@@ -9,6 +9,7 @@ mod board;
 mod board_limits;
 mod check;
 mod choice;
+mod discover;
 mod env_file;
 mod environment;
 mod expand;
@@ -26,10 +27,15 @@ mod load;
 mod loaded;
 mod merge;
 mod misconfigured;
+mod owned_file;
 mod policy;
 mod preset;
 mod problem;
+mod project_file;
+mod project_rules;
+mod protective;
 mod redact;
+mod relative_path;
 mod resolve;
 mod schema;
 mod secret_detection;
@@ -41,6 +47,7 @@ mod source;
 mod spelling;
 mod transport;
 mod tree;
+mod trust;
 mod units;
 
 #[cfg(test)]
@@ -55,7 +62,7 @@ pub use explain::{Explained, Overridden, ValueOrigin};
 pub(crate) use lifecycle::RESTART_WAITS;
 pub use lifecycle::{BreakerPolicy, BreakerRule, Health, IdleStop, Probe, Restart, Retry, RetryClass};
 pub use limits::Limits;
-pub use loaded::{Loaded, Origin, Unreadable};
+pub use loaded::{Loaded, Origin, PendingTrust, Unreadable};
 pub use misconfigured::Misconfigured;
 pub use policy::{
     Approval, ArgumentRules, Capabilities, Check, Images, Join, OutputCheck, Pins, Policy, Queue, Reading, Results,
@@ -63,10 +70,12 @@ pub use policy::{
 };
 pub use preset::Preset;
 pub use problem::{Problem, Severity};
+pub use project_file::ProjectFile;
 pub(crate) use server::IDLE;
 pub use server::{EraChoice, ServerConfig, Start};
 pub use source::Source;
 pub(crate) use transport::is_loader;
 pub use transport::{Auth, ClientCert, Command, Endpoint, EnvPolicy, Rlimits, Tls, Transport};
 pub use tree::Format;
+pub use trust::{TrustError, TrustRecord, TrustStore};
 pub use units::{parse_duration, parse_size};

@@ -146,6 +146,8 @@ pub enum State {
     NeedsAuth,
     /// Its config cannot be used.
     Misconfigured,
+    /// Its project file is not approved yet.
+    PendingTrust,
     /// Closed with its board.
     Closed,
 }
@@ -162,6 +164,7 @@ impl State {
             Self::CrashLooping => "crash_looping",
             Self::NeedsAuth => "needs_auth",
             Self::Misconfigured => "misconfigured",
+            Self::PendingTrust => "pending_trust",
             Self::Closed => "closed",
         }
     }

@@ -135,14 +135,19 @@ async fn prepare(
 ) -> Result<(Config, Option<Arguments>), (Failure, Exit)> {
     let complaint = match settings.usable() {
         Err(complaint) => Err(complaint),
-        Ok(config) => match settings.misconfigured(|server| is_of(&options.tool, server)) {
-            Some(server) => Err(settings.missing(server.as_str())),
-            None => Ok(config),
-        },
+        Ok(config) => {
+            let is_meant = |server: &str| is_of(&options.tool, server);
+            let is_usable = config.servers.keys().any(|server| is_meant(server.as_str()));
+            match settings.misconfigured(is_meant) {
+                // `mcp__git__log` can be a tool of `mcp` or of `git`.
+                Some(server) if !is_usable => Err(settings.missing(server.as_str())),
+                _ => Ok(config),
+            }
+        }
     };
     let config = complaint.map_err(|complaint| {
-        let failure = Failure::new(Kind::Unavailable, complaint.message);
-        (with_hint(failure, complaint.hint), Exit::Usage)
+        let failure = Failure::new(complaint.kind(), complaint.message);
+        (with_hint(failure, complaint.hint), complaint.exit)
     })?;
     let given = match context.work(input::read(options.json.as_deref())).await {
         Ending::Done(given) => given.map_err(|problem| {

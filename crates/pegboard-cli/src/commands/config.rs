@@ -135,6 +135,7 @@ fn select(settings: &Settings, what: Option<&str>) -> Result<Selected, Complaint
         return Err(Complaint {
             message: format!("there is no setting `{field}`"),
             hint: Some("`pegboard config schema` lists the settings there are".to_owned()),
+            exit: Exit::Usage,
         });
     };
     explained.retain(|one| one.field == name || one.field.starts_with(&format!("{name}.")));

@@ -76,7 +76,7 @@ impl Context<'_> {
 
     /// Prints why the config cannot be used. Programs get `document`, the empty form of the command's document.
     pub(super) async fn refuse(&mut self, complaint: &Complaint, document: &impl Serialize) -> Exit {
-        let report = empty(&self.output, Exit::Usage, document);
+        let report = empty(&self.output, complaint.exit, document);
         self.print(with_complaint(report, complaint)).await
     }
 

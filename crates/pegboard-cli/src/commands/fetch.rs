@@ -1,6 +1,6 @@
 //! What `prompts get` and `resources read` share: one item of one server, for people or as a document.
 
-use pegboard::{Deadline, Failure, Kind, Toolset};
+use pegboard::{Deadline, Failure, Toolset};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -90,12 +90,12 @@ fn failed(output: &Output, document: Value, key: &str, failure: Failure) -> Repo
 
 /// The report of a config that cannot be used.
 fn unconfigured(output: &Output, document: Value, key: &str, complaint: &Complaint) -> Report {
-    let failure = Failure::new(Kind::Unavailable, complaint.message.as_str());
+    let failure = Failure::new(complaint.kind(), complaint.message.as_str());
     let failure = match &complaint.hint {
         Some(hint) => failure.hint(hint.as_str()),
         None => failure,
     };
     let mut report = failed(output, document, key, failure);
-    report.exit = Exit::Usage;
+    report.exit = complaint.exit;
     report
 }

@@ -128,12 +128,13 @@ fn message(server: &Unavailable) -> String {
 pub(super) fn in_words(state: State) -> String {
     match state {
         State::NeedsAuth => "needs a sign-in".to_owned(),
+        State::PendingTrust => "waits for the approval of its project file".to_owned(),
         state => format!("is {}", state.as_str()),
     }
 }
 
 fn is_misconfigured(server: &Unavailable) -> bool {
-    server.state == State::Misconfigured
+    matches!(server.state, State::Misconfigured | State::PendingTrust)
 }
 
 /// One section per server: its name and the number of its items, then `body`. The items must be sorted by server.

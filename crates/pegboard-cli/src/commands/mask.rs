@@ -21,7 +21,7 @@ pub(super) async fn run(mut context: Context<'_>, mask: Mask) -> Exit {
     let nothing = json!({"text": null, "masked": 0, "masked_by": {}});
     let output = context.output.clone();
     let failed = |problem: &str| empty(&output, Exit::Usage, &nothing).error(problem, None);
-    let masker = match settings.usable().and_then(|config| masker(&config, mask, &settings)) {
+    let masker = match settings.checked().and_then(|config| masker(&config, mask, &settings)) {
         Ok(masker) => masker,
         Err(complaint) => return context.refuse(&complaint, &nothing).await,
     };
@@ -67,6 +67,7 @@ fn masker(config: &Config, mask: Mask, settings: &Settings) -> Result<Masker, Co
             BadMasking::Pattern(_) => Some(format!("the patterns are {}", listed(Masker::pattern_names()))),
             _ => None,
         },
+        exit: Exit::Usage,
     })
 }
 

@@ -1,6 +1,6 @@
 //! `pegboard status`: one row per server.
 
-use pegboard::{BoardStatus, LastError, QueueStatus, ServerStatus, State};
+use pegboard::{BoardStatus, Config, LastError, QueueStatus, ServerStatus, State};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ pub(super) async fn run(mut context: Context<'_>) -> Exit {
         Err(complaint) => return context.refuse(&complaint, &Document::without_board(&settings)).await,
     };
     settings.announce(&context.output);
-    let is_hopeless = config.servers.is_empty() && !config.misconfigured.is_empty();
+    let hopeless = hopeless(&config);
     let starting = StartingServers::new(&config);
     let board = settings::whole_board(config).open();
     let patience = context.deadline.remaining();
@@ -34,21 +34,35 @@ pub(super) async fn run(mut context: Context<'_>) -> Exit {
         Ending::TimeUp => time_up(&context.output, &Document::without_board(&settings)),
         Ending::Done(()) => {
             let status = board.status();
-            let exit = match is_hopeless {
-                true => Exit::Usage,
-                false => exit(&status, context.is_late()),
+            let exit = match hopeless {
+                Some((exit, _)) => exit,
+                None => exit(&status, context.is_late()),
             };
             let report = match context.output.is_json() {
                 true => Report::json(exit, &Document::of(&status, &settings)),
                 false => text(exit, &status, context.is_late()),
             };
-            match is_hopeless {
-                true => report.error(settings::NOTHING, Some("`pegboard config show` lists what is wrong")),
-                false => report,
+            match hopeless {
+                Some((_, hint)) => report.error(settings::NOTHING, Some(hint)),
+                None => report,
             }
         }
     };
     context.close(&board, report).await
+}
+
+/// The exit code and the hint if no server can be used.
+fn hopeless(config: &Config) -> Option<(Exit, &'static str)> {
+    if !config.servers.is_empty() || config.misconfigured.is_empty() {
+        return None;
+    }
+    Some(match config.misconfigured.values().all(settings::is_pending) {
+        true => (
+            Exit::Refused,
+            "`pegboard trust show` shows what the project file would start",
+        ),
+        false => (Exit::Usage, "`pegboard config show` lists what is wrong"),
+    })
 }
 
 /// The exit code: a required server that is not ready is an error; for other servers the table is enough.
@@ -164,7 +178,7 @@ fn text(exit: Exit, status: &BoardStatus, is_late: bool) -> Report {
             return report.error(&message, None);
         }
         // Config problems were reported when it was loaded, and the last error of a ready server is in the table.
-        let is_reported = matches!(server.state, State::Misconfigured | State::Ready);
+        let is_reported = matches!(server.state, State::Misconfigured | State::PendingTrust | State::Ready);
         match server.last_error.as_ref().filter(|_| !is_reported) {
             Some(error) => with_outage(report, server, error, table.has_room(&error.message, width)),
             None => report,

@@ -13,7 +13,7 @@ fn home() -> Home {
         .tool(Tool::new("wipe").description("Wipes.\x1b[2J"))
         .tool(Tool::new("secret"));
     let more = "trust = true\napproval = 'writes'\ndeny = ['secret']\n";
-    home.write("pegboard.toml", &home.entry("fx", fake, more));
+    home.config(&home.entry("fx", fake, more));
     home
 }
 

@@ -72,7 +72,7 @@ fn servers_that_do_not_come_up_are_told_and_ended() {
         ),
     ] {
         let home = Home::new();
-        home.write("pegboard.toml", &home.entry("fx", fake().fault(fault.clone()), QUICK));
+        home.config(&home.entry("fx", fake().fault(fault.clone()), QUICK));
         let began = Instant::now();
         let ran = home.run(&["tools"]);
         ran.ends_with(code).says(words);
@@ -93,13 +93,10 @@ fn servers_that_do_not_come_up_are_told_and_ended() {
 fn a_program_that_only_makes_noise_is_told_and_ended() {
     let home = Home::new();
     let command = "/bin/sh -c 'while :; do echo this is no JSON; sleep 0.05; done'";
-    home.write(
-        "pegboard.toml",
-        &format!(
-            "[servers.x]\ncommand = '/bin/sh'\nargs = ['-c', {:?}]\n{QUICK}\n",
-            &command[11..].trim_matches('\'')
-        ),
-    );
+    home.config(&format!(
+        "[servers.x]\ncommand = '/bin/sh'\nargs = ['-c', {:?}]\n{QUICK}\n",
+        &command[11..].trim_matches('\'')
+    ));
     home.run(&["tools"])
         .ends_with(3)
         .says("error: server `x`")
@@ -114,7 +111,7 @@ fn one_bad_server_of_three_does_not_hide_the_others() {
         stderr: "no database".into(),
     });
     let entries = [("a", fake()), ("b", bad), ("c", fake())].map(|(name, fake)| home.entry(name, fake, QUICK));
-    home.write("pegboard.toml", &entries.concat());
+    home.config(&entries.concat());
     let ran = home.run(&["tools"]);
     ran.ends_with(0)
         .prints("a.t")
@@ -140,10 +137,7 @@ fn one_bad_server_of_three_does_not_hide_the_others() {
 #[test]
 fn a_server_that_ignores_every_request_to_end_is_killed() {
     let home = Home::new();
-    home.write(
-        "pegboard.toml",
-        &home.entry("fx", fake().fault(Fault::IgnoresTerm), QUICK),
-    );
+    home.config(&home.entry("fx", fake().fault(Fault::IgnoresTerm), QUICK));
     assert_eq!(home.run(&["call", "fx.t"]).ends_with(0).out, "fine\n");
     home.assert_gone("fx");
 }

@@ -5,7 +5,7 @@ use pegboard_testkit::{FakeServer, Tool};
 use super::home::Home;
 
 #[test]
-fn a_file_here_comes_before_one_in_the_users_folder() {
+fn a_file_here_is_added_to_the_one_in_the_users_folder() {
     let home = Home::new();
     let entry = |name: &str| home.entry(name, FakeServer::new(name).tool(Tool::new("t")), "");
     home.write(".config/pegboard/pegboard.toml", &entry("user"));
@@ -17,9 +17,14 @@ fn a_file_here_comes_before_one_in_the_users_folder() {
     let (program, args) = FakeServer::new("here").tool(Tool::new("t")).command();
     let json = serde_json::json!({"mcpServers": {"here": {"command": program, "args": args}}});
     home.write(".mcp.json", &json.to_string().replace('$', "$$"));
-    home.run(&["tools"]).ends_with(0).prints("here.t");
+    let both = home.run(&["--trust", "tools"]);
+    both.ends_with(0).prints("user.t").prints("here.t");
     home.write("pegboard.toml", &entry("first"));
-    home.run(&["tools"]).ends_with(0).prints("first.t");
+    let both = home.run(&["tools", "--trust"]);
+    both.ends_with(0).prints("user.t").prints("first.t");
+    let own = home.run(&["tools"]);
+    own.ends_with(0).prints("user.t").says("is not approved");
+    assert!(!own.out.contains("first.t"), "{own:?}");
 }
 
 #[test]
@@ -35,10 +40,7 @@ fn later_files_and_servers_of_the_command_line_are_added() {
 #[test]
 fn problems_are_shown_with_file_and_line_and_errors_fail_the_command() {
     let home = Home::new();
-    home.write(
-        "pegboard.toml",
-        "[servers.a]\ncommand = 'x'\n\n[servers.b]\ncommands = 'x'\n",
-    );
+    home.config("[servers.a]\ncommand = 'x'\n\n[servers.b]\ncommands = 'x'\n");
     let ran = home.run(&["config", "show"]);
     ran.ends_with(2)
         .says(":5: servers.b.commands: there is no such setting (did you mean `command`?)");
@@ -57,7 +59,7 @@ fn good_servers_are_used_beside_bad_ones() {
         FakeServer::new("fx").tool(Tool::new("t").answers_text("fine")),
         "",
     );
-    home.write("pegboard.toml", &format!("[servers.bad]\ncommands = 'x'\n{good}"));
+    home.config(&format!("[servers.bad]\ncommands = 'x'\n{good}"));
     let warning = "warning: ";
     home.run(&["tools"])
         .ends_with(0)
@@ -134,10 +136,7 @@ fn nothing_runs_when_one_of_several_files_cannot_be_read() {
 fn a_misconfigured_server_is_named_when_its_tool_is_called() {
     let home = Home::new();
     let good = home.entry("good", FakeServer::new("fx").tool(Tool::new("t")), "");
-    home.write(
-        "pegboard.toml",
-        &format!("[servers.bad]\nurl = 'https://h/'\nauth = 'oauth'\n{good}"),
-    );
+    home.config(&format!("[servers.bad]\nurl = 'https://h/'\nauth = 'oauth'\n{good}"));
     for name in ["bad.t", "bad__t", "mcp__bad__t", "mcp_bad_t"] {
         let ran = home.run(&["call", name]);
         ran.ends_with(2)
@@ -152,8 +151,7 @@ fn a_misconfigured_server_is_named_when_its_tool_is_called() {
 #[test]
 fn show_and_explain_tell_where_values_come_from() {
     let home = Home::new();
-    home.write(
-        "pegboard.toml",
+    home.config(
         "preset = 'tarsy'\nconnect_timeout = '5s'\n[servers.x]\ncommand = 'a'\ntimeout = '90s'\n[servers.bad]\n",
     );
     let shown = home.run(&["config", "show"]);
@@ -292,8 +290,8 @@ fn a_config_is_found_above_and_its_paths_do_not_depend_on_where_one_stands() {
     std::os::unix::fs::symlink(program, home.path("repo/bin/fx")).unwrap();
     std::os::unix::fs::symlink(home.path("repo/pegboard.toml"), home.path("link.toml")).unwrap();
     for (cwd, options) in [
-        ("repo", &[][..]),
-        ("repo/sub/deep", &[]),
+        ("repo", &["--trust"][..]),
+        ("repo/sub/deep", &["--trust"]),
         ("repo", &["-c", "pegboard.toml"]),
         ("repo", &["-c", "./pegboard.toml"]),
         ("repo/sub", &["-c", "../pegboard.toml"]),

@@ -2,7 +2,7 @@
 
 use super::home::Home;
 
-const COMMANDS: [&[&str]; 16] = [
+const COMMANDS: [&[&str]; 20] = [
     &[],
     &["tools"],
     &["call"],
@@ -16,6 +16,10 @@ const COMMANDS: [&[&str]; 16] = [
     &["config"],
     &["config", "show"],
     &["config", "schema"],
+    &["trust"],
+    &["trust", "show"],
+    &["trust", "accept"],
+    &["trust", "forget"],
     &["mask"],
     &["demo-server"],
     &["completions"],
@@ -53,6 +57,7 @@ fn the_first_help_screen_names_all_commands() {
       prompts      List prompts, or get one
       status       Show how every server is
       config       Show the config, or what may be in one
+      trust        Approve the config file of a project
       mask         Hide secrets in what comes in on stdin
       demo-server  Run the built-in MCP server
       completions  Print a shell's completion script
@@ -60,6 +65,7 @@ fn the_first_help_screen_names_all_commands() {
     Options:
       -c, --config <FILE>       Config file; may be repeated, later ones win
           --server <SERVER>     NAME=COMMAND or NAME=URL adds one, NAME picks one
+          --trust               Use the project file without approval, this time
       -o, --output <text|json>  Print text for people or json for programs
           --timeout <DURATION>  Limit for the whole command, such as 30s or 2m
       -v, --verbose...          Say more; repeat it for more still
@@ -94,6 +100,7 @@ fn the_help_of_call_says_how_arguments_are_given() {
           --max-result <SIZE>   Cut a long result to this size, such as 48KiB
       -c, --config <FILE>       Config file; may be repeated, later ones win
           --server <SERVER>     NAME=COMMAND or NAME=URL adds one, NAME picks one
+          --trust               Use the project file without approval, this time
       -o, --output <text|json>  Print text for people or json for programs
           --timeout <DURATION>  Limit for the whole command, such as 30s or 2m
       -v, --verbose...          Say more; repeat it for more still

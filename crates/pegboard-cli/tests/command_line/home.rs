@@ -43,6 +43,11 @@ impl Home {
         path
     }
 
+    /// Writes the user's config file, which needs no approval.
+    pub(crate) fn config(&self, text: &str) -> PathBuf {
+        self.write(".config/pegboard/pegboard.toml", text)
+    }
+
     /// The program with an environment of only `PATH` and `HOME`.
     pub(crate) fn pegboard(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pegboard"));

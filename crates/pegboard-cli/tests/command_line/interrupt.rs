@@ -31,7 +31,7 @@ fn signal(child: &Child, name: &str) {
 fn a_signal_cancels_the_call_and_leaves_no_process() {
     for name in ["INT", "TERM"] {
         let home = Home::new();
-        home.write("pegboard.toml", &home.entry("fx", stubborn(), "stop_timeout = '200ms'"));
+        home.config(&home.entry("fx", stubborn(), "stop_timeout = '200ms'"));
         let child = start(&home, &["call", "fx.t"]);
         until("the call has arrived", || home.log("fx").count("tools/call") == 1);
         signal(&child, name);
@@ -46,7 +46,7 @@ fn a_signal_cancels_the_call_and_leaves_no_process() {
 #[test]
 fn programs_get_their_document_also_when_interrupted() {
     let home = Home::new();
-    home.write("pegboard.toml", &home.entry("fx", stubborn(), "stop_timeout = '200ms'"));
+    home.config(&home.entry("fx", stubborn(), "stop_timeout = '200ms'"));
     let child = start(&home, &["call", "fx.t", "-o", "json"]);
     until("the call has arrived", || home.log("fx").count("tools/call") == 1);
     signal(&child, "INT");
@@ -64,7 +64,7 @@ fn a_call_that_is_interrupted_before_it_was_sent_has_not_run() {
     let home = Home::new();
     let fake = stubborn().fault(Fault::SilentHandshake);
     let settings = "stop_timeout = '200ms'\nera_silence = '60s'";
-    home.write("pegboard.toml", &home.entry("fx", fake, settings));
+    home.config(&home.entry("fx", fake, settings));
     let child = start(&home, &["call", "fx.t", "-o", "json"]);
     until("the handshake has begun", || !home.log("fx").requests.is_empty());
     signal(&child, "INT");
@@ -90,10 +90,7 @@ fn programs_get_the_document_of_every_command_when_interrupted() {
     ] {
         let home = Home::new();
         let fake = stubborn().fault(Fault::SilentHandshake);
-        home.write(
-            "pegboard.toml",
-            &home.entry("fx", fake, "stop_timeout = '200ms'\nera_silence = '60s'"),
-        );
+        home.config(&home.entry("fx", fake, "stop_timeout = '200ms'\nera_silence = '60s'"));
         let child = start(&home, &[command, &["-o", "json"]].concat());
         until("the handshake has begun", || !home.log("fx").requests.is_empty());
         signal(&child, "INT");
@@ -110,10 +107,7 @@ fn a_signal_ends_the_wait_for_a_server_that_does_not_come_up() {
     for command in [&["tools"][..], &["status"], &["call", "fx.t"]] {
         let home = Home::new();
         let fake = stubborn().fault(Fault::SilentHandshake);
-        home.write(
-            "pegboard.toml",
-            &home.entry("fx", fake, "stop_timeout = '200ms'\nera_silence = '60s'"),
-        );
+        home.config(&home.entry("fx", fake, "stop_timeout = '200ms'\nera_silence = '60s'"));
         let child = start(&home, command);
         until("the handshake has begun", || !home.log("fx").requests.is_empty());
         signal(&child, "INT");
@@ -126,7 +120,7 @@ fn a_signal_ends_the_wait_for_a_server_that_does_not_come_up() {
 fn a_second_signal_does_not_wait_for_the_server_to_end() {
     let home = Home::new();
     let fake = stubborn().fault(Fault::IgnoresTerm);
-    home.write("pegboard.toml", &home.entry("fx", fake, "stop_timeout = '60s'"));
+    home.config(&home.entry("fx", fake, "stop_timeout = '60s'"));
     let child = start(&home, &["call", "fx.t"]);
     until("the call has arrived", || home.log("fx").count("tools/call") == 1);
     signal(&child, "INT");
@@ -158,7 +152,7 @@ async fn a_signal_cancels_the_call_over_every_network_transport() {
 fn ctrl_c_at_a_terminal_reaches_the_server_as_a_cancelled_call_and_not_as_a_signal() {
     let home = Home::new();
     let fake = FakeServer::new("fx").tool(Tool::new("t")).fault(Fault::NeverAnswers);
-    home.write("pegboard.toml", &home.entry("fx", fake, ""));
+    home.config(&home.entry("fx", fake, ""));
     let mut terminal = super::pty::Terminal::start(&home, &["call", "fx.t"]);
     until("the call has arrived", || home.log("fx").count("tools/call") == 1);
     terminal.types("\u{3}");

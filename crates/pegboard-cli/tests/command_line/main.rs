@@ -25,3 +25,4 @@ mod status;
 #[cfg(unix)]
 mod stopped;
 mod tools;
+mod trust;

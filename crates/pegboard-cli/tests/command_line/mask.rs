@@ -25,13 +25,10 @@ fn fed(mut command: Command, text: &str) -> Ran {
 #[test]
 fn secrets_on_stdin_are_hidden_and_the_rest_comes_out_as_it_was() {
     let home = Home::new();
-    home.write(
-        "pegboard.toml",
-        &format!(
-            "[masking]\ngroups = ['basic']\n[servers.a]\nurl = 'https://h/mcp'\nauth = {{ bearer = '{CANARY}' }}\n\
+    home.config(&format!(
+        "[masking]\ngroups = ['basic']\n[servers.a]\nurl = 'https://h/mcp'\nauth = {{ bearer = '{CANARY}' }}\n\
              [servers.b]\nurl = 'https://h/mcp'\nmasking = {{ patterns = ['email'] }}\n"
-        ),
-    );
+    ));
     let text = format!("a {CANARY}\n\tpassword=hunter2 of me@example.org\u{7}\n\n");
     let ran = fed(home.pegboard(&["mask"]), &text);
     ran.ends_with(0);
@@ -87,7 +84,7 @@ fn what_servers_say_of_secrets_is_in_no_output_and_no_log() {
         home.entry("dying", dying, ""),
         home.entry("asking", asking, "connect_timeout = '1s'"),
     ];
-    home.write("pegboard.toml", &config.concat());
+    home.config(&config.concat());
     let commands: [&[&str]; 7] = [
         &["tools"],
         &["tools", "-v"],

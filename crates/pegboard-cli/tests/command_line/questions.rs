@@ -25,7 +25,7 @@ fn fake(era: Era) -> FakeServer {
 /// A home with this server as `fx`.
 fn home(fake: FakeServer) -> Home {
     let home = Home::new();
-    home.write("pegboard.toml", &home.entry("fx", fake, "stop_timeout = '500ms'"));
+    home.config(&home.entry("fx", fake, "stop_timeout = '500ms'"));
     home
 }
 

@@ -178,7 +178,7 @@ fn has(document: &Value, expected: &Value) {
 #[test]
 fn programs_get_a_document_also_when_the_config_cannot_be_used() {
     let home = Home::new();
-    home.write("pegboard.toml", "[servers.a\n");
+    home.config("[servers.a\n");
     for (command, expected) in documents() {
         let ran = home.run(&[command, &["-o", "json"]].concat());
         has(&ran.ends_with(2).json(), &expected);

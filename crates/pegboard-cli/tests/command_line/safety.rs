@@ -21,7 +21,7 @@ async fn secrets_of_the_config_are_in_no_output() {
          [servers.sock]\nurl = 'ws://{refused}/?token={CANARY}'\n\
          [servers.gone]\ncommand = 'no-such-program'\nargs = ['--token', '{CANARY}', '--api-key={CANARY}']\n"
     );
-    home.write("pegboard.toml", &format!("{stdio}{web}"));
+    home.config(&format!("{stdio}{web}"));
     let commands: [&[&str]; 7] = [
         &["tools"],
         &["status"],

@@ -19,8 +19,8 @@ const COMMANDS: &[&[&str]] = &[
 
 fn hung(home: &Home) -> String {
     let fake = FakeServer::new("fx").fault(Fault::SilentHandshake);
-    home.write("pegboard.toml", &home.entry("fx", fake, "era_silence = '60s'"));
-    home.path("pegboard.toml").to_str().unwrap().to_owned()
+    let config = home.config(&home.entry("fx", fake, "era_silence = '60s'"));
+    config.to_str().unwrap().to_owned()
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn a_slow_server_that_uses_up_the_time_for_another_tool_is_named() {
         ),
         home.entry("quick", FakeServer::new("quick").tool(tool), ""),
     ];
-    home.write("pegboard.toml", &entries.concat());
+    home.config(&entries.concat());
     let ran = home.run(&["call", "hello", "a=1", "--timeout", "2s"]);
     ran.ends_with(124)
         .says("server `slow` was still starting")

@@ -123,12 +123,9 @@ fn a_required_server_that_is_down_is_exit_code_3() {
         })
     };
     let good = home.entry("good", FakeServer::new("fx").tool(Tool::new("t")), "");
-    home.write("pegboard.toml", &(good.clone() + &home.entry("bad", broken(), "")));
+    home.config(&(good.clone() + &home.entry("bad", broken(), "")));
     home.run(&["status"]).ends_with(0);
-    home.write(
-        "pegboard.toml",
-        &(good + &home.entry("bad", broken(), "required = true")),
-    );
+    home.config(&(good + &home.entry("bad", broken(), "required = true")));
     let ran = home.run(&["status", "-o", "json"]);
     assert_eq!(ran.ends_with(3).json()["ready"], false);
 }
@@ -143,9 +140,7 @@ fn a_server_that_is_ready_in_the_end_is_no_error() {
         "if [ -e {0} ]; then exec {command}; fi; touch {0}; echo too early >&2; exit 9",
         marker.display()
     );
-    home.write(
-        "pegboard.toml",
-        &format!("[servers.fx]\ncommand = 'sh'\nargs = ['-c', '{script}']\nera = 'legacy'\nstart_wait = '60s'\nrestart = {{ backoff = ['100ms'] }}\n"),
+    home.config(&format!("[servers.fx]\ncommand = 'sh'\nargs = ['-c', '{script}']\nera = 'legacy'\nstart_wait = '60s'\nrestart = {{ backoff = ['100ms'] }}\n"),
     );
     let ran = home.run(&["status"]);
     ran.ends_with(0).prints("ready").prints("exit");

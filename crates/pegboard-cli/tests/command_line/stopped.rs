@@ -49,7 +49,7 @@ async fn an_answer_that_came_while_the_command_was_stopped_is_read() {
     for (settings, options) in limits {
         running.push(tokio::task::spawn_blocking(move || {
             let home = Home::new();
-            home.write("pegboard.toml", &home.entry("fx", fake(), settings));
+            home.config(&home.entry("fx", fake(), settings));
             let args = [&["call", "fx.t"], options].concat();
             let ran = stopped_during_the_call(&home, &args, || home.log("fx").count("tools/call") == 1);
             (ran, format!("stdio, {settings} {options:?}"))
@@ -58,7 +58,7 @@ async fn an_answer_that_came_while_the_command_was_stopped_is_read() {
         running.push(tokio::task::spawn_blocking(move || {
             let home = Home::new();
             let url = format!("http://{}/mcp", http.address());
-            home.write("pegboard.toml", &format!("[servers.fx]\nurl = '{url}'\n{settings}\n"));
+            home.config(&format!("[servers.fx]\nurl = '{url}'\n{settings}\n"));
             let args = [&["call", "fx.t"], options].concat();
             let ran = stopped_during_the_call(&home, &args, || http.count("tools/call") == 1);
             (ran, format!("HTTP, {settings} {options:?}"))

@@ -135,7 +135,7 @@ fn a_pattern_that_fits_nothing_is_said_so() {
 #[test]
 fn a_config_without_servers_is_said_so() {
     let home = Home::new();
-    home.write("pegboard.toml", "[servers.off]\ncommand = 'x'\nenabled = false\n");
+    home.config("[servers.off]\ncommand = 'x'\nenabled = false\n");
     let ran = home.run(&["tools"]);
     ran.ends_with(0)
         .says("warning: no server that is switched on offers a tool");

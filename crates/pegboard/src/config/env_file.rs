@@ -1,12 +1,73 @@
-//! Parses environment files: lines of `NAME=value`.
+//! Reads environment files: lines of `NAME=value`.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    path::{Path, PathBuf},
+};
+
+use super::owned_file::{self, Links};
 
 /// The largest environment file.
-pub(super) const MAX_BYTES: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
+
+/// The environment files that a project file names, each read once, so that the content in use is the content that was approved.
+#[derive(Default)]
+pub(super) struct EnvFiles(BTreeMap<PathBuf, Result<String, String>>);
+
+impl EnvFiles {
+    /// Reads a file, unless it was read before.
+    pub(super) fn add(&mut self, path: PathBuf) {
+        self.0.entry(path).or_insert_with_key(|path| text(path));
+    }
+
+    /// The files and their texts, sorted by path; the text of a file that cannot be read is the reason.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&Path, Result<&str, &str>)> {
+        self.0
+            .iter()
+            .map(|(path, text)| (path.as_path(), text.as_deref().map_err(String::as_str)))
+    }
+}
+
+impl fmt::Debug for EnvFiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+/// Loads the variables of a file: one of `approved`, or with `None` any file.
+pub(super) fn load(path: &Path, approved: Option<&EnvFiles>) -> Result<Vec<(String, String)>, String> {
+    let read_now;
+    let text = match approved {
+        None => {
+            read_now = text(path)?;
+            &read_now
+        }
+        Some(approved) => match approved.0.get(path) {
+            Some(text) => text.as_ref().map_err(Clone::clone)?,
+            None => {
+                return Err("a project file can name it only with `${workspaceFolder}` and `${userHome}`".to_owned());
+            }
+        },
+    };
+    read(text).map_err(|line| format!("{}:{line} is not `NAME=value`", path.display()))
+}
+
+fn text(path: &Path) -> Result<String, String> {
+    let text = owned_file::read(path, MAX_BYTES, Links::Follow).map_err(|error| match error.hint {
+        Some(hint) => format!("{} {} ({hint})", path.display(), error.message),
+        None => format!("{} {}", path.display(), error.message),
+    })?;
+    match text.len() > MAX_BYTES {
+        true => Err(format!("{} is larger than 1 MiB", path.display())),
+        false => Ok(text),
+    }
+}
 
 /// Parses the lines. Returns the number of the first line that is neither `NAME=value`, nor a comment, nor empty.
 ///
 /// Values are literal: variables are not expanded in them.
-pub(super) fn read(text: &str) -> Result<Vec<(String, String)>, usize> {
+fn read(text: &str) -> Result<Vec<(String, String)>, usize> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut pairs = Vec::new();
     for (index, line) in text.lines().enumerate() {

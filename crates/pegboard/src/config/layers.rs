@@ -21,18 +21,20 @@ pub(super) fn of_preset(preset: Preset) -> Values {
     TableChecker::new(&mut report, &env, Rank::Preset).section(SERVER, &entries, "preset")
 }
 
-/// Fills the settings of a server from the top of the file, and then from the preset that either of them names.
-pub(super) fn filled(written: Values, top: &Values) -> Values {
+/// Fills the settings of a server from the tops that apply to it, the strongest first, and then from the preset that one of them names.
+pub(super) fn filled(written: Values, tops: &[&Values]) -> Values {
     let own = ServerTable::new(&written).set(&server::PRESET);
-    let preset = own.unwrap_or_else(|| TopTable::new(top).get(&top_fields::PRESET));
+    let of_top = || tops.iter().find_map(|top| TopTable::new(top).set(&top_fields::PRESET));
+    let preset = own.or_else(of_top).unwrap_or_default();
     let mut values = merge::expanded(written);
     let other = match values.find(&server::URL) {
         Some(_) => Applies::Stdio,
         None => Applies::Remote,
     };
-    for lower in [merge::expanded(top.clone()), merge::expanded(of_preset(preset))] {
-        merge::fill_from_weaker(&mut values, lower, other);
+    for top in tops {
+        merge::fill_from_weaker(&mut values, merge::expanded((*top).clone()), other);
     }
+    merge::fill_from_weaker(&mut values, merge::expanded(of_preset(preset)), other);
     values
 }
 

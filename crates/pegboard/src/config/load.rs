@@ -1,27 +1,33 @@
 //! Loads sources in order into one config, and collects all problems.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::{
     board::Config,
     board_limits::BoardLimits,
     check::TableChecker,
+    env_file::EnvFiles,
     expand::Env,
     field::Via,
     fields::{SERVER, TOP, TopTable, server, top as top_fields},
     from_setting::Naming,
     import, layers,
-    loaded::{Loaded, Origin},
+    loaded::{Loaded, Origin, PendingTrust},
     misconfigured::Misconfigured,
-    problem::{MAX_PROBLEMS, Problem, Report, join},
+    problem::{MAX_PROBLEMS, Problem, Report, Severity, join},
+    project_file, project_rules, protective,
+    relative_path::with_folders,
     resolve::{self, Context, masking},
     server::ServerConfig,
     setting::{Rank, Values},
-    source::Source,
+    source::{Approval, Source},
     spelling::{nearest, snake},
-    tree::{Entry, Format, Node, Value},
+    tree::{Entry, Format, Value},
 };
 use crate::{mask::Masking, name::ServerName};
+
+/// What to do about a project file that is not approved.
+const TRUST_HINT: &str = "`pegboard trust show` shows what it would start, `pegboard trust accept` approves it";
 
 impl Config {
     /// Loads the sources in order. A later source replaces servers of the same name and overrides other settings.
@@ -54,43 +60,36 @@ impl ServerConfig {
 fn load(sources: &[Source], env: &Env<'_>) -> Loaded {
     let mut loaded = Loaded::default();
     // Top-level settings of any source apply to the servers of all sources, so they are read first.
-    let mut layers = Vec::new();
-    for source in sources {
-        let mut report = Report::new(source.name());
-        let base = source.folder();
-        let servers = match source.read(&mut report) {
-            Some(root) => {
-                let layer = with_folders(env, base.as_deref());
-                top(root, &layer, &mut loaded, &mut report)
-            }
-            None => {
-                loaded.unreadable.push(source.name().to_owned());
-                Vec::new()
-            }
-        };
-        layers.push((source, base, servers, report));
+    let mut layers: Vec<Layer<'_>> = sources
+        .iter()
+        .map(|source| Layer::read(source, env, &mut loaded))
+        .collect();
+    // Project files come last, wherever they are in the list: they can only make the others stricter.
+    let mut preset = TopTable::new(&loaded.top).set(&top_fields::PRESET);
+    for layer in &mut layers {
+        layer.tighten(&mut loaded);
+        preset = preset.or_else(|| TopTable::new(&layer.own_top).set(&top_fields::PRESET));
     }
     let masking = masking::layered(
         &Masking::default(),
         TopTable::new(&loaded.top).find(&top_fields::MASKING),
     );
-    for (source, base, servers, mut report) in layers {
-        let layer = Layer {
-            base: base.as_deref(),
-            env: &with_folders(env, base.as_deref()),
-            file: source.name(),
-            masking: &masking,
+    let lost: Vec<Problem> = layers
+        .iter()
+        .filter(|layer| !layer.is_project())
+        .flat_map(Layer::lost)
+        .collect();
+    for layer in layers {
+        let lost = match layer.is_project() {
+            true => [lost.as_slice(), &layer.lost].concat(),
+            false => lost.clone(),
         };
-        for (entry, settings) in &servers {
-            layer.server(entry, settings, &mut loaded, &mut report);
-        }
-        loaded.sources.push(source.name().to_owned());
-        loaded.problems.extend(report.into_problems());
+        layer.add_servers(env, &masking, &lost, &mut loaded);
     }
     add_misshapen(&mut loaded);
     let config = &mut loaded.config;
     let top = TopTable::new(&loaded.top);
-    config.preset = top.get(&top_fields::PRESET);
+    config.preset = preset.unwrap_or_default();
     config.limits = BoardLimits {
         servers: top.get(&top_fields::MAX_SERVERS),
         processes: top.get(&top_fields::MAX_PROCESSES),
@@ -118,10 +117,9 @@ fn add_misshapen(loaded: &mut Loaded) {
     }
 }
 
-/// Reads the top-level settings of a source, and returns its servers.
-fn top(root: Node, env: &Env<'_>, loaded: &mut Loaded, report: &mut Report) -> Vec<(Entry, Vec<Entry>)> {
-    let shaped = import::shape(root, report);
-    let rest = without_stray_servers(shaped.rest, report);
+/// Checks the top-level settings of a source.
+fn top(rest: Vec<Entry>, env: &Env<'_>, report: &mut Report) -> Values {
+    let rest = without_stray_servers(rest, report);
     let top = TableChecker::new(report, env, Rank::Top).section(TOP, &rest, "");
     resolve::check(&top, "", report);
     let table = TopTable::new(&top);
@@ -131,40 +129,187 @@ fn top(root: Node, env: &Env<'_>, loaded: &mut Loaded, report: &mut Report) -> V
     if let (Some(Naming(Err(error))), Some(found)) = (table.set(&top_fields::NAMING), table.find(&top_fields::NAMING)) {
         report.error(found.at, &found.key, error.to_string());
     }
-    merge_top(top, loaded);
-    shaped.servers
-}
-
-/// Adds the variables that editors define to the environment: `workspaceFolder` and `userHome`.
-fn with_folders<'a>(env: &'a Env<'a>, base: Option<&'a Path>) -> Env<'a> {
-    let project = base.map(|base| match base.file_name().and_then(|name| name.to_str()) {
-        Some(".vscode" | ".cursor") => base.parent().unwrap_or(base),
-        _ => base,
-    });
-    let with = Env::new(move |name| match name {
-        "workspaceFolder" => project.map(|folder| folder.display().to_string()),
-        "userHome" => env.get("HOME").or_else(|| env.get("USERPROFILE")),
-        _ => env.get(name),
-    });
-    if env.is_lenient() { with.lenient() } else { with }
+    top
 }
 
 /// One of the sources.
 struct Layer<'a> {
+    source: &'a Source,
+    base: Option<PathBuf>,
+    standing: Standing,
+    servers: Vec<(Entry, Vec<Entry>)>,
+    /// The top of a project file; after [`Layer::tighten`] the defaults of its own servers.
+    own_top: Values,
+    /// The errors at the top that leave a protection out.
+    lost: Vec<Problem>,
+    report: Report,
+}
+
+/// What a source may do.
+enum Standing {
+    /// A source of the system, the user or the program, which is used as it is.
+    Own,
+    /// An approved project file, with the environment files that were approved with it.
+    Project(EnvFiles),
+    /// A project file that is not approved.
+    Pending,
+}
+
+impl<'a> Layer<'a> {
+    /// Reads a source, and merges its top-level settings unless it is a project file.
+    fn read(source: &'a Source, env: &Env<'_>, loaded: &mut Loaded) -> Self {
+        let mut layer = Self {
+            source,
+            base: source.folder(),
+            standing: Standing::Own,
+            servers: Vec::new(),
+            own_top: Values::default(),
+            lost: Vec::new(),
+            report: Report::new(source.name()),
+        };
+        let Some((text, root)) = source.read(&mut layer.report) else {
+            loaded.unreadable.push(source.name().to_owned());
+            return layer;
+        };
+        let mut report = Report::new(source.name());
+        let shaped = import::shape(root, &mut report);
+        layer.servers = shaped.servers;
+        if let Some(approval) = source.approval() {
+            let env_files = project_file::env_files(&layer.servers, layer.base.as_deref(), env);
+            if !approval.covers(&project_file::digest(&text, &env_files)) {
+                layer.standing = Standing::Pending;
+                layer.report_pending(approval);
+                return layer;
+            }
+            layer.standing = Standing::Project(env_files);
+        }
+        layer.report = report;
+        let top = top(
+            shaped.rest,
+            &with_folders(env, layer.base.as_deref()),
+            &mut layer.report,
+        );
+        layer.lost = protective::lost(&layer.report);
+        match layer.standing {
+            Standing::Own => merge_top(top, loaded),
+            Standing::Project(_) | Standing::Pending => layer.own_top = top,
+        }
+        layer
+    }
+
+    fn report_pending(&mut self, approval: &Approval) {
+        let message = match approval {
+            Approval::Digest(_) => "has changed since it was approved, so none of it is used",
+            Approval::None(_) | Approval::Any => "is not approved, so none of it is used",
+        };
+        self.report
+            .file(Severity::Warning, message, Some(TRUST_HINT.to_owned()));
+        if let Approval::None(Some(problem)) = approval {
+            self.report.file(Severity::Warning, problem, None);
+        }
+    }
+
+    fn is_project(&self) -> bool {
+        matches!(self.standing, Standing::Project(_) | Standing::Pending)
+    }
+
+    fn lost(&self) -> impl Iterator<Item = Problem> {
+        self.lost.iter().cloned()
+    }
+
+    /// Applies the top of a project file to the other sources.
+    fn tighten(&mut self, loaded: &mut Loaded) {
+        if let Standing::Project(_) = self.standing {
+            let top = std::mem::take(&mut self.own_top);
+            self.own_top = project_rules::apply(top, loaded, &mut self.report);
+        }
+    }
+
+    /// Adds the servers. With a `lost` protection they are misconfigured.
+    fn add_servers(mut self, env: &Env<'_>, masking: &Masking, lost: &[Problem], loaded: &mut Loaded) {
+        if let Standing::Pending = self.standing {
+            self.add_pending(loaded);
+        } else {
+            let reader = ServerReader {
+                base: self.base.as_deref(),
+                env: &with_folders(env, self.base.as_deref()),
+                file: self.source.name(),
+                masking,
+                own_top: &self.own_top,
+                env_files: match &self.standing {
+                    Standing::Project(env_files) => Some(env_files),
+                    Standing::Own | Standing::Pending => None,
+                },
+                lost,
+            };
+            for (entry, settings) in &self.servers {
+                reader.server(entry, settings, loaded, &mut self.report);
+            }
+        }
+        loaded.sources.push(self.source.name().to_owned());
+        loaded.problems.extend(self.report.into_problems());
+    }
+
+    /// Adds the servers of a project file that is not approved. Nothing of them is read but name and transport.
+    fn add_pending(&self, loaded: &mut Loaded) {
+        let Some(path) = self.source.project_path() else { return };
+        let file = project_file::canonical(path);
+        let mut servers = Vec::new();
+        for (entry, settings) in &self.servers {
+            let Ok(name) = ServerName::parse(&entry.key) else {
+                continue;
+            };
+            if !is_taken(&name, loaded) {
+                let pending = Misconfigured::pending(settings, file.clone(), TRUST_HINT);
+                loaded.config.misconfigured.insert(name.clone(), pending);
+                servers.push(name);
+            }
+        }
+        let has_changed = matches!(self.source.approval(), Some(Approval::Digest(_)));
+        loaded.pending_trust.push(PendingTrust {
+            file,
+            servers,
+            has_changed,
+        });
+    }
+}
+
+/// Whether a source before has a server of this name.
+fn is_taken(name: &ServerName, loaded: &Loaded) -> bool {
+    loaded.config.servers.contains_key(name) || loaded.config.misconfigured.contains_key(name)
+}
+
+/// Reads the servers of one source.
+struct ServerReader<'a> {
     base: Option<&'a Path>,
     env: &'a Env<'a>,
     file: &'a str,
     /// The masking of all servers.
     masking: &'a Masking,
+    /// The defaults that a project file sets for its own servers.
+    own_top: &'a Values,
+    /// The environment files of a project file; `None` for other sources.
+    env_files: Option<&'a EnvFiles>,
+    lost: &'a [Problem],
 }
 
-impl Layer<'_> {
+impl ServerReader<'_> {
+    fn is_project(&self) -> bool {
+        self.env_files.is_some()
+    }
+
     fn server(&self, entry: &Entry, settings: &[Entry], loaded: &mut Loaded, report: &mut Report) {
         let path = join("servers", &entry.key);
         let name = match ServerName::parse(&entry.key) {
             Ok(name) => name,
             Err(error) => return report.error(entry.at, &path, error.to_string()),
         };
+        if self.is_project() && is_taken(&name, loaded) {
+            let owner = loaded.origins.get(&name).map(|origin| origin.file.as_str());
+            let owner = owner.unwrap_or("another config file");
+            let message = format!("a project file cannot replace the server of {owner}, which stays in use");
+            return report.error_with(entry.at, &path, message, "give it another name");
+        }
         let before = report.len();
         if let Some(other) = loaded
             .config
@@ -184,7 +329,7 @@ impl Layer<'_> {
         loaded.written.remove(&name);
         loaded.config.misconfigured.remove(&name);
         match self.resolve(entry, settings, &path, &loaded.top, report) {
-            Some((values, server)) => {
+            Some((values, server)) if self.lost.is_empty() => {
                 let origin = Origin {
                     file: self.file.to_owned(),
                     line: entry.at.line,
@@ -193,8 +338,9 @@ impl Layer<'_> {
                 loaded.origins.insert(name.clone(), origin);
                 loaded.written.insert(name, values);
             }
-            None => {
-                let misconfigured = Misconfigured::new(settings, report.errors_from(before));
+            _ => {
+                let errors = self.lost.iter().chain(report.errors_from(before));
+                let misconfigured = Misconfigured::new(settings, errors);
                 loaded.config.misconfigured.insert(name, misconfigured);
             }
         }
@@ -211,9 +357,15 @@ impl Layer<'_> {
         let errors = report.errors();
         let mut check = TableChecker::new(report, self.env, Rank::Server);
         check.lenient(is_disabled(settings));
-        let written = check.section(SERVER, settings, path);
+        let mut written = check.section(SERVER, settings, path);
         resolve::check(&written, path, report);
-        let values = layers::filled(written, top);
+        if self.is_project()
+            && let Some(found) = written.remove(&server::MASKING)
+            && let Some(found) = project_rules::stricter_masking(found, path, report)
+        {
+            written.insert(&server::MASKING, found);
+        }
+        let values = layers::filled(written, &[self.own_top, top]);
         // Resolving would report refused settings once more, as missing.
         let good = report.errors() == errors;
         let mut context = Context {
@@ -223,6 +375,7 @@ impl Layer<'_> {
             path,
             at: entry.at,
             masking: self.masking,
+            env_files: self.env_files,
         };
         let server = good.then(|| resolve::resolve(&mut context, &values)).flatten()?;
         (report.errors() == errors).then_some((values, server))

@@ -1,6 +1,6 @@
 //! The result of loading: the config, its problems, and the origin of its settings.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use serde::Serialize;
 
@@ -22,6 +22,8 @@ pub struct Loaded {
     /// The sources that could not be read: a missing file, or a text that does not parse. Their restrictions are not in effect, so a
     /// program should stop rather than continue without them.
     pub unreadable: Vec<String>,
+    /// The project files that are not used because their content is not approved.
+    pub pending_trust: Vec<PendingTrust>,
     /// The settings of each server as written, for display.
     pub(super) written: BTreeMap<ServerName, Values>,
     pub(super) top: Values,
@@ -54,6 +56,18 @@ pub struct Unreadable {
     pub sources: Vec<String>,
     /// The errors.
     pub problems: Vec<String>,
+}
+
+/// A project file that is not used because its content is not approved.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct PendingTrust {
+    /// The file.
+    pub file: PathBuf,
+    /// The servers that are not started because of it.
+    pub servers: Vec<ServerName>,
+    /// Whether other content of it was approved before.
+    pub has_changed: bool,
 }
 
 /// Where a server was written.

@@ -1,4 +1,6 @@
-//! Servers whose config has errors.
+//! Servers that cannot be used as they are configured.
+
+use std::path::PathBuf;
 
 use super::{
     choice::{Choice as _, TransportKind},
@@ -11,7 +13,7 @@ use super::{
 };
 use crate::secret::SafeUrl;
 
-/// A server whose config has errors. It keeps its name and its status row, so that its absence is visible.
+/// A server whose config has errors, or whose project file is not approved. It keeps its name and its status row, so that its absence is visible.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Misconfigured {
@@ -23,6 +25,8 @@ pub struct Misconfigured {
     pub transport: Option<&'static str>,
     /// Whether the board is ready only when this server is ready.
     pub required: bool,
+    /// The project file that must be approved before the server is used; `None` if the config has errors.
+    pub pending_trust: Option<PathBuf>,
 }
 
 impl Misconfigured {
@@ -38,6 +42,18 @@ impl Misconfigured {
         let mut config = ServerConfig::new(transport);
         config.required = self.required;
         config
+    }
+
+    /// Creates the entry of a server whose project file is not approved.
+    pub(super) fn pending(settings: &[Entry], file: PathBuf, hint: &str) -> Self {
+        Self {
+            why: format!("{} is not approved", file.display()),
+            problems: vec![hint.to_owned()],
+            transport: transport(settings),
+            // An unapproved file does not decide whether the board is ready.
+            required: false,
+            pending_trust: Some(file),
+        }
     }
 
     /// Creates the entry of a server with these settings and errors.
@@ -60,6 +76,7 @@ impl Misconfigured {
             problems,
             transport: transport(settings),
             required: find(settings, &server::REQUIRED).is_some_and(|required| *required == Value::Bool(true)),
+            pending_trust: None,
         }
     }
 }

@@ -9,11 +9,13 @@ mod life;
 mod masking;
 mod misconfigured;
 mod problems;
+mod protection;
 mod reference;
 mod results;
 mod safety;
 mod shown;
 mod top_level_health;
+mod trust;
 
 use std::collections::BTreeMap;
 

@@ -204,7 +204,7 @@ fn rank(state: State) -> u8 {
         State::Ready => 3,
         State::Connecting => 2,
         State::Down | State::CrashLooping | State::NeedsAuth => 1,
-        State::Idle | State::Disabled | State::Misconfigured | State::Closed => 0,
+        State::Idle | State::Disabled | State::Misconfigured | State::PendingTrust | State::Closed => 0,
     }
 }
 

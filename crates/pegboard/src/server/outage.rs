@@ -99,6 +99,8 @@ pub(crate) enum Cause {
     Broken,
     /// The config is invalid, so the server was never started.
     Misconfigured,
+    /// The project file of the server is not approved, so the server was never started.
+    PendingTrust,
     /// The config says `start = "explicit"`, and the program has not connected the server.
     NotRequested,
     /// Disabled by its config or by an operator.
@@ -177,9 +179,15 @@ impl Outage {
         }
     }
 
-    /// The server's config is invalid.
+    /// The server's config is invalid, or its project file is not approved.
     pub(crate) fn misconfigured(misconfigured: &Misconfigured) -> Self {
         let problems = misconfigured.problems.join("; ");
+        if misconfigured.pending_trust.is_some() {
+            return Self {
+                hint: Some(problems),
+                ..Self::new(Cause::PendingTrust, misconfigured.why.clone())
+            };
+        }
         Self {
             hint: Some(format!("correct its config: {problems}")).filter(|_| !problems.is_empty()),
             ..Self::new(
@@ -260,6 +268,7 @@ impl Outage {
             Cause::NeedsAuth
                 | Cause::Broken
                 | Cause::Misconfigured
+                | Cause::PendingTrust
                 | Cause::NotRequested
                 | Cause::Disabled
                 | Cause::Closed
@@ -270,6 +279,7 @@ impl Outage {
     pub(crate) fn kind(&self) -> Kind {
         match self.cause {
             Cause::NeedsAuth => Kind::NeedsAuth,
+            Cause::PendingTrust => Kind::NotPermitted,
             Cause::RestartFailed | Cause::CrashLooping => Kind::RestartFailed,
             Cause::StillStarting if self.restarts > 0 => Kind::RestartInProgress,
             Cause::Failed
@@ -310,7 +320,11 @@ impl Outage {
             (None, None, Cause::StillStarting | Cause::Failed | Cause::RestartFailed | Cause::CrashLooping) => {
                 "it is being tried again".to_owned()
             }
-            (None, None, Cause::Misconfigured | Cause::NotRequested | Cause::Disabled | Cause::Closed) => return None,
+            (
+                None,
+                None,
+                Cause::Misconfigured | Cause::PendingTrust | Cause::NotRequested | Cause::Disabled | Cause::Closed,
+            ) => return None,
         };
         Some(text)
     }

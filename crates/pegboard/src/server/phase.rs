@@ -124,6 +124,7 @@ impl Phase {
                 Cause::CrashLooping => State::CrashLooping,
                 Cause::Disabled => State::Disabled,
                 Cause::Misconfigured => State::Misconfigured,
+                Cause::PendingTrust => State::PendingTrust,
                 Cause::NotRequested => State::Idle,
                 Cause::Closed => State::Closed,
                 Cause::Failed | Cause::StillStarting | Cause::RestartFailed | Cause::Broken => State::Down,

@@ -227,9 +227,10 @@ impl Server {
         matches!(self.0.spec.target, Target::Configured(_) | Target::StandIn(_))
     }
 
-    /// Whether the server's config is invalid.
+    /// Whether the server's config is invalid or not approved.
     pub(crate) fn is_misconfigured(&self) -> bool {
-        matches!(self.availability().as_ref(), Availability::Refused(outage) if outage.cause == Cause::Misconfigured)
+        let is_it = |cause| matches!(cause, Cause::Misconfigured | Cause::PendingTrust);
+        matches!(self.availability().as_ref(), Availability::Refused(outage) if is_it(outage.cause))
     }
 
     /// Whether both servers are refused for the same reason.

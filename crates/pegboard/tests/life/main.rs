@@ -12,4 +12,5 @@ mod processes;
 mod restarting;
 mod server_settings;
 mod sharing;
+mod trust;
 mod views;

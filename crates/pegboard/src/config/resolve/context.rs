@@ -4,8 +4,10 @@ use std::path::{Path, PathBuf};
 
 use crate::{
     config::{
+        env_file::EnvFiles,
         expand::Env,
         problem::{Report, join},
+        relative_path,
         tree::Place,
     },
     mask::Masking,
@@ -23,6 +25,8 @@ pub(in crate::config) struct Context<'a> {
     pub(in crate::config) at: Place,
     /// The masking of all servers, which that of the server extends.
     pub(in crate::config) masking: &'a Masking,
+    /// The environment files of a project file. It may use no others, because these are the ones that were approved.
+    pub(in crate::config) env_files: Option<&'a EnvFiles>,
 }
 
 impl Context<'_> {
@@ -34,15 +38,6 @@ impl Context<'_> {
 
     /// Resolves a path relative to the config file; `~` is the home directory.
     pub(super) fn resolve_path(&self, written: &str) -> PathBuf {
-        let home = || self.env.get("HOME").or_else(|| self.env.get("USERPROFILE"));
-        if (written == "~" || written.starts_with("~/"))
-            && let Some(home) = home()
-        {
-            return Path::new(&home).join(written.trim_start_matches('~').trim_start_matches('/'));
-        }
-        match self.base {
-            Some(base) => base.join(written.strip_prefix("./").unwrap_or(written)),
-            None => PathBuf::from(written),
-        }
+        relative_path::resolve(written, self.base, self.env)
     }
 }

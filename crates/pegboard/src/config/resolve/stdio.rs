@@ -1,6 +1,6 @@
 //! Resolves the command of a stdio server and its environment.
 
-use std::{collections::BTreeMap, io::Read as _, path::Path};
+use std::collections::BTreeMap;
 
 use super::context::Context;
 use crate::{
@@ -111,7 +111,7 @@ fn environment(context: &mut Context<'_>, values: ServerTable<'_>) -> Option<BTr
     }
     if let Some(file) = values.get(&server::ENV_FILE) {
         let path = context.resolve_path(&file.value);
-        match read_file(&path) {
+        match env_file::load(&path, context.env_files) {
             Ok(pairs) => env.extend(pairs.into_iter().map(|(name, value)| (name, Secret::new(value)))),
             Err(problem) => {
                 good = false;
@@ -142,16 +142,4 @@ fn refuse_loader(context: &mut Context<'_>, name: &str, at: Place) {
         "would make the program load code that its command does not name",
         "set `allow_loader_env = true` if that is meant",
     );
-}
-
-fn read_file(path: &Path) -> Result<Vec<(String, String)>, String> {
-    let limit = env_file::MAX_BYTES as u64;
-    let mut text = String::new();
-    std::fs::File::open(path)
-        .and_then(|file| file.take(limit + 1).read_to_string(&mut text))
-        .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-    if text.len() as u64 > limit {
-        return Err(format!("{} is larger than 1 MiB", path.display()));
-    }
-    env_file::read(&text).map_err(|line| format!("{}:{line} is not `NAME=value`", path.display()))
 }

@@ -262,19 +262,22 @@ fn editors_variables_name_folders() {
 }
 
 #[test]
-fn a_file_is_found_here_before_the_users_folder() {
+fn a_file_here_is_added_to_the_users_and_does_not_replace_it() {
     let (here, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let env = Env::of([("HOME", home.path().display().to_string())]);
-    let found = || Source::discover(here.path(), &env).map(|source| format!("{source:?}"));
-    assert_eq!(found(), None);
-    let user = home.path().join(".config/pegboard");
-    std::fs::create_dir_all(&user).unwrap();
-    std::fs::write(user.join("pegboard.yaml"), "").unwrap();
-    if cfg!(unix) {
-        assert!(found().unwrap().contains(".config/pegboard/pegboard.yaml"));
-    }
-    std::fs::write(here.path().join(".mcp.json"), "").unwrap();
-    assert!(found().unwrap().contains(".mcp.json"));
+    let folder = home.path().display().to_string();
+    let env = Env::of([("HOME", folder.clone()), ("APPDATA", format!("{folder}/.config"))]);
+    let found = || -> Vec<String> {
+        let sources = Source::discover(here.path(), &env, &TrustStore::user(&env));
+        sources.iter().map(|source| source.name().to_owned()).collect()
+    };
+    assert_eq!(found(), Vec::<String>::new());
+    let user = home.path().join(".config/pegboard/pegboard.yaml");
+    std::fs::create_dir_all(user.parent().unwrap()).unwrap();
+    std::fs::write(&user, "").unwrap();
+    assert_eq!(found(), [user.display().to_string()]);
+    let project = here.path().join(".mcp.json");
+    std::fs::write(&project, "").unwrap();
+    assert_eq!(found(), [user.display().to_string(), project.display().to_string()]);
 }
 
 #[test]
@@ -341,14 +344,16 @@ fn paths_are_relative_to_the_file_and_an_env_file_is_read() {
 
 #[cfg(unix)]
 #[test]
-fn a_file_that_others_may_write_is_warned_about() {
+fn a_file_that_others_may_write_is_refused() {
     use std::os::unix::fs::PermissionsExt as _;
 
     let file = tempfile::NamedTempFile::with_suffix(".toml").unwrap();
     std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(0o666)).unwrap();
     let loaded = Config::load(&[Source::file(file.path())], &env());
     assert_eq!(loaded.problems.len(), 1);
-    assert!(loaded.problems[0].message.starts_with("other users may change it"));
+    assert!(loaded.problems[0].is_error());
+    assert!(loaded.problems[0].message.starts_with("other users may write to it"));
+    assert_eq!(loaded.unreadable.len(), 1);
 }
 
 #[test]

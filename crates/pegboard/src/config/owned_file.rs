@@ -1,0 +1,153 @@
+//! Reads config files and environment files, and refuses those whose content another user controls.
+
+use std::{
+    fs::{File, Metadata, OpenOptions},
+    io::Read as _,
+    path::Path,
+};
+
+use crate::private_file;
+
+/// Whether a symbolic link at the end of a path is followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Links {
+    Follow,
+    Refuse,
+}
+
+/// Why a file is not used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct FileError {
+    pub(super) message: String,
+    pub(super) hint: Option<String>,
+}
+
+impl FileError {
+    fn new(message: impl Into<String>, hint: Option<&str>) -> Self {
+        Self {
+            message: message.into(),
+            hint: hint.map(str::to_owned),
+        }
+    }
+}
+
+/// Reads at most one byte more than `max_bytes`, so that the caller sees that a file is too long.
+pub(super) fn read(path: &Path, max_bytes: usize, links: Links) -> Result<String, FileError> {
+    let unreadable = |error: std::io::Error| FileError::new(format!("cannot be read: {error}"), None);
+    if links == Links::Refuse && path.is_symlink() {
+        let hint = "name the file that it points to with `--config FILE`";
+        return Err(FileError::new("is a symbolic link", Some(hint)));
+    }
+    let file = open(path, links).map_err(unreadable)?;
+    refuse_foreign(&file.metadata().map_err(unreadable)?)?;
+    let mut bytes = Vec::new();
+    let limit = u64::try_from(max_bytes).unwrap_or(u64::MAX).saturating_add(1);
+    file.take(limit).read_to_end(&mut bytes).map_err(unreadable)?;
+    String::from_utf8(bytes).map_err(|_| FileError::new("is not UTF-8 text", None))
+}
+
+fn open(path: &Path, links: Links) -> std::io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    if links == Links::Refuse {
+        private_file::refuse_links(&mut options);
+    }
+    options.open(path)
+}
+
+/// Fails if another user than the superuser owns the file or may write to it.
+///
+/// The group may write to it if it is the user's private group: where every user has a group of his own, files are created that way.
+#[cfg(unix)]
+fn refuse_foreign(meta: &Metadata) -> Result<(), FileError> {
+    use std::os::unix::fs::MetadataExt as _;
+
+    let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+    let owner = meta.uid();
+    if owner != 0 && owner != user.as_raw() {
+        let hint = "`chown` it, or copy it";
+        return Err(FileError::new("belongs to another user", Some(hint)));
+    }
+    // A pipe or a terminal has no content that could be changed beforehand.
+    if !meta.is_file() {
+        return Ok(());
+    }
+    let is_private_group = meta.gid() == group.as_raw() && group.as_raw() == user.as_raw();
+    let is_open = meta.mode() & 0o002 != 0 || (meta.mode() & 0o020 != 0 && !is_private_group);
+    match is_open {
+        true => Err(FileError::new(
+            "other users may write to it and so choose what is started",
+            Some("`chmod go-w` it"),
+        )),
+        false => Ok(()),
+    }
+}
+
+#[cfg(not(unix))]
+fn refuse_foreign(_: &Metadata) -> Result<(), FileError> {
+    Ok(())
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt as _};
+
+    use super::*;
+
+    fn message(read: Result<String, FileError>) -> String {
+        read.map_or_else(|error| error.message, |text| format!("read: {text}"))
+    }
+
+    #[test]
+    fn a_file_that_others_may_write_is_not_read() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), "text").unwrap();
+        for (mode, is_read) in [
+            (0o600, true),
+            (0o644, true),
+            (0o444, true),
+            (0o666, false),
+            (0o602, false),
+        ] {
+            fs::set_permissions(file.path(), fs::Permissions::from_mode(mode)).unwrap();
+            let got = message(read(file.path(), 10, Links::Follow));
+            assert_eq!(got == "read: text", is_read, "{mode:o}: {got}");
+        }
+    }
+
+    #[test]
+    fn the_group_may_write_only_if_it_is_the_users_own() {
+        let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::set_permissions(file.path(), fs::Permissions::from_mode(0o660)).unwrap();
+        let is_private = user.as_raw() == group.as_raw();
+        assert_eq!(read(file.path(), 10, Links::Follow).is_ok(), is_private);
+        if user.is_root() {
+            std::os::unix::fs::chown(file.path(), None, Some(12_345)).unwrap();
+            let got = message(read(file.path(), 10, Links::Follow));
+            assert!(got.starts_with("other users may write"), "{got}");
+        }
+    }
+
+    #[test]
+    fn a_file_of_another_user_is_not_read() {
+        // Only the superuser can create one.
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::os::unix::fs::chown(file.path(), Some(12_345), None).unwrap();
+        assert_eq!(message(read(file.path(), 10, Links::Follow)), "belongs to another user");
+    }
+
+    #[test]
+    fn a_link_is_followed_only_where_that_is_allowed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (target, link) = (folder.path().join("target"), folder.path().join("link"));
+        fs::write(&target, "text").unwrap();
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        assert_eq!(message(read(&link, 10, Links::Follow)), "read: text");
+        assert_eq!(message(read(&link, 10, Links::Refuse)), "is a symbolic link");
+        assert_eq!(message(read(&target, 10, Links::Refuse)), "read: text");
+    }
+}
