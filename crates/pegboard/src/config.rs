@@ -60,8 +60,8 @@ pub use limits::Limits;
 pub use loaded::{Loaded, Origin, Unreadable};
 pub use misconfigured::Misconfigured;
 pub use policy::{
-    Approval, ArgumentRules, Capabilities, Check, Images, Join, OutputCheck, Pins, Policy, Queue, Reading, Results,
-    Scope, Structured, Summarise, SummaryModel, TooLong, ToolPolicy,
+    Approval, ArgumentRules, Capabilities, Check, Images, Join, OnCrossing, OutputCheck, Pins, Policy, Queue, Reading,
+    Results, Scope, Structured, Summarise, SummaryModel, TooLong, ToolPolicy,
 };
 pub use preset::Preset;
 pub use problem::{Problem, Severity};

@@ -247,8 +247,8 @@ pub use catalog::{
 pub use config::{
     Approval, ArgumentRules, Auth, BoardLimits, BreakerPolicy, BreakerRule, Capabilities, Check, ClientCert, Command,
     Config, Endpoint, Env, EnvPolicy, EraChoice, Explained, Format, Health, IdleStop, Images, Join, Limits, Loaded,
-    Misconfigured, Origin, OutputCheck, Overridden, Pins, Policy, Preset, Probe, Problem, Queue, Reading, Restart,
-    Results, Retry, RetryClass, Rlimits, Scope, ServerConfig, Severity, Source, Start, Structured, Summarise,
+    Misconfigured, OnCrossing, Origin, OutputCheck, Overridden, Pins, Policy, Preset, Probe, Problem, Queue, Reading,
+    Restart, Results, Retry, RetryClass, Rlimits, Scope, ServerConfig, Severity, Source, Start, Structured, Summarise,
     SummaryModel, Tls, TooLong, ToolPolicy, Transport, Unreadable, ValueOrigin, parse_duration, parse_size,
 };
 pub use deadline::{Deadline, Passed};

@@ -201,6 +201,7 @@ fn policy(context: &Context<'_>, values: ServerTable<'_>) -> Policy {
         approval_exempt: values.get(&server::APPROVAL_EXEMPT),
         tools: tools::policies(values),
         case_insensitive: values.get(&server::CASE_INSENSITIVE),
+        crossing: values.get(&server::CROSSING),
         pins: values.get(&server::PINS),
         retry: tools::retries(values),
         retries: lifecycle::retries(values),

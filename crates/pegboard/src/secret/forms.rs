@@ -195,7 +195,8 @@ fn is_pronounceable(letters: &str) -> bool {
     let odd_pairs = lower.as_bytes().windows(2).filter(|pair| {
         let (a, b) = (pair[0], pair[1]);
         let is_rare = b"jqvxz".contains(&a) || b"jqxz".contains(&b);
-        a == b'q' && b != b'u' || is_rare && a != b && !is_vowel(a) && !is_vowel(b)
+        let is_common = a == b's' && b == b'q';
+        a == b'q' && b != b'u' || is_rare && !is_common && a != b && !is_vowel(a) && !is_vowel(b)
     });
     longest.unwrap_or(0) <= 4 && odd_pairs.count() <= 1
 }

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::{listing::Unavailable, toolset_handle::Toolset};
 use crate::{
+    call::check_text,
     catalog::Prompt,
     name::ServerName,
     outcome::{Failure, FilledPrompt, Kind},
@@ -44,7 +45,7 @@ impl Toolset {
         arguments: &Map<String, Value>,
     ) -> Result<FilledPrompt, Failure> {
         let what = format!("getting the prompt {name}");
-        let (_, live) = self.ready_server(server).await?;
+        let (target, live) = self.ready_server(server).await?;
         let known = live.catalog().prompts.iter().find(|prompt| prompt.name == name);
         if known.is_none() && !live.catalog().prompts.is_empty() {
             let names: Vec<_> = live
@@ -58,6 +59,9 @@ impl Toolset {
             return Err(failure.masked(&live.session.masker().current()));
         }
         let arguments = &checked(known, arguments)?;
+        for value in arguments.values().filter_map(Value::as_str) {
+            check_text(&target, name, value)?;
+        }
         self.read_request(server, "prompts", &what, |live| async move {
             let filled: Result<FilledPrompt, Fault> = live.session.get_prompt(name, arguments).await;
             filled
