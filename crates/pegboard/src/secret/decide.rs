@@ -1,8 +1,8 @@
 //! Decides whether a value is a secret. Masking, `config show`, warnings and logs all ask here.
 
 use super::{
-    forms::{is_number, is_path, is_plain, is_random, is_switch, is_token, is_uuid},
-    names::{names_count, names_id, names_ordinary, names_secret},
+    forms::{is_number, is_path, is_plain, is_random, is_switch, is_token},
+    names::{names_count, names_ordinary, names_secret},
 };
 
 /// The shortest random value that is a secret although values under its name are ordinary.
@@ -26,7 +26,7 @@ pub(crate) fn is_secret(name: &str, value: &str) -> bool {
     if names_ordinary(name) {
         return value.len() >= LONG_RANDOM && is_random(value) && !is_plain(value);
     }
-    !is_plain(value) && !(names_id(name) && is_uuid(value))
+    !is_plain(value)
 }
 
 #[cfg(test)]
@@ -62,6 +62,7 @@ mod tests {
             ("GOOGLE_APPLICATION_CREDENTIALS", "/home/me/key.json"),
             ("TENANT_ID", "123e4567-e89b-12d3-a456-426614174000"),
             ("GOOGLE_CLOUD_PROJECT", "acme-4f7a2b"),
+            ("SLACK_TEAM_ID", "T0AB12CD34"),
             ("PORT", "8080"),
             ("Accept", "application/json"),
             ("Content-Type", "text/plain; charset=utf-8"),

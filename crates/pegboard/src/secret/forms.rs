@@ -72,7 +72,7 @@ pub(crate) fn is_token_like(value: &str) -> bool {
 }
 
 /// Whether a value is a UUID.
-pub(super) fn is_uuid(value: &str) -> bool {
+fn is_uuid(value: &str) -> bool {
     let parts: Vec<&str> = value.split('-').collect();
     let is_hex = |part: &&str| part.bytes().all(|b| b.is_ascii_hexdigit());
     parts.iter().map(|part| part.len()).eq([8, 4, 4, 4, 12]) && parts.iter().all(is_hex)

@@ -58,10 +58,10 @@ impl Toolset {
             let failure = Failure::new(Kind::InvalidArguments, message).hint(format!("it has {}", names.join(", ")));
             return Err(failure.masked(&live.session.masker().current()));
         }
-        let arguments = &checked(known, arguments)?;
         for value in arguments.values().filter_map(Value::as_str) {
             check_text(&target, name, value)?;
         }
+        let arguments = &checked(known, arguments)?;
         self.read_request(server, "prompts", &what, |live| async move {
             let filled: Result<FilledPrompt, Fault> = live.session.get_prompt(name, arguments).await;
             filled
