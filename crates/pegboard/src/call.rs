@@ -26,6 +26,7 @@ mod prepare_arguments;
 
 // Permission.
 mod approval;
+mod crossing;
 mod permission;
 mod view_rules;
 
@@ -55,6 +56,7 @@ mod task;
 mod embeddings;
 
 pub use approval::{Approvals, Approved, Approver, Decision, Question};
+pub(crate) use crossing::check_text;
 pub use embeddings::Embedder;
 pub(crate) use embeddings::Embeddings;
 pub(crate) use error::{failure_of, unavailable};
@@ -141,6 +143,7 @@ async fn run_steps(context: &CallContext<'_>, call: &mut ToolCall) -> Reply {
 /// The steps of a call from its arguments to its outcome.
 async fn steps(context: &CallContext<'_>, call: &ToolCall, record: &mut Record) -> Result<Outcome, CallError> {
     let arguments = prepare_arguments::prepare(context, call, &mut record.warnings).await?;
+    let arguments = crossing::check(context, arguments, &mut record.warnings)?;
     permission::obtain(context, call, &arguments).await?;
     context.view.check_open()?;
     let cache = &context.view.cache;

@@ -38,7 +38,9 @@ mod redact;
 mod relative_path;
 mod resolve;
 mod schema;
+mod secret_args;
 mod secret_detection;
+mod secret_parts;
 mod secrets;
 mod server;
 mod setting;
@@ -65,8 +67,8 @@ pub use limits::Limits;
 pub use loaded::{Loaded, Origin, PendingTrust, Unreadable};
 pub use misconfigured::Misconfigured;
 pub use policy::{
-    Approval, ArgumentRules, Capabilities, Check, Images, Join, OutputCheck, Pins, Policy, Queue, Reading, Results,
-    Scope, Structured, Summarise, SummaryModel, TooLong, ToolPolicy,
+    Approval, ArgumentRules, Capabilities, Check, Images, Join, OnCrossing, OutputCheck, Pins, Policy, Queue, Reading,
+    Results, Scope, Structured, Summarise, SummaryModel, TooLong, ToolPolicy,
 };
 pub use preset::Preset;
 pub use problem::{Problem, Severity};

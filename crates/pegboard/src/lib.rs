@@ -247,10 +247,10 @@ pub use catalog::{
 pub use config::{
     Approval, ArgumentRules, Auth, BoardLimits, BreakerPolicy, BreakerRule, Capabilities, Check, ClientCert, Command,
     Config, Endpoint, Env, EnvPolicy, EraChoice, Explained, Format, Health, IdleStop, Images, Join, Limits, Loaded,
-    Misconfigured, Origin, OutputCheck, Overridden, PendingTrust, Pins, Policy, Preset, Probe, Problem, ProjectFile,
-    Queue, Reading, Restart, Results, Retry, RetryClass, Rlimits, Scope, ServerConfig, Severity, Source, Start,
-    Structured, Summarise, SummaryModel, Tls, TooLong, ToolPolicy, Transport, TrustError, TrustRecord, TrustStore,
-    Unreadable, ValueOrigin, parse_duration, parse_size,
+    Misconfigured, OnCrossing, Origin, OutputCheck, Overridden, PendingTrust, Pins, Policy, Preset, Probe, Problem,
+    ProjectFile, Queue, Reading, Restart, Results, Retry, RetryClass, Rlimits, Scope, ServerConfig, Severity, Source,
+    Start, Structured, Summarise, SummaryModel, Tls, TooLong, ToolPolicy, Transport, TrustError, TrustRecord,
+    TrustStore, Unreadable, ValueOrigin, parse_duration, parse_size,
 };
 pub use deadline::{Deadline, Passed};
 pub use event::{Event, Events};

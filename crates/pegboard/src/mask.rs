@@ -5,6 +5,7 @@
 
 mod assignments;
 mod counts;
+mod crossing;
 mod json_values;
 mod keywords;
 mod known_values;
@@ -24,6 +25,7 @@ mod withheld;
 mod tests;
 
 pub use counts::Counts;
+pub(crate) use crossing::{Crossed, Crossing};
 pub use masker::{Masked, Masker};
 pub(crate) use pattern_set::{check_custom, check_exception, check_group, check_pattern};
 pub use policy::{BadMasking, CustomPattern, MaskStyle, Masking};

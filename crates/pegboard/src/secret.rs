@@ -1,4 +1,12 @@
-//! Secret values: a string that is never printed, and a URL that is printed without its credentials.
+//! Secret values: a string that is never printed, a URL that is printed without its credentials, and what counts as a secret.
+
+mod decide;
+mod forms;
+mod names;
+
+pub(crate) use decide::is_secret;
+pub(crate) use forms::{is_random, is_token_like};
+pub(crate) use names::{mentions_secret, names_secret};
 
 use std::{fmt, sync::Arc};
 
@@ -41,7 +49,7 @@ impl serde::Serialize for Secret {
     }
 }
 
-/// A URL that is printed without user, password and query values.
+/// A URL that is printed without user, password, query values, and parts of its path that look like tokens.
 #[derive(Clone)]
 pub struct SafeUrl {
     url: Url,
@@ -99,6 +107,14 @@ impl fmt::Display for SafeUrl {
                 .collect();
             shown.set_query(Some(&keys.join("&")));
         }
+        if shown.fragment().is_some() {
+            shown.set_fragment(Some(HIDDEN));
+        }
+        if self.url.path().split('/').any(is_random) {
+            let hide = |segment| if is_random(segment) { HIDDEN } else { segment };
+            let path: Vec<&str> = self.url.path().split('/').map(hide).collect();
+            shown.set_path(&path.join("/"));
+        }
         f.write_str(shown.as_str())
     }
 }
@@ -125,6 +141,12 @@ mod tests {
     fn a_url_prints_without_credentials_and_query_values() {
         let url = SafeUrl::parse("https://me:pw@example.com/mcp?key=abc&x=1").unwrap();
         assert_eq!(url.to_string(), "https://****@example.com/mcp?key=****&x=****");
+    }
+
+    #[test]
+    fn a_url_prints_without_tokens_in_its_path() {
+        let url = SafeUrl::parse("https://example.com/s/c4nary-7f3a9b1e/mcp#x").unwrap();
+        assert_eq!(url.to_string(), "https://example.com/s/****/mcp#****");
     }
 
     #[test]

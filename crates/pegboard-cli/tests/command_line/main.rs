@@ -9,6 +9,7 @@ mod approval;
 mod arguments;
 mod broken;
 mod call;
+mod canary;
 mod config;
 mod help;
 mod home;

@@ -15,7 +15,7 @@ const START: &str = "press Enter to answer, or type n to refuse: ";
 fn fake(era: Era) -> FakeServer {
     let form = json!({"type": "object", "required": ["age"], "properties": {
         "age": {"type": "integer", "minimum": 0},
-        "password": {"type": "string", "format": "password"},
+        "code": {"type": "string", "writeOnly": true},
         "sure": {"type": "boolean", "default": true},
     }});
     let asking = Tool::new("asks").asks(Ask::Elicitation).needs_input(1).form(form);
@@ -53,13 +53,13 @@ fn a_form_is_filled_in_at_the_terminal() {
         let mut terminal = Terminal::start(&home, &["call", "fx.asks"]);
         terminal.answers(START, "");
         terminal.answers("age (a whole number): ", "36");
-        terminal.answers("password (not shown) [nothing]: ", "hunter2");
+        terminal.answers("code (not shown) [nothing]: ", "hunter2");
         terminal.answers("sure (yes or no) [true]: ", "no");
         let (code, shown) = terminal.ends();
         assert_eq!(code, Some(0), "{shown}");
-        assert!(shown.contains("server `fx` asks: Which colour?\n"), "{shown}");
+        assert!(shown.contains("server `fx` asks:\n│ Which colour?\n"), "{shown}");
         assert!(shown.contains("done"), "{shown}");
-        let content = json!({"age": 36, "password": "hunter2", "sure": false});
+        let content = json!({"age": 36, "code": "hunter2", "sure": false});
         assert_eq!(answer(&home, era), json!({"action": "accept", "content": content}));
     }
 }
@@ -71,7 +71,7 @@ fn a_secret_is_not_shown_while_it_is_typed_and_the_terminal_is_as_before_afterwa
     let mut terminal = Terminal::start(&home, &["call", "fx.asks", "-q"]);
     terminal.answers(START, "");
     terminal.answers("age (a whole number): ", "36");
-    terminal.shows("password (not shown) [nothing]: ", 1);
+    terminal.shows("code (not shown) [nothing]: ", 1);
     until("echo is off", || !terminal.echoes());
     terminal.types("hunter2\n");
     terminal.shows("sure (yes or no) [true]: ", 1);
@@ -83,7 +83,7 @@ fn a_secret_is_not_shown_while_it_is_typed_and_the_terminal_is_as_before_afterwa
     assert!(typed.contains("36\n") && !typed.contains("hunter2"), "{shown}");
     assert!(answered.contains("done"), "{shown}");
     assert_eq!(code, Some(0));
-    assert_eq!(answer(&home, Era::Legacy)["content"]["password"], "hunter2");
+    assert_eq!(answer(&home, Era::Legacy)["content"]["code"], "hunter2");
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn wrong_input_is_asked_for_again_and_not_for_ever() {
         if wrong.len() < 3 {
             terminal.shows(asked, wrong.len() + 1);
             terminal.types("36\n");
-            terminal.answers("password", "");
+            terminal.answers("code", "");
             terminal.answers("sure", "");
         }
         let (code, shown) = terminal.ends();
@@ -144,7 +144,7 @@ fn ctrl_c_at_a_question_cancels_the_call_also_where_a_secret_is_typed() {
             if is_hidden {
                 terminal.types("\n");
                 terminal.answers("age (a whole number): ", "36");
-                terminal.shows("password (not shown)", 1);
+                terminal.shows("code (not shown)", 1);
                 until("echo is off", || !terminal.echoes());
             }
             terminal.types("\u{3}");

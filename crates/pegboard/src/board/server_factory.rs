@@ -74,6 +74,7 @@ impl ServerFactory {
 
     fn spec(&self, name: ServerName, target: Target, config: &ServerConfig) -> Spec {
         let masker = ServerMasker::new(&config.policy.masking, self.secrets.clone());
+        masker.owned_by(&name);
         masker.own_secrets(config.secrets());
         Spec {
             desired_state: DesiredState::new(&config.roots),

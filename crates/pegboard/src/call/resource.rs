@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use super::{
-    admit::admit, conclude, context::CallContext, error::CallError, guard::CallGuard, permission, record::Record,
-    route::resolved::Route, tool_call::ToolCall, view::View,
+    admit::admit, conclude, context::CallContext, crossing, error::CallError, guard::CallGuard, permission,
+    record::Record, route::resolved::Route, tool_call::ToolCall, view::View,
 };
 use crate::{
     outcome::{Answer, Body, Content, Failure, Kind, Outcome, Reply, ResourceContents},
@@ -49,6 +49,7 @@ where
     let arguments: Map<String, Value> = serde_json::from_str(call.arguments.as_str()).unwrap_or_default();
     let uri = arguments.get("uri").and_then(Value::as_str).map(str::to_owned);
     let uri = uri.ok_or_else(|| Failure::new(Kind::InvalidArguments, "`uri` is missing: it must be a text"))?;
+    crossing::check_text(context.server(), &context.tool().dotted_name(), &uri)?;
     permission::obtain(context, call, &call.arguments).await?;
     let queued_at = Instant::now();
     let _permit = context

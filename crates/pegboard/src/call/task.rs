@@ -14,6 +14,7 @@ use super::{
     admit::admit,
     conclude,
     context::CallContext,
+    crossing,
     error::{CallError, failure_of, unavailable},
     guard::CallGuard,
     output_check, permission, prepare_arguments, present,
@@ -156,6 +157,7 @@ pub(crate) async fn attach_task(
 async fn begin(context: &CallContext<'_>, call: &ToolCall, record: &mut Record) -> Result<(Live, Stage), CallError> {
     let (view, route, deadline) = (context.view, context.route, context.deadline);
     let arguments = prepare_arguments::prepare(context, call, &mut record.warnings).await?;
+    let arguments = crossing::check(context, arguments, &mut record.warnings)?;
     permission::obtain(context, call, &arguments).await?;
     view.check_open()?;
     let server = &route.server;

@@ -4,7 +4,7 @@ use super::{
     field::Word,
     from_setting::FromSetting,
     lifecycle::{Probe, RetryClass},
-    policy::{Approval, Check, Images, Join, OutputCheck, Pins, Reading, Structured, TooLong},
+    policy::{Approval, Check, Images, Join, OnCrossing, OutputCheck, Pins, Reading, Structured, TooLong},
     preset::Preset,
     server::Start,
     setting::Setting,
@@ -184,6 +184,13 @@ choice! { Approval: default Auto "auto";
     "writes" = Writes,
     "always" ("prompt") = Always,
     "never" = Never,
+}
+
+choice! { OnCrossing: default Block "block";
+    "warn" = Warn,
+    "mask" = Mask,
+    "block" ("refuse") = Block,
+    "allow" ("off") = Allow,
 }
 
 choice! { Pins: default Off "off";

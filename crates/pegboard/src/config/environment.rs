@@ -1,6 +1,7 @@
 //! The environment variables that a child process inherits under [`EnvPolicy::Allowlist`](super::EnvPolicy::Allowlist).
 
-use super::{secret_detection, transport::is_loader};
+use super::transport::is_loader;
+use crate::secret::mentions_secret;
 
 /// Variables that programs need to run: paths, user, locale, and certificates.
 const ALLOWED: &[&str] = &[
@@ -105,6 +106,17 @@ pub(crate) fn is_allowed(name: &str) -> bool {
     ALLOWED.iter().any(same) || carries_urls(name)
 }
 
+/// Whether a variable is inherited and holds no secret: `PATH`, `HOME`.
+pub(super) fn is_open(name: &str) -> bool {
+    is_allowed(name) && !carries_urls(name)
+}
+
+/// The values of the variables that every server may see, such as the home directory and the user's name.
+pub(super) fn open_values() -> Vec<String> {
+    let ours = ALLOWED.iter().filter_map(|name| std::env::var(name).ok());
+    ours.filter(|value| !value.is_empty()).collect()
+}
+
 /// Whether a variable is inherited and may contain URLs with credentials: proxies and settings of package managers.
 pub(super) fn carries_urls(name: &str) -> bool {
     let upper = name.to_ascii_uppercase();
@@ -112,8 +124,7 @@ pub(super) fn carries_urls(name: &str) -> bool {
         return false;
     }
     let in_family = FAMILIES.iter().find_map(|family| upper.strip_prefix(family));
-    let is_harmless =
-        |rest: &str| !RUNS_CODE.contains(&rest) && !secret_detection::names_secret(rest) && !rest.contains("AUTH");
+    let is_harmless = |rest: &str| !RUNS_CODE.contains(&rest) && !mentions_secret(rest) && !rest.contains("AUTH");
     PROXIES.contains(&upper.as_str()) || (in_family.is_some_and(is_harmless) && !is_loader(name))
 }
 

@@ -37,6 +37,21 @@ pub enum Approval {
     Never,
 }
 
+/// What happens when the arguments of a call contain a secret of another server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OnCrossing {
+    /// The call is made, and its reply has a warning.
+    Warn,
+    /// The call is made with the secret masked.
+    Mask,
+    /// The call is refused.
+    #[default]
+    Block,
+    /// The call is made. The arguments are not searched.
+    Allow,
+}
+
 /// What happens when a tool's definition changes after it was first listed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Pins {
@@ -177,6 +192,8 @@ pub struct Policy {
     pub tools: BTreeMap<String, ToolPolicy>,
     /// Whether `allow` and `deny` ignore case.
     pub case_insensitive: bool,
+    /// What happens when the arguments of a call contain a secret of another server.
+    pub crossing: OnCrossing,
     /// What happens when a tool's definition changes.
     pub pins: Pins,
     /// Whether calls of individual tools can be retried, by name or glob.

@@ -11,7 +11,7 @@ use super::{
     tree::{Node, Value},
     units,
 };
-use crate::secret::HIDDEN;
+use crate::secret::names_secret;
 
 /// Renders a setting as written, with secrets redacted.
 pub(super) fn setting(name: &str, value: &Setting) -> Json {
@@ -21,8 +21,7 @@ pub(super) fn setting(name: &str, value: &Setting) -> Json {
         Setting::Duration(value) => units::duration_text(*value).into(),
         Setting::Size(value) => units::SizeText(*value).to_string().into(),
         Setting::Word(word) => (*word).into(),
-        Setting::Text(text) if name.ends_with("url") => secret_detection::shown_url(&text.written).into(),
-        Setting::Text(text) => text.written.clone().into(),
+        Setting::Text(text) => secret_detection::shown_text(name, &text.written).into(),
         Setting::Secret(text) => secret_detection::shown_secret(&text.written).into(),
         Setting::List(items) if matches!(name, "args" | "command" | "headers_helper") => arguments(items),
         Setting::List(items) => items.iter().map(|item| setting(name, item)).collect(),
@@ -67,11 +66,7 @@ fn arguments(items: &[Setting]) -> Json {
             _ => "",
         })
         .collect();
-    let secret = secret_detection::secret_args(&written);
-    let shown = written.iter().enumerate();
-    shown
-        .map(|(index, text)| if secret.contains(&index) { HIDDEN } else { text })
-        .collect()
+    secret_detection::shown_args(&written).into()
 }
 
 /// Renders a value that is not validated. Texts whose name or form is that of a secret are redacted.
@@ -81,10 +76,8 @@ fn any(name: &str, node: &Node) -> Json {
         Value::Bool(value) => (*value).into(),
         Value::Int(value) => (*value).into(),
         Value::Float(value) => (*value).into(),
-        Value::Text(text) if secret_detection::names_secret(name) || secret_detection::is_secret(text) => {
-            secret_detection::shown_secret(text).into()
-        }
-        Value::Text(text) => text.clone().into(),
+        Value::Text(text) if names_secret(name) => secret_detection::shown_secret(text).into(),
+        Value::Text(text) => secret_detection::shown_text(name, text).into(),
         Value::List(items) => items.iter().map(|item| any(name, item)).collect(),
         Value::Map(entries) => {
             let entries = entries

@@ -6,6 +6,7 @@ mod lifecycle;
 pub(super) mod masking;
 mod remote;
 mod results;
+mod secrets;
 mod stdio;
 mod tools;
 
@@ -50,6 +51,7 @@ pub(super) fn check(values: &Values, path: &str, report: &mut Report) {
 
 /// Resolves a server. Returns `None` after reporting a problem with its transport.
 pub(super) fn resolve(context: &mut Context<'_>, values: &Values) -> Option<ServerConfig> {
+    let hidden = secrets::of_settings(context, values);
     let values = ServerTable::new(values);
     let transport = transport(context, values)?;
     let transport = allowed(context, transport, values)?;
@@ -71,6 +73,7 @@ pub(super) fn resolve(context: &mut Context<'_>, values: &Values) -> Option<Serv
         instructions: values.get(&server::INSTRUCTIONS),
         tool_schemas: tools::schemas(values),
         policy: policy(context, values),
+        hidden,
     })
 }
 
@@ -198,6 +201,7 @@ fn policy(context: &Context<'_>, values: ServerTable<'_>) -> Policy {
         approval_exempt: values.get(&server::APPROVAL_EXEMPT),
         tools: tools::policies(values),
         case_insensitive: values.get(&server::CASE_INSENSITIVE),
+        crossing: values.get(&server::CROSSING),
         pins: values.get(&server::PINS),
         retry: tools::retries(values),
         retries: lifecycle::retries(values),

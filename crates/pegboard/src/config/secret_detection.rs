@@ -1,136 +1,95 @@
-//! Detects text that looks like a secret, and redacts it for display.
+//! Redacts secrets in settings as written, for display and warnings.
 
-use super::expand::{self, Piece};
-use crate::secret::HIDDEN;
+use super::{
+    expand::{self, Piece},
+    secret_args::{self, SecretArg},
+    secret_parts::{is_urls, secrets_in, secrets_in_url, url_parts},
+};
+use crate::secret::{HIDDEN, is_random, is_token_like};
 
-/// Prefixes of the tokens of well-known providers.
-const PREFIXES: &[&str] = &[
-    "ghp_",
-    "gho_",
-    "ghs_",
-    "ghu_",
-    "github_pat_",
-    "glpat-",
-    "sk-",
-    "sk_live_",
-    "xoxb-",
-    "xoxp-",
-    "xoxa-",
-    "xapp-",
-    "AKIA",
-    "ASIA",
-    "AIza",
-    "hf_",
-    "npm_",
-    "pypi-",
-    "dop_v1_",
-    "lin_api_",
-    "ntn_",
-    "shpat_",
-    "eyJ",
-];
-
-/// Parts of names that usually denote a secret.
-const NAMES: &[&str] = &[
-    "token",
-    "secret",
-    "password",
-    "passwd",
-    "apikey",
-    "accesskey",
-    "credential",
-    "privatekey",
-];
-
-/// Whether a text has the form of a provider's token.
-pub(super) fn is_secret(text: &str) -> bool {
-    PREFIXES.iter().any(|prefix| {
-        text.strip_prefix(prefix).is_some_and(|rest| {
-            rest.len() >= 12 && rest.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b))
-        })
-    })
+/// Whether a literal secret is among the arguments, as written. Returns their indexes.
+pub(super) fn literal_secret_args(args: &[&str]) -> Vec<usize> {
+    let found = secret_args::secret_args(args).into_iter();
+    let is_literal = |arg: &SecretArg| !expand::has_variables(&args[arg.index][arg.value_at..]);
+    found.filter(is_literal).map(|arg| arg.index).collect()
 }
 
-/// Whether a value under this name is usually a secret.
-pub(super) fn names_secret(name: &str) -> bool {
-    let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
-    let plain = plain.to_ascii_lowercase();
-    NAMES.iter().any(|part| plain.contains(part)) || plain == "key" || plain == "auth" || plain == "pat"
-}
-
-/// Whether a value looks random: letters and digits alternate more often than in words, versions or numbers.
-pub(super) fn is_random(value: &str) -> bool {
-    let plain: Vec<u8> = value.bytes().filter(|b| !b"-_.".contains(b)).collect();
-    let alternations = plain
-        .windows(2)
-        .filter(|pair| pair[0].is_ascii_digit() != pair[1].is_ascii_digit())
-        .count();
-    let is_text = plain
-        .iter()
-        .all(|b| b.is_ascii_alphanumeric() || b"+/=~!@#$%^&*".contains(b));
-    value.len() >= 12 && is_text && alternations >= 4 && !value.starts_with('/') && !is_uuid(value)
-}
-
-/// Whether a value consists of words: letters and punctuation only.
-pub(super) fn is_word(value: &str) -> bool {
-    let is_letter = |b: u8| b.is_ascii_alphabetic() || b"-_./;,=*".contains(&b);
-    value.bytes().all(is_letter) && !value.bytes().any(|b| b.is_ascii_digit())
-}
-
-fn is_uuid(value: &str) -> bool {
-    let parts: Vec<&str> = value.split('-').collect();
-    parts.iter().map(|part| part.len()).eq([8, 4, 4, 4, 12])
-}
-
-/// The indexes of the arguments, as written, that contain a secret: `--token=abc`, `--api-key abc`, `ghp_…`.
-pub(super) fn secret_args(args: &[&str]) -> Vec<usize> {
-    let mut found = Vec::new();
-    let mut flag_before = false;
-    for (index, arg) in args.iter().enumerate() {
-        let literal = !expand::has_variables(arg);
-        let assigned = arg
-            .split_once('=')
-            .is_some_and(|(name, value)| names_secret(name) && value.len() >= 6 && !name.contains(['/', ' ']));
-        let follows_flag = flag_before && !arg.starts_with('-') && arg.len() >= 6;
-        if literal && (assigned || follows_flag || is_secret(arg)) {
-            found.push(index);
-        }
-        flag_before = arg.starts_with('-') && !arg.contains('=') && names_secret(arg) && !arg.ends_with("file");
+/// Redacts arguments as written: references to variables stay, literal secrets are hidden.
+pub(super) fn shown_args(args: &[&str]) -> Vec<String> {
+    let mut shown: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
+    for found in secret_args::secret_args(args) {
+        let (name, value) = args[found.index].split_at(found.value_at);
+        let value = match found.is_url {
+            true => shown_url(value),
+            false => shown_secret(value),
+        };
+        shown[found.index] = format!("{name}{value}");
     }
-    found
+    shown
 }
 
-/// Whether a URL, as written, contains a secret: a password, or a query value whose name or form is that of a secret.
+/// Whether a URL, as written, contains a literal secret.
 pub(super) fn secret_in_url(written: &str) -> bool {
-    let (authority, query) = url_parts(written);
-    let user_info = authority.rsplit_once('@').map(|(user, _)| user);
-    user_info.is_some_and(|user| user.contains(':') && !expand::has_variables(user))
-        || query
-            .split('&')
-            .filter_map(|pair| pair.split_once('='))
-            .any(|(name, value)| {
-                (names_secret(name) || is_secret(value)) && !value.is_empty() && !expand::has_variables(value)
-            })
+    let is_literal = |secret: &crate::secret::Secret| !expand::has_variables(secret.expose());
+    secrets_in_url(written).iter().any(is_literal)
 }
 
-/// Redacts a URL as written: its user info and the literal values of its query.
+/// Redacts a URL as written: its user info, the literal values of its query, and parts of its path that look like tokens.
 pub(super) fn shown_url(written: &str) -> String {
-    let (authority, query) = url_parts(written);
+    let parts = url_parts(written);
     let mut shown = written.to_owned();
-    if !query.is_empty() {
-        let hidden: Vec<String> = query
-            .split('&')
-            .map(|pair| match pair.split_once('=') {
-                Some((name, value)) => format!("{name}={}", shown_secret(value)),
-                None => HIDDEN.to_owned(),
-            })
-            .collect();
-        shown = shown.replacen(&format!("?{query}"), &format!("?{}", hidden.join("&")), 1);
+    let mut hide =
+        |from: &str, mark: &str, to: &str| shown = shown.replacen(&format!("{mark}{from}"), &format!("{mark}{to}"), 1);
+    if !parts.fragment.is_empty() {
+        hide(parts.fragment, "#", &shown_pairs(parts.fragment));
     }
-    if let Some((user, _)) = authority.rsplit_once('@') {
+    if !parts.query.is_empty() {
+        hide(parts.query, "?", &shown_pairs(parts.query));
+    }
+    let segment = |segment: &str| match is_random(segment) && !expand::has_variables(segment) {
+        true => HIDDEN.to_owned(),
+        false => segment.to_owned(),
+    };
+    let path: Vec<String> = parts.path.split('/').map(segment).collect();
+    let path = path.join("/");
+    if path != parts.path {
+        hide(parts.path, "", &path);
+    }
+    if let Some(user) = parts.user_info {
         shown = shown.replacen(&format!("{user}@"), &format!("{HIDDEN}@"), 1);
     }
     shown
+}
+
+fn shown_pairs(pairs: &str) -> String {
+    let shown: Vec<String> = pairs
+        .split('&')
+        .map(|pair| match pair.split_once('=') {
+            Some((name, value)) => format!("{name}={}", shown_secret(value)),
+            None => shown_secret(pair),
+        })
+        .collect();
+    shown.join("&")
+}
+
+/// Redacts a text of a field that is not meant for secrets.
+pub(super) fn shown_text(name: &str, written: &str) -> String {
+    if is_urls(written) || name.ends_with("url") {
+        return written.split(' ').map(shown_url).collect::<Vec<_>>().join(" ");
+    }
+    let is_named = crate::secret::names_secret(name) && !secrets_in(name, written).is_empty();
+    if is_named || is_token_like(written) {
+        return shown_secret(written);
+    }
+    // A longer text stays readable without the words that are tokens.
+    let word = |word| {
+        if is_token_like(word) {
+            shown_secret(word)
+        } else {
+            str::to_owned(word)
+        }
+    };
+    written.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
 
 /// Redacts a secret as written: references to variables stay, literal text is hidden.
@@ -152,32 +111,35 @@ pub(super) fn shown_secret(written: &str) -> String {
         .collect()
 }
 
-/// Splits off the authority (`user@host:port`) and the query of a URL. It may contain variables, so a URL parser might reject it.
-fn url_parts(written: &str) -> (&str, &str) {
-    let after_scheme = written.split_once("://").map_or(written, |(_, rest)| rest);
-    let authority_end = after_scheme.find(['/', '?', '#']).unwrap_or(after_scheme.len());
-    let (authority, rest) = after_scheme.split_at(authority_end);
-    let query = rest.split_once('?').map_or("", |(_, query)| query);
-    (authority, query.split('#').next().unwrap_or(""))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn obvious_secrets_in_arguments_are_found() {
-        for (args, want) in [
-            (&["--token=abcdefgh", "x"][..], &[0][..]),
-            (&["--api-key", "abcdefgh"], &[1]),
-            (&["--api-key", "${KEY}"], &[]),
-            (&["--token-file", "/run/token"], &[]),
-            (&["ghp_0123456789abcdef0123"], &[0]),
-            (&["-y", "@scope/server-token", "--verbose"], &[]),
-            (&["-e", "GITHUB_TOKEN=abcdefgh"], &[1]),
-            (&["--path=/secrets/dir"], &[]),
+    fn arguments_are_shown_without_literal_secrets() {
+        for (args, want, literal) in [
+            (&["--token=abcdefgh", "x"][..], &["--token=****", "x"][..], &[0][..]),
+            (&["--api-key", "${KEY}"], &["--api-key", "${KEY}"], &[]),
+            (&["--api-key=${KEY}"], &["--api-key=${KEY}"], &[]),
+            (
+                &["--header", "Authorization: Bearer ${T}"],
+                &["--header", "Authorization: Bearer ${T}"],
+                &[],
+            ),
+            (
+                &["--header", "Authorization: Bearer abc"],
+                &["--header", "Authorization: ****"],
+                &[1],
+            ),
+            (
+                &["--header", "Authorization: Bearer abc${T}"],
+                &["--header", "Authorization: ****${T}"],
+                &[],
+            ),
+            (&["--proxy=http://u:pw@h:1/"], &["--proxy=http://****@h:1/"], &[0]),
         ] {
-            assert_eq!(secret_args(args), want, "{args:?}");
+            assert_eq!(shown_args(args), want);
+            assert_eq!(literal_secret_args(args), literal, "{args:?}");
         }
     }
 
@@ -198,9 +160,32 @@ mod tests {
                 false,
             ),
             ("https://a.example/${T}/mcp", "https://a.example/${T}/mcp", false),
+            (
+                "https://a.example/s/c4nary-7f3a9b1e/mcp",
+                "https://a.example/s/****/mcp",
+                true,
+            ),
+            (
+                "https://a.example/mcp#token=abc",
+                "https://a.example/mcp#token=****",
+                true,
+            ),
         ] {
             assert_eq!(shown_url(written), shown);
             assert_eq!(secret_in_url(written), secret, "{written}");
+        }
+    }
+
+    #[test]
+    fn texts_are_shown_without_tokens() {
+        for (name, written, shown) in [
+            ("description", "Files of the team", "Files of the team"),
+            ("description", "uses c4nary-7f3a9b1e here", "uses **** here"),
+            ("model", "claude-3-5-sonnet-20241022", "claude-3-5-sonnet-20241022"),
+            ("key", "certs/client.pem", "certs/client.pem"),
+            ("roots", "https://u:pw@h/x", "https://****@h/x"),
+        ] {
+            assert_eq!(shown_text(name, written), shown, "{written}");
         }
     }
 

@@ -1,18 +1,21 @@
 //! Collects the secret values of a config, which are masked in everything that servers send.
 
-use std::ffi::OsString;
+use std::{collections::BTreeSet, ffi::OsString};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 
 use super::{
     board::Config,
-    environment::carries_urls,
-    secret_detection,
+    environment::{carries_urls, is_open, open_values},
+    secret_args::secret_args,
+    secret_parts::{secrets_in, secrets_in_url},
     server::ServerConfig,
     transport::{Auth, Command, Endpoint, EnvPolicy, Transport},
 };
-use crate::secret::Secret;
+use crate::secret::{Secret, is_token_like, names_secret};
 
 impl Config {
-    /// The values to mask in the output of all servers: credentials, and values that look like credentials.
+    /// The values to mask in the output of all servers: everything in headers, credentials, variables and URLs that is not plainly public.
     pub fn secrets(&self) -> Vec<Secret> {
         self.servers.values().flat_map(ServerConfig::secrets).collect()
     }
@@ -25,12 +28,14 @@ impl ServerConfig {
         if let Transport::Stdio(command) = &self.transport
             && command.env_policy != EnvPolicy::Explicit
         {
-            secrets.extend(of_environment(std::env::vars_os()));
+            secrets.extend(of_environment(std::env::vars_os(), command.env_policy));
         }
+        let open = open_values();
+        secrets.retain(|secret| !open.iter().any(|value| value == secret.expose()));
         secrets
     }
 
-    /// The secrets in its config.
+    /// The secrets in its config, each once.
     fn written_secrets(&self) -> Vec<Secret> {
         let mut secrets = match &self.transport {
             Transport::Stdio(command) => of_command(command),
@@ -40,43 +45,42 @@ impl ServerConfig {
         };
         if let Some(model) = self.policy.summarise.as_ref().and_then(|policy| policy.model.as_ref()) {
             secrets.extend(model.api_key.clone());
-            add_url(&mut secrets, model.url.expose().as_str());
+            secrets.extend(secrets_in_url(model.url.expose().as_str()));
         }
+        secrets.extend(self.roots.iter().flat_map(|root| secrets_in_url(root)));
+        secrets.extend(self.hidden.iter().cloned());
+        let mut seen = BTreeSet::new();
+        secrets.retain(|secret| seen.insert(secret.clone()));
         secrets
     }
 }
 
 fn of_command(command: &Command) -> Vec<Secret> {
-    let mut secrets = Vec::new();
-    for (name, value) in &command.env {
-        add_named(&mut secrets, name, value.expose());
-    }
+    let env = command.env.iter().filter(|(name, _)| !is_open(name));
+    let mut secrets: Vec<Secret> = env.flat_map(|(name, value)| secrets_in(name, value.expose())).collect();
     let args: Vec<&str> = command.args.iter().map(Secret::expose).collect();
-    for index in secret_detection::secret_args(&args) {
-        let arg = args[index];
-        match arg.split_once('=') {
-            Some((name, value)) if secret_detection::names_secret(name) => secrets.push(Secret::new(value)),
-            _ => secrets.push(Secret::new(arg)),
-        }
-    }
-    args.iter().for_each(|arg| add_url(&mut secrets, arg));
+    secrets.extend(secret_args(&args).into_iter().flat_map(|arg| arg.secrets));
     secrets
 }
 
-/// The credentials in the proxy and package index URLs that a child process inherits.
-fn of_environment(ours: impl Iterator<Item = (OsString, OsString)>) -> Vec<Secret> {
+/// The secrets that a child process inherits: credentials in the URLs of proxies and package indexes, and with
+/// [`EnvPolicy::Inherit`] all variables that are named like secrets or look like tokens.
+fn of_environment(ours: impl Iterator<Item = (OsString, OsString)>, policy: EnvPolicy) -> Vec<Secret> {
     let mut secrets = Vec::new();
     for (name, value) in ours {
-        if let (Some(name), Some(value)) = (name.to_str(), value.to_str())
-            && carries_urls(name)
-        {
+        let (Some(name), Some(value)) = (name.to_str(), value.to_str()) else {
+            continue;
+        };
+        if carries_urls(name) {
             // A variable may hold several indexes, separated by spaces. A proxy may lack its scheme.
             for word in value.split_whitespace().filter(|word| word.contains('@')) {
-                match word.contains("://") {
-                    true => add_url(&mut secrets, word),
-                    false => add_url(&mut secrets, &format!("http://{word}")),
-                }
+                secrets.extend(match word.contains("://") {
+                    true => secrets_in_url(word),
+                    false => secrets_in_url(&format!("http://{word}")),
+                });
             }
+        } else if policy == EnvPolicy::Inherit && (names_secret(name) || is_token_like(value)) && !is_open(name) {
+            secrets.extend(secrets_in(name, value));
         }
     }
     secrets
@@ -84,79 +88,27 @@ fn of_environment(ours: impl Iterator<Item = (OsString, OsString)>) -> Vec<Secre
 
 fn of_endpoint(endpoint: &Endpoint) -> Vec<Secret> {
     let mut secrets = Vec::new();
-    for value in endpoint.headers.values() {
-        add_header(&mut secrets, value.expose());
+    for (name, value) in &endpoint.headers {
+        secrets.extend(secrets_in(name, value.expose()));
     }
     match &endpoint.auth {
         Auth::None => {}
         Auth::Bearer(token) => secrets.push(token.clone()),
         Auth::Basic { user, password } => {
-            secrets.push(password.clone());
-            secrets.push(Secret::new(format!("{user}:{}", password.expose())));
+            let both = format!("{user}:{}", password.expose());
+            // The header as it is sent: its encoding of a short password would not be found by the password.
+            let header = STANDARD.encode(&both);
+            secrets.extend([password.clone(), Secret::new(both), Secret::new(header)]);
         }
     }
-    add_url(&mut secrets, endpoint.url.expose().as_str());
-    let segments = endpoint.url.expose().path_segments();
-    for segment in segments
-        .into_iter()
-        .flatten()
-        .filter(|segment| secret_detection::is_random(segment))
-    {
-        secrets.push(Secret::new(segment));
-    }
+    secrets.extend(secrets_in_url(endpoint.url.expose().as_str()));
     secrets
-}
-
-/// Adds the value of a header, without its scheme (`Bearer …`).
-fn add_header(secrets: &mut Vec<Secret>, value: &str) {
-    match value.split_once(' ') {
-        Some((_, credentials)) if !credentials.trim().contains(' ') => secrets.push(Secret::new(credentials.trim())),
-        // Several words, as in a user agent, are no secret.
-        Some(_) => {}
-        None if secret_detection::is_random(value) || value.len() >= 8 && !secret_detection::is_word(value) => {
-            secrets.push(Secret::new(value))
-        }
-        None => {}
-    }
-}
-
-/// Adds the value of a variable if its name or its value looks like a secret.
-fn add_named(secrets: &mut Vec<Secret>, name: &str, value: &str) {
-    let is_file = value.starts_with(['/', '.', '~']) || name.to_ascii_lowercase().ends_with("file");
-    if (secret_detection::names_secret(name) && !is_file)
-        || secret_detection::is_random(value)
-        || secret_detection::is_secret(value)
-    {
-        secrets.push(Secret::new(value));
-    }
-    add_url(secrets, value);
-}
-
-/// Adds the password of a URL, percent-encoded and decoded, and the secret values of its query.
-fn add_url(secrets: &mut Vec<Secret>, text: &str) {
-    if !text.contains("://") {
-        return;
-    }
-    let Ok(url) = url::Url::parse(text.trim()) else { return };
-    if let Some(password) = url.password() {
-        secrets.push(Secret::new(password));
-        let encoded = format!("x={}", password.replace('+', "%2B"));
-        secrets.extend(url::form_urlencoded::parse(encoded.as_bytes()).map(|(_, value)| Secret::new(&*value)));
-    }
-    for (name, value) in url.query_pairs() {
-        if secret_detection::names_secret(&name)
-            || secret_detection::is_random(&value)
-            || secret_detection::is_secret(&value)
-        {
-            secrets.push(Secret::new(&*value));
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::of_environment;
-    use crate::config::{Config, Env, Format};
+    use crate::config::{Config, Env, EnvPolicy, Format};
 
     fn secrets(text: &str) -> Vec<String> {
         let loaded = Config::from_text(&format!("[servers.x]\n{text}"), Format::Toml, &Env::new(|_| None));
@@ -182,7 +134,7 @@ mod tests {
             ("DATABASE_URL", "postgres://u:database-pw@db"),
         ];
         let ours = ours.map(|(name, value)| (name.into(), value.into()));
-        let mut found: Vec<String> = of_environment(ours.into_iter())
+        let mut found: Vec<String> = of_environment(ours.into_iter(), EnvPolicy::Allowlist)
             .iter()
             .map(|secret| secret.expose().to_owned())
             .collect();
@@ -196,7 +148,7 @@ mod tests {
             ("url = 'https://h/mcp'\nauth = { bearer = 'abc' }", &["abc"][..]),
             (
                 "url = 'https://h/mcp'\nauth = { user = 'me', password = 'pw' }",
-                &["pw", "me:pw"],
+                &["pw", "me:pw", "bWU6cHc="],
             ),
             (
                 "url = 'https://h/mcp'\nauth = { api_key = 'k3yk3yk3y' }",
@@ -213,7 +165,7 @@ mod tests {
             ),
             (
                 "command = 'a'\nenv = { API_TOKEN = 'abc', DB = 'postgres://u:pw@h/x' }",
-                &["abc", "pw", "pw"],
+                &["abc", "pw"],
             ),
             (
                 "command = 'a'\nenv = { OTHER = 'c4nary-7f3a9b1e' }",
@@ -222,6 +174,32 @@ mod tests {
         ] {
             assert_eq!(secrets(text), want, "{text}");
         }
+    }
+
+    #[test]
+    fn a_server_that_inherits_all_variables_may_print_the_secrets_among_them() {
+        let ours = [("MY_TOKEN", "tomato"), ("EDITOR", "vim"), ("STATE", "a1b2c3d4e5f6")];
+        let ours = ours.map(|(name, value)| (name.into(), value.into()));
+        let found = of_environment(ours.into_iter(), EnvPolicy::Inherit);
+        let found: Vec<&str> = found.iter().map(|secret| secret.expose()).collect();
+        assert_eq!(found, ["tomato", "a1b2c3d4e5f6"]);
+    }
+
+    #[test]
+    fn values_of_variables_are_secrets_in_every_field() {
+        let env = Env::of([
+            ("X_KEY", "tomato"),
+            ("PART", "s3cr3t"),
+            ("HOME", "/home/x9y8z7"),
+            ("LEVEL", "debug"),
+        ]);
+        let text = "[servers.x]\nurl = 'https://h/${PART}/mcp?l=${LEVEL}'\ndescription = 'of ${X_KEY}'\ncwd = '${HOME}'\n\
+                    oauth = { enabled = false, client_secret = 'potato' }";
+        let loaded = Config::from_text(text, Format::Toml, &env);
+        assert_eq!(loaded.errors().count(), 0, "{:?}", loaded.problems);
+        let found = loaded.config.secrets();
+        let found: Vec<&str> = found.iter().map(|secret| secret.expose()).collect();
+        assert_eq!(found, ["potato", "s3cr3t", "tomato"]);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::{
     policy::{Policy, Scope},
     transport::{Command, Transport},
 };
+use crate::secret::Secret;
 
 /// After how long [`IdleStop::Auto`] stops an idle server.
 pub(crate) const IDLE: Duration = Duration::from_secs(300);
@@ -44,6 +45,8 @@ pub struct ServerConfig {
     pub tool_schemas: BTreeMap<String, Value>,
     /// How its calls and results are handled.
     pub policy: Policy,
+    /// Secrets of its settings that the other fields do not show: values of variables, and settings without effect.
+    pub(crate) hidden: Vec<Secret>,
 }
 
 impl ServerConfig {
@@ -63,6 +66,7 @@ impl ServerConfig {
             instructions: None,
             tool_schemas: BTreeMap::new(),
             policy: Policy::default(),
+            hidden: Vec::new(),
         }
     }
 

@@ -24,6 +24,9 @@ const PLACEHOLDER: &str = "[MASKED_SECRET]";
 /// The distance between the four-byte grams that are looked up in a text. Every value is long enough to contain one of them.
 const STEP: usize = MIN_LEN - 3;
 
+/// The length from which on a value is searched in parts, in bytes.
+const MAX_CHUNK: usize = 1024;
+
 /// The most secrets in one segment. Building a matcher for them takes milliseconds, which bounds the cost of learning one secret.
 const MAX_SEGMENT: usize = 256;
 
@@ -135,7 +138,7 @@ impl Segment {
         for secret in &secrets {
             let value = secret.expose().trim();
             if value.len() >= MIN_LEN && !is_common(value) {
-                encodings.extend(encodings_of(value));
+                chunks(value).for_each(|chunk| encodings.extend(encodings_of(chunk)));
             }
         }
         let built = AhoCorasick::builder()
@@ -233,12 +236,27 @@ fn is_common(value: &str) -> bool {
     words.contains(&lower.as_str()) || value.bytes().all(|b| b == value.as_bytes()[0])
 }
 
-/// The value as it is, and its JSON, URL, base64 and hex encodings.
+/// Splits a long value into parts that are searched one by one, so that the size of a matcher stays in proportion.
+fn chunks(value: &str) -> impl Iterator<Item = &str> {
+    let mut rest = value;
+    std::iter::from_fn(move || {
+        // The last part must be long enough to be searched.
+        let end = match rest.len() {
+            0 => return None,
+            ..MAX_CHUNK => rest.len(),
+            _ => rest.floor_char_boundary(MAX_CHUNK / 2),
+        };
+        let (chunk, after) = rest.split_at(end);
+        rest = after;
+        Some(chunk)
+    })
+}
+
+/// The value as it is, and its JSON, HTML, URL, base64 and hex encodings.
 fn encodings_of(value: &str) -> Vec<String> {
     let mut encodings = vec![value.to_owned()];
-    if let Ok(json) = serde_json::to_string(value) {
-        encodings.push(json.trim_matches('"').to_owned());
-    }
+    encodings.extend(json_encodings(value));
+    encodings.push(html(value));
     encodings.push(percent(value, false));
     encodings.push(percent(value, true));
     encodings.extend(
@@ -254,6 +272,51 @@ fn encodings_of(value: &str) -> Vec<String> {
             .filter(|encoding| encoding.len() >= MIN_ENCODED),
     );
     encodings
+}
+
+/// The value in a JSON string: as most programs write it, with escaped slashes, with escaped HTML characters, and in ASCII only.
+fn json_encodings(value: &str) -> Vec<String> {
+    let Ok(quoted) = serde_json::to_string(value) else {
+        return Vec::new();
+    };
+    let json = quoted[1..quoted.len() - 1].to_owned();
+    let escaped = |is_escaped: fn(char) -> bool| {
+        let mut out = String::new();
+        for c in json.chars() {
+            let mut units = [0; 2];
+            match is_escaped(c) {
+                true => c
+                    .encode_utf16(&mut units)
+                    .iter()
+                    .for_each(|unit| out.push_str(&format!("\\u{unit:04x}"))),
+                false => out.push(c),
+            }
+        }
+        out
+    };
+    vec![
+        json.replace('/', "\\/"),
+        escaped(|c| matches!(c, '<' | '>' | '&')),
+        escaped(|c| matches!(c, '<' | '>' | '&' | '\'' | '+')),
+        escaped(|c| !c.is_ascii()),
+        json,
+    ]
+}
+
+/// The value in an HTML or XML text.
+fn html(value: &str) -> String {
+    let mut out = String::new();
+    for c in value.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c => out.push(c),
+        }
+    }
+    out
 }
 
 /// The base64 encodings of a value at each of the three alignments, without the characters that depend on neighbouring bytes.
@@ -301,6 +364,9 @@ mod tests {
             "p%40ss+%22w%C3%B6rd%22%2F1".to_owned(),
             "p%40ss%20%22w%c3%b6rd%22%2f1".to_owned(),
             "70407373202277c3b67264222f31".to_owned(),
+            "p@ss \\\"w\\u00f6rd\\\"/1".to_owned(),
+            "p@ss \\\"wörd\\\"\\/1".to_owned(),
+            "p@ss &quot;wörd&quot;/1".to_owned(),
         ] {
             assert!(hides(value, &text), "{text}");
         }
@@ -323,6 +389,17 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_long_value_is_found_as_a_whole_and_in_parts() {
+        let value: String = (0..1000).map(|n| format!("{n:x}é")).collect();
+        let values = KnownValues::new([Secret::new(value.as_str())]);
+        let spans = values.find(&value).unwrap();
+        let covered: usize = spans.iter().map(|span| span.range.len()).sum();
+        assert_eq!(covered, value.len());
+        let longest = values.segments.iter().map(|segment| segment.count).max();
+        assert!(longest < Some(200), "{longest:?}");
     }
 
     #[test]

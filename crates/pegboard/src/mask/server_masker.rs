@@ -3,13 +3,13 @@
 use std::{
     borrow::Cow,
     collections::{HashMap, HashSet, VecDeque},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError, Weak},
 };
 
 use arc_swap::{ArcSwap, Guard};
 
 use super::{counts::Counts, known_values::KnownValues, masker::Masker, pattern_set::PatternSet, policy::Masking};
-use crate::secret::Secret;
+use crate::{name::ServerName, secret::Secret};
 
 /// Texts longer than this many bytes are masked on a blocking thread, because masking them takes milliseconds and would delay other tasks.
 pub(crate) const LONG: usize = 256 << 10;
@@ -30,6 +30,8 @@ struct Inner {
     held: Mutex<HeldSecrets>,
     /// The matchers of the same secrets.
     values: ArcSwap<KnownValues>,
+    /// The secrets of each server, for finding the owner of one.
+    owners: Mutex<Vec<Weak<OwnedSecrets>>>,
 }
 
 #[derive(Debug, Default)]
@@ -105,19 +107,37 @@ impl KnownSecrets {
         self.0.values.store(values);
     }
 
-    fn values(&self) -> Guard<Arc<KnownValues>> {
+    pub(super) fn values(&self) -> Guard<Arc<KnownValues>> {
         self.0.values.load()
+    }
+
+    /// The secrets of all servers that live.
+    pub(super) fn owners(&self) -> Vec<Arc<OwnedSecrets>> {
+        let owners = self.0.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        owners.iter().filter_map(Weak::upgrade).collect()
     }
 }
 
 /// The secrets of one server's config. Dropping it releases them.
 #[derive(Debug)]
-struct OwnedSecrets {
-    known: KnownSecrets,
+pub(super) struct OwnedSecrets {
+    pub(super) known: KnownSecrets,
+    /// The server; set once, before its first use.
+    pub(super) owner: OnceLock<ServerName>,
     current: Mutex<HashSet<Secret>>,
+    /// The matcher of the current secrets, built when a text contains a secret for the first time.
+    matcher: Mutex<Option<Arc<KnownValues>>>,
 }
 
 impl OwnedSecrets {
+    /// Returns the matcher of this server's secrets.
+    pub(super) fn matcher(&self) -> Arc<KnownValues> {
+        let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut matcher = self.matcher.lock().unwrap_or_else(PoisonError::into_inner);
+        let build = || Arc::new(KnownValues::new(current.iter().cloned()));
+        matcher.get_or_insert_with(build).clone()
+    }
+
     /// Replaces the owned secrets. The earlier ones stay known without an owner, because the server may still send them.
     fn replace(&self, secrets: HashSet<Secret>) {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
@@ -131,6 +151,7 @@ impl OwnedSecrets {
             }
         });
         *current = secrets;
+        *self.matcher.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
@@ -146,7 +167,7 @@ impl Drop for OwnedSecrets {
 /// The masker of one server: its policy and all known secrets.
 #[derive(Debug, Clone)]
 pub(crate) struct ServerMasker {
-    owned: Arc<OwnedSecrets>,
+    pub(super) owned: Arc<OwnedSecrets>,
     cached: Arc<CachedMasker>,
 }
 
@@ -166,8 +187,23 @@ impl Default for ServerMasker {
 
 impl ServerMasker {
     pub(crate) fn new(policy: &Masking, known: KnownSecrets) -> Self {
-        let current = Mutex::default();
-        Self::with_secrets(policy, Arc::new(OwnedSecrets { known, current }))
+        let owned = OwnedSecrets {
+            known,
+            owner: OnceLock::new(),
+            current: Mutex::default(),
+            matcher: Mutex::default(),
+        };
+        Self::with_secrets(policy, Arc::new(owned))
+    }
+
+    /// Names the server whose secrets this masker owns.
+    pub(crate) fn owned_by(&self, server: &ServerName) {
+        if self.owned.owner.set(server.clone()).is_ok() {
+            let owners = &self.owned.known.0.owners;
+            let mut owners = owners.lock().unwrap_or_else(PoisonError::into_inner);
+            owners.retain(|owner| owner.strong_count() > 0);
+            owners.push(Arc::downgrade(&self.owned));
+        }
     }
 
     fn with_secrets(policy: &Masking, owned: Arc<OwnedSecrets>) -> Self {

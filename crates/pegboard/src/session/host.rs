@@ -4,6 +4,7 @@ mod callback;
 mod elicitation;
 mod form;
 mod host_trait;
+mod page;
 mod request_params;
 mod responder;
 mod responder_task;

@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use super::toolset_handle::Toolset;
 use crate::{
+    call::check_text,
     name::ServerName,
     outcome::{Completion, Failure},
     session::CompletionOf,
@@ -20,6 +21,10 @@ impl Toolset {
         context: &Map<String, Value>,
     ) -> Result<Completion, Failure> {
         let what = format!("completing `{}`", argument.escape_debug());
+        if let Ok(target) = self.server(server) {
+            let mut texts = context.values().filter_map(Value::as_str).chain([value]);
+            texts.try_for_each(|text| check_text(&target, argument, text))?;
+        }
         self.read_request(server, "completions", &what, |live| async move {
             live.session.complete(of, argument, value, context).await
         })

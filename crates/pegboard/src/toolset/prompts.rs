@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::{listing::Unavailable, toolset_handle::Toolset};
 use crate::{
+    call::check_text,
     catalog::Prompt,
     name::ServerName,
     outcome::{Failure, FilledPrompt, Kind},
@@ -44,7 +45,7 @@ impl Toolset {
         arguments: &Map<String, Value>,
     ) -> Result<FilledPrompt, Failure> {
         let what = format!("getting the prompt {name}");
-        let (_, live) = self.ready_server(server).await?;
+        let (target, live) = self.ready_server(server).await?;
         let known = live.catalog().prompts.iter().find(|prompt| prompt.name == name);
         if known.is_none() && !live.catalog().prompts.is_empty() {
             let names: Vec<_> = live
@@ -56,6 +57,9 @@ impl Toolset {
             let message = format!("server `{server}` has no prompt `{}`", name.escape_debug());
             let failure = Failure::new(Kind::InvalidArguments, message).hint(format!("it has {}", names.join(", ")));
             return Err(failure.masked(&live.session.masker().current()));
+        }
+        for value in arguments.values().filter_map(Value::as_str) {
+            check_text(&target, name, value)?;
         }
         let arguments = &checked(known, arguments)?;
         self.read_request(server, "prompts", &what, |live| async move {

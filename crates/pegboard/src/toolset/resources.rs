@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::{listing::Unavailable, toolset_handle::Toolset};
 use crate::{
+    call::check_text,
     catalog::{Resource, UriTemplate},
     name::ServerName,
     outcome::{Failure, Kind, ResourceContents},
@@ -54,6 +55,9 @@ impl Toolset {
         limit: usize,
     ) -> Result<Vec<ResourceContents>, Failure> {
         let what = format!("reading {uri}");
+        if let Ok(target) = self.server(server) {
+            check_text(&target, "resources/read", uri)?;
+        }
         let reading = self.read_request(server, "resources", &what, |live| async move {
             live.session.read_resource(live.catalog().original_uri(uri)).await
         });

@@ -7,3 +7,4 @@ mod support;
 
 mod canary;
 mod counts;
+mod crossing;

@@ -77,6 +77,28 @@ async fn a_person_is_asked_about_the_calls_that_need_approval() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_secret_of_another_server_crosses_as_the_config_says() {
+    let vault = "[servers.vault]\nurl = 'https://vault.invalid/mcp'\nauth = { bearer = 't0ken-of-the-vault' }\nenabled = false\n";
+    let arguments = json!({"text": "it is t0ken-of-the-vault"});
+    for (settings, kind, sent, warnings) in [
+        ("", Kind::NotPermitted, None, 0),
+        ("crossing = 'block'", Kind::NotPermitted, None, 0),
+        ("crossing = 'mask'", Kind::Ok, Some("it is [MASKED_SECRET]"), 1),
+        ("crossing = 'warn'", Kind::Ok, Some("it is t0ken-of-the-vault"), 1),
+        ("crossing = 'allow'", Kind::Ok, Some("it is t0ken-of-the-vault"), 0),
+    ] {
+        let stage = Stage::of_file("", &format!("{settings}\n{vault}"), &three());
+        let reply = stage.call_with("write", arguments.clone()).await;
+        assert_eq!(reply.outcome.kind(), kind, "{settings}: {}", reply.text());
+        assert_eq!(reply.warnings.len(), warnings, "{settings}: {:?}", reply.warnings);
+        let calls = stage.handle.requests();
+        let call = calls.iter().find(|request| request.method == "tools/call");
+        let text = call.and_then(|call| call.params["arguments"]["text"].as_str());
+        assert_eq!(text, sent, "{settings}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_model_is_given_the_instructions_of_a_server_and_of_its_tools() {
     let settings = "instructions = 'For issues only.'\ntools.write.instructions = 'Ask first.'";
     let stage = Stage::new(settings, &three());

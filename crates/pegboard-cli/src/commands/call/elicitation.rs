@@ -19,6 +19,12 @@ use crate::{
 
 /// How many invalid inputs for one field end the form.
 const TRIES: usize = 3;
+/// Starts every line of a server's text, so that none can pass for a line of ours.
+const QUOTE: &str = "│ ";
+/// The most lines of a server's message.
+const MAX_LINES: usize = 40;
+/// The most characters of a name, description or option.
+const MAX_LABEL: usize = 300;
 
 /// Asks the user at the terminal. Without a terminal, the elicitation capability is not declared to servers.
 #[derive(Debug)]
@@ -52,9 +58,9 @@ impl Host for Terminal {
     ) -> Pin<Box<dyn Future<Output = ElicitAnswer> + Send + 'a>> {
         Box::pin(async move {
             if !self.is_there {
-                let message = one_line(&request.message);
+                let message = quoted(&request.message);
                 self.output.note(&format!(
-                    "server `{server}` asks: {message}\nnobody is there to answer, so it is told no"
+                    "server `{server}` asks:\n{message}nobody is there to answer, so it is told no"
                 ));
                 return ElicitAnswer::Decline;
             }
@@ -106,10 +112,18 @@ impl Drop for OpenQuestion {
 
 /// Asks one question. The end of the input cancels it.
 fn ask(server: &str, request: &Elicitation, lines: &mut impl Lines, out: &mut impl Write) -> io::Result<ElicitAnswer> {
-    writeln!(out, "server `{server}` asks: {}", clean(&request.message))?;
+    write!(out, "server `{server}` asks:\n{}", quoted(&request.message))?;
     match (&request.url, &request.form) {
         (Some(url), _) => {
-            writeln!(out, "it wants you to visit this page:\n  {}", one_line(url))?;
+            let host = request.page_host().unwrap_or_default();
+            writeln!(out, "it wants you to visit a page of this host:\n  {}", one_line(&host))?;
+            if request.has_foreign_host() {
+                writeln!(
+                    out,
+                    "warning: the host's name has letters of other scripts; it may imitate another name"
+                )?;
+            }
+            writeln!(out, "the whole address is:\n  {}", one_line(url))?;
             write!(
                 out,
                 "open it yourself and press Enter when you are done, or type n to refuse: "
@@ -155,7 +169,7 @@ enum Typed {
 
 fn ask_field(field: &Field, lines: &mut impl Lines, out: &mut impl Write) -> io::Result<Typed> {
     if let Some(description) = &field.description {
-        writeln!(out, "  {}", one_line(description))?;
+        writeln!(out, "{QUOTE}{}", label(description))?;
     }
     let options = match &field.kind {
         FieldKind::Choice(options) | FieldKind::Choices { options, .. } => options.as_slice(),
@@ -165,9 +179,9 @@ fn ask_field(field: &Field, lines: &mut impl Lines, out: &mut impl Write) -> io:
         let title = if option.title == option.value {
             String::new()
         } else {
-            format!("  {}", one_line(&option.title))
+            format!("  {}", label(&option.title))
         };
-        writeln!(out, "    {}{title}", one_line(&option.value))?;
+        writeln!(out, "{QUOTE}  {}{title}", label(&option.value))?;
     }
     for _ in 0..TRIES {
         write!(out, "{}: ", prompt(field))?;
@@ -207,12 +221,36 @@ fn prompt(field: &Field) -> String {
     };
     let empty = match &field.default {
         Some(_) if field.secret => " [what the server knows]".to_owned(),
-        Some(Value::String(default)) => format!(" [{}]", one_line(default)),
-        Some(default) => format!(" [{}]", one_line(&default.to_string())),
+        Some(Value::String(default)) => format!(" [{}]", label(default)),
+        Some(default) => format!(" [{}]", label(&default.to_string())),
         None if field.required => String::new(),
         None => " [nothing]".to_owned(),
     };
-    format!("{}{kind}{empty}", one_line(field.label()))
+    format!("{QUOTE}{}{kind}{empty}", label(field.label()))
+}
+
+/// A server's message with every line quoted. A long one is cut, with a note.
+fn quoted(message: &str) -> String {
+    let message = clean(message.trim_end());
+    let mut lines = message.lines();
+    let mut out = String::new();
+    for line in lines.by_ref().take(MAX_LINES) {
+        out.push_str(&format!("{QUOTE}{line}\n"));
+    }
+    match lines.count() {
+        0 => {}
+        more => out.push_str(&format!("({more} more lines of the message are left out)\n")),
+    }
+    out
+}
+
+/// A server's text on one line, at most [`MAX_LABEL`] characters of it.
+fn label(text: &str) -> String {
+    let line = one_line(text);
+    match line.char_indices().nth(MAX_LABEL) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
 }
 
 /// The next line; `None` at the end of the input.

@@ -20,7 +20,7 @@ use crate::config::{
     },
     lifecycle::{Health, IdleStop, RetryClass},
     limits::Limits,
-    policy::{Approval, Check, OutputCheck, Pins, Scope, Structured},
+    policy::{Approval, Check, OnCrossing, OutputCheck, Pins, Scope, Structured},
     preset::Preset,
     server::{EraChoice, Start},
     setting::Text,
@@ -132,6 +132,7 @@ section! {
         TOOL_SCHEMAS: BTreeMap<String, BTreeMap<String, Json>> = map("tool_schemas", &Kind::Map(&Kind::Any), "Tools that the server does not list, by name: the JSON Schema of the arguments, or a definition with `description`, `inputSchema` and other fields of a listing. Tools that the server lists override them.");
         APPROVAL: Approval = choice("approval", "Which calls a person must approve.").aka(&["approval_mode", "default_tools_approval_mode"]);
         APPROVAL_EXEMPT: Vec<String> = texts("approval_exempt", "Globs of the tools that never need approval.").aka(&["always_allow", "auto_approve"]);
+        CROSSING: OnCrossing = choice("crossing", "What happens when a call would send a secret of another server to this one: the call is refused, the secret is masked, the reply has a warning, or nothing.");
         PINS: Pins = choice("pins", "What happens when a tool's definition changes.").aka(&["pinning"]).later();
         TRUST: Trust = either("trust", &[Kind::Bool, Kind::Word(&[word("trusted"), word("untrusted")])], Trust(false), DefaultValue::Bool(false), "Whether the annotations of its tools are trusted.")
             .aka(&["trusted"]);

@@ -94,6 +94,7 @@ section! {
         of::CAPABILITIES.field.for_all();
         of::CASE_INSENSITIVE.field.for_all();
         of::APPROVAL.field.for_all();
+        of::CROSSING.field.for_all();
         of::MAX_RESULT.field.for_all();
         of::STRUCTURED.field.for_all();
         plain("serve", Kind::Map(&Kind::Any), "Settings of the daemon.").later();

@@ -84,11 +84,7 @@ fn url(context: &mut Context<'_>, text: &Text) -> Option<SafeUrl> {
             "use `auth` or `headers` with `${NAME}`",
         );
     }
-    Some(if text.is_from_variable() {
-        url.shown_as(shown)
-    } else {
-        url
-    })
+    Some(url.shown_as(shown))
 }
 
 /// The most likely scheme of a URL without one: `localhost:8080/mcp`, `mcp.example.com/mcp`.

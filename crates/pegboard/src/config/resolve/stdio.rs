@@ -72,7 +72,7 @@ fn hint_at_shell_line(context: &mut Context<'_>, program: &Text, args: &[Text]) 
     if args.is_empty() && !rest.is_empty() && !first.contains(['/', '\\']) {
         // The hint must not repeat secrets.
         let written: Vec<&str> = program.written.split_whitespace().skip(1).collect();
-        let hint = match secret_detection::secret_args(&written).is_empty() {
+        let hint = match secret_detection::literal_secret_args(&written).is_empty() {
             true => format!("write `command = \"{first}\"` and `args = [{}]`", rest.join(", ")),
             false => "put the arguments in `args`".to_owned(),
         };
@@ -87,7 +87,7 @@ fn hint_at_shell_line(context: &mut Context<'_>, program: &Text, args: &[Text]) 
 
 fn warn_of_secrets(context: &mut Context<'_>, args: &[Text]) {
     let written: Vec<&str> = args.iter().map(|arg| arg.written.as_str()).collect();
-    for index in secret_detection::secret_args(&written) {
+    for index in secret_detection::literal_secret_args(&written) {
         if let Some(arg) = args.get(index) {
             context.report.warn_with(
                 arg.at,

@@ -51,6 +51,8 @@ fn settled(mut config: Config) -> BTreeMap<ServerName, ServerConfig> {
         if let Transport::Auto(to) = &server.transport {
             server.transport = Transport::Http(to.clone());
         }
+        // The files name the same secret by different fields and variables.
+        server.hidden.clear();
     }
     config.servers
 }

@@ -42,6 +42,7 @@ fn the_resolved_config_is_complete_and_hides_secrets() {
           "case_insensitive": false,
           "command": "uvx",
           "connect_timeout": "30s",
+          "crossing": "block",
           "deny": [],
           "enabled": true,
           "env": {

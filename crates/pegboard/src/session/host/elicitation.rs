@@ -2,7 +2,11 @@
 
 use serde_json::{Map, Value};
 
-use super::{callback::ErrorResponse, form::Form};
+use super::{
+    callback::ErrorResponse,
+    form::{Field, Form},
+    page,
+};
 
 /// The longest message that is shown to a user.
 const MAX_MESSAGE: usize = 8 << 10;
@@ -17,7 +21,8 @@ pub struct Elicitation {
     pub form: Option<Form>,
     /// The form as the server wrote it: a JSON Schema of a flat object.
     pub schema: Option<Value>,
-    /// The URL of a page to visit, in place of a form. Show it in full before opening it, and never open it without the user's consent.
+    /// The URL of a page to visit, in place of a form, in ASCII and without user info. Show it in full and its [host](Elicitation::page_host)
+    /// on a line of its own before opening it, and never open it without the user's consent.
     pub url: Option<String>,
     /// The id with which the server notifies us that the user has finished on the page.
     pub id: Option<String>,
@@ -27,6 +32,16 @@ impl Elicitation {
     /// Parses the params of `elicitation/create`, for tests of a host.
     pub fn read(params: Value) -> Result<Self, String> {
         parse(params, &[], true).map_err(|(_, problem)| problem)
+    }
+
+    /// The host of the page, in ASCII: `xn--…` for names in other scripts.
+    pub fn page_host(&self) -> Option<String> {
+        page::host(self.url.as_deref()?)
+    }
+
+    /// Whether the name of the page's host has characters of other scripts, with which it may imitate another name.
+    pub fn has_foreign_host(&self) -> bool {
+        self.page_host().is_some_and(|host| page::is_foreign(&host))
     }
 }
 
@@ -49,7 +64,12 @@ pub(super) fn parse(mut params: Value, order: &[String], allows_urls: bool) -> R
     let invalid = |text: &str| (-32602, text.to_owned());
     let text = |key: &str| params.get(key).and_then(Value::as_str).map(str::to_owned);
     let mut message = text("message").ok_or_else(|| invalid("`message` is missing"))?;
-    message.truncate(message.floor_char_boundary(MAX_MESSAGE));
+    let kept = message.floor_char_boundary(MAX_MESSAGE);
+    if kept < message.len() {
+        let rest = message.len() - kept;
+        message.truncate(kept);
+        message.push_str(&format!("\n[{rest} more bytes are left out]"));
+    }
     let (url, id) = (text("url"), text("elicitationId"));
     let is_url = match text("mode").as_deref() {
         Some("url") => true,
@@ -61,10 +81,7 @@ pub(super) fn parse(mut params: Value, order: &[String], allows_urls: bool) -> R
             return Err(invalid("this client offers forms only"));
         }
         let url = url.ok_or_else(|| invalid("`url` is missing"))?;
-        let parsed = url::Url::parse(&url).map_err(|_| invalid("`url` is no address"))?;
-        if !matches!(parsed.scheme(), "http" | "https") {
-            return Err(invalid("only pages on http and https can be visited"));
-        }
+        let url = page::checked(&url).map_err(invalid)?;
         return Ok(Elicitation {
             message,
             form: None,
@@ -76,6 +93,12 @@ pub(super) fn parse(mut params: Value, order: &[String], allows_urls: bool) -> R
     let schema = params.get_mut("requestedSchema").map(Value::take);
     let schema = schema.ok_or_else(|| invalid("`requestedSchema` is missing"))?;
     let form = Form::parse(&schema, order).map_err(|problem| (-32602, problem))?;
+    if form.fields.iter().any(Field::wants_password) {
+        tracing::warn!("a form that asks for a password is refused");
+        return Err(invalid(
+            "a form must not ask for passwords, keys or tokens; send the user to a page instead (mode `url`)",
+        ));
+    }
     Ok(Elicitation {
         message,
         form: Some(form),

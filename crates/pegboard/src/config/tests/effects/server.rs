@@ -190,6 +190,11 @@ pub(super) const ROWS: &[Row] = &[
     ),
     (
         "settings/policy.rs",
+        "a_secret_of_another_server_crosses_as_the_config_says",
+        &["server.crossing"],
+    ),
+    (
+        "settings/policy.rs",
         "a_model_is_given_the_instructions_of_a_server_and_of_its_tools",
         &["server.instructions"],
     ),

@@ -422,13 +422,13 @@ async fn the_fields_of_a_form_come_in_the_order_of_the_server() {
 
     let seen = Arc::default();
     let host = Recording(Arc::clone(&seen));
-    let text = r#"{"message": "sign in", "requestedSchema": {"type": "object", "required": ["password"],
-        "properties": {"user": {"type": "string"}, "password": {"type": "string", "format": "password"}, "again": {"type": "boolean"}}}}"#;
+    let text = r#"{"message": "sign in", "requestedSchema": {"type": "object", "required": ["code"],
+        "properties": {"user": {"type": "string"}, "code": {"type": "string", "writeOnly": true}, "again": {"type": "boolean"}}}}"#;
     let raw = serde_json::value::RawValue::from_string(text.to_owned()).unwrap();
     let request = RequestParams::parse(Some(&raw));
     responder(host, &[])
         .respond_directly("elicitation/create", request)
         .await
         .unwrap();
-    assert_eq!(*seen.lock().unwrap(), ["user", "password", "again"]);
+    assert_eq!(*seen.lock().unwrap(), ["user", "code", "again"]);
 }
