@@ -42,6 +42,7 @@ mod spelling;
 mod transport;
 mod tree;
 mod units;
+mod unpinned;
 
 #[cfg(test)]
 #[cfg(all(feature = "sse", feature = "websocket"))]
@@ -59,7 +60,7 @@ pub use loaded::{Loaded, Origin, Unreadable};
 pub use misconfigured::Misconfigured;
 pub use policy::{
     Approval, ArgumentRules, Capabilities, Check, Images, Join, OutputCheck, Pins, Policy, Queue, Reading, Results,
-    Scope, Structured, Summarise, SummaryModel, TooLong, ToolPolicy,
+    Scan, Scope, Structured, Summarise, SummaryModel, TooLong, ToolPolicy,
 };
 pub use preset::Preset;
 pub use problem::{Problem, Severity};
@@ -70,3 +71,4 @@ pub(crate) use transport::is_loader;
 pub use transport::{Auth, ClientCert, Command, Endpoint, EnvPolicy, Rlimits, Tls, Transport};
 pub use tree::Format;
 pub use units::{parse_duration, parse_size};
+pub use unpinned::Unpinned;

@@ -199,6 +199,7 @@ fn policy(context: &Context<'_>, values: ServerTable<'_>) -> Policy {
         tools: tools::policies(values),
         case_insensitive: values.get(&server::CASE_INSENSITIVE),
         pins: values.get(&server::PINS),
+        scan: values.get(&server::SCAN),
         retry: tools::retries(values),
         retries: lifecycle::retries(values),
         idle_stop: values.get(&server::IDLE_STOP),

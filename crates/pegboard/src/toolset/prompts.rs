@@ -44,7 +44,14 @@ impl Toolset {
         arguments: &Map<String, Value>,
     ) -> Result<FilledPrompt, Failure> {
         let what = format!("getting the prompt {name}");
-        let (_, live) = self.ready_server(server).await?;
+        let (handle, live) = self.ready_server(server).await?;
+        if handle.holds_prompt(name) {
+            let message = format!(
+                "the prompt `{}` of server `{server}` is held: it looks like an attack",
+                name.escape_debug()
+            );
+            return Err(Failure::new(Kind::NotPermitted, message));
+        }
         let known = live.catalog().prompts.iter().find(|prompt| prompt.name == name);
         if known.is_none() && !live.catalog().prompts.is_empty() {
             let names: Vec<_> = live
