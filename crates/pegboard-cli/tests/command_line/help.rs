@@ -53,6 +53,7 @@ fn the_first_help_screen_names_all_commands() {
       prompts      List prompts, or get one
       status       Show how every server is
       config       Show the config, or what may be in one
+      pins         Show which tool definitions changed, and accept them
       mask         Hide secrets in what comes in on stdin
       demo-server  Run the built-in MCP server
       completions  Print a shell's completion script

@@ -248,6 +248,14 @@ impl Server {
         matches!(self.availability().as_ref(), Availability::Refused(_))
     }
 
+    /// Why the board refuses to start the server, if it does.
+    pub(crate) fn refusal(&self) -> Option<Arc<Outage>> {
+        match self.availability().as_ref() {
+            Availability::Refused(outage) => Some(outage.clone()),
+            Availability::On(_) | Availability::Off | Availability::Closed => None,
+        }
+    }
+
     pub(super) fn availability(&self) -> Guard<Arc<Availability>> {
         self.0.availability.load()
     }
