@@ -66,6 +66,14 @@ impl Cli {
                     TrustVerb::Forget(forget) => forget.under(global, |forget| Verb::TrustForget(forget.path)),
                 }
             }
+            Command::Pins(pins) => {
+                let global = pins.global.over(self.global);
+                match pins.verb {
+                    PinsVerb::Show(show) => show.under(global, |show| Verb::PinsShow(show.server)),
+                    PinsVerb::Diff(diff) => diff.under(global, |diff| Verb::PinsDiff(diff.names)),
+                    PinsVerb::Accept(accept) => accept.under(global, Verb::PinsAccept),
+                }
+            }
             Command::Mask(mask) => mask.under(self.global, Verb::Mask),
             Command::DemoServer(options) => (Verb::DemoServer(options), self.global),
             Command::Completions(completions) => (Verb::Completions(completions.shell), self.global),
@@ -83,6 +91,9 @@ pub(crate) enum Verb {
     PromptsList,
     PromptsGet(PromptGet),
     Status,
+    PinsShow(Option<String>),
+    PinsDiff(Vec<String>),
+    PinsAccept(PinsAccept),
     ConfigShow,
     ConfigExplain(Option<String>),
     ConfigSchema,
@@ -205,6 +216,12 @@ enum Command {
         after_help = "Examples:\n  pegboard trust show\n  pegboard trust accept"
     )]
     Trust(TrustArgs),
+    /// Show which tool definitions changed, and accept them
+    #[command(
+        disable_help_subcommand = true,
+        after_help = "Examples:\n  pegboard pins diff\n  pegboard pins accept github.create_issue"
+    )]
+    Pins(PinsArgs),
     /// Hide secrets in what comes in on stdin
     #[command(
         after_help = "Examples:\n  kubectl get secret db -o yaml | pegboard mask\n  pegboard mask --group security -o json < answer.txt"
@@ -359,6 +376,14 @@ struct TrustArgs {
     global: Global,
 }
 
+#[derive(Debug, Args)]
+struct PinsArgs {
+    #[command(subcommand)]
+    verb: PinsVerb,
+    #[command(flatten)]
+    global: Global,
+}
+
 #[derive(Debug, Subcommand)]
 enum TrustVerb {
     /// Show what the project file would start, and what has changed
@@ -385,6 +410,42 @@ pub(crate) struct TrustAccept {
     /// Approve it without a question
     #[arg(short, long)]
     pub(crate) yes: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum PinsVerb {
+    /// Show what is pinned, without starting a server
+    #[command(after_help = "Example:\n  pegboard pins show github")]
+    Show(With<PinsShow>),
+    /// Show how definitions differ from their pins
+    #[command(after_help = "Examples:\n  pegboard pins diff\n  pegboard pins diff github.create_issue")]
+    Diff(With<PinsDiff>),
+    /// Accept definitions as they are now
+    #[command(after_help = "Examples:\n  pegboard pins accept github.create_issue\n  pegboard pins accept --all")]
+    Accept(With<PinsAccept>),
+}
+
+#[derive(Debug, Args)]
+struct PinsShow {
+    /// Only this server
+    server: Option<String>,
+}
+
+#[derive(Debug, Args)]
+struct PinsDiff {
+    /// A server, or one tool of it; all when none is given
+    #[arg(value_name = "SERVER[.TOOL]")]
+    names: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PinsAccept {
+    /// A server, or one tool of it
+    #[arg(value_name = "SERVER[.TOOL]")]
+    pub(crate) names: Vec<String>,
+    /// Accept everything that differs
+    #[arg(long, conflicts_with = "names")]
+    pub(crate) all: bool,
 }
 
 #[derive(Debug, Args)]

@@ -7,6 +7,7 @@ mod context;
 mod fetch;
 mod listing;
 mod mask;
+mod pins;
 mod prompts;
 mod resources;
 mod starting;
@@ -60,6 +61,9 @@ pub(crate) async fn run(verb: Verb, global: Global, output: Output) -> Exit {
         Verb::PromptsList => prompts::list(context).await,
         Verb::PromptsGet(get) => prompts::get(context, get).await,
         Verb::Status => status::run(context).await,
+        Verb::PinsShow(server) => pins::show(context, server).await,
+        Verb::PinsDiff(names) => pins::diff(context, names).await,
+        Verb::PinsAccept(accept) => pins::accept(context, accept.names, accept.all).await,
         Verb::ConfigShow => config::show(context).await,
         Verb::ConfigExplain(what) => config::explain(context, what).await,
         Verb::ConfigSchema => config::schema(context).await,

@@ -287,19 +287,34 @@ pub(crate) fn whole_board(mut config: Config) -> pegboard::Builder {
     for server in config.servers.values_mut() {
         server.start = Start::Lazy;
     }
-    let builder = Pegboard::builder(config);
-    match cache_folder() {
-        Some(folder) => builder.era_memory(folder.join("eras.json")),
+    let mut builder = Pegboard::builder(config);
+    if let Some(folder) = cache_folder() {
+        builder = builder.era_memory(folder.join("eras.json"));
+    }
+    match pins_folder() {
+        Some(folder) => builder.pins(folder),
         None => builder,
     }
 }
 
-fn cache_folder() -> Option<PathBuf> {
-    let set = |name| {
-        std::env::var_os(name)
-            .filter(|value| !value.is_empty())
-            .map(PathBuf::from)
+/// The folder of the pinned definitions. It is state and not cache: without it, changed definitions would count as new.
+pub(crate) fn pins_folder() -> Option<PathBuf> {
+    let folder = if cfg!(windows) {
+        set("LOCALAPPDATA")
+    } else {
+        set("XDG_STATE_HOME").or_else(|| Some(set("HOME")?.join(".local/state")))
     };
+    Some(folder?.join("pegboard").join("pins"))
+}
+
+/// A folder that an environment variable names. A relative path would be one in the current project.
+fn set(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name)
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute())
+}
+
+fn cache_folder() -> Option<PathBuf> {
     let folder = if cfg!(windows) {
         set("LOCALAPPDATA")
     } else {

@@ -26,10 +26,11 @@ use crate::{
     event::Events,
     metrics::Metrics,
     name::{NameStyle, ServerName},
+    pin::{PinChange, PinError},
     secret::Secret,
     server::{CatalogChange, Registry, Server},
     session::Root,
-    status::{BoardStatus, ServerStatus},
+    status::{BoardStatus, ServerStatus, Warning},
 };
 use approval_defaults::ApprovalDefaults;
 use server_factory::ServerFactory;
@@ -76,9 +77,19 @@ impl Pegboard {
             queues: self.0.factory.shared.queues.status(),
             healthy: health::is_healthy(&servers),
             ready: self.is_ready(&servers),
-            warnings: health::warnings(&servers),
+            warnings: self.warnings(&servers),
             servers,
         }
+    }
+
+    /// Servers that are not healthy, and definitions that changed or look like attacks.
+    fn warnings(&self, rows: &[ServerStatus]) -> Vec<Warning> {
+        let mut warnings = health::warnings(rows);
+        for server in self.0.registry.all_servers() {
+            warnings.extend(health::definition_warnings(&server));
+        }
+        warnings.dedup_by(|a, b| a.id == b.id);
+        warnings
     }
 
     /// Whether every required server is ready.
@@ -122,6 +133,34 @@ impl Pegboard {
         let mut changes: Vec<_> = instances.iter().flat_map(Server::changes).collect();
         changes.sort_by_key(|change| change.at);
         changes
+    }
+
+    /// The definitions of all servers that are not as they were pinned, or look like attacks. It covers the servers that were listed so far;
+    /// call [`Pegboard::settle`] first to list all.
+    pub fn pin_changes(&self) -> Vec<PinChange> {
+        let servers = self.0.registry.all_servers();
+        let mut changes: Vec<PinChange> = servers.iter().flat_map(Server::pin_changes).collect();
+        // Instances of several views may list the same definition.
+        changes.sort_by(|a, b| (&a.server, &a.tool, a.hash).cmp(&(&b.server, &b.tool, b.hash)));
+        changes.dedup_by(|a, b| (&a.server, &a.tool, a.hash) == (&b.server, &b.tool, b.hash));
+        changes
+    }
+
+    /// Pins definitions of [`Pegboard::pin_changes`] as they were returned, so that they are no longer held or reported. A definition that has
+    /// changed once more since is not accepted by that. Returns how many were pinned.
+    pub fn accept_pins(&self, changes: &[PinChange]) -> Result<usize, PinError> {
+        let servers = self.0.registry.all_servers();
+        for server in &servers {
+            let of_server: Vec<&PinChange> = changes
+                .iter()
+                .filter(|change| change.server == *server.name())
+                .collect();
+            if !of_server.is_empty() {
+                server.accept_pins(&of_server)?;
+            }
+        }
+        let is_known = |change: &&PinChange| servers.iter().any(|server| change.server == *server.name());
+        Ok(changes.iter().filter(is_known).count())
     }
 
     /// Accepts no more calls and waits until all calls in flight on any server of any view have completed, at most for `patience`. Returns

@@ -1,7 +1,9 @@
 //! The catalog of one server: its tools, resources and prompts, as an immutable value. Its listings are parsed item by item, so that an
 //! invalid item does not affect the others.
 
+mod confusables;
 mod definition_hash;
+mod removed_text;
 mod risk;
 pub(crate) mod sanitize;
 mod schema;
@@ -20,6 +22,7 @@ pub(crate) mod store;
 pub(crate) mod diff;
 mod former_names;
 mod instructions;
+mod scan;
 mod tool_shadowing;
 mod uri_template;
 
@@ -32,6 +35,8 @@ pub(crate) use instructions::{Section, ToolText, render};
 pub(crate) use listing_item::Item;
 pub(crate) use parse_listings::ListedTools;
 pub use risk::{Risk, ToolKind};
+pub(crate) use scan::scan_text;
+pub use scan::{Finding, FindingSeverity};
 pub use schema::Schema;
 pub(crate) use tool::MAX_RESULT_SIZE;
 pub use tool::{TaskSupport, Tool};

@@ -51,6 +51,7 @@ mod transport;
 mod tree;
 mod trust;
 mod units;
+mod unpinned;
 
 #[cfg(test)]
 #[cfg(all(feature = "sse", feature = "websocket"))]
@@ -68,7 +69,7 @@ pub use loaded::{Loaded, Origin, PendingTrust, Unreadable};
 pub use misconfigured::Misconfigured;
 pub use policy::{
     Approval, ArgumentRules, Capabilities, Check, Images, Join, OnCrossing, OutputCheck, Pins, Policy, Queue, Reading,
-    Results, Scope, Structured, Summarise, SummaryModel, TooLong, ToolPolicy,
+    Results, Scan, Scope, Structured, Summarise, SummaryModel, TooLong, ToolPolicy,
 };
 pub use preset::Preset;
 pub use problem::{Problem, Severity};
@@ -81,3 +82,4 @@ pub use transport::{Auth, ClientCert, Command, Endpoint, EnvPolicy, Rlimits, Tls
 pub use tree::Format;
 pub use trust::{TrustError, TrustRecord, TrustStore};
 pub use units::{parse_duration, parse_size};
+pub use unpinned::Unpinned;

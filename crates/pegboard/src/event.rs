@@ -112,6 +112,22 @@ pub enum Event {
         /// When.
         at: Timestamp,
     },
+    /// Definitions of a server are not as they were pinned, or look like attacks. [`Pegboard::pin_changes`](crate::Pegboard::pin_changes)
+    /// has the details.
+    DefinitionsFlagged {
+        /// The server.
+        server: ServerName,
+        /// The view that uses it alone; `None` for a server that all views share.
+        view: Option<String>,
+        /// How many definitions differ from their pins, or have none on a known server.
+        changed: usize,
+        /// How many definitions look like attacks.
+        suspicious: usize,
+        /// How many of them are held until a person accepts them.
+        held: usize,
+        /// When.
+        at: Timestamp,
+    },
     /// A server did not respond to a health probe in time. Its connection is replaced, and [`Event::ServerChanged`] follows.
     ProbeFailed {
         /// The server.

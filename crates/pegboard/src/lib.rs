@@ -215,6 +215,7 @@ mod metrics;
 mod name;
 mod native;
 mod outcome;
+mod pin;
 mod private_file;
 mod provider;
 mod search;
@@ -241,16 +242,16 @@ pub use call::{
     Summariser, Summary, SummaryError, SummaryRequest, TaskHandle, ToolCall, View,
 };
 pub use catalog::{
-    Catalog, CatalogDiff, Changed, Changes, DefinitionHash, InstructionFormat, Instructions, Prompt, Resource, Risk,
-    Schema, ServerWords, TaskSupport, TemplateError, Tool, ToolKind, UriTemplate,
+    Catalog, CatalogDiff, Changed, Changes, DefinitionHash, Finding, FindingSeverity, InstructionFormat, Instructions,
+    Prompt, Resource, Risk, Schema, ServerWords, TaskSupport, TemplateError, Tool, ToolKind, UriTemplate,
 };
 pub use config::{
     Approval, ArgumentRules, Auth, BoardLimits, BreakerPolicy, BreakerRule, Capabilities, Check, ClientCert, Command,
     Config, Endpoint, Env, EnvPolicy, EraChoice, Explained, Format, Health, IdleStop, Images, Join, Limits, Loaded,
     Misconfigured, OnCrossing, Origin, OutputCheck, Overridden, PendingTrust, Pins, Policy, Preset, Probe, Problem,
-    ProjectFile, Queue, Reading, Restart, Results, Retry, RetryClass, Rlimits, Scope, ServerConfig, Severity, Source,
-    Start, Structured, Summarise, SummaryModel, Tls, TooLong, ToolPolicy, Transport, TrustError, TrustRecord,
-    TrustStore, Unreadable, ValueOrigin, parse_duration, parse_size,
+    ProjectFile, Queue, Reading, Restart, Results, Retry, RetryClass, Rlimits, Scan, Scope, ServerConfig, Severity,
+    Source, Start, Structured, Summarise, SummaryModel, Tls, TooLong, ToolPolicy, Transport, TrustError, TrustRecord,
+    TrustStore, Unpinned, Unreadable, ValueOrigin, parse_duration, parse_size,
 };
 pub use deadline::{Deadline, Passed};
 pub use event::{Event, Events};
@@ -265,6 +266,7 @@ pub use outcome::{
     Answer, BadBlob, Body, Completion, Content, ContentType, Failure, FilledPrompt, Kind, Outcome, PromptMessage,
     Reply, ResourceContents, Role, TextPage, fence,
 };
+pub use pin::{FieldChange, Pin, PinChange, PinError, PinState, PinStore, PinnedServer};
 pub use provider::{Definition, Provider, Quarantine, Reverse, UnknownProvider};
 pub use secret::{SafeUrl, Secret};
 pub use server::{BadSchedule, CatalogChange};

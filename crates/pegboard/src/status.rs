@@ -56,6 +56,9 @@ pub struct ServerStatus {
     pub instructions: Option<String>,
     /// How many tools it offers.
     pub tools: usize,
+    /// How many of its tools are held until a person accepts their definitions; `tools` does not count them.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub held: usize,
     /// How many resources it offers.
     pub resources: usize,
     /// How many prompts it offers.
@@ -85,6 +88,10 @@ pub struct ServerStatus {
     /// Its connections, if it has several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pool: Option<PoolStatus>,
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// A snapshot of the connections of one server.

@@ -20,8 +20,16 @@ pub(super) async fn show(mut context: Context<'_>) -> Exit {
     let mut report = if context.output.is_json() {
         let mut shown = loaded.show();
         shown["problems"] = json!(loaded.problems);
-        if let Some(note) = settings.demo_note() {
-            shown["warnings"] = json!([note]);
+        let unpinned = loaded.config.unpinned();
+        let unpinned = unpinned.iter().map(ToString::to_string);
+        let warnings: Vec<String> = settings
+            .demo_note()
+            .map(str::to_owned)
+            .into_iter()
+            .chain(unpinned)
+            .collect();
+        if !warnings.is_empty() {
+            shown["warnings"] = json!(warnings);
         }
         Report::json(exit, &shown)
     } else {
@@ -30,7 +38,11 @@ pub(super) async fn show(mut context: Context<'_>) -> Exit {
         }
         let mut report = Report::new(exit);
         report.data = output::clean(&toml::of(loaded)).into_owned();
-        report
+        loaded
+            .config
+            .unpinned()
+            .iter()
+            .fold(report, |report, one| report.warning(&one.to_string()))
     };
     report = with_problems(report, loaded.problems.iter());
     context.print(report).await

@@ -40,7 +40,13 @@ pub(super) async fn run(mut context: Context<'_>) -> Exit {
             };
             let report = match context.output.is_json() {
                 true => Report::json(exit, &Document::of(&status, &settings)),
-                false => text(exit, &status, context.is_late()),
+                false => {
+                    let report = text(exit, &status, context.is_late());
+                    let report = with_definitions(report, &status);
+                    let is_verbose = context.output.verbose > 0;
+                    let unpinned = settings.loaded.config.unpinned().into_iter().filter(|_| is_verbose);
+                    unpinned.fold(report, |report, one| report.warning(&one.to_string()))
+                }
             };
             match hopeless {
                 Some((_, hint)) => report.error(settings::NOTHING, Some(hint)),
@@ -188,6 +194,17 @@ fn text(exit: Exit, status: &BoardStatus, is_late: bool) -> Report {
         data: table.render(width),
         ..report
     }
+}
+
+/// Adds the warnings about definitions that changed or look like attacks.
+fn with_definitions(report: Report, status: &BoardStatus) -> Report {
+    let warnings = status
+        .warnings
+        .iter()
+        .filter(|warning| warning.category == "definitions");
+    warnings.fold(report, |report, warning| {
+        report.warning(&format!("{}: {}", warning.server, warning.details))
+    })
 }
 
 /// Adds the error of an outage if the table truncates it, otherwise only its hint.

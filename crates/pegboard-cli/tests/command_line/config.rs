@@ -319,3 +319,19 @@ fn programs_are_told_that_the_demo_server_stands_in() {
     let shown = home.run(&["config", "show", "-o", "json"]).ends_with(0).json();
     assert!(shown["warnings"][0].as_str().unwrap().starts_with(note), "{shown}");
 }
+
+#[test]
+fn packages_without_a_version_are_warned_of_where_the_config_is_shown() {
+    let home = Home::new();
+    let text = "[servers.a]\ncommand = 'npx'\nargs = ['-y', 'some-server']\nenabled = false\n\
+                [servers.b]\ncommand = 'npx'\nargs = ['-y', 'other-server@1.2.3']\nenabled = false\n";
+    home.write("pegboard.toml", text);
+    let told = "server `a` runs the newest version of `some-server` at every start";
+    let shown = home.run(&["config", "show"]);
+    assert!(shown.code == Some(0) && shown.err.contains(told), "{shown:?}");
+    assert!(!shown.err.contains("other-server"), "{shown:?}");
+    let shown = home.run(&["config", "show", "-o", "json"]).json();
+    assert!(shown["warnings"][0].as_str().unwrap().starts_with(told), "{shown}");
+    assert!(home.run(&["status", "-v"]).err.contains(told));
+    assert!(!home.run(&["status"]).err.contains("newest version"));
+}

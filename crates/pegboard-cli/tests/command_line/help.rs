@@ -58,6 +58,7 @@ fn the_first_help_screen_names_all_commands() {
       status       Show how every server is
       config       Show the config, or what may be in one
       trust        Approve the config file of a project
+      pins         Show which tool definitions changed, and accept them
       mask         Hide secrets in what comes in on stdin
       demo-server  Run the built-in MCP server
       completions  Print a shell's completion script

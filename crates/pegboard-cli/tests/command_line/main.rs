@@ -15,6 +15,7 @@ mod help;
 mod home;
 mod interrupt;
 mod mask;
+mod pins;
 #[cfg(target_os = "linux")]
 mod pty;
 #[cfg(target_os = "linux")]

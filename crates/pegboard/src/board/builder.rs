@@ -19,6 +19,7 @@ use crate::{
     event::EventSender,
     mask::{KnownSecrets, Masking, ServerMasker},
     name::ServerName,
+    pin::PinStore,
     server::{Backoff, BadSchedule, BoardShared, Jitter, LinkContext, Queues, Registry, Server, SharedLinks},
     session::{ClientInfo, EraMemory, Host, ListScope, NoHost},
     transport::{ByteBudget, Dialer, StandIns, Target},
@@ -35,6 +36,7 @@ pub struct Builder {
     list_scope: ListScope,
     backoff: Backoff,
     catalogs: Option<CatalogStore>,
+    pins: Option<PinStore>,
     breaker: BreakerPolicy,
     approval_defaults: ApprovalDefaults,
     embeddings: Option<Arc<Embeddings>>,
@@ -53,6 +55,7 @@ impl Pegboard {
             list_scope: ListScope::More(Capabilities::default()),
             backoff: Backoff::default(),
             catalogs: None,
+            pins: None,
             breaker: BreakerPolicy::default(),
             approval_defaults: ApprovalDefaults::default(),
             embeddings: None,
@@ -122,6 +125,13 @@ impl Builder {
     /// Sets the folder that stores catalogs, so that the tools of a lazily started server can be listed before it runs.
     pub fn catalog_store(mut self, folder: impl Into<PathBuf>) -> Self {
         self.catalogs = Some(CatalogStore::new(folder));
+        self
+    }
+
+    /// Sets the folder that stores the pinned definitions of tools. Without it, definitions are compared only within the life of the board,
+    /// and a server with `pins = "block"` or `"approve"` is not started.
+    pub fn pins(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.pins = Some(PinStore::new(folder));
         self
     }
 
@@ -202,6 +212,7 @@ impl Builder {
                 queues: Queues::new(&self.config.queues),
                 breaker: self.breaker,
                 catalogs: self.catalogs,
+                pins: self.pins.clone().unwrap_or_else(PinStore::in_memory),
                 next_server: AtomicU64::new(1),
                 events: EventSender::default(),
                 tallies: Arc::default(),
@@ -214,6 +225,7 @@ impl Builder {
             max_servers: AtomicUsize::new(limits.servers),
             processes: AtomicUsize::new(limits.processes.min(Semaphore::MAX_PERMITS)),
             budget: ByteBudget::new(limits.buffered),
+            keeps_pins: self.pins.is_some(),
         };
         // All secrets must be known before the first server starts: one server may print the secret of another.
         let in_process = self.in_process.iter().map(|(_, _, settings)| settings);

@@ -25,6 +25,20 @@ pub(super) fn is_served(server: &Server, rows: &[ServerStatus]) -> bool {
     is_ready || (server.is_spare() && server.was_listed() && is_resting())
 }
 
+/// One warning for each kind of problem with the definitions of a server.
+pub(super) fn definition_warnings(server: &Server) -> Vec<Warning> {
+    let warnings = server.definition_warnings().into_iter().enumerate();
+    let warnings = warnings.map(|(index, details)| Warning {
+        id: format!("definitions:{}:{index}", server.name()),
+        category: "definitions",
+        message: format!("server `{}` has definitions to look at", server.name()),
+        details,
+        server: server.name().clone(),
+        created_at: jiff::Timestamp::now(),
+    });
+    warnings.collect()
+}
+
 fn counted(rows: &[ServerStatus]) -> impl Iterator<Item = &ServerStatus> {
     rows.iter().filter(|row| !row.draining)
 }

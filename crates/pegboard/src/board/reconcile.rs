@@ -110,7 +110,9 @@ pub(super) fn same_connection(old: &ServerConfig, new: &ServerConfig) -> bool {
         },
         ..old.clone()
     };
-    tuned == *new
+    // A server that may hold tools is not started without a place for its pins, and the start checks that.
+    let holds_from_now = new.policy.pins.holds() && !old.policy.pins.holds();
+    tuned == *new && !holds_from_now
 }
 
 #[cfg(test)]

@@ -253,16 +253,18 @@ impl Pegboard {
         let registry = &self.0.registry;
         let works = |server: &Server| server.is_ready() || (server.is_enabled() && server.is_idle_and_listed());
         let works = registry.instances(name).iter().any(works);
-        if !works || !config.enabled {
-            let new = self.swap(name, config).await;
-            if new.is_refused() {
-                let max_servers = self.0.factory.max_servers.load(Ordering::Relaxed);
-                return Err(NotConnected::TooManyServers { most: max_servers });
-            }
-            return self.start(name, mode).await.map_err(NotConnected::Unreachable);
-        }
-        let candidate = self.make(name, config);
+        let candidate = self.make(name, config.clone());
         candidate.mute();
+        // A server whose new settings cannot be kept must not go on under the old ones.
+        if !works || !config.enabled || candidate.is_refused() {
+            let new = self.swap(name, config).await;
+            let most = self.0.factory.max_servers.load(Ordering::Relaxed);
+            return match new.refusal() {
+                Some(_) if self.others(name) >= most => Err(NotConnected::TooManyServers { most }),
+                Some(outage) => Err(NotConnected::Unreachable(Unavailable::of(&new, &outage))),
+                None => self.start(name, mode).await.map_err(NotConnected::Unreachable),
+            };
+        }
         candidate.request();
         let replacements = registry.prepare_replacements(&candidate);
         let candidates: Vec<_> = std::iter::once(&candidate)

@@ -11,7 +11,7 @@ use crate::{
     config::{BoardLimits, Misconfigured, ServerConfig},
     mask::{KnownSecrets, ServerMasker},
     name::ServerName,
-    server::{BoardShared, Outage, Server},
+    server::{BoardShared, Outage, Server, identity},
     session::{ClientInfo, DesiredState, EraMemory, Host, Spec},
     transport::{ByteBudget, StandIns, Target},
 };
@@ -32,6 +32,8 @@ pub(super) struct ServerFactory {
     pub(super) processes: AtomicUsize,
     /// Bounds the bytes that the messages of all servers take together.
     pub(super) budget: ByteBudget,
+    /// Whether pins outlive the board.
+    pub(super) keeps_pins: bool,
 }
 
 impl ServerFactory {
@@ -42,7 +44,28 @@ impl ServerFactory {
         if others >= max_servers && config.enabled {
             return Server::refused(config, spec, &self.shared, Outage::too_many(max_servers));
         }
-        Server::new(config, spec, &self.shared)
+        match self.missing_pins(&spec, &config) {
+            Some(outage) if config.enabled => Server::refused(config, spec, &self.shared, outage),
+            _ => Server::new(config, spec, &self.shared),
+        }
+    }
+
+    /// Why a server whose config holds tools must not start: its pins cannot be kept, or cannot be read.
+    fn missing_pins(&self, spec: &Spec, config: &ServerConfig) -> Option<Outage> {
+        if !config.policy.pins.holds() {
+            return None;
+        }
+        if !self.keeps_pins {
+            return Some(Outage::without_pins(
+                "its config holds tools that change, and this program keeps no pins",
+                Some("set a folder with `Builder::pins`, or set `pins = \"warn\"` for the server"),
+            ));
+        }
+        let identity = identity(&spec.target, &spec.name, config);
+        let checked = self.shared.pins.check(&identity);
+        checked
+            .err()
+            .map(|error| Outage::without_pins(&error.to_string(), None))
     }
 
     /// Applies the limits of a new config. The limit of processes only grows, because running processes keep their permits.

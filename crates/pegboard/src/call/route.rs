@@ -78,6 +78,10 @@ impl RouteTable {
         let mut found: Vec<(Server, Arc<Tool>)> = Vec::new();
         for server in servers {
             let Some(catalog) = server.catalog() else { continue };
+            let held = server.held_tools().into_iter();
+            table
+                .hidden
+                .extend(held.map(|held| (server.name().clone(), held.tool.name.clone())));
             for tool in &catalog.tools {
                 if visibility.sees(tool) {
                     found.push((server.clone(), tool.clone()));

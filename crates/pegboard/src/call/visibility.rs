@@ -16,7 +16,7 @@ use crate::{
     grant::{Granted, Grants, Offer},
     name::{ServerName, dotted, dunder},
     outcome::{Failure, Kind},
-    server::Server,
+    server::{HeldTool, Server},
 };
 
 /// What one view shows of the servers at one moment.
@@ -169,6 +169,15 @@ impl<'a> Visibility<'a> {
     /// still belong to another server, so only names that include the server count.
     pub(crate) fn refusal(&self, name: &str, servers: &[Server], all_known: bool) -> Option<Unroutable> {
         for server in servers {
+            let held = server.held_tools();
+            let means = |held: &&HeldTool| is_spelled(name, &held.tool) || (all_known && name == held.tool.name);
+            if let Some(held) = held.iter().find(means) {
+                let failure = match self.check(&held.tool) {
+                    Ok(()) => self.held(held, servers),
+                    Err(hidden) => self.failure(&held.tool, hidden, servers),
+                };
+                return Some(Unroutable::for_tool(&held.tool.server, &held.tool.name, failure));
+            }
             let Some(catalog) = server.catalog() else { continue };
             let means = |tool: &&Arc<Tool>| is_spelled(name, tool) || (all_known && name == tool.name);
             let hidden = catalog.tools.iter().filter(means);
@@ -279,6 +288,25 @@ impl<'a> Visibility<'a> {
             return Err(Failure::new(Kind::NotPermitted, message));
         }
         Ok(())
+    }
+
+    /// The refusal of a tool that is held, with the command that accepts it.
+    fn held(&self, held: &HeldTool, servers: &[Server]) -> Failure {
+        let (name, server) = (held.tool.dotted_name(), &held.tool.server);
+        let message = format!(
+            "tool `{name}` is held: {}. A person must accept it first. {}",
+            held.reason,
+            self.instead(server, servers)
+        );
+        // A name with other characters could end the command and begin another.
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
+        let what = match name.chars().all(is_plain) {
+            true => name,
+            false => server.to_string(),
+        };
+        Failure::new(Kind::NotPermitted, message).hint(format!(
+            "`pegboard pins diff {what}` shows the definition, `pegboard pins accept {what}` accepts it"
+        ))
     }
 
     fn failure(&self, tool: &Tool, hidden: Hidden, servers: &[Server]) -> Failure {

@@ -5,13 +5,14 @@ use std::{fmt, sync::OnceLock};
 use serde::{Deserialize, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
-/// The SHA-256 of a tool's definition: name, title, description, schemas and annotations, independent of the order of keys.
+/// The SHA-256 of a tool's definition: name, title, description, schemas, annotations and all other fields, such as icons and `_meta`,
+/// independent of the order of keys.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DefinitionHash([u8; 32]);
 
 impl DefinitionHash {
     /// Hashes a definition in canonical form.
-    pub(super) fn of(text: &str) -> Self {
+    pub(crate) fn of(text: &str) -> Self {
         Self(Sha256::digest(text.as_bytes()).into())
     }
 }
@@ -97,6 +98,10 @@ mod tests {
             ("inputSchema", json!({"type": "object"})),
             ("outputSchema", json!({})),
             ("annotations", json!({"readOnlyHint": true})),
+            ("icons", json!([{"src": "https://x.example/i.png"}])),
+            ("_meta", json!({"k": 1})),
+            ("execution", json!({"taskSupport": "optional"})),
+            ("unknown", json!(true)),
         ] {
             let mut changed = base.clone();
             changed[part] = value;

@@ -112,6 +112,7 @@ fn tool_fields(old: &Tool, new: &Tool) -> Vec<&'static str> {
         ("output_schema", old.output_schema != new.output_schema),
         ("annotations", old.annotations != new.annotations),
         ("task_support", old.task_support != new.task_support),
+        ("meta", old.more != new.more && old.task_support == new.task_support),
     ])
 }
 

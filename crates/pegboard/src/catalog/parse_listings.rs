@@ -145,6 +145,7 @@ impl ListedTools {
                 Ok(mut tool) => {
                     if let Some(masker) = &self.masker {
                         mask_tool(&mut tool, masker);
+                        tool.mask_more(masker);
                     }
                     self.tools.push(Arc::new(tool));
                 }

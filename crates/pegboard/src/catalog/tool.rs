@@ -4,14 +4,16 @@ pub(super) mod fast_parse;
 mod parse;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::{
     definition_hash::{CachedHash, DefinitionHash},
+    removed_text::RemovedText,
     schema::Schema,
 };
 use crate::{
     args::LazyValidator,
+    mask::Masker,
     name::{self, ServerName},
 };
 
@@ -43,6 +45,10 @@ pub struct Tool {
     pub(crate) mirrored: Vec<(Vec<String>, String)>,
     /// Whether a model may see it. Some tools are only for a server's own UI.
     pub(crate) for_model: bool,
+    /// All other fields of the definition (icons, `_meta`, …) as JSON. They are part of its hash.
+    pub(crate) more: Option<Box<str>>,
+    /// The invisible characters that were removed from its texts.
+    pub(super) removed: Vec<RemovedText>,
     pub(super) hash: CachedHash,
     pub(crate) checks: Checks,
 }
@@ -87,20 +93,44 @@ impl Tool {
 
     /// The hash of its definition, computed once.
     pub fn definition_hash(&self) -> DefinitionHash {
-        self.hash
-            .get_or_init(|| DefinitionHash::of(&json!([self.name, self.body()]).to_string()))
+        self.hash.get_or_init(|| DefinitionHash::of(&self.definition_text()))
     }
 
-    /// The definition without the name, as JSON.
-    fn body(&self) -> Value {
-        // Keys of objects are sorted, so the same definition always has the same text.
-        json!([
-            self.title,
-            self.description,
-            self.input_schema,
-            self.output_schema,
-            self.annotations
-        ])
+    /// The definition as JSON with sorted keys. The same definition always has the same text.
+    pub(crate) fn definition_text(&self) -> String {
+        // Schemas are canonical text already; parsing them again would cost most of the time.
+        let schemas = self.input_schema.as_str().len() + self.output_schema.as_ref().map_or(0, |s| s.as_str().len());
+        let words = self.description.as_ref().map_or(0, String::len);
+        let mut text = String::with_capacity(schemas + words + 256);
+        let mut field = |key: &str, json: &str| {
+            text.push(if text.is_empty() { '{' } else { ',' });
+            text.push_str(key);
+            text.push(':');
+            text.push_str(json);
+        };
+        field("\"annotations\"", &json(&self.annotations));
+        field("\"description\"", &json(&self.description));
+        field("\"inputSchema\"", self.input_schema.as_str());
+        field("\"more\"", self.more.as_deref().unwrap_or("null"));
+        field("\"name\"", &json(&self.name));
+        field(
+            "\"outputSchema\"",
+            self.output_schema.as_ref().map_or("null", Schema::as_str),
+        );
+        field("\"title\"", &json(&self.title));
+        text.push('}');
+        text
+    }
+
+    /// Masks secrets in the fields that only the hash and a comparison of definitions use.
+    pub(super) fn mask_more(&mut self, masker: &Masker) {
+        let Some(more) = self.more.as_deref().filter(|more| !masker.is_surely_clean(more)) else {
+            return;
+        };
+        let mut tree: Value = serde_json::from_str(more).unwrap_or_default();
+        if !masker.value(&mut tree).is_empty() {
+            self.more = Some(tree.to_string().into());
+        }
     }
 
     /// Returns whether both tools have the same definition, apart from their names.
@@ -110,7 +140,13 @@ impl Tool {
             && self.input_schema == other.input_schema
             && self.output_schema == other.output_schema
             && self.annotations == other.annotations
+            && self.more == other.more
     }
+}
+
+/// A field as JSON.
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use super::{
     field::Word,
     from_setting::FromSetting,
     lifecycle::{Probe, RetryClass},
-    policy::{Approval, Check, Images, Join, OnCrossing, OutputCheck, Pins, Reading, Structured, TooLong},
+    policy::{Approval, Check, Images, Join, OnCrossing, OutputCheck, Pins, Reading, Scan, Structured, TooLong},
     preset::Preset,
     server::Start,
     setting::Setting,
@@ -193,7 +193,14 @@ choice! { OnCrossing: default Block "block";
     "allow" ("off") = Allow,
 }
 
-choice! { Pins: default Off "off";
+choice! { Pins: default Warn "warn";
+    "off" = Off,
+    "warn" = Warn,
+    "block" = Block,
+    "approve" ("ask") = Approve,
+}
+
+choice! { Scan: default Warn "warn";
     "off" = Off,
     "warn" = Warn,
     "block" = Block,

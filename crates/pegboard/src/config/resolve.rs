@@ -203,6 +203,7 @@ fn policy(context: &Context<'_>, values: ServerTable<'_>) -> Policy {
         case_insensitive: values.get(&server::CASE_INSENSITIVE),
         crossing: values.get(&server::CROSSING),
         pins: values.get(&server::PINS),
+        scan: values.get(&server::SCAN),
         retry: tools::retries(values),
         retries: lifecycle::retries(values),
         idle_stop: values.get(&server::IDLE_STOP),

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{
     lifecycle::IdleStop,
     limits::Limits,
-    policy::{Policy, Scope},
+    policy::{Pins, Policy, Scan, Scope},
     transport::{Command, Transport},
 };
 use crate::secret::Secret;
@@ -73,7 +73,11 @@ impl ServerConfig {
     /// Creates an in-process server with the default settings, for [`Builder::in_process_with`](crate::Builder::in_process_with).
     pub fn in_process() -> Self {
         // A placeholder: the dialer of an in-process server ignores the transport.
-        Self::new(Transport::Stdio(Command::new("in-process")))
+        let mut config = Self::new(Transport::Stdio(Command::new("in-process")));
+        // Its definitions are part of this program.
+        config.policy.pins = Pins::Off;
+        config.policy.scan = Scan::Off;
+        config
     }
 
     /// After how long an idle connection is closed; `None` for never.

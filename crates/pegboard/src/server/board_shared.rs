@@ -3,7 +3,9 @@
 use std::sync::{Arc, atomic::AtomicU64};
 
 use super::{link_context::LinkContext, queue::Queues, shared_links::SharedLinks};
-use crate::{catalog::store::CatalogStore, config::BreakerPolicy, event::EventSender, metrics::BoardCounters};
+use crate::{
+    catalog::store::CatalogStore, config::BreakerPolicy, event::EventSender, metrics::BoardCounters, pin::PinStore,
+};
 
 /// The settings, counters and resources that all servers of one board share.
 #[derive(Debug)]
@@ -20,6 +22,8 @@ pub(crate) struct BoardShared {
     pub(crate) breaker: BreakerPolicy,
     /// Stores catalogues across runs of the program.
     pub(crate) catalogs: Option<CatalogStore>,
+    /// The pinned definitions of all servers.
+    pub(crate) pins: PinStore,
     /// The number of the next server.
     pub(crate) next_server: AtomicU64,
     /// Publishes events to subscribers of the board.

@@ -18,6 +18,7 @@ use crate::{
     metrics::ServerCounters,
     name::ServerName,
     outcome::millis,
+    pin::{PinChange, PinState},
     status::State,
 };
 
@@ -173,6 +174,21 @@ impl EventPublisher {
             state,
             reason: why.map(|outage| self.masked(&outage.message)),
             ready_after_ms: ready_after.map(millis),
+            at: Timestamp::now(),
+        });
+    }
+
+    pub(super) fn definitions_flagged(&self, changes: &[PinChange], held: usize) {
+        let changed = changes.iter().filter(|change| change.state != PinState::Unchanged);
+        let suspicious = changes.iter().filter(|change| !change.findings.is_empty());
+        let (changed, suspicious) = (changed.count(), suspicious.count());
+        tracing::warn!(changed, suspicious, held, "definitions were flagged");
+        self.events.send(|| Event::DefinitionsFlagged {
+            server: self.server.clone(),
+            view: self.view(),
+            changed,
+            suspicious,
+            held,
             at: Timestamp::now(),
         });
     }

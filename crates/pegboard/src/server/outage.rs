@@ -179,6 +179,14 @@ impl Outage {
         }
     }
 
+    /// The server's config holds tools that change, and its pins cannot be used.
+    pub(crate) fn without_pins(why: &str, hint: Option<&str>) -> Self {
+        Self {
+            hint: hint.map(str::to_owned),
+            ..Self::new(Cause::Broken, why)
+        }
+    }
+
     /// The server's config is invalid, or its project file is not approved.
     pub(crate) fn misconfigured(misconfigured: &Misconfigured) -> Self {
         let problems = misconfigured.problems.join("; ");

@@ -45,8 +45,8 @@ pub(crate) struct Attempt {
 #[derive(Debug, Clone)]
 pub(crate) struct Live {
     pub(super) ready: Arc<Ready>,
-    /// The catalogue under the caller's server name, if the link was created under another.
-    renamed: Option<Arc<Catalog>>,
+    /// The catalogue as agents see it, if it differs from the listed one: under another server name, or without what is held.
+    exposed: Option<Arc<Catalog>>,
     /// Keeps the connection from being closed as idle. `None` in the published phase.
     use_guard: Option<Arc<UseGuard>>,
 }
@@ -83,19 +83,19 @@ impl Live {
     pub(super) fn new(ready: Arc<Ready>) -> Self {
         Self {
             ready,
-            renamed: None,
+            exposed: None,
             use_guard: None,
         }
     }
 
     /// The server's catalogue.
     pub(crate) fn catalog(&self) -> &Arc<Catalog> {
-        self.renamed.as_ref().unwrap_or(&self.ready.listed)
+        self.exposed.as_ref().unwrap_or(&self.ready.listed)
     }
 
-    /// Replaces the catalogue by one under another name, if given.
-    pub(super) fn renamed(self, renamed: Option<Arc<Catalog>>) -> Self {
-        Self { renamed, ..self }
+    /// Replaces the catalogue by the one that agents see, if given.
+    pub(super) fn exposing(self, exposed: Option<Arc<Catalog>>) -> Self {
+        Self { exposed, ..self }
     }
 
     /// Attaches a use of the connection.

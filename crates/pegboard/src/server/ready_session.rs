@@ -43,7 +43,7 @@ impl Server {
                 match pool.live_after(old_generation).await {
                     // The server was disabled or enabled, or its settings changed, while the call waited.
                     Err(outage) if outage.cause == Cause::Closed && !self.is_current_pool(&pool) => {}
-                    reached => return reached.map(|live| self.with_own_name(live, &pool)),
+                    reached => return reached.map(|live| self.exposed(live, &pool)),
                 }
             }
         };
@@ -58,7 +58,7 @@ impl Server {
         let availability = self.availability();
         let pool = self.usable(&availability).ok()?;
         let live = pool.live_now(old_generation)?;
-        Some(self.with_own_name(live, pool))
+        Some(self.exposed(live, pool))
     }
 
     /// The pool, if the server may be used.

@@ -1,6 +1,6 @@
 //! The catalogue of a server, under the server's own name.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use super::{
     known_catalog::CatalogChange,
@@ -15,12 +15,12 @@ impl Server {
     pub(crate) fn catalog(&self) -> Option<Arc<Catalog>> {
         let pool = self.pool().filter(|_| self.is_requested())?;
         match pool.phase() {
-            Phase::Ready(live) => Some(self.with_own_name(live, &pool).catalog().clone()),
+            Phase::Ready(live) => Some(self.exposed(live, &pool).catalog().clone()),
             Phase::Disabled | Phase::Closed => None,
             Phase::Idle | Phase::Connecting(_) | Phase::Down(_) => {
                 let latest = pool.first().known().latest()?;
-                let renamed = self.renamed(&latest, &pool);
-                Some(renamed.unwrap_or(latest))
+                let exposure = self.exposure(&latest, None, &pool);
+                Some(exposure.catalog().cloned().unwrap_or(latest))
             }
         }
     }
@@ -44,26 +44,10 @@ impl Server {
         pool.map(|pool| pool.first().known().changes()).unwrap_or_default()
     }
 
-    pub(super) fn with_own_name(&self, live: Live, pool: &Pool) -> Live {
-        let renamed = self.renamed(live.catalog(), pool);
-        live.renamed(renamed)
-    }
-
-    /// Returns a copy of the catalogue under this server's name, or `None` if it has that name already. A shared link lists under the name of
-    /// the server that it was created for.
-    fn renamed(&self, catalog: &Arc<Catalog>, pool: &Pool) -> Option<Arc<Catalog>> {
-        if *pool.first().name() == self.0.name {
-            return None;
-        }
-        let mut renamed = self.0.renamed.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*renamed {
-            Some((theirs, ours)) if Arc::ptr_eq(theirs, catalog) => Some(ours.clone()),
-            _ => {
-                let ours = Arc::new(catalog.under(&self.0.name));
-                *renamed = Some((catalog.clone(), ours.clone()));
-                Some(ours)
-            }
-        }
+    /// The session with the catalogue that agents see: under this server's name, and without what is held.
+    pub(super) fn exposed(&self, live: Live, pool: &Pool) -> Live {
+        let exposure = self.exposure(&live.ready.listed, Some(&live), pool);
+        live.exposing(exposure.catalog().cloned())
     }
 
     /// The names that the server's tools had before.

@@ -15,6 +15,7 @@ use super::{
     breaker::Breaker,
     connection_plan::ConnectionPlan,
     event_publisher::EventPublisher,
+    exposure::Exposure,
     operator_switch::OperatorSwitch,
     outage::{Cause, Outage},
     phase::{Live, Phase},
@@ -27,7 +28,6 @@ use super::{
     view_tag::ViewTag,
 };
 use crate::{
-    catalog::Catalog,
     config::{Scope, ServerConfig, Start},
     deadline::Deadline,
     mask::ServerMasker,
@@ -64,8 +64,10 @@ pub(super) struct ServerInner {
     pub(super) publisher: Arc<EventPublisher>,
     /// The last failed call.
     pub(super) failed_call: Mutex<Option<LastError>>,
-    /// The last catalogue of a link that was created for another server, and its copy under this server's name.
-    pub(super) renamed: Mutex<Option<(Arc<Catalog>, Arc<Catalog>)>>,
+    /// What agents see of the latest catalogues. Every call reads it, so reading takes no lock.
+    pub(super) exposures: ArcSwap<Vec<Arc<Exposure>>>,
+    /// Held while a new catalogue is compared with its pins.
+    pub(super) screening: Mutex<()>,
     /// Incremented on every change; route tables of an older revision are rebuilt.
     pub(super) revision: Arc<Revision>,
     /// The view that owns the server, if one does.
@@ -116,7 +118,8 @@ impl Server {
             retries: RetryBudget::new(Instant::now()),
             breaker: Breaker::new(config.policy.breaker.unwrap_or(shared.breaker)),
             failed_call: Mutex::default(),
-            renamed: Mutex::default(),
+            exposures: ArcSwap::default(),
+            screening: Mutex::default(),
             revision: match config.policy.scope {
                 Scope::Session => Revision::unseen(),
                 Scope::Shared | Scope::Pool(_) => Revision::on(shared.revision.clone()),
@@ -246,6 +249,14 @@ impl Server {
         matches!(self.availability().as_ref(), Availability::Refused(_))
     }
 
+    /// Why the board refuses to start the server, if it does.
+    pub(crate) fn refusal(&self) -> Option<Arc<Outage>> {
+        match self.availability().as_ref() {
+            Availability::Refused(outage) => Some(outage.clone()),
+            Availability::On(_) | Availability::Off | Availability::Closed => None,
+        }
+    }
+
     pub(super) fn availability(&self) -> Guard<Arc<Availability>> {
         self.0.availability.load()
     }
@@ -290,7 +301,7 @@ impl Server {
         match self.availability().as_ref() {
             Availability::On(_) if !self.is_requested() => Phase::Idle,
             Availability::On(pool) => match pool.phase() {
-                Phase::Ready(live) => Phase::Ready(self.with_own_name(live, pool)),
+                Phase::Ready(live) => Phase::Ready(self.exposed(live, pool)),
                 phase => phase,
             },
             Availability::Off => Phase::Disabled,

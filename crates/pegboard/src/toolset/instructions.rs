@@ -38,7 +38,7 @@ impl Toolset {
 }
 
 fn section(server: &Server, tools: Vec<ToolText>) -> Section {
-    let (config, phase) = (server.config(), server.phase());
+    let config = server.config();
     let prompts = server.catalog().map(|catalog| {
         let prompts = catalog.prompts.iter();
         let prompts = prompts.map(|prompt| (prompt.name.clone(), prompt.description.clone()));
@@ -48,7 +48,7 @@ fn section(server: &Server, tools: Vec<ToolText>) -> Section {
         server: server.name().clone(),
         is_trusted: config.policy.trust,
         config: config.instructions.clone(),
-        instructions: phase.live().and_then(|live| live.session.peer.instructions.clone()),
+        instructions: server.instructions(),
         prompts: prompts.unwrap_or_default(),
         tools,
     }

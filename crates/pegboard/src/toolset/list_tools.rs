@@ -52,6 +52,7 @@ impl Toolset {
             }
         }
         let mut outages: Vec<_> = waiting.join_all().await;
+        self.recheck_held();
         outages.sort_by_key(|(at, _)| *at);
         let unavailable = outages.into_iter().filter_map(|(at, outage)| {
             let outage = outage?;
@@ -86,6 +87,8 @@ impl Toolset {
         warnings.extend(routes.routes().iter().filter_map(|route| unseen_in_name(route)));
         let unchecked = |tool: &Arc<Tool>| tool.unchecked();
         for server in self.selected_servers() {
+            let flagged = server.definition_warnings().into_iter();
+            warnings.extend(flagged.map(|warning| format!("{}: {warning}", server.name())));
             if let Phase::Ready(live) = server.phase() {
                 if live.catalog().is_empty() {
                     warnings.push(format!(

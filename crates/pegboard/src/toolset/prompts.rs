@@ -46,6 +46,13 @@ impl Toolset {
     ) -> Result<FilledPrompt, Failure> {
         let what = format!("getting the prompt {name}");
         let (target, live) = self.ready_server(server).await?;
+        if target.holds_prompt(name) {
+            let message = format!(
+                "the prompt `{}` of server `{server}` is held: it looks like an attack",
+                name.escape_debug()
+            );
+            return Err(Failure::new(Kind::NotPermitted, message));
+        }
         let known = live.catalog().prompts.iter().find(|prompt| prompt.name == name);
         if known.is_none() && !live.catalog().prompts.is_empty() {
             let names: Vec<_> = live

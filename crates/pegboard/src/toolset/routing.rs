@@ -58,6 +58,11 @@ impl Toolset {
         if let Some(route) = self.known_route(name)? {
             return Ok((route, false));
         }
+        if self.recheck_held()
+            && let Some(route) = self.known_route(name)?
+        {
+            return Ok((route, false));
+        }
         if let Some(refusal) = self.refusal(name, false) {
             return Err(refusal);
         }
@@ -97,6 +102,12 @@ impl Toolset {
                 }
             }
         }
+    }
+
+    /// Reads the pins of servers with held tools again, if a person has accepted some elsewhere. Returns whether that was so.
+    pub(super) fn recheck_held(&self) -> bool {
+        let servers = self.selected_servers();
+        servers.iter().filter(|server| server.recheck_held()).count() > 0
     }
 
     /// Why a name has no route: the view may not see the tool, or no server has it.

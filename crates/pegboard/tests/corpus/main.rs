@@ -32,6 +32,23 @@ async fn defined(board: &Pegboard, provider: Provider) -> (Vec<Value>, Vec<Strin
     (listing.definitions(), names)
 }
 
+/// Servers that many people use do not look like attacks.
+#[tokio::test]
+async fn the_scanner_flags_hardly_any_tool_of_honest_servers() {
+    let board = board();
+    let listing = board.toolset().list(PATIENCE).await;
+    assert!(listing.unavailable.is_empty(), "{:?}", listing.unavailable);
+    let found = listing
+        .tools
+        .iter()
+        .map(|listed| (listed.tool.dotted_name(), listed.tool.findings()));
+    let flagged: Vec<_> = found.filter(|(_, findings)| !findings.is_empty()).collect();
+    let all = listing.tools.len();
+    assert!(all >= ENOUGH, "{all}");
+    assert!(flagged.len() * 100 < all, "{} of {all}: {flagged:#?}", flagged.len());
+    board.shutdown().await;
+}
+
 /// Every schema and name keeps to the provider's rules. The servers are started twice, and the definitions are byte-identical.
 #[tokio::test]
 async fn every_tool_keeps_to_the_rules_of_every_provider_in_every_run() {

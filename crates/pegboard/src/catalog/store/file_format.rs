@@ -11,6 +11,7 @@ use crate::{
     catalog::{
         Catalog, Prompt, Resource,
         definition_hash::CachedHash,
+        removed_text::RemovedText,
         schema::Schema,
         tool::{TaskSupport, Tool},
     },
@@ -18,7 +19,7 @@ use crate::{
 };
 
 /// Incremented when the file format changes. Files of other versions are ignored.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct CatalogFile {
@@ -48,6 +49,10 @@ struct ToolRecord {
     for_model: bool,
     #[serde(default)]
     max_result: Option<usize>,
+    #[serde(default)]
+    more: Option<Box<str>>,
+    #[serde(default)]
+    removed: Vec<RemovedText>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -138,6 +143,8 @@ impl ToolRecord {
             task_support: tool.task_support,
             for_model: tool.for_model,
             max_result: tool.max_result,
+            more: tool.more.clone(),
+            removed: tool.removed.clone(),
         }
     }
 
@@ -156,6 +163,8 @@ impl ToolRecord {
             for_model: self.for_model,
             hash: CachedHash::default(),
             max_result: self.max_result,
+            more: self.more,
+            removed: self.removed,
         }
     }
 }

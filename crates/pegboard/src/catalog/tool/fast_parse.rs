@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{
     Checks, TaskSupport, Tool,
-    parse::{MAX_SCHEMA_BYTES, MAX_SCHEMA_DEPTH, MAX_TITLE, MAX_TOOL_NAME, is_for_model, max_result},
+    parse::{MAX_SCHEMA_BYTES, MAX_SCHEMA_DEPTH, MAX_TITLE, MAX_TOOL_NAME, is_for_model, max_result, more},
 };
 use crate::{
     catalog::{
@@ -38,7 +38,7 @@ struct Fields {
     input_schema: Option<Schema>,
     output_schema: Option<Schema>,
     annotations: Option<Map<String, Value>>,
-    /// Only `_meta` and `execution`.
+    /// All other fields.
     rest: Map<String, Value>,
 }
 
@@ -102,6 +102,8 @@ impl ToolParser {
             task_support: TaskSupport::parse(&fields.rest),
             mirrored: Vec::new(),
             for_model: is_for_model(&fields.rest),
+            more: more(fields.rest),
+            removed: Vec::new(),
             hash: CachedHash::default(),
             checks: Checks::default(),
         })
@@ -132,8 +134,7 @@ impl Fields {
                 Value::Object(annotations) => self.annotations.replace(annotations).is_none(),
                 _ => return None,
             },
-            "_meta" | "execution" => self.rest.insert(key.to_owned(), scan.value(0)?).is_none(),
-            _ => return scan.skip(),
+            _ => self.rest.insert(key.to_owned(), scan.value(0)?).is_none(),
         };
         is_first.then_some(())
     }

@@ -5,8 +5,9 @@ use serde_json::{Map, Value};
 use super::{Checks, MAX_RESULT_SIZE, TaskSupport, Tool};
 use crate::{
     catalog::{
-        definition_hash::CachedHash,
+        definition_hash::{CachedHash, DefinitionHash},
         header_arguments::{HeaderRule, header_arguments},
+        removed_text,
         sanitize::{MAX_DESCRIPTION, for_display, sanitize_schema},
         schema::Schema,
     },
@@ -17,6 +18,8 @@ use crate::{
 pub(super) const MAX_TOOL_NAME: usize = 128;
 /// The largest accepted schema, in bytes of JSON.
 pub(super) const MAX_SCHEMA_BYTES: usize = 64 << 10;
+/// The longest text of the other fields that is kept; longer ones are replaced by their hash.
+const MAX_MORE_BYTES: usize = 4 << 10;
 /// The deepest accepted nesting of a schema.
 pub(super) const MAX_SCHEMA_DEPTH: usize = 32;
 /// The longest display name, in bytes; the rest is truncated.
@@ -40,6 +43,7 @@ impl Tool {
         let Value::Object(mut item) = item else {
             return Err("a tool that is not an object was left out".to_owned());
         };
+        let removed = removed_text::of_item(&item);
         let name = match take_text(&mut item, "name") {
             None => return Err("a tool without a name was left out".to_owned()),
             Some(name) if name.is_empty() => return Err("a tool with an empty name was left out".to_owned()),
@@ -72,10 +76,12 @@ impl Tool {
             Some(Value::Object(annotations)) => Some(annotations),
             _ => None,
         };
+        let title = take_text(&mut item, "title");
+        let description = take_text(&mut item, "description");
         Ok(Self {
             server: server.clone(),
-            title: take_text(&mut item, "title").map(|text| for_display(text, MAX_TITLE)),
-            description: take_text(&mut item, "description").map(|text| for_display(text, MAX_DESCRIPTION)),
+            title: title.map(|text| for_display(text, MAX_TITLE)),
+            description: description.map(|text| for_display(text, MAX_DESCRIPTION)),
             for_model: is_for_model(&item),
             hash: CachedHash::default(),
             input_schema,
@@ -84,6 +90,8 @@ impl Tool {
             max_result: max_result(&item),
             task_support: TaskSupport::parse(&item),
             mirrored,
+            more: more(item),
+            removed,
             checks: Checks::default(),
             name,
         })
@@ -99,6 +107,18 @@ impl TaskSupport {
             _ => Self::Forbidden,
         }
     }
+}
+
+/// The remaining fields of a definition as JSON, or their hash if they are long: an icon may be an image.
+pub(super) fn more(rest: Map<String, Value>) -> Option<Box<str>> {
+    if rest.is_empty() {
+        return None;
+    }
+    let text = Value::Object(rest).to_string();
+    Some(match text.len() > MAX_MORE_BYTES {
+        true => format!("\"sha256:{}\"", DefinitionHash::of(&text)).into(),
+        false => text.into(),
+    })
 }
 
 /// The result size declared in `_meta`.

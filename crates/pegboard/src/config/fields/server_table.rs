@@ -20,7 +20,7 @@ use crate::config::{
     },
     lifecycle::{Health, IdleStop, RetryClass},
     limits::Limits,
-    policy::{Approval, Check, OnCrossing, OutputCheck, Pins, Scope, Structured},
+    policy::{Approval, Check, OnCrossing, OutputCheck, Pins, Scan, Scope, Structured},
     preset::Preset,
     server::{EraChoice, Start},
     setting::Text,
@@ -133,7 +133,8 @@ section! {
         APPROVAL: Approval = choice("approval", "Which calls a person must approve.").aka(&["approval_mode", "default_tools_approval_mode"]);
         APPROVAL_EXEMPT: Vec<String> = texts("approval_exempt", "Globs of the tools that never need approval.").aka(&["always_allow", "auto_approve"]);
         CROSSING: OnCrossing = choice("crossing", "What happens when a call would send a secret of another server to this one: the call is refused, the secret is masked, the reply has a warning, or nothing.");
-        PINS: Pins = choice("pins", "What happens when a tool's definition changes.").aka(&["pinning"]).later();
+        PINS: Pins = choice("pins", "What happens when a tool's definition changes: `warn` reports it, `block` holds changed and new tools until a person accepts them, `approve` also those of a new server.").aka(&["pinning"]);
+        SCAN: Scan = choice("scan", "What happens when a tool's definition looks like an attack on the model: `warn` reports it, `block` holds the tool until a person accepts it.").aka(&["scanner"]);
         TRUST: Trust = either("trust", &[Kind::Bool, Kind::Word(&[word("trusted"), word("untrusted")])], Trust(false), DefaultValue::Bool(false), "Whether the annotations of its tools are trusted.")
             .aka(&["trusted"]);
         ALWAYS_LOAD: Globs = either("always_load", &[Kind::Bool, TEXTS], Globs(Vec::new()), DefaultValue::EmptyList, "Tools that are listed even when there are too many to list all, by name or glob; `true` for all.");

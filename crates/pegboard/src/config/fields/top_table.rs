@@ -95,6 +95,8 @@ section! {
         of::CASE_INSENSITIVE.field.for_all();
         of::APPROVAL.field.for_all();
         of::CROSSING.field.for_all();
+        of::PINS.field.for_all();
+        of::SCAN.field.for_all();
         of::MAX_RESULT.field.for_all();
         of::STRUCTURED.field.for_all();
         plain("serve", Kind::Map(&Kind::Any), "Settings of the daemon.").later();

@@ -68,10 +68,11 @@ fn the_resolved_config_is_complete_and_hides_secrets() {
             "line": 1
           },
           "output_check": "warn",
-          "pins": "off",
+          "pins": "warn",
           "preset": "pegboard",
           "required": false,
           "roots": [],
+          "scan": "warn",
           "scope": "shared",
           "serial": false,
           "start": "eager",

@@ -4,6 +4,16 @@ use super::Row;
 
 pub(super) const ROWS: &[Row] = &[
     (
+        "pins/holding.rs",
+        "the_mode_of_pins_decides_what_is_reported_and_what_is_held",
+        &["server.pins"],
+    ),
+    (
+        "pins/scanning.rs",
+        "the_mode_of_the_scanner_decides_what_is_reported_and_what_is_held",
+        &["server.scan"],
+    ),
+    (
         "settings/remote.rs",
         "a_server_is_reached_at_its_url_by_the_type_of_the_config",
         &["server.type", "server.url"],

@@ -1,0 +1,85 @@
+//! The pins of one server, and their file format.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::identity::ServerIdentity;
+use crate::catalog::DefinitionHash;
+
+/// The version of the file format.
+pub(super) const VERSION: u32 = 1;
+/// The longest definition that is kept as text; of longer ones only the hash is kept.
+const MAX_DEFINITION: usize = 32 << 10;
+/// The most text of definitions that is kept for one server.
+const MAX_TEXT: usize = 4 << 20;
+/// The most pins of one server. Pins of tools that the server no longer lists are removed first.
+pub(super) const MAX_PINS: usize = 4096;
+
+/// The pins of one server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct PinnedServer {
+    pub(super) version: u32,
+    /// The hash of what the server is: its command, or its URL.
+    pub identity: String,
+    /// The program or URL, without arguments and secrets.
+    pub shown: String,
+    /// The name that the server had in the config when its pins were last written.
+    pub server: String,
+    /// The pinned tools, by name.
+    pub tools: BTreeMap<String, Pin>,
+    /// The server's instructions; an empty definition if it has none. `None` if they were never seen.
+    pub instructions: Option<Pin>,
+}
+
+/// One pinned definition.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Pin {
+    /// The hash of the definition.
+    pub hash: DefinitionHash,
+    /// Whether a person accepted it. Otherwise it was recorded when it was first listed.
+    pub accepted: bool,
+    /// When it was recorded or accepted.
+    pub at: Timestamp,
+    /// The definition as JSON, or the text of the instructions. `None` if it is too long to keep.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definition: Option<String>,
+}
+
+impl PinnedServer {
+    pub(super) fn new(identity: &ServerIdentity) -> Self {
+        Self {
+            version: VERSION,
+            identity: identity.hash.clone(),
+            shown: identity.shown.clone(),
+            server: String::new(),
+            tools: BTreeMap::new(),
+            instructions: None,
+        }
+    }
+
+    /// How many bytes of definitions may still be kept.
+    pub(super) fn room(&self) -> usize {
+        let texts = self.tools.values().filter_map(|pin| pin.definition.as_ref());
+        MAX_TEXT.saturating_sub(texts.map(String::len).sum())
+    }
+}
+
+impl Pin {
+    /// Creates a pin. Its text is kept if there is `room` for it.
+    pub(super) fn new(hash: DefinitionHash, definition: String, accepted: bool, room: &mut usize) -> Self {
+        let left = room
+            .checked_sub(definition.len())
+            .filter(|_| definition.len() <= MAX_DEFINITION);
+        *room = left.unwrap_or(*room);
+        Self {
+            hash,
+            accepted,
+            at: Timestamp::now(),
+            definition: left.map(|_| definition),
+        }
+    }
+}
