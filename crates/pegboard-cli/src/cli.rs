@@ -58,6 +58,13 @@ impl Cli {
                     ConfigVerb::Schema => (Verb::ConfigSchema, global),
                 }
             }
+            Command::Audit(audit) => {
+                let global = audit.global.over(self.global);
+                match audit.verb {
+                    AuditVerb::Verify(verify) => verify.under(global, Verb::AuditVerify),
+                    AuditVerb::Show(show) => show.under(global, Verb::AuditShow),
+                }
+            }
             Command::Mask(mask) => mask.under(self.global, Verb::Mask),
             Command::DemoServer(options) => (Verb::DemoServer(options), self.global),
             Command::Completions(completions) => (Verb::Completions(completions.shell), self.global),
@@ -78,6 +85,8 @@ pub(crate) enum Verb {
     ConfigShow,
     ConfigExplain(Option<String>),
     ConfigSchema,
+    AuditVerify(AuditVerify),
+    AuditShow(AuditShow),
     Mask(Mask),
     DemoServer(DemoOptions),
     Completions(clap_complete::Shell),
@@ -184,6 +193,12 @@ enum Command {
         after_help = "Examples:\n  pegboard config show -c pegboard.toml\n  pegboard config explain github.call_timeout"
     )]
     Config(ConfigArgs),
+    /// Verify the audit log, or show its records
+    #[command(
+        disable_help_subcommand = true,
+        after_help = "Examples:\n  pegboard audit verify\n  pegboard audit show --last 10"
+    )]
+    Audit(AuditArgs),
     /// Hide secrets in what comes in on stdin
     #[command(
         after_help = "Examples:\n  kubectl get secret db -o yaml | pegboard mask\n  pegboard mask --group security -o json < answer.txt"
@@ -328,6 +343,42 @@ struct ConfigExplain {
     /// A server, one setting of it, or a setting of the top
     #[arg(value_name = "SERVER[.SETTING]")]
     what: Option<String>,
+}
+
+#[derive(Debug, Args)]
+struct AuditArgs {
+    #[command(subcommand)]
+    verb: AuditVerb,
+    #[command(flatten)]
+    global: Global,
+}
+
+#[derive(Debug, Subcommand)]
+enum AuditVerb {
+    /// Find records that were removed, moved or changed
+    #[command(after_help = "Examples:\n  pegboard audit verify\n  pegboard audit verify calls.jsonl -o json")]
+    Verify(With<AuditVerify>),
+    /// Show the last records; `--server NAME` picks a server's
+    #[command(after_help = "Example:\n  pegboard audit show --server github --last 10")]
+    Show(With<AuditShow>),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AuditVerify {
+    /// The log; that of the config by default
+    pub(crate) file: Option<PathBuf>,
+    /// The head that an earlier run printed; it must still be there
+    #[arg(long, value_name = "HASH")]
+    pub(crate) head: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AuditShow {
+    /// The log; that of the config by default
+    pub(crate) file: Option<PathBuf>,
+    /// How many records, 50 by default
+    #[arg(long, value_name = "N")]
+    pub(crate) last: Option<usize>,
 }
 
 #[derive(Debug, Args)]

@@ -26,7 +26,10 @@ mod prepare_arguments;
 
 // Permission.
 mod approval;
+mod audit_trail;
+mod call_limits;
 mod permission;
+mod taint;
 mod view_rules;
 
 // Cache.
@@ -141,12 +144,13 @@ async fn run_steps(context: &CallContext<'_>, call: &mut ToolCall) -> Reply {
 /// The steps of a call from its arguments to its outcome.
 async fn steps(context: &CallContext<'_>, call: &ToolCall, record: &mut Record) -> Result<Outcome, CallError> {
     let arguments = prepare_arguments::prepare(context, call, &mut record.warnings).await?;
-    permission::obtain(context, call, &arguments).await?;
+    permission::obtain(context, call, &arguments, record).await?;
     context.view.check_open()?;
     let cache = &context.view.cache;
     let cacheable = cache::CacheKey::new(
         context.server().number(),
         context.tool(),
+        context.route.is_believed(&context.config.policy),
         &context.config.policy,
         &arguments,
     );

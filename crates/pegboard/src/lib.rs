@@ -197,6 +197,7 @@ struct ReadmeDoctests;
 struct ObservabilityDoctests;
 
 mod args;
+mod audit;
 #[cfg(feature = "bench")]
 #[doc(hidden)]
 pub mod bench;
@@ -233,6 +234,7 @@ mod toolset;
 mod transport;
 
 pub use args::{Arguments, ArgumentsError, ReadArguments};
+pub use audit::{AuditBreak, AuditBreakKind, AuditCheck, verify as verify_audit};
 pub use board::{Applied, Builder, NoRuntime, NotConnected, Pegboard};
 #[cfg(feature = "http")]
 pub use call::ChatModel;
@@ -245,11 +247,12 @@ pub use catalog::{
     Schema, ServerWords, TaskSupport, TemplateError, Tool, ToolKind, UriTemplate,
 };
 pub use config::{
-    Approval, ArgumentRules, Auth, BoardLimits, BreakerPolicy, BreakerRule, Capabilities, Check, ClientCert, Command,
-    Config, Endpoint, Env, EnvPolicy, EraChoice, Explained, Format, Health, IdleStop, Images, Join, Limits, Loaded,
-    Misconfigured, Origin, OutputCheck, Overridden, Pins, Policy, Preset, Probe, Problem, Queue, Reading, Restart,
-    Results, Retry, RetryClass, Rlimits, Scope, ServerConfig, Severity, Source, Start, Structured, Summarise,
-    SummaryModel, Tls, TooLong, ToolPolicy, Transport, Unreadable, ValueOrigin, parse_duration, parse_size,
+    Approval, ArgumentRules, AuditConfig, Auth, BoardLimits, BreakerPolicy, BreakerRule, Capabilities, Check,
+    ClientCert, Command, Config, Endpoint, Env, EnvPolicy, EraChoice, Explained, Format, Health, IdleStop, Images,
+    Join, Limits, Loaded, Misconfigured, Origin, OutputCheck, Overridden, Pins, Policy, Preset, Probe, Problem, Queue,
+    Rate, Reading, Restart, Results, Retry, RetryClass, Rlimits, Scope, ServerConfig, Severity, Source, Start,
+    Structured, Summarise, SummaryModel, Taint, Tls, TooLong, ToolPolicy, Transport, Unreadable, ValueOrigin,
+    parse_duration, parse_size,
 };
 pub use deadline::{Deadline, Passed};
 pub use event::{Event, Events};

@@ -2,7 +2,7 @@
 
 use super::home::Home;
 
-const COMMANDS: [&[&str]; 16] = [
+const COMMANDS: [&[&str]; 19] = [
     &[],
     &["tools"],
     &["call"],
@@ -16,6 +16,9 @@ const COMMANDS: [&[&str]; 16] = [
     &["config"],
     &["config", "show"],
     &["config", "schema"],
+    &["audit"],
+    &["audit", "verify"],
+    &["audit", "show"],
     &["mask"],
     &["demo-server"],
     &["completions"],
@@ -53,6 +56,7 @@ fn the_first_help_screen_names_all_commands() {
       prompts      List prompts, or get one
       status       Show how every server is
       config       Show the config, or what may be in one
+      audit        Verify the audit log, or show its records
       mask         Hide secrets in what comes in on stdin
       demo-server  Run the built-in MCP server
       completions  Print a shell's completion script

@@ -49,7 +49,7 @@ where
     let arguments: Map<String, Value> = serde_json::from_str(call.arguments.as_str()).unwrap_or_default();
     let uri = arguments.get("uri").and_then(Value::as_str).map(str::to_owned);
     let uri = uri.ok_or_else(|| Failure::new(Kind::InvalidArguments, "`uri` is missing: it must be a text"))?;
-    permission::obtain(context, call, &call.arguments).await?;
+    permission::obtain(context, call, &call.arguments, record).await?;
     let queued_at = Instant::now();
     let _permit = context
         .server()

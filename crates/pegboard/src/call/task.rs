@@ -156,7 +156,7 @@ pub(crate) async fn attach_task(
 async fn begin(context: &CallContext<'_>, call: &ToolCall, record: &mut Record) -> Result<(Live, Stage), CallError> {
     let (view, route, deadline) = (context.view, context.route, context.deadline);
     let arguments = prepare_arguments::prepare(context, call, &mut record.warnings).await?;
-    permission::obtain(context, call, &arguments).await?;
+    permission::obtain(context, call, &arguments, record).await?;
     view.check_open()?;
     let server = &route.server;
     let permit = server.enter_queue(&route.tool.name, deadline).await?;
@@ -330,7 +330,7 @@ impl TaskHandle {
         let presented = present::present(&context, &self.call, outcome).await;
         let reply = self.record.clone().close(&context, &mut self.call.clone(), presented);
         if reply.untrusted {
-            self.view.rules.taint();
+            self.view.rules.taint.mark(self.route.server.name());
         }
         reply
     }

@@ -4,7 +4,7 @@ use super::{
     field::Word,
     from_setting::FromSetting,
     lifecycle::{Probe, RetryClass},
-    policy::{Approval, Check, Images, Join, OutputCheck, Pins, Reading, Structured, TooLong},
+    policy::{Approval, Check, Images, Join, OutputCheck, Pins, Reading, Structured, Taint, TooLong},
     preset::Preset,
     server::Start,
     setting::Setting,
@@ -189,6 +189,12 @@ choice! { Approval: default Auto "auto";
 choice! { Pins: default Off "off";
     "off" = Off,
     "warn" = Warn,
+    "block" = Block,
+}
+
+choice! { Taint: default Off "off";
+    "off" = Off,
+    "ask" = Ask,
     "block" = Block,
 }
 

@@ -14,7 +14,7 @@ use super::{
     loaded::{Loaded, Origin},
     misconfigured::Misconfigured,
     problem::{MAX_PROBLEMS, Problem, Report, join},
-    resolve::{self, Context, masking},
+    resolve::{self, Context, audit, masking},
     server::ServerConfig,
     setting::{Rank, Values},
     source::Source,
@@ -61,7 +61,7 @@ fn load(sources: &[Source], env: &Env<'_>) -> Loaded {
         let servers = match source.read(&mut report) {
             Some(root) => {
                 let layer = with_folders(env, base.as_deref());
-                top(root, &layer, &mut loaded, &mut report)
+                top(root, &layer, base.as_deref(), &mut loaded, &mut report)
             }
             None => {
                 loaded.unreadable.push(source.name().to_owned());
@@ -100,6 +100,7 @@ fn load(sources: &[Source], env: &Env<'_>) -> Loaded {
     let written = top.set(&top_fields::NAMING).and_then(|naming| naming.0.ok());
     config.naming = written.unwrap_or_else(|| config.preset.naming());
     config.masking = masking;
+    config.audit = audit::audit(top);
     loaded
 }
 
@@ -119,10 +120,17 @@ fn add_misshapen(loaded: &mut Loaded) {
 }
 
 /// Reads the top-level settings of a source, and returns its servers.
-fn top(root: Node, env: &Env<'_>, loaded: &mut Loaded, report: &mut Report) -> Vec<(Entry, Vec<Entry>)> {
+fn top(
+    root: Node,
+    env: &Env<'_>,
+    base: Option<&Path>,
+    loaded: &mut Loaded,
+    report: &mut Report,
+) -> Vec<(Entry, Vec<Entry>)> {
     let shaped = import::shape(root, report);
     let rest = without_stray_servers(shaped.rest, report);
-    let top = TableChecker::new(report, env, Rank::Top).section(TOP, &rest, "");
+    let mut top = TableChecker::new(report, env, Rank::Top).section(TOP, &rest, "");
+    audit::anchor(&mut top, base, env, report);
     resolve::check(&top, "", report);
     let table = TopTable::new(&top);
     if let Some(found) = table.find(&top_fields::MASKING) {

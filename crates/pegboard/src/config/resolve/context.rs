@@ -34,15 +34,20 @@ impl Context<'_> {
 
     /// Resolves a path relative to the config file; `~` is the home directory.
     pub(super) fn resolve_path(&self, written: &str) -> PathBuf {
-        let home = || self.env.get("HOME").or_else(|| self.env.get("USERPROFILE"));
-        if (written == "~" || written.starts_with("~/"))
-            && let Some(home) = home()
-        {
-            return Path::new(&home).join(written.trim_start_matches('~').trim_start_matches('/'));
-        }
-        match self.base {
-            Some(base) => base.join(written.strip_prefix("./").unwrap_or(written)),
-            None => PathBuf::from(written),
-        }
+        path_from(written, self.base, self.env)
+    }
+}
+
+/// Resolves a path relative to the folder `base`; `~` is the home directory.
+pub(super) fn path_from(written: &str, base: Option<&Path>, env: &Env<'_>) -> PathBuf {
+    let home = || env.get("HOME").or_else(|| env.get("USERPROFILE"));
+    if (written == "~" || written.starts_with("~/"))
+        && let Some(home) = home()
+    {
+        return Path::new(&home).join(written.trim_start_matches('~').trim_start_matches('/'));
+    }
+    match base {
+        Some(base) => base.join(written.strip_prefix("./").unwrap_or(written)),
+        None => PathBuf::from(written),
     }
 }
