@@ -155,5 +155,7 @@ pub(crate) fn foreign_control(_: &std::fs::Metadata) -> Option<&'static str> {
     None
 }
 
+#[cfg(all(test, unix))]
+pub(crate) mod attacks;
 #[cfg(test)]
 mod tests;

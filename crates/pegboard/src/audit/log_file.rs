@@ -20,6 +20,9 @@ use crate::{config::AuditConfig, private_file};
 /// The most files in the log's folder that are inspected for older parts of it.
 const MAX_INSPECTED: usize = 100_000;
 
+/// How much of a file's end is read at first.
+const SHORT_TAIL: u64 = 4096;
+
 /// The end of a file: its last whole record, and what a crash has left after it.
 struct Tail {
     last: Option<End>,
@@ -93,10 +96,11 @@ fn read_tail(file: &mut File, length: u64) -> io::Result<Tail> {
     if !MAGIC.starts_with(&magic) {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no audit log"));
     }
-    let window = length.min(2 * MAX_LINE as u64);
-    file.seek(SeekFrom::Start(length - window))?;
-    let mut bytes = Vec::new();
-    Read::by_ref(file).take(window).read_to_end(&mut bytes)?;
+    // Most lines are short, and every batch reads the last one.
+    let mut bytes = read_end(file, length, SHORT_TAIL)?;
+    if bytes.iter().filter(|byte| **byte == b'\n').count() < 2 {
+        bytes = read_end(file, length, 2 * MAX_LINE as u64)?;
+    }
     let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let (lines, rest) = bytes.split_at(whole);
     let last = lines.strip_suffix(b"\n").and_then(|lines| {
@@ -111,6 +115,15 @@ fn read_tail(file: &mut File, length: u64) -> io::Result<Tail> {
         torn: (!rest.is_empty()).then(|| Digest::of(rest)),
         is_blank: whole == 0 && length < MAX_LINE as u64,
     })
+}
+
+/// Reads the last bytes of a file.
+fn read_end(file: &mut File, length: u64, most: u64) -> io::Result<Vec<u8>> {
+    let window = length.min(most);
+    file.seek(SeekFrom::Start(length - window))?;
+    let mut bytes = Vec::new();
+    Read::by_ref(file).take(window).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Renames a full file after its first record, and removes the oldest files. Returns the number of the oldest record that is kept. It is passed

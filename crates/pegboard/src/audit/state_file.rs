@@ -75,6 +75,13 @@ pub(super) fn read_head(log: &Path) -> io::Result<Option<Head>> {
     }
 }
 
+/// Locks the file without changing it, if it exists and the lock is released in time.
+pub(super) fn lock_for_reading(log: &Path) -> Option<File> {
+    let file = private_file::open(&path(log)).ok()?;
+    wait_for_lock(&file).ok()?;
+    Some(file)
+}
+
 impl StateFile {
     /// Opens and locks the file; creates it with a new key if there is none.
     pub(super) fn lock(log: &Path) -> io::Result<Self> {

@@ -216,6 +216,29 @@ fn a_crash_between_two_files_loses_nothing() {
 }
 
 #[test]
+fn a_log_that_a_crash_has_left_between_two_files_verifies() {
+    let log = Log::rotating(9);
+    log.append(2);
+    fs::rename(&log.config.file, log.config.file.with_extension("jsonl.000000000001")).unwrap();
+    let check = log.verify();
+    assert_eq!((check.broken, check.last), (None, 3));
+}
+
+/// Numbers that a record cannot follow.
+#[test]
+fn a_forged_number_breaks_the_chain_and_not_the_program() {
+    for seq in [0, 1, u64::MAX] {
+        let log = Log::new();
+        log.append(1);
+        let mut lines = log.lines();
+        lines.push(format!(r#"{{"seq":{seq},"at":"","prev":"","event":"call"}}"#));
+        log.rewrite(&lines);
+        log.append(1);
+        assert!(log.broken().is_some(), "{seq}");
+    }
+}
+
+#[test]
 fn a_log_that_was_removed_is_missed() {
     let log = Log::new();
     log.append(2);

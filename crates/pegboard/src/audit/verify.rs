@@ -110,7 +110,8 @@ impl std::fmt::Display for AuditBreakKind {
 ///
 /// Blocks for as long as it takes to read the files.
 pub fn verify(log: &Path, known_head: Option<&str>) -> io::Result<AuditCheck> {
-    // Read first: records that are written meanwhile are then ahead of it.
+    // While the lock is held no file is renamed. Records that are written after that are ahead of the head.
+    let lock = state_file::lock_for_reading(log);
     let (head, is_state_bad) = match state_file::read_head(log) {
         Ok(head) => (head, false),
         Err(_) => (None, true),
@@ -120,6 +121,12 @@ pub fn verify(log: &Path, known_head: Option<&str>) -> io::Result<AuditCheck> {
         .filter(|(first, _)| head.is_none_or(|head| *first >= head.first))
         .map(|(_, path)| path)
         .collect();
+    let current = match private_file::open(log) {
+        // A crash between two files: the next writer creates it.
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !older.is_empty() => None,
+        opened => Some(opened?),
+    };
+    drop(lock);
     let mut verifier = Verifier {
         check: AuditCheck {
             files: older,
@@ -138,19 +145,23 @@ pub fn verify(log: &Path, known_head: Option<&str>) -> io::Result<AuditCheck> {
         known: known_head.and_then(Digest::parse),
         is_known_found: known_head.is_none(),
     };
-    verifier.check.files.push(log.to_owned());
-    for (at, file) in verifier.check.files.clone().iter().enumerate() {
-        let is_last = at + 1 == verifier.check.files.len();
+    for path in verifier.check.files.clone() {
         if verifier.check.broken.is_none() {
-            verifier.file(file, is_last)?;
+            let file = private_file::open(&path)?;
+            verifier.file(file, &path, false)?;
+        }
+    }
+    if let Some(current) = current {
+        verifier.check.files.push(log.to_owned());
+        if verifier.check.broken.is_none() {
+            verifier.file(current, log, true)?;
         }
     }
     if is_state_bad {
         verifier.fail(&state_file::path(log), 0, AuditBreakKind::BadState);
     }
     if head.is_some_and(|head| verifier.check.first != head.first) {
-        let oldest = verifier.check.files[0].clone();
-        verifier.fail(&oldest, 0, AuditBreakKind::StartMissing);
+        verifier.fail(log, 0, AuditBreakKind::StartMissing);
     }
     if verifier.stored.is_some() {
         verifier.fail(log, 0, AuditBreakKind::EndMissing);
@@ -186,8 +197,11 @@ impl Verifier {
         });
     }
 
-    fn file(&mut self, path: &Path, is_last: bool) -> io::Result<()> {
-        let mut lines = Lines::open(path)?;
+    fn file(&mut self, file: File, path: &Path, is_last: bool) -> io::Result<()> {
+        let mut lines = Lines {
+            file: BufReader::new(file),
+            number: 0,
+        };
         let mut next = lines.next()?;
         while let Some(line) = next.take() {
             next = lines.next()?;
@@ -220,7 +234,7 @@ impl Verifier {
         if let Some(end) = self.end {
             let kind = match link.seq {
                 seq if seq <= end.seq => Some(AuditBreakKind::Moved),
-                seq if seq > end.seq + 1 => Some(AuditBreakKind::Missing),
+                seq if seq > end.seq.saturating_add(1) => Some(AuditBreakKind::Missing),
                 _ if link.prev != end.hash.to_string() => Some(AuditBreakKind::Changed),
                 _ => None,
             };
@@ -264,13 +278,6 @@ struct Lines {
 }
 
 impl Lines {
-    fn open(path: &Path) -> io::Result<Self> {
-        Ok(Self {
-            file: BufReader::new(private_file::open(path)?),
-            number: 0,
-        })
-    }
-
     fn next(&mut self) -> io::Result<Option<Line>> {
         let mut bytes = Vec::new();
         let mut limited = Read::by_ref(&mut self.file).take(MAX_LINE as u64 + 1);

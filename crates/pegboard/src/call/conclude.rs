@@ -37,9 +37,6 @@ pub(super) async fn conclude(
     context.server().counts().record_reply(&reply);
     context.server().count_for_view(&reply);
     context.server().remember_failure(&reply);
-    if reply.untrusted {
-        context.view.rules.taint.mark(context.server().name());
-    }
     reply
 }
 

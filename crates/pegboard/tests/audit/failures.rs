@@ -67,7 +67,34 @@ async fn a_required_log_that_cannot_be_written_refuses_calls_and_recovers() {
     stage.records().await;
 }
 
-/// The disk is full for the thousandth record as for the first one.
+/// Another process holds the lock of the log. Its writer waits, and the calls do not.
+#[tokio::test]
+async fn calls_do_not_wait_for_a_log_that_another_process_holds() {
+    let stage = Stage::new(&server(), |_| {});
+    let tools = stage.board.toolset();
+    call(&tools, "fx.write", json!({})).await;
+    let state = stage.log.with_extension("jsonl.state");
+    let opened = async {
+        loop {
+            if let Ok(file) = std::fs::File::open(&state) {
+                return file;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+    };
+    let lock = tokio::time::timeout(PATIENCE, opened).await.unwrap();
+    lock.lock().unwrap();
+    for _ in 0..100 {
+        let reply = call(&tools, "fx.write", json!({})).await;
+        assert!(reply.latency < std::time::Duration::from_secs(1), "{:?}", reply.latency);
+    }
+    drop(lock);
+    let records = stage.records().await;
+    let lost: u64 = records.iter().filter_map(|record| record["records"].as_u64()).sum();
+    let written = records.iter().filter(|record| record["event"] != "lost").count() as u64;
+    assert_eq!(lost + written, 202);
+}
+
 #[tokio::test]
 async fn a_burst_of_calls_is_recorded_to_the_last_one() {
     let stage = Stage::new(&server(), |_| {});

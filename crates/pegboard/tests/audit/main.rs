@@ -6,6 +6,7 @@
 mod support;
 
 mod calls;
+mod cost;
 mod failures;
 #[cfg(unix)]
 mod processes;
