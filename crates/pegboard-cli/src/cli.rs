@@ -74,6 +74,13 @@ impl Cli {
                     PinsVerb::Accept(accept) => accept.under(global, Verb::PinsAccept),
                 }
             }
+            Command::Audit(audit) => {
+                let global = audit.global.over(self.global);
+                match audit.verb {
+                    AuditVerb::Verify(verify) => verify.under(global, Verb::AuditVerify),
+                    AuditVerb::Show(show) => show.under(global, Verb::AuditShow),
+                }
+            }
             Command::Mask(mask) => mask.under(self.global, Verb::Mask),
             Command::DemoServer(options) => (Verb::DemoServer(options), self.global),
             Command::Completions(completions) => (Verb::Completions(completions.shell), self.global),
@@ -100,6 +107,8 @@ pub(crate) enum Verb {
     TrustShow(Option<PathBuf>),
     TrustAccept(TrustAccept),
     TrustForget(Option<PathBuf>),
+    AuditVerify(AuditVerify),
+    AuditShow(AuditShow),
     Mask(Mask),
     DemoServer(DemoOptions),
     Completions(clap_complete::Shell),
@@ -222,6 +231,12 @@ enum Command {
         after_help = "Examples:\n  pegboard pins diff\n  pegboard pins accept github.create_issue"
     )]
     Pins(PinsArgs),
+    /// Verify the audit log, or show its records
+    #[command(
+        disable_help_subcommand = true,
+        after_help = "Examples:\n  pegboard audit verify\n  pegboard audit show --last 10"
+    )]
+    Audit(AuditArgs),
     /// Hide secrets in what comes in on stdin
     #[command(
         after_help = "Examples:\n  kubectl get secret db -o yaml | pegboard mask\n  pegboard mask --group security -o json < answer.txt"
@@ -384,6 +399,14 @@ struct PinsArgs {
     global: Global,
 }
 
+#[derive(Debug, Args)]
+struct AuditArgs {
+    #[command(subcommand)]
+    verb: AuditVerb,
+    #[command(flatten)]
+    global: Global,
+}
+
 #[derive(Debug, Subcommand)]
 enum TrustVerb {
     /// Show what the project file would start, and what has changed
@@ -446,6 +469,34 @@ pub(crate) struct PinsAccept {
     /// Accept everything that differs
     #[arg(long, conflicts_with = "names")]
     pub(crate) all: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum AuditVerb {
+    /// Find records that were removed, moved or changed
+    #[command(after_help = "Examples:\n  pegboard audit verify\n  pegboard audit verify calls.jsonl -o json")]
+    Verify(With<AuditVerify>),
+    /// Show the last records; `--server NAME` picks a server's
+    #[command(after_help = "Example:\n  pegboard audit show --server github --last 10")]
+    Show(With<AuditShow>),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AuditVerify {
+    /// The log; that of the config by default
+    pub(crate) file: Option<PathBuf>,
+    /// The head that an earlier run printed; it must still be there
+    #[arg(long, value_name = "HASH")]
+    pub(crate) head: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AuditShow {
+    /// The log; that of the config by default
+    pub(crate) file: Option<PathBuf>,
+    /// How many records, 50 by default
+    #[arg(long, value_name = "N")]
+    pub(crate) last: Option<usize>,
 }
 
 #[derive(Debug, Args)]

@@ -1,5 +1,6 @@
 //! The commands, one file each, and the dispatch to them.
 
+mod audit;
 mod call;
 mod completions;
 mod config;
@@ -70,6 +71,8 @@ pub(crate) async fn run(verb: Verb, global: Global, output: Output) -> Exit {
         Verb::TrustShow(path) => trust::show(context, path).await,
         Verb::TrustAccept(accept) => trust::accept(context, accept).await,
         Verb::TrustForget(path) => trust::forget(context, path).await,
+        Verb::AuditVerify(verify) => audit::verify(context, verify).await,
+        Verb::AuditShow(show) => audit::show(context, show).await,
         Verb::Mask(mask) => mask::run(context, mask).await,
         Verb::Completions(shell) => completions::run(context, shell).await,
         Verb::DemoServer(_) => Exit::Done,

@@ -21,6 +21,7 @@ use futures_util::future::join_all;
 use tokio::sync::Semaphore;
 
 use crate::{
+    audit::AuditLog,
     call::Embeddings,
     deadline::Deadline,
     event::Events,
@@ -49,6 +50,7 @@ struct Inner {
     approval_defaults: ApprovalDefaults,
     /// Embeds tools for semantic search in views without an embedder.
     embeddings: Option<Arc<Embeddings>>,
+    audit: Option<AuditLog>,
     /// The naming of tools in views that set none.
     naming: Mutex<NameStyle>,
     /// One permit: changes of the config run one after the other.
@@ -185,6 +187,9 @@ impl Pegboard {
         self.0.registry.close();
         self.0.registry.close_servers().await;
         self.0.factory.shared.link_context.closing.wait().await;
+        if let Some(log) = &self.0.audit {
+            log.flush().await;
+        }
     }
 }
 

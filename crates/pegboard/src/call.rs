@@ -26,8 +26,11 @@ mod prepare_arguments;
 
 // Permission.
 mod approval;
+mod audit_trail;
+mod call_limits;
 mod crossing;
 mod permission;
+mod taint;
 mod view_rules;
 
 // Cache.
@@ -144,12 +147,13 @@ async fn run_steps(context: &CallContext<'_>, call: &mut ToolCall) -> Reply {
 async fn steps(context: &CallContext<'_>, call: &ToolCall, record: &mut Record) -> Result<Outcome, CallError> {
     let arguments = prepare_arguments::prepare(context, call, &mut record.warnings).await?;
     let arguments = crossing::check(context, arguments, &mut record.warnings)?;
-    permission::obtain(context, call, &arguments).await?;
+    permission::obtain(context, call, &arguments, record).await?;
     context.view.check_open()?;
     let cache = &context.view.cache;
     let cacheable = cache::CacheKey::new(
         context.server().number(),
         context.tool(),
+        context.route.is_believed(&context.config.policy),
         &context.config.policy,
         &arguments,
     );

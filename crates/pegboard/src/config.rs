@@ -5,6 +5,7 @@
 //! fills them from the top of the file and the preset, and `resolve` builds the [`ServerConfig`]. `board`, `server`, `transport`,
 //! `limits`, `life` and `policy` define the resolved types.
 
+mod audit;
 mod board;
 mod board_limits;
 mod check;
@@ -57,6 +58,7 @@ mod unpinned;
 #[cfg(all(feature = "sse", feature = "websocket"))]
 mod tests;
 
+pub use audit::AuditConfig;
 pub use board::Config;
 pub use board_limits::BoardLimits;
 pub(crate) use environment::is_allowed;
@@ -68,8 +70,8 @@ pub use limits::Limits;
 pub use loaded::{Loaded, Origin, PendingTrust, Unreadable};
 pub use misconfigured::Misconfigured;
 pub use policy::{
-    Approval, ArgumentRules, Capabilities, Check, Images, Join, OnCrossing, OutputCheck, Pins, Policy, Queue, Reading,
-    Results, Scan, Scope, Structured, Summarise, SummaryModel, TooLong, ToolPolicy,
+    Approval, ArgumentRules, Capabilities, Check, Images, Join, OnCrossing, OutputCheck, Pins, Policy, Queue, Rate,
+    Reading, Results, Scan, Scope, Structured, Summarise, SummaryModel, Taint, TooLong, ToolPolicy,
 };
 pub use preset::Preset;
 pub use problem::{Problem, Severity};

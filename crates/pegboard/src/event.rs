@@ -139,6 +139,13 @@ pub enum Event {
         /// When.
         at: Timestamp,
     },
+    /// The audit log cannot be written. Published once a minute while that lasts.
+    AuditFailed {
+        /// The file and the error.
+        reason: String,
+        /// When.
+        at: Timestamp,
+    },
     /// The subscriber lagged behind and missed events.
     Missed {
         /// How many.

@@ -197,6 +197,7 @@ struct ReadmeDoctests;
 struct ObservabilityDoctests;
 
 mod args;
+mod audit;
 #[cfg(feature = "bench")]
 #[doc(hidden)]
 pub mod bench;
@@ -234,6 +235,7 @@ mod toolset;
 mod transport;
 
 pub use args::{Arguments, ArgumentsError, ReadArguments};
+pub use audit::{AuditBreak, AuditBreakKind, AuditCheck, verify as verify_audit};
 pub use board::{Applied, Builder, NoRuntime, NotConnected, Pegboard};
 #[cfg(feature = "http")]
 pub use call::ChatModel;
@@ -246,12 +248,12 @@ pub use catalog::{
     Prompt, Resource, Risk, Schema, ServerWords, TaskSupport, TemplateError, Tool, ToolKind, UriTemplate,
 };
 pub use config::{
-    Approval, ArgumentRules, Auth, BoardLimits, BreakerPolicy, BreakerRule, Capabilities, Check, ClientCert, Command,
-    Config, Endpoint, Env, EnvPolicy, EraChoice, Explained, Format, Health, IdleStop, Images, Join, Limits, Loaded,
-    Misconfigured, OnCrossing, Origin, OutputCheck, Overridden, PendingTrust, Pins, Policy, Preset, Probe, Problem,
-    ProjectFile, Queue, Reading, Restart, Results, Retry, RetryClass, Rlimits, Scan, Scope, ServerConfig, Severity,
-    Source, Start, Structured, Summarise, SummaryModel, Tls, TooLong, ToolPolicy, Transport, TrustError, TrustRecord,
-    TrustStore, Unpinned, Unreadable, ValueOrigin, parse_duration, parse_size,
+    Approval, ArgumentRules, AuditConfig, Auth, BoardLimits, BreakerPolicy, BreakerRule, Capabilities, Check,
+    ClientCert, Command, Config, Endpoint, Env, EnvPolicy, EraChoice, Explained, Format, Health, IdleStop, Images,
+    Join, Limits, Loaded, Misconfigured, OnCrossing, Origin, OutputCheck, Overridden, PendingTrust, Pins, Policy,
+    Preset, Probe, Problem, ProjectFile, Queue, Rate, Reading, Restart, Results, Retry, RetryClass, Rlimits, Scan,
+    Scope, ServerConfig, Severity, Source, Start, Structured, Summarise, SummaryModel, Taint, Tls, TooLong, ToolPolicy,
+    Transport, TrustError, TrustRecord, TrustStore, Unpinned, Unreadable, ValueOrigin, parse_duration, parse_size,
 };
 pub use deadline::{Deadline, Passed};
 pub use event::{Event, Events};

@@ -1,4 +1,4 @@
-//! Files that only the user may read or change: stored catalogues, remembered protocol eras.
+//! Files that only the user may read or change: stored catalogues, remembered protocol eras, the audit log.
 //!
 //! A symbolic link is never followed, and a file that another user owns or may write is refused: its content would be that user's choice.
 
@@ -11,11 +11,7 @@ use std::{
 
 /// Reads a file of at most `max_bytes`.
 pub(crate) fn read(path: &Path, max_bytes: usize) -> io::Result<Vec<u8>> {
-    let mut options = OpenOptions::new();
-    options.read(true);
-    refuse_links(&mut options);
-    let file = options.open(path)?;
-    refuse_foreign(&file.metadata()?)?;
+    let file = open(path)?;
     let mut content = Vec::new();
     let limit = u64::try_from(max_bytes).unwrap_or(u64::MAX).saturating_add(1);
     file.take(limit).read_to_end(&mut content)?;
@@ -26,6 +22,39 @@ pub(crate) fn read(path: &Path, max_bytes: usize) -> io::Result<Vec<u8>> {
         ));
     }
     Ok(content)
+}
+
+/// Opens a file for reading.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    open_with(path, OpenOptions::new().read(true))
+}
+
+/// Opens a file for reading and appending. Creates the file and its folder if needed.
+pub(crate) fn append(path: &Path) -> io::Result<File> {
+    create_folder(parent(path))?;
+    open_with(path, OpenOptions::new().read(true).append(true).create(true))
+}
+
+/// Opens a file for reading and writing. Creates the file and its folder if needed.
+pub(crate) fn edit(path: &Path) -> io::Result<File> {
+    create_folder(parent(path))?;
+    open_with(
+        path,
+        OpenOptions::new().read(true).write(true).create(true).truncate(false),
+    )
+}
+
+fn open_with(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    readable_by_owner(options);
+    refuse_links(options);
+    let file = options.open(path)?;
+    let meta = file.metadata()?;
+    // A pipe or a device would block, or do anything else.
+    if !meta.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+    }
+    refuse_foreign(&meta)?;
+    Ok(file)
 }
 
 /// Replaces a file atomically: readers see the old content or the new one. Creates the folder if needed.
@@ -81,11 +110,13 @@ fn readable_by_owner(options: &mut OpenOptions) {
 #[cfg(not(unix))]
 fn readable_by_owner(_: &mut OpenOptions) {}
 
-/// Makes `open` fail on a symbolic link.
+/// Makes `open` fail on a symbolic link, and not wait for the other end of a pipe.
 #[cfg(unix)]
 pub(crate) fn refuse_links(options: &mut OpenOptions) {
-    let flag = i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or(0);
-    std::os::unix::fs::OpenOptionsExt::custom_flags(options, flag);
+    use rustix::fs::OFlags;
+
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    std::os::unix::fs::OpenOptionsExt::custom_flags(options, i32::try_from(flags.bits()).unwrap_or(0));
 }
 
 #[cfg(not(unix))]
@@ -124,5 +155,7 @@ pub(crate) fn foreign_control(_: &std::fs::Metadata) -> Option<&'static str> {
     None
 }
 
+#[cfg(all(test, unix))]
+pub(crate) mod attacks;
 #[cfg(test)]
 mod tests;

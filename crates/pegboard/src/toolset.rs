@@ -23,6 +23,7 @@ mod selection_check;
 mod server_selection;
 mod shadow_warnings;
 mod snapshot;
+mod taint;
 mod tasks;
 mod test_double;
 mod toolset_handle;

@@ -2,7 +2,7 @@
 
 use super::home::Home;
 
-const COMMANDS: [&[&str]; 20] = [
+const COMMANDS: [&[&str]; 23] = [
     &[],
     &["tools"],
     &["call"],
@@ -20,6 +20,9 @@ const COMMANDS: [&[&str]; 20] = [
     &["trust", "show"],
     &["trust", "accept"],
     &["trust", "forget"],
+    &["audit"],
+    &["audit", "verify"],
+    &["audit", "show"],
     &["mask"],
     &["demo-server"],
     &["completions"],
@@ -59,6 +62,7 @@ fn the_first_help_screen_names_all_commands() {
       config       Show the config, or what may be in one
       trust        Approve the config file of a project
       pins         Show which tool definitions changed, and accept them
+      audit        Verify the audit log, or show its records
       mask         Hide secrets in what comes in on stdin
       demo-server  Run the built-in MCP server
       completions  Print a shell's completion script

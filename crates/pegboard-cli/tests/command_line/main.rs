@@ -7,6 +7,7 @@
 
 mod approval;
 mod arguments;
+mod audit;
 mod broken;
 mod call;
 mod canary;

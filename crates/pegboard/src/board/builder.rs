@@ -13,6 +13,7 @@ use tokio::sync::Semaphore;
 
 use super::{Inner, Pegboard, approval_defaults::ApprovalDefaults, server_factory::ServerFactory};
 use crate::{
+    audit::AuditLog,
     call::{Approvals, Approver, Embedder, Embeddings},
     catalog::store::CatalogStore,
     config::{BreakerPolicy, Capabilities, Config, ServerConfig},
@@ -233,6 +234,8 @@ impl Builder {
         let early = ServerMasker::new(&Masking::default(), factory.secrets.clone());
         early.own_secrets(configs.flat_map(ServerConfig::secrets));
         let naming = Mutex::new(self.config.naming);
+        let audit = self.config.audit;
+        let audit = audit.map(|config| AuditLog::open(config, factory.shared.events.clone()));
         let mut servers: Vec<Server> = Vec::new();
         let mut configured = self.config.servers;
         for (name, _, _) in &self.in_process {
@@ -264,6 +267,7 @@ impl Builder {
             factory,
             approval_defaults,
             embeddings: self.embeddings,
+            audit,
             naming,
             changes: Semaphore::new(1),
         }))

@@ -28,6 +28,7 @@ impl Pegboard {
         let approval_defaults = &self.0.approval_defaults;
         view.rules
             .reset(approval_defaults.approver.as_ref(), &approval_defaults.approvals);
+        view.audit.clone_from(&self.0.audit);
         view.embeddings = view.embeddings.or_else(|| self.0.embeddings.clone());
         let brought = view.tools.clone().map(|tools| self.view_tools_server(tools));
         view.home = brought.as_ref().map(|server| server.name().clone());

@@ -54,6 +54,8 @@ pub struct Question<'a> {
     pub risk: Risk,
     /// Whether the tool was approved before with another definition.
     pub has_changed: bool,
+    /// Whether the agent has read output of an untrusted server, which may have led to the call.
+    pub is_tainted: bool,
 }
 
 /// The approver's answer.

@@ -55,10 +55,11 @@ impl CacheKey {
     pub(super) fn new(
         server: u64,
         tool: &Tool,
+        is_believed: bool,
         policy: &Policy,
         arguments: &Arguments,
     ) -> Option<(Box<Self>, Duration)> {
-        let lifetime = lifetime(tool, policy)?;
+        let lifetime = lifetime(tool, is_believed, policy)?;
         // Parsing and serialising sorts the keys, so that their order makes no difference.
         let arguments: Value = serde_json::from_str(arguments.as_raw().get()).ok()?;
         let key = Self {
@@ -70,10 +71,10 @@ impl CacheKey {
     }
 }
 
-/// How long answers of a tool are cached. A server's lifetime applies to tools with `readOnlyHint`; a lifetime for a named tool also applies
-/// to tools without annotations. An exact name wins over globs; of several globs, the first in alphabetical order applies. `readOnlyHint: false`, or
+/// How long answers of a tool are cached. A server's lifetime applies to tools with a `readOnlyHint` that is believed; a lifetime for a named
+/// tool also applies to tools without annotations. An exact name wins over globs; of several globs, the first in alphabetical order applies. `readOnlyHint: false`, or
 /// `destructiveHint: true` alone, turns caching off.
-fn lifetime(tool: &Tool, policy: &Policy) -> Option<Duration> {
+fn lifetime(tool: &Tool, is_believed: bool, policy: &Policy) -> Option<Duration> {
     if policy.cache.is_none() && policy.tools_cache.is_empty() {
         return None;
     }
@@ -90,8 +91,8 @@ fn lifetime(tool: &Tool, policy: &Policy) -> Option<Duration> {
         (Some(false), _) => None,
         (None, _) if hint("destructiveHint") == Some(true) => None,
         (_, Some(lifetime)) => *lifetime,
-        (Some(true), None) => policy.cache,
-        (None, None) => None,
+        (Some(true), None) if is_believed => policy.cache,
+        (Some(true) | None, None) => None,
     }
 }
 
@@ -169,9 +170,23 @@ mod tests {
         .unwrap();
         let mut policy = Policy::default();
         policy.tools_cache.insert("*".into(), Some(Duration::from_secs(60)));
-        assert_eq!(lifetime(&tool, &policy), Some(Duration::from_secs(60)));
+        assert_eq!(lifetime(&tool, false, &policy), Some(Duration::from_secs(60)));
         policy.tools_cache.insert("get".into(), None);
-        assert_eq!(lifetime(&tool, &policy), None);
+        assert_eq!(lifetime(&tool, false, &policy), None);
+    }
+
+    /// A server could otherwise have a write answered from the cache by calling it a read.
+    #[test]
+    fn a_servers_lifetime_applies_only_to_hints_that_are_believed() {
+        let server = "fx".parse().unwrap();
+        let item = serde_json::json!({"name": "get", "annotations": {"readOnlyHint": true}});
+        let tool = Tool::built_in(&server, item).unwrap();
+        let policy = Policy {
+            cache: Some(Duration::from_secs(60)),
+            ..Policy::default()
+        };
+        assert_eq!(lifetime(&tool, false, &policy), None);
+        assert_eq!(lifetime(&tool, true, &policy), policy.cache);
     }
 
     #[tokio::test(start_paused = true)]

@@ -29,14 +29,14 @@ pub(super) async fn conclude(
     } else {
         outcome
     };
+    if let Some(key) = record.repeat_key {
+        context.view.call_limits.ended(key, outcome.kind());
+    }
     let presented = present::present(context, call, outcome).await;
     let reply = record.close(context, call, presented);
     context.server().counts().record_reply(&reply);
     context.server().count_for_view(&reply);
     context.server().remember_failure(&reply);
-    if reply.untrusted {
-        context.view.rules.taint();
-    }
     reply
 }
 

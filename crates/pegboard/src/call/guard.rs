@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use super::{route::resolved::Route, tool_call::ToolCall, view::View};
 use crate::{
+    audit::Entry,
     catalog::Tool,
     event::{CallEnd, Event},
     metrics::ServerCounters,
@@ -20,11 +21,11 @@ const MAX_NAME: usize = 512;
 /// Reports the end of one call exactly once. [`CallGuard::complete`] ends it with a reply; dropping the guard before that ends it as
 /// cancelled.
 ///
-/// It allocates only if the board has subscribers.
+/// It allocates only if the board has subscribers or an audit log.
 pub(crate) struct CallGuard<'a> {
     view: BorrowedOrShared<'a, View>,
     counters: Counters<'a>,
-    /// The call's data in events; only set if there are subscribers.
+    /// The call's data in events; only set if there are subscribers or an audit log.
     info: Option<Box<CallInfo>>,
     started: Instant,
     is_open: bool,
@@ -71,7 +72,7 @@ impl<'a> CallGuard<'a> {
     /// Begins a call whose tool is not known yet. `CallCreated` is sent once it is known, or with [`CallGuard::create`].
     pub(crate) fn open(view: &'a View, call: &ToolCall, started: Instant) -> Self {
         Self {
-            info: view.events.has_subscribers().then(|| Box::new(CallInfo::of(call))),
+            info: (view.events.has_subscribers() || view.audit.is_some()).then(|| Box::new(CallInfo::of(call))),
             view: BorrowedOrShared::Borrowed(view),
             counters: Counters::Unrouted,
             started,
@@ -137,6 +138,14 @@ impl<'a> CallGuard<'a> {
         self.create();
         self.count(kind, reply.latency);
         self.view.events.send(|| Event::completed(reply));
+        if let Some(log) = &self.view.audit {
+            log.record(Entry::ended(reply).view(self.view.name.as_ref()));
+        }
+        if reply.untrusted
+            && let Some(server) = &reply.server
+        {
+            self.view.rules.taint.mark(server);
+        }
         if kind == Kind::Ok {
             tracing::debug!(id = %reply.id, latency = ?reply.latency, "call ended");
         } else {
@@ -161,6 +170,11 @@ impl<'a> CallGuard<'a> {
         let took = self.started.elapsed();
         self.count(Kind::Cancelled, took);
         if let Some(info) = self.info.take() {
+            if let Some(log) = &self.view.audit {
+                let (server, tool) = (info.server.as_ref(), info.tool.as_deref());
+                let entry = Entry::cancelled(&info.id, &info.name, server, tool, took);
+                log.record(entry.view(self.view.name.as_ref()));
+            }
             tracing::info!(id = %info.id, kind = Kind::Cancelled.as_str(), latency = ?took, "call dropped");
             let end = CallEnd {
                 id: info.id,

@@ -2,41 +2,89 @@
 
 use super::{
     approval::{Decision, PastApproval, Question},
+    audit_trail::{self, Denied, Verdict},
+    call_limits,
     context::CallContext,
     hook::panicked,
+    record::Record,
     tool_call::ToolCall,
     view_rules::Proposed,
     visibility::tool_policy,
 };
 use crate::{
     args::Arguments,
+    audit::AuditRule,
     catalog::{Risk, Tool},
-    config::{Approval, Policy},
+    config::{Approval, Policy, Taint},
     filter::{Case, Globs},
     outcome::{Failure, Kind},
     sync::{Panicked, caught},
 };
 
-/// Returns once the call may be made, or the reason why it may not.
-pub(super) async fn obtain(context: &CallContext<'_>, call: &ToolCall, arguments: &Arguments) -> Result<(), Failure> {
-    run_checks(context, arguments)?;
-    let requirement = match requirement(context) {
-        Requirement::Nothing if context.view.rules.is_tainted() && risk(context) == Risk::High => Requirement::Approval,
-        requirement => requirement,
-    };
-    match requirement {
-        Requirement::Nothing => Ok(()),
-        Requirement::Forbidden => Err(Failure::new(
-            Kind::NotPermitted,
-            format!(
-                "calls of `{}` are not allowed. Go on without it.",
-                context.tool().dotted_name()
-            ),
-        )
-        .hint("`approval` is set to `never` for it")),
+/// Returns once the call may be made and the audit log has the decision, or the reason why it may not.
+pub(super) async fn obtain(
+    context: &CallContext<'_>,
+    call: &ToolCall,
+    arguments: &Arguments,
+    record: &mut Record,
+) -> Result<(), Failure> {
+    let verdict = decide(context, call, arguments, record).await;
+    let recorded = audit_trail::record(context, call, arguments, &verdict).await;
+    verdict.map_err(|denied| denied.failure)?;
+    recorded
+}
+
+async fn decide(context: &CallContext<'_>, call: &ToolCall, arguments: &Arguments, record: &mut Record) -> Verdict {
+    run_checks(context, arguments).map_err(|failure| Denied::by(AuditRule::Check, failure))?;
+    record.repeat_key = call_limits::admit(context, arguments)?;
+    match (requirement(context), taint(context)) {
+        (Requirement::Forbidden, _) => Err(Denied::by(
+            AuditRule::Never,
+            Failure::new(
+                Kind::NotPermitted,
+                format!(
+                    "calls of `{}` are not allowed. Go on without it.",
+                    context.tool().dotted_name()
+                ),
+            )
+            .hint("`approval` is set to `never` for it"),
+        )),
+        (_, Taint::Block) => Err(Denied::by(AuditRule::Taint, tainted(context))),
+        (Requirement::Nothing, Taint::Off) => Ok(None),
         // Boxed, because it is rare and every call would pay for the space.
-        Requirement::Approval => Box::pin(request_approval(context, call, arguments)).await,
+        (Requirement::Approval, _) | (_, Taint::Ask) => Box::pin(request_approval(context, call, arguments)).await,
     }
+}
+
+/// What the view and the config require of this call because the agent has read untrusted output.
+fn taint(context: &CallContext<'_>) -> Taint {
+    let (rules, policy) = (&context.view.rules, &context.config.policy);
+    let rule = rules.on_taint.max(policy.taint);
+    if rule != Taint::Off && rules.taint.is_set() && risk(context) == Risk::High {
+        rule
+    } else {
+        Taint::Off
+    }
+}
+
+fn tainted(context: &CallContext<'_>) -> Failure {
+    let name = context.tool().dotted_name();
+    let message = format!(
+        "the call of `{name}` is not allowed, because you have read output of servers that are not trusted, and it may do harm. Go on \
+         without it, or ask the user."
+    );
+    let servers: Vec<String> = context
+        .view
+        .rules
+        .taint
+        .servers()
+        .iter()
+        .map(|server| format!("`{server}`"))
+        .collect();
+    Failure::new(Kind::NotPermitted, message).hint(format!(
+        "`taint` is `block`, and the output is of {}; `Toolset::clear_taint` lifts it",
+        servers.join(", ")
+    ))
 }
 
 /// The risk of the call under the settings with which it began.
@@ -108,29 +156,29 @@ fn requirement_for(tool: &Tool, only_reads: bool, policy: &Policy, former: &[Str
 
 /// Asks for approval, unless it was given before. While one question about a tool is pending, further calls of it wait: the answer may
 /// cover them too.
-async fn request_approval(context: &CallContext<'_>, call: &ToolCall, arguments: &Arguments) -> Result<(), Failure> {
+async fn request_approval(context: &CallContext<'_>, call: &ToolCall, arguments: &Arguments) -> Verdict {
     let (rules, tool) = (&context.view.rules, context.tool());
     let past = || [rules.approved.past(tool), rules.approved_for_all.past(tool)];
     if past().contains(&PastApproval::Approved) {
-        return Ok(());
+        return Ok(Some(AuditRule::EarlierApproval));
     }
     let name = tool.dotted_name();
-    let refused = |message: String| Failure::new(Kind::NotPermitted, message);
+    let refused = |rule, message: String| Denied::by(rule, Failure::new(Kind::NotPermitted, message));
     let Some(approver) = &rules.approver else {
-        return Err(refused(format!(
-            "a person must agree to calls of `{name}`, and nobody can be asked. Go on without it."
-        ))
-        .hint(format!(
+        let message = format!("a person must agree to calls of `{name}`, and nobody can be asked. Go on without it.");
+        let hint = format!(
             "`approval_exempt` of server `{}` lists the tools that need no agreement",
             tool.server
-        )));
+        );
+        let failure = Failure::new(Kind::NotPermitted, message).hint(hint);
+        return Err(Denied::by(AuditRule::NoApprover, failure));
     };
     let limit = rules.approval_timeout().min(context.deadline.remaining());
     let deciding = async {
         let _permit = rules.open_questions.permit(tool).await;
         let past = past();
         if past.contains(&PastApproval::Approved) {
-            return Ok(Decision::Once);
+            return Ok((Decision::Once, AuditRule::EarlierApproval));
         }
         let question = Question {
             call: &call.id,
@@ -139,28 +187,40 @@ async fn request_approval(context: &CallContext<'_>, call: &ToolCall, arguments:
             arguments,
             risk: risk(context),
             has_changed: past.contains(&PastApproval::Changed),
+            is_tainted: rules.taint.is_set(),
         };
         let decision = caught(async { approver.decide(question).await }).await?;
         // Stored before the permit is released, so that the next waiting call sees it.
-        match decision {
-            Decision::ForView => rules.approved.remember(tool),
-            Decision::Always => rules.approved_for_all.remember(tool),
-            Decision::Once | Decision::Refused(_) => {}
-        }
-        Ok(decision)
+        let rule = match decision {
+            Decision::ForView => {
+                rules.approved.remember(tool);
+                AuditRule::ForView
+            }
+            Decision::Always => {
+                rules.approved_for_all.remember(tool);
+                AuditRule::Always
+            }
+            Decision::Once => AuditRule::Once,
+            Decision::Refused(_) => AuditRule::Refused,
+        };
+        Ok((decision, rule))
     };
     match tokio::time::timeout(limit, deciding).await {
-        Ok(Ok(Decision::Once | Decision::ForView | Decision::Always)) => Ok(()),
-        Ok(Err(Panicked)) => Err(panicked("the approver")),
-        Ok(Ok(Decision::Refused(why))) => Err(refused(format!(
-            "the call of `{name}` was not approved: {}. Do not repeat it. Go on without it, or ask the user.",
-            why.trim_end().trim_end_matches('.')
-        ))),
+        Ok(Ok((Decision::Refused(why), rule))) => Err(refused(
+            rule,
+            format!(
+                "the call of `{name}` was not approved: {}. Do not repeat it. Go on without it, or ask the user.",
+                why.trim_end().trim_end_matches('.')
+            ),
+        )),
+        Ok(Ok((_, rule))) => Ok(Some(rule)),
+        Ok(Err(Panicked)) => Err(Denied::by(AuditRule::ApproverFailed, panicked("the approver"))),
         Err(_) => {
             let waited = limit.as_secs_f64().round();
-            Err(refused(format!(
+            let message = format!(
                 "the call of `{name}` was not approved: nobody answered within {waited} s. Go on without it, or ask the user."
-            )))
+            );
+            Err(refused(AuditRule::NoAnswer, message))
         }
     }
 }

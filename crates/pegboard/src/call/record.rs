@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{context::CallContext, tool_call::ToolCall};
+use super::{call_limits::RepeatKey, context::CallContext, tool_call::ToolCall};
 use crate::{
     mask::Counts,
     outcome::{Presented, Reply},
@@ -22,6 +22,8 @@ pub(super) struct Record {
     pub(super) cached: bool,
     /// Warnings for the caller, in addition to the outcome.
     pub(super) warnings: Vec<String>,
+    /// The key under which the outcome of the call is reported, if repeated calls are limited.
+    pub(super) repeat_key: Option<RepeatKey>,
     /// What was masked before the outcome reached `present`.
     pub(super) masked: Counts,
 }
@@ -36,6 +38,7 @@ impl Record {
             may_have_run: false,
             cached: false,
             warnings: std::mem::take(&mut call.notes),
+            repeat_key: None,
             masked: Counts::default(),
         }
     }

@@ -50,7 +50,7 @@ where
     let uri = arguments.get("uri").and_then(Value::as_str).map(str::to_owned);
     let uri = uri.ok_or_else(|| Failure::new(Kind::InvalidArguments, "`uri` is missing: it must be a text"))?;
     crossing::check_text(context.server(), &context.tool().dotted_name(), &uri)?;
-    permission::obtain(context, call, &call.arguments).await?;
+    permission::obtain(context, call, &call.arguments, record).await?;
     let queued_at = Instant::now();
     let _permit = context
         .server()

@@ -158,7 +158,7 @@ async fn begin(context: &CallContext<'_>, call: &ToolCall, record: &mut Record) 
     let (view, route, deadline) = (context.view, context.route, context.deadline);
     let arguments = prepare_arguments::prepare(context, call, &mut record.warnings).await?;
     let arguments = crossing::check(context, arguments, &mut record.warnings)?;
-    permission::obtain(context, call, &arguments).await?;
+    permission::obtain(context, call, &arguments, record).await?;
     view.check_open()?;
     let server = &route.server;
     let permit = server.enter_queue(&route.tool.name, deadline).await?;
@@ -332,7 +332,7 @@ impl TaskHandle {
         let presented = present::present(&context, &self.call, outcome).await;
         let reply = self.record.clone().close(&context, &mut self.call.clone(), presented);
         if reply.untrusted {
-            self.view.rules.taint();
+            self.view.rules.taint.mark(self.route.server.name());
         }
         reply
     }

@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 
 use super::{
     cache::Cache,
+    call_limits::CallLimits,
     embeddings::{Embedder, Embeddings},
     hook::{Budget, Called, Hook, Hooks},
     idempotency::IdempotencyKeys,
@@ -19,6 +20,8 @@ use super::{
     view_rules::Rules,
 };
 use crate::{
+    audit::AuditLog,
+    config::Rate,
     event::EventSender,
     metrics::BoardCounters,
     name::{NameRules, NameStyle, ServerName},
@@ -63,6 +66,10 @@ pub struct View {
     pub(crate) idempotency_keys: Arc<IdempotencyKeys>,
     pub(crate) events: EventSender,
     pub(crate) tallies: Arc<BoardCounters>,
+    /// How often the view may call tools, and the counters behind all its limits.
+    pub(crate) rate: Option<Rate>,
+    pub(crate) call_limits: Arc<CallLimits>,
+    pub(crate) audit: Option<AuditLog>,
     /// Set when the view is closed, for calls that waited for approval meanwhile.
     pub(crate) is_closed: Arc<AtomicBool>,
 }
@@ -103,7 +110,7 @@ impl View {
         self
     }
 
-    /// Names the view, for the events of servers that only this view uses. The default is `view-1`, `view-2` and so on.
+    /// Names the view, for the audit log and for the events of servers that only this view uses. The default is `view-1`, `view-2` and so on.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into().into());
         self
@@ -220,10 +227,12 @@ impl View {
     }
 
     /// Prepares the view for one toolset: state that outlives a call is not shared with other toolsets.
-    pub(crate) fn opened(self, events: EventSender, tallies: Arc<BoardCounters>) -> Self {
+    pub(crate) fn opened(self, name: Arc<str>, events: EventSender, tallies: Arc<BoardCounters>) -> Self {
         Self {
+            name: Some(name),
             cache: Arc::default(),
             idempotency_keys: Arc::default(),
+            call_limits: Arc::default(),
             result_options: self.result_options.opened(),
             events,
             tallies,

@@ -1,19 +1,16 @@
 //! The rules of one view: which tools it sees, which calls it may make, and which calls need approval.
 
-use std::{
-    fmt,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{fmt, sync::Arc, time::Duration};
 
 use serde_json::{Map, Value};
 
-use super::approval::{Approvals, Approver, OpenQuestions};
+use super::{
+    approval::{Approvals, Approver, OpenQuestions},
+    taint::TaintState,
+};
 use crate::{
     catalog::{Risk, Tool},
+    config::Taint,
     filter::Selection,
     grant::Grants,
     name::ServerName,
@@ -53,8 +50,10 @@ pub(crate) struct Rules {
     pub(super) approved: Approvals,
     pub(super) approved_for_all: Approvals,
     pub(super) open_questions: Arc<OpenQuestions>,
-    /// Set when output of an untrusted server has reached the agent; `None` unless the view tracks that.
-    pub(super) taint: Option<Arc<AtomicBool>>,
+    /// The untrusted servers whose output has reached the agent.
+    pub(crate) taint: Arc<TaintState>,
+    /// What happens to calls of high risk after that, if no server's config is stricter.
+    pub(super) on_taint: Taint,
 }
 
 impl Rules {
@@ -63,7 +62,7 @@ impl Rules {
         self.approved = Approvals::new();
         self.open_questions = Arc::default();
         self.approved_for_all = approved_for_all.clone();
-        self.taint = self.taint.take().map(|_| Arc::default());
+        self.taint = Arc::default();
         if self.approver.is_none() {
             self.approver = approver.cloned();
         }
@@ -83,17 +82,6 @@ impl Rules {
 
     pub(super) fn approval_timeout(&self) -> Duration {
         self.approval_timeout.unwrap_or(APPROVAL_TIMEOUT)
-    }
-
-    /// Records that output of an untrusted server has reached the agent.
-    pub(super) fn taint(&self) {
-        if let Some(taint) = &self.taint {
-            taint.store(true, Ordering::Release);
-        }
-    }
-
-    pub(super) fn is_tainted(&self) -> bool {
-        self.taint.as_ref().is_some_and(|taint| taint.load(Ordering::Acquire))
     }
 }
 

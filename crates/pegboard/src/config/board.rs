@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    board_limits::BoardLimits, misconfigured::Misconfigured, policy::Queue, preset::Preset, server::ServerConfig,
+    audit::AuditConfig, board_limits::BoardLimits, misconfigured::Misconfigured, policy::Queue, preset::Preset,
+    server::ServerConfig,
 };
 use crate::{
     mask::Masking,
@@ -35,6 +36,8 @@ pub struct Config {
     pub limits: BoardLimits,
     /// How tools are named for models. Views that exist when this changes keep their names.
     pub naming: NameStyle,
+    /// The audit log of all calls. It is opened with the board; [`Pegboard::apply`](crate::Pegboard::apply) does not change it.
+    pub audit: Option<AuditConfig>,
     /// What is masked in the output of servers that do not override it.
     pub masking: Masking,
 }

@@ -4,7 +4,7 @@ use super::{
     field::Word,
     from_setting::FromSetting,
     lifecycle::{Probe, RetryClass},
-    policy::{Approval, Check, Images, Join, OnCrossing, OutputCheck, Pins, Reading, Scan, Structured, TooLong},
+    policy::{Approval, Check, Images, Join, OnCrossing, OutputCheck, Pins, Reading, Scan, Structured, Taint, TooLong},
     preset::Preset,
     server::Start,
     setting::Setting,
@@ -203,6 +203,12 @@ choice! { Pins: default Warn "warn";
 choice! { Scan: default Warn "warn";
     "off" = Off,
     "warn" = Warn,
+    "block" = Block,
+}
+
+choice! { Taint: default Off "off";
+    "off" = Off,
+    "ask" = Ask,
     "block" = Block,
 }
 

@@ -3,6 +3,7 @@
 //! Each section is a list of typed keys. Files are validated against it, values are read by it, and the JSON Schema, the
 //! reference page, `config show` and `config explain` are generated from it.
 
+mod audit_table;
 mod calls;
 mod lifecycle;
 mod remote;
@@ -10,6 +11,7 @@ mod results;
 mod server_table;
 mod top_table;
 
+pub(super) use audit_table::audit;
 pub(super) use calls::{call_arguments, retry, tool};
 pub(super) use lifecycle::{breaker, restart, rlimits};
 pub(super) use remote::{API_KEY_HEADER, auth, oauth, tls};

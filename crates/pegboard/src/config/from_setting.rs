@@ -6,7 +6,7 @@ use serde_json::{Map, Value as Json};
 
 use super::{
     lifecycle::{IdleStop, RetryClass},
-    policy::{Queue, Scope},
+    policy::{Queue, Rate, Scope},
     server::EraChoice,
     setting::{Setting, Text, Values},
     tree::{Node, Value},
@@ -121,6 +121,16 @@ fn json(node: &Node) -> Json {
         Value::Map(entries) => {
             let entries = entries.iter().map(|entry| (entry.key.clone(), json(&entry.value)));
             Json::Object(entries.collect::<Map<_, _>>())
+        }
+    }
+}
+
+/// A rate that does not parse is reported when the config is checked.
+impl FromSetting for Rate {
+    fn from_setting(setting: &Setting) -> Option<Self> {
+        match setting {
+            Setting::Text(text) => Self::parse(&text.value),
+            _ => None,
         }
     }
 }

@@ -254,6 +254,11 @@ pub(super) const fn located<S>(name: &'static str, doc: &'static str) -> Key<S, 
     key(name, Kind::Text, None, DefaultValue::None, doc)
 }
 
+/// A text with a syntax of its own, or none. `T` parses it.
+pub(super) const fn parsed<S, T>(name: &'static str, doc: &'static str) -> Key<S, Option<T>> {
+    key(name, Kind::Text, None, DefaultValue::None, doc)
+}
+
 /// A text that is redacted wherever settings are shown.
 pub(super) const fn secret<S>(name: &'static str, doc: &'static str) -> Key<S, Option<Text>> {
     key(name, Kind::Secret, None, DefaultValue::None, doc)

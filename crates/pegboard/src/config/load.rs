@@ -17,7 +17,7 @@ use super::{
     problem::{MAX_PROBLEMS, Problem, Report, Severity, join},
     project_file, project_rules, protective,
     relative_path::with_folders,
-    resolve::{self, Context, masking},
+    resolve::{self, Context, audit, masking},
     server::ServerConfig,
     setting::{Rank, Values},
     source::{Approval, Source},
@@ -99,6 +99,7 @@ fn load(sources: &[Source], env: &Env<'_>) -> Loaded {
     let written = top.set(&top_fields::NAMING).and_then(|naming| naming.0.ok());
     config.naming = written.unwrap_or_else(|| config.preset.naming());
     config.masking = masking;
+    config.audit = audit::audit(top);
     loaded
 }
 
@@ -118,9 +119,10 @@ fn add_misshapen(loaded: &mut Loaded) {
 }
 
 /// Checks the top-level settings of a source.
-fn top(rest: Vec<Entry>, env: &Env<'_>, report: &mut Report) -> Values {
+fn top(rest: Vec<Entry>, base: Option<&Path>, env: &Env<'_>, report: &mut Report) -> Values {
     let rest = without_stray_servers(rest, report);
-    let top = TableChecker::new(report, env, Rank::Top).section(TOP, &rest, "");
+    let mut top = TableChecker::new(report, env, Rank::Top).section(TOP, &rest, "");
+    audit::anchor(&mut top, base, env, report);
     resolve::check(&top, "", report);
     let table = TopTable::new(&top);
     if let Some(found) = table.find(&top_fields::MASKING) {
@@ -186,6 +188,7 @@ impl<'a> Layer<'a> {
         layer.report = report;
         let top = top(
             shaped.rest,
+            layer.base.as_deref(),
             &with_folders(env, layer.base.as_deref()),
             &mut layer.report,
         );

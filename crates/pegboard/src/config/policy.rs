@@ -1,7 +1,9 @@
 //! The policy of one server: sharing, queues, caching, approval, retries, health probes, masking and results.
 
+mod call_limits;
 mod results;
 
+pub use call_limits::{Rate, Taint};
 pub use results::{Images, Join, Results, Structured, Summarise, SummaryModel, TooLong};
 
 use std::{collections::BTreeMap, time::Duration};
@@ -170,6 +172,10 @@ pub struct ToolPolicy {
     pub instructions: Option<String>,
     /// Capabilities that a view must all be granted to see the tool.
     pub requires: Vec<String>,
+    /// How often one view may call the tool.
+    pub rate: Option<Rate>,
+    /// The most identical calls; overrides [`Policy::loop_limit`].
+    pub loop_limit: Option<usize>,
 }
 
 impl ToolPolicy {
@@ -177,6 +183,8 @@ impl ToolPolicy {
     pub(crate) fn or(&mut self, other: &Self) {
         self.enabled = self.enabled.or(other.enabled);
         self.approval = self.approval.or(other.approval);
+        self.rate = self.rate.or(other.rate);
+        self.loop_limit = self.loop_limit.or(other.loop_limit);
         if self.instructions.is_none() {
             self.instructions.clone_from(&other.instructions);
         }
@@ -201,7 +209,7 @@ pub struct Policy {
     pub tool_queues: BTreeMap<String, String>,
     /// Whether calls run one at a time.
     pub serial: bool,
-    /// How long results of tools with `readOnlyHint` are cached; `None` for not at all.
+    /// How long results of tools with `readOnlyHint` are cached, if the server is trusted; `None` for not at all.
     pub cache: Option<Duration>,
     /// How long results of individual tools are cached, by name or glob; `None` for not at all.
     pub tools_cache: BTreeMap<String, Option<Duration>>,
@@ -213,6 +221,12 @@ pub struct Policy {
     pub approval_exempt: Vec<String>,
     /// Settings of individual tools, by name or glob.
     pub tools: BTreeMap<String, ToolPolicy>,
+    /// How often one view may call tools of the server; `None` for no limit.
+    pub rate: Option<Rate>,
+    /// The most calls of one view with the same tool, the same arguments and the same kind of outcome within ten minutes; zero for no limit.
+    pub loop_limit: usize,
+    /// What happens to calls of high risk after the agent has read output of an untrusted server.
+    pub taint: Taint,
     /// Whether `allow` and `deny` ignore case.
     pub case_insensitive: bool,
     /// What happens when the arguments of a call contain a secret of another server.

@@ -1,6 +1,7 @@
 //! Resolves the validated settings of a server to its [`ServerConfig`].
 
 mod arguments;
+pub(super) mod audit;
 mod context;
 mod lifecycle;
 pub(super) mod masking;
@@ -31,6 +32,7 @@ pub(super) fn check(values: &Values, path: &str, report: &mut Report) {
     let values = ServerTable::new(values);
     results::check(values, path, report);
     lifecycle::check(values, path, report);
+    tools::check_rates(values, path, report);
     if let Some(Setting::Text(text)) = values.find(&server::ERA).map(|found| &found.setting)
         && values.set(&server::ERA).is_none()
     {
@@ -200,6 +202,9 @@ fn policy(context: &Context<'_>, values: ServerTable<'_>) -> Policy {
         approval: values.get(&server::APPROVAL),
         approval_exempt: values.get(&server::APPROVAL_EXEMPT),
         tools: tools::policies(values),
+        rate: values.get(&server::RATE),
+        loop_limit: values.get(&server::LOOP_LIMIT),
+        taint: values.get(&server::TAINT),
         case_insensitive: values.get(&server::CASE_INSENSITIVE),
         crossing: values.get(&server::CROSSING),
         pins: values.get(&server::PINS),

@@ -21,6 +21,16 @@ fn what_is_replaced_is_read_back() {
     assert_eq!(left, 1);
 }
 
+#[test]
+fn appended_lines_follow_each_other() {
+    let (_folder, path) = file();
+    append(&path).unwrap().write_all(b"one\n").unwrap();
+    append(&path).unwrap().write_all(b"two\n").unwrap();
+    assert_eq!(read(&path, 100).unwrap(), b"one\ntwo\n");
+    edit(&path).unwrap().write_all(b"ONE").unwrap();
+    assert_eq!(read(&path, 100).unwrap(), b"ONE\ntwo\n");
+}
+
 #[cfg(unix)]
 mod unix {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -46,9 +56,37 @@ mod unix {
     fn a_file_that_others_may_write_is_refused() {
         let (_folder, path) = file();
         replace(&path, b"x").unwrap();
-        for open in [0o620, 0o602, 0o666] {
-            set_mode(&path, open);
-            assert_eq!(read(&path, 10).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+        for mode in [0o620, 0o602, 0o666] {
+            set_mode(&path, mode);
+            for opened in [open(&path), append(&path), edit(&path)] {
+                assert_eq!(opened.unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_created_to_be_appended_to_is_the_users_own() {
+        for create in [append, edit] {
+            let (_folder, path) = file();
+            create(&path).unwrap();
+            assert_eq!([mode(&path), mode(parent(&path))], [0o600, 0o700]);
+        }
+    }
+
+    #[test]
+    fn a_pipe_is_refused_and_not_waited_for() {
+        let (_folder, path) = file();
+        std::fs::create_dir(parent(&path)).unwrap();
+        let made = rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &path,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+            0,
+        );
+        made.unwrap();
+        for opened in [open(&path), append(&path), edit(&path)] {
+            opened.unwrap_err();
         }
     }
 
@@ -72,6 +110,7 @@ mod unix {
         std::fs::create_dir(parent(&path)).unwrap();
         symlink(&victim, &path).unwrap();
         assert!(read(&path, 10).is_err());
+        assert!(append(&path).is_err() && edit(&path).is_err());
         replace(&path, b"new").unwrap();
         assert_eq!(std::fs::read(&victim).unwrap(), b"keep");
         assert_eq!(read(&path, 10).unwrap(), b"new");

@@ -40,6 +40,11 @@ impl ViewServers {
         servers
     }
 
+    /// The view's name in status rows.
+    pub(crate) fn name(&self) -> &Arc<str> {
+        &self.instances.tag.name
+    }
+
     /// The revision of the board and that of the view. It changes whenever a server of the view, or its catalogue, may have changed.
     pub(crate) fn revision(&self) -> (u64, u64) {
         let view = &self.instances.tag.revision;

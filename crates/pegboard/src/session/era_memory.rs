@@ -155,6 +155,17 @@ mod tests {
         assert_eq!(memory.recall("a"), Some(RememberedEra::Modern));
     }
 
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_another_user_could_have_written_counts_as_missing() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("state/eras.json");
+        EraMemory::new(Some(file.clone())).remember("a", RememberedEra::Modern);
+        crate::private_file::attacks::assert_refused(&file, || {
+            EraMemory::new(Some(file.clone())).recall("a").is_some()
+        });
+    }
+
     #[test]
     fn another_argument_means_another_server() {
         let of = |args: &[&str]| fingerprint(&Transport::Stdio(Command::new("x").args(args.iter().copied())));

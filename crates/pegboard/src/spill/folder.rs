@@ -7,7 +7,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use crate::private_file::refuse_links;
+use crate::private_file::{foreign_control, refuse_links};
 
 /// The name prefix of all such folders, by which those of killed programs are found.
 const PREFIX: &str = "pegboard-outputs-";
@@ -35,7 +35,15 @@ impl Folder {
             private_folder().recursive(true).create(&parent)?;
             private_folder().create(&path)
         })?;
-        Ok(Self(path))
+        let folder = Self(path);
+        // Who may rename entries of the parent can put a folder of their own in this one's place.
+        match foreign_control(&fs::metadata(&parent)?) {
+            None => Ok(folder),
+            Some(problem) => Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                format!("{} is not safe for outputs: {problem}", parent.display()),
+            )),
+        }
     }
 
     /// Writes a new file that only the owner can read.
@@ -168,6 +176,36 @@ mod tests {
         assert!(old.exists() && folder.path().exists());
         let next = Folder::create(Some(parent.path()), Duration::ZERO).unwrap();
         assert!(!old.exists() && other.exists() && next.path().exists());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_parent_in_which_others_may_replace_the_folder_is_refused() {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let parent = tempfile::tempdir().unwrap();
+        let create = || Folder::create(Some(parent.path()), Duration::MAX);
+        let set_mode = |mode| fs::set_permissions(parent.path(), fs::Permissions::from_mode(mode)).unwrap();
+        for (mode, is_safe) in [
+            (0o700, true),
+            (0o755, true),
+            (0o1777, true),
+            (0o777, false),
+            (0o770, false),
+        ] {
+            set_mode(mode);
+            assert_eq!(create().is_ok(), is_safe, "{mode:o}");
+        }
+        assert_eq!(
+            fs::read_dir(parent.path()).unwrap().count(),
+            0,
+            "nothing is left behind"
+        );
+        set_mode(0o700);
+        // Only root can give a folder away.
+        if std::os::unix::fs::chown(parent.path(), Some(65534), None).is_ok() {
+            assert!(create().is_err());
+        }
     }
 
     #[cfg(unix)]

@@ -53,6 +53,10 @@ impl Toolset {
     {
         let (server, live) = self.ready_server(name).await?;
         must_offer(&live, name, capability)?;
+        // Completions are for the person who types; everything else is for the model.
+        if capability != "completions" && !server.config().policy.trust {
+            self.view.rules.taint.mark(name);
+        }
         let generation = live.generation;
         let fault = match ask(live).await {
             Ok(answer) => return Ok(answer),

@@ -34,6 +34,7 @@ impl Toolset {
     pub(crate) fn new(servers: Arc<ViewServers>, view: View) -> Self {
         Self {
             view: Arc::new(view.opened(
+                servers.name().clone(),
                 servers.registry().events().clone(),
                 servers.registry().tallies().clone(),
             )),

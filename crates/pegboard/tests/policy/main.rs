@@ -9,4 +9,6 @@ mod board;
 mod filters;
 mod grants;
 mod instructions;
+mod limits;
 mod selection;
+mod taint;

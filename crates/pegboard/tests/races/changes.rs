@@ -253,6 +253,7 @@ async fn a_kept_answer_is_not_given_in_the_name_of_another_server() {
                 .tool(FakeTool::new("hello").read_only().answers_text(says)),
         );
         config.policy.cache = Some(secs(600));
+        config.policy.trust = true;
         config
     };
     let board = board(fake("staging"));

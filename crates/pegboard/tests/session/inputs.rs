@@ -118,7 +118,10 @@ async fn an_answer_that_hung_on_a_users_input_is_not_kept() {
     let mut read = tool("read");
     read["annotations"] = json!({"readOnlyHint": true});
     let offers = json!({"capabilities": {"tools": {}}, "tools": [read]});
-    let kept = set_to(|server| server.policy.cache = Some(secs(60)));
+    let kept = set_to(|server| {
+        server.policy.cache = Some(secs(60));
+        server.policy.trust = true;
+    });
     for (era, asks) in [
         (Era::Legacy, true),
         (Era::Legacy, false),

@@ -76,10 +76,14 @@ async fn results_are_cached_for_the_time_of_the_config() {
         .tool(Tool::new("other"));
     for (settings, [read, other]) in [
         ("", [false, false]),
-        ("cache = '60s'", [true, false]),
-        ("cache = '20s'", [false, false]),
+        ("cache = '60s'", [false, false]),
+        ("trust = true\ncache = '60s'", [true, false]),
+        ("trust = true\ncache = '20s'", [false, false]),
         ("tools_cache = { other = '60s' }", [false, true]),
-        ("cache = '60s'\ntools_cache = { read = 'off' }", [false, false]),
+        (
+            "trust = true\ncache = '60s'\ntools_cache = { read = 'off' }",
+            [false, false],
+        ),
     ] {
         let stage = Stage::new(settings, &fake);
         for (tool, is_cached) in [("read", read), ("other", other)] {

@@ -8,7 +8,9 @@
 mod support;
 
 mod arguments;
+mod audit;
 mod breaker;
+mod call_limits;
 mod fixtures;
 mod health;
 mod lifecycle;

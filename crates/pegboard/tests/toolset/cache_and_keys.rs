@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pegboard::{Arguments, Config, Env, Format, Kind, RetryClass, ToolCall};
+use pegboard::{Arguments, Config, Env, Format, Kind, RetryClass, ServerConfig, ToolCall};
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::json;
 
@@ -16,9 +16,15 @@ fn offers() -> FakeServer {
         .tool(Tool::new("broken").read_only().fails_with("no"))
 }
 
+/// A trusted server, whose hints count, with a cache.
+fn caching(server: &mut ServerConfig) {
+    server.policy.cache = Some(secs(60));
+    server.policy.trust = true;
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_answer_of_a_read_only_tool_is_kept_for_its_time_and_no_write_ever_is() {
-    let config = set_to(|server| server.policy.cache = Some(secs(60)));
+    let config = set_to(caching);
     let (board, handle) = in_memory_with(&offers(), config);
     let tools = board.toolset();
     let asked = |count| assert_eq!(handle.count("tools/call"), count);
@@ -49,7 +55,7 @@ async fn nothing_is_kept_unless_it_is_asked_for_and_views_do_not_share() {
         assert!(!call(&tools, "fx.read", json!({})).await.cached);
     }
     assert_eq!(handle.count("tools/call"), 2);
-    let (board, handle) = in_memory_with(&offers(), set_to(|server| server.policy.cache = Some(secs(60))));
+    let (board, handle) = in_memory_with(&offers(), set_to(caching));
     for _ in 0..2 {
         assert!(!call(&board.toolset(), "fx.read", json!({})).await.cached);
     }

@@ -57,6 +57,7 @@ fn board(scope: Scope) -> (Pegboard, MemoryHandle) {
         set_to(|settings| {
             settings.policy.scope = scope;
             settings.policy.cache = Some(secs(600));
+            settings.policy.trust = true;
         })
     };
     let mut config = Config::default();

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use super::View;
 use crate::{
     call::{approval::Approver, view_rules::Proposed},
+    config::{Rate, Taint},
     filter::Selection,
     grant::Grants,
 };
@@ -55,8 +56,21 @@ impl View {
     }
 
     /// Requests approval for every call of high risk once an untrusted server has answered: its output may steer the model.
-    pub fn ask_after_untrusted(mut self) -> Self {
-        self.rules.taint = Some(Arc::default());
+    pub fn ask_after_untrusted(self) -> Self {
+        self.after_untrusted(Taint::Ask)
+    }
+
+    /// Sets what happens to calls of high risk once an untrusted server has answered. The stricter of this and `taint` of the called server
+    /// applies. [`Toolset::clear_taint`](crate::Toolset::clear_taint) starts again, for example when the user has written the next message.
+    pub fn after_untrusted(mut self, rule: Taint) -> Self {
+        self.rules.on_taint = rule;
+        self
+    }
+
+    /// Sets how often this view may call tools, all together: a token bucket of `rate.calls` that fills up once in `rate.per`. `rate` of a server
+    /// and of a tool in the config limit each view too.
+    pub fn rate(mut self, rate: Rate) -> Self {
+        self.rate = Some(rate);
         self
     }
 }

@@ -145,6 +145,16 @@ fn only_we_may_read_it() {
     assert_eq!((mode(&store.file(&server())), mode(&store.folder)), (0o600, 0o700));
 }
 
+#[cfg(unix)]
+#[test]
+fn a_catalogue_that_another_user_could_have_written_is_not_loaded() {
+    let (folder, store) = store();
+    store.save(&server(), "f", &stored()).unwrap();
+    let file = store.file(&server());
+    crate::private_file::attacks::assert_refused(&file, || store.load(&server(), "f").is_some());
+    drop(folder);
+}
+
 #[test]
 fn a_servers_word_about_freshness_is_taken_for_a_day_at_most() {
     let check = |page: Value, ttl: Option<u64>, scope| {

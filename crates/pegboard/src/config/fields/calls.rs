@@ -7,11 +7,11 @@ use crate::config::{
     field::{DefaultValue, Kind, Via},
     from_setting::ToolRetry,
     key::{
-        LIMIT, Nested, choice, either, flag, list, nested, optional_choice, optional_flag, optional_size, plain,
-        section, small, text, texts, words,
+        LIMIT, Nested, choice, either, flag, list, nested, optional_choice, optional_count, optional_flag,
+        optional_size, parsed, plain, section, small, text, texts, words,
     },
     lifecycle::{Retry, RetryClass},
-    policy::{Approval, Check, Reading, Structured},
+    policy::{Approval, Check, Rate, Reading, Structured},
 };
 
 section! {
@@ -39,6 +39,9 @@ section! {
             .converted(&[("disabled", Via::Negated)]);
         APPROVAL: Option<Approval> = optional_choice("approval", "Whether a person must approve its calls; overrides `approval` of the server.")
             .aka(&["approval_mode"]);
+        RATE: Option<Rate> = parsed("rate", "How often one agent may call the tool, such as `10/min`, in addition to `rate` of the server.")
+            .aka(&["rate_limit"]);
+        LOOP_LIMIT: Option<usize> = optional_count("loop_limit", (0, 1_000_000), "How often one agent may repeat a call of the tool with the same arguments and the same kind of outcome within ten minutes; overrides `loop_limit` of the server.");
         INSTRUCTIONS: Option<String> = text("instructions", "Instructions for the model about the tool.").aka(&["notes"]);
         REQUIRES: Vec<String> = texts("requires", "Capabilities that an agent's view must all be granted, in addition to the tool itself.")
             .aka(&["required_capabilities"])

@@ -16,11 +16,11 @@ use crate::config::{
     from_setting::{Argv, Globs, Interval, Lifetime, Trust},
     key::{
         LIMIT, Nested, TEXTS, WAIT, choice, count, duration, either, flag, limit, list, located, located_texts, map,
-        nested, optional_choice, optional_size, plain, secret, section, size, text, texts, word, words,
+        nested, optional_choice, optional_size, parsed, plain, secret, section, size, text, texts, word, words,
     },
     lifecycle::{Health, IdleStop, RetryClass},
     limits::Limits,
-    policy::{Approval, Check, OnCrossing, OutputCheck, Pins, Scan, Scope, Structured},
+    policy::{Approval, Check, OnCrossing, OutputCheck, Pins, Rate, Scan, Scope, Structured, Taint},
     preset::Preset,
     server::{EraChoice, Start},
     setting::Text,
@@ -141,13 +141,17 @@ section! {
         CAPABILITIES: Vec<Capability> = list("capabilities", &words::<Capability>(), "What is requested from the server if it declares it: tools (always), resources, prompts.")
             .aka(&["primitives"])
             .shown(DefaultValue::Texts(&["tools", "resources", "prompts"]));
+        RATE: Option<Rate> = parsed("rate", "How often one agent may call tools of the server, such as `60/min`; further calls are refused until there is room.")
+            .aka(&["rate_limit"]);
+        LOOP_LIMIT: usize = count("loop_limit", (0, 1_000_000), 0, "How often one agent may repeat a call with the same arguments and the same kind of outcome within ten minutes; zero means no limit.");
+        TAINT: Taint = choice("taint", "What happens to calls of high risk after the agent has read output of an untrusted server: nothing, they need approval, or they are refused.");
         // Calls and results.
         CALL_ARGUMENTS: Nested<call_arguments::In> = nested("call_arguments", Kind::Either(&[words::<Check>(), Kind::Table(&call_arguments::SECTION)]), "How the arguments of calls are parsed and validated against the tool's schema; a single word is short for `check`.")
             .aka(&["tool_arguments"]);
         OUTPUT_CHECK: OutputCheck = choice("output_check", "What happens when structured content does not match the tool's output schema.");
         QUEUE: Option<String> = text("queue", "The queue that its calls wait in.");
         SERIAL: bool = flag("serial", false, "Whether its calls run one after the other.").converted(&[("supports_parallel_tool_calls", Via::Negated)]);
-        CACHE: Lifetime = either("cache", TTL, Lifetime(None), DefaultValue::Bool(false), "How long results of tools with `readOnlyHint` are cached; `true` means five minutes.")
+        CACHE: Lifetime = either("cache", TTL, Lifetime(None), DefaultValue::Bool(false), "How long results of tools with `readOnlyHint` are cached, if the server is trusted; `true` means five minutes.")
             .aka(&["cache_ttl", "response_cache"]);
         TOOLS_CACHE: BTreeMap<String, Lifetime> = map("tools_cache", &Kind::Either(TTL), "How long results of individual tools are cached, by name or glob; results of tools that declare that they write are never cached.")
             .shown(DefaultValue::EmptyTable);

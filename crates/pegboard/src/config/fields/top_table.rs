@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{
+    audit_table::audit,
     calls::queue,
     results::masking,
     server_table::server::{self as of},
@@ -33,6 +34,12 @@ section! {
             Kind::Either(&[Kind::Bool, Kind::Table(&masking::SECTION)]),
             "What is masked in the output of every server.",
         );
+        AUDIT: Nested<audit::In> = nested(
+            "audit",
+            Kind::Either(&[Kind::Text, Kind::Table(&audit::SECTION)]),
+            "The audit log of all calls: a file, or a table. Without it there is none.",
+        )
+        .aka(&["audit_log"]);
         MAX_SERVERS: usize = count("max_servers", (1, 1000), BoardLimits::DEFAULT.servers, "The most servers; further ones are refused.");
         MAX_PROCESSES: usize = count("max_processes", (1, 65_536), BoardLimits::DEFAULT.processes, "The most child processes at once.");
         MAX_STARTS: usize = count("max_starts", (1, 1000), BoardLimits::DEFAULT.starts, "The most servers that start at once; the others wait.")
@@ -97,6 +104,9 @@ section! {
         of::CROSSING.field.for_all();
         of::PINS.field.for_all();
         of::SCAN.field.for_all();
+        of::RATE.field.for_all();
+        of::LOOP_LIMIT.field.for_all();
+        of::TAINT.field.for_all();
         of::MAX_RESULT.field.for_all();
         of::STRUCTURED.field.for_all();
         plain("serve", Kind::Map(&Kind::Any), "Settings of the daemon.").later();

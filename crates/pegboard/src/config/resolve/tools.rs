@@ -8,7 +8,9 @@ use crate::config::{
     fields::{ServerTable, server, tool},
     from_setting::ToolRetry,
     lifecycle::RetryClass,
-    policy::ToolPolicy,
+    policy::{Rate, ToolPolicy},
+    problem::{Report, join},
+    setting::{Found, Setting},
 };
 
 /// The queues of individual tools.
@@ -34,12 +36,31 @@ pub(super) fn policies(values: ServerTable<'_>) -> BTreeMap<String, ToolPolicy> 
             approval: table.get(&tool::APPROVAL),
             instructions: table.get(&tool::INSTRUCTIONS),
             requires: table.get(&tool::REQUIRES),
+            rate: table.get(&tool::RATE),
+            loop_limit: table.get(&tool::LOOP_LIMIT),
         };
         (name.clone(), policy)
     });
     policies
         .filter(|(_, policy)| *policy != ToolPolicy::default())
         .collect()
+}
+
+/// Reports rates that do not parse, of the server and of individual tools.
+pub(super) fn check_rates(values: ServerTable<'_>, path: &str, report: &mut Report) {
+    let mut check = |setting: Option<&Found>, path: String| {
+        if let Some(Setting::Text(text)) = setting.map(|found| &found.setting)
+            && Rate::parse(&text.value).is_none()
+        {
+            let message = "must be a number of calls and a period of up to a day, such as `60/min` or `100/10m`";
+            report.error(text.at, &path, message);
+        }
+    };
+    check(values.find(&server::RATE), join(path, server::RATE.name));
+    for (name, table) in values.tables(&server::TOOLS) {
+        let path = join(&join(path, server::TOOLS.name), name);
+        check(table.find(&tool::RATE), join(&path, tool::RATE.name));
+    }
 }
 
 /// Whether calls of individual tools can be retried.

@@ -108,6 +108,7 @@ fn companions(path: &str) -> Json {
         _ => json!({}),
     };
     let top = match path {
+        "audit.required" | "audit.max_size" | "audit.max_files" => json!({"audit": {"file": "calls.jsonl"}}),
         "summarise.model" | "summarise.api_key" => json!({"summarise": {"url": "https://m.example/v1"}}),
         "masking.custom.replacement" | "masking.custom.description" => {
             json!({"masking": {"custom": [{"pattern": "x"}]}})
@@ -161,6 +162,7 @@ fn every_field_in_effect_changes_the_resolved_config() {
         values.extend(match path.rsplit('.').next() {
             Some("env_file") => Some(json!(file)),
             Some("groups") => Some(json!([group])),
+            Some("rate") => Some(json!("60/min")),
             Some("patterns") => Some(json!([pattern])),
             _ => None,
         });

@@ -59,6 +59,7 @@ fn the_resolved_config_is_complete_and_hides_secrets() {
           "health_timeout": "5s",
           "idle_stop": "auto",
           "list_timeout": "30s",
+          "loop_limit": 0,
           "max_in_flight": 32,
           "max_items": 2048,
           "max_message": "8MiB",
@@ -78,6 +79,7 @@ fn the_resolved_config_is_complete_and_hides_secrets() {
           "start": "eager",
           "start_wait": "0s",
           "stop_timeout": "2s",
+          "taint": "off",
           "tools_cache": {},
           "trust": false,
           "type": "stdio",
@@ -154,6 +156,8 @@ fn defaults(section: &field::Section) -> serde_json::Map<String, serde_json::Val
     {
         // Summaries, a breaker and restart waits of a server's own take the place of the board's, even with the same values.
         let is_boards = ["summarise", "breaker", "backoff"].contains(&field.name);
+        // An audit log needs a file.
+        let is_boards = is_boards || field.name == "audit";
         let value = match (redact::default(field.default), field.kind.section()) {
             _ if is_boards || field.effect == field::Effect::Later => continue,
             (Some(default), _) => default,
@@ -185,6 +189,47 @@ fn documented_defaults_are_the_real_ones() {
     let new = ServerConfig::new(Transport::Stdio(Command::new("a")));
     assert_eq!(plain.config.servers.into_values().next(), Some(new));
     assert_eq!(plain.config.limits, BoardLimits::default());
+}
+
+#[test]
+fn documented_defaults_of_the_audit_log_are_the_real_ones() {
+    let field = fields::TOP.find("audit").unwrap().field;
+    let mut parts = defaults(field.kind.section().unwrap());
+    parts.insert("file".into(), "calls.jsonl".into());
+    for audit in [parts.into(), serde_json::Value::from("calls.jsonl")] {
+        let loaded = Config::from_text(&serde_json::json!({"audit": audit}).to_string(), Format::Json, &env());
+        assert_eq!(loaded.problems, []);
+        assert_eq!(
+            loaded.config.audit,
+            Some(crate::config::AuditConfig::new("calls.jsonl"))
+        );
+    }
+}
+
+#[test]
+fn what_is_no_audit_log_is_a_problem() {
+    for audit in ["audit = { required = true }", "audit = ''", "audit = { file = '' }"] {
+        let loaded = Config::from_text(audit, Format::Toml, &env());
+        assert_eq!(loaded.errors().count(), 1, "{audit}: {:?}", loaded.problems);
+    }
+}
+
+#[test]
+fn a_rate_that_does_not_parse_makes_its_server_unusable() {
+    for settings in ["rate = 'often'", "tools.x.rate = '0/min'"] {
+        let loaded = Config::from_text(&format!("[servers.a]\ncommand = 'a'\n{settings}"), Format::Toml, &env());
+        assert_eq!(
+            (loaded.config.servers.len(), loaded.errors().count()),
+            (0, 1),
+            "{settings}"
+        );
+    }
+    assert_eq!(
+        Config::from_text("rate = '5/fortnight'", Format::Toml, &env())
+            .errors()
+            .count(),
+        1
+    );
 }
 
 #[test]

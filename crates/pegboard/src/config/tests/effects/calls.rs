@@ -40,6 +40,16 @@ pub(super) const ROWS: &[Row] = &[
         &["tool.approval"],
     ),
     (
+        "settings/call_limits.rs",
+        "an_agent_calls_no_more_often_than_the_rate",
+        &["tool.rate"],
+    ),
+    (
+        "settings/call_limits.rs",
+        "a_call_is_repeated_no_more_often_than_the_loop_limit",
+        &["tool.loop_limit"],
+    ),
+    (
         "settings/policy.rs",
         "a_model_is_given_the_instructions_of_a_server_and_of_its_tools",
         &["tool.instructions"],

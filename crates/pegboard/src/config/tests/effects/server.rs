@@ -24,6 +24,21 @@ pub(super) const ROWS: &[Row] = &[
         &["server.transports"],
     ),
     (
+        "settings/call_limits.rs",
+        "an_agent_calls_no_more_often_than_the_rate",
+        &["server.rate"],
+    ),
+    (
+        "settings/call_limits.rs",
+        "a_call_is_repeated_no_more_often_than_the_loop_limit",
+        &["server.loop_limit"],
+    ),
+    (
+        "settings/call_limits.rs",
+        "calls_of_high_risk_are_restricted_after_untrusted_output",
+        &["server.taint"],
+    ),
+    (
         "settings/processes.rs",
         "a_process_has_the_command_the_arguments_and_the_folder_of_its_config",
         &["server.command", "server.args", "server.cwd"],

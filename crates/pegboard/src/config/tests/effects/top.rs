@@ -14,6 +14,21 @@ pub(super) const ROWS: &[Row] = &[
         &["config.naming"],
     ),
     (
+        "settings/audit.rs",
+        "calls_are_recorded_in_the_file_that_the_config_names",
+        &["config.audit", "audit.file"],
+    ),
+    (
+        "settings/audit.rs",
+        "a_required_log_refuses_calls_that_it_cannot_record",
+        &["audit.required"],
+    ),
+    (
+        "settings/audit.rs",
+        "a_full_file_is_followed_by_another_and_the_oldest_is_removed",
+        &["audit.max_size", "audit.max_files"],
+    ),
+    (
         "settings/masking.rs",
         "settings_choose_the_patterns",
         &["config.masking"],

@@ -1,0 +1,97 @@
+//! `pegboard audit`, and the log that calls leave.
+
+use std::fs;
+
+use pegboard_testkit::{FakeServer, Tool};
+
+use super::home::Home;
+
+const CANARY: &str = "c4nary-7f3a9b1e";
+
+/// A home whose config has an audit log, `audit/calls.jsonl`.
+fn home() -> Home {
+    let home = Home::new();
+    let fake = FakeServer::new("fx").tool(Tool::new("echo").echoes());
+    let entry = home.entry("fx", fake, "");
+    home.write("pegboard.toml", &format!("audit = 'audit/calls.jsonl'\n{entry}"));
+    home
+}
+
+#[test]
+fn a_log_of_calls_is_shown_and_verified() {
+    let home = home();
+    let argument = format!("text={CANARY}");
+    for _ in 0..2 {
+        home.run(&["call", "fx.echo", &argument]).ends_with(0);
+    }
+    let json = home.run(&["audit", "verify", "-o", "json"]);
+    let json = json.ends_with(0).json();
+    // A header, and a decision and an end for each call.
+    assert_eq!((&json["ok"], &json["records"]), (&true.into(), &5.into()));
+    let shown = home.run(&["audit", "show"]);
+    shown
+        .ends_with(0)
+        .prints("fx.echo")
+        .prints("decision")
+        .prints("allowed")
+        .prints("call")
+        .prints("ok");
+    let records = home.run(&["audit", "show", "-o", "json", "--last", "1"]);
+    assert_eq!(records.ends_with(0).json()["records"].as_array().unwrap().len(), 1);
+    let log = fs::read_to_string(home.path("audit/calls.jsonl")).unwrap();
+    assert!(!log.contains(CANARY) && !shown.out.contains(CANARY));
+    let head = json["head"].as_str().unwrap();
+    home.run(&["audit", "verify", "--head", head])
+        .ends_with(0)
+        .prints("5 records");
+}
+
+#[test]
+fn a_changed_log_is_exit_code_1_and_the_place_is_named() {
+    let home = home();
+    home.run(&["call", "fx.echo", "text=a"]).ends_with(0);
+    let log = home.path("audit/calls.jsonl");
+    let text = fs::read_to_string(&log).unwrap();
+    fs::write(&log, text.replace("allowed", "denied")).unwrap();
+    let ran = home.run(&["audit", "verify"]);
+    ran.ends_with(1)
+        .says("calls.jsonl:3")
+        .says("the record before this one was changed");
+    let json = home.run(&["audit", "verify", "-o", "json"]);
+    let json = json.ends_with(1).json();
+    assert_eq!(
+        (&json["ok"], &json["broken"]["kind"], &json["broken"]["line"]),
+        (&false.into(), &"changed".into(), &3.into())
+    );
+    fs::write(&log, text).unwrap();
+    let other = "0".repeat(64);
+    home.run(&["audit", "verify", "--head", &other]).ends_with(1);
+    home.run(&["audit", "verify", "--head", "xyz"]).ends_with(2);
+}
+
+#[test]
+fn without_a_log_there_is_nothing_to_verify() {
+    let home = Home::new();
+    home.write("pegboard.toml", "[servers.a]\nurl = 'https://h.example/mcp'\n");
+    home.run(&["audit", "verify"]).ends_with(2).says("no audit log");
+    home.run(&["audit", "verify", "missing.jsonl"])
+        .ends_with(2)
+        .says("missing.jsonl");
+}
+
+/// A call that cannot be recorded is not made if the log is required.
+#[test]
+fn a_required_log_that_cannot_be_written_is_exit_code_5() {
+    let home = Home::new();
+    let fake = FakeServer::new("fx").tool(Tool::new("echo").echoes());
+    let entry = home.entry("fx", fake, "");
+    home.write(
+        "pegboard.toml",
+        &format!("audit = {{ file = 'notes.txt', required = true }}\n{entry}"),
+    );
+    home.write("notes.txt", "mine\n");
+    home.run(&["call", "fx.echo", "text=a"])
+        .ends_with(5)
+        .prints("audit log cannot be written");
+    assert_eq!(fs::read_to_string(home.path("notes.txt")).unwrap(), "mine\n");
+}

@@ -1,0 +1,283 @@
+//! What one line of the audit log says.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use serde::{Serialize, Serializer};
+
+use super::digest::Digest;
+use crate::{
+    args::{Arguments, RawFields},
+    catalog::{DefinitionHash, Tool},
+    mask::Counts,
+    name::ServerName,
+    outcome::{Kind, Reply, millis},
+};
+
+/// The longest name or id in a line, in bytes. The name of an unknown tool may be any text that a model wrote.
+const MAX_NAME: usize = 128;
+/// The most argument names in a line.
+const MAX_SHAPE: usize = 64;
+/// The most patterns in the counts of masked secrets.
+const MAX_PATTERNS: usize = 64;
+
+/// Why a call was allowed or refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum AuditDecision {
+    /// No approval was needed.
+    Allowed,
+    /// A person approved it, now or earlier.
+    Approved,
+    /// A rule refused it.
+    Denied,
+}
+
+/// The rule behind a decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum AuditRule {
+    /// An earlier approval covers the call.
+    EarlierApproval,
+    /// The approver allowed this call.
+    Once,
+    /// The approver allowed all calls of the tool by this view.
+    ForView,
+    /// The approver allowed all calls of the tool.
+    Always,
+    /// A check of the view refused the arguments.
+    Check,
+    /// `approval = "never"`.
+    Never,
+    /// Approval is needed and there is no approver.
+    NoApprover,
+    /// The approver refused the call.
+    Refused,
+    /// The approver did not answer in time.
+    NoAnswer,
+    /// The approver panicked.
+    ApproverFailed,
+    /// The agent has read untrusted output.
+    Taint,
+    /// The rate limit was reached.
+    Rate,
+    /// The agent repeats itself.
+    Loop,
+}
+
+/// One line, without its place in the chain. Fields that do not apply are left out.
+#[derive(Debug, Clone, Default, Serialize)]
+pub(crate) struct Entry {
+    event: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    view: Option<Arc<str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server: Option<ServerName>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool: Option<String>,
+    /// The requested name of a tool that is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    definition: Option<DefinitionHash>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) arguments: Option<ArgumentsEntry>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decision: Option<AuditDecision>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule: Option<AuditRule>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end: Option<Box<EndEntry>>,
+    /// How many records could not be written before this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    records: Option<u64>,
+    /// The hash of the line before, which a crash has cut.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    torn: Option<String>,
+}
+
+/// The arguments of a call without their values.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct ArgumentsEntry {
+    /// The plain hash until the writer has replaced it with the keyed one. Only that one is written.
+    #[serde(serialize_with = "as_text")]
+    pub(super) hash: Digest,
+    bytes: usize,
+    /// The types of the arguments that the tool's schema declares, by name.
+    shape: BTreeMap<String, &'static str>,
+    /// How many arguments the schema does not declare. A model chose their names.
+    #[serde(skip_serializing_if = "is_zero")]
+    undeclared: usize,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, Serialize)]
+struct EndEntry {
+    status: &'static str,
+    kind: Kind,
+    may_have_executed: bool,
+    attempts: u32,
+    cached: bool,
+    bytes: usize,
+    masked: usize,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    masked_by: BTreeMap<String, usize>,
+    duration_ms: f64,
+}
+
+impl Entry {
+    /// The decision about a call.
+    pub(crate) fn decision(id: &str, tool: &Tool, decision: AuditDecision, rule: Option<AuditRule>) -> Self {
+        Self {
+            event: "decision",
+            id: Some(bounded(id)),
+            server: Some(tool.server.clone()),
+            tool: Some(bounded(&tool.name)),
+            definition: Some(tool.definition_hash()),
+            decision: Some(decision),
+            rule,
+            ..Self::default()
+        }
+    }
+
+    /// The end of a call with a reply.
+    pub(crate) fn ended(reply: &Reply) -> Self {
+        let outcome = &reply.outcome;
+        Self {
+            event: "call",
+            id: Some(bounded(&reply.id)),
+            server: reply.server.clone(),
+            tool: reply.tool.as_deref().map(bounded),
+            name: reply.tool.is_none().then(|| bounded(&reply.name)),
+            end: Some(Box::new(EndEntry {
+                status: outcome.status(),
+                kind: outcome.kind(),
+                may_have_executed: outcome.may_have_executed(),
+                attempts: reply.attempts,
+                cached: reply.cached,
+                bytes: reply.original_bytes,
+                masked: reply.masked,
+                masked_by: patterns(&reply.masked_by),
+                duration_ms: millis(reply.latency),
+            })),
+            ..Self::default()
+        }
+    }
+
+    /// The end of a call whose future was dropped.
+    pub(crate) fn cancelled(
+        id: &str,
+        name: &str,
+        server: Option<&ServerName>,
+        tool: Option<&str>,
+        took: Duration,
+    ) -> Self {
+        Self {
+            event: "call",
+            id: Some(bounded(id)),
+            server: server.cloned(),
+            tool: tool.map(bounded),
+            name: tool.is_none().then(|| bounded(name)),
+            end: Some(Box::new(EndEntry {
+                status: "cancelled",
+                kind: Kind::Cancelled,
+                may_have_executed: tool.is_some(),
+                attempts: 0,
+                cached: false,
+                bytes: 0,
+                masked: 0,
+                masked_by: BTreeMap::new(),
+                duration_ms: millis(took),
+            })),
+            ..Self::default()
+        }
+    }
+
+    /// A gap: so many records could not be written.
+    pub(super) fn lost(records: u64) -> Self {
+        Self {
+            event: "lost",
+            records: Some(records),
+            ..Self::default()
+        }
+    }
+
+    /// A line that a crash has cut, and that the next one follows.
+    pub(super) fn recovered(torn: Digest) -> Self {
+        Self {
+            event: "recovered",
+            torn: Some(torn.to_string()),
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn view(mut self, view: Option<&Arc<str>>) -> Self {
+        self.view = view.map(|view| match view.len() {
+            0..=MAX_NAME => view.clone(),
+            _ => bounded(view).into(),
+        });
+        self
+    }
+
+    pub(crate) fn arguments(mut self, arguments: ArgumentsEntry) -> Self {
+        self.arguments = Some(arguments);
+        self
+    }
+}
+
+impl ArgumentsEntry {
+    /// Hashes arguments as they are sent, and reduces them to names and types.
+    pub(crate) fn of(arguments: &Arguments, tool: &Tool) -> Self {
+        let text = arguments.as_str();
+        let mut entry = Self {
+            hash: Digest::of(text.as_bytes()),
+            bytes: text.len(),
+            shape: BTreeMap::new(),
+            undeclared: 0,
+        };
+        let Ok(RawFields(fields)) = serde_json::from_str(text) else {
+            return entry;
+        };
+        let properties = tool.input_schema.tree().get("properties");
+        for (name, value) in fields {
+            let is_declared = properties.is_some_and(|properties| properties.get(&name).is_some());
+            if is_declared && name.len() <= MAX_NAME && entry.shape.len() < MAX_SHAPE {
+                entry.shape.insert(name, type_of(value.get()));
+            } else {
+                entry.undeclared += 1;
+            }
+        }
+        entry
+    }
+}
+
+/// The type of a JSON value, by its first character.
+fn type_of(value: &str) -> &'static str {
+    match value.as_bytes().first() {
+        Some(b'{') => "object",
+        Some(b'[') => "array",
+        Some(b'"') => "string",
+        Some(b't' | b'f') => "boolean",
+        Some(b'n') => "null",
+        _ => "number",
+    }
+}
+
+fn patterns(counts: &Counts) -> BTreeMap<String, usize> {
+    let counts = counts.iter().take(MAX_PATTERNS);
+    counts.map(|(name, count)| (bounded(name), count)).collect()
+}
+
+fn bounded(text: &str) -> String {
+    text[..text.floor_char_boundary(MAX_NAME)].to_owned()
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
+fn as_text<S: Serializer>(digest: &Digest, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(digest)
+}

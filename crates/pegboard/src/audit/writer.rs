@@ -1,0 +1,202 @@
+//! The thread that writes the audit log, and the handle by which calls pass records to it.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::Instant,
+};
+
+use super::{entry::Entry, log_file};
+use crate::{
+    config::AuditConfig,
+    deadline::Deadline,
+    event::{Event, EventSender},
+    outcome::{Failure, Kind},
+};
+
+/// The most records that wait for the writer. Further ones are lost, unless the log is required.
+const QUEUE: usize = 4096;
+/// The most records that are written at once.
+const BATCH: usize = 256;
+/// How often a lasting failure is reported.
+const REPORT_EVERY: Duration = Duration::from_secs(60);
+/// How long [`AuditLog::flush`] waits.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The audit log of a board. The thread ends with the last clone, after it has written what is queued.
+#[derive(Debug, Clone)]
+pub(crate) struct AuditLog {
+    records: mpsc::Sender<Message>,
+    is_required: bool,
+    /// How many records were lost since the log said so.
+    lost: Arc<AtomicU64>,
+}
+
+#[derive(Debug)]
+enum Message {
+    Record(Box<Entry>),
+    /// Written before the call is made.
+    Awaited(Box<Entry>, oneshot::Sender<Result<(), String>>),
+    Flush(oneshot::Sender<()>),
+}
+
+impl AuditLog {
+    /// Starts the writer. A log that cannot be written is reported with the first record.
+    pub(crate) fn open(config: AuditConfig, events: EventSender) -> Self {
+        let (records, queue) = mpsc::channel(QUEUE);
+        let lost = Arc::default();
+        let log = Self {
+            records,
+            is_required: config.required,
+            lost: Arc::clone(&lost),
+        };
+        let writer = Writer {
+            config,
+            events,
+            lost,
+            queue,
+            reported: None,
+        };
+        let started = thread::Builder::new()
+            .name("pegboard-audit".to_owned())
+            .spawn(move || writer.run());
+        if let Err(error) = started {
+            // Without its receiver the channel is closed, and a required log refuses all calls.
+            tracing::error!(%error, "the thread of the audit log cannot be started");
+        }
+        log
+    }
+
+    /// Passes a record to the writer. If too many wait, the record is lost, and the log will say so.
+    pub(crate) fn record(&self, entry: Entry) {
+        if self.records.try_send(Message::Record(Box::new(entry))).is_err() {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Records a decision. If the log is required, waits until it is written, and fails if it cannot be.
+    pub(crate) async fn decide(&self, entry: Entry, deadline: Deadline) -> Result<(), Failure> {
+        if !self.is_required {
+            self.record(entry);
+            return Ok(());
+        }
+        // Boxed, because it is rare and every call would pay for the space.
+        Box::pin(async {
+            let (written, is_written) = oneshot::channel();
+            let writing = async {
+                let message = Message::Awaited(Box::new(entry), written);
+                self.records.send(message).await.map_err(|_| ENDED.to_owned())?;
+                is_written.await.unwrap_or_else(|_| Err(ENDED.to_owned()))
+            };
+            let result = tokio::time::timeout(deadline.remaining(), writing).await;
+            result.unwrap_or_else(|_| Err("its writer did not answer in time".to_owned()))
+        })
+        .await
+        .map_err(|why| {
+            Failure::new(
+                Kind::NotPermitted,
+                format!("the call was not made, because the audit log cannot be written: {why}. Go on without tools."),
+            )
+            .hint("`audit` is `required`: free the disk or fix the permissions of the file")
+        })
+    }
+
+    /// Waits until everything recorded so far is written.
+    pub(crate) async fn flush(&self) {
+        let flushing = async {
+            let (flushed, is_flushed) = oneshot::channel();
+            if self.records.send(Message::Flush(flushed)).await.is_ok() {
+                let _ = is_flushed.await;
+            }
+        };
+        if tokio::time::timeout(FLUSH_TIMEOUT, flushing).await.is_err() {
+            tracing::warn!("the audit log was not written in time");
+        }
+    }
+}
+
+const ENDED: &str = "its writer has ended";
+
+/// The state of the writer's thread.
+struct Writer {
+    config: AuditConfig,
+    events: EventSender,
+    lost: Arc<AtomicU64>,
+    queue: mpsc::Receiver<Message>,
+    /// When the current failure was last reported.
+    reported: Option<Instant>,
+}
+
+impl Writer {
+    fn run(mut self) {
+        while let Some(first) = self.queue.blocking_recv() {
+            let mut batch = vec![first];
+            while batch.len() < BATCH
+                && let Ok(next) = self.queue.try_recv()
+            {
+                batch.push(next);
+            }
+            self.write(batch);
+        }
+        self.write(Vec::new());
+    }
+
+    fn write(&mut self, batch: Vec<Message>) {
+        let (mut entries, mut written, mut flushed) = (Vec::with_capacity(batch.len() + 1), Vec::new(), Vec::new());
+        let lost = self.lost.swap(0, Ordering::Relaxed);
+        if lost > 0 {
+            entries.push(Entry::lost(lost));
+        }
+        for message in batch {
+            match message {
+                Message::Record(entry) => entries.push(*entry),
+                Message::Awaited(entry, done) => {
+                    entries.push(*entry);
+                    written.push(done);
+                }
+                Message::Flush(done) => flushed.push(done),
+            }
+        }
+        let records = entries.len() as u64 - u64::from(lost > 0);
+        let result = match entries.is_empty() {
+            true => Ok(()),
+            false => log_file::append(&self.config, &mut entries).map_err(|error| error.to_string()),
+        };
+        match &result {
+            Ok(()) => self.reported = None,
+            Err(why) => {
+                // Calls that wait for their record are refused, so theirs are not missing.
+                let missing = records - written.len() as u64;
+                self.lost.fetch_add(lost + missing, Ordering::Relaxed);
+                self.report(why);
+            }
+        }
+        for done in written {
+            let _ = done.send(result.clone());
+        }
+        for done in flushed {
+            let _ = done.send(());
+        }
+    }
+
+    fn report(&mut self, why: &str) {
+        if self.reported.is_some_and(|at| at.elapsed() < REPORT_EVERY) {
+            return;
+        }
+        self.reported = Some(Instant::now());
+        let file = self.config.file.display();
+        tracing::warn!(%file, why, "the audit log cannot be written");
+        self.events.send(|| Event::AuditFailed {
+            reason: format!("{file}: {why}"),
+            at: jiff::Timestamp::now(),
+        });
+    }
+}

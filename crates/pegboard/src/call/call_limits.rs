@@ -1,0 +1,270 @@
+//! Limits on the calls of one view: how often it may call, and how often it may repeat the same call.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use tokio::time::Instant;
+
+use super::{audit_trail::Denied, context::CallContext, visibility::tool_policy};
+use crate::{
+    args::Arguments,
+    audit::AuditRule,
+    config::{Rate, ToolPolicy},
+    name::ServerName,
+    outcome::{Failure, Kind},
+};
+
+/// How long repeated calls are counted.
+const LOOP_WINDOW: Duration = Duration::from_secs(600);
+/// The most different calls that are counted for one view. The one that is unused for longest makes room.
+const MAX_REPEATED: usize = 1024;
+/// How many rate limits are kept before those that are unused are dropped.
+const MAX_BUCKETS: usize = 1024;
+
+/// The counters behind the limits of one view.
+#[derive(Debug, Default)]
+pub(crate) struct CallLimits {
+    buckets: Mutex<HashMap<Limited, Bucket>>,
+    repeated: Mutex<HashMap<RepeatKey, Repeated>>,
+}
+
+/// What a rate limits.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Limited {
+    View,
+    Server(ServerName),
+    Tool(ServerName, String),
+}
+
+/// A token bucket as one instant: when it will be full again. It holds `rate.calls` tokens, and one returns every `rate.per / rate.calls`.
+#[derive(Debug, Clone, Copy)]
+struct Bucket {
+    full_at: Instant,
+}
+
+/// What makes two calls the same: the server, the tool and the arguments, in any order of their keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct RepeatKey([u8; 32]);
+
+#[derive(Debug)]
+struct Repeated {
+    since: Instant,
+    last: Instant,
+    calls: usize,
+    /// How the last one ended.
+    kind: Option<Kind>,
+}
+
+/// Admits a call within its limits. Returns the key under which its outcome is to be reported, if repeated calls are limited.
+pub(super) fn admit(context: &CallContext<'_>, arguments: &Arguments) -> Result<Option<RepeatKey>, Denied> {
+    let (view, policy) = (context.view, &context.config.policy);
+    let has_own_limit = |tool: &ToolPolicy| tool.rate.is_some() || tool.loop_limit.is_some();
+    let of_tool = policy.tools.values().any(has_own_limit).then(|| {
+        let former = context.server().former_names();
+        tool_policy(policy, &context.tool().name, former.of(&context.tool().name))
+    });
+    let of_tool = of_tool.unwrap_or_default();
+    if view.rate.is_some() || policy.rate.is_some() || of_tool.rate.is_some() {
+        let (server, tool) = (context.server().name(), &context.tool().name);
+        let limited = [
+            view.rate.map(|rate| (Limited::View, rate)),
+            policy.rate.map(|rate| (Limited::Server(server.clone()), rate)),
+            of_tool
+                .rate
+                .map(|rate| (Limited::Tool(server.clone(), tool.clone()), rate)),
+        ];
+        view.call_limits.spend(limited, Instant::now())?;
+    }
+    match of_tool.loop_limit.unwrap_or(policy.loop_limit) {
+        0 => Ok(None),
+        limit => {
+            let key = RepeatKey::of(context.server().number(), &context.tool().name, arguments);
+            let name = || context.tool().dotted_name();
+            view.call_limits.repeat(key, limit, Instant::now(), name)?;
+            Ok(Some(key))
+        }
+    }
+}
+
+impl RepeatKey {
+    fn of(server: u64, tool: &str, arguments: &Arguments) -> Self {
+        // Parsing and serialising sorts the keys, so that their order makes no difference.
+        let canonical = serde_json::from_str(arguments.as_str()).map(|value: Value| value.to_string());
+        let mut hash = Sha256::new();
+        hash.update(server.to_le_bytes());
+        hash.update(tool);
+        hash.update([0]);
+        hash.update(canonical.as_deref().unwrap_or(arguments.as_str()));
+        Self(hash.finalize().into())
+    }
+}
+
+impl CallLimits {
+    /// Takes a token of every bucket, or none if one of them is empty.
+    fn spend<const N: usize>(&self, limited: [Option<(Limited, Rate)>; N], now: Instant) -> Result<(), Denied> {
+        let mut buckets = lock(&self.buckets);
+        if buckets.len() >= MAX_BUCKETS {
+            buckets.retain(|_, bucket| bucket.full_at > now);
+        }
+        let next = |limited: &Limited, rate: &Rate| {
+            let full_at = buckets.get(limited).map_or(now, |bucket| bucket.full_at.max(now));
+            full_at + rate.per / rate.calls
+        };
+        let spent = limited.into_iter().flatten();
+        let spent: Vec<_> = spent
+            .map(|(limited, rate)| (next(&limited, &rate), limited, rate))
+            .collect();
+        let wait = |(full_at, _, rate): &(Instant, Limited, Rate)| full_at.saturating_duration_since(now + rate.per);
+        if let Some(slowest) = spent.iter().max_by_key(|spent| wait(spent))
+            && !wait(slowest).is_zero()
+        {
+            return Err(too_often(&slowest.1, slowest.2, wait(slowest)));
+        }
+        for (full_at, limited, _) in spent {
+            buckets.insert(limited, Bucket { full_at });
+        }
+        Ok(())
+    }
+
+    /// Counts a call, or refuses it if it was repeated too often.
+    fn repeat(&self, key: RepeatKey, limit: usize, now: Instant, name: impl Fn() -> String) -> Result<(), Denied> {
+        let mut repeated = lock(&self.repeated);
+        if repeated.len() >= MAX_REPEATED && !repeated.contains_key(&key) {
+            let oldest = repeated.iter().min_by_key(|(_, repeated)| repeated.last);
+            if let Some(oldest) = oldest.map(|(key, _)| *key) {
+                repeated.remove(&oldest);
+            }
+        }
+        let fresh = Repeated {
+            since: now,
+            last: now,
+            calls: 0,
+            kind: None,
+        };
+        let entry = repeated.entry(key).or_insert(fresh);
+        if now.duration_since(entry.since) >= LOOP_WINDOW {
+            (entry.since, entry.calls) = (now, 0);
+        }
+        entry.last = now;
+        if entry.calls >= limit {
+            let left = LOOP_WINDOW.saturating_sub(now.duration_since(entry.since));
+            return Err(repeats_itself(&name(), entry.calls, entry.kind, left));
+        }
+        entry.calls += 1;
+        Ok(())
+    }
+
+    /// Records how a counted call has ended. Another outcome than before starts the count again.
+    pub(super) fn ended(&self, key: RepeatKey, kind: Kind) {
+        let mut repeated = lock(&self.repeated);
+        if let Some(entry) = repeated.get_mut(&key) {
+            if entry.kind.is_some_and(|before| before != kind) {
+                (entry.since, entry.calls) = (entry.last, 1);
+            }
+            entry.kind = Some(kind);
+        }
+    }
+}
+
+fn too_often(limited: &Limited, rate: Rate, wait: Duration) -> Denied {
+    let (what, setting) = match limited {
+        Limited::View => ("of this agent".to_owned(), "`View::rate`".to_owned()),
+        Limited::Server(server) => (format!("of `{server}`"), format!("`rate` of server `{server}`")),
+        Limited::Tool(server, tool) => (
+            format!("of `{}`", crate::name::dotted(server.as_str(), tool)),
+            format!("`tools.{tool}.rate` of server `{server}`"),
+        ),
+    };
+    let wait = wait.as_secs_f64().ceil().max(1.0);
+    let message = format!("the limit of {rate} {what} is reached. Call again in {wait} s, or go on without it.");
+    let failure = Failure::new(Kind::LimitExceeded, message).hint(format!("{setting} sets the limit"));
+    Denied::by(AuditRule::Rate, failure)
+}
+
+fn repeats_itself(name: &str, calls: usize, kind: Option<Kind>, left: Duration) -> Denied {
+    let outcome = kind.map_or(String::new(), |kind| {
+        format!(", each time with the outcome `{}`", kind.as_str())
+    });
+    let message = format!(
+        "you have called `{name}` {calls} times with the same arguments{outcome}. You are repeating yourself: use the result that you have, \
+         change the arguments, or ask the user. The same call is possible again in {} s.",
+        left.as_secs().max(1)
+    );
+    let hint = format!(
+        "`loop_limit` sets how often a call may be repeated; `tools.NAME.loop_limit = 0` allows polling with `{name}`"
+    );
+    Denied::by(AuditRule::Loop, Failure::new(Kind::LimitExceeded, message).hint(hint))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(arguments: &str) -> RepeatKey {
+        RepeatKey::of(1, "t", &Arguments::parse(arguments).unwrap())
+    }
+
+    #[test]
+    fn the_order_of_arguments_makes_no_difference() {
+        assert_eq!(key(r#"{"a": 1, "b": 2}"#), key(r#"{"b":2,"a":1}"#));
+        assert_ne!(key(r#"{"a": 1}"#), key(r#"{"a": 2}"#));
+        assert_ne!(key("{}"), RepeatKey::of(2, "t", &Arguments::default()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_counters_of_many_different_calls_are_bounded() {
+        let limits = CallLimits::default();
+        for n in 0..3 * MAX_REPEATED {
+            let key = key(&format!(r#"{{"n": {n}}}"#));
+            limits.repeat(key, 1, Instant::now(), String::new).unwrap();
+        }
+        assert_eq!(lock(&limits.repeated).len(), MAX_REPEATED);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn unused_buckets_are_dropped() {
+        let limits = CallLimits::default();
+        let server = ServerName::parse("fx").unwrap();
+        for n in 0..3 * MAX_BUCKETS {
+            let limited = Limited::Tool(server.clone(), n.to_string());
+            limits
+                .spend(
+                    [Some((limited, Rate::new(1, Duration::from_millis(1))))],
+                    Instant::now(),
+                )
+                .unwrap();
+            tokio::time::advance(Duration::from_millis(1)).await;
+        }
+        assert!(lock(&limits.buckets).len() <= MAX_BUCKETS);
+    }
+
+    /// A call that one limit refuses costs nothing of the other.
+    #[tokio::test(start_paused = true)]
+    async fn a_refused_call_takes_no_token() {
+        let limits = CallLimits::default();
+        let rates = || {
+            [
+                Some((Limited::View, Rate::new(2, Duration::from_secs(60)))),
+                Some((
+                    Limited::Server(ServerName::parse("fx").unwrap()),
+                    Rate::new(1, Duration::from_secs(10)),
+                )),
+            ]
+        };
+        limits.spend(rates(), Instant::now()).unwrap();
+        for _ in 0..5 {
+            limits.spend(rates(), Instant::now()).unwrap_err();
+        }
+        tokio::time::advance(Duration::from_secs(10)).await;
+        limits.spend(rates(), Instant::now()).unwrap();
+    }
+}
