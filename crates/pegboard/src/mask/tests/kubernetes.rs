@@ -262,3 +262,13 @@ fn hostile_manifests_take_no_longer_than_others() {
     let took = started.elapsed().unwrap();
     assert!(took.as_secs() < 20, "{took:?}");
 }
+
+#[test]
+fn a_key_that_only_ends_in_kind_makes_no_secret() {
+    for text in [
+        r#"{"x-kind":"Secret","data":{"a":"b"}}"#,
+        r#"{"items":[{"§kind":"Secret","data":{"a":"b"}}],"n":1}"#,
+    ] {
+        assert_eq!(masked(text), text);
+    }
+}
