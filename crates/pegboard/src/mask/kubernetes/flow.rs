@@ -267,8 +267,7 @@ impl Scan<'_> {
         let around = self.around();
         for (frame, around) in self.frames.iter().zip(around) {
             if let Some((kind, at)) = frame.kind
-                && kind != ObjectKind::Other
-                && (!frame.sections.is_empty() || around.is_whole)
+                && (around.is_whole || kind != ObjectKind::Other && !frame.sections.is_empty())
             {
                 findings.mark_parsed(at..at + 1);
             }
