@@ -208,6 +208,9 @@ mod config;
 mod deadline;
 mod event;
 mod filter;
+#[cfg(feature = "fuzz")]
+#[doc(hidden)]
+pub mod fuzz;
 mod grant;
 mod hint;
 mod json_scan;

@@ -19,6 +19,8 @@ mod events;
 #[cfg(feature = "explore")]
 mod explore;
 mod fault;
+#[cfg(feature = "fuzz")]
+pub(crate) mod fuzz_steps;
 mod handshake;
 mod host;
 mod input_rounds;

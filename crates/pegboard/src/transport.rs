@@ -10,6 +10,8 @@ mod byte_budget;
 mod connect_error;
 mod delivery;
 mod dial_error;
+#[cfg(feature = "fuzz")]
+pub(crate) mod fuzz_steps;
 #[cfg(feature = "http")]
 mod http;
 #[cfg(feature = "http")]
@@ -28,7 +30,7 @@ mod request_headers;
 mod rpc_error;
 #[cfg(feature = "sse")]
 mod sse;
-#[cfg(feature = "http")]
+#[cfg(any(feature = "http", feature = "fuzz"))]
 mod sse_parser;
 mod stdio;
 mod target;

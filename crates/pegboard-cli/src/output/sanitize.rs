@@ -45,6 +45,8 @@ pub(super) fn is_hidden(c: char) -> bool {
         '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' => true,
         // Variation selectors, except the two that choose between text and emoji.
         '\u{fe00}'..='\u{fe0d}' => true,
+        // Musical marks.
+        '\u{1d173}'..='\u{1d17a}' => true,
         // Tags, further variation selectors and the rest of their invisible block.
         '\u{e0000}'..='\u{e0fff}' => true,
         _ => false,
@@ -68,6 +70,7 @@ mod tests {
             ("a\u{202e}b", "a\\u{202e}b"),
             ("a\u{200b}b\u{7f}", "a\\u{200b}b\\u{7f}"),
             ("a\u{e0041}", "a\\u{e0041}"),
+            ("a\u{1d173}", "a\\u{1d173}"),
             ("\0", "\\u{0}"),
         ] {
             assert_eq!(clean(text), want);

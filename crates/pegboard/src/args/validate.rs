@@ -10,7 +10,7 @@ use super::{
     coerce, json,
     problem::{describe, is_unknown_argument},
     schema::{Subschema, display_name},
-    validation_cost,
+    validation_cost::{self, SchemaSize},
 };
 use crate::config::Check;
 
@@ -33,7 +33,7 @@ enum Compiled {
     AllowsAll,
     Ready {
         validator: Box<Validator>,
-        has_references: bool,
+        size: SchemaSize,
     },
     /// The schema is invalid or too large, so nothing is validated.
     Unusable(String),
@@ -64,7 +64,7 @@ impl LazyValidator {
             Check::Required => return required(given, schema),
             Check::Relaxed | Check::Coerce | Check::Strict => {}
         }
-        let (validator, has_references) = match self.compiled(schema) {
+        let (validator, size) = match self.compiled(schema) {
             Compiled::AllowsAll => return Ok(Checked::default()),
             Compiled::Unusable(why) => {
                 let notes = vec![format!(
@@ -72,13 +72,10 @@ impl LazyValidator {
                 )];
                 return Ok(Checked { changed: None, notes });
             }
-            Compiled::Ready {
-                validator,
-                has_references,
-            } => (validator, *has_references),
+            Compiled::Ready { validator, size } => (validator, *size),
         };
         let value = json::value(given).map_err(|problem| vec![problem])?;
-        if has_references && !validation_cost::is_bounded(schema, &value) {
+        if !validation_cost::is_bounded(schema, size, &value) {
             let notes = vec!["the arguments were not checked: that would take too long".to_owned()];
             return Ok(Checked { changed: None, notes });
         }
@@ -114,14 +111,10 @@ impl LazyValidator {
 
     /// Validates structured output. Returns a sentence for each problem.
     pub(crate) fn structured_output(&self, value: &Value, schema: &Value) -> Vec<String> {
-        let Compiled::Ready {
-            validator,
-            has_references,
-        } = self.compiled(schema)
-        else {
+        let Compiled::Ready { validator, size } = self.compiled(schema) else {
             return Vec::new();
         };
-        if (*has_references && !validation_cost::is_bounded(schema, value)) || validator.is_valid(value) {
+        if !validation_cost::is_bounded(schema, *size, value) || validator.is_valid(value) {
             return Vec::new();
         }
         problems(validator, value, Subschema::root(schema), false).0
@@ -209,7 +202,10 @@ fn compile(schema: &Value) -> Compiled {
     match built {
         Ok(validator) => Compiled::Ready {
             validator: Box::new(validator),
-            has_references: stats.references > 0,
+            size: SchemaSize {
+                parts: validation_cost::parts(schema),
+                has_references: stats.references > 0,
+            },
         },
         Err(error) => {
             let text: String = error

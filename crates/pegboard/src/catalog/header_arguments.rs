@@ -82,3 +82,39 @@ fn count_annotations(schema: &Value) -> usize {
 fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_name_for_a_header_makes_a_header_of_that_name_or_is_refused(
+            name in "\\PC{0,12}|[!-~]{1,12}|[a-z-]{1,8}(\r\n|\n|\r|:| |\x00|\t)[a-z: -]{0,12}|(?i:authorization|host|cookie|content-length)",
+        ) {
+            let schema = json!({"properties": {"a": {"type": "string", "x-mcp-header": name}}});
+            let is_token = !name.is_empty()
+                && name.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"(),/:;<=>?@[\\]{}".contains(&byte));
+            match header_arguments(&schema) {
+                Ok(found) => {
+                    let header = http::HeaderName::try_from(format!("mcp-param-{}", found[0].1)).expect("a header name");
+                    prop_assert!(is_token);
+                    prop_assert_eq!(header.as_str(), format!("mcp-param-{}", name.to_ascii_lowercase()));
+                }
+                Err(_) => prop_assert!(!is_token, "{:?} is refused", name),
+            }
+        }
+
+        #[test]
+        fn two_arguments_never_share_a_header(name in "[A-Za-z][A-Za-z0-9-]{0,8}", upper: bool) {
+            let other = if upper { name.to_ascii_uppercase() } else { name.to_ascii_lowercase() };
+            let schema = json!({"properties": {
+                "a": {"type": "string", "x-mcp-header": name}, "b": {"type": "string", "x-mcp-header": other},
+            }});
+            prop_assert!(header_arguments(&schema).is_err());
+        }
+    }
+}

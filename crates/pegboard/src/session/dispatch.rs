@@ -200,6 +200,9 @@ impl Dispatcher {
             Ok(incoming) => incoming,
             Err(error) => return self.malformed(message, &error.to_string(), origin),
         };
+        if incoming.method.is_some() && (incoming.result.is_some() || incoming.error.is_some()) {
+            return self.malformed(message, "it is a request and a response at once", origin);
+        }
         match (&incoming.method, incoming.id) {
             (Some(method), Some(id)) => {
                 self.request(id, method, incoming.params);

@@ -166,9 +166,12 @@ fn push_number(out: &mut Vec<u8>, mut number: u64) {
     out.extend_from_slice(&digits[start..]);
 }
 
-/// The envelope of an inbound message, with a raw payload. Serde rejects duplicate keys.
+/// The envelope of an inbound message, with a raw payload. Serde rejects duplicates of these keys.
 #[derive(Debug, Deserialize)]
 pub(super) struct Incoming<'a> {
+    /// Not needed, but declared so that duplicates are rejected.
+    #[serde(default, rename = "jsonrpc")]
+    _version: Option<IgnoredAny>,
     #[serde(borrow, default)]
     pub(super) id: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -327,7 +330,10 @@ mod tests {
 
     #[test]
     fn a_message_with_a_key_twice_is_refused() {
-        assert!(serde_json::from_str::<Incoming<'_>>(r#"{"id":1,"id":2,"result":{}}"#).is_err());
+        for key in ["jsonrpc", "id", "method", "params", "result", "error"] {
+            let text = format!(r#"{{"{key}":"1","{key}":"1"}}"#);
+            assert!(serde_json::from_str::<Incoming<'_>>(&text).is_err(), "{text}");
+        }
         assert!(serde_json::from_str::<Incoming<'_>>(r#"{"Id":1,"id":2,"result":{}}"#).is_ok());
     }
 

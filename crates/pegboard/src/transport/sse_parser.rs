@@ -41,7 +41,7 @@ enum OnOversized {
     /// It fails.
     Fail,
     /// It skips the event and goes on with the next one.
-    #[cfg(any(feature = "sse", test))]
+    #[cfg(any(feature = "sse", feature = "fuzz", test))]
     Skip,
 }
 
@@ -55,7 +55,7 @@ struct SkippedEvent {
 
 impl Parser {
     /// A parser that skips events over the size limit. It fails only on one that exceeds the limit many times over.
-    #[cfg(any(feature = "sse", test))]
+    #[cfg(any(feature = "sse", feature = "fuzz", test))]
     pub(super) fn lenient(limit: usize) -> Self {
         Self {
             on_oversized: OnOversized::Skip,

@@ -210,6 +210,91 @@ fn a_schema_that_cannot_be_used_checks_nothing_and_says_why() {
     assert!(checked(&selfish, r#"{"a":"x"}"#, Check::Coerce).is_ok());
 }
 
+/// Structured output that a server and its own schema could make expensive together. Each small schema would take minutes.
+#[test]
+fn a_schema_and_a_value_cannot_make_a_validation_expensive_together() {
+    let numbers = |count: usize| (0..count).map(Value::from).collect::<Vec<_>>();
+    let names = |count: usize| (0..count).map(|n| json!(format!("n{n}"))).collect::<Vec<_>>();
+    let fields: Value = (0..20_000).map(|n| (format!("n{n}"), Value::Null)).collect();
+    let many = |part: fn(usize) -> Value| (0..900).map(part).collect::<Vec<_>>();
+    let patterns: Value = (0..90).map(|n| (format!("^x{n}"), json!({"type": "string"}))).collect();
+    for (bomb, schema, value) in [
+        (
+            "enum",
+            json!({"items": {"enum": numbers(100_000)}}),
+            json!(vec![-1; 100_000]),
+        ),
+        (
+            "required",
+            json!({"items": {"required": names(50_000)}}),
+            json!(vec![json!({}); 50_000]),
+        ),
+        (
+            "anyOf",
+            json!({"items": {"anyOf": many(|n| json!({"const": n}))}}),
+            json!(vec![-1; 500_000]),
+        ),
+        (
+            "properties",
+            json!({"items": {"properties": names(900).iter().map(|name| (name.as_str().unwrap().to_owned(), json!({}))).collect::<Value>()}}),
+            json!(vec![json!({}); 500_000]),
+        ),
+        (
+            "propertyNames",
+            json!({"propertyNames": {"anyOf": many(|n| json!({"const": n}))}}),
+            fields.clone(),
+        ),
+        (
+            "patternProperties",
+            json!({"items": {"patternProperties": patterns}}),
+            json!(vec![fields; 4]),
+        ),
+        (
+            "tuple",
+            json!({"$schema": "http://json-schema.org/draft-07/schema#", "definitions": doubling_definitions(25), "items": [{"$ref": "#/definitions/d0"}]}),
+            json!([1]),
+        ),
+        (
+            "dependencies",
+            json!({"$schema": "http://json-schema.org/draft-07/schema#", "definitions": doubling_definitions(25), "dependencies": {"a": {"$ref": "#/definitions/d0"}}}),
+            json!({"a": 1}),
+        ),
+    ] {
+        let size = SchemaSize {
+            parts: validation_cost::parts(&schema),
+            has_references: true,
+        };
+        assert!(!validation_cost::is_bounded(&schema, size, &value), "{bomb}");
+        assert!(
+            LazyValidator::default().structured_output(&value, &schema).is_empty(),
+            "{bomb}"
+        );
+    }
+}
+
+#[test]
+fn a_long_value_is_validated_by_an_ordinary_schema() {
+    let row = json!({"type": "object", "required": ["id", "name"], "additionalProperties": false, "properties": {
+        "id": {"type": "integer"}, "name": {"type": ["string", "null"]}, "state": {"enum": ["a", "b", "c"]},
+        "tags": {"type": "array", "items": {"anyOf": [{"type": "string"}, {"type": "null"}]}}}});
+    let schema = json!({"type": "object", "properties": {"rows": {"type": "array", "items": row}}});
+    let mut rows = vec![json!({"id": 1, "name": "x", "state": "b", "tags": ["t", null]}); 20_000];
+    rows.push(json!({"id": "1", "name": "x"}));
+    let problems = LazyValidator::default().structured_output(&json!({"rows": rows}), &schema);
+    assert_eq!(
+        problems,
+        ["`/rows/20000/id` must be an integer, and a string was given"]
+    );
+}
+
+fn doubling_definitions(levels: usize) -> Value {
+    let next = |level: usize| json!({"$ref": format!("#/definitions/d{}", level + 1)});
+    let doubled = (0..levels).map(|level| (format!("d{level}"), json!({"allOf": [next(level), next(level)]})));
+    doubled
+        .chain([(format!("d{levels}"), json!({"type": "integer"}))])
+        .collect()
+}
+
 #[test]
 fn a_schema_may_refer_to_itself() {
     let schema = json!({"type": "object", "$defs": {"tree": {"type": "object", "required": ["n"], "properties": {

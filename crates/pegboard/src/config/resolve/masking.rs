@@ -7,7 +7,6 @@ use crate::{
         problem::{Report, join},
         setting::{Found, Setting, Text},
         spelling::nearest,
-        tree::Place,
     },
     mask::{self, BadMasking, CustomPattern, Masker, Masking},
 };
@@ -44,44 +43,48 @@ pub(in crate::config) fn check(report: &mut Report, path: &str, found: &Found) {
     for text in table.get(&fields::GROUPS) {
         if let Err(error) = mask::check_group(&text.value) {
             let near = nearest(&text.value, Masker::group_names());
-            report_bad_masking(report, text.at, &join(&path, fields::GROUPS.name), &error, near);
+            report_bad_masking(report, &text, &join(&path, fields::GROUPS.name), &error, near);
         }
     }
     for text in table.get(&fields::PATTERNS) {
         if let Err(error) = mask::check_pattern(&text.value) {
             let near = nearest(&text.value, Masker::pattern_names());
-            report_bad_masking(report, text.at, &join(&path, fields::PATTERNS.name), &error, near);
+            report_bad_masking(report, &text, &join(&path, fields::PATTERNS.name), &error, near);
         }
     }
-    for (custom, at) in customs(table) {
+    for (custom, text) in customs(table) {
         if let Err(error) = mask::check_custom(&custom) {
-            let at = at.unwrap_or(found.at);
-            report_bad_masking(report, at, &join(&path, fields::CUSTOM.name), &error, None);
+            report_bad_masking(report, &text, &join(&path, fields::CUSTOM.name), &error, None);
         }
     }
     for text in table.get(&fields::EXCEPT) {
         if let Err(error) = mask::check_exception(&text.value) {
-            report_bad_masking(report, text.at, &join(&path, fields::EXCEPT.name), &error, None);
+            report_bad_masking(report, &text, &join(&path, fields::EXCEPT.name), &error, None);
         }
     }
 }
 
-fn report_bad_masking(report: &mut Report, at: Place, path: &str, error: &BadMasking, near: Option<&str>) {
+/// Reports a text that cannot be used. The value of a variable may be a secret, so it is not shown.
+fn report_bad_masking(report: &mut Report, text: &Text, path: &str, error: &BadMasking, near: Option<&str>) {
     match near {
-        Some(near) => report.error_with(at, path, error.to_string(), format!("did you mean `{near}`?")),
-        None => report.error(at, path, error.to_string()),
+        _ if text.is_from_variable() => {
+            report.error(text.at, path, "with its variables expanded it cannot be used here")
+        }
+        Some(near) => report.error_with(text.at, path, error.to_string(), format!("did you mean `{near}`?")),
+        None => report.error(text.at, path, error.to_string()),
     }
 }
 
-/// The custom patterns and their locations.
-fn customs(table: Table<'_, fields::In>) -> Vec<(CustomPattern, Option<Place>)> {
+/// The custom patterns, with the texts of their expressions.
+fn customs(table: Table<'_, fields::In>) -> Vec<(CustomPattern, Text)> {
     let custom = |table: Table<'_, pattern::In>| {
-        let mut custom = CustomPattern::new(table.get(&pattern::PATTERN)?.value);
+        let text = table.get(&pattern::PATTERN)?;
+        let mut custom = CustomPattern::new(text.value.clone());
         if let Some(replacement) = table.get(&pattern::REPLACEMENT) {
             custom.replacement = replacement;
         }
         custom.description = table.get(&pattern::DESCRIPTION);
-        Some((custom, table.at(&pattern::PATTERN)))
+        Some((custom, text))
     };
     table.list(&fields::CUSTOM).into_iter().filter_map(custom).collect()
 }

@@ -57,3 +57,20 @@ fn masking_is_on_when_nobody_says_anything() {
     );
     assert!(Masking::default().enabled);
 }
+
+#[test]
+fn the_value_of_a_variable_is_not_shown_where_it_cannot_be_used() {
+    let env = Env::new(|_| Some("(canary".to_owned()));
+    for setting in [
+        "custom = [{ pattern = '${A}' }]",
+        "except = ['x${A}']",
+        "groups = ['${A}']",
+        "patterns = ['${A}']",
+    ] {
+        let text = format!("[masking]\n{setting}\n");
+        let loaded = Config::from_text(&text, Format::Toml, &env);
+        let problems: Vec<String> = loaded.errors().map(ToString::to_string).collect();
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(!problems[0].contains("canary"), "{problems:?}");
+    }
+}

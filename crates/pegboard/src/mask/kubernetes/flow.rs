@@ -69,6 +69,8 @@ struct Frame {
     is_list: bool,
     is_closed: bool,
     kind: Option<(ObjectKind, usize)>,
+    /// Other keys that end in `kind`, such as `x-kind`, which a search for markers finds too.
+    other_kinds: Vec<Range<usize>>,
     is_core: bool,
     /// The values of its data sections.
     sections: Vec<Range<usize>>,
@@ -174,6 +176,7 @@ impl Scan<'_> {
                 let value = from..from + text[from..at].trim_end_matches(is_space).len();
                 frame.sections.push(value);
             }
+            name if name.ends_with("kind") => frame.other_kinds.push(key),
             _ => {}
         }
     }
@@ -264,10 +267,15 @@ impl Scan<'_> {
         let around = self.around();
         for (frame, around) in self.frames.iter().zip(around) {
             if let Some((kind, at)) = frame.kind
-                && kind != ObjectKind::Other
-                && (!frame.sections.is_empty() || around.is_whole)
+                && (around.is_whole || kind != ObjectKind::Other && !frame.sections.is_empty())
             {
                 findings.mark_parsed(at..at + 1);
+            }
+            if around.is_whole {
+                frame
+                    .other_kinds
+                    .iter()
+                    .for_each(|key| findings.mark_parsed(key.clone()));
             }
             if self.is_secret(frame, around) {
                 for section in &frame.sections {

@@ -29,7 +29,10 @@ fn find(text: &str, is_wanted: impl Fn(&str) -> bool) -> Vec<Range<usize>> {
             continue;
         };
         while ends.next_if(|end| *end < begin).is_some() {}
-        let next = begins.peek().copied().unwrap_or(text.len());
+        // The dashes after a label may be the start of the next block.
+        let next = begins
+            .peek()
+            .map_or(text.len(), |next| (*next).max(name.end + DASHES.len()));
         if !is_wanted(&text[name.clone()]) {
             continue;
         }

@@ -205,3 +205,19 @@ fn long_and_hostile_texts_take_a_moment() {
         assert!(took.as_secs() < 20, "{took:?} for {}", &text[..20]);
     }
 }
+
+#[test]
+fn the_beginning_of_a_block_inside_another_one_is_no_reason_to_withhold_a_text() {
+    let policy = Masking {
+        groups: vec!["all".to_owned()],
+        ..Masking::default()
+    };
+    let masker = Masker::new(&policy, []).unwrap();
+    for text in [
+        "-----BEGIN -----BEGIN X-----\nQUJD\n",
+        "-----BEGIN A-----BEGIN -----BEGIN",
+    ] {
+        let masked = masker.text(text);
+        assert!(masked.counts.iter().all(|(name, _)| name != WITHHELD_NAME), "{text}");
+    }
+}

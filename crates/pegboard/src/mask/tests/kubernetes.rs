@@ -262,3 +262,14 @@ fn hostile_manifests_take_no_longer_than_others() {
     let took = started.elapsed().unwrap();
     assert!(took.as_secs() < 20, "{took:?}");
 }
+
+#[test]
+fn a_key_or_value_that_only_resembles_the_kind_makes_no_secret() {
+    for text in [
+        r#"{"x-kind":"Secret","data":{"a":"b"}}"#,
+        r#"{"n":[{"kind":"Secret-like","data":{"a":"b"}}]}"#,
+        r#"{"items":[{"§kind":"Secret","data":{"a":"b"}}],"n":1}"#,
+    ] {
+        assert_eq!(masked(text), text);
+    }
+}

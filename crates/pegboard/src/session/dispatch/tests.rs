@@ -95,6 +95,52 @@ async fn a_malformed_response_fails_only_its_own_request() {
 }
 
 #[tokio::test]
+async fn a_message_that_is_a_request_and_a_response_at_once_is_neither() {
+    for ambiguous in [
+        r#"{"id":ID,"method":"ping","result":5}"#,
+        r#"{"result":5,"method":"ping","id":ID}"#,
+        r#"{"id":ID,"method":"ping","error":{"code":1,"message":""}}"#,
+    ] {
+        let (dispatcher, mut requests) = Dispatcher::for_tests();
+        let receiver = dispatcher.pending.register().unwrap();
+        assert_eq!(
+            receive(&dispatcher, &ambiguous.replace("ID", &receiver.id.to_string())),
+            None
+        );
+        assert!(
+            requests.try_recv().is_err() && dispatcher.waits_for(receiver.id),
+            "{ambiguous}"
+        );
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn a_message_with_a_key_twice_is_never_accepted(
+        is_request: bool, twice in 0_usize..4, at in 0_usize..5, is_escaped: bool, changed: bool,
+    ) {
+        let (dispatcher, mut requests) = Dispatcher::for_tests();
+        let mut receiver = dispatcher.pending.register().unwrap();
+        let id = receiver.id.to_string();
+        let mut fields = match is_request {
+            true => vec![("jsonrpc", r#""2.0""#), ("id", &*id), ("method", r#""ping""#), ("params", "{}")],
+            false => vec![("jsonrpc", r#""2.0""#), ("id", &*id), ("result", "{}")],
+        };
+        let (key, value) = fields[twice % fields.len()];
+        let value = if changed { r#""other""# } else { value };
+        // An escaped key is the same key.
+        let escaped = format!("\\u{:04x}{}", u32::from(key.as_bytes()[0]), &key[1..]);
+        fields.insert(at.min(fields.len()), (if is_escaped { &escaped } else { key }, value));
+        let fields: Vec<String> = fields.iter().map(|(key, value)| format!(r#""{key}":{value}"#)).collect();
+        receive(&dispatcher, &format!("{{{}}}", fields.join(",")));
+        proptest::prop_assert!(requests.try_recv().is_err());
+        let response = receiver.response.try_recv().ok();
+        let result = response.map(|response| response.and_then(|response| response.result()));
+        proptest::prop_assert!(!matches!(result, Some(Ok(_))), "{:?}", result);
+    }
+}
+
+#[tokio::test]
 async fn when_the_connection_ends_every_request_fails_once_with_whether_it_was_sent() {
     let dispatcher = dispatcher();
     let (mut queued, mut sent) = (

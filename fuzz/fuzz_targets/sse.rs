@@ -1,0 +1,4 @@
+//! The target `sse` for libFuzzer.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| pegboard_fuzz::sse(data));
