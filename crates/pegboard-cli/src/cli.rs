@@ -1,14 +1,22 @@
 //! The definitions of commands and options, without their implementation.
 
-use std::{path::PathBuf, time::Duration};
+mod global;
+mod review;
+
+pub(crate) use global::{Format, Global};
+pub(crate) use review::{AuditShow, AuditVerify, PinsAccept, TrustAccept};
+
+use std::path::PathBuf;
 
 use clap::{
-    ArgAction, Args, Parser, Subcommand, ValueEnum,
+    Args, Parser, Subcommand,
     builder::{PossibleValuesParser, TypedValueParser},
 };
 use pegboard::Provider;
 
 use crate::demo::DemoOptions;
+use global::With;
+use review::{AuditArgs, AuditVerb, PinsArgs, PinsVerb, TrustArgs, TrustVerb};
 
 /// List and call the tools of any MCP server
 #[derive(Debug, Parser)]
@@ -112,79 +120,6 @@ pub(crate) enum Verb {
     Mask(Mask),
     DemoServer(DemoOptions),
     Completions(clap_complete::Shell),
-}
-
-/// The options that may stand before or after a command's name. Lists from both places are joined; of other options the later wins.
-#[derive(Debug, Default, Args)]
-pub(crate) struct Global {
-    /// Config file; may be repeated, later ones win
-    #[arg(short, long = "config", value_name = "FILE")]
-    pub(crate) configs: Vec<PathBuf>,
-    /// NAME=COMMAND or NAME=URL adds one, NAME picks one
-    #[arg(long = "server", value_name = "SERVER")]
-    pub(crate) servers: Vec<String>,
-    /// Use the project file without approval, this time
-    #[arg(long)]
-    pub(crate) trust: bool,
-    /// Print text for people or json for programs
-    #[arg(short, long, value_enum, hide_possible_values = true, value_name = "text|json")]
-    output: Option<Format>,
-    /// Limit for the whole command, such as 30s or 2m
-    #[arg(long, value_parser = duration, value_name = "DURATION")]
-    pub(crate) timeout: Option<Duration>,
-    /// Say more; repeat it for more still
-    #[arg(short, long, action = ArgAction::Count)]
-    pub(crate) verbose: u8,
-    /// Say less
-    #[arg(short, long, action = ArgAction::Count)]
-    pub(crate) quiet: u8,
-    /// Log lines to show, such as debug or pegboard=trace
-    #[arg(long, value_name = "FILTER")]
-    pub(crate) log: Option<String>,
-}
-
-impl Global {
-    /// The output format.
-    pub(crate) fn format(&self) -> Format {
-        self.output.unwrap_or(Format::Text)
-    }
-
-    /// Merges these options over those `before` them.
-    fn over(mut self, before: Self) -> Self {
-        self.configs.splice(..0, before.configs);
-        self.servers.splice(..0, before.servers);
-        Self {
-            trust: self.trust || before.trust,
-            output: self.output.or(before.output),
-            timeout: self.timeout.or(before.timeout),
-            verbose: self.verbose.saturating_add(before.verbose),
-            quiet: self.quiet.saturating_add(before.quiet),
-            log: self.log.or(before.log),
-            ..self
-        }
-    }
-}
-
-/// The output format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    Text,
-    Json,
-}
-
-/// A command's own arguments, and the global options after its name.
-#[derive(Debug, Args)]
-struct With<T: Args> {
-    #[command(flatten)]
-    own: T,
-    #[command(flatten)]
-    global: Global,
-}
-
-impl<T: Args> With<T> {
-    fn under(self, before: Global, verb: impl FnOnce(T) -> Verb) -> (Verb, Global) {
-        (verb(self.own), self.global.over(before))
-    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -384,122 +319,6 @@ struct ConfigExplain {
 }
 
 #[derive(Debug, Args)]
-struct TrustArgs {
-    #[command(subcommand)]
-    verb: TrustVerb,
-    #[command(flatten)]
-    global: Global,
-}
-
-#[derive(Debug, Args)]
-struct PinsArgs {
-    #[command(subcommand)]
-    verb: PinsVerb,
-    #[command(flatten)]
-    global: Global,
-}
-
-#[derive(Debug, Args)]
-struct AuditArgs {
-    #[command(subcommand)]
-    verb: AuditVerb,
-    #[command(flatten)]
-    global: Global,
-}
-
-#[derive(Debug, Subcommand)]
-enum TrustVerb {
-    /// Show what the project file would start, and what has changed
-    #[command(after_help = "Example:\n  pegboard trust show -o json")]
-    Show(With<TrustPath>),
-    /// Approve the project file as it is now
-    #[command(after_help = "Example:\n  pegboard trust accept")]
-    Accept(With<TrustAccept>),
-    /// Withdraw the approval
-    #[command(after_help = "Example:\n  pegboard trust forget")]
-    Forget(With<TrustPath>),
-}
-
-#[derive(Debug, Args)]
-struct TrustPath {
-    /// The project file, or a folder of the project
-    path: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct TrustAccept {
-    /// The project file, or a folder of the project
-    pub(crate) path: Option<PathBuf>,
-    /// Approve it without a question
-    #[arg(short, long)]
-    pub(crate) yes: bool,
-}
-
-#[derive(Debug, Subcommand)]
-enum PinsVerb {
-    /// Show what is pinned, without starting a server
-    #[command(after_help = "Example:\n  pegboard pins show github")]
-    Show(With<PinsShow>),
-    /// Show how definitions differ from their pins
-    #[command(after_help = "Examples:\n  pegboard pins diff\n  pegboard pins diff github.create_issue")]
-    Diff(With<PinsDiff>),
-    /// Accept definitions as they are now
-    #[command(after_help = "Examples:\n  pegboard pins accept github.create_issue\n  pegboard pins accept --all")]
-    Accept(With<PinsAccept>),
-}
-
-#[derive(Debug, Args)]
-struct PinsShow {
-    /// Only this server
-    server: Option<String>,
-}
-
-#[derive(Debug, Args)]
-struct PinsDiff {
-    /// A server, or one tool of it; all when none is given
-    #[arg(value_name = "SERVER[.TOOL]")]
-    names: Vec<String>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct PinsAccept {
-    /// A server, or one tool of it
-    #[arg(value_name = "SERVER[.TOOL]")]
-    pub(crate) names: Vec<String>,
-    /// Accept everything that differs
-    #[arg(long, conflicts_with = "names")]
-    pub(crate) all: bool,
-}
-
-#[derive(Debug, Subcommand)]
-enum AuditVerb {
-    /// Find records that were removed, moved or changed
-    #[command(after_help = "Examples:\n  pegboard audit verify\n  pegboard audit verify calls.jsonl -o json")]
-    Verify(With<AuditVerify>),
-    /// Show the last records; `--server NAME` picks a server's
-    #[command(after_help = "Example:\n  pegboard audit show --server github --last 10")]
-    Show(With<AuditShow>),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct AuditVerify {
-    /// The log; that of the config by default
-    pub(crate) file: Option<PathBuf>,
-    /// The head that an earlier run printed; it must still be there
-    #[arg(long, value_name = "HASH")]
-    pub(crate) head: Option<String>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct AuditShow {
-    /// The log; that of the config by default
-    pub(crate) file: Option<PathBuf>,
-    /// How many records, 50 by default
-    #[arg(long, value_name = "N")]
-    pub(crate) last: Option<usize>,
-}
-
-#[derive(Debug, Args)]
 struct Completions {
     /// The shell
     shell: clap_complete::Shell,
@@ -512,20 +331,6 @@ struct Nothing {}
 fn provider() -> impl TypedValueParser<Value = Provider> {
     PossibleValuesParser::new(Provider::ALL.map(Provider::as_str))
         .try_map(|word| Provider::parse(&word).ok_or("there is no such provider"))
-}
-
-fn duration(text: &str) -> Result<Duration, &'static str> {
-    // Like coreutils' `timeout 30`, a bare number is in seconds.
-    let seconds = || {
-        text.trim()
-            .parse()
-            .ok()
-            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-    };
-    match pegboard::parse_duration(text).or_else(seconds) {
-        Some(duration) if !duration.is_zero() => Ok(duration),
-        _ => Err("write a number and a unit, such as 500ms, 30s or 2m"),
-    }
 }
 
 fn size(text: &str) -> Result<usize, &'static str> {
@@ -544,7 +349,9 @@ fn pair(text: &str) -> Result<(String, String), &'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::time::Duration;
+
+    use super::{global::duration, *};
 
     fn global(line: &str) -> Global {
         Cli::try_parse_from(line.split(' ')).unwrap().into_parts().1

@@ -248,6 +248,7 @@ fn complaint(message: &str, hint: &str) -> Complaint {
     Complaint {
         message: message.to_owned(),
         hint: Some(hint.to_owned()),
+        exit: Exit::Usage,
     }
 }
 

@@ -161,9 +161,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("state/eras.json");
         EraMemory::new(Some(file.clone())).remember("a", RememberedEra::Modern);
-        crate::private_file::attacks::assert_refused(&file, || {
-            EraMemory::new(Some(file.clone())).recall("a").is_some()
-        });
+        private_file::attacks::assert_refused(&file, || EraMemory::new(Some(file.clone())).recall("a").is_some());
     }
 
     #[test]

@@ -151,7 +151,7 @@ fn a_catalogue_that_another_user_could_have_written_is_not_loaded() {
     let (folder, store) = store();
     store.save(&server(), "f", &stored()).unwrap();
     let file = store.file(&server());
-    crate::private_file::attacks::assert_refused(&file, || store.load(&server(), "f").is_some());
+    private_file::attacks::assert_refused(&file, || store.load(&server(), "f").is_some());
     drop(folder);
 }
 

@@ -199,10 +199,7 @@ fn documented_defaults_of_the_audit_log_are_the_real_ones() {
     for audit in [parts.into(), serde_json::Value::from("calls.jsonl")] {
         let loaded = Config::from_text(&serde_json::json!({"audit": audit}).to_string(), Format::Json, &env());
         assert_eq!(loaded.problems, []);
-        assert_eq!(
-            loaded.config.audit,
-            Some(crate::config::AuditConfig::new("calls.jsonl"))
-        );
+        assert_eq!(loaded.config.audit, Some(AuditConfig::new("calls.jsonl")));
     }
 }
 

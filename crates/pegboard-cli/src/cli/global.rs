@@ -1,0 +1,93 @@
+//! The options that every command has.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::{ArgAction, Args, ValueEnum};
+
+/// The options that may stand before or after a command's name. Lists from both places are joined; of other options the later wins.
+#[derive(Debug, Default, Args)]
+pub(crate) struct Global {
+    /// Config file; may be repeated, later ones win
+    #[arg(short, long = "config", value_name = "FILE")]
+    pub(crate) configs: Vec<PathBuf>,
+    /// NAME=COMMAND or NAME=URL adds one, NAME picks one
+    #[arg(long = "server", value_name = "SERVER")]
+    pub(crate) servers: Vec<String>,
+    /// Use the project file without approval, this time
+    #[arg(long)]
+    pub(crate) trust: bool,
+    /// Print text for people or json for programs
+    #[arg(short, long, value_enum, hide_possible_values = true, value_name = "text|json")]
+    output: Option<Format>,
+    /// Limit for the whole command, such as 30s or 2m
+    #[arg(long, value_parser = duration, value_name = "DURATION")]
+    pub(crate) timeout: Option<Duration>,
+    /// Say more; repeat it for more still
+    #[arg(short, long, action = ArgAction::Count)]
+    pub(crate) verbose: u8,
+    /// Say less
+    #[arg(short, long, action = ArgAction::Count)]
+    pub(crate) quiet: u8,
+    /// Log lines to show, such as debug or pegboard=trace
+    #[arg(long, value_name = "FILTER")]
+    pub(crate) log: Option<String>,
+}
+
+impl Global {
+    /// The output format.
+    pub(crate) fn format(&self) -> Format {
+        self.output.unwrap_or(Format::Text)
+    }
+
+    /// Merges these options over those `before` them.
+    pub(super) fn over(mut self, before: Self) -> Self {
+        self.configs.splice(..0, before.configs);
+        self.servers.splice(..0, before.servers);
+        Self {
+            trust: self.trust || before.trust,
+            output: self.output.or(before.output),
+            timeout: self.timeout.or(before.timeout),
+            verbose: self.verbose.saturating_add(before.verbose),
+            quiet: self.quiet.saturating_add(before.quiet),
+            log: self.log.or(before.log),
+            ..self
+        }
+    }
+}
+
+/// The output format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    Text,
+    Json,
+}
+
+/// A command's own arguments, and the global options after its name.
+#[derive(Debug, Args)]
+pub(super) struct With<T: Args> {
+    #[command(flatten)]
+    own: T,
+    #[command(flatten)]
+    global: Global,
+}
+
+impl<T: Args> With<T> {
+    /// The command that `verb` makes of its arguments, with the options from both places.
+    pub(super) fn under<V>(self, before: Global, verb: impl FnOnce(T) -> V) -> (V, Global) {
+        (verb(self.own), self.global.over(before))
+    }
+}
+
+pub(super) fn duration(text: &str) -> Result<Duration, &'static str> {
+    // Like coreutils' `timeout 30`, a bare number is in seconds.
+    let seconds = || {
+        text.trim()
+            .parse()
+            .ok()
+            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+    };
+    match pegboard::parse_duration(text).or_else(seconds) {
+        Some(duration) if !duration.is_zero() => Ok(duration),
+        _ => Err("write a number and a unit, such as 500ms, 30s or 2m"),
+    }
+}
