@@ -13,6 +13,10 @@ struct Project {
     folder: tempfile::TempDir,
 }
 
+#[expect(
+    clippy::unwrap_used,
+    reason = "a test helper that cannot go on has nothing better to do than to panic"
+)]
 impl Project {
     /// The server `fx` creates its log when it is started.
     fn new() -> Self {
