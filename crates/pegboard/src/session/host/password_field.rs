@@ -6,7 +6,6 @@ use crate::secret::names_secret;
 /// Words in titles and descriptions, without spaces, of fields that ask for a password.
 const PASSWORD_WORDS: &[&str] = &[
     "password",
-    "passwort",
     "passwd",
     "passphrase",
     "passcode",
