@@ -167,8 +167,7 @@ impl Settings {
         }
         if !self.only.is_empty() {
             let is_wanted = |name: &ServerName| self.only.iter().any(|wanted| wanted == name.as_str());
-            config.servers.retain(|name, _| is_wanted(name));
-            config.misconfigured.retain(|name, _| is_wanted(name));
+            config.select(is_wanted);
         }
         self.await_starts(&mut config);
         Ok(config)

@@ -231,6 +231,7 @@ impl Builder {
         // All secrets must be known before the first server starts: one server may print the secret of another.
         let in_process = self.in_process.iter().map(|(_, _, settings)| settings);
         let configs = self.config.servers.values().chain(in_process);
+        factory.secrets.learn(self.config.removed_secrets.iter().cloned());
         let early = ServerMasker::new(&Masking::default(), factory.secrets.clone());
         early.own_secrets(configs.flat_map(ServerConfig::secrets));
         let naming = Mutex::new(self.config.naming);

@@ -99,7 +99,8 @@ fn describe(found: &Crossed) -> String {
 
 /// Replaces `\u0061` and `\/` in a JSON text by the characters themselves. Text that is hidden so would not be found.
 fn unescaped(json: &str) -> Cow<'_, str> {
-    if !json.contains("\\u") && !json.contains("\\/") {
+    let mut escapes = memchr::memchr_iter(b'\\', json.as_bytes());
+    if !escapes.any(|at| matches!(json.as_bytes().get(at + 1), Some(b'u' | b'/'))) {
         return Cow::Borrowed(json);
     }
     let mut out = String::with_capacity(json.len());

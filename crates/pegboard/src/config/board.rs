@@ -9,6 +9,7 @@ use super::{
 use crate::{
     mask::Masking,
     name::{NameStyle, ServerName},
+    secret::Secret,
 };
 
 /// The resolved configuration of a board.
@@ -40,4 +41,6 @@ pub struct Config {
     pub audit: Option<AuditConfig>,
     /// What is masked in the output of servers that do not override it.
     pub masking: Masking,
+    /// The secrets of servers that [`Config::select`] removed.
+    pub(crate) removed_secrets: Vec<Secret>,
 }

@@ -1,6 +1,9 @@
 //! Collects the secret values of a config, which are masked in everything that servers send.
 
-use std::{collections::BTreeSet, ffi::OsString};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsString,
+};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 
@@ -12,12 +15,27 @@ use super::{
     server::ServerConfig,
     transport::{Auth, Command, Endpoint, EnvPolicy, Transport},
 };
-use crate::secret::{Secret, is_token_like, names_secret};
+use crate::{
+    name::ServerName,
+    secret::{Secret, is_token_like, names_secret},
+};
 
 impl Config {
     /// The values to mask in the output of all servers: everything in headers, credentials, variables and URLs that is not plainly public.
     pub fn secrets(&self) -> Vec<Secret> {
-        self.servers.values().flat_map(ServerConfig::secrets).collect()
+        let of_servers = self.servers.values().flat_map(ServerConfig::secrets);
+        of_servers.chain(self.removed_secrets.iter().cloned()).collect()
+    }
+
+    /// Removes the servers that are not wanted. Their secrets stay masked: a server may find them in a file or on the network.
+    pub fn select(&mut self, is_wanted: impl Fn(&ServerName) -> bool) {
+        let (wanted, removed): (BTreeMap<_, _>, BTreeMap<_, _>) = std::mem::take(&mut self.servers)
+            .into_iter()
+            .partition(|(name, _)| is_wanted(name));
+        self.servers = wanted;
+        let secrets = removed.values().flat_map(ServerConfig::secrets);
+        self.removed_secrets.extend(secrets);
+        self.misconfigured.retain(|name, _| is_wanted(name));
     }
 }
 

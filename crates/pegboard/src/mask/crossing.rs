@@ -1,6 +1,10 @@
 //! Finds the secrets of other servers in what is sent to a server.
 
-use super::{counts::Counts, server_masker::ServerMasker, span::Span, span::replace};
+use super::{
+    counts::Counts,
+    server_masker::ServerMasker,
+    span::{Span, replace},
+};
 use crate::name::ServerName;
 
 /// The shortest word that counts as another server's secret. A password such as `postgres` is also a word of ordinary arguments.

@@ -243,7 +243,7 @@ fn chunks(value: &str) -> impl Iterator<Item = &str> {
         // The last part must be long enough to be searched.
         let end = match rest.len() {
             0 => return None,
-            ..MAX_CHUNK => rest.len(),
+            1..MAX_CHUNK => rest.len(),
             _ => rest.floor_char_boundary(MAX_CHUNK / 2),
         };
         let (chunk, after) = rest.split_at(end);

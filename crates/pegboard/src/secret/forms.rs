@@ -165,7 +165,15 @@ fn is_plain_part(part: &str) -> bool {
         && (part.len() <= 3
             || digits_at_start == part.len() && part.len() <= MAX_NUMBER
             || (1..=6).contains(&digits_at_start) && part.len() - digits_at_start <= 3
-            || digits_at_end <= 4 && is_word(letters))
+            || digits_at_end <= 4 && is_word(letters)
+            || is_measure(part))
+}
+
+/// Whether a part is two numbers with a letter between them: `1920x1080`, or the middle of a timestamp.
+fn is_measure(part: &str) -> bool {
+    let is_short = |number: &str| (1..=5).contains(&number.len()) && number.bytes().all(|b| b.is_ascii_digit());
+    part.split_once(['x', 'T'])
+        .is_some_and(|(a, b)| is_short(a) && is_short(b))
 }
 
 /// Whether letters are a word, or words in camel case, and not random.
@@ -225,6 +233,8 @@ mod tests {
             "30s",
             "10MiB",
             "2024-11-05",
+            "2024-11-05T10:15:00Z",
+            "1920x1080",
             "v1.2.3",
             "python3.11",
             "claude-3-5-sonnet-20241022",

@@ -68,6 +68,7 @@ const ORDINARY: &[&str] = &[
     "client",
     "cluster",
     "code",
+    "container",
     "control",
     "country",
     "currency",
@@ -112,6 +113,7 @@ const ORDINARY: &[&str] = &[
     "owner",
     "path",
     "platform",
+    "pod",
     "port",
     "prefix",
     "profile",
@@ -163,7 +165,7 @@ pub(crate) fn mentions_secret(name: &str) -> bool {
         return true;
     }
     match words.as_slice() {
-        [.., before, last] if last.starts_with("key") => !OPEN_KEYS.contains(&before.as_str()),
+        [.., before, last] if matches!(last.as_str(), "key" | "keys") => !OPEN_KEYS.contains(&before.as_str()),
         [.., last] => LAST_WORDS.contains(&last.as_str()),
         [] => false,
     }
@@ -250,6 +252,7 @@ mod tests {
             "LOG_LEVEL",
             "MONKEY",
             "keyboard",
+            "my_keyboard",
             "author",
             "",
         ] {

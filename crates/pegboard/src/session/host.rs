@@ -5,6 +5,7 @@ mod elicitation;
 mod form;
 mod host_trait;
 mod page;
+mod password_field;
 mod request_params;
 mod responder;
 mod responder_task;

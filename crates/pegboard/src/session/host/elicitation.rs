@@ -2,11 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{
-    callback::ErrorResponse,
-    form::{Field, Form},
-    page,
-};
+use super::{callback::ErrorResponse, form::Form, page, password_field::wants_password};
 
 /// The longest message that is shown to a user.
 const MAX_MESSAGE: usize = 8 << 10;
@@ -93,7 +89,7 @@ pub(super) fn parse(mut params: Value, order: &[String], allows_urls: bool) -> R
     let schema = params.get_mut("requestedSchema").map(Value::take);
     let schema = schema.ok_or_else(|| invalid("`requestedSchema` is missing"))?;
     let form = Form::parse(&schema, order).map_err(|problem| (-32602, problem))?;
-    if form.fields.iter().any(Field::wants_password) {
+    if form.fields.iter().any(wants_password) {
         tracing::warn!("a form that asks for a password is refused");
         return Err(invalid(
             "a form must not ask for passwords, keys or tokens; send the user to a page instead (mode `url`)",

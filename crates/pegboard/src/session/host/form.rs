@@ -4,33 +4,10 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use crate::secret::names_secret;
-
 /// The most fields of a form.
 pub(super) const MAX_FIELDS: usize = 100;
 /// The most options of one choice.
 const MAX_OPTIONS: usize = 1000;
-
-/// Words in titles and descriptions, without spaces, of fields that ask for a password.
-const PASSWORD_WORDS: &[&str] = &[
-    "password",
-    "passwort",
-    "passwd",
-    "passphrase",
-    "passcode",
-    "apikey",
-    "apitoken",
-    "accesskey",
-    "accesstoken",
-    "authtoken",
-    "bearertoken",
-    "privatekey",
-    "secretkey",
-    "clientsecret",
-    "credential",
-    "seedphrase",
-    "recoverycode",
-];
 
 /// A form for the user to fill in.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -60,7 +37,7 @@ pub struct Field {
     /// The type of its values.
     pub kind: FieldKind,
     /// Whether its format is `password`.
-    is_password: bool,
+    pub(super) is_password: bool,
 }
 
 /// The type of a field.
@@ -180,25 +157,6 @@ impl Form {
 }
 
 impl Field {
-    /// Whether the field asks for a password, key or token, by its name, title, description or format.
-    pub(super) fn wants_password(&self) -> bool {
-        let is_typed = match self.kind {
-            FieldKind::Text { .. } | FieldKind::Other => true,
-            FieldKind::Number { .. } => !is_count(&self.name),
-            FieldKind::Boolean | FieldKind::Choice(_) | FieldKind::Choices { .. } => false,
-        };
-        let title = self.title.as_deref().unwrap_or_default();
-        let texts = [Some(title), self.description.as_deref()];
-        let mentions = |text: &str| {
-            let plain: String = text.chars().filter(|c| c.is_alphanumeric()).collect();
-            let plain = plain.to_lowercase();
-            PASSWORD_WORDS.iter().any(|word| plain.contains(word))
-        };
-        self.is_password
-            || is_typed
-                && (names_secret(&self.name) || names_secret(title) || texts.into_iter().flatten().any(mentions))
-    }
-
     /// Returns the display name.
     pub fn label(&self) -> &str {
         self.title.as_deref().unwrap_or(&self.name)
@@ -323,14 +281,6 @@ impl FieldKind {
             _ => Self::Other,
         }
     }
-}
-
-/// Whether a number counts or limits something, as in `max_tokens`.
-fn is_count(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    ["max", "min", "limit", "count", "num", "tokens"]
-        .iter()
-        .any(|word| name.contains(word))
 }
 
 /// Parses the options of a choice: `oneOf` or `anyOf` with titles, or `enum` with or without `enumNames`.
