@@ -15,6 +15,3 @@ pub(crate) use judge::{Judged, Listed, accept, judge, record};
 pub(crate) use pin_store::Stamp;
 pub use pin_store::{PinError, PinStore};
 pub use pinned_server::{Pin, PinnedServer};
-
-/// The name of the item that pins a server's instructions, beside those of its tools.
-pub(crate) const INSTRUCTIONS: &str = "(instructions)";

@@ -7,8 +7,10 @@ mod encoded;
 mod finding;
 mod normalize;
 mod rules;
+mod severity;
 
-pub use finding::{Finding, FindingSeverity};
+pub use finding::Finding;
+pub use severity::FindingSeverity;
 
 use serde_json::Value;
 

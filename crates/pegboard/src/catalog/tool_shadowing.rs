@@ -19,22 +19,19 @@ const MAX_NAMES: usize = 5;
 const MIN_NAME: usize = 5;
 /// The separators between server and tool name. The second also covers `mcp__server__tool`.
 const SEPARATORS: [&str; 2] = [".", "__"];
-/// Words near a tool's name that try to change how the tool is used, and how far away they may be, in bytes.
-const DIRECTIONS: &[&str] = &[
-    "bcc",
-    "recipient",
-    "whenever",
+/// Words before a tool's name, and words near it, that try to change how the tool is used. "Use `get_issue` when…" is documentation.
+const BEFORE: &[&str] = &[
     "when ",
+    "whenever ",
     "before ",
     "after ",
-    "always",
-    "never",
-    "must",
-    "instead",
+    "never ",
     "replace",
     "supersede",
-    "do not",
+    "instead of ",
 ];
+const AROUND: &[&str] = &["bcc", "recipient"];
+/// How far away these words may be, in bytes.
 const NEAR: usize = 60;
 
 /// Returns a warning for every tool that mentions a tool of another server, and for names on several servers that are the same or look
@@ -207,8 +204,10 @@ fn mention_of(tool: &Tool, name: &str, text: &str, end: usize) -> Mention {
 fn has_direction(text: &str, start: usize, end: usize) -> bool {
     let from = text.floor_char_boundary(start.saturating_sub(NEAR));
     let to = text.floor_char_boundary((end + NEAR).min(text.len()));
-    let near = text.get(from..to).unwrap_or_default();
-    DIRECTIONS.iter().any(|word| near.contains(word))
+    let (before, around) = (&text[from..start], &text[from..to]);
+    // Only the sentence in which the name stands counts.
+    let before = before.rsplit(['.', ';']).next().unwrap_or(before);
+    BEFORE.iter().any(|word| before.contains(word)) || AROUND.iter().any(|word| around.contains(word))
 }
 
 /// Returns whether a name is unlikely to be an ordinary word.
@@ -328,7 +327,7 @@ mod tests {
             check(&tools, &[told, same]);
         }
         let tools = [
-            tool("evil", "add", "See send_email."),
+            tool("evil", "add", "Use send_email when mail is needed."),
             tool("evil", "send_email", ""),
             mail(),
         ];

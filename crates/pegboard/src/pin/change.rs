@@ -3,11 +3,13 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::INSTRUCTIONS;
 use crate::{
     catalog::{DefinitionHash, Finding},
     name::{ServerName, dotted},
 };
+
+/// The name of a server's instructions beside those of its tools.
+const INSTRUCTIONS: &str = "(instructions)";
 
 /// A definition that is not as it was pinned, or that the scanner found suspicious.
 #[derive(Debug, Clone, PartialEq, Serialize)]

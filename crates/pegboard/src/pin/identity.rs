@@ -115,6 +115,7 @@ mod tests {
         );
     }
 
+    #[cfg(feature = "http")]
     #[test]
     fn credentials_are_no_part_of_an_identity() {
         let url = |url: &str| identity(&format!("url = '{url}'"));

@@ -124,10 +124,8 @@ impl Server {
     /// Reads the pins again if tools are held and another process has changed the pins. Returns whether it did.
     pub(crate) fn recheck_held(&self) -> bool {
         let exposures = self.0.exposures.load();
-        let Some(newest) = exposures
-            .first()
-            .filter(|exposure| exposure.changes.iter().any(|change| change.held))
-        else {
+        let holds = |exposure: &&Arc<Exposure>| !exposure.held.is_empty() || exposure.holds_instructions;
+        let Some(newest) = exposures.first().filter(holds) else {
             return false;
         };
         let is_changed = self.0.shared.pins.stamp(&self.identity()) != newest.stamp;
@@ -153,6 +151,9 @@ impl Server {
             instructions,
         };
         let findings = Findings::of(scan, listed);
+        let stamp = || self.0.shared.pins.stamp(&self.identity());
+        // Before the pins are read, so that a change in the meantime is noticed later.
+        let before = stamp();
         let (pinned, judged, failed) = match pins == Pins::Off && findings.is_empty() {
             true => (None, Judged::default(), None),
             false => self.judged(pins, listed),
@@ -161,7 +162,7 @@ impl Server {
             source: Arc::downgrade(catalog),
             generation: live.map_or(0, |live| live.generation),
             policy: (pins, scan),
-            stamp: self.0.shared.pins.stamp(&self.identity()),
+            stamp: if judged.records { stamp() } else { before },
             catalog: None,
             changes: changes(listed, (pins, scan), pinned.as_ref(), &judged, &findings),
             held: Vec::new(),

@@ -1,6 +1,5 @@
 //! Which definitions are held, and that nothing of them reaches an agent.
 
-use futures_util::StreamExt as _;
 use pegboard::{Event, Kind, PinState};
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::{Value, json};
@@ -113,20 +112,18 @@ async fn a_new_tool_of_a_known_server_is_held_also_while_the_server_runs() {
     assert_eq!(list(&tools).await.0, ["t"]);
     assert!(!all_text(&board).await.contains(CANARY));
     assert_outcome(&call(&tools, "fx.renamed", json!({})).await, Kind::NotPermitted, false);
-    loop {
-        match events.next().await.unwrap() {
-            Event::DefinitionsFlagged {
-                changed,
-                held,
-                suspicious,
-                ..
-            } => {
-                assert_eq!((changed, held, suspicious), (1, 1, 0));
-                break;
-            }
-            _ => {}
+    let flagged = loop {
+        if let Event::DefinitionsFlagged {
+            changed,
+            held,
+            suspicious,
+            ..
+        } = events.next().await.unwrap()
+        {
+            break (changed, held, suspicious);
         }
-    }
+    };
+    assert_eq!(flagged, (1, 1, 0));
     let status = board.status();
     assert_eq!((status.servers[0].tools, status.servers[0].held), (1, 1));
     assert!(

@@ -1,8 +1,6 @@
 //! Pinned definitions: what changed since a person saw it is reported, or held until a person accepts it; and definitions that look like
 //! attacks.
 
-#![expect(clippy::unwrap_used, reason = "a test panics at the step that fails")]
-
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -90,8 +90,8 @@ async fn a_tool_that_could_be_taken_for_another_is_warned_about() {
         assert_eq!(
             tools.list(PATIENCE).await.warnings,
             [
-                "`evil.search` and `mail.search` have the same name; a model may take one for the other",
                 "the description of `evil.add` speaks of `mail.send_email`, a tool of another server",
+                "`evil.search` and `mail.search` have the same name; a model may take one for the other",
             ]
         );
     }

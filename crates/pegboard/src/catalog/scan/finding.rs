@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::rules::Rule;
+use super::{rules::Rule, severity::FindingSeverity};
 use crate::catalog::sanitize::{one_line, truncate};
 
 /// The longest excerpt, in bytes.
@@ -25,30 +25,6 @@ pub struct Finding {
     pub severity: FindingSeverity,
     /// What was found, in one line and without invisible characters.
     pub excerpt: String,
-}
-
-/// How surely a finding is an attack.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum FindingSeverity {
-    /// Unusual text.
-    Low,
-    /// Text that honest servers rarely have.
-    Medium,
-    /// Text that honest servers do not have.
-    High,
-}
-
-impl FindingSeverity {
-    /// The name in text and JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-        }
-    }
 }
 
 impl Finding {

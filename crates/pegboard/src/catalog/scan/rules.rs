@@ -7,7 +7,7 @@ use regex::bytes::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 
 use super::{
     encoded,
-    finding::FindingSeverity::{self, High, Low, Medium},
+    severity::FindingSeverity::{self, High, Low, Medium},
 };
 
 /// A rule by its name.
@@ -282,6 +282,29 @@ const STEMS: &[&str] = &[
     "\n\n\n\n",
     "\\n\\n\\n\\n",
     "          ",
+    "any other",
+    "all other",
+    "the other",
+    "another ",
+    "this url",
+    "this address",
+    "send the",
+    "send all",
+    "send it",
+    "send them",
+    "send any",
+    "upload",
+    "transmit",
+    "leak",
+    "~/",
+    "/home/",
+    "/root",
+    "full con",
+    "full chat",
+    "complete con",
+    "complete chat",
+    "/dev/tcp",
+    "system :",
 ];
 
 static FINDER: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
