@@ -18,7 +18,8 @@ pub(crate) fn is_secret(name: &str, value: &str) -> bool {
         return false;
     }
     if names_secret(name) {
-        return !(is_path(value) || names_count(name) && is_number(value));
+        let is_limit = names_count(name) && is_number(value);
+        return !is_path(value) && !is_limit;
     }
     if is_token(value) {
         return true;
