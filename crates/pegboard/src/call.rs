@@ -28,8 +28,10 @@ mod prepare_arguments;
 mod approval;
 mod audit_trail;
 mod call_limits;
+mod limit_check;
 mod permission;
 mod taint;
+mod verdict;
 mod view_rules;
 
 // Cache.
