@@ -29,8 +29,10 @@ mod approval;
 mod audit_trail;
 mod call_limits;
 mod crossing;
+mod limit_check;
 mod permission;
 mod taint;
+mod verdict;
 mod view_rules;
 
 // Cache.

@@ -63,23 +63,18 @@ pub(super) fn path(log: &Path) -> PathBuf {
     path.into()
 }
 
-/// Reads the head without a lock. `Ok(None)` if there is no file.
-pub(super) fn read_head(log: &Path) -> io::Result<Option<Head>> {
-    match private_file::read(&path(log), KEY_LINE + HEAD_LINE) {
-        Ok(content) => match parse(&content) {
-            Some((_, Some(head))) => Ok(Some(head)),
-            _ => Err(io::Error::new(io::ErrorKind::InvalidData, "it is damaged")),
-        },
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
+/// Reads the head for a verification. The lock, if it was released in time, is held until the returned file is dropped. `Ok(None)` if there is
+/// no state file.
+pub(super) fn read_head(log: &Path) -> io::Result<Option<(Head, File)>> {
+    let mut file = match private_file::open(&path(log)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened?,
+    };
+    let _ = wait_for_lock(&file);
+    match parse(&read_lines(&mut file)?) {
+        Some((_, Some(head))) => Ok(Some((head, file))),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidData, "it is damaged")),
     }
-}
-
-/// Locks the file without changing it, if it exists and the lock is released in time.
-pub(super) fn lock_for_reading(log: &Path) -> Option<File> {
-    let file = private_file::open(&path(log)).ok()?;
-    wait_for_lock(&file).ok()?;
-    Some(file)
 }
 
 impl StateFile {
@@ -87,11 +82,7 @@ impl StateFile {
     pub(super) fn lock(log: &Path) -> io::Result<Self> {
         let mut file = private_file::edit(&path(log))?;
         wait_for_lock(&file)?;
-        let mut content = Vec::new();
-        Read::by_ref(&mut file)
-            .take((KEY_LINE + HEAD_LINE) as u64)
-            .read_to_end(&mut content)?;
-        if let Some((key, head)) = parse(&content) {
+        if let Some((key, head)) = parse(&read_lines(&mut file)?) {
             return Ok(Self { file, key, head });
         }
         let mut key = [0; 32];
@@ -132,6 +123,12 @@ fn wait_for_lock(file: &File) -> io::Result<()> {
             }
         }
     }
+}
+
+fn read_lines(file: &mut File) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    file.take((KEY_LINE + HEAD_LINE) as u64).read_to_end(&mut content)?;
+    Ok(content)
 }
 
 fn write_line(file: &mut File, at: u64, line: &impl Serialize, length: usize) -> io::Result<()> {

@@ -111,11 +111,11 @@ impl std::fmt::Display for AuditBreakKind {
 /// Blocks for as long as it takes to read the files.
 pub fn verify(log: &Path, known_head: Option<&str>) -> io::Result<AuditCheck> {
     // While the lock is held no file is renamed. Records that are written after that are ahead of the head.
-    let lock = state_file::lock_for_reading(log);
-    let (head, is_state_bad) = match state_file::read_head(log) {
-        Ok(head) => (head, false),
+    let (state, is_state_bad) = match state_file::read_head(log) {
+        Ok(state) => (state, false),
         Err(_) => (None, true),
     };
+    let (head, lock) = state.unzip();
     let older: Vec<_> = parts(log)?
         .into_iter()
         .filter(|(first, _)| head.is_none_or(|head| *first >= head.first))

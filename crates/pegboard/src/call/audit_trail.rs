@@ -1,27 +1,11 @@
-//! The verdict on a call, and its record in the audit log.
+//! Records the verdict on a call in the audit log.
 
-use super::{context::CallContext, tool_call::ToolCall};
+use super::{context::CallContext, tool_call::ToolCall, verdict::Verdict};
 use crate::{
     args::Arguments,
-    audit::{ArgumentsEntry, AuditDecision, AuditRule, Entry},
+    audit::{ArgumentsEntry, AuditDecision, Entry},
     outcome::Failure,
 };
-
-/// Why a call may be made: the approval that covers it, if it needs one.
-pub(super) type Verdict = Result<Option<AuditRule>, Denied>;
-
-/// Why a call must not be made.
-#[derive(Debug)]
-pub(super) struct Denied {
-    pub(super) rule: AuditRule,
-    pub(super) failure: Failure,
-}
-
-impl Denied {
-    pub(super) fn by(rule: AuditRule, failure: Failure) -> Self {
-        Self { rule, failure }
-    }
-}
 
 /// Records a verdict before the call is made. Fails if the log is required and cannot be written.
 pub(super) async fn record(

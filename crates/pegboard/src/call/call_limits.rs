@@ -10,11 +10,11 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
-use super::{audit_trail::Denied, context::CallContext, visibility::tool_policy};
+use super::verdict::Denied;
 use crate::{
     args::Arguments,
     audit::AuditRule,
-    config::{Rate, ToolPolicy},
+    config::Rate,
     name::ServerName,
     outcome::{Failure, Kind},
 };
@@ -35,7 +35,7 @@ pub(crate) struct CallLimits {
 
 /// What a rate limits.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Limited {
+pub(super) enum Limited {
     View,
     Server(ServerName),
     Tool(ServerName, String),
@@ -60,39 +60,8 @@ struct Repeated {
     kind: Option<Kind>,
 }
 
-/// Admits a call within its limits. Returns the key under which its outcome is to be reported, if repeated calls are limited.
-pub(super) fn admit(context: &CallContext<'_>, arguments: &Arguments) -> Result<Option<RepeatKey>, Denied> {
-    let (view, policy) = (context.view, &context.config.policy);
-    let has_own_limit = |tool: &ToolPolicy| tool.rate.is_some() || tool.loop_limit.is_some();
-    let of_tool = policy.tools.values().any(has_own_limit).then(|| {
-        let former = context.server().former_names();
-        tool_policy(policy, &context.tool().name, former.of(&context.tool().name))
-    });
-    let of_tool = of_tool.unwrap_or_default();
-    if view.rate.is_some() || policy.rate.is_some() || of_tool.rate.is_some() {
-        let (server, tool) = (context.server().name(), &context.tool().name);
-        let limited = [
-            view.rate.map(|rate| (Limited::View, rate)),
-            policy.rate.map(|rate| (Limited::Server(server.clone()), rate)),
-            of_tool
-                .rate
-                .map(|rate| (Limited::Tool(server.clone(), tool.clone()), rate)),
-        ];
-        view.call_limits.spend(limited, Instant::now())?;
-    }
-    match of_tool.loop_limit.unwrap_or(policy.loop_limit) {
-        0 => Ok(None),
-        limit => {
-            let key = RepeatKey::of(context.server().number(), &context.tool().name, arguments);
-            let name = || context.tool().dotted_name();
-            view.call_limits.repeat(key, limit, Instant::now(), name)?;
-            Ok(Some(key))
-        }
-    }
-}
-
 impl RepeatKey {
-    fn of(server: u64, tool: &str, arguments: &Arguments) -> Self {
+    pub(super) fn of(server: u64, tool: &str, arguments: &Arguments) -> Self {
         // Parsing and serialising sorts the keys, so that their order makes no difference.
         let canonical = serde_json::from_str(arguments.as_str()).map(|value: Value| value.to_string());
         let mut hash = Sha256::new();
@@ -106,7 +75,11 @@ impl RepeatKey {
 
 impl CallLimits {
     /// Takes a token of every bucket, or none if one of them is empty.
-    fn spend<const N: usize>(&self, limited: [Option<(Limited, Rate)>; N], now: Instant) -> Result<(), Denied> {
+    pub(super) fn spend<const N: usize>(
+        &self,
+        limited: [Option<(Limited, Rate)>; N],
+        now: Instant,
+    ) -> Result<(), Denied> {
         let mut buckets = lock(&self.buckets);
         if buckets.len() >= MAX_BUCKETS {
             buckets.retain(|_, bucket| bucket.full_at > now);
@@ -132,7 +105,13 @@ impl CallLimits {
     }
 
     /// Counts a call, or refuses it if it was repeated too often.
-    fn repeat(&self, key: RepeatKey, limit: usize, now: Instant, name: impl Fn() -> String) -> Result<(), Denied> {
+    pub(super) fn repeat(
+        &self,
+        key: RepeatKey,
+        limit: usize,
+        now: Instant,
+        name: impl Fn() -> String,
+    ) -> Result<(), Denied> {
         let mut repeated = lock(&self.repeated);
         if repeated.len() >= MAX_REPEATED && !repeated.contains_key(&key) {
             let oldest = repeated.iter().min_by_key(|(_, repeated)| repeated.last);

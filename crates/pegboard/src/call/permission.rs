@@ -2,12 +2,13 @@
 
 use super::{
     approval::{Decision, PastApproval, Question},
-    audit_trail::{self, Denied, Verdict},
-    call_limits,
+    audit_trail,
     context::CallContext,
     hook::panicked,
+    limit_check,
     record::Record,
     tool_call::ToolCall,
+    verdict::{Denied, Verdict},
     view_rules::Proposed,
     visibility::tool_policy,
 };
@@ -36,7 +37,7 @@ pub(super) async fn obtain(
 
 async fn decide(context: &CallContext<'_>, call: &ToolCall, arguments: &Arguments, record: &mut Record) -> Verdict {
     run_checks(context, arguments).map_err(|failure| Denied::by(AuditRule::Check, failure))?;
-    record.repeat_key = call_limits::admit(context, arguments)?;
+    record.repeat_key = limit_check::admit(context, arguments)?;
     match (requirement(context), taint(context)) {
         (Requirement::Forbidden, _) => Err(Denied::by(
             AuditRule::Never,

@@ -73,6 +73,7 @@ mod unix {
         }
     }
 
+    #[cfg(target_os = "linux")]
     #[test]
     fn a_pipe_is_refused_and_not_waited_for() {
         let (_folder, path) = file();
