@@ -5,11 +5,14 @@
 
 mod assignments;
 mod counts;
+mod documents;
+mod encoded;
 mod json_values;
 mod keywords;
 mod known_values;
 mod kubernetes;
 mod masker;
+mod named_values;
 mod pattern;
 mod pattern_set;
 mod patterns;
@@ -24,7 +27,7 @@ mod withheld;
 mod tests;
 
 pub use counts::Counts;
-pub use masker::{Masked, Masker};
+pub use masker::{Carried, Masked, Masker};
 pub(crate) use pattern_set::{check_custom, check_exception, check_group, check_pattern};
 pub use policy::{BadMasking, CustomPattern, MaskStyle, Masking};
 pub(crate) use server_masker::{KnownSecrets, LONG, ServerMasker};
