@@ -4,24 +4,14 @@
 //! value is read in one form only, so the cost is linear in the text.
 
 mod literals;
+mod named_value;
 mod names;
 mod pairs;
 mod scanner;
 mod value;
+mod words;
 
 pub(super) use literals::{Form, is_no_literal, is_secret};
+pub(super) use named_value::NamedValue;
 pub(super) use names::{Strength, strength, strength_of_list};
 pub(super) use scanner::find;
-
-use std::ops::Range;
-
-/// A secret in a text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct NamedValue {
-    /// From the start of the name to the end of the secret.
-    pub(super) whole: Range<usize>,
-    /// The secret.
-    pub(super) value: Range<usize>,
-    /// Whether the secret is a JSON object or list, whose replacement needs quotes.
-    pub(super) is_nested: bool,
-}

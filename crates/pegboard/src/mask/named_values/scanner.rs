@@ -6,9 +6,9 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use memchr::memmem;
 
 use super::{
-    NamedValue,
     literals::{Form, is_no_literal, is_secret},
-    names::{Strength, strength, strength_of_list},
+    named_value::NamedValue,
+    names::{self, Strength, strength_of_list},
     pairs,
     value::{self, Ahead, Joint, Read},
 };
@@ -362,7 +362,7 @@ impl Scanner<'_> {
     }
 
     fn value(&mut self, name: &Range<usize>, at: usize, joint: Joint, strength: Strength) {
-        let is_list = super::strength(&self.text[name.clone()]).is_none();
+        let is_list = names::strength(&self.text[name.clone()]).is_none();
         match value::read(self.text, name, at, joint, &mut self.ahead) {
             Some(Read::One { range, shown, form }) if !is_list || joint.is_pair => {
                 let shown = &self.text[shown];
@@ -394,7 +394,7 @@ impl Scanner<'_> {
     fn add(&mut self, name: &Range<usize>, range: Range<usize>, strength: Strength, form: Form) {
         let value = &self.text[range.clone()];
         // A list of names is no list of secrets.
-        let is_name = super::strength(value).is_some() && !value.contains(|c: char| c.is_ascii_digit());
+        let is_name = names::strength(value).is_some() && !value.contains(|c: char| c.is_ascii_digit());
         if is_secret(strength, value, form) && !is_name && !is_no_literal(value) {
             self.push(name, range);
         }
