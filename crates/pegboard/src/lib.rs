@@ -263,7 +263,7 @@ pub use event::{Event, Events};
 pub use filter::{BadSelection, Selected, Selection};
 pub use grant::Grants;
 pub use hint::Hint;
-pub use mask::{BadMasking, Counts as MaskCounts, CustomPattern, MaskStyle, Masked, Masker, Masking};
+pub use mask::{BadMasking, Carried, Counts as MaskCounts, CustomPattern, MaskStyle, Masked, Masker, Masking};
 pub use metrics::{Bucket, CallMetrics, Histogram, Metrics, ServerMetrics};
 pub use name::{BadNameStyle, BadServerName, NameRules, NameStyle, ServerName};
 pub use native::{NativeTool, NativeTools};

@@ -6,11 +6,14 @@
 mod assignments;
 mod counts;
 mod crossing;
+mod documents;
+mod encoded;
 mod json_values;
 mod keywords;
 mod known_values;
 mod kubernetes;
 mod masker;
+mod named_values;
 mod pattern;
 mod pattern_set;
 mod patterns;
@@ -26,7 +29,7 @@ mod tests;
 
 pub use counts::Counts;
 pub(crate) use crossing::{Crossed, Crossing};
-pub use masker::{Masked, Masker};
+pub use masker::{Carried, Masked, Masker};
 pub(crate) use pattern_set::{check_custom, check_exception, check_group, check_pattern};
 pub use policy::{BadMasking, CustomPattern, MaskStyle, Masking};
 pub(crate) use server_masker::{KnownSecrets, LONG, ServerMasker};

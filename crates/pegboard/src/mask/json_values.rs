@@ -5,14 +5,17 @@ use serde_json::{Map, Value};
 
 use super::{
     counts::Counts,
-    kubernetes,
-    masker::Masker,
+    documents, kubernetes,
+    masker::{Carried, Masker},
+    named_values::{self, Strength},
     span,
     withheld::{WITHHELD, WITHHELD_NAME},
 };
 
 /// The deepest nesting that is masked. Messages cannot be nested deeper.
 const MAX_DEPTH: usize = 256;
+/// The pattern that hides values because of their names.
+const NAMED: &str = "secret_assignment";
 
 impl Masker {
     /// Masks a value in place. Returns the counts of what was masked.
@@ -23,6 +26,9 @@ impl Masker {
     }
 
     pub(crate) fn mask_value(&self, value: &mut Value, counts: &mut Counts) {
+        if self.patterns.has(documents::NAME) {
+            documents::visit(value, &mut |secret| self.hide(secret, documents::NAME, counts));
+        }
         self.walk(value, counts, WalkState::default());
     }
 
@@ -34,6 +40,9 @@ impl Masker {
     }
 
     pub(crate) fn mask_map(&self, map: &mut Map<String, Value>, counts: &mut Counts) {
+        if self.patterns.has(documents::NAME) {
+            documents::visit_map(map, &mut |secret| self.hide(secret, documents::NAME, counts));
+        }
         self.walk_map(map, counts, WalkState::default());
     }
 
@@ -44,9 +53,15 @@ impl Masker {
         }
         match value {
             Value::String(text) => self.mask(text, counts),
-            Value::Array(items) => items
-                .iter_mut()
-                .for_each(|item| self.walk(item, counts, state.deeper())),
+            Value::Array(items) => {
+                let mut carried = Carried::default();
+                for item in items {
+                    match item {
+                        Value::String(text) => self.mask_next(text, &mut carried, counts),
+                        item => self.walk(item, counts, state.deeper()),
+                    }
+                }
+            }
             Value::Object(map) => self.walk_map(map, counts, state),
             Value::Number(number) if self.values.contains(&number.to_string()) => {
                 *value = Value::String(span::placeholder("secret"));
@@ -73,8 +88,7 @@ impl Masker {
         for (key, value) in map.iter_mut() {
             match value {
                 Value::String(bytes) if is_bytes(key, kind.as_deref(), bytes) => self.mask_bytes(bytes, counts),
-                Value::String(text) if self.patterns.is_sensitive_name(key) => self.mask_named(key, text, counts),
-                value => self.walk(value, counts, inner),
+                value => self.walk_field(key, value, counts, inner),
             }
         }
         self.mask_keys(map, counts);
@@ -95,34 +109,86 @@ impl Masker {
         }
     }
 
-    /// Masks environment variables of containers: `{"name": "DB_PASSWORD", "value": "…"}`.
-    fn mask_variable(&self, map: &mut Map<String, Value>, counts: &mut Counts) {
-        let Some(Value::String(name)) = map.get("name") else {
-            return;
-        };
-        if !map.get("value").is_some_and(Value::is_string) || !self.patterns.is_sensitive_name(name) {
-            return;
-        }
-        let name = name.clone();
-        if let Some(Value::String(text)) = map.get_mut("value") {
-            self.mask_named(&name, text, counts);
+    /// Masks the value of a field by its name and by what it is.
+    fn walk_field(&self, name: &str, value: &mut Value, counts: &mut Counts, state: WalkState) {
+        match value {
+            Value::String(_) | Value::Number(_) if self.is_named_secret(name, value) => {
+                self.mask_named(name, value, counts)
+            }
+            Value::String(text) if name == "auth" || self.patterns.is_sensitive_name(name) => {
+                let mut value = Value::String(std::mem::take(text));
+                self.mask_named(name, &mut value, counts);
+                if let Value::String(masked) = value {
+                    *text = masked;
+                }
+            }
+            Value::Array(items) if named_values::strength_of_list(name) >= Some(Strength::Strong) => {
+                let name = if named_values::strength(name).is_some() {
+                    name
+                } else {
+                    &name[..name.len() - 1]
+                };
+                items
+                    .iter_mut()
+                    .for_each(|item| self.walk_field(name, item, counts, state.deeper()));
+            }
+            value => self.walk(value, counts, state),
         }
     }
 
-    /// Masks a string with a sensitive name. If the name makes it a secret, all of it is masked.
-    fn mask_named(&self, name: &str, text: &mut String, counts: &mut Counts) {
-        let line = format!("{}: {}", Value::from(name), Value::from(text.as_str()));
-        match self.patterns.find_by_name(&line) {
-            Ok(Some(found)) if !span::is_placeholder(text) => {
-                *text = span::placeholder(found);
-                counts.add(found, 1);
+    /// Whether the default patterns hide a value because of its name.
+    fn is_named_secret(&self, name: &str, value: &Value) -> bool {
+        let shown = || match value {
+            Value::String(text) => text.clone(),
+            value => value.to_string(),
+        };
+        self.patterns.has(NAMED) && documents::is_named_secret(name, value) && !self.patterns.is_excepted(&shown())
+    }
+
+    /// Masks variables and headers: `{"name": "DB_PASSWORD", "value": "…"}`.
+    fn mask_variable(&self, map: &mut Map<String, Value>, counts: &mut Counts) {
+        let Some((name, key)) = documents::pair(map, |name| self.patterns.is_sensitive_name(name))
+            .map(|(name, key)| (name.to_owned(), key))
+        else {
+            return;
+        };
+        if let Some(value) = map.get_mut(key) {
+            self.walk_field(&name, value, counts, WalkState::default());
+        }
+    }
+
+    /// Masks a value with a sensitive name. If the name makes it a secret, all of it is masked.
+    fn mask_named(&self, name: &str, value: &mut Value, counts: &mut Counts) {
+        let found = match &*value {
+            Value::String(text) => {
+                let line = format!("{}: {}", Value::from(name), Value::from(text.as_str()));
+                self.patterns.find_by_name(&line)
             }
-            Ok(_) => self.mask(text, counts),
+            _ => Ok(None),
+        };
+        match found {
+            Ok(Some(found)) => self.hide(value, found, counts),
+            Ok(None) if self.is_named_secret(name, value) => self.hide(value, NAMED, counts),
+            Ok(None) => {
+                if let Value::String(text) = value {
+                    self.mask(text, counts);
+                }
+            }
             Err(_) => {
-                *text = WITHHELD.to_owned();
+                *value = Value::String(WITHHELD.to_owned());
                 counts.add(WITHHELD_NAME, 1);
             }
         }
+    }
+
+    /// Replaces a value by the placeholder of a pattern.
+    fn hide(&self, value: &mut Value, pattern: &'static str, counts: &mut Counts) {
+        let shown = value.as_str().unwrap_or_default();
+        if span::is_placeholder(shown) || self.patterns.is_excepted(shown) {
+            return;
+        }
+        *value = Value::String(span::placeholder(pattern));
+        counts.add(pattern, 1);
     }
 
     /// Masks secrets in keys. They are rare, so the map is changed only for those.

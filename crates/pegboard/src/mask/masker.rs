@@ -22,6 +22,8 @@ use crate::secret::Secret;
 const MAX_ROUNDS: usize = 4;
 /// How deeply quoted strings within quoted strings are searched.
 const MAX_DEPTH: usize = 3;
+/// The pattern of private keys, which may be spread over several texts.
+const PRIVATE_KEY: &str = "pem_private_key";
 /// The length of the shortest secret, in bytes.
 const MIN_LEN: usize = 4;
 
@@ -40,6 +42,12 @@ const MIN_LEN: usize = 4;
 pub struct Masker {
     pub(super) patterns: Arc<PatternSet>,
     pub(super) values: Arc<KnownValues>,
+}
+
+/// What one text leaves open for the next, see [`Masker::next_text`].
+#[derive(Debug, Clone, Default)]
+pub struct Carried {
+    key: patterns::OpenKey,
 }
 
 /// A masked text.
@@ -90,6 +98,55 @@ impl Masker {
             }
         };
         Masked { text, counts }
+    }
+
+    /// Masks the next of several texts that belong together, such as the content blocks of a result or the lines of a log. A private key that
+    /// an earlier text began is masked in this one.
+    ///
+    /// ```
+    /// use pegboard::{Carried, Masker, Masking};
+    ///
+    /// let masker = Masker::new(&Masking::default(), [])?;
+    /// let mut carried = Carried::default();
+    /// let header = concat!("-----BEGIN PRIV", "ATE KEY-----");
+    /// masker.next_text(header, &mut carried);
+    /// let line = masker.next_text("MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7", &mut carried);
+    /// assert_eq!(line.text, "[MASKED_PEM_PRIVATE_KEY]");
+    /// # Ok::<(), pegboard::BadMasking>(())
+    /// ```
+    pub fn next_text<'t>(&self, text: &'t str, carried: &mut Carried) -> Masked<'t> {
+        if !self.patterns.has(PRIVATE_KEY) {
+            return self.text(text);
+        }
+        let spans: Vec<Span> = match carried.key.is_open() {
+            true => carried
+                .key
+                .find(text)
+                .into_iter()
+                .map(|range| Span::new(range, PRIVATE_KEY, "[MASKED_PEM_PRIVATE_KEY]"))
+                .collect(),
+            false => Vec::new(),
+        };
+        carried.key.note(text);
+        let mut counts = Counts::default();
+        let Some(continued) = span::replace(text, spans, &mut counts) else {
+            return self.text(text);
+        };
+        let masked = self.text(&continued);
+        counts.add_all(&masked.counts);
+        Masked {
+            text: masked.text.into_owned().into(),
+            counts,
+        }
+    }
+
+    /// Masks the next of several texts in place.
+    pub(crate) fn mask_next(&self, text: &mut String, carried: &mut Carried, counts: &mut Counts) {
+        let masked = self.next_text(text, carried);
+        counts.add_all(&masked.counts);
+        if let Cow::Owned(masked) = masked.text {
+            *text = masked;
+        }
     }
 
     /// Masks a text in place.

@@ -6,7 +6,9 @@ use memchr::memchr;
 use regex::bytes::{Regex, RegexBuilder};
 
 use super::{
-    assignments, plausibility,
+    assignments,
+    named_values::{self, NamedValue},
+    plausibility,
     policy::MaskStyle,
     span::{self, Span},
     withheld::Failed,
@@ -46,6 +48,8 @@ pub(super) enum Detection {
     Groups(&'static str),
     /// The value that is assigned to a name with this ending, see [`assignments`].
     Assigned(&'static str),
+    /// The values of names of secrets, see [`named_values`].
+    Named,
     /// A search function.
     Find(fn(&str) -> Vec<Range<usize>>),
     /// A function that also chooses the replacements.
@@ -99,6 +103,11 @@ impl Pattern {
         self.is_keyed
     }
 
+    /// Whether it matches tokens of a distinctive format, which are secrets in any surroundings.
+    pub(super) fn is_distinctive(&self) -> bool {
+        self.default && !self.keywords.is_empty() && matches!(self.detection, Detection::Token(_) | Detection::Find(_))
+    }
+
     /// Finds secrets in `text` from `from` on.
     pub(super) fn find(&'static self, text: &str, from: usize, style: MaskStyle) -> Result<Vec<Span>, Failed> {
         let mut spans = Vec::new();
@@ -122,6 +131,10 @@ impl Pattern {
                     .map(|range| self.span(range)),
             ),
             Detection::FindSpans(find) => spans.extend(find(text)),
+            Detection::Named => {
+                let found = named_values::find(text, from)?;
+                spans.extend(found.into_iter().map(|found| self.named_span(found, style)));
+            }
             Detection::Token(_) | Detection::Groups(_) | Detection::Assigned(_) => {
                 self.find_regex(text, from, style, spans)?
             }
@@ -132,6 +145,18 @@ impl Pattern {
     fn span(&'static self, range: Range<usize>) -> Span {
         let placeholder = self.placeholder.get_or_init(|| span::placeholder(self.name));
         Span::new(range, self.name, placeholder)
+    }
+
+    fn named_span(&'static self, found: NamedValue, style: MaskStyle) -> Span {
+        let range = match style {
+            MaskStyle::Value => found.value,
+            MaskStyle::Whole => found.whole,
+        };
+        let mut span = self.span(range);
+        if found.is_nested {
+            span.replacement = format!("\"{}\"", span.replacement).into();
+        }
+        span
     }
 
     fn find_regex(
@@ -183,7 +208,7 @@ impl Pattern {
             Detection::Token(token) => compile(&format!("{BEFORE}({token})")).ok(),
             Detection::Groups(groups) => compile(groups).ok(),
             Detection::Assigned(key) => compile(&assignments::pattern(key)).ok(),
-            Detection::Find(_) | Detection::FindSpans(_) => None,
+            Detection::Named | Detection::Find(_) | Detection::FindSpans(_) => None,
         });
         compiled.as_ref().ok_or(Failed)
     }

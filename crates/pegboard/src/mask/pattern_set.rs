@@ -8,6 +8,7 @@ use std::{
 use regex::bytes::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 
 use super::{
+    encoded,
     keywords::Keywords,
     pattern::Pattern,
     patterns,
@@ -20,6 +21,8 @@ use super::{
 const MAX_COMPILED: usize = 4 << 20;
 /// How far before its keyword a match can begin, in bytes.
 const LOOK_BACK: usize = 256;
+/// The name under which secrets in base64 and percent-encoding are counted.
+const ENCODED: &str = "encoded_secret";
 /// The capture group of the secret in an operator's expression.
 const SECRET: &str = "secret";
 
@@ -146,6 +149,11 @@ impl PatternSet {
         for at in &self.always {
             self.active[*at].find_in(text, 0, self.style, spans)?;
         }
+        if !self.active.is_empty() {
+            for range in encoded::find(text, &|decoded| self.has_token(decoded))? {
+                spans.push(Span::new(range, ENCODED, "[MASKED_ENCODED_SECRET]"));
+            }
+        }
         if with_custom {
             self.custom.iter().for_each(|custom| custom.find(text, spans));
         }
@@ -157,15 +165,44 @@ impl PatternSet {
         Ok(())
     }
 
+    /// Whether a text holds a token with a distinctive format, or a private key.
+    fn has_token(&self, text: &str) -> Result<bool, Failed> {
+        for (at, first) in self.candidates(text).into_iter().enumerate() {
+            let pattern = self.active[at];
+            if let Some(first) = first
+                && pattern.is_distinctive()
+                && !pattern
+                    .find(text, first.saturating_sub(LOOK_BACK), MaskStyle::Value)?
+                    .is_empty()
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Whether a pattern may match a text or a part of it.
     pub(super) fn may_find(&self, text: &str) -> bool {
         let finds = |at: &usize| !matches!(self.active[*at].find(text, 0, self.style), Ok(found) if found.is_empty());
-        self.is_broken || !self.custom.is_empty() || !self.candidates(text).is_empty() || self.always.iter().any(finds)
+        let has_encoded =
+            || !matches!(encoded::find(text, &|decoded| self.has_token(decoded)), Ok(found) if found.is_empty());
+        self.is_broken
+            || !self.custom.is_empty()
+            || has_encoded()
+            || !self.candidates(text).is_empty()
+            || self.always.iter().any(finds)
     }
 
     /// Whether the pattern of this name is active.
     pub(super) fn has(&self, name: &str) -> bool {
         self.is_broken || self.active.iter().any(|pattern| pattern.name == name)
+    }
+
+    /// Whether an exception of the policy matches all of a value.
+    pub(super) fn is_excepted(&self, value: &str) -> bool {
+        self.except
+            .as_ref()
+            .is_some_and(|except| except.is_match(value.as_bytes()))
     }
 
     /// Returns the pattern by which the value in a line `name: "value"` is a secret because of its name.

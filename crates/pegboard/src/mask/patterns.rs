@@ -6,6 +6,8 @@ mod services;
 mod structure;
 mod tarsy;
 
+pub(super) use pem::OpenKey;
+
 use super::pattern::Pattern;
 
 /// A group of patterns: its own, and the names of patterns that other groups own.

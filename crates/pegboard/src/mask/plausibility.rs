@@ -85,7 +85,7 @@ pub(super) fn is_reference(value: &str) -> bool {
     let has = |part: &str| value.contains(part);
     let has_colon = memchr(b':', value.as_bytes()).is_some();
     let is_address = has_colon && (has("://") || has("::") || has("sha256:"));
-    let is_call = memchr(b'(', value.as_bytes()).is_some();
+    let is_call = memchr(b'(', value.as_bytes()).is_some_and(|at| at > 0 && value[..at].split(['.', ':']).all(is_name));
     let is_path = value.starts_with(['/', '.', '~']) && value.len() < 80;
     let is_number = || value.bytes().all(|b| b.is_ascii_digit() || b".,:-_TZ+".contains(&b));
     let is_path_of_names = || {
@@ -99,7 +99,8 @@ pub(super) fn is_reference(value: &str) -> bool {
 /// Whether a part is an identifier of source code: no leading digit, and at most two digits.
 fn is_name(part: &str) -> bool {
     let digits = part.bytes().filter(u8::is_ascii_digit).count();
-    !part.starts_with(|c: char| c.is_ascii_digit()) && digits <= 2 && part.len() <= 32
+    let is_plain = part.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b));
+    is_plain && !part.starts_with(|c: char| c.is_ascii_digit()) && digits <= 2 && part.len() <= 32
 }
 
 /// Whether a value is a UUID.

@@ -4,6 +4,7 @@ mod behaviour;
 mod corpus;
 mod kubernetes;
 mod properties;
+mod vectors;
 
 use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 
@@ -14,6 +15,7 @@ use super::{
 };
 use crate::secret::Secret;
 use corpus::CORPUS;
+use vectors::VECTORS;
 
 /// A masker with the default patterns and `patterns`.
 fn masker(patterns: &[&str]) -> Masker {
@@ -49,4 +51,121 @@ fn every_pattern_hides_what_it_must_and_leaves_what_it_must() {
     let tested: BTreeSet<&str> = CORPUS.iter().map(|(name, ..)| *name).collect();
     let missing: Vec<_> = Masker::pattern_names().filter(|name| !tested.contains(name)).collect();
     assert_eq!(missing, [""; 0]);
+}
+
+/// The masker of a class: with the default patterns, and with its own if that is off by default.
+fn masker_of(name: &str, is_default: bool) -> Masker {
+    let asked: &[&str] = &[name];
+    masker(if is_default { &[] } else { asked })
+}
+
+#[test]
+fn samples_of_every_class_are_hidden_as_text_with_any_prefix() {
+    for (name, is_default, secret, harmless) in VECTORS {
+        let masker = masker_of(name, *is_default);
+        let (text, harmless) = (secret.concat(), harmless.concat());
+        for prefix in [
+            "",
+            "    ",
+            "> ",
+            "+",
+            "# ",
+            "12: ",
+            "| ",
+            "2026-03-01T10:00:00Z INFO ",
+            "\u{1b}[32m",
+        ] {
+            let lines: Vec<String> = text.lines().map(|line| format!("{prefix}{line}")).collect();
+            let shown = masker.text(&lines.join("\n")).text.into_owned();
+            for part in secrets(secret) {
+                assert!(!shown.contains(part), "{name} after {prefix:?}: {shown}");
+            }
+        }
+        assert_eq!(masker.text(&harmless).text, harmless, "{name}");
+    }
+}
+
+#[test]
+fn samples_of_every_class_are_hidden_as_structured_content() {
+    for (name, is_default, secret, harmless) in VECTORS {
+        let masker = masker_of(name, *is_default);
+        let text = secret.concat();
+        let mut values = vec![serde_json::json!({"note": text, "list": [text]})];
+        // An assignment becomes a field, and a document a value.
+        if let Some((key, value)) = text.split_once(": ").or_else(|| text.split_once('='))
+            && !key.contains(['{', ';', '?', '/', ' '])
+        {
+            values.push(serde_json::json!({ key: value }));
+            values.push(serde_json::json!([{"name": key, "value": value}, {"value": value, "key": key}]));
+        }
+        values.extend(serde_json::from_str::<serde_json::Value>(&text));
+        for mut value in values {
+            masker.value(&mut value);
+            for part in secrets(secret) {
+                assert!(!value.to_string().contains(part), "{name}: {value}");
+            }
+        }
+        let mut value = serde_json::json!({"note": harmless.concat()});
+        let before = value.clone();
+        masker.value(&mut value);
+        assert_eq!(value, before, "{name}");
+    }
+}
+
+#[test]
+fn samples_of_every_class_are_hidden_when_their_lines_come_one_by_one() {
+    for (name, is_default, secret, _) in VECTORS {
+        let masker = masker_of(name, *is_default);
+        for prefix in ["", "> ", "[stderr] "] {
+            let mut carried = Carried::default();
+            let text = secret.concat();
+            let lines = text.lines().map(|line| format!("{prefix}{line}"));
+            let shown: Vec<String> = { lines }
+                .map(|line| masker.next_text(&line, &mut carried).text.into_owned())
+                .collect();
+            for part in secrets(secret) {
+                assert!(!shown.concat().contains(part), "{name}: {shown:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_lines_of_a_putty_key_are_hidden_one_by_one_too() {
+    let (_, _, secret, _) = VECTORS.iter().find(|(name, ..)| *name == "putty_private_key").unwrap();
+    let (masker, mut carried) = (masker(&[]), Carried::default());
+    let text = secret.concat();
+    let shown: Vec<String> = text
+        .lines()
+        .map(|line| masker.next_text(line, &mut carried).text.into_owned())
+        .collect();
+    let hidden: Vec<&str> = secret
+        .iter()
+        .filter(|part| part.len() > 50 && !part.contains(' '))
+        .copied()
+        .collect();
+    assert_eq!(hidden.len(), 2);
+    assert!(hidden.iter().all(|part| !shown.concat().contains(part)), "{shown:?}");
+}
+
+#[test]
+fn samples_with_a_distinctive_format_are_hidden_in_base64_and_percent_encoding() {
+    use base64::{
+        Engine as _,
+        engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
+    };
+
+    for (name, is_default, secret, _) in VECTORS {
+        if !patterns::named(name).is_some_and(|pattern| pattern.is_distinctive() && *is_default) {
+            continue;
+        }
+        let masker = masker(&[]);
+        let text = secret.concat();
+        let once = STANDARD.encode(format!("the value: {text}"));
+        let twice = URL_SAFE_NO_PAD.encode(&once);
+        for encoded in [once, twice] {
+            let shown = masker.text(&encoded).text.into_owned();
+            assert!(!shown.contains(&encoded[..20]), "{name}: {shown}");
+        }
+    }
 }

@@ -9,7 +9,7 @@ use super::{
     failure::Failure,
     resources_prompts::{Body, FilledPrompt, ResourceContents},
 };
-use crate::mask::{Counts, Masker};
+use crate::mask::{Carried, Counts, Masker};
 
 impl Outcome {
     /// Masks the secrets in it.
@@ -120,8 +120,9 @@ impl FilledPrompt {
         if let Some(description) = &mut self.description {
             masker.mask(description, &mut counts);
         }
+        let mut carried = Carried::default();
         for message in &mut self.messages {
-            mask_block(&mut message.content, masker, &mut counts);
+            mask_block(&mut message.content, masker, &mut carried, &mut counts);
         }
     }
 }
@@ -133,7 +134,11 @@ fn mask_answer(
     masker: &Masker,
     counts: &mut Counts,
 ) {
-    content.iter_mut().for_each(|block| mask_block(block, masker, counts));
+    // A private key may be spread over several blocks.
+    let mut carried = Carried::default();
+    for block in content {
+        mask_block(block, masker, &mut carried, counts);
+    }
     if let Some(structured) = structured {
         masker.mask_value(structured, counts);
     }
@@ -150,10 +155,10 @@ fn mask_failure(failure: &mut Failure, masker: &Masker, counts: &mut Counts) {
 }
 
 /// Masks the secrets in a block. The data of images and audio is not masked, because a secret cannot be cut out of it.
-fn mask_block(block: &mut Content, masker: &Masker, counts: &mut Counts) {
+fn mask_block(block: &mut Content, masker: &Masker, carried: &mut Carried, counts: &mut Counts) {
     match block {
         Content::Text { text, rest } => {
-            masker.mask(text, counts);
+            masker.mask_next(text, carried, counts);
             masker.mask_map(rest, counts);
         }
         Content::Image { mime_type, rest, .. } | Content::Audio { mime_type, rest, .. } => {
@@ -187,7 +192,7 @@ mod tests {
     fn masked(block: Value) -> Value {
         let mut block: Content = serde_json::from_value(block).unwrap();
         let mut counts = Counts::default();
-        mask_block(&mut block, &masker(), &mut counts);
+        mask_block(&mut block, &masker(), &mut Carried::default(), &mut counts);
         serde_json::to_value(&block).unwrap()
     }
 
@@ -205,6 +210,27 @@ mod tests {
             let masked = masked(block.clone()).to_string();
             assert!(!masked.contains("hunter2") && !masked.contains("aHVudGVy"), "{masked}");
         }
+    }
+
+    #[test]
+    fn a_private_key_over_several_blocks_is_masked_in_each() {
+        let lines = [
+            concat!("-----BEGIN PRIV", "ATE KEY-----"),
+            "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC",
+            "BKcwggSjAgEAAoIBAQC7xK9vT3mQz8wL",
+            concat!("-----END PRIV", "ATE KEY-----"),
+            "done",
+        ];
+        let mut content: Vec<Content> = lines
+            .iter()
+            .map(|line| serde_json::from_value(json!({"type": "text", "text": line})).unwrap())
+            .collect();
+        mask_answer(&mut content, &mut None, &mut None, &masker(), &mut Counts::default());
+        let shown = serde_json::to_string(&content).unwrap();
+        assert!(
+            !shown.contains("MIIE") && !shown.contains("BKcw") && shown.contains("done"),
+            "{shown}"
+        );
     }
 
     #[test]

@@ -14,7 +14,15 @@ pub(super) fn discord(text: &str) -> Vec<Range<usize>> {
         if bytes.get(dot + 7) != Some(&b'.') || found.last().is_some_and(|last| last.end > dot) {
             continue;
         }
-        let start = dot - run_back(&bytes[..dot], 28, is_word);
+        let mut start = dot - run_back(&bytes[..dot], 36, is_word);
+        // The end of a terminal's colour code is no part of the token.
+        if bytes[..start].ends_with(b"[") || bytes[..start].ends_with(b";") {
+            start += bytes[start..dot]
+                .iter()
+                .take(4)
+                .position(|b| *b == b'm')
+                .map_or(0, |m| m + 1);
+        }
         let end = dot + 8 + run(&bytes[dot + 8..], 64, is_word);
         let middle = &bytes[dot + 1..dot + 7];
         let is_token = (24..=28).contains(&(dot - start))
@@ -37,7 +45,10 @@ pub(super) fn twilio(text: &str) -> Vec<Range<usize>> {
         });
         let before = at.checked_sub(1).map(|at| bytes[at]);
         let after = bytes.get(at + 34).copied();
-        digits == 32 && !before.is_some_and(is_word) && !after.is_some_and(is_word)
+        // The `m` of a terminal's colour code is no part of a word, nor is the `-` of a diff.
+        let is_coloured = before == Some(b'm') && bytes[..*at].iter().rev().skip(1).take(8).any(|b| *b == b'\x1b');
+        let is_inside = before.is_some_and(|b| is_word(b) && b != b'-') && !is_coloured;
+        digits == 32 && !is_inside && !after.is_some_and(is_word)
     };
     static START: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new("SK"));
     let found = START.find_iter(bytes).filter(is_key);

@@ -12,7 +12,16 @@ use crate::mask::{
 pub(super) static CLOUD: [Pattern; 12] = [
     pattern(
         "aws_session_token",
-        &["session", "security"],
+        &[
+            "session_token",
+            "sessiontoken",
+            "session-token",
+            "session.token",
+            "security_token",
+            "securitytoken",
+            "security-token",
+            "security.token",
+        ],
         Assigned(r"session[_.-]?token|security[_.-]?token"),
     )
     .check(|_, value| value.len() >= 100 && plausibility::is_mixed(value)),
@@ -171,7 +180,9 @@ pub(super) static SAAS: [Pattern; 18] = [
     pattern("twilio_key", &[], Find(prefixless::twilio)),
     pattern(
         "mailgun_mailchimp",
-        &["key-", "-us"],
+        &[
+            "key-", "-us1", "-us2", "-us3", "-us4", "-us5", "-us6", "-us7", "-us8", "-us9",
+        ],
         Token(r"(?:key-[0-9a-f]{32}|[0-9a-f]{32}-us[0-9]{1,2})\b"),
     ),
     pattern(

@@ -2,21 +2,21 @@
 
 use super::{pem, prefixless};
 use crate::mask::{
+    documents,
     pattern::{
-        Detection::{Assigned, Find, Groups, Token},
+        Detection::{Find, FindSpans, Groups, Named, Token},
         Pattern, pattern,
     },
     plausibility,
 };
 
 pub(super) static STRUCTURE: [Pattern; 13] = [
+    pattern(documents::NAME, documents::KEYWORDS, FindSpans(documents::find)),
     pattern("pem_private_key", &["private key"], Find(pem::private_pem)),
     pattern(
         "putty_private_key",
         &["private-lines", "private-mac"],
-        Groups(
-            r"Private-Lines:[ \t]*[0-9]+\s+((?:[0-9A-Za-z+/=]{8,}\s+)*[0-9A-Za-z+/=]{8,}(?:\s+[0-9A-Za-z+/]{1,7}=+)?)|Private-MAC:[ \t]*([0-9a-f]{32,})",
-        ),
+        Find(pem::putty),
     )
     .check(|_, _| true),
     pattern(
@@ -32,7 +32,7 @@ pub(super) static STRUCTURE: [Pattern; 13] = [
         ),
     )
     .keyed()
-    .check(|_, value| plausibility::is_token_like(value)),
+    .check(|_, value| plausibility::is_token_like(value) && !plausibility::is_reference(value)),
     pattern(
         "bearer_token",
         &["bearer"],
@@ -45,7 +45,7 @@ pub(super) static STRUCTURE: [Pattern; 13] = [
         Groups(r#"(?i)\b(?:set-)?cookie(?:\\*["'])?[ \t]*[:=][ \t]*(?:\\*["'])?([0-9A-Z_.!#$%&*+^|~-]{1,64}=[^\r\n"'\\]{6,})"#),
     )
     .keyed()
-    .check(|_, _| true),
+    .check(|_, value| is_cookie(value)),
     pattern(
         "url_userinfo_password",
         &["://"],
@@ -53,75 +53,76 @@ pub(super) static STRUCTURE: [Pattern; 13] = [
     )
     .check(|_, value| plausibility::plausible(value) || value.len() < 4),
     pattern(
-        "connection_string_password",
-        &["password", "pwd"],
-        Groups(r#"(?i)(?:;[ \t]*(?:password|pwd)[ \t]*=[ \t]*([^;\s"']{4,})|(?:password|pwd)[ \t]*=[ \t]*([^;\s"']{4,});)"#),
-    ),
-    pattern(
         "netrc_password",
         &["machine"],
         Groups(r#"machine\s+[^\s"']+\s+login\s+[^\s"']+\s+password\s+([^\s"'\\]{4,})"#),
     ),
     pattern(
-        "cli_flag_secret",
-        &["token", "pass", "secret", "key"],
+        "login_flag",
+        &["sshpass", "mysql", "redis-cli", "docker login", "mariadb", "htpasswd"],
         Groups(
-            r#"(?i)(?:^|[\s"'=\[,])--?(?:[a-z0-9]+[_-])*(?:token|password|passwd|pass|secret|api[_-]?key|access[_-]?key|secret[_-]?key)(?:=|[ \t]+|["'],[ \t]*["'])["']?([^\s"'\\<>$-][^\s"'\\<>]{5,})"#,
+            r#"(?:\b|m)(?:sshpass[ \t]+-p[ \t]*["']?([^\s"'$<-][^\s"']{3,})|(?:mysql|mysqldump|mysqladmin|mariadb)\b[^\r\n|;]*?[ \t]-p["']?([^\s"'$<=-][^\s"']{3,})|redis-cli\b[^\r\n|;]*?[ \t](?:-a|--pass)[ \t]+["']?([^\s"'$<-][^\s"']{3,})|docker login\b[^\r\n|;]*?[ \t](?:-p|--password)[ \t=]+["']?([^\s"'$<-][^\s"']{3,})|htpasswd\b[^\r\n|;]*?[ \t]-[a-zA-Z]*b[a-zA-Z]*[ \t]+\S+[ \t]+\S+[ \t]+["']?([^\s"'$<-][^\s"']{3,}))"#,
         ),
     )
-    .check(|_, value| plausibility::is_token_like(value) && !plausibility::is_reference(value)),
+    .check(|_, value| plausibility::plausible(value) && value.bytes().any(|b| !b.is_ascii_lowercase())),
+    pattern(
+        "pgpass",
+        &[":5432:", ":5433:", ":5434:", ":6432:", ":26257:", "localhost:*:", "*:*:"],
+        Groups(r#"(?:[0-9A-Za-z.*_-]+:(?:5432|5433|5434|6432|26257)|(?:localhost|\*):\*):[0-9A-Za-z.*_-]{1,64}:[0-9A-Za-z.*@_-]{1,64}:([^\s"'\\`/][^\s"'\\`]{3,})"#),
+    ),
+    pattern(
+        "password_hash",
+        &["$2a$", "$2b$", "$2y$", "$6$", "$5$", "$1$", "$apr1$", "$argon2", "$y$"],
+        Groups(r"(\$(?:2[aby]\$[0-9]{2}\$[0-9A-Za-z./]{53}|[56]\$(?:rounds=[0-9]+\$)?[0-9A-Za-z./]{1,16}\$[0-9A-Za-z./]{43,86}|1\$[0-9A-Za-z./]{1,8}\$[0-9A-Za-z./]{22}|apr1\$[0-9A-Za-z./]{1,8}\$[0-9A-Za-z./]{22}|y\$[0-9A-Za-z./]{3}\$[0-9A-Za-z./]{16,24}\$[0-9A-Za-z./]{43}|argon2id?\$v=[0-9]+\$m=[0-9]+,t=[0-9]+,p=[0-9]+\$[0-9A-Za-z+/]{16,}\$[0-9A-Za-z+/]{32,}))"),
+    )
+    .check(|_, value| plausibility::is_varied(value)),
     pattern(
         "curl_user",
         &["curl"],
-        Groups(r#"\bcurl\b[^\r\n|;]*?[ \t](?:-u|--user|--proxy-user)[ \t=]*["']?[^\s:"'$]+:([^\s"'$]{4,})"#),
+        Groups(r#"curl\b[^\r\n|;]*?[ \t](?:-u|--user|--proxy-user)[ \t=]*["']?[^\s:"'$]+:([^\s"'$]{4,})"#),
     ),
-    pattern(
-        "kubeconfig_data",
-        &["client-key-data", "client_key_data"],
-        Assigned(r"client[_-]key[_-]data"),
-    )
-    .check(|_, value| value.len() >= 20 && plausibility::plausible(value)),
-    pattern(
-        "env_value",
-        &["value"],
-        Groups(
-            r#"(?i)(?:\\*")?name(?:\\*")?[ \t]*:[ \t]*(?:\\*["'])?[A-Z0-9_.-]*(?:password|passwd|passphrase|secret|token|api_?key|access_?key|private_?key|credentials?)(?:\\*["'])?[ \t]*,?\s*(?:\\*")?value(?:\\*")?[ \t]*:[ \t]*(?:\\*["'])?([^\s"'\\,{}]{4,})"#,
-        ),
-    )
-    .check(|_, value| plausibility::plausible(value) && !plausibility::is_reference(value)),
 ];
 
-pub(super) static GENERIC: [Pattern; 1] = [
-    pattern(
-        "secret_assignment",
-        &["pass", "pwd", "secret", "token", "key", "credential"],
-        Assigned(
-            r"password|passwd|pwd|passphrase|secret|token|api[_.-]?key|access[_.-]?key|private[_.-]?key|secret[_.-]?key|encryption[_.-]?key|signing[_.-]?key|credentials?",
-        ),
-    )
-    .check(is_assigned_secret),
-];
-
-/// Words in the names of pagination tokens. Agents need these tokens.
-const PAGINATION: &[&str] = &[
-    "next", "page", "continu", "cursor", "sync", "resume", "progress", "prev", "offset",
-];
-
-fn is_assigned_secret(key: &str, value: &str) -> bool {
-    value.len() >= 8 && plausibility::is_token_like(value) && !plausibility::is_reference(value) && !is_pagination(key)
-}
-
-/// Whether a name contains a word of [`PAGINATION`], ignoring case.
-fn is_pagination(key: &str) -> bool {
-    let key = key.as_bytes();
-    let begins = |at: usize, word: &str| {
-        let there = key.get(at..at + word.len());
-        there.is_some_and(|there| there.eq_ignore_ascii_case(word.as_bytes()))
+/// Whether a cookie holds more than a word: a session, a token.
+fn is_cookie(value: &str) -> bool {
+    let values = value
+        .split([';', ','])
+        .filter_map(|pair| pair.split_once('='))
+        .map(|(_, value)| value.trim());
+    let is_long = |value: &str| {
+        value.len() >= 8 && (plausibility::is_token_like(value) || value.bytes().all(|b| b.is_ascii_digit()))
     };
-    let matches_at = |at: usize| PAGINATION.iter().any(|word| begins(at, word));
-    let may_begin = |byte: u8| matches!(byte.to_ascii_lowercase(), b'n' | b'p' | b'c' | b's' | b'r' | b'o');
-    (0..key.len()).any(|at| may_begin(key[at]) && matches_at(at))
+    let is_date = |value: &str| value.contains(", ") || value.contains(' ');
+    { values }.any(|value| !is_date(value) && is_long(value))
 }
+
+pub(super) static GENERIC: [Pattern; 1] = [pattern(
+    "secret_assignment",
+    &[
+        "pass",
+        "pwd",
+        "secret",
+        "token",
+        "key",
+        "credential",
+        "signature",
+        "samlresponse",
+        "_pw",
+        "device_code",
+        "mnemonic",
+        "sensitive",
+        "identified by",
+        "authorization",
+        "cookie",
+    ],
+    Named,
+)
+.aliases(&[
+    "connection_string_password",
+    "cli_flag_secret",
+    "kubeconfig_data",
+    "env_value",
+])];
 
 pub(super) static PII: [Pattern; 3] = [
     pattern("pii_credit_card", &[], Find(prefixless::cards))

@@ -72,7 +72,7 @@ pub(super) static TARSY: [Pattern; 16] = [
     .aliases(&["aws_access_key_id"]),
     pattern(
         "aws_secret_key",
-        &["secret"],
+        &["secret_key", "secretkey", "secret-key", "secret.key", "secret_access", "secretaccess", "secret-access", "secret.access"],
         Assigned(r"aws[_.-]?secret[_.-]?key|(?:aws[_.-]?)?secret[_.-]?access[_.-]?key"),
     )
     .aliases(&["aws_secret_access_key"])

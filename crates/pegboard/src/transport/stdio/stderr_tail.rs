@@ -79,11 +79,26 @@ fn log_lines(unlogged: &mut Vec<u8>, text: &[u8], server: &str, shown: &impl Fn(
         None if unlogged.len() > MAX_LINE => unlogged.len(),
         None => return,
     };
+    // A key that is not complete waits for its end, because its later lines alone would not be recognised.
+    let end = match open_block(&unlogged[..end]) {
+        Some(_) if unlogged.len() > MAX_LINE => end,
+        Some(0) => return,
+        Some(start) => start,
+        None => end,
+    };
     let lines: Vec<u8> = unlogged.drain(..end).collect();
     let lines = shown(&String::from_utf8_lossy(&lines));
     for line in lines.lines().filter(|line| !line.trim().is_empty()) {
         tracing::debug!(target: "pegboard::stderr", server, text = %line.trim_end().escape_debug(), "stderr");
     }
+}
+
+/// The start of a PEM block without an end.
+fn open_block(text: &[u8]) -> Option<usize> {
+    let begin = memchr::memmem::rfind(text, b"-----BEGIN ")?;
+    let is_open = memchr::memmem::find(&text[begin..], b"-----END ").is_none();
+    let line = text[..begin].iter().rposition(|b| *b == b'\n').map_or(0, |end| end + 1);
+    is_open.then_some(line)
 }
 
 #[cfg(test)]
@@ -102,6 +117,15 @@ mod tests {
         assert_eq!(tail(b"one\ntwo\x1b[2J\n").await.as_deref(), Some("one\ntwo\u{fffd}[2J"));
         let long = format!("{}\nlast", "x".repeat(10_000));
         assert_eq!(tail(long.as_bytes()).await.as_deref(), Some("last"));
+    }
+
+    #[test]
+    fn a_block_without_an_end_is_held_back_from_its_first_line_on() {
+        let header = concat!("-----BEGIN PRIV", "ATE KEY-----\n");
+        assert_eq!(open_block(format!("one\n{header}MII\n").as_bytes()), Some(4));
+        assert_eq!(open_block(format!("{header}MII\n").as_bytes()), Some(0));
+        assert_eq!(open_block(format!("{header}MII\n-----END x").as_bytes()), None);
+        assert_eq!(open_block(b"one\n"), None);
     }
 
     #[tokio::test]

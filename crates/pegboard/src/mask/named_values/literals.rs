@@ -1,0 +1,457 @@
+//! Tells a secret from what else is written after its name: references, placeholders, types and expressions of source code.
+
+use super::{
+    names::{Strength, strength},
+    words::{REFERENCES, WORDS},
+};
+use crate::mask::plausibility;
+
+/// How a value is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::mask) enum Form {
+    /// In quotes, or as a JSON string: a literal.
+    Quoted,
+    /// Without quotes in a line of a config file.
+    Line,
+    /// Without quotes in source code, a log or a command line, where an expression may stand as well.
+    Inline,
+}
+
+/// The shortest password, and the shortest key or token.
+const MIN_PASSWORD: usize = 3;
+const MIN_TOKEN: usize = 8;
+/// How many bytes of a value are looked at.
+const MAX_LOOK: usize = 512;
+
+/// Whether a value with a name of this strength is a secret.
+pub(in crate::mask) fn is_secret(name: Strength, value: &str, form: Form) -> bool {
+    let value = value.trim();
+    let look = floor(value, MAX_LOOK);
+    if is_no_literal(look) || (form != Form::Quoted && is_expression(look, form)) {
+        return false;
+    }
+    match name {
+        Strength::Password | Strength::Strong => {
+            let least = if name == Strength::Password {
+                MIN_PASSWORD
+            } else {
+                MIN_TOKEN
+            };
+            value.len() >= least && !is_description(look) && !is_version(look) && !is_type_name(look)
+        }
+        Strength::Weak => {
+            value.len() >= MIN_TOKEN && plausibility::is_token_like(look) && !plausibility::is_reference(look)
+        }
+    }
+}
+
+/// The first `len` bytes of a text, or a few less, so that no character is cut.
+fn floor(text: &str, len: usize) -> &str {
+    match text.len() > len {
+        true => &text[..text.floor_char_boundary(len)],
+        false => text,
+    }
+}
+
+/// Whether a value is no literal: empty, a reference, a placeholder, or masked already.
+pub(in crate::mask) fn is_no_literal(value: &str) -> bool {
+    let bytes = value.as_bytes();
+    let begins = |prefix: &&str| {
+        bytes
+            .get(..prefix.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(prefix.as_bytes()))
+    };
+    value.is_empty()
+        || is_variable(value)
+        || has_template(bytes)
+        || is_faded(bytes)
+        || WORDS.iter().any(|word| word.eq_ignore_ascii_case(value))
+        || REFERENCES.iter().any(|prefix| begins(&prefix))
+}
+
+/// Whether a value names a variable: `$NAME`, `%NAME%`, `<name>`.
+fn is_variable(value: &str) -> bool {
+    let is_name = |name: &str| {
+        name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && name
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"_-.>[]'\":".contains(&b))
+    };
+    let within = |open: char, close: char| value.strip_prefix(open).and_then(|rest| rest.strip_suffix(close));
+    value
+        .strip_prefix("$")
+        .is_some_and(|name| is_name(name) && has_words(name))
+        || within('%', '%').is_some_and(is_name)
+        || within('<', '>').is_some()
+        || within('@', '@').is_some_and(is_name)
+        || value.starts_with("%(")
+        || value.starts_with("$(")
+        || value.starts_with('`')
+        || value.starts_with("&lt;") && value.ends_with("&gt;")
+        || is_format(value)
+}
+
+/// Whether a name consists of words and not of random characters: it has few digits and its letters change case rarely.
+fn has_words(name: &str) -> bool {
+    let digits = name.bytes().filter(u8::is_ascii_digit).count();
+    let bytes = name.as_bytes();
+    let turns = bytes
+        .windows(2)
+        .filter(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase())
+        .count();
+    let odd = bytes
+        .windows(2)
+        .filter(|pair| pair[0].is_ascii_digit() && pair[1].is_ascii_alphabetic())
+        .count();
+    digits <= 2 && odd <= 1 && turns <= name.len() / 5
+}
+
+/// Whether a value is a format directive: `%s`, `{}`, `{0}`, `{name}`.
+fn is_format(value: &str) -> bool {
+    let inner = value.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+    let is_simple = |b: u8| b.is_ascii_alphanumeric() || b"_.:?$-!".contains(&b);
+    matches!(value.as_bytes(), [b'%', b'a'..=b'z'] | [b'%', b'a'..=b'z', _])
+        || inner.is_some_and(|inner| inner.bytes().all(is_simple))
+}
+
+/// Whether a value contains `${`, `{{`, `...`, `…` or `#{`.
+fn has_template(value: &[u8]) -> bool {
+    let begins = |at: usize, rest: &[u8]| value[at + 1..].starts_with(rest);
+    value.iter().enumerate().any(|(at, byte)| match byte {
+        b'$' | b'{' | b'#' => begins(at, b"{"),
+        b'.' => begins(at, b"..") && at + 3 >= value.len(),
+        b'*' => begins(at, b"**"),
+        b'%' => {
+            (begins(at, b"s") || begins(at, b"r") || begins(at, b"v"))
+                && (at == 0 || !value[at - 1].is_ascii_alphanumeric())
+                && value.get(at + 2).is_none_or(|b| !b.is_ascii_alphanumeric())
+        }
+        0xe2 => begins(at, b"\x80\xa6") || begins(at, b"\x80\xa2"),
+        _ => false,
+    })
+}
+
+/// Whether a value repeats one or two of the characters that are written in place of a secret: `xxxx`, `----`, `....`.
+fn is_faded(value: &[u8]) -> bool {
+    value.iter().all(|b| b"xX*.-_#?0 ".contains(b)) || value.iter().all(|b| *b == value[0])
+}
+
+/// Whether a quoted text describes a password and is none: several words, one of which is `password` or the like.
+fn is_description(value: &str) -> bool {
+    if !value.contains(' ') {
+        return false;
+    }
+    let is_telling = |word: &str| {
+        [
+            "password",
+            "passphrase",
+            "secret",
+            "token",
+            "key",
+            "your",
+            "the",
+            "must",
+            "enter",
+            "required",
+            "is",
+            "invalid",
+            "for",
+            "be",
+            "not",
+            "and",
+            "with",
+            "of",
+            "to",
+        ]
+        .iter()
+        .any(|telling| telling.eq_ignore_ascii_case(word))
+    };
+    value.split(|c: char| !c.is_ascii_alphanumeric()).any(is_telling)
+}
+
+/// Whether a value is the version of a package: `^1.2.3`.
+fn is_version(value: &str) -> bool {
+    let plain = value.trim_start_matches(['^', '~', '>', '<', '=', 'v', ' ']);
+    plain.split('.').count() == 3 && plain.bytes().all(|b| b.is_ascii_digit() || b == b'.') && plain.len() <= 12
+}
+
+/// Whether a value is the path of a type that holds secrets, as in `"rsa.RSAPrivateKey"`.
+fn is_type_name(value: &str) -> bool {
+    value.contains('.')
+        && strength(value).is_some()
+        && value.bytes().all(|b| b.is_ascii_alphabetic() || b"._".contains(&b))
+}
+
+/// Roots of paths in source code.
+const ROOTS: &[&str] = &[
+    "self",
+    "this",
+    "config",
+    "cfg",
+    "conf",
+    "settings",
+    "args",
+    "argv",
+    "opts",
+    "options",
+    "params",
+    "process",
+    "os",
+    "env",
+    "req",
+    "request",
+    "res",
+    "response",
+    "resp",
+    "ctx",
+    "context",
+    "user",
+    "data",
+    "props",
+    "form",
+    "event",
+    "body",
+    "input",
+    "state",
+    "creds",
+    "credentials",
+    "auth",
+    "std",
+    "core",
+    "crate",
+    "super",
+    "sys",
+    "app",
+    "client",
+    "account",
+    "session",
+    "vars",
+    "var",
+    "local",
+    "module",
+    "each",
+    "spec",
+    "obj",
+    "item",
+    "row",
+    "result",
+    "values",
+    "secrets",
+    "steps",
+    "needs",
+    "github",
+    "string",
+    "system",
+    "java",
+    "e",
+    "s",
+    "p",
+    "t",
+    "a",
+    "c",
+    "x",
+    "m",
+];
+
+/// Whether a value without quotes is an expression or a type of source code.
+fn is_expression(value: &str, form: Form) -> bool {
+    let code = value.trim_end_matches([',', ';', ')', '}', '{', '(', ']', ' ', '.', ':', '?']);
+    let Some(first) = code.chars().next() else {
+        return true;
+    };
+    let has_end = code.len() < value.len();
+    // A number of an enumeration, and a declaration with a type: `PASSWORD: u16 = 1;`.
+    if has_end && code.bytes().all(|b| b.is_ascii_alphanumeric()) && code.len() <= 12 && first.is_ascii_digit()
+        || value.contains(" = ")
+    {
+        return true;
+    }
+    let head = code.trim_start_matches(['&', '*', '!', '(', '[', ']', '?', '@', '-', '+', '{', ' ']);
+    let name_len = head
+        .bytes()
+        .take_while(|b| b.is_ascii_alphanumeric() || b"_$".contains(b))
+        .count();
+    let (name, rest) = head.split_at(name_len);
+    if name.is_empty() {
+        // Operators and punctuation alone. A quote begins a literal, which is read as such.
+        return matches!(first, '=' | '>' | '|' | '"' | '\'' | '/' | '\\') && head.len() < 4;
+    }
+    let is_worded = has_words(name) && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    if !is_worded {
+        return false;
+    }
+    let names_secret = || strength(name).is_some() || WORDS.iter().any(|word| word.eq_ignore_ascii_case(name));
+    if rest.is_empty() {
+        let is_single = match form {
+            // `password = other_name` is code, `PASSWORD=sunny` a config.
+            Form::Line => has_end,
+            Form::Inline => has_end || name.bytes().all(|b| b.is_ascii_alphabetic() || b == b'_'),
+            Form::Quoted => false,
+        };
+        return is_single || head.len() < code.len() || names_secret() || is_stem(name);
+    }
+    is_continued(name, rest, form) || (names_secret() && rest.starts_with([' ', '.', '[', '(', ':', '<', '=']))
+}
+
+/// Whether what follows a name makes it an expression: a call, an index, a path, a generic type, an operator.
+fn is_continued(name: &str, rest: &str, form: Form) -> bool {
+    let is_root = || ROOTS.iter().any(|root| root.eq_ignore_ascii_case(name));
+    let next = rest[1..].chars().next();
+    match rest.as_bytes()[0] {
+        b'(' => next.is_none_or(|c| c.is_ascii_alphabetic() || "\"')&_*$".contains(c)),
+        b'[' => next.is_none_or(|c| c.is_ascii_alphanumeric() || "\"']$_:".contains(c)),
+        b'<' => next.is_none_or(|c| c.is_ascii_alphabetic() || c == '&'),
+        b':' => rest.starts_with("::"),
+        b'-' => rest.starts_with("->"),
+        b'.' | b'?' => {
+            let parts: Vec<&str> = rest.split(['.', '?', ':']).filter(|part| !part.is_empty()).collect();
+            let is_name = |part: &&str| {
+                let len = part
+                    .bytes()
+                    .take_while(|b| b.is_ascii_alphanumeric() || *b == b'_')
+                    .count();
+                len > 0
+                    && has_words(&part[..len])
+                    && matches!(part.as_bytes().get(len), None | Some(b'(' | b'[' | b' ' | b'<' | b')'))
+            };
+            parts.iter().all(|part| is_name(&part))
+                && (is_root()
+                    || form == Form::Inline
+                    || rest.contains(['(', '[', '_'])
+                    || parts.iter().any(|part| is_stem(part)))
+        }
+        b' ' => is_phrase(name, rest, form),
+        _ => false,
+    }
+}
+
+/// Whether words after a name are an expression or a sentence.
+fn is_phrase(name: &str, rest: &str, form: Form) -> bool {
+    let words: Vec<&str> = rest.split_whitespace().collect();
+    let is_plain = |word: &&str| {
+        let word = word.trim_matches(|c: char| c.is_ascii_punctuation());
+        word.bytes().all(|b| b.is_ascii_alphabetic() || b"'-_./".contains(&b))
+    };
+    let is_operator = |word: &&str| {
+        matches!(
+            *word,
+            "=" | "=="
+                | "+"
+                | "-"
+                | "|"
+                | "||"
+                | "&&"
+                | "?"
+                | ":"
+                | "=>"
+                | "->"
+                | "{"
+                | "}"
+                | "if"
+                | "or"
+                | "and"
+                | "as"
+                | "is"
+                | "in"
+                | "for"
+                | "//"
+                | "/*"
+                | "<"
+                | ">"
+                | "!="
+                | "else"
+                | "->>"
+                | "\\"
+        )
+    };
+    form == Form::Inline
+        || name == "new"
+        || name == "await"
+        || words.iter().any(|word| is_operator(&word))
+        || words.iter().all(|word| is_plain(&word))
+}
+
+/// Whether a name has a word in it that names secrets, such as `hashed_password_field`.
+fn is_stem(name: &str) -> bool {
+    let has = |stem: &str| {
+        name.as_bytes()
+            .windows(stem.len())
+            .any(|part| part.eq_ignore_ascii_case(stem.as_bytes()))
+    };
+    strength(name).is_some()
+        || ["passw", "secret", "token", "cred", "_key", "getenv", "environ"]
+            .iter()
+            .any(|stem| has(stem))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_literal_under_a_sure_name_is_a_secret_however_it_looks() {
+        for value in [
+            "hunter2",
+            "x.Y9!kk(p",
+            "Sunny.Garden.River",
+            "correct",
+            "a$b%c",
+            "123e4567-e89b-12d3-a456-426614174000",
+            "8472910472",
+            "-dash9",
+        ] {
+            assert!(is_secret(Strength::Password, value, Form::Quoted), "{value}");
+        }
+        for value in [
+            "hunter2",
+            "x.Y9!kk(p",
+            "Sunny.Garden.River",
+            "sunnygarden",
+            "p4ss:w0rd!",
+            "aB3$xY9(z",
+        ] {
+            assert!(is_secret(Strength::Password, value, Form::Line), "{value}");
+        }
+    }
+
+    #[test]
+    fn references_and_placeholders_are_no_secrets() {
+        for value in [
+            "",
+            "${PASSWORD}",
+            "$PASSWORD",
+            "$(cat x)",
+            "<your password>",
+            "{{ .Values.x }}",
+            "****",
+            "xxxxxx",
+            "null",
+            "%DB_PASS%",
+            "op://a/b",
+            "/run/secrets/db",
+            "[MASKED_TOKEN]",
+        ] {
+            assert!(!is_secret(Strength::Password, value, Form::Quoted), "{value}");
+        }
+    }
+
+    #[test]
+    fn source_code_is_no_secret() {
+        for value in [
+            "String,",
+            "&str",
+            "get_password()",
+            "self.config.password",
+            "os.environ[\"X\"]",
+            "Option<String>",
+            "password",
+            "None,",
+            "PrivateKeyDer::Sec1",
+            "str = None",
+            "string;",
+        ] {
+            assert!(!is_secret(Strength::Password, value, Form::Line), "{value}");
+            assert!(!is_secret(Strength::Password, value, Form::Inline), "{value}");
+        }
+    }
+}
