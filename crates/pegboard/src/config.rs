@@ -31,6 +31,7 @@ mod preset;
 mod problem;
 mod redact;
 mod resolve;
+mod sandbox;
 mod schema;
 mod secret_detection;
 mod secrets;
@@ -63,6 +64,7 @@ pub use policy::{
 };
 pub use preset::Preset;
 pub use problem::{Problem, Severity};
+pub use sandbox::{Sandbox, SandboxLevel, SandboxNetwork};
 pub(crate) use server::IDLE;
 pub use server::{EraChoice, ServerConfig, Start};
 pub use source::Source;

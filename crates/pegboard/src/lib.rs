@@ -248,8 +248,9 @@ pub use config::{
     Approval, ArgumentRules, Auth, BoardLimits, BreakerPolicy, BreakerRule, Capabilities, Check, ClientCert, Command,
     Config, Endpoint, Env, EnvPolicy, EraChoice, Explained, Format, Health, IdleStop, Images, Join, Limits, Loaded,
     Misconfigured, Origin, OutputCheck, Overridden, Pins, Policy, Preset, Probe, Problem, Queue, Reading, Restart,
-    Results, Retry, RetryClass, Rlimits, Scope, ServerConfig, Severity, Source, Start, Structured, Summarise,
-    SummaryModel, Tls, TooLong, ToolPolicy, Transport, Unreadable, ValueOrigin, parse_duration, parse_size,
+    Results, Retry, RetryClass, Rlimits, Sandbox, SandboxLevel, SandboxNetwork, Scope, ServerConfig, Severity, Source,
+    Start, Structured, Summarise, SummaryModel, Tls, TooLong, ToolPolicy, Transport, Unreadable, ValueOrigin,
+    parse_duration, parse_size,
 };
 pub use deadline::{Deadline, Passed};
 pub use event::{Event, Events};
@@ -275,7 +276,8 @@ pub use session::{
 pub use shim::shim;
 pub use spill::SpillLimits;
 pub use status::{
-    BoardStatus, CallCounts, Era, LastError, PoolStatus, QueueStatus, ServerInfo, ServerStatus, State, Warning,
+    BoardStatus, CallCounts, Era, LastError, PoolStatus, QueueStatus, SandboxStatus, ServerInfo, ServerStatus, State,
+    Warning,
 };
 pub use toolset::{
     Closed, FoundTool, ListedTool, Listing, PromptListing, ResourceListing, ServerCost, StubCall, StubTools,
