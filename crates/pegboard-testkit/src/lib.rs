@@ -92,6 +92,8 @@
 
 mod answer;
 mod control;
+#[cfg(target_os = "linux")]
+mod escape;
 mod fake;
 mod fault;
 mod history;
@@ -106,6 +108,8 @@ mod wire;
 
 pub use answer::{META_CAPABILITIES, META_CLIENT, META_SUBSCRIPTION, META_VERSION};
 pub use control::Control;
+#[cfg(target_os = "linux")]
+pub use escape::EscapeTargets;
 pub use fake::{FakeServer, MemoryHandle, fake_server_binary};
 pub use fault::{Bomb, Child, Fault, Rule, When};
 pub use history::{ErrorClass, History, Summary, Violation};

@@ -38,6 +38,7 @@ mod protective;
 mod redact;
 mod relative_path;
 mod resolve;
+mod sandbox;
 mod schema;
 mod secret_args;
 mod secret_detection;
@@ -76,6 +77,7 @@ pub use policy::{
 pub use preset::Preset;
 pub use problem::{Problem, Severity};
 pub use project_file::ProjectFile;
+pub use sandbox::{Sandbox, SandboxLevel, SandboxNetwork};
 pub(crate) use server::IDLE;
 pub use server::{EraChoice, ServerConfig, Start};
 pub use source::Source;

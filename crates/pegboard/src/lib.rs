@@ -254,9 +254,10 @@ pub use config::{
     Approval, ArgumentRules, AuditConfig, Auth, BoardLimits, BreakerPolicy, BreakerRule, Capabilities, Check,
     ClientCert, Command, Config, Endpoint, Env, EnvPolicy, EraChoice, Explained, Format, Health, IdleStop, Images,
     Join, Limits, Loaded, Misconfigured, OnCrossing, Origin, OutputCheck, Overridden, PendingTrust, Pins, Policy,
-    Preset, Probe, Problem, ProjectFile, Queue, Rate, Reading, Restart, Results, Retry, RetryClass, Rlimits, Scan,
-    Scope, ServerConfig, Severity, Source, Start, Structured, Summarise, SummaryModel, Taint, Tls, TooLong, ToolPolicy,
-    Transport, TrustError, TrustRecord, TrustStore, Unpinned, Unreadable, ValueOrigin, parse_duration, parse_size,
+    Preset, Probe, Problem, ProjectFile, Queue, Rate, Reading, Restart, Results, Retry, RetryClass, Rlimits, Sandbox,
+    SandboxLevel, SandboxNetwork, Scan, Scope, ServerConfig, Severity, Source, Start, Structured, Summarise,
+    SummaryModel, Taint, Tls, TooLong, ToolPolicy, Transport, TrustError, TrustRecord, TrustStore, Unpinned,
+    Unreadable, ValueOrigin, parse_duration, parse_size,
 };
 pub use deadline::{Deadline, Passed};
 pub use event::{Event, Events};
@@ -283,7 +284,8 @@ pub use session::{
 pub use shim::shim;
 pub use spill::SpillLimits;
 pub use status::{
-    BoardStatus, CallCounts, Era, LastError, PoolStatus, QueueStatus, ServerInfo, ServerStatus, State, Warning,
+    BoardStatus, CallCounts, Era, LastError, PoolStatus, QueueStatus, SandboxStatus, ServerInfo, ServerStatus, State,
+    Warning,
 };
 pub use toolset::{
     Closed, FoundTool, ListedTool, Listing, PromptListing, ResourceListing, ServerCost, StubCall, StubTools,

@@ -6,6 +6,9 @@
 //! `spawn_request`). The guard (`guard_process`) spawns `guarded_servers`, adopts their orphans, finds them in `/proc` (`process_table`),
 //! attributes them to servers by their tags (`process_tag`) and watches its parent (`parent_watch`). If the guard is killed, this program
 //! finds all processes by their tags and kills them.
+//!
+//! A server with limits or a sandbox of its own starts as this program again (`launcher`), which restricts itself (`rlimits`, `sandbox`)
+//! and then executes the server. This program and the guard protect their own memory (`self_protection`).
 
 #[cfg(target_os = "linux")]
 mod guard_connection;
@@ -20,6 +23,8 @@ mod guarded_servers;
 #[cfg(target_os = "linux")]
 mod kill_timing;
 #[cfg(target_os = "linux")]
+mod launcher;
+#[cfg(target_os = "linux")]
 mod parent_watch;
 #[cfg(target_os = "linux")]
 mod process_role;
@@ -30,10 +35,18 @@ mod process_tag;
 #[cfg(target_os = "linux")]
 pub(crate) mod rlimits;
 #[cfg(target_os = "linux")]
+mod sandbox;
+#[cfg(target_os = "linux")]
+mod scratch_folder;
+#[cfg(target_os = "linux")]
+mod self_protection;
+#[cfg(target_os = "linux")]
 mod server_handle;
 #[cfg(target_os = "linux")]
 mod spawn_request;
 
+#[cfg(target_os = "linux")]
+pub(crate) use sandbox::{MissingPath, SandboxPlan, SandboxReport};
 #[cfg(target_os = "linux")]
 pub(crate) use server_handle::{ServerHandle, SpawnFailure};
 #[cfg(target_os = "linux")]
@@ -49,10 +62,17 @@ static HOOKED: AtomicBool = AtomicBool::new(false);
 /// After this call stdio servers run below one guard process, which is this program re-executed when the first of them starts. The guard
 /// kills all descendants of a server when the server is stopped or exits, and all servers when this program is gone, even if it was killed.
 /// If the guard itself is killed, this program kills the servers. The guard also disables core dumps and privilege escalation (`sudo`) for
-/// the servers.
+/// the servers, limits their resources ([`Rlimits`](crate::Rlimits)), sets their umask to 077, and enforces their
+/// [`Sandbox`](crate::Sandbox).
+///
+/// The call also protects this program from its servers, which run as the same user: it becomes non-dumpable (`PR_SET_DUMPABLE`), so that
+/// other processes of the user cannot read its environment and memory under `/proc` or attach a debugger to it, and it writes no core
+/// dumps. A debugger that starts the program, or one that runs as root, still works. A program that runs as root is not protected
+/// from its servers unless they have a sandbox.
 ///
 /// If this process was itself started as a guard, the call runs the guard and never returns. So nothing that reads arguments, prints or
-/// starts threads may come before it. The servers inherit process attributes, such as the umask, from the moment when the guard started.
+/// starts threads may come before it; the strict sandbox does not work below a program that has started threads by then. The
+/// servers inherit process attributes, such as the scheduling priority, from the moment when the guard started.
 ///
 /// ```
 /// // The first line of `main`; arguments, logging and the runtime come after it.
@@ -66,10 +86,13 @@ pub fn shim() {
     {
         match process_role::Role::read(std::env::args_os()) {
             Some(process_role::Role::Guard { parent }) => guard_process::run(parent),
-            Some(process_role::Role::Limited { rlimits, program, args }) => {
-                process_role::exec_limited(&rlimits, &program, &args)
+            Some(process_role::Role::Launcher { request, scratch }) => launcher::run(request, scratch.as_deref()),
+            Some(process_role::Role::Init { request }) => launcher::run_init(request),
+            Some(process_role::Role::Probe { request }) => launcher::run_probe(request),
+            None => {
+                self_protection::protect_this_process();
+                HOOKED.store(process_role::is_possible(), Ordering::Relaxed);
             }
-            None => HOOKED.store(process_role::is_possible(), Ordering::Relaxed),
         }
     }
 }

@@ -65,6 +65,9 @@ pub struct ServerStatus {
     pub prompts: usize,
     /// The process id of a running stdio server.
     pub pid: Option<u32>,
+    /// The sandbox of a stdio server, if its config requests one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxStatus>,
     /// How often it was restarted; zero while it is disabled, idle or closed.
     pub restarts: u32,
     /// Calls in flight.
@@ -92,6 +95,29 @@ pub struct ServerStatus {
 
 fn is_zero(count: &usize) -> bool {
     *count == 0
+}
+
+/// Which sandbox a server has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct SandboxStatus {
+    /// The level that its config requests: `basic` or `strict`.
+    pub requested: &'static str,
+    /// The level that is in force: `off`, `basic` or `strict`; `None` while no process runs.
+    pub in_force: Option<&'static str>,
+    /// The parts that are not in force on this system, and why.
+    pub missing: Vec<String>,
+}
+
+impl SandboxStatus {
+    /// A sandbox of a server without a process.
+    pub(crate) fn requested(requested: &'static str) -> Self {
+        Self {
+            requested,
+            in_force: None,
+            missing: Vec::new(),
+        }
+    }
 }
 
 /// A snapshot of the connections of one server.

@@ -41,7 +41,7 @@ pub(super) async fn run(mut context: Context<'_>) -> Exit {
             let report = match context.output.is_json() {
                 true => Report::json(exit, &Document::of(&status, &settings)),
                 false => {
-                    let report = text(exit, &status, context.is_late());
+                    let report = text(exit, &status, context.is_late(), context.output.verbose > 0);
                     let report = with_definitions(report, &status);
                     let is_verbose = context.output.verbose > 0;
                     let unpinned = settings.loaded.config.unpinned().into_iter().filter(|_| is_verbose);
@@ -158,7 +158,7 @@ fn config_warnings(settings: &Settings) -> impl Iterator<Item = Value> {
     note.into_iter().chain(empty).chain(problems)
 }
 
-fn text(exit: Exit, status: &BoardStatus, is_late: bool) -> Report {
+fn text(exit: Exit, status: &BoardStatus, is_late: bool, is_verbose: bool) -> Report {
     let mut table = Table::indented(0);
     let heads = [
         "NAME",
@@ -190,6 +190,11 @@ fn text(exit: Exit, status: &BoardStatus, is_late: bool) -> Report {
             None => report,
         }
     });
+    let sandboxes = status
+        .servers
+        .iter()
+        .filter_map(|server| sandbox_hint(server, is_verbose));
+    let report = sandboxes.fold(report, |report, hint| report.hint(&hint));
     Report {
         data: table.render(width),
         ..report
@@ -205,6 +210,19 @@ fn with_definitions(report: Report, status: &BoardStatus) -> Report {
     warnings.fold(report, |report, warning| {
         report.warning(&format!("{}: {}", warning.server, warning.details))
     })
+}
+
+/// What a running server lacks of its sandbox, and with `-v` that it lacks nothing.
+fn sandbox_hint(server: &ServerStatus, is_verbose: bool) -> Option<String> {
+    let sandbox = server.sandbox.as_ref()?;
+    let (name, requested, in_force) = (&server.name, sandbox.requested, sandbox.in_force?);
+    match sandbox.missing.as_slice() {
+        [] => is_verbose.then(|| format!("server `{name}`: its sandbox `{requested}` is in force")),
+        missing => Some(format!(
+            "server `{name}`: its sandbox `{requested}` is requested, `{in_force}` is in force without {}",
+            missing.join("; ")
+        )),
+    }
 }
 
 /// Adds the error of an outage if the table truncates it, otherwise only its hint.

@@ -35,6 +35,10 @@ pub(super) fn final_answer(script: &Script, tool: &Tool, request: &Request<'_>) 
                 .unwrap_or_default(),
         ),
         Answer::Pid => text_result(&std::process::id().to_string()),
+        #[cfg(target_os = "linux")]
+        Answer::Escape => structured(&crate::escape::attempts()),
+        #[cfg(not(target_os = "linux"))]
+        Answer::Escape => structured(&Value::Null),
         Answer::CommandLine => structured(&std::env::args_os().map(|argument| lossy(&argument)).collect()),
         Answer::Result(result) => result.clone(),
     };

@@ -287,6 +287,8 @@ pub enum Answer {
     Pid,
     /// The command line of the server, structured.
     CommandLine,
+    /// What a hostile server can do: the result of each attempt to leave its sandbox, structured.
+    Escape,
     /// This result object, unchanged.
     Result(Value),
 }

@@ -6,6 +6,7 @@ use super::{
     lifecycle::{Probe, RetryClass},
     policy::{Approval, Check, Images, Join, OnCrossing, OutputCheck, Pins, Reading, Scan, Structured, Taint, TooLong},
     preset::Preset,
+    sandbox::SandboxLevel,
     server::Start,
     setting::Setting,
     transport::EnvPolicy,
@@ -118,6 +119,12 @@ choice! { EnvPolicy: default Allowlist "allowlist";
     "allowlist" ("allow_list") = Allowlist,
     "inherit" = Inherit,
     "explicit" ("none") = Explicit,
+}
+
+choice! { SandboxLevel: default Off "off";
+    "off" ("none") = Off,
+    "basic" ("landlock") = Basic,
+    "strict" = Strict,
 }
 
 choice! { AuthKind: default None "none";

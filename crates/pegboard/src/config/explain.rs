@@ -386,10 +386,10 @@ fn is_by_part(field: &Field) -> bool {
     merge::is_merged(field) || field.name == of::MASKING.name
 }
 
-/// Whether the fields of a table have defaults even if the table is not written. Otherwise summaries are off, the breaker is the
-/// board's, and masking is that of all servers.
+/// Whether the fields of a table have defaults even if the table is not written. Otherwise summaries and the sandbox are off, the breaker
+/// is the board's, and masking is that of all servers.
 fn has_own_defaults(field: &Field) -> bool {
-    let others: [&Field; 3] = [&of::SUMMARISE, &of::BREAKER, &of::MASKING];
+    let others: [&Field; 4] = [&of::SUMMARISE, &of::BREAKER, &of::MASKING, &of::SANDBOX];
     others.iter().all(|other| other.name != field.name)
 }
 

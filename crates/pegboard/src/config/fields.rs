@@ -13,7 +13,7 @@ mod top_table;
 
 pub(super) use audit_table::audit;
 pub(super) use calls::{call_arguments, retry, tool};
-pub(super) use lifecycle::{breaker, restart, rlimits};
+pub(super) use lifecycle::{breaker, restart, rlimits, sandbox};
 pub(super) use remote::{API_KEY_HEADER, auth, oauth, tls};
 pub(super) use results::{masking, pattern, result, summarise};
 pub(super) use server_table::server;

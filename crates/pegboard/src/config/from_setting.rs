@@ -7,6 +7,7 @@ use serde_json::{Map, Value as Json};
 use super::{
     lifecycle::{IdleStop, RetryClass},
     policy::{Queue, Rate, Scope},
+    sandbox::SandboxNetwork,
     server::EraChoice,
     setting::{Setting, Text, Values},
     tree::{Node, Value},
@@ -240,6 +241,29 @@ impl FromSetting for Interval {
         match setting {
             Setting::Word(_) => Some(Self(None)),
             _ => Duration::from_setting(setting).map(|every| Self(Some(every))),
+        }
+    }
+}
+
+/// A limit, or `none`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ceiling(pub(super) Option<u64>);
+
+impl FromSetting for Ceiling {
+    fn from_setting(setting: &Setting) -> Option<Self> {
+        match setting {
+            Setting::Word(_) => Some(Self(None)),
+            _ => u64::from_setting(setting).map(|limit| Self(Some(limit))),
+        }
+    }
+}
+
+impl FromSetting for SandboxNetwork {
+    fn from_setting(setting: &Setting) -> Option<Self> {
+        match setting {
+            Setting::Bool(true) => Some(Self::All),
+            Setting::Bool(false) => Some(Self::Off),
+            _ => Vec::from_setting(setting).map(Self::Ports),
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use super::{
     field::{Applies, Field},
-    fields::{SERVER, breaker, call_arguments, restart, result, retry, server, summarise},
+    fields::{SERVER, breaker, call_arguments, restart, result, retry, sandbox, server, summarise},
     from_setting::FromSetting as _,
     key::Table,
     lifecycle::Probe,
@@ -16,7 +16,7 @@ use super::{
 type Expand = fn(&Setting) -> Option<(&'static Field, Setting)>;
 
 /// Tables that have a short form.
-static SHORT_FORMS: [(&Field, Expand); 5] = [
+static SHORT_FORMS: [(&Field, Expand); 6] = [
     (&server::RESTART.field, |setting| {
         switch(&restart::ENABLED.field, setting)
     }),
@@ -29,6 +29,12 @@ static SHORT_FORMS: [(&Field, Expand); 5] = [
     (&server::RETRY.field, |setting| match setting {
         Setting::Count(_) => Some((&retry::ATTEMPTS.field, setting.clone())),
         Setting::Word(_) => Some((&retry::MODE.field, setting.clone())),
+        _ => None,
+    }),
+    (&server::SANDBOX.field, |setting| match setting {
+        Setting::Word(_) => Some((&sandbox::LEVEL.field, setting.clone())),
+        Setting::Bool(true) => Some((&sandbox::LEVEL.field, Setting::Word("basic"))),
+        Setting::Bool(false) => Some((&sandbox::LEVEL.field, Setting::Word("off"))),
         _ => None,
     }),
     (&server::CALL_ARGUMENTS.field, |setting| match setting {

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use sha2::{Digest, Sha256};
 
+use super::sandbox::Sandbox;
 use crate::secret::{SafeUrl, Secret};
 
 /// How a server is reached.
@@ -36,6 +37,7 @@ impl Transport {
                 add(&command.program);
                 command.args.iter().for_each(|arg| add(arg.expose()));
                 add(&format!("{:?} {:?}", command.env_policy, command.cwd));
+                add(&format!("{:?} {:?}", command.rlimits, command.sandbox));
                 for (name, value) in &command.env {
                     add(name);
                     add(value.expose());
@@ -108,6 +110,8 @@ pub struct Command {
     pub cwd: Option<PathBuf>,
     /// Resource limits of its processes.
     pub rlimits: Rlimits,
+    /// What its processes may access.
+    pub sandbox: Sandbox,
 }
 
 impl Command {
@@ -120,6 +124,7 @@ impl Command {
             env_policy: EnvPolicy::default(),
             cwd: None,
             rlimits: Rlimits::default(),
+            sandbox: Sandbox::default(),
         }
     }
 
@@ -186,8 +191,9 @@ pub(crate) fn is_loader(name: &str) -> bool {
     name.starts_with("LD_") || name.starts_with("DYLD_") || LOADER.contains(&name.as_str())
 }
 
-/// Resource limits of each process of a server, on Linux. A limit above that of this process has no effect.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// Resource limits of each process of a server, on Linux; `None` for that of this process. A limit above that of this process has no
+/// effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rlimits {
     /// The most open files.
@@ -198,6 +204,23 @@ pub struct Rlimits {
     pub processes: Option<u64>,
     /// The largest file that it may write, in bytes.
     pub file_bytes: Option<u64>,
+}
+
+impl Rlimits {
+    /// The limits of a server whose config sets none: enough for ordinary servers, and too little to exhaust the machine. The number of
+    /// processes is not limited, because the kernel counts those of the user's other programs too.
+    pub const DEFAULT: Self = Self {
+        open_files: Some(1024),
+        data_bytes: Some(2 << 30),
+        processes: None,
+        file_bytes: Some(1 << 30),
+    };
+}
+
+impl Default for Rlimits {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
 }
 
 /// A URL with headers, credentials and TLS settings.

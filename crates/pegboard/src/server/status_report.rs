@@ -9,11 +9,11 @@ use tokio::time::Instant;
 use super::{health_check::HealthCheck, link::Link, phase::Phase, server_handle::Server};
 use crate::{
     catalog::{Catalog, ToolKind},
-    config::Scope,
+    config::{SandboxLevel, Scope, Transport},
     mask,
     metrics::CallMetrics,
     outcome::{Content, Kind, Outcome, Reply, millis},
-    status::{CallCounts, LastError, PoolStatus, ServerStatus},
+    status::{CallCounts, LastError, PoolStatus, SandboxStatus, ServerStatus},
     transport::Target,
 };
 
@@ -121,6 +121,9 @@ impl Server {
             resources: offers(|catalog| catalog.resources.len()),
             prompts: offers(|catalog| catalog.prompts.len()),
             pid: session.and_then(|session| session.pid()),
+            sandbox: session
+                .and_then(|session| session.sandbox())
+                .or_else(|| self.requested_sandbox()),
             restarts: phase.restarts(),
             in_flight: queue.in_use,
             queued: queue.depth,
@@ -135,6 +138,19 @@ impl Server {
             checked_at: check.as_ref().map(|check| check.at),
             check_error: check.and_then(|check| check.error),
             pool: self.pool_status(),
+        }
+    }
+
+    /// The sandbox that the config requests, while no process runs.
+    fn requested_sandbox(&self) -> Option<SandboxStatus> {
+        let Target::Configured(transport) = &self.0.spec.target else {
+            return None;
+        };
+        match &**transport {
+            Transport::Stdio(command) if command.sandbox.level != SandboxLevel::Off => {
+                Some(SandboxStatus::requested(command.sandbox.level.as_str()))
+            }
+            _ => None,
         }
     }
 

@@ -146,6 +146,11 @@ impl Session {
         self.connection.close().await;
     }
 
+    /// The sandbox of the server's process, if it has one.
+    pub(crate) fn sandbox(&self) -> Option<crate::status::SandboxStatus> {
+        self.connection.wire().sandbox()
+    }
+
     pub(crate) fn pid(&self) -> Option<u32> {
         self.connection.wire().pid()
     }

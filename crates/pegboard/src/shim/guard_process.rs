@@ -4,9 +4,10 @@
 use std::{io, process::exit};
 
 use rustix::{
+    fs::Mode,
     io::Errno,
     net::RecvFlags,
-    process::{DumpableBehavior, Signal, WaitOptions, getpid, wait},
+    process::{Signal, WaitOptions, getpid, umask, wait},
 };
 use tokio::{
     io::Interest,
@@ -20,9 +21,8 @@ use super::{
     guarded_servers::GuardedServers,
     kill_timing::{FIRST_PAUSE, KILL_TIMEOUT, MAX_PAUSE},
     parent_watch::Parent,
-    process_table, rlimits,
+    process_table, rlimits, scratch_folder, self_protection,
 };
-use crate::config::Rlimits;
 
 /// The most requests that are handled in one turn, so that exits are noticed however many servers are spawned.
 const MAX_REQUESTS: usize = 16;
@@ -56,8 +56,11 @@ fn guard(parent: u32) -> io::Result<()> {
         ];
         let socket = UnixStream::from_std(socket)?;
         let parent = Parent::find(parent).ok_or(io::ErrorKind::NotFound)?;
-        let ended = serve(&socket, &parent, &mut child).await;
+        let mut servers = GuardedServers::default();
+        let ended = serve(&socket, &parent, &mut child, &mut servers).await;
         kill_all(&mut child).await;
+        drop(servers);
+        scratch_folder::wait_for_removals();
         ended
     })
 }
@@ -71,14 +74,16 @@ fn set_up() -> io::Result<std::os::unix::net::UnixStream> {
     // Otherwise process lists show it as `exe`.
     let _ = rustix::thread::set_name(c"pegboard-run");
     // Servers of the same user can kill this process, but must not trace it or take its socket.
-    let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    self_protection::protect_this_process();
     // A guard that a server has stopped (SIGSTOP) continues when the program dies, and then kills all servers. The parent here is the
     // thread of the program that reads this guard's reports for as long as both live.
     rustix::process::set_parent_process_death_signal(Some(Signal::CONT))?;
     rustix::process::setsid()?;
     rustix::process::set_child_subreaper(Some(getpid()))?;
     rustix::thread::set_no_new_privs(true)?;
-    rlimits::set(None, &Rlimits::default())?;
+    rlimits::set_soft_defaults()?;
+    // Files of a server are for its user only.
+    umask(Mode::RWXG | Mode::RWXO);
     let socket = std::os::unix::net::UnixStream::from(socket);
     socket.set_nonblocking(true)?;
     Ok(socket)
@@ -107,8 +112,12 @@ fn is_inherited(fd: i32) -> bool {
 }
 
 /// Handles the requests of the program until it is gone. No turn waits for a server, so none can delay another.
-async fn serve(socket: &UnixStream, parent: &Parent, child: &mut tokio::signal::unix::Signal) -> io::Result<()> {
-    let mut servers = GuardedServers::default();
+async fn serve(
+    socket: &UnixStream,
+    parent: &Parent,
+    child: &mut tokio::signal::unix::Signal,
+    servers: &mut GuardedServers,
+) -> io::Result<()> {
     loop {
         let deadline = servers.next_deadline();
         tokio::select! {
@@ -124,7 +133,7 @@ async fn serve(socket: &UnixStream, parent: &Parent, child: &mut tokio::signal::
                         Ok(Some((request, files))) => {
                             servers.handle(request, files);
                             // The next request may take a while.
-                            send_reports(&mut servers, socket)?;
+                            send_reports(servers, socket)?;
                         }
                         Ok(None) => return Ok(()),
                         Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
@@ -136,9 +145,9 @@ async fn serve(socket: &UnixStream, parent: &Parent, child: &mut tokio::signal::
             ready = socket.writable(), if servers.has_reports() => ready?,
             () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {}
         }
-        reap(&mut servers)?;
+        reap(servers)?;
         servers.turn();
-        send_reports(&mut servers, socket)?;
+        send_reports(servers, socket)?;
     }
 }
 

@@ -4,12 +4,16 @@ use std::{
     collections::{BTreeMap, HashMap, HashSet, VecDeque},
     fs::File,
     io,
-    os::{fd::OwnedFd, unix::process::CommandExt as _},
+    os::{
+        fd::{AsRawFd as _, OwnedFd},
+        unix::process::CommandExt as _,
+    },
+    process::Command,
     time::Duration,
 };
 
 use rustix::{
-    io::Errno,
+    io::{Errno, FdFlags, fcntl_setfd},
     process::{Pid, Signal, WaitStatus},
 };
 use tokio::time::Instant;
@@ -19,9 +23,12 @@ use super::{
     kill_timing::{FIRST_PAUSE, KILL_TIMEOUT, MAX_PAUSE},
     process_role,
     process_table::{self, ProcessEntry, ProcessTrees},
-    process_tag,
+    process_tag, rlimits,
+    sandbox::SandboxPlan,
+    scratch_folder::ScratchFolder,
     spawn_request::SpawnRequest,
 };
+use crate::config::Rlimits;
 
 /// All servers of a guard.
 #[derive(Default)]
@@ -52,6 +59,8 @@ struct GuardedServer {
     grace: Duration,
     is_reaped: bool,
     stage: Stage,
+    /// Removed with the server.
+    _scratch: Option<ScratchFolder>,
 }
 
 enum Stage {
@@ -165,13 +174,18 @@ impl GuardedServers {
             return Report::Refused { id };
         }
         match spawn(files) {
-            Ok((process, grace)) => {
+            Ok(SpawnedServer {
+                process,
+                grace,
+                scratch,
+            }) => {
                 let server = GuardedServer {
                     pid: process.pid,
                     tag: is_tagged.then_some(tag),
                     grace,
                     is_reaped: false,
                     stage: Stage::Running,
+                    _scratch: scratch,
                 };
                 self.servers.insert(id, server);
                 Report::Started {
@@ -320,24 +334,61 @@ enum Owner {
     None,
 }
 
+/// A server that was just spawned.
+struct SpawnedServer {
+    process: ProcessEntry,
+    grace: Duration,
+    scratch: Option<ScratchFolder>,
+}
+
 /// Spawns a server in a process group of its own, so that a signal to its group does not reach us.
-fn spawn(files: Vec<OwnedFd>) -> io::Result<(ProcessEntry, Duration)> {
+fn spawn(files: Vec<OwnedFd>) -> io::Result<SpawnedServer> {
     let files: [OwnedFd; FILES] = files.try_into().map_err(|_| Errno::BADF)?;
-    let [request, stdin, stdout, stderr] = files;
-    let request = SpawnRequest::read(File::from(request))?;
-    let mut command = process_role::server_command(&request);
+    let [file, stdin, stdout, stderr] = files;
+    let file = File::from(file);
+    let request = SpawnRequest::read(&file)?;
+    let scratch = request.sandbox.as_ref().and_then(SandboxPlan::scratch_base);
+    let scratch = scratch.map(ScratchFolder::create).transpose()?;
+    let mut command = if request.needs_launcher() {
+        // This process spawns one server at a time, so no other server inherits the file.
+        fcntl_setfd(&file, FdFlags::empty())?;
+        process_role::launcher_command(file.as_raw_fd(), scratch.as_ref().map(ScratchFolder::path))
+    } else {
+        let mut command = Command::new(&request.program);
+        command
+            .args(&request.args)
+            .env_clear()
+            .envs(request.env.iter().cloned());
+        command
+    };
     if let Some(cwd) = &request.cwd {
         command.current_dir(cwd);
     }
-    let server = command
-        .env_clear()
-        .envs(request.env)
+    let mut server = command
         .stdin(stdin)
         .stdout(stdout)
         .stderr(stderr)
         .process_group(0)
         .spawn()?;
+    if !request.needs_launcher() {
+        seal_limits(&mut server)?;
+    }
     // It is not reaped yet, so it is in the process table even if it has exited.
     let process = ProcessEntry::find(server.id()).ok_or(Errno::SRCH)?;
-    Ok((process, request.grace))
+    Ok(SpawnedServer {
+        process,
+        grace: request.grace,
+        scratch,
+    })
+}
+
+/// Makes the default limits, which the server inherited from this process, final. A server that cannot be limited does not run.
+fn seal_limits(server: &mut std::process::Child) -> io::Result<()> {
+    match rlimits::set_for(server.id(), &Rlimits::DEFAULT) {
+        Err(error) if error.raw_os_error() != Some(Errno::SRCH.raw_os_error()) => {
+            let _ = server.kill();
+            Err(error)
+        }
+        _ => Ok(()),
+    }
 }

@@ -2,55 +2,61 @@
 
 use std::{
     ffi::OsString,
-    io::Write as _,
-    os::unix::process::CommandExt as _,
-    path::Path,
-    process::{Command, exit},
+    os::{fd::RawFd, unix::process::CommandExt as _},
+    path::{Path, PathBuf},
+    process::Command,
 };
-
-use super::{
-    rlimits,
-    spawn_request::{SpawnRequest, read_limits, write_limits},
-};
-use crate::config::Rlimits;
 
 /// This program. The link refers to the running executable even after an update has replaced the file.
 const PROGRAM: &str = "/proc/self/exe";
 
 /// The first argument of a guard. Not an environment variable, because the servers would inherit that.
 const GUARD: &str = "__pegboard-run";
-/// The first argument of a process that sets its resource limits and then executes a server.
-const LIMITED: &str = "__pegboard-exec";
+/// The first argument of a process that restricts itself and then executes a server.
+const LAUNCHER: &str = "__pegboard-exec";
+/// The first argument of the first process in the namespaces of a server.
+const INIT: &str = "__pegboard-init";
 
-/// The exit code if a server could not be executed, as in shells.
-const NOT_STARTED: i32 = 127;
+/// The first argument of a process that tries whether namespaces can be created.
+const PROBE: &str = "__pegboard-probe";
 
 /// The role of this process.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// The guard of the stdio servers of this parent.
     Guard { parent: u32 },
-    /// A server with resource limits.
-    Limited {
-        rlimits: Rlimits,
-        program: OsString,
-        args: Vec<OsString>,
+    /// Becomes the server of a spawn request, in this open file, with its limits and its sandbox.
+    Launcher {
+        request: RawFd,
+        /// Its private folder for temporary files.
+        scratch: Option<PathBuf>,
     },
+    /// The init process of a server's namespaces, which spawns the server.
+    Init { request: RawFd },
+    /// Tries whether the namespaces of a server can be created.
+    Probe { request: RawFd },
 }
 
 impl Role {
     /// Parses the role from the arguments. Returns `None` for an ordinary command line.
     pub(super) fn read(mut args: impl Iterator<Item = OsString>) -> Option<Self> {
         let first = args.nth(1)?;
+        let number = args.next()?;
+        let number = number.to_str()?;
         if first == GUARD {
-            let parent = args.next()?.to_str()?.parse().ok()?;
+            let parent = number.parse().ok()?;
             Some(Self::Guard { parent })
-        } else if first == LIMITED {
-            Some(Self::Limited {
-                rlimits: read_limits(&args.next()?)?,
-                program: args.next()?,
-                args: args.collect(),
+        } else if first == LAUNCHER {
+            Some(Self::Launcher {
+                request: number.parse().ok()?,
+                scratch: args.next().map(PathBuf::from),
             })
+        } else if first == INIT {
+            let request = number.parse().ok()?;
+            Some(Self::Init { request })
+        } else if first == PROBE {
+            let request = number.parse().ok()?;
+            Some(Self::Probe { request })
         } else {
             None
         }
@@ -64,48 +70,40 @@ pub(super) fn is_possible() -> bool {
 
 /// The command that starts a guard for this process. It inherits only the environment variable that the dynamic linker may need.
 pub(super) fn guard_command() -> Command {
-    let mut command = self_command();
-    command.args([GUARD, &std::process::id().to_string()]).env_clear();
+    let mut command = self_command(GUARD, &std::process::id().to_string());
+    command.env_clear();
     if let Some(path) = std::env::var_os("LD_LIBRARY_PATH") {
         command.env("LD_LIBRARY_PATH", path);
     }
     command
 }
 
-/// The command that starts a server, without its environment.
-pub(super) fn server_command(request: &SpawnRequest) -> Command {
-    if request.rlimits == Rlimits::default() {
-        let mut command = Command::new(&request.program);
-        command.args(&request.args);
-        return command;
-    }
-    let mut command = self_command();
-    command
-        .args([LIMITED, &write_limits(&request.rlimits)])
-        .arg(&request.program)
-        .args(&request.args);
+/// The command that starts a launcher for the spawn request in an open file, which the launcher inherits. It has the environment of the
+/// guard and not that of the server, which could load code into it before it is restricted.
+pub(super) fn launcher_command(request: RawFd, scratch: Option<&Path>) -> Command {
+    let mut command = self_command(LAUNCHER, &request.to_string());
+    command.args(scratch);
     command
 }
 
-fn self_command() -> Command {
+/// The command that starts the first process in the namespaces of a server.
+pub(super) fn init_command(request: RawFd) -> Command {
+    self_command(INIT, &request.to_string())
+}
+
+/// The command that tries whether the namespaces of a server can be created.
+pub(super) fn probe_command(request: RawFd) -> Command {
+    self_command(PROBE, &request.to_string())
+}
+
+fn self_command(role: &str, argument: &str) -> Command {
     let mut command = Command::new(PROGRAM);
     // So that process lists show the program under its own name.
     if let Some(name) = std::env::args_os().next() {
         command.arg0(name);
     }
+    command.args([role, argument]);
     command
-}
-
-/// Sets the resource limits of this process and executes the server.
-pub(super) fn exec_limited(limits: &Rlimits, program: &OsString, args: &[OsString]) -> ! {
-    let error = match rlimits::set(None, limits) {
-        Ok(()) => Command::new(program).args(args).exec(),
-        Err(error) => error,
-    };
-    // Written to the server's own stderr. If that fails, the exit code still shows the failure.
-    let program = Path::new(program).display();
-    let _ = writeln!(std::io::stderr(), "pegboard: `{program}` could not be started: {error}");
-    exit(NOT_STARTED);
 }
 
 #[cfg(test)]
@@ -118,33 +116,18 @@ mod tests {
 
     #[test]
     fn a_role_is_read_as_it_was_written() {
-        let args = |command: &Command| {
+        let read = |command: &Command| {
             let args = command.get_args().map(OsString::from);
-            std::iter::once("agent".into()).chain(args).collect::<Vec<_>>()
+            Role::read(std::iter::once("agent".into()).chain(args))
         };
         let parent = std::process::id();
-        assert_eq!(
-            Role::read(args(&guard_command()).into_iter()),
-            Some(Role::Guard { parent })
-        );
-        let rlimits = Rlimits {
-            processes: Some(7),
-            ..Rlimits::default()
-        };
-        let request = SpawnRequest {
-            grace: std::time::Duration::ZERO,
-            rlimits,
-            program: "/bin/sh".into(),
-            args: ["-c", "a b"].map(OsString::from).to_vec(),
-            env: Vec::new(),
-            cwd: None,
-        };
-        let expected = Role::Limited {
-            rlimits,
-            program: "/bin/sh".into(),
-            args: request.args.clone(),
-        };
-        assert_eq!(Role::read(args(&server_command(&request)).into_iter()), Some(expected));
+        assert_eq!(read(&guard_command()), Some(Role::Guard { parent }));
+        assert_eq!(read(&init_command(7)), Some(Role::Init { request: 7 }));
+        assert_eq!(read(&probe_command(7)), Some(Role::Probe { request: 7 }));
+        for scratch in [None, Some(PathBuf::from("/tmp/a b"))] {
+            let command = launcher_command(7, scratch.as_deref());
+            assert_eq!(read(&command), Some(Role::Launcher { request: 7, scratch }));
+        }
     }
 
     #[test]
@@ -155,8 +138,8 @@ mod tests {
             "agent __pegboard-run",
             "agent __pegboard-run x",
             "agent __pegboard-exec",
-            "agent __pegboard-exec 1,2,3 sh",
-            "agent __pegboard-exec 1,2,3,x sh",
+            "agent __pegboard-exec x",
+            "agent __pegboard-init",
         ] {
             assert_eq!(read(line), None, "{line}");
         }

@@ -22,6 +22,7 @@ use super::{
     guard_protocol::Request,
     kill_timing::KILL_TIMEOUT,
     process_table::ProcessEntry,
+    sandbox::SandboxReport,
     spawn_request::SpawnRequest,
 };
 
@@ -43,6 +44,8 @@ pub(crate) struct ServerHandle {
     guard: Arc<GuardHandle>,
     id: u64,
     state: watch::Receiver<ServerState>,
+    /// What the server's launcher reports about its sandbox, if it has one.
+    sandbox: Option<SandboxReport>,
 }
 
 impl ServerHandle {
@@ -53,12 +56,24 @@ impl ServerHandle {
         let file = request.write()?;
         let [stdin, stdout, stderr] = streams;
         let files = [file.as_fd(), stdin, stdout, stderr];
-        loop {
+        let (guard, (id, state)) = loop {
             let guard = GuardHandle::current()?;
-            if let Some((id, state)) = guard.spawn(&files)? {
-                return Ok(Self { guard, id, state });
+            if let Some(spawned) = guard.spawn(&files)? {
+                break (guard, spawned);
             }
-        }
+        };
+        let sandbox = request.sandbox.as_ref();
+        Ok(Self {
+            guard,
+            id,
+            state,
+            sandbox: sandbox.map(|plan| SandboxReport::new(plan.level, file)),
+        })
+    }
+
+    /// What is reported about its sandbox, if it has one.
+    pub(crate) fn sandbox(&self) -> Option<SandboxReport> {
+        self.sandbox.clone()
     }
 
     /// Waits until the server is started, and returns its process. Returns `Ok(None)` if this guard accepts no more servers, so that the

@@ -5,13 +5,14 @@ use std::{
     fs::File,
     io::{self, Read as _, Seek as _, Write as _},
     os::unix::ffi::{OsStrExt as _, OsStringExt as _},
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::Duration,
 };
 
 use rustix::fs::{MemfdFlags, memfd_create};
 
-use crate::config::Rlimits;
+use super::sandbox::SandboxPlan;
+use crate::config::{Rlimits, SandboxLevel, SandboxNetwork};
 
 /// The longest serialised request. The kernel passes at most 6 MB of arguments and environment to a program.
 const MAX_BYTES: u64 = 8 << 20;
@@ -22,6 +23,7 @@ pub(crate) struct SpawnRequest {
     /// How long the server may take to exit after SIGTERM.
     pub(crate) grace: Duration,
     pub(crate) rlimits: Rlimits,
+    pub(crate) sandbox: Option<SandboxPlan>,
     pub(crate) program: PathBuf,
     pub(crate) args: Vec<OsString>,
     pub(crate) env: Vec<(OsString, OsString)>,
@@ -29,6 +31,11 @@ pub(crate) struct SpawnRequest {
 }
 
 impl SpawnRequest {
+    /// Whether the server starts as a process that restricts itself first.
+    pub(crate) fn needs_launcher(&self) -> bool {
+        self.sandbox.is_some() || self.rlimits != Rlimits::DEFAULT
+    }
+
     /// Writes the request to an anonymous file.
     pub(super) fn write(&self) -> io::Result<File> {
         let bytes = self.to_bytes();
@@ -41,7 +48,7 @@ impl SpawnRequest {
         Ok(file)
     }
 
-    pub(super) fn read(mut file: File) -> io::Result<Self> {
+    pub(super) fn read(mut file: &File) -> io::Result<Self> {
         file.rewind()?;
         let mut bytes = Vec::new();
         file.take(MAX_BYTES).read_to_end(&mut bytes)?;
@@ -51,12 +58,10 @@ impl SpawnRequest {
     fn to_bytes(&self) -> Vec<u8> {
         let mut writer = Writer::default();
         writer.number(u64::try_from(self.grace.as_millis()).unwrap_or(u64::MAX));
-        writer.text(OsStr::new(&write_limits(&self.rlimits)));
+        writer.limits(&self.rlimits);
+        writer.sandbox(self.sandbox.as_ref());
         writer.text(self.program.as_os_str());
-        writer.number(u64::from(self.cwd.is_some()));
-        if let Some(cwd) = &self.cwd {
-            writer.text(cwd.as_os_str());
-        }
+        writer.optional_path(self.cwd.as_deref());
         writer.number(self.args.len() as u64);
         self.args.iter().for_each(|arg| writer.text(arg));
         writer.number(self.env.len() as u64);
@@ -70,13 +75,10 @@ impl SpawnRequest {
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut reader = Reader(bytes);
         let grace = Duration::from_millis(reader.number()?);
-        let rlimits = read_limits(&reader.text()?)?;
+        let rlimits = reader.limits()?;
+        let sandbox = reader.sandbox()?;
         let program = reader.text()?.into();
-        let cwd = if reader.number()? == 1 {
-            Some(reader.text()?.into())
-        } else {
-            None
-        };
+        let cwd = reader.optional_path()?;
         let args = (0..reader.number()?).map(|_| reader.text()).collect::<Option<_>>()?;
         let env = (0..reader.number()?)
             .map(|_| Some((reader.text()?, reader.text()?)))
@@ -84,41 +86,13 @@ impl SpawnRequest {
         Some(Self {
             grace,
             rlimits,
+            sandbox,
             program,
             args,
             env,
             cwd,
         })
     }
-}
-
-/// Formats the limits as one command-line argument.
-pub(super) fn write_limits(limits: &Rlimits) -> String {
-    let Rlimits {
-        open_files,
-        data_bytes,
-        processes,
-        file_bytes,
-    } = *limits;
-    let limits = [open_files, data_bytes, processes, file_bytes];
-    let limits = limits.map(|limit| limit.map_or("-".to_owned(), |limit| limit.to_string()));
-    limits.join(",")
-}
-
-/// Parses the output of [`write_limits`].
-pub(super) fn read_limits(word: &OsStr) -> Option<Rlimits> {
-    let limit = |word: &str| match word {
-        "-" => Some(None),
-        number => number.parse().ok().map(Some),
-    };
-    let limits = word.to_str()?.split(',').map(limit).collect::<Option<Vec<_>>>()?;
-    let [open_files, data_bytes, processes, file_bytes] = limits.try_into().ok()?;
-    Some(Rlimits {
-        open_files,
-        data_bytes,
-        processes,
-        file_bytes,
-    })
 }
 
 /// Writes numbers and length-prefixed texts.
@@ -133,6 +107,54 @@ impl Writer {
     fn text(&mut self, text: &OsStr) {
         self.number(text.len() as u64);
         self.0.extend(text.as_bytes());
+    }
+
+    fn optional_path(&mut self, path: Option<&Path>) {
+        self.number(u64::from(path.is_some()));
+        if let Some(path) = path {
+            self.text(path.as_os_str());
+        }
+    }
+
+    fn paths(&mut self, paths: &[PathBuf]) {
+        self.number(paths.len() as u64);
+        paths.iter().for_each(|path| self.text(path.as_os_str()));
+    }
+
+    fn limits(&mut self, limits: &Rlimits) {
+        let Rlimits {
+            open_files,
+            data_bytes,
+            processes,
+            file_bytes,
+        } = *limits;
+        for limit in [open_files, data_bytes, processes, file_bytes] {
+            self.number(u64::from(limit.is_some()));
+            self.number(limit.unwrap_or_default());
+        }
+    }
+
+    fn sandbox(&mut self, plan: Option<&SandboxPlan>) {
+        let Some(plan) = plan else { return self.number(0) };
+        self.number(match plan.level {
+            SandboxLevel::Off => 0,
+            SandboxLevel::Basic => 1,
+            SandboxLevel::Strict => 2,
+        });
+        self.number(u64::from(plan.require));
+        match &plan.network {
+            SandboxNetwork::Off => self.number(0),
+            SandboxNetwork::All => self.number(1),
+            SandboxNetwork::Ports(ports) => {
+                self.number(2);
+                self.number(ports.len() as u64);
+                ports.iter().for_each(|port| self.number(u64::from(*port)));
+            }
+        }
+        self.paths(&plan.read);
+        self.paths(&plan.write);
+        self.optional_path(plan.home.as_deref());
+        self.optional_path(plan.scratch.as_deref());
     }
 }
 
@@ -152,6 +174,58 @@ impl Reader<'_> {
         self.0 = rest;
         Some(OsString::from_vec(text.to_vec()))
     }
+
+    fn optional_path(&mut self) -> Option<Option<PathBuf>> {
+        match self.number()? {
+            0 => Some(None),
+            _ => Some(Some(self.text()?.into())),
+        }
+    }
+
+    fn paths(&mut self) -> Option<Vec<PathBuf>> {
+        (0..self.number()?).map(|_| self.text().map(PathBuf::from)).collect()
+    }
+
+    fn limits(&mut self) -> Option<Rlimits> {
+        let mut limit = || {
+            let (is_set, limit) = (self.number()?, self.number()?);
+            Some((is_set == 1).then_some(limit))
+        };
+        Some(Rlimits {
+            open_files: limit()?,
+            data_bytes: limit()?,
+            processes: limit()?,
+            file_bytes: limit()?,
+        })
+    }
+
+    fn sandbox(&mut self) -> Option<Option<SandboxPlan>> {
+        let level = match self.number()? {
+            0 => return Some(None),
+            1 => SandboxLevel::Basic,
+            2 => SandboxLevel::Strict,
+            _ => return None,
+        };
+        let require = self.number()? != 0;
+        let network = match self.number()? {
+            0 => SandboxNetwork::Off,
+            1 => SandboxNetwork::All,
+            2 => {
+                let ports = (0..self.number()?).map(|_| u16::try_from(self.number()?).ok());
+                SandboxNetwork::Ports(ports.collect::<Option<_>>()?)
+            }
+            _ => return None,
+        };
+        Some(Some(SandboxPlan {
+            level,
+            require,
+            network,
+            read: self.paths()?,
+            write: self.paths()?,
+            home: self.optional_path()?,
+            scratch: self.optional_path()?,
+        }))
+    }
 }
 
 #[cfg(test)]
@@ -166,6 +240,7 @@ mod tests {
                 file_bytes: Some(1 << 40),
                 ..Rlimits::default()
             },
+            sandbox: None,
             program: "/usr/bin/npx".into(),
             args: ["-y", "", "--", "a b"].map(OsString::from).to_vec(),
             env: vec![("PATH".into(), "/bin".into()), ("EMPTY".into(), OsString::new())],
@@ -173,18 +248,43 @@ mod tests {
         }
     }
 
+    fn plan(network: SandboxNetwork) -> SandboxPlan {
+        SandboxPlan {
+            level: SandboxLevel::Strict,
+            require: true,
+            network,
+            read: vec!["/usr".into(), "/a b".into()],
+            write: vec!["/w".into()],
+            home: Some("/home/me".into()),
+            scratch: None,
+        }
+    }
+
     #[test]
     fn a_request_survives_serialisation() {
         let with_folder = request();
         let without = SpawnRequest { cwd: None, ..request() };
-        for request in [with_folder, without] {
-            assert_eq!(SpawnRequest::read(request.write().unwrap()).unwrap(), request);
+        let networks = [
+            SandboxNetwork::Off,
+            SandboxNetwork::All,
+            SandboxNetwork::Ports(vec![443, 5432]),
+        ];
+        let sandboxed = networks.map(|network| SpawnRequest {
+            sandbox: Some(plan(network)),
+            ..request()
+        });
+        for request in sandboxed.into_iter().chain([with_folder, without]) {
+            assert_eq!(SpawnRequest::read(&request.write().unwrap()).unwrap(), request);
         }
     }
 
     #[test]
     fn a_truncated_request_is_rejected() {
-        let bytes = request().to_bytes();
+        let request = SpawnRequest {
+            sandbox: Some(plan(SandboxNetwork::Ports(vec![1]))),
+            ..request()
+        };
+        let bytes = request.to_bytes();
         for length in 0..bytes.len() {
             assert_eq!(SpawnRequest::from_bytes(&bytes[..length]), None, "{length}");
         }

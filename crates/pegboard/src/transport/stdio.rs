@@ -18,7 +18,10 @@ use super::{
     wire::{Boxed, Inbox, Wire},
     wire_end::{EndReason, WireEnd},
 };
-use crate::config::{Command, Limits};
+use crate::{
+    config::{Command, Limits},
+    status::SandboxStatus,
+};
 use process::Process;
 use stderr_tail::StderrTail;
 
@@ -153,6 +156,10 @@ impl Wire for Stdio {
 
     fn pid(&self) -> Option<u32> {
         Some(self.process.pid())
+    }
+
+    fn sandbox(&self) -> Option<SandboxStatus> {
+        self.process.sandbox()
     }
 
     fn recent_output(&self) -> Option<String> {

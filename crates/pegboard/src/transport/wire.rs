@@ -10,6 +10,7 @@ use super::{
     request_failure::WireFailure,
     wire_end::WireEnd,
 };
+use crate::status::SandboxStatus;
 
 /// A boxed future, for object-safe traits.
 pub(crate) type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -39,6 +40,11 @@ pub(crate) trait Wire: Send + Sync {
 
     /// The id of the server's process, if the wire started one.
     fn pid(&self) -> Option<u32> {
+        None
+    }
+
+    /// The sandbox of the server's process, if its config requests one.
+    fn sandbox(&self) -> Option<SandboxStatus> {
         None
     }
 

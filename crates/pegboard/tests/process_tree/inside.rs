@@ -83,6 +83,19 @@ fn a_server_is_bounded_as_its_config_says() {
 }
 
 #[test]
+fn a_server_has_default_limits_unless_its_config_switches_them_off() {
+    let text = "read line; ulimit -Hn >&2; ulimit -Hf >&2; umask >&2; exit 1";
+    for (rlimits, file_blocks) in [(json!({}), "2097152"), (json!({ "file_size": "none" }), "unlimited")] {
+        let mut program = Program::start(Hook::Called, |_| {
+            let mut server = script(text);
+            server["rlimits"] = rlimits;
+            json!({ "fx": server })
+        });
+        assert_eq!(told(&mut program), format!("1024\n{file_blocks}\n0077"));
+    }
+}
+
+#[test]
 fn the_variables_of_a_server_are_those_of_its_policy() {
     let text = "read line; env >&2; exit 1";
     let mut command = Command::new(executable());

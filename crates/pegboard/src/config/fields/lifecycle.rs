@@ -1,22 +1,39 @@
-//! The tables of a server's lifecycle: restarts, the circuit breaker, pools and resource limits.
+//! The tables of a server's lifecycle: restarts, the circuit breaker, pools, resource limits and the sandbox.
 
 use crate::config::{
-    field::{DefaultValue, Kind},
-    from_setting::Waits,
-    key::{WAIT, count, duration, either, flag, optional_count, optional_size, plain, section, small},
+    field::{DefaultValue, Kind, Word},
+    from_setting::{Ceiling, Waits},
+    key::{WAIT, count, duration, either, flag, optional_choice, optional_count, plain, section, small, texts},
     lifecycle::{BreakerRule, RESTART_WAITS, Restart},
+    sandbox::{SandboxLevel, SandboxNetwork},
+    transport::Rlimits,
 };
 
 section! {
     rlimits = "rlimits" {
-        OPEN_FILES: Option<u64> = optional_count("open_files", (8, 1 << 20), "The most files that each of its processes may have open at once.")
+        OPEN_FILES: Ceiling = either("open_files", &[Kind::Count { min: 8, max: 1 << 20 }, UNLIMITED], Ceiling(Rlimits::DEFAULT.open_files), DefaultValue::Count(1024), "The most files that each of its processes may have open at once; `none` for no limit.")
             .aka(&["nofile"]);
-        MEMORY: Option<u64> = optional_size("memory", (16 << 20, 1 << 40), "The most memory that each of its processes may use for data.")
+        MEMORY: Ceiling = either("memory", &[UNLIMITED, Kind::Size { min: 16 << 20, max: 1 << 40 }], Ceiling(Rlimits::DEFAULT.data_bytes), DefaultValue::Size(2 << 30), "The most memory that each of its processes may use for data; `none` for no limit.")
             .aka(&["data"]);
-        PROCESSES: Option<u64> = optional_count("processes", (1, 1 << 20), "The most processes and threads that its user may run at once, including those of other programs.")
+        PROCESSES: Ceiling = either("processes", &[Kind::Count { min: 1, max: 1 << 20 }, UNLIMITED], Ceiling(Rlimits::DEFAULT.processes), DefaultValue::Text("none"), "The most processes and threads that its user may run at once, including those of other programs; `none` for no limit.")
             .aka(&["nproc"]);
-        FILE_SIZE: Option<u64> = optional_size("file_size", (0, 1 << 50), "The largest file that it may write.")
+        FILE_SIZE: Ceiling = either("file_size", &[UNLIMITED, Kind::Size { min: 0, max: 1 << 50 }], Ceiling(Rlimits::DEFAULT.file_bytes), DefaultValue::Size(1 << 30), "The largest file that it may write; `none` for no limit.")
             .aka(&["fsize"]);
+    }
+}
+
+const UNLIMITED: Kind = Kind::Word(&[Word {
+    name: "none",
+    spellings: &["off", "unlimited"],
+}]);
+
+section! {
+    sandbox = "sandbox" {
+        LEVEL: Option<SandboxLevel> = optional_choice("level", "The level: off, basic (files, signals and traces) or strict (also namespaces, system calls and the home directory); basic if it is not set.");
+        READ: Vec<String> = texts("read", "Files and directories that it may read, besides programs, libraries and its working directory.");
+        WRITE: Vec<String> = texts("write", "Files and directories that it may read and write, besides a private directory for temporary files.");
+        NETWORK: Option<SandboxNetwork> = either("network", &[Kind::Bool, Kind::List(&Kind::Count { min: 1, max: 65535 })], None, DefaultValue::None, "Whether it may use the network, or the TCP ports that it may connect to. Without it: `true` with `basic`, `false` with `strict`.");
+        REQUIRE: bool = flag("require", true, "Whether the server is not started where a part of the level cannot be enforced; otherwise it is started with the parts that can.");
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 
 use super::{
     calls::{call_arguments, retry, tool},
-    lifecycle::{breaker, restart, rlimits, scope},
+    lifecycle::{breaker, restart, rlimits, sandbox, scope},
     remote::{auth, oauth, tls},
     results::{RESULT_SIZE, masking, result, summarise},
 };
@@ -22,6 +22,7 @@ use crate::config::{
     limits::Limits,
     policy::{Approval, Check, OnCrossing, OutputCheck, Pins, Rate, Scan, Scope, Structured, Taint},
     preset::Preset,
+    sandbox::SandboxLevel,
     server::{EraChoice, Start},
     setting::Text,
     transport::EnvPolicy,
@@ -51,6 +52,8 @@ section! {
             .stdio();
         RLIMITS: Nested<rlimits::In> = nested("rlimits", Kind::Table(&rlimits::SECTION), "Resource limits of its processes, on Linux.")
             .aka(&["ulimits"])
+            .stdio();
+        SANDBOX: Nested<sandbox::In> = nested("sandbox", Kind::Either(&[words::<SandboxLevel>(), Kind::Bool, Kind::Table(&sandbox::SECTION)]), "The sandbox of its processes, on Linux: what they may access. `true` means basic; a single word is short for `level`.")
             .stdio();
         URL: Option<Text> = located("url", "The URL of the server.").aka(&["server_url", "http_url", "uri", "endpoint", "base_url"]);
         HEADERS: BTreeMap<String, Text> = map("headers", &Kind::Secret, "Headers that are sent with every request, to this origin only.")
@@ -171,7 +174,6 @@ section! {
         plain("scopes", TEXTS, "OAuth scopes to request.").aka(&["oauth_scopes"]).later();
         plain("oauth_resource", Kind::Text, "The OAuth resource indicator to send.").later();
         plain("session_cleanup_url", Kind::Text, "A URL that is sent a DELETE request when an agent's session ends.").later();
-        plain("sandbox", Kind::Either(&[Kind::Bool, Kind::Text, Kind::Map(&Kind::Any)]), "The sandbox of the process: what it may access.").later();
         // Settings of other programs that share the file.
         plain("gallery", Kind::Any, "").foreign();
         plain("version", Kind::Any, "").foreign();

@@ -6,9 +6,10 @@ use super::context::Context;
 use crate::{
     config::{
         env_file,
-        fields::{ServerTable, rlimits, server},
+        fields::{ServerTable, rlimits, sandbox, server},
         key::Table,
         problem::join,
+        sandbox::{Sandbox, SandboxLevel, SandboxNetwork},
         secret_detection,
         setting::Text,
         transport::{Command, Rlimits, is_loader},
@@ -37,6 +38,10 @@ pub(super) fn command(context: &mut Context<'_>, values: ServerTable<'_>) -> Opt
     command.env_policy = values.get(&server::ENV_POLICY);
     command.cwd = values.get(&server::CWD).map(|cwd| context.resolve_path(&cwd));
     command.rlimits = values.table(&server::RLIMITS).map(rlimits).unwrap_or_default();
+    command.sandbox = values
+        .table(&server::SANDBOX)
+        .map(|table| sandbox(context, table))
+        .unwrap_or_default();
     command.env = environment(context, values)?;
     Some(command)
 }
@@ -56,10 +61,27 @@ fn program_path(context: &Context<'_>, written: &str) -> String {
 
 fn rlimits(table: Table<'_, rlimits::In>) -> Rlimits {
     Rlimits {
-        open_files: table.get(&rlimits::OPEN_FILES),
-        data_bytes: table.get(&rlimits::MEMORY),
-        processes: table.get(&rlimits::PROCESSES),
-        file_bytes: table.get(&rlimits::FILE_SIZE),
+        open_files: table.get(&rlimits::OPEN_FILES).0,
+        data_bytes: table.get(&rlimits::MEMORY).0,
+        processes: table.get(&rlimits::PROCESSES).0,
+        file_bytes: table.get(&rlimits::FILE_SIZE).0,
+    }
+}
+
+/// A table without a level asks for `basic`.
+fn sandbox(context: &Context<'_>, table: Table<'_, sandbox::In>) -> Sandbox {
+    let level = table.get(&sandbox::LEVEL).unwrap_or(SandboxLevel::Basic);
+    let paths = |written: Vec<String>| written.iter().map(|path| context.resolve_path(path)).collect();
+    let network = match level {
+        SandboxLevel::Strict => SandboxNetwork::Off,
+        SandboxLevel::Off | SandboxLevel::Basic => SandboxNetwork::All,
+    };
+    Sandbox {
+        level,
+        read: paths(table.get(&sandbox::READ)),
+        write: paths(table.get(&sandbox::WRITE)),
+        network: table.get(&sandbox::NETWORK).unwrap_or(network),
+        require: table.get(&sandbox::REQUIRE),
     }
 }
 

@@ -75,7 +75,9 @@ fn every_mistake_is_named_with_its_line_and_field() {
         "command = 'a'\nenabled = 'yes'",
         "command = 'a'\nera = 'medieval'",
         "command = 'a '",
-        "command = 'a'\nsandbox = true\nscope = 'shared'",
+        "command = 'a'\nsession_cleanup_url = 'https://h/'\nscope = 'shared'",
+        "command = 'a'\nsandbox = 'tight'",
+        "command = 'a'\nsandbox = { network = [0] }",
         "command = 'a'\ncache = [1]",
         "command = 'a'\nmasking = { enbled = true }",
         "url = 'https://u:pw@h/'",
@@ -167,8 +169,12 @@ fn every_mistake_is_named_with_its_line_and_field() {
     pegboard.toml:3: servers.x.era: must be auto, probe, modern, legacy, or a version such as `2025-06-18`
     > command = 'a '
     pegboard.toml:2: servers.x.command: has spaces at its start or end
-    > command = 'a' | sandbox = true | scope = 'shared'
-    pegboard.toml:3: servers.x.sandbox: not in effect yet
+    > command = 'a' | session_cleanup_url = 'https://h/' | scope = 'shared'
+    pegboard.toml:3: servers.x.session_cleanup_url: not in effect yet
+    > command = 'a' | sandbox = 'tight'
+    pegboard.toml:3: servers.x.sandbox: must be `off` or `basic` or `strict` or true or false or a table
+    > command = 'a' | sandbox = { network = [0] }
+    pegboard.toml:3: servers.x.sandbox.network[0]: must be between 1 and 65535
     > command = 'a' | cache = [1]
     pegboard.toml:3: servers.x.cache: must be true or false or a duration such as `"30s"` or a whole number or `off`, not a list
     > command = 'a' | masking = { enbled = true }

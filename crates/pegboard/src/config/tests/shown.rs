@@ -154,10 +154,9 @@ fn defaults(section: &field::Section) -> serde_json::Map<String, serde_json::Val
         .iter()
         .filter(|field| field.applies != field::Applies::Remote)
     {
-        // Summaries, a breaker and restart waits of a server's own take the place of the board's, even with the same values.
-        let is_boards = ["summarise", "breaker", "backoff"].contains(&field.name);
-        // An audit log needs a file.
-        let is_boards = is_boards || field.name == "audit";
+        // Summaries, a breaker and restart waits of a server's own take the place of the board's, even with the same values; a
+        // table for the sandbox asks for one, and an audit log needs a file.
+        let is_boards = ["summarise", "breaker", "backoff", "sandbox", "audit"].contains(&field.name);
         let value = match (redact::default(field.default), field.kind.section()) {
             _ if is_boards || field.effect == field::Effect::Later => continue,
             (Some(default), _) => default,
@@ -305,7 +304,7 @@ fn what_is_shown_can_be_read_again() {
         summarise = true
         retry = { mode = "safe", attempts = 2 }
         restart = { backoff = ["0ms", "1s"] }
-        sandbox = { level = 1 }
+        sandbox = { level = "basic", write = ["/w/out"], network = [443] }
         [servers.b]
         url = "https://h/mcp"
         type = "http"

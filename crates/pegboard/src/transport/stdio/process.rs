@@ -21,17 +21,38 @@ use std::{process::ExitStatus, time::Duration};
 use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::config::{Command, Limits};
+use crate::{
+    config::{Command, Limits, Sandbox, SandboxLevel},
+    status::SandboxStatus,
+};
 use process_tree::ProcessTree;
 use unguarded::UnguardedProcess;
+
+/// Why a child process of this program has no sandbox.
+#[cfg(target_os = "linux")]
+const UNGUARDED: &str = "this program does not call `pegboard::shim()`";
+#[cfg(not(target_os = "linux"))]
+const UNGUARDED: &str = "this system is not Linux";
 
 /// A handle to a child process. A task owns the child itself.
 #[derive(Debug, Clone)]
 pub(super) struct Process {
     pid: u32,
     identity: Identity,
+    sandbox: SandboxState,
     exit: watch::Receiver<Option<String>>,
     stop: CancellationToken,
+}
+
+/// What is known about the sandbox of a child.
+#[derive(Debug, Clone)]
+enum SandboxState {
+    /// None is requested.
+    None,
+    /// It was started without the one that was requested but not required.
+    Lacking { requested: SandboxLevel, why: &'static str },
+    #[cfg(target_os = "linux")]
+    Reported(crate::shim::SandboxReport),
 }
 
 /// How the child is found in the process table.
@@ -55,6 +76,7 @@ impl Process {
         let process = Self {
             pid: child.pid(),
             identity: child.identity(),
+            sandbox: child.sandbox(&command.sandbox),
             exit,
             stop: stop.clone(),
         };
@@ -72,6 +94,21 @@ impl Process {
     /// The id of the server's own process.
     pub(super) fn pid(&self) -> u32 {
         self.pid
+    }
+
+    /// Its sandbox, if one is requested.
+    pub(super) fn sandbox(&self) -> Option<SandboxStatus> {
+        match &self.sandbox {
+            SandboxState::None => None,
+            SandboxState::Lacking { requested, why } => {
+                let mut status = SandboxStatus::requested(requested.as_str());
+                status.in_force = Some(SandboxLevel::Off.as_str());
+                status.missing = vec![(*why).to_owned()];
+                Some(status)
+            }
+            #[cfg(target_os = "linux")]
+            SandboxState::Reported(report) => Some(report.status()),
+        }
     }
 
     /// Waits until the process exits and returns how it exited.
@@ -115,6 +152,12 @@ impl ChildProcess {
         }
         #[cfg(not(target_os = "linux"))]
         let _ = grace;
+        if command.sandbox.level != SandboxLevel::Off && command.sandbox.require {
+            return Err(SpawnError::NoSandbox {
+                level: command.sandbox.level.as_str(),
+                why: UNGUARDED.to_owned(),
+            });
+        }
         let wanted = command.clone();
         let (child, pipes) = blocking::run_blocking(command, move || UnguardedProcess::spawn(&wanted)).await?;
         Ok((Self::Unguarded(Box::new(child)), pipes))
@@ -133,6 +176,19 @@ impl ChildProcess {
             Self::Unguarded(child) => Identity::Unguarded(child.tree()),
             #[cfg(target_os = "linux")]
             Self::Guarded(server) => Identity::Guarded(server.entry()),
+        }
+    }
+
+    fn sandbox(&self, requested: &Sandbox) -> SandboxState {
+        let requested = requested.level;
+        match self {
+            _ if requested == SandboxLevel::Off => SandboxState::None,
+            Self::Unguarded(_) => SandboxState::Lacking {
+                requested,
+                why: UNGUARDED,
+            },
+            #[cfg(target_os = "linux")]
+            Self::Guarded(server) => server.sandbox().map_or(SandboxState::None, SandboxState::Reported),
         }
     }
 

@@ -1,4 +1,4 @@
-//! The tests of restarts, the circuit breaker, pools and resource limits.
+//! The tests of restarts, the circuit breaker, pools, resource limits and the sandbox.
 
 use super::Row;
 
@@ -12,6 +12,21 @@ pub(super) const ROWS: &[Row] = &[
             "rlimits.processes",
             "rlimits.file_size",
         ],
+    ),
+    (
+        "sandbox/settings.rs",
+        "a_server_reads_and_writes_what_its_config_names",
+        &["sandbox.read", "sandbox.write"],
+    ),
+    (
+        "sandbox/settings.rs",
+        "a_server_reaches_only_the_network_of_its_config",
+        &["sandbox.network"],
+    ),
+    (
+        "sandbox/settings.rs",
+        "a_server_whose_sandbox_cannot_be_enforced_is_not_started_unless_that_is_allowed",
+        &["server.sandbox", "sandbox.level", "sandbox.require"],
     ),
     (
         "settings/lifecycle.rs",

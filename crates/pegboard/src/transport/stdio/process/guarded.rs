@@ -18,8 +18,10 @@ use super::{
     spawn_error::SpawnError,
 };
 use crate::{
-    config::{Command, Rlimits},
-    shim::{ServerHandle, SpawnFailure, SpawnRequest, process_table::ProcessEntry},
+    config::Command,
+    shim::{
+        MissingPath, SandboxPlan, SandboxReport, ServerHandle, SpawnFailure, SpawnRequest, process_table::ProcessEntry,
+    },
 };
 
 /// How long to wait, after the grace period, for the guard to kill a server.
@@ -75,6 +77,11 @@ impl GuardedProcess {
         self.entry
     }
 
+    /// What is reported about its sandbox, if it has one.
+    pub(super) fn sandbox(&self) -> Option<SandboxReport> {
+        self.handle.sandbox()
+    }
+
     /// Waits until the server exits, and stops it once `stop` is cancelled.
     pub(super) async fn watch(&mut self, stop: &CancellationToken, grace: Duration) -> Result<ExitStatus, Arc<str>> {
         tokio::select! {
@@ -122,17 +129,19 @@ struct RequestedSpawn {
 fn request_spawn(command: &Command, grace: Duration) -> Result<RequestedSpawn, SpawnError> {
     let (program, environment) = program::resolve(command)?;
     let file = command.cwd.as_deref().unwrap_or(Path::new("")).join(&program);
-    if command.rlimits != Rlimits::default() {
-        program::check(&file)?;
-    }
+    let cwd = working_folder(command.cwd.as_deref());
     let request = SpawnRequest {
         grace,
         rlimits: command.rlimits,
+        sandbox: sandbox_plan(command, &file, cwd.as_deref())?,
         program,
         args: command.args.iter().map(|arg| arg.expose().into()).collect(),
         env: environment.into_iter().collect(),
-        cwd: working_folder(command.cwd.as_deref()),
+        cwd,
     };
+    if request.needs_launcher() {
+        program::check(&file)?;
+    }
     let send = || {
         let (pipes, child_pipes) = pipes::create()?;
         let streams = [
@@ -152,6 +161,13 @@ fn request_spawn(command: &Command, grace: Duration) -> Result<RequestedSpawn, S
         }),
         Err(error) => Err(SpawnError::from_io(&error, &file)),
     }
+}
+
+fn sandbox_plan(command: &Command, file: &Path, cwd: Option<&Path>) -> Result<Option<SandboxPlan>, SpawnError> {
+    let cwd = cwd.unwrap_or(Path::new("/"));
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    SandboxPlan::new(command, &cwd.join(file), cwd, home.as_deref())
+        .map_err(|MissingPath(path)| SpawnError::NoSandboxPath { path })
 }
 
 /// The working folder of the server as an absolute path, because the guard has a different one.

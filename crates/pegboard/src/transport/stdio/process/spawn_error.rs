@@ -16,6 +16,10 @@ pub(crate) enum SpawnError {
     NotExecutable { program: PathBuf, why: String },
     #[error("the folder {} does not exist", .cwd.display())]
     NoFolder { cwd: PathBuf },
+    #[error("its sandbox `{level}` is not in force, so it was not started: {why}")]
+    NoSandbox { level: &'static str, why: String },
+    #[error("its sandbox names {}, which does not exist", .path.display())]
+    NoSandboxPath { path: PathBuf },
     #[error("`{program}` could not be started: {why}")]
     Failed { program: String, why: String },
 }
@@ -24,7 +28,11 @@ impl SpawnError {
     /// Whether a retry cannot help, only a change of the config.
     pub(crate) fn is_lasting(&self) -> bool {
         match self {
-            Self::NotFound { .. } | Self::NotExecutable { .. } | Self::NoFolder { .. } => true,
+            Self::NotFound { .. }
+            | Self::NotExecutable { .. }
+            | Self::NoFolder { .. }
+            | Self::NoSandbox { .. }
+            | Self::NoSandboxPath { .. } => true,
             Self::Failed { .. } => false,
         }
     }
@@ -62,6 +70,12 @@ impl Hint for SpawnError {
             }
             Self::NotExecutable { .. } => "check the file's permissions and its first line".to_owned(),
             Self::NoFolder { .. } => "create the folder or correct `cwd`".to_owned(),
+            Self::NoSandbox { .. } => {
+                "call `pegboard::shim()` first in `main`, or start the server without it by `sandbox.require = false`".to_owned()
+            }
+            Self::NoSandboxPath { .. } => {
+                "create it, or correct `sandbox.read` and `sandbox.write` of the server".to_owned()
+            }
             Self::Failed { .. } => {
                 "check that the file is a program for this system, and that files and processes are left (`ulimit -n` and `-u`)"
                     .to_owned()

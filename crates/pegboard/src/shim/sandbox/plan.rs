@@ -1,0 +1,240 @@
+//! What a server may access, worked out before it is spawned: its config, and what every program needs to run.
+
+use std::path::{Path, PathBuf};
+
+use crate::config::{Command, Sandbox, SandboxLevel, SandboxNetwork};
+
+/// Programs, libraries and settings of the system, and what resolvers of names read.
+const SYSTEM: &[&str] = &[
+    "/bin",
+    "/etc",
+    "/gnu/store",
+    "/home/linuxbrew/.linuxbrew",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/nix",
+    "/opt",
+    "/proc",
+    "/run/NetworkManager",
+    "/run/current-system",
+    "/run/resolvconf",
+    "/run/systemd/resolve",
+    "/sbin",
+    "/snap",
+    "/sys",
+    "/usr",
+];
+
+/// Language runtimes and their packages in the home directory. They can be read but not written: a server that could change a package
+/// could run code in other servers.
+const RUNTIMES: &[&str] = &[
+    ".asdf",
+    ".bun",
+    ".cache/ms-playwright",
+    ".cache/puppeteer",
+    ".cache/uv",
+    ".cargo/bin",
+    ".deno",
+    ".fnm",
+    ".local/bin",
+    ".local/lib",
+    ".local/share/fnm",
+    ".local/share/mise",
+    ".local/share/pipx",
+    ".local/share/pnpm",
+    ".local/share/uv",
+    ".npm",
+    ".nvm",
+    ".pyenv",
+    ".rbenv",
+    ".rustup/toolchains",
+    ".sdkman/candidates",
+    ".volta",
+    "go/bin",
+];
+
+/// Folders of many owners. They are allowed only by name.
+const WIDE: &[&str] = &[
+    "/", "/home", "/media", "/mnt", "/root", "/run", "/srv", "/tmp", "/var", "/var/tmp",
+];
+
+/// A file or folder in `sandbox.read` or `sandbox.write` that does not exist.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct MissingPath(pub(crate) PathBuf);
+
+/// What a server may access. The launcher enforces it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SandboxPlan {
+    pub(in crate::shim) level: SandboxLevel,
+    pub(in crate::shim) require: bool,
+    pub(in crate::shim) network: SandboxNetwork,
+    pub(in crate::shim) read: Vec<PathBuf>,
+    pub(in crate::shim) write: Vec<PathBuf>,
+    /// The home directory, which the strict level hides.
+    pub(in crate::shim) home: Option<PathBuf>,
+    /// The folder to create a private folder for temporary files in.
+    pub(in crate::shim) scratch: Option<PathBuf>,
+}
+
+impl SandboxPlan {
+    /// The folder in which a strict sandbox, which has a mount of its own there, creates a private folder for temporary files. The folder
+    /// itself is not writable, because others that the server may only read can be in it.
+    pub(in crate::shim) const STRICT_SCRATCH: &'static str = "/tmp";
+
+    /// The plan for a command whose executable is `file` and that runs in `cwd`; `None` if it has no sandbox.
+    pub(crate) fn new(
+        command: &Command,
+        file: &Path,
+        cwd: &Path,
+        home: Option<&Path>,
+    ) -> Result<Option<Self>, MissingPath> {
+        let Sandbox {
+            level,
+            network,
+            require,
+            ..
+        } = &command.sandbox;
+        if *level == SandboxLevel::Off {
+            return Ok(None);
+        }
+        let home = home.filter(|home| home.is_absolute()).map(resolved);
+        let is_wide = |path: &Path| {
+            WIDE.iter().any(|wide| path == Path::new(wide))
+                || home.as_deref().is_some_and(|home| home.starts_with(path))
+        };
+        let mut read: Vec<PathBuf> = SYSTEM.iter().map(PathBuf::from).collect();
+        if *level == SandboxLevel::Basic {
+            read.extend(
+                home.iter()
+                    .flat_map(|home| RUNTIMES.iter().map(|folder| home.join(folder))),
+            );
+        }
+        for file in [file.to_owned(), resolved(file)] {
+            read.extend(program_folder(&file, is_wide));
+        }
+        read.extend(Some(resolved(cwd)).filter(|cwd| !is_wide(cwd)));
+        read.extend(existing(&command.sandbox.read)?);
+        let is_private = *level == SandboxLevel::Basic && !command.env.contains_key("TMPDIR");
+        Ok(Some(Self {
+            level: *level,
+            require: *require,
+            network: network.clone(),
+            read,
+            write: existing(&command.sandbox.write)?,
+            home,
+            scratch: is_private.then(std::env::temp_dir),
+        }))
+    }
+
+    pub(in crate::shim) fn has_namespaces(&self) -> bool {
+        self.level == SandboxLevel::Strict
+    }
+
+    /// The folder to create a private folder for temporary files in.
+    pub(in crate::shim) fn scratch_base(&self) -> Option<&Path> {
+        self.scratch.as_deref()
+    }
+
+    /// The existing files and folders that it allows, without symbolic links.
+    pub(super) fn paths(&self) -> Vec<PathBuf> {
+        let all = self.read.iter().chain(&self.write);
+        all.filter_map(|path| path.canonicalize().ok()).collect()
+    }
+}
+
+/// The folder of a program, and the folder around that if it is `bin`, where its libraries are; only the program itself if the folder is
+/// wide.
+fn program_folder(file: &Path, is_wide: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
+    let folder = file.parent().filter(|folder| !is_wide(folder));
+    let Some(folder) = folder else {
+        return vec![file.to_owned()];
+    };
+    let around = folder
+        .parent()
+        .filter(|around| folder.ends_with("bin") && !is_wide(around));
+    vec![around.unwrap_or(folder).to_owned()]
+}
+
+/// The paths without symbolic links. Landlock and mounts need paths that exist.
+fn existing(paths: &[PathBuf]) -> Result<Vec<PathBuf>, MissingPath> {
+    let exists = |path: &PathBuf| path.canonicalize().map_err(|_| MissingPath(path.clone()));
+    paths.iter().map(exists).collect()
+}
+
+/// The path without symbolic links, where it exists.
+fn resolved(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(level: SandboxLevel, file: &str, cwd: &str) -> SandboxPlan {
+        let mut command = Command::new("x");
+        command.sandbox.level = level;
+        let home = Some(Path::new("/home/nobody-here"));
+        SandboxPlan::new(&command, Path::new(file), Path::new(cwd), home)
+            .unwrap()
+            .unwrap()
+    }
+
+    fn reads(plan: &SandboxPlan, path: &str) -> bool {
+        plan.read.iter().any(|allowed| Path::new(path).starts_with(allowed))
+    }
+
+    #[test]
+    fn a_server_reads_the_system_its_program_and_its_working_directory() {
+        let basic = plan(SandboxLevel::Basic, "/srv/app/bin/server", "/srv/work");
+        for path in [
+            "/usr/lib/x",
+            "/srv/app/lib/x",
+            "/srv/work/x",
+            "/home/nobody-here/.npm/x",
+        ] {
+            assert!(reads(&basic, path), "{path}");
+        }
+        for path in [
+            "/srv/other",
+            "/home/nobody-here/.ssh/id",
+            "/root/.kube/config",
+            "/tmp/x",
+        ] {
+            assert!(!reads(&basic, path), "{path}");
+        }
+        assert_eq!(basic.write, [PathBuf::new(); 0]);
+        let strict = plan(SandboxLevel::Strict, "/srv/app/bin/server", "/srv/work");
+        assert!(!reads(&strict, "/home/nobody-here/.npm/x"));
+        assert!(basic.scratch.is_some() && strict.scratch.is_none());
+    }
+
+    #[test]
+    fn no_program_or_working_directory_opens_the_home_directory() {
+        for (file, cwd) in [
+            ("/home/nobody-here/bin/server", "/home/nobody-here"),
+            ("/home/nobody-here/server", "/home"),
+            ("/tmp/bin/server", "/tmp"),
+            ("/server", "/"),
+        ] {
+            let plan = plan(SandboxLevel::Basic, file, cwd);
+            assert!(reads(&plan, file), "{file}");
+            for path in ["/home/nobody-here/.ssh/id", "/tmp/x", "/root/x"] {
+                assert!(!reads(&plan, path), "{file} {cwd} {path}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_path_that_does_not_exist_is_reported() {
+        let mut command = Command::new("x");
+        command.sandbox.level = SandboxLevel::Basic;
+        command.sandbox.write = vec!["/usr".into(), "/nonexistent/out".into()];
+        let (file, cwd) = (Path::new("/bin/sh"), Path::new("/usr"));
+        let missing = SandboxPlan::new(&command, file, cwd, None).unwrap_err();
+        assert_eq!(missing, MissingPath("/nonexistent/out".into()));
+        command.sandbox.level = SandboxLevel::Off;
+        assert_eq!(SandboxPlan::new(&command, file, cwd, None), Ok(None));
+    }
+}
