@@ -33,6 +33,7 @@ mod policy;
 mod preset;
 mod problem;
 mod project_file;
+mod project_floor;
 mod project_rules;
 mod protective;
 mod redact;

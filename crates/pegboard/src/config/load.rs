@@ -15,7 +15,7 @@ use super::{
     loaded::{Loaded, Origin, PendingTrust},
     misconfigured::Misconfigured,
     problem::{MAX_PROBLEMS, Problem, Report, Severity, join},
-    project_file, project_rules, protective,
+    project_file, project_floor, project_rules, protective,
     relative_path::with_folders,
     resolve::{self, Context, audit, masking},
     server::ServerConfig,
@@ -362,11 +362,9 @@ impl ServerReader<'_> {
         check.lenient(is_disabled(settings));
         let mut written = check.section(SERVER, settings, path);
         resolve::check(&written, path, report);
-        if self.is_project()
-            && let Some(found) = written.remove(&server::MASKING)
-            && let Some(found) = project_rules::stricter_masking(found, path, report)
-        {
-            written.insert(&server::MASKING, found);
+        if self.is_project() {
+            project_rules::keep_masking(&mut written, path, report);
+            project_floor::keep(&mut written, top, path, report);
         }
         let values = layers::filled(written, &[self.own_top, top]);
         // Resolving would report refused settings once more, as missing.

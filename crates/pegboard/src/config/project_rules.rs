@@ -6,8 +6,8 @@ use super::{
     fields::{SERVER, TopTable, masking as of_masking, pattern, server, top as top_fields},
     key::Key,
     loaded::Loaded,
-    policy::Approval,
     problem::{Report, join},
+    project_floor::{self, approval_rank},
     setting::{Found, Setting, Values},
 };
 use crate::mask::MaskStyle;
@@ -83,6 +83,7 @@ pub(super) fn apply(written: Values, loaded: &mut Loaded, report: &mut Report) -
         let known = loaded.config.queues.entry(name).or_insert(queue);
         known.concurrent = known.concurrent.min(queue.concurrent);
     }
+    project_floor::keep(&mut own, &loaded.top, "", report);
     own
 }
 
@@ -95,20 +96,11 @@ fn stricter_approval(found: Found, loaded: &mut Loaded, report: &mut Report) {
     let approval = |values: &Values| super::fields::ServerTable::new(values).get(&server::APPROVAL);
     let mut written = Values::default();
     written.insert(&server::APPROVAL, found.clone());
-    let (before, after) = (strictness(approval(&loaded.top)), strictness(approval(&written)));
+    let (before, after) = (approval_rank(approval(&loaded.top)), approval_rank(approval(&written)));
     if after > before {
         loaded.top.insert(&server::APPROVAL, found);
     } else if after < before {
         leave_out(&found, "", "a project file can only make approval stricter", report);
-    }
-}
-
-fn strictness(approval: Approval) -> u8 {
-    match approval {
-        Approval::Auto => 0,
-        Approval::Writes => 1,
-        Approval::Always => 2,
-        Approval::Never => 3,
     }
 }
 
@@ -126,8 +118,17 @@ fn lower(limit: &Key<top_fields::In, usize>, found: Found, loaded: &mut Loaded, 
     }
 }
 
+/// Removes from the masking of a project file's server what would mask less.
+pub(super) fn keep_masking(written: &mut Values, path: &str, report: &mut Report) {
+    if let Some(found) = written.remove(&server::MASKING)
+        && let Some(found) = stricter_masking(found, path, report)
+    {
+        written.insert(&server::MASKING, found);
+    }
+}
+
 /// Removes from a masking setting of a project file, at its top or of a server, what would mask less. Returns what is left.
-pub(super) fn stricter_masking(mut found: Found, path: &str, report: &mut Report) -> Option<Found> {
+fn stricter_masking(mut found: Found, path: &str, report: &mut Report) -> Option<Found> {
     const WHY: &str = "a project file cannot weaken masking";
     let path_of_table = join(path, &found.key);
     let table = match &mut found.setting {

@@ -22,12 +22,18 @@ static PROTECTIVE: &[&Field] = &[
     &server::ALLOW.field,
     &server::DENY.field,
     &server::TOOLS.field,
+    &server::CROSSING.field,
     &server::PINS.field,
+    &server::SCAN.field,
+    &server::TAINT.field,
+    &server::RATE.field,
+    &server::LOOP_LIMIT.field,
+    &server::SANDBOX.field,
     &server::RLIMITS.field,
 ];
 
 /// Further names of protective fields: those without a typed key, and words that people expect at the top of a file.
-const NAMES: &[&str] = &["sandbox", "mask", "policy", "policies", "permissions"];
+const NAMES: &[&str] = &["audit", "mask", "policy", "policies", "permissions"];
 
 /// The errors at the top of a file that leave a protection out: an invalid value, a misspelt name, or a setting that only servers have.
 pub(super) fn lost(report: &Report) -> Vec<Problem> {

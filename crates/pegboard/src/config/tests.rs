@@ -9,6 +9,7 @@ mod life;
 mod masking;
 mod misconfigured;
 mod problems;
+mod project_floor;
 mod protection;
 mod reference;
 mod results;

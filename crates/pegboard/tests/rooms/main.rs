@@ -1,6 +1,7 @@
 //! The structure of the library: rooms use only rooms below them, files of a room do not use each other in circles, and
 //! ARCHITECTURE.md describes the tree as it is.
 
+mod attack_table;
 mod source;
 
 use std::{

@@ -334,8 +334,8 @@ fn limits_of_the_board_only_become_lower() {
 #[test]
 fn other_settings_at_the_top_apply_to_the_files_own_servers() {
     let loaded = Fixture::approved(
-        "call_timeout = '5s'\nenv_policy = 'explicit'\nresult = { fence = true }\n[servers.u]\ncommand = 'u'\n",
-        "preset = 'tarsy'\ncall_timeout = '7s'\nenv_policy = 'inherit'\nnaming = 'dot'\nresult = { max_lines = 9 }\n[servers.p]\ncommand = 'p'\n",
+        "call_timeout = '5s'\nenv_policy = 'allowlist'\nresult = { fence = true }\n[servers.u]\ncommand = 'u'\n",
+        "preset = 'tarsy'\ncall_timeout = '7s'\nenv_policy = 'explicit'\nnaming = 'dot'\nresult = { max_lines = 9 }\n[servers.p]\ncommand = 'p'\n",
     );
     let seconds = |name: &str| get(&loaded, name).limits.call_idle.as_secs();
     assert_eq!((seconds("u"), seconds("p")), (5, 7));
@@ -343,7 +343,7 @@ fn other_settings_at_the_top_apply_to_the_files_own_servers() {
         Transport::Stdio(command) => command.env_policy,
         other => panic!("{other:?}"),
     };
-    assert_eq!((policy("u"), policy("p")), (EnvPolicy::Explicit, EnvPolicy::Inherit));
+    assert_eq!((policy("u"), policy("p")), (EnvPolicy::Allowlist, EnvPolicy::Explicit));
     let results = |name: &str| &get(&loaded, name).policy.results;
     assert!(results("u").fence && results("p").fence, "tables are merged key by key");
     assert_eq!((results("u").max_lines, results("p").max_lines), (None, Some(9)));

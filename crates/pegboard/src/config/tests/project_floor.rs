@@ -1,0 +1,76 @@
+//! A project file cannot weaken for its own servers what the user's file sets for all.
+
+use super::*;
+
+/// The server of an approved project file beside a user's file, and the problems.
+fn loaded(user: &str, project: &str) -> (ServerConfig, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().canonicalize().unwrap();
+    let [user, project] = [("user.toml", user), ("project.toml", project)].map(|(name, text)| {
+        let path = folder.join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    });
+    let mut store = TrustStore::at(folder.join("state/trust.json"));
+    store.accept(&ProjectFile::read(&project, &env()).unwrap()).unwrap();
+    let loaded = Config::load(&[Source::file(user), Source::project(project, &store)], &env());
+    let problems: Vec<String> = loaded.problems.iter().map(ToString::to_string).collect();
+    let server = loaded.config.servers[&ServerName::parse("x").unwrap()].clone();
+    (server, problems.join("\n"))
+}
+
+#[test]
+fn a_project_server_cannot_weaken_a_protection_of_the_user() {
+    for (user, weaker, stricter) in [
+        ("approval = 'always'", "approval = 'auto'", "approval = 'never'"),
+        ("pins = 'block'", "pins = 'off'", "pins = 'approve'"),
+        ("scan = 'block'", "scan = 'warn'", "scan = 'block'"),
+        ("taint = 'ask'", "taint = 'off'", "taint = 'block'"),
+        ("rate = '10/min'", "rate = '20/min'", "rate = '5/min'"),
+        ("rate = '10/min'", "rate = '10/s'", "rate = '10/h'"),
+        ("loop_limit = 5", "loop_limit = 0", "loop_limit = 2"),
+        ("crossing = 'warn'", "crossing = 'allow'", "crossing = 'mask'"),
+        // Without a setting of the user, the default is the floor.
+        ("", "crossing = 'allow'", "crossing = 'block'"),
+        (
+            "env_policy = 'explicit'",
+            "env_policy = 'inherit'",
+            "env_policy = 'explicit'",
+        ),
+    ] {
+        let with = |own: &str| loaded(user, &format!("[servers.x]\ncommand = 'p'\n{own}\n"));
+        let at_top = |own: &str| loaded(user, &format!("{own}\n[servers.x]\ncommand = 'p'\n"));
+        let (alone, _) = with("");
+        for (own, is_weaker) in [(weaker, true), (stricter, false)] {
+            for (server, problems) in [with(own), at_top(own)] {
+                assert_eq!(problems.contains("is left out"), is_weaker, "{user} {own}: {problems}");
+                assert_eq!(
+                    format!("{server:?}") == format!("{alone:?}"),
+                    is_weaker || own == user || user.is_empty(),
+                    "{user} {own}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_project_server_cannot_exempt_tools_from_the_users_approval() {
+    let own = "[servers.x]\ncommand = 'p'\napproval_exempt = ['*']\n[servers.x.tools.push]\napproval = 'auto'\n";
+    let (server, problems) = loaded("approval = 'always'", own);
+    assert_eq!(server.policy.approval_exempt, Vec::<String>::new());
+    let push = server.policy.tools.get("push");
+    assert_eq!(push.and_then(|tool| tool.approval), None);
+    assert!(
+        problems.contains("servers.x.approval_exempt: is left out"),
+        "{problems}"
+    );
+    assert!(
+        problems.contains("servers.x.tools.push.approval: is left out"),
+        "{problems}"
+    );
+    let (server, problems) = loaded("", own);
+    assert_eq!(server.policy.approval_exempt, ["*"]);
+    assert_eq!(server.policy.tools["push"].approval, Some(Approval::Auto));
+    assert!(!problems.contains("is left out"), "{problems}");
+}
