@@ -13,7 +13,7 @@ fn home() -> Home {
     let home = Home::new();
     let fake = FakeServer::new("fx").tool(Tool::new("echo").echoes());
     let entry = home.entry("fx", fake, "");
-    home.write("pegboard.toml", &format!("audit = 'audit/calls.jsonl'\n{entry}"));
+    home.config(&format!("audit = '../../audit/calls.jsonl'\n{entry}"));
     home
 }
 
@@ -72,7 +72,7 @@ fn a_changed_log_is_exit_code_1_and_the_place_is_named() {
 #[test]
 fn without_a_log_there_is_nothing_to_verify() {
     let home = Home::new();
-    home.write("pegboard.toml", "[servers.a]\nurl = 'https://h.example/mcp'\n");
+    home.config("[servers.a]\nurl = 'https://h.example/mcp'\n");
     home.run(&["audit", "verify"]).ends_with(2).says("no audit log");
     home.run(&["audit", "verify", "missing.jsonl"])
         .ends_with(2)
@@ -85,13 +85,12 @@ fn a_required_log_that_cannot_be_written_is_exit_code_5() {
     let home = Home::new();
     let fake = FakeServer::new("fx").tool(Tool::new("echo").echoes());
     let entry = home.entry("fx", fake, "");
-    home.write(
-        "pegboard.toml",
-        &format!("audit = {{ file = 'notes.txt', required = true }}\n{entry}"),
-    );
+    home.config(&format!(
+        "audit = {{ file = '../../notes.txt', required = true }}\n{entry}"
+    ));
     home.write("notes.txt", "mine\n");
     home.run(&["call", "fx.echo", "text=a"])
         .ends_with(5)
-        .prints("audit log cannot be written");
+        .says("audit log cannot be written");
     assert_eq!(fs::read_to_string(home.path("notes.txt")).unwrap(), "mine\n");
 }

@@ -118,7 +118,10 @@ fn hostile(canaries: &Canaries) -> FakeServer {
 /// Servers that use every place, and a config with them.
 async fn planted(home: &Home, canaries: &Canaries) -> (String, Vec<NetHandle>) {
     let of = |place: &str| canaries.of(place);
-    home.write("secrets.env", &format!("FROM_FILE={}\n", of("env_file")));
+    home.write(
+        ".config/pegboard/secrets.env",
+        &format!("FROM_FILE={}\n", of("env_file")),
+    );
     let pipe = home.entry(
         "pipe",
         hostile(canaries),
@@ -166,7 +169,7 @@ async fn planted(home: &Home, canaries: &Canaries) -> (String, Vec<NetHandle>) {
         of("url_user"),
     );
     let config = format!("restart = false\nconnect_timeout = '20s'\n{pipe}{args}{dying}{remote}");
-    home.write("pegboard.toml", &config);
+    home.config(&config);
     (config, vec![web, more])
 }
 
@@ -294,7 +297,7 @@ async fn a_canary_is_in_no_process_but_the_server_that_needs_it() {
         of("header"),
         of("bearer")
     );
-    home.write("pegboard.toml", &format!("{first}{second}{remote}"));
+    home.config(&format!("{first}{second}{remote}"));
     let mut running = ["first.t", "second.t"].map(|tool| {
         let mut call = pegboard(&home, &canaries, &["call", tool, "--timeout", "60s"]);
         call.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
@@ -306,10 +309,8 @@ async fn a_canary_is_in_no_process_but_the_server_that_needs_it() {
     let mut served = Vec::new();
     for (pid, cmdline) in processes() {
         let allowed: &[&str] = match &cmdline {
-            // The command, and its guard process, got these from its user.
-            line if ours.contains(&pid) || line.starts_with(env!("CARGO_BIN_EXE_pegboard")) => {
-                &["env_pass", "env_variable", "header_variable", "env_headers", "proxy"]
-            }
+            // The command got these from its user; its guard process gets none of them.
+            _ if ours.contains(&pid) => &["env_pass", "env_variable", "header_variable", "env_headers", "proxy"],
             line if line.contains("first.script") => &["env", "env_variable", "proxy"],
             line if line.contains("second.script") => &["env_pass", "proxy"],
             _ => &[],

@@ -325,7 +325,7 @@ fn packages_without_a_version_are_warned_of_where_the_config_is_shown() {
     let home = Home::new();
     let text = "[servers.a]\ncommand = 'npx'\nargs = ['-y', 'some-server']\nenabled = false\n\
                 [servers.b]\ncommand = 'npx'\nargs = ['-y', 'other-server@1.2.3']\nenabled = false\n";
-    home.write("pegboard.toml", text);
+    home.config(text);
     let told = "server `a` runs the newest version of `some-server` at every start";
     let shown = home.run(&["config", "show"]);
     assert!(shown.code == Some(0) && shown.err.contains(told), "{shown:?}");

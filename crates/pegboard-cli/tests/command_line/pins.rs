@@ -12,7 +12,7 @@ fn fake(description: &str) -> FakeServer {
 
 /// A config with this fake under the same command line as before.
 fn config(home: &Home, description: &str, more: &str) {
-    home.write("pegboard.toml", &home.entry("fx", fake(description), more));
+    home.config(&home.entry("fx", fake(description), more));
 }
 
 #[test]

@@ -253,10 +253,9 @@ impl Pegboard {
         let registry = &self.0.registry;
         let works = |server: &Server| server.is_ready() || (server.is_enabled() && server.is_idle_and_listed());
         let works = registry.instances(name).iter().any(works);
-        let candidate = self.make(name, config.clone());
-        candidate.mute();
         // A server whose new settings cannot be kept must not go on under the old ones.
-        if !works || !config.enabled || candidate.is_refused() {
+        let candidate = (works && config.enabled).then(|| self.make(name, config.clone()));
+        let Some(candidate) = candidate.filter(|candidate| !candidate.is_refused()) else {
             let new = self.swap(name, config).await;
             let most = self.0.factory.max_servers.load(Ordering::Relaxed);
             return match new.refusal() {
@@ -264,7 +263,8 @@ impl Pegboard {
                 Some(outage) => Err(NotConnected::Unreachable(Unavailable::of(&new, &outage))),
                 None => self.start(name, mode).await.map_err(NotConnected::Unreachable),
             };
-        }
+        };
+        candidate.mute();
         candidate.request();
         let replacements = registry.prepare_replacements(&candidate);
         let candidates: Vec<_> = std::iter::once(&candidate)

@@ -295,7 +295,7 @@ async fn check_elicitation(tools: &Toolset, host: &FullHost) {
     let told = text(tools, "trigger-url-elicitation", visit).await;
     assert_contains(&told, &["completed the URL elicitation", "https://example.org/there"]);
     let pages: Vec<_> = host.elicited().into_iter().filter_map(|asked| asked.url).collect();
-    assert_eq!(pages, ["https://modelcontextprotocol.io", "https://example.org/there"]);
+    assert_eq!(pages, ["https://modelcontextprotocol.io/", "https://example.org/there"]);
 }
 
 async fn check_roots(board: &Pegboard, tools: &Toolset) {

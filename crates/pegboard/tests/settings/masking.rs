@@ -13,7 +13,7 @@ async fn shown(top: &str, settings: &str, text: &str) -> String {
 }
 
 /// Masked by default, by the group `basic`, and by the pattern `email`.
-const TEXTS: [&str; 3] = ["postgres://u:p4ssw0rd@h/x", "password: hunter2", "jane@example.org"];
+const TEXTS: [&str; 3] = ["postgres://u:p4ssw0rd@h/x", "compass: northeast", "jane@example.org"];
 
 #[tokio::test(start_paused = true)]
 async fn settings_choose_the_patterns() {
@@ -38,7 +38,7 @@ async fn settings_choose_the_patterns() {
 
 #[tokio::test(start_paused = true)]
 async fn the_style_says_whether_the_name_is_masked_too() {
-    let text = TEXTS[1];
+    let text = "password: hunter2";
     let value = shown("", "masking = { groups = ['basic'], style = 'value' }", text).await;
     let whole = shown("", "masking = { groups = ['basic'], style = 'whole' }", text).await;
     assert!(
