@@ -221,6 +221,10 @@ impl<'a> Review<'a> {
             let _ = writeln!(text, "server {}", one_line(name));
             text.push_str(&lines(settings));
         }
+        for (path, variables) in self.file.env_files() {
+            let _ = writeln!(text, "environment file {}", one_line(path));
+            text.push_str(&lines(variables));
+        }
         if !self.file.settings().is_empty() {
             text.push_str("settings of the file\n");
             text.push_str(&self.settings());
@@ -243,11 +247,12 @@ impl<'a> Review<'a> {
     }
 }
 
-/// The settings of a server: what is started or contacted first, then the others.
+/// The settings of a server: what is started or contacted first, then the others. A file that cannot be used has a reason instead.
 fn lines(settings: &Value) -> String {
     const FIRST: [&str; 7] = ["command", "args", "cwd", "env", "env_file", "url", "headers"];
-    let none = Map::new();
-    let settings = settings.as_object().unwrap_or(&none);
+    let Some(settings) = settings.as_object() else {
+        return format!("  {}\n", one_line(settings.as_str().unwrap_or_default()));
+    };
     let first = FIRST.iter().filter_map(|name| Some((*name, settings.get(*name)?)));
     let rest = settings.iter().map(|(name, value)| (name.as_str(), value));
     let rest = rest.filter(|(name, _)| !FIRST.contains(name));

@@ -194,7 +194,11 @@ async fn a_canary_in_any_place_is_in_no_output_and_no_file() {
     let (home, canaries) = (Home::new(), Canaries::new());
     let (config, _servers) = planted(&home, &canaries).await;
     // Every canary is in the config or in a variable of the command, and the search finds it there.
-    let planted = [config.as_str(), &fs::read_to_string(home.path("secrets.env")).unwrap()].concat();
+    let planted = [
+        config.as_str(),
+        &fs::read_to_string(home.path(".config/pegboard/secrets.env")).unwrap(),
+    ]
+    .concat();
     let in_variables = VARIABLES.map(|(_, place)| canaries.of(place)).concat();
     let all = canaries.found_in(format!("{planted}{in_variables}").as_bytes());
     assert_eq!(all, PLACES);

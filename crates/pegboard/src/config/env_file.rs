@@ -67,7 +67,7 @@ fn text(path: &Path) -> Result<String, String> {
 /// Parses the lines. Returns the number of the first line that is neither `NAME=value`, nor a comment, nor empty.
 ///
 /// Values are literal: variables are not expanded in them.
-fn read(text: &str) -> Result<Vec<(String, String)>, usize> {
+pub(super) fn read(text: &str) -> Result<Vec<(String, String)>, usize> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut pairs = Vec::new();
     for (index, line) in text.lines().enumerate() {

@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::{
     check::TableChecker,
-    env_file::EnvFiles,
+    env_file::{self, EnvFiles},
     expand::{self, Env},
     field::{Kind, Section},
     fields::{SERVER, TOP, server},
@@ -21,7 +21,7 @@ use super::{
     setting::{Rank, Setting, Unchecked},
     tree::{self, Entry, Format, Node, Value},
 };
-use crate::secret::HIDDEN;
+use crate::secret::{HIDDEN, is_secret};
 
 /// A project file as a person sees it before he approves it. Nothing in it is expanded or started.
 #[derive(Debug, Clone)]
@@ -30,7 +30,7 @@ pub struct ProjectFile {
     digest: String,
     servers: Map<String, Json>,
     settings: Map<String, Json>,
-    env_files: Vec<String>,
+    env_files: Map<String, Json>,
 }
 
 impl ProjectFile {
@@ -63,7 +63,7 @@ impl ProjectFile {
             digest: digest(&text, &env_files),
             servers: servers.collect(),
             settings: described(TOP, &shaped.rest),
-            env_files: env_files.iter().map(|(path, _)| path.display().to_string()).collect(),
+            env_files: env_files.iter().map(described_env_file).collect(),
             path,
         })
     }
@@ -88,8 +88,8 @@ impl ProjectFile {
         &self.settings
     }
 
-    /// The environment files that its servers read.
-    pub fn env_files(&self) -> &[String] {
+    /// The environment files that its servers read, by path: their variables, secrets redacted, or the reason why a file cannot be used.
+    pub fn env_files(&self) -> &Map<String, Json> {
         &self.env_files
     }
 
@@ -177,9 +177,45 @@ fn described(section: &'static Section, entries: &[Entry]) -> Map<String, Json> 
     described
 }
 
+/// An environment file by its path.
+fn described_env_file((path, text): (&Path, Result<&str, &str>)) -> (String, Json) {
+    let content = match text
+        .map_err(str::to_owned)
+        .and_then(|text| env_file::read(text).map_err(|line| format!("line {line} is not `NAME=value`")))
+    {
+        Ok(pairs) => pairs
+            .into_iter()
+            .map(|(name, value)| {
+                let shown = variable(&name, &value);
+                (name, shown)
+            })
+            .collect(),
+        Err(reason) => Json::String(reason),
+    };
+    (path.display().to_string(), content)
+}
+
+/// The value of an environment variable as written, hidden if it is a secret. Others are shown: `PATH` decides which program runs.
+fn variable(name: &str, written: &str) -> Json {
+    match is_secret(name, written) {
+        true => secret_detection::shown_secret(written).into(),
+        false => written.into(),
+    }
+}
+
 /// A valid setting as written, secrets redacted.
 fn shown(name: &str, setting: &Setting) -> Json {
     match setting {
+        Setting::Map(variables) if name == server::ENV.name => {
+            let variables = variables.iter().map(|(name, setting)| {
+                let shown = match setting {
+                    Setting::Secret(text) => variable(name, &text.written),
+                    other => redact::setting(name, other),
+                };
+                (name.clone(), shown)
+            });
+            Json::Object(variables.collect())
+        }
         Setting::List(items) if name == server::COMMAND.name || name == server::ARGS.name => {
             let texts = items.iter().filter_map(|item| match item {
                 Setting::Text(text) => Some(text.written.as_str()),

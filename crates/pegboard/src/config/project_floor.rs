@@ -16,21 +16,27 @@ pub(super) fn keep(written: &mut Values, top: &Values, path: &str, report: &mut 
     settings.keep(&server::APPROVAL, floor.set(&server::APPROVAL), |own, floor| {
         approval_rank(own) < approval_rank(floor)
     });
-    // Secrets of other servers are protected even if no file says so.
+    // The defaults of these protect as well.
     settings.keep(&server::CROSSING, Some(floor.get(&server::CROSSING)), |own, floor| {
         crossing_rank(own) < crossing_rank(floor)
     });
-    settings.keep(&server::PINS, floor.set(&server::PINS), |own, floor| {
+    settings.keep(&server::PINS, Some(floor.get(&server::PINS)), |own, floor| {
         pins_rank(own) < pins_rank(floor)
     });
-    settings.keep(&server::SCAN, floor.set(&server::SCAN), |own, floor| {
+    settings.keep(&server::SCAN, Some(floor.get(&server::SCAN)), |own, floor| {
         scan_rank(own) < scan_rank(floor)
+    });
+    settings.keep(
+        &server::ENV_POLICY,
+        Some(floor.get(&server::ENV_POLICY)),
+        |own, floor| env_rank(own) < env_rank(floor),
+    );
+    // Annotations of its tools would lift approvals and taint.
+    settings.keep(&server::TRUST, Some(floor.get(&server::TRUST)), |own, floor| {
+        own.0 && !floor.0
     });
     settings.keep(&server::TAINT, floor.set(&server::TAINT), |own, floor| {
         taint_rank(own) < taint_rank(floor)
-    });
-    settings.keep(&server::ENV_POLICY, floor.set(&server::ENV_POLICY), |own, floor| {
-        env_rank(own) < env_rank(floor)
     });
     settings.keep(&server::RATE, floor.set(&server::RATE), is_faster);
     settings.keep(&server::LOOP_LIMIT, floor.set(&server::LOOP_LIMIT), allows_more_repeats);
@@ -97,7 +103,7 @@ impl Written<'_> {
 }
 
 fn leave_out(found: &Found, path: &str, report: &mut Report) {
-    let message = "is left out: a project file cannot weaken what your own config sets";
+    let message = "is left out: a project file cannot weaken the protections of your own config";
     report.warn(found.at, &join(path, &found.key), message.to_owned());
 }
 

@@ -230,7 +230,7 @@ impl TrustRecord {
             compare("", &self.description, &file.description(), &mut lines);
         }
         if lines.is_empty() {
-            lines.push("a comment, a hidden value or the content of an environment file".to_owned());
+            lines.push("a comment or a hidden value".to_owned());
         }
         lines
     }

@@ -32,6 +32,9 @@ fn a_project_server_cannot_weaken_a_protection_of_the_user() {
         ("crossing = 'warn'", "crossing = 'allow'", "crossing = 'mask'"),
         // Without a setting of the user, the default is the floor.
         ("", "crossing = 'allow'", "crossing = 'block'"),
+        ("", "pins = 'off'", "pins = 'warn'"),
+        ("", "scan = 'off'", "scan = 'warn'"),
+        ("", "env_policy = 'inherit'", "env_policy = 'allowlist'"),
         (
             "env_policy = 'explicit'",
             "env_policy = 'inherit'",
@@ -52,6 +55,13 @@ fn a_project_server_cannot_weaken_a_protection_of_the_user() {
             }
         }
     }
+}
+
+#[test]
+fn a_project_server_cannot_vouch_for_its_own_annotations() {
+    let (server, problems) = loaded("", "[servers.x]\ncommand = 'p'\ntrust = true\n");
+    assert!(!server.policy.trust);
+    assert!(problems.contains("servers.x.trust: is left out"), "{problems}");
 }
 
 #[test]
