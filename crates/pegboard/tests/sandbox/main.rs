@@ -3,6 +3,11 @@
 //! The program under test is the example `shimmed`. If the tests run as root, it runs as another user, because root may do everything.
 #![cfg(target_os = "linux")]
 
+#[path = "../support/kernel.rs"]
+mod kernel;
+
+mod fallback;
+mod leftovers;
 mod levels;
 mod settings;
 mod stage;

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::program_folders::program_folders;
 use crate::config::{Command, Sandbox, SandboxLevel, SandboxNetwork};
 
 /// Programs, libraries and settings of the system, and what resolvers of names read.
@@ -32,27 +33,41 @@ const SYSTEM: &[&str] = &[
 const RUNTIMES: &[&str] = &[
     ".asdf",
     ".bun",
+    ".cache/deno",
     ".cache/ms-playwright",
+    ".cache/node",
     ".cache/puppeteer",
+    ".cache/pypoetry/virtualenvs",
     ".cache/uv",
     ".cargo/bin",
     ".deno",
+    ".dotnet",
     ".fnm",
     ".local/bin",
     ".local/lib",
     ".local/share/fnm",
+    ".local/share/gem",
     ".local/share/mise",
     ".local/share/pipx",
     ".local/share/pnpm",
     ".local/share/uv",
+    ".local/share/virtualenvs",
+    ".m2/repository",
+    ".nodenv",
     ".npm",
+    ".npm-global",
     ".nvm",
+    ".proto",
     ".pyenv",
     ".rbenv",
     ".rustup/toolchains",
     ".sdkman/candidates",
+    ".virtualenvs",
     ".volta",
+    "anaconda3",
     "go/bin",
+    "miniconda3",
+    "miniforge3",
 ];
 
 /// Folders of many owners. They are allowed only by name.
@@ -83,10 +98,10 @@ impl SandboxPlan {
     /// itself is not writable, because others that the server may only read can be in it.
     pub(in crate::shim) const STRICT_SCRATCH: &'static str = "/tmp";
 
-    /// The plan for a command whose executable is `file` and that runs in `cwd`; `None` if it has no sandbox.
+    /// The plan for a command that executes these files in `cwd`; `None` if it has no sandbox.
     pub(crate) fn new(
         command: &Command,
-        file: &Path,
+        files: &[PathBuf],
         cwd: &Path,
         home: Option<&Path>,
     ) -> Result<Option<Self>, MissingPath> {
@@ -111,12 +126,23 @@ impl SandboxPlan {
                     .flat_map(|home| RUNTIMES.iter().map(|folder| home.join(folder))),
             );
         }
-        for file in [file.to_owned(), resolved(file)] {
-            read.extend(program_folder(&file, is_wide));
+        // A hidden folder in the home directory holds settings and secrets besides programs: `~/.local`, `~/.cargo`.
+        // Paths of programs may lead through symbolic links, also to the home directory.
+        let is_shared = |path: &Path| {
+            let real = resolved(path);
+            let is_hidden = |path: &Path| home.as_deref().is_some_and(|home| is_hidden_in(path, home));
+            [path, real.as_path()]
+                .into_iter()
+                .any(|path| is_wide(path) || is_hidden(path))
+        };
+        for file in files.iter().flat_map(|file| [file.clone(), resolved(file)]) {
+            read.extend(program_folders(&file, is_shared));
         }
         read.extend(Some(resolved(cwd)).filter(|cwd| !is_wide(cwd)));
         read.extend(existing(&command.sandbox.read)?);
-        let is_private = *level == SandboxLevel::Basic && !command.env.contains_key("TMPDIR");
+        // A strict sandbox has a mount of its own, unless it may fall back to a basic one.
+        let may_be_basic = *level == SandboxLevel::Basic || !*require;
+        let is_private = may_be_basic && !command.env.contains_key("TMPDIR");
         Ok(Some(Self {
             level: *level,
             require: *require,
@@ -126,6 +152,12 @@ impl SandboxPlan {
             home,
             scratch: is_private.then(std::env::temp_dir),
         }))
+    }
+
+    /// Lets the server write another folder.
+    pub(crate) fn with_write(mut self, folder: &Path) -> Self {
+        self.write.push(resolved(folder));
+        self
     }
 
     pub(in crate::shim) fn has_namespaces(&self) -> bool {
@@ -144,17 +176,9 @@ impl SandboxPlan {
     }
 }
 
-/// The folder of a program, and the folder around that if it is `bin`, where its libraries are; only the program itself if the folder is
-/// wide.
-fn program_folder(file: &Path, is_wide: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
-    let folder = file.parent().filter(|folder| !is_wide(folder));
-    let Some(folder) = folder else {
-        return vec![file.to_owned()];
-    };
-    let around = folder
-        .parent()
-        .filter(|around| folder.ends_with("bin") && !is_wide(around));
-    vec![around.unwrap_or(folder).to_owned()]
+fn is_hidden_in(path: &Path, home: &Path) -> bool {
+    let name = path.strip_prefix(home).ok().and_then(Path::to_str);
+    name.is_some_and(|name| name.starts_with('.') && !name.contains('/'))
 }
 
 /// The paths without symbolic links. Landlock and mounts need paths that exist.
@@ -176,7 +200,7 @@ mod tests {
         let mut command = Command::new("x");
         command.sandbox.level = level;
         let home = Some(Path::new("/home/nobody-here"));
-        SandboxPlan::new(&command, Path::new(file), Path::new(cwd), home)
+        SandboxPlan::new(&command, &[file.into()], Path::new(cwd), home)
             .unwrap()
             .unwrap()
     }
@@ -227,14 +251,59 @@ mod tests {
     }
 
     #[test]
+    fn a_program_in_a_folder_of_settings_opens_only_the_folders_of_programs() {
+        for level in [SandboxLevel::Basic, SandboxLevel::Strict] {
+            for folder in [".local", ".cargo"] {
+                let file = format!("/home/nobody-here/{folder}/bin/server");
+                let plan = plan(level, &file, "/srv/work");
+                assert!(reads(&plan, &file));
+                for secret in ["share/keyrings/login", "credentials.toml", "state/x"] {
+                    let secret = format!("/home/nobody-here/{folder}/{secret}");
+                    assert!(!reads(&plan, &secret), "{secret}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_link_to_the_home_directory_does_not_open_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("real/.local/bin")).unwrap();
+        std::os::unix::fs::symlink(root.join("real"), root.join("home")).unwrap();
+        let mut command = Command::new("x");
+        command.sandbox.level = SandboxLevel::Basic;
+        let home = root.join("home");
+        for file in ["server", ".local/bin/server"] {
+            let plan = SandboxPlan::new(&command, &[home.join(file)], Path::new("/usr"), Some(&home));
+            let plan = plan.unwrap().unwrap();
+            let allowed = plan.paths();
+            let opens = |path: &str| allowed.iter().any(|allowed| root.join(path).starts_with(allowed));
+            assert!(
+                !opens("real/.ssh") && !opens("real/.local/share"),
+                "{file}: {allowed:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_strict_sandbox_has_temporary_files_also_if_it_falls_back_to_a_basic_one() {
+        let mut command = Command::new("x");
+        command.sandbox.level = SandboxLevel::Strict;
+        command.sandbox.require = false;
+        let plan = SandboxPlan::new(&command, &[], Path::new("/usr"), None);
+        assert!(plan.unwrap().unwrap().scratch.is_some());
+    }
+
+    #[test]
     fn a_path_that_does_not_exist_is_reported() {
         let mut command = Command::new("x");
         command.sandbox.level = SandboxLevel::Basic;
         command.sandbox.write = vec!["/usr".into(), "/nonexistent/out".into()];
-        let (file, cwd) = (Path::new("/bin/sh"), Path::new("/usr"));
-        let missing = SandboxPlan::new(&command, file, cwd, None).unwrap_err();
+        let (files, cwd) = (["/bin/sh".into()], Path::new("/usr"));
+        let missing = SandboxPlan::new(&command, &files, cwd, None).unwrap_err();
         assert_eq!(missing, MissingPath("/nonexistent/out".into()));
         command.sandbox.level = SandboxLevel::Off;
-        assert_eq!(SandboxPlan::new(&command, file, cwd, None), Ok(None));
+        assert_eq!(SandboxPlan::new(&command, &files, cwd, None), Ok(None));
     }
 }
