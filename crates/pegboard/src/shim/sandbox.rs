@@ -1,7 +1,9 @@
-//! The sandbox of a server: a plan that the program makes (`plan`, `program_folders`, `package_cache`), and the parts that the launcher enforces on itself before it executes
-//! the server: access to files (`file_access`), namespaces (`namespaces`) and system calls (`syscall_filter`).
+//! The sandbox of a server: a plan that the program makes (`plan`, `program_folders`, `package_cache`), and the parts that the launcher
+//! enforces on itself before it executes the server: access to files (`file_access`), namespaces (`namespaces`, `links`) and system calls
+//! (`syscall_filter`).
 
 mod file_access;
+mod links;
 pub(super) mod namespaces;
 mod package_cache;
 mod plan;

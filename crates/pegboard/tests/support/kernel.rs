@@ -1,6 +1,12 @@
 //! What this kernel offers to a sandbox, found out without the launcher of the library. A level that is refused although the kernel offers
 //! it is a bug, and not a reason to skip a test.
 
+#![allow(
+    clippy::allow_attributes,
+    dead_code,
+    reason = "each test crate uses only some of these needs"
+)]
+
 use std::{os::unix::process::CommandExt as _, process::Command};
 
 use landlock::{ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible as _, Ruleset, RulesetAttr as _};

@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn each_command_line_has_a_cache_of_its_own() {
         let cwd = Path::new("/srv");
-        let key_of = |args: &[&str]| key(&Command::new("npx").args(args), cwd);
+        let key_of = |args: &[&str]| key(&Command::new("npx").args(args.iter().copied()), cwd);
         assert_eq!(key_of(&["-y", "a"]), key_of(&["-y", "a"]));
         assert_ne!(key_of(&["-y", "a"]), key_of(&["-ya"]));
         assert_ne!(key_of(&["a"]), key(&Command::new("npx").args(["a"]), Path::new("/")));

@@ -171,8 +171,13 @@ impl SandboxPlan {
 
     /// The existing files and folders that it allows, without symbolic links.
     pub(super) fn paths(&self) -> Vec<PathBuf> {
-        let all = self.read.iter().chain(&self.write);
+        let all = self.named_paths();
         all.filter_map(|path| path.canonicalize().ok()).collect()
+    }
+
+    /// The files and folders that it allows, as they are named.
+    pub(super) fn named_paths(&self) -> impl Iterator<Item = &PathBuf> {
+        self.read.iter().chain(&self.write)
     }
 }
 
@@ -181,9 +186,13 @@ fn is_hidden_in(path: &Path, home: &Path) -> bool {
     name.is_some_and(|name| name.starts_with('.') && !name.contains('/'))
 }
 
-/// The paths without symbolic links. Landlock and mounts need paths that exist.
+/// The paths, if all of them exist: Landlock and mounts need that.
 fn existing(paths: &[PathBuf]) -> Result<Vec<PathBuf>, MissingPath> {
-    let exists = |path: &PathBuf| path.canonicalize().map_err(|_| MissingPath(path.clone()));
+    let exists = |path: &PathBuf| match path.canonicalize() {
+        // The server may know it by a path through symbolic links, which a strict sandbox creates again.
+        Ok(real) => Ok(std::path::absolute(path).unwrap_or(real)),
+        Err(_) => Err(MissingPath(path.clone())),
+    };
     paths.iter().map(exists).collect()
 }
 

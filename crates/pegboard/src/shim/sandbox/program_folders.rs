@@ -57,18 +57,22 @@ mod tests {
             fs::write(path(marker), "{}").unwrap();
         }
         let is_shared = |folder: &Path| root.path().starts_with(folder);
-        let of = |file: &str| program_folders(&path(file), is_shared);
-        let around = [path("project/node_modules"), path("node_modules")];
-        let [of_project, of_root] = &around;
-        assert_eq!(of("project/dist/index.js"), [&path("project"), of_project, of_root]);
-        let package = path("project/node_modules/a");
-        assert_eq!(
-            of("project/node_modules/a/dist/index.js"),
-            [&package, of_project, of_root]
+        let check = |file: &str, folders: &[&str]| {
+            let folders: Vec<PathBuf> = folders.iter().map(|folder| path(folder)).collect();
+            assert_eq!(program_folders(&path(file), is_shared), folders, "{file}");
+        };
+        check(
+            "project/dist/index.js",
+            &["project", "project/node_modules", "node_modules"],
+        );
+        let dependency = "project/node_modules/a";
+        check(
+            "project/node_modules/a/dist/index.js",
+            &[dependency, "project/node_modules", "node_modules"],
         );
         // The package around it is shared with others.
-        assert_eq!(of("plain/server.js"), [&path("plain"), of_root]);
-        assert_eq!(of("server.js"), [&path("server.js"), of_root]);
+        check("plain/server.js", &["plain", "node_modules"]);
+        check("server.js", &["server.js", "node_modules"]);
     }
 
     #[test]
