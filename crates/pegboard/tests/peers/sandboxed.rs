@@ -21,7 +21,7 @@ struct Program {
     child: Child,
     input: Option<ChildStdin>,
     output: Lines<BufReader<ChildStdout>>,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Program {
@@ -37,6 +37,7 @@ impl Program {
         fs::write(&config, json!({ "servers": { "fx": server } }).to_string()).unwrap();
         let mut command = Command::new(shimmed());
         command.arg(config).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.env("XDG_CACHE_HOME", folder.path().join("cache"));
         let mut child = command.spawn().unwrap();
         let input = child.stdin.take();
         let output = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -44,7 +45,7 @@ impl Program {
             child,
             input,
             output,
-            _folder: folder,
+            folder,
         };
         let server = program.read()["servers"][0].clone();
         let level = sandbox["level"].as_str().unwrap();
@@ -121,6 +122,24 @@ fn a_python_server_in_a_virtual_environment_runs_in_both_sandboxes_without_paths
 fn a_python_script_of_a_virtual_environment_runs_in_both_sandboxes_without_paths() {
     let arguments = json!({ "a": 2, "b": 3 });
     check(&python_modern(), "add", &arguments, "5");
+}
+
+#[test]
+fn npx_has_a_package_cache_of_its_own_in_both_sandboxes() {
+    let project = home().join("npm").canonicalize().unwrap();
+    let folder = project.display().to_string();
+    // It finds the package in the project, so that it needs no network.
+    let words = ["npx", "--prefix", &folder, "--no", "mcp-server-everything"].map(str::to_owned);
+    for level in ["basic", "strict"] {
+        let Some(mut program) = Program::start(&words, &json!({ "level": level, "read": [project] })) else {
+            continue;
+        };
+        let echoed = program.call("echo", &json!({ "message": "hello" })).unwrap();
+        assert!(echoed.contains("hello"), "{level}: {echoed}");
+        let caches = fs::read_dir(program.folder.path().join("cache/pegboard/packages")).unwrap();
+        let caches: Vec<_> = caches.map(|cache| cache.unwrap().path().join("npm/_logs")).collect();
+        assert!(caches.len() == 1 && caches[0].is_dir(), "{level}: {caches:?}");
+    }
 }
 
 #[test]
