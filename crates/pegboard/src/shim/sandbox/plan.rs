@@ -135,11 +135,17 @@ impl SandboxPlan {
                 .into_iter()
                 .any(|path| is_wide(path) || is_hidden(path))
         };
-        for file in files.iter().flat_map(|file| [file.clone(), resolved(file)]) {
+        // A server must not widen its sandbox by links or first lines of scripts in folders that it may write. Those are readable anyway.
+        let write = outer(existing(&command.sandbox.write)?);
+        let is_writable = |path: &Path| write.iter().any(|folder| is_in(path, folder));
+        let trusted = files.iter().take_while(|file| !is_writable(file));
+        for file in trusted.flat_map(|file| [file.clone(), resolved(file)]) {
             read.extend(program_folders(&file, is_shared));
         }
-        read.extend(Some(resolved(cwd)).filter(|cwd| !is_wide(cwd)));
-        read.extend(existing(&command.sandbox.read)?);
+        let trusted = Some(cwd).filter(|cwd| !is_writable(cwd)).map(resolved);
+        read.extend(trusted.filter(|cwd| !is_wide(cwd)));
+        let named = existing(&command.sandbox.read)?;
+        read.extend(named.into_iter().filter(|path| !is_writable(path)));
         // A strict sandbox has a mount of its own, unless it may fall back to a basic one.
         let may_be_basic = *level == SandboxLevel::Basic || !*require;
         let is_private = may_be_basic && !command.env.contains_key("TMPDIR");
@@ -148,7 +154,7 @@ impl SandboxPlan {
             require: *require,
             network: network.clone(),
             read,
-            write: existing(&command.sandbox.write)?,
+            write,
             home,
             scratch: is_private.then(std::env::temp_dir),
         }))
@@ -179,6 +185,17 @@ impl SandboxPlan {
     pub(super) fn named_paths(&self) -> impl Iterator<Item = &PathBuf> {
         self.read.iter().chain(&self.write)
     }
+}
+
+/// The paths without those that are in another one.
+fn outer(paths: Vec<PathBuf>) -> Vec<PathBuf> {
+    let is_inner = |path: &PathBuf| paths.iter().any(|other| other != path && is_in(path, other));
+    paths.iter().filter(|path| !is_inner(path)).cloned().collect()
+}
+
+/// Whether a path is, by its name, in this folder or in the target of this link.
+fn is_in(path: &Path, folder: &Path) -> bool {
+    path.starts_with(folder) || path.starts_with(resolved(folder))
 }
 
 fn is_hidden_in(path: &Path, home: &Path) -> bool {
@@ -237,7 +254,7 @@ mod tests {
         ] {
             assert!(!reads(&basic, path), "{path}");
         }
-        assert_eq!(basic.write, [PathBuf::new(); 0]);
+        assert!(basic.write.is_empty());
         let strict = plan(SandboxLevel::Strict, "/srv/app/bin/server", "/srv/work");
         assert!(!reads(&strict, "/home/nobody-here/.npm/x"));
         assert!(basic.scratch.is_some() && strict.scratch.is_none());
@@ -293,6 +310,30 @@ mod tests {
                 "{file}: {allowed:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_server_cannot_widen_its_sandbox_by_links_in_a_folder_that_it_writes() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        for inner in ["project", "secret/bin", "secret/data"] {
+            std::fs::create_dir_all(root.join(inner)).unwrap();
+        }
+        std::fs::write(root.join("secret/bin/tool"), "").unwrap();
+        for (link, target) in [("server", "bin/tool"), ("data", "data"), ("node_modules", "data")] {
+            std::os::unix::fs::symlink(root.join("secret").join(target), root.join("project").join(link)).unwrap();
+        }
+        let mut command = Command::new("x");
+        command.sandbox.level = SandboxLevel::Basic;
+        let project = |inner: &str| root.join("project").join(inner);
+        command.sandbox.read = vec![project("data")];
+        command.sandbox.write = vec![project("data"), root.join("project")];
+        let files = [project("server"), root.join("secret/bin/tool")];
+        let plan = SandboxPlan::new(&command, &files, &project("data"), None);
+        let allowed = plan.unwrap().unwrap().paths();
+        let is_opened = |path: &PathBuf| path.starts_with(root.join("secret"));
+        assert!(!allowed.iter().any(is_opened), "{allowed:?}");
+        assert!(allowed.contains(&root.join("project")));
     }
 
     #[test]

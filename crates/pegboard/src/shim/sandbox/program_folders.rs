@@ -17,7 +17,8 @@ pub(super) fn program_folders(file: &Path, is_shared: impl Fn(&Path) -> bool) ->
         _ => vec![file.to_owned()],
     };
     let modules = file.ancestors().skip(1).map(|folder| folder.join(NODE_MODULES));
-    folders.extend(modules.filter(|modules| modules.is_dir()));
+    // No links: a server that may write a folder above could point one at any other folder.
+    folders.extend(modules.filter(|modules| modules.symlink_metadata().is_ok_and(|meta| meta.is_dir())));
     folders
 }
 

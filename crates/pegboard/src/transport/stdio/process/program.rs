@@ -75,7 +75,10 @@ pub(super) fn executed_files(command: &Command, file: &Path, cwd: &Path, environ
     let mut files = vec![file.to_owned()];
     for _ in 0..MAX_INTERPRETERS {
         let interpreter = files.last().and_then(|file| executed_interpreter(file, environment));
-        let Some(interpreter) = interpreter else { break };
+        // A folder would be opened as a whole.
+        let Some(interpreter) = interpreter.filter(|file| file.is_file()) else {
+            break;
+        };
         files.push(interpreter);
     }
     let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
