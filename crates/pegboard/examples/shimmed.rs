@@ -2,7 +2,7 @@
 //! `shimmed CONFIG.json`.
 //!
 //! It prints the board's status as one line of JSON, then runs each line of its input as a command and prints a line when that is
-//! done: `status`, `call NAME`, `cycle` (opens, settles and shuts down another board), `close` (shuts down) or `drop` (drops the
+//! done: `status`, `call NAME [ARGUMENTS]`, `cycle` (opens, settles and shuts down another board), `close` (shuts down) or `drop` (drops the
 //! runtime with everything in it). With `--unhooked` as second argument it does not call `shim()`.
 
 use std::io::BufRead as _;
@@ -30,7 +30,11 @@ fn main() -> anyhow::Result<()> {
         match (line.as_str(), &runtime) {
             (call, Some(runtime)) if call.starts_with("call ") => {
                 let tools = board.toolset();
-                let reply = runtime.block_on(tools.call(ToolCall::new(&call["call ".len()..])));
+                let (name, arguments) = call["call ".len()..]
+                    .split_once(' ')
+                    .unwrap_or((&call["call ".len()..], "{}"));
+                let arguments: serde_json::Value = serde_json::from_str(arguments)?;
+                let reply = runtime.block_on(tools.call(ToolCall::new(name).arguments(arguments)));
                 print_line(&serde_json::json!({ "is_error": reply.is_error(), "text": reply.text() }));
             }
             ("cycle", Some(runtime)) => {

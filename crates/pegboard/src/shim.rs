@@ -8,8 +8,10 @@
 //! finds all processes by their tags and kills them.
 //!
 //! A server with limits or a sandbox of its own starts as this program again (`launcher`), which restricts itself (`rlimits`, `sandbox`)
-//! and then executes the server. This program and the guard protect their own memory (`self_protection`).
+//! and then executes the server, which may have a `scratch_folder` of its own (`folder_lock`). This program and the guard protect their own memory (`self_protection`).
 
+#[cfg(target_os = "linux")]
+mod folder_lock;
 #[cfg(target_os = "linux")]
 mod guard_connection;
 #[cfg(target_os = "linux")]
@@ -46,7 +48,7 @@ mod server_handle;
 mod spawn_request;
 
 #[cfg(target_os = "linux")]
-pub(crate) use sandbox::{MissingPath, SandboxPlan, SandboxReport};
+pub(crate) use sandbox::{MissingPath, PackageCache, SandboxPlan, SandboxReport};
 #[cfg(target_os = "linux")]
 pub(crate) use server_handle::{ServerHandle, SpawnFailure};
 #[cfg(target_os = "linux")]

@@ -239,7 +239,13 @@ impl Hint for Fault {
                 EndReason::Exited(_) if end.stderr.is_none() => {
                     Some("the program ended without a word; run its command by hand to see why".to_owned())
                 }
-                EndReason::Exited(_) => Some("the server's own words above say why it ended".to_owned()),
+                EndReason::Exited(_) => {
+                    let hint = end.sandbox_hint();
+                    Some(
+                        hint.unwrap_or("the server's own words above say why it ended")
+                            .to_owned(),
+                    )
+                }
                 EndReason::Protocol(_) => {
                     Some("check that the command starts an MCP server and prints nothing else".to_owned())
                 }

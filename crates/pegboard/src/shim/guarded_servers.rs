@@ -348,6 +348,7 @@ fn spawn(files: Vec<OwnedFd>) -> io::Result<SpawnedServer> {
     let file = File::from(file);
     let request = SpawnRequest::read(&file)?;
     let scratch = request.sandbox.as_ref().and_then(SandboxPlan::scratch_base);
+    scratch.iter().for_each(|base| ScratchFolder::remove_stale(base));
     let scratch = scratch.map(ScratchFolder::create).transpose()?;
     let mut command = if request.needs_launcher() {
         // This process spawns one server at a time, so no other server inherits the file.

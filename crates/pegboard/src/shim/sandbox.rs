@@ -1,11 +1,16 @@
-//! The sandbox of a server: a plan that the program makes (`plan`), and the parts that the launcher enforces on itself before it executes
-//! the server: access to files (`file_access`), namespaces (`namespaces`) and system calls (`syscall_filter`).
+//! The sandbox of a server: a plan that the program makes (`plan`, `program_folders`, `package_cache`), and the parts that the launcher
+//! enforces on itself before it executes the server: access to files (`file_access`), namespaces (`namespaces`, `links`) and system calls
+//! (`syscall_filter`).
 
 mod file_access;
+mod links;
 pub(super) mod namespaces;
+mod package_cache;
 mod plan;
+mod program_folders;
 mod syscall_filter;
 
+pub(crate) use package_cache::PackageCache;
 pub(crate) use plan::{MissingPath, SandboxPlan};
 
 use std::{fs::File, os::unix::fs::FileExt as _, path::Path, sync::Arc};
@@ -163,7 +168,7 @@ mod tests {
         let mut command = Command::new("x");
         command.sandbox.level = level;
         command.sandbox.require = require;
-        let plan = SandboxPlan::new(&command, Path::new("/bin/sh"), Path::new("/usr"), None);
+        let plan = SandboxPlan::new(&command, &["/bin/sh".into()], Path::new("/usr"), None);
         Enforcement::new(&plan.unwrap().unwrap())
     }
 

@@ -77,7 +77,9 @@ impl Stdio {
                 // The last stderr lines often say why it exited. The wait is short: see `collect_stderr`.
                 let _ = collecting.await;
             }
+            let sandbox = process.sandbox();
             inbox.ended(WireEnd {
+                sandbox: sandbox.map(|status| status.in_force.unwrap_or(status.requested)),
                 // Some programs print errors about their arguments to stdout.
                 stderr: stderr.text(|text| inbox.shown(text)).or_else(|| stdout_noise.text()),
                 reason,

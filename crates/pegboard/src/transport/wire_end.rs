@@ -4,17 +4,69 @@ use std::time::Duration;
 
 use crate::mask::ServerMasker;
 
+/// The level that hides files, which then seem not to exist.
+const HIDING: &str = "strict";
+/// How programs report a file that they may not access.
+const DENIED: &[&str] = &[
+    "EACCES",
+    "ermission denied",
+    "PermissionError",
+    "EROFS",
+    "ead-only file system",
+];
+/// How programs report a file that does not exist.
+const HIDDEN: &[&str] = &[
+    "ENOENT",
+    "o such file",
+    "Cannot find module",
+    "ERR_MODULE_NOT_FOUND",
+    "ModuleNotFoundError",
+];
+/// How programs report that they have no network.
+const OFFLINE: &[&str] = &[
+    "EPERM",
+    "peration not permitted",
+    "getaddrinfo",
+    "EAI_AGAIN",
+    "ENETUNREACH",
+    "etwork is unreachable",
+];
+
 /// How a wire ended.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct WireEnd {
     pub(crate) reason: EndReason,
     /// The end of the process's stderr.
     pub(crate) stderr: Option<String>,
+    /// The level of the process's sandbox, if it has one.
+    pub(crate) sandbox: Option<&'static str>,
 }
 
 impl WireEnd {
     pub(crate) fn new(reason: EndReason) -> Self {
-        Self { reason, stderr: None }
+        Self {
+            reason,
+            stderr: None,
+            sandbox: None,
+        }
+    }
+
+    /// What to do if the server's last words suggest that its sandbox denied what it needs.
+    pub(crate) fn sandbox_hint(&self) -> Option<&'static str> {
+        let level = self.sandbox?;
+        let words = self.stderr.as_deref()?;
+        let says = |parts: &[&str]| parts.iter().any(|part| words.contains(part));
+        if says(&["is not in force"]) {
+            return Some(
+                "see \"What is in force\" in the documentation of `sandbox`, or start the server with less by `sandbox.require = false`",
+            );
+        }
+        if says(DENIED) || level == HIDING && says(HIDDEN) {
+            return Some(
+                "its sandbox may deny a file that it needs; name the file or its folder in `sandbox.read` or `sandbox.write` of the server",
+            );
+        }
+        says(OFFLINE).then_some("its sandbox may deny the network that it needs; see `sandbox.network` of the server")
     }
 
     /// Masks secrets in the server's text.
@@ -66,5 +118,49 @@ impl EndReason {
             Self::Protocol(_) => false,
             _ => true,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hint(sandbox: Option<&'static str>, stderr: &str) -> &'static str {
+        let mut end = WireEnd::new(EndReason::Exited("exit code 1".to_owned()));
+        (end.sandbox, end.stderr) = (sandbox, Some(stderr.to_owned()));
+        end.sandbox_hint().unwrap_or_default()
+    }
+
+    #[test]
+    fn a_denial_in_a_sandbox_leads_to_its_settings() {
+        let (basic, strict) = (Some("basic"), Some("strict"));
+        for (sandbox, stderr, part) in [
+            (basic, "npm error code EACCES", "`sandbox.read` or `sandbox.write`"),
+            (
+                basic,
+                "PermissionError: [Errno 13] Permission denied: '/x'",
+                "`sandbox.read`",
+            ),
+            (strict, "Error: Cannot find module '/x'", "`sandbox.read`"),
+            (strict, "connect EPERM 1.1.1.1:443", "`sandbox.network`"),
+            (
+                strict,
+                "pegboard: its sandbox `strict` is not in force: EPERM",
+                "`sandbox.require = false`",
+            ),
+        ] {
+            assert!(
+                hint(sandbox, stderr).contains(part),
+                "{stderr}: {}",
+                hint(sandbox, stderr)
+            );
+        }
+    }
+
+    #[test]
+    fn other_words_lead_nowhere() {
+        assert_eq!(hint(None, "npm error code EACCES"), "");
+        assert_eq!(hint(Some("basic"), "usage: server FOLDER"), "");
+        assert_eq!(hint(Some("basic"), "Error: Cannot find module '/x'"), "");
     }
 }

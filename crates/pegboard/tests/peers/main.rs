@@ -5,6 +5,10 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+#[cfg(target_os = "linux")]
+#[path = "../support/kernel.rs"]
+mod kernel;
+
 mod config_file;
 mod everything;
 mod failing_starts;
@@ -13,6 +17,8 @@ mod files_and_memory;
 mod modern;
 mod modern_features;
 mod peer;
+#[cfg(target_os = "linux")]
+mod sandboxed;
 mod talk;
 mod time_and_git;
 mod together;

@@ -2,7 +2,13 @@
 //!
 //! The program under test is the example `shimmed`. If the tests run as root, it runs as another user, because root may do everything.
 #![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a test panics at the step that fails")]
 
+#[path = "../support/kernel.rs"]
+mod kernel;
+
+mod fallback;
+mod leftovers;
 mod levels;
 mod settings;
 mod stage;

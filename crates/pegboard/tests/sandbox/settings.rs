@@ -2,15 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::stage::Stage;
-
-#[expect(clippy::print_stderr, reason = "what was not checked is reported")]
-fn skipped(refusal: Option<String>) -> bool {
-    if let Some(refusal) = &refusal {
-        eprintln!("SKIPPED: {refusal}");
-    }
-    refusal.is_some()
-}
+use crate::{kernel::Need, stage::Stage};
 
 #[test]
 fn a_server_reads_and_writes_what_its_config_names() {
@@ -21,7 +13,7 @@ fn a_server_reads_and_writes_what_its_config_names() {
         for (read, write) in [(vec![stage.path("extra")], vec![stage.path("out")]), (vec![], vec![])] {
             let sandbox = json!({ "level": level, "read": read, "write": write });
             let mut program = stage.start(&stage.script(text, &sandbox), true);
-            if skipped(program.refusal()) {
+            if program.is_refused(Need::of_level(level)) {
                 return;
             }
             let stderr = program.stderr();
@@ -43,7 +35,7 @@ fn a_server_reaches_only_the_network_of_its_config() {
     ] {
         let sandbox = json!({ "level": "basic", "network": network });
         let mut program = stage.start(&stage.hostile(&sandbox), true);
-        if skipped(program.refusal()) {
+        if program.is_refused(Need::Ports) {
             return;
         }
         let attempts = stage.attempts(&mut program);
@@ -61,7 +53,7 @@ fn a_strict_server_may_be_given_the_network() {
     let stage = Stage::new();
     let sandbox = json!({ "level": "strict", "network": true });
     let mut program = stage.start(&stage.hostile(&sandbox), true);
-    if skipped(program.refusal()) {
+    if program.is_refused(Need::Namespaces) {
         return;
     }
     let attempts = stage.attempts(&mut program);
@@ -106,4 +98,20 @@ fn a_folder_of_the_sandbox_that_does_not_exist_is_reported() {
     let message = server["last_error"]["message"].as_str().unwrap();
     assert!(message.contains("nowhere, which does not exist"), "{message}");
     assert_eq!(server["sandbox"]["requested"], "basic");
+}
+
+#[test]
+fn a_server_that_a_sandbox_denies_a_file_gets_a_hint_to_its_settings() {
+    let stage = Stage::new();
+    for (level, hint) in [
+        (json!("basic"), "`sandbox.read` or `sandbox.write`"),
+        (json!("off"), "own words"),
+    ] {
+        let mut program = stage.start(&stage.script("cat ../foreign/secret /nonexistent", &level), true);
+        if program.is_refused(Need::Files) {
+            return;
+        }
+        let error = program.server("fx")["last_error"].clone();
+        assert!(error["hint"].as_str().unwrap().contains(hint), "{level}: {error}");
+    }
 }

@@ -21,6 +21,8 @@ use pegboard_testkit::{Answer, EscapeTargets, FakeServer, Tool, fake_server_bina
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::kernel::{Need, accept_refusal};
+
 /// The user that the program runs as if the tests run as root.
 const NOBODY: u32 = 65534;
 
@@ -38,7 +40,16 @@ impl Stage {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().canonicalize().unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        for inner in ["bin", "home/.ssh", "home/.kube", "work", "foreign", "extra", "out"] {
+        for inner in [
+            "bin",
+            "home/.ssh",
+            "home/.kube",
+            "work",
+            "foreign",
+            "extra",
+            "out",
+            "tmp",
+        ] {
             fs::create_dir_all(path.join(inner)).unwrap();
         }
         for file in ["home/.ssh/id_test", "home/.kube/config", "foreign/secret", "extra/file"] {
@@ -61,6 +72,7 @@ impl Stage {
                 "foreign/secret",
                 "extra",
                 "out",
+                "tmp",
             ] {
                 chown(path.join(inner), Some(NOBODY), Some(NOBODY)).unwrap();
             }
@@ -126,7 +138,8 @@ impl Stage {
         ] {
             command.env(name, "canary");
         }
-        command.env_remove("TMPDIR");
+        // Not for the server, which gets a private folder in it.
+        command.env("TMPDIR", self.path("tmp"));
         if is_root() {
             command.uid(NOBODY).gid(NOBODY);
         }
@@ -196,11 +209,15 @@ impl Program {
         server["last_error"]["stderr"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// Why the server does not run, if its sandbox cannot be enforced on this system.
-    pub(crate) fn refusal(&mut self) -> Option<String> {
+    /// Whether the server does not run because this kernel does not offer what its sandbox needs. Panics if the kernel offers it.
+    pub(crate) fn is_refused(&mut self, need: Need) -> bool {
         let server = self.server("fx");
-        let message = server["last_error"]["message"].as_str()?;
-        message.contains("is not in force").then(|| message.to_owned())
+        let message = server["last_error"]["message"].as_str().unwrap_or_default();
+        let is_refused = message.contains("is not in force");
+        if is_refused {
+            accept_refusal(need, is_root().then_some(NOBODY), message);
+        }
+        is_refused
     }
 }
 
@@ -236,7 +253,8 @@ fn abstract_name(folder: &Path) -> String {
         .to_owned()
 }
 
-fn parent(pid: u32) -> u32 {
+/// The parent of a process.
+pub(crate) fn parent(pid: u32) -> u32 {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let (_, rest) = stat.rsplit_once(") ").unwrap();
     rest.split(' ').nth(1).unwrap().parse().unwrap()

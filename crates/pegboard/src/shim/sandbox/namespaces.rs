@@ -3,7 +3,7 @@
 
 use std::{
     fs::{self, File},
-    os::fd::AsRawFd as _,
+    os::{fd::AsRawFd as _, unix::fs::symlink},
     path::{Path, PathBuf},
 };
 
@@ -20,7 +20,7 @@ use rustix::{
     },
 };
 
-use super::plan::SandboxPlan;
+use super::{links::links_on, plan::SandboxPlan};
 use crate::config::SandboxNetwork;
 
 /// Folders with the files and sockets of other programs. The server sees empty ones.
@@ -92,12 +92,14 @@ pub(in crate::shim) fn set_up(plan: &SandboxPlan) -> Result<(), String> {
     chdir(&cwd).map_err(|error| format!("the working directory cannot be entered: {error}"))
 }
 
-/// Mounts empty folders over those of others, and mounts what the plan allows in them again.
+/// Mounts empty folders over those of others, and mounts what the plan allows in them again. Symbolic links that lead there are
+/// created again.
 fn mask(plan: &SandboxPlan) -> std::io::Result<()> {
     let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
     mount(None::<&str>, "/", None::<&str>, private, None::<&str>)?;
     let allowed = plan.paths();
     let masked = masked(plan.home.as_deref(), &allowed);
+    let links: Vec<_> = plan.named_paths().flat_map(|path| links_on(path)).collect();
     let mut kept: Vec<(PathBuf, File)> = Vec::new();
     for path in outermost(allowed) {
         if masked.iter().any(|mask| path.starts_with(mask)) {
@@ -121,6 +123,12 @@ fn mask(plan: &SandboxPlan) -> std::io::Result<()> {
         let source = format!("/proc/self/fd/{}", file.as_raw_fd());
         let flags = MsFlags::MS_BIND | MsFlags::MS_REC;
         mount(Some(source.as_str()), &path, None::<&str>, flags, None::<&str>)?;
+    }
+    for (link, target) in links {
+        if masked.iter().any(|mask| link.starts_with(mask)) && link.symlink_metadata().is_err() {
+            link.parent().map(fs::create_dir_all).transpose()?;
+            symlink(target, link)?;
+        }
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::program_folders::program_folders;
 use crate::config::{Command, Sandbox, SandboxLevel, SandboxNetwork};
 
 /// Programs, libraries and settings of the system, and what resolvers of names read.
@@ -32,27 +33,41 @@ const SYSTEM: &[&str] = &[
 const RUNTIMES: &[&str] = &[
     ".asdf",
     ".bun",
+    ".cache/deno",
     ".cache/ms-playwright",
+    ".cache/node",
     ".cache/puppeteer",
+    ".cache/pypoetry/virtualenvs",
     ".cache/uv",
     ".cargo/bin",
     ".deno",
+    ".dotnet",
     ".fnm",
     ".local/bin",
     ".local/lib",
     ".local/share/fnm",
+    ".local/share/gem",
     ".local/share/mise",
     ".local/share/pipx",
     ".local/share/pnpm",
     ".local/share/uv",
+    ".local/share/virtualenvs",
+    ".m2/repository",
+    ".nodenv",
     ".npm",
+    ".npm-global",
     ".nvm",
+    ".proto",
     ".pyenv",
     ".rbenv",
     ".rustup/toolchains",
     ".sdkman/candidates",
+    ".virtualenvs",
     ".volta",
+    "anaconda3",
     "go/bin",
+    "miniconda3",
+    "miniforge3",
 ];
 
 /// Folders of many owners. They are allowed only by name.
@@ -83,10 +98,10 @@ impl SandboxPlan {
     /// itself is not writable, because others that the server may only read can be in it.
     pub(in crate::shim) const STRICT_SCRATCH: &'static str = "/tmp";
 
-    /// The plan for a command whose executable is `file` and that runs in `cwd`; `None` if it has no sandbox.
+    /// The plan for a command that executes these files in `cwd`; `None` if it has no sandbox.
     pub(crate) fn new(
         command: &Command,
-        file: &Path,
+        files: &[PathBuf],
         cwd: &Path,
         home: Option<&Path>,
     ) -> Result<Option<Self>, MissingPath> {
@@ -111,21 +126,44 @@ impl SandboxPlan {
                     .flat_map(|home| RUNTIMES.iter().map(|folder| home.join(folder))),
             );
         }
-        for file in [file.to_owned(), resolved(file)] {
-            read.extend(program_folder(&file, is_wide));
+        // A hidden folder in the home directory holds settings and secrets besides programs: `~/.local`, `~/.cargo`.
+        // Paths of programs may lead through symbolic links, also to the home directory.
+        let is_shared = |path: &Path| {
+            let real = resolved(path);
+            let is_hidden = |path: &Path| home.as_deref().is_some_and(|home| is_hidden_in(path, home));
+            [path, real.as_path()]
+                .into_iter()
+                .any(|path| is_wide(path) || is_hidden(path))
+        };
+        // A server must not widen its sandbox by links or first lines of scripts in folders that it may write. Those are readable anyway.
+        let write = outer(existing(&command.sandbox.write)?);
+        let is_writable = |path: &Path| write.iter().any(|folder| is_in(path, folder));
+        let trusted = files.iter().take_while(|file| !is_writable(file));
+        for file in trusted.flat_map(|file| [file.clone(), resolved(file)]) {
+            read.extend(program_folders(&file, is_shared));
         }
-        read.extend(Some(resolved(cwd)).filter(|cwd| !is_wide(cwd)));
-        read.extend(existing(&command.sandbox.read)?);
-        let is_private = *level == SandboxLevel::Basic && !command.env.contains_key("TMPDIR");
+        let trusted = Some(cwd).filter(|cwd| !is_writable(cwd)).map(resolved);
+        read.extend(trusted.filter(|cwd| !is_wide(cwd)));
+        let named = existing(&command.sandbox.read)?;
+        read.extend(named.into_iter().filter(|path| !is_writable(path)));
+        // A strict sandbox has a mount of its own, unless it may fall back to a basic one.
+        let may_be_basic = *level == SandboxLevel::Basic || !*require;
+        let is_private = may_be_basic && !command.env.contains_key("TMPDIR");
         Ok(Some(Self {
             level: *level,
             require: *require,
             network: network.clone(),
             read,
-            write: existing(&command.sandbox.write)?,
+            write,
             home,
             scratch: is_private.then(std::env::temp_dir),
         }))
+    }
+
+    /// Lets the server write another folder.
+    pub(crate) fn with_write(mut self, folder: &Path) -> Self {
+        self.write.push(resolved(folder));
+        self
     }
 
     pub(in crate::shim) fn has_namespaces(&self) -> bool {
@@ -139,27 +177,39 @@ impl SandboxPlan {
 
     /// The existing files and folders that it allows, without symbolic links.
     pub(super) fn paths(&self) -> Vec<PathBuf> {
-        let all = self.read.iter().chain(&self.write);
+        let all = self.named_paths();
         all.filter_map(|path| path.canonicalize().ok()).collect()
+    }
+
+    /// The files and folders that it allows, as they are named.
+    pub(super) fn named_paths(&self) -> impl Iterator<Item = &PathBuf> {
+        self.read.iter().chain(&self.write)
     }
 }
 
-/// The folder of a program, and the folder around that if it is `bin`, where its libraries are; only the program itself if the folder is
-/// wide.
-fn program_folder(file: &Path, is_wide: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
-    let folder = file.parent().filter(|folder| !is_wide(folder));
-    let Some(folder) = folder else {
-        return vec![file.to_owned()];
-    };
-    let around = folder
-        .parent()
-        .filter(|around| folder.ends_with("bin") && !is_wide(around));
-    vec![around.unwrap_or(folder).to_owned()]
+/// The paths without those that are in another one.
+fn outer(paths: Vec<PathBuf>) -> Vec<PathBuf> {
+    let is_inner = |path: &PathBuf| paths.iter().any(|other| other != path && is_in(path, other));
+    paths.iter().filter(|path| !is_inner(path)).cloned().collect()
 }
 
-/// The paths without symbolic links. Landlock and mounts need paths that exist.
+/// Whether a path is, by its name, in this folder or in the target of this link.
+fn is_in(path: &Path, folder: &Path) -> bool {
+    path.starts_with(folder) || path.starts_with(resolved(folder))
+}
+
+fn is_hidden_in(path: &Path, home: &Path) -> bool {
+    let name = path.strip_prefix(home).ok().and_then(Path::to_str);
+    name.is_some_and(|name| name.starts_with('.') && !name.contains('/'))
+}
+
+/// The paths, if all of them exist: Landlock and mounts need that.
 fn existing(paths: &[PathBuf]) -> Result<Vec<PathBuf>, MissingPath> {
-    let exists = |path: &PathBuf| path.canonicalize().map_err(|_| MissingPath(path.clone()));
+    let exists = |path: &PathBuf| match path.canonicalize() {
+        // The server may know it by a path through symbolic links, which a strict sandbox creates again.
+        Ok(real) => Ok(std::path::absolute(path).unwrap_or(real)),
+        Err(_) => Err(MissingPath(path.clone())),
+    };
     paths.iter().map(exists).collect()
 }
 
@@ -176,7 +226,7 @@ mod tests {
         let mut command = Command::new("x");
         command.sandbox.level = level;
         let home = Some(Path::new("/home/nobody-here"));
-        SandboxPlan::new(&command, Path::new(file), Path::new(cwd), home)
+        SandboxPlan::new(&command, &[file.into()], Path::new(cwd), home)
             .unwrap()
             .unwrap()
     }
@@ -204,7 +254,7 @@ mod tests {
         ] {
             assert!(!reads(&basic, path), "{path}");
         }
-        assert_eq!(basic.write, [PathBuf::new(); 0]);
+        assert!(basic.write.is_empty());
         let strict = plan(SandboxLevel::Strict, "/srv/app/bin/server", "/srv/work");
         assert!(!reads(&strict, "/home/nobody-here/.npm/x"));
         assert!(basic.scratch.is_some() && strict.scratch.is_none());
@@ -227,14 +277,83 @@ mod tests {
     }
 
     #[test]
+    fn a_program_in_a_folder_of_settings_opens_only_the_folders_of_programs() {
+        for level in [SandboxLevel::Basic, SandboxLevel::Strict] {
+            for folder in [".local", ".cargo"] {
+                let file = format!("/home/nobody-here/{folder}/bin/server");
+                let plan = plan(level, &file, "/srv/work");
+                assert!(reads(&plan, &file));
+                for secret in ["share/keyrings/login", "credentials.toml", "state/x"] {
+                    let secret = format!("/home/nobody-here/{folder}/{secret}");
+                    assert!(!reads(&plan, &secret), "{secret}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_link_to_the_home_directory_does_not_open_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("real/.local/bin")).unwrap();
+        std::os::unix::fs::symlink(root.join("real"), root.join("home")).unwrap();
+        let mut command = Command::new("x");
+        command.sandbox.level = SandboxLevel::Basic;
+        let home = root.join("home");
+        for file in ["server", ".local/bin/server"] {
+            let plan = SandboxPlan::new(&command, &[home.join(file)], Path::new("/usr"), Some(&home));
+            let plan = plan.unwrap().unwrap();
+            let allowed = plan.paths();
+            let opens = |path: &str| allowed.iter().any(|allowed| root.join(path).starts_with(allowed));
+            assert!(
+                !opens("real/.ssh") && !opens("real/.local/share"),
+                "{file}: {allowed:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_server_cannot_widen_its_sandbox_by_links_in_a_folder_that_it_writes() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        for inner in ["project", "secret/bin", "secret/data"] {
+            std::fs::create_dir_all(root.join(inner)).unwrap();
+        }
+        std::fs::write(root.join("secret/bin/tool"), "").unwrap();
+        for (link, target) in [("server", "bin/tool"), ("data", "data"), ("node_modules", "data")] {
+            std::os::unix::fs::symlink(root.join("secret").join(target), root.join("project").join(link)).unwrap();
+        }
+        let mut command = Command::new("x");
+        command.sandbox.level = SandboxLevel::Basic;
+        let project = |inner: &str| root.join("project").join(inner);
+        command.sandbox.read = vec![project("data")];
+        command.sandbox.write = vec![project("data"), root.join("project")];
+        let files = [project("server"), root.join("secret/bin/tool")];
+        let plan = SandboxPlan::new(&command, &files, &project("data"), None);
+        let allowed = plan.unwrap().unwrap().paths();
+        let is_opened = |path: &PathBuf| path.starts_with(root.join("secret"));
+        assert!(!allowed.iter().any(is_opened), "{allowed:?}");
+        assert!(allowed.contains(&root.join("project")));
+    }
+
+    #[test]
+    fn a_strict_sandbox_has_temporary_files_also_if_it_falls_back_to_a_basic_one() {
+        let mut command = Command::new("x");
+        command.sandbox.level = SandboxLevel::Strict;
+        command.sandbox.require = false;
+        let plan = SandboxPlan::new(&command, &[], Path::new("/usr"), None);
+        assert!(plan.unwrap().unwrap().scratch.is_some());
+    }
+
+    #[test]
     fn a_path_that_does_not_exist_is_reported() {
         let mut command = Command::new("x");
         command.sandbox.level = SandboxLevel::Basic;
         command.sandbox.write = vec!["/usr".into(), "/nonexistent/out".into()];
-        let (file, cwd) = (Path::new("/bin/sh"), Path::new("/usr"));
-        let missing = SandboxPlan::new(&command, file, cwd, None).unwrap_err();
+        let (files, cwd) = (["/bin/sh".into()], Path::new("/usr"));
+        let missing = SandboxPlan::new(&command, &files, cwd, None).unwrap_err();
         assert_eq!(missing, MissingPath("/nonexistent/out".into()));
         command.sandbox.level = SandboxLevel::Off;
-        assert_eq!(SandboxPlan::new(&command, file, cwd, None), Ok(None));
+        assert_eq!(SandboxPlan::new(&command, &files, cwd, None), Ok(None));
     }
 }

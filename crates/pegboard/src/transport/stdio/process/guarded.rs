@@ -18,10 +18,12 @@ use super::{
     spawn_error::SpawnError,
 };
 use crate::{
-    config::Command,
+    config::{Command, SandboxLevel},
     shim::{
-        MissingPath, SandboxPlan, SandboxReport, ServerHandle, SpawnFailure, SpawnRequest, process_table::ProcessEntry,
+        MissingPath, PackageCache, SandboxPlan, SandboxReport, ServerHandle, SpawnFailure, SpawnRequest,
+        process_table::ProcessEntry,
     },
+    transport::stdio::environment::Environment,
 };
 
 /// How long to wait, after the grace period, for the guard to kill a server.
@@ -33,6 +35,8 @@ const MAX_GUARDS: usize = 8;
 pub(super) struct GuardedProcess {
     handle: ServerHandle,
     entry: ProcessEntry,
+    /// Held while the server runs.
+    _package_cache: Option<PackageCache>,
     /// Whether it was killed without its guard. In that case the guard does not report that its descendants are gone.
     is_killed_directly: bool,
 }
@@ -52,6 +56,7 @@ impl GuardedProcess {
                 pipes,
                 child_pipes,
                 file,
+                package_cache,
             } = requested;
             let started = handle.started().await;
             drop(child_pipes);
@@ -60,6 +65,7 @@ impl GuardedProcess {
                     let process = Self {
                         handle,
                         entry,
+                        _package_cache: package_cache,
                         is_killed_directly: false,
                     };
                     return Ok((process, pipes));
@@ -124,16 +130,19 @@ struct RequestedSpawn {
     child_pipes: pipes::ChildPipes,
     /// The executable, for error messages.
     file: PathBuf,
+    package_cache: Option<PackageCache>,
 }
 
 fn request_spawn(command: &Command, grace: Duration) -> Result<RequestedSpawn, SpawnError> {
-    let (program, environment) = program::resolve(command)?;
+    let (program, mut environment) = program::resolve(command)?;
     let file = command.cwd.as_deref().unwrap_or(Path::new("")).join(&program);
     let cwd = working_folder(command.cwd.as_deref());
+    let (sandbox, package_cache) = sandbox_plan(command, &file, cwd.as_deref(), &environment)?;
+    environment.extend(package_cache.iter().flat_map(PackageCache::variables));
     let request = SpawnRequest {
         grace,
         rlimits: command.rlimits,
-        sandbox: sandbox_plan(command, &file, cwd.as_deref())?,
+        sandbox,
         program,
         args: command.args.iter().map(|arg| arg.expose().into()).collect(),
         env: environment.into_iter().collect(),
@@ -158,16 +167,33 @@ fn request_spawn(command: &Command, grace: Duration) -> Result<RequestedSpawn, S
             pipes,
             child_pipes,
             file,
+            package_cache,
         }),
         Err(error) => Err(SpawnError::from_io(&error, &file)),
     }
 }
 
-fn sandbox_plan(command: &Command, file: &Path, cwd: Option<&Path>) -> Result<Option<SandboxPlan>, SpawnError> {
+/// The sandbox of a server, and the package cache that it has in it.
+fn sandbox_plan(
+    command: &Command,
+    file: &Path,
+    cwd: Option<&Path>,
+    environment: &Environment,
+) -> Result<(Option<SandboxPlan>, Option<PackageCache>), SpawnError> {
+    if command.sandbox.level == SandboxLevel::Off {
+        return Ok((None, None));
+    }
     let cwd = cwd.unwrap_or(Path::new("/"));
     let home = std::env::var_os("HOME").map(PathBuf::from);
-    SandboxPlan::new(command, &cwd.join(file), cwd, home.as_deref())
-        .map_err(|MissingPath(path)| SpawnError::NoSandboxPath { path })
+    let files = program::executed_files(command, &cwd.join(file), cwd, environment);
+    let plan = SandboxPlan::new(command, &files, cwd, home.as_deref())
+        .map_err(|MissingPath(path)| SpawnError::NoSandboxPath { path })?;
+    let package_cache = PackageCache::of(command, cwd, home.as_deref());
+    let plan = plan.map(|plan| match &package_cache {
+        Some(cache) => plan.with_write(cache.folder()),
+        None => plan,
+    });
+    Ok((plan, package_cache))
 }
 
 /// The working folder of the server as an absolute path, because the guard has a different one.

@@ -56,16 +56,75 @@ pub(super) fn check(file: &Path) -> Result<(), SpawnError> {
     }
 }
 
+/// Interpreters that get a script as an argument. The name may end with a version: `python3.12`.
+#[cfg(target_os = "linux")]
+const INTERPRETERS: &[&str] = &[
+    "bash", "bun", "deno", "java", "node", "nodejs", "perl", "php", "python", "ruby", "sh", "tsx",
+];
+#[cfg(target_os = "linux")]
+const SCRIPTS: &[&str] = &[
+    "cjs", "jar", "js", "mjs", "mts", "php", "pl", "py", "pyz", "rb", "sh", "ts",
+];
+/// The most interpreters of interpreters that the kernel executes.
+#[cfg(target_os = "linux")]
+const MAX_INTERPRETERS: usize = 4;
+
+/// The files that a command executes in `cwd`: its executable, the interpreters of that, and the script among its arguments.
+#[cfg(target_os = "linux")]
+pub(super) fn executed_files(command: &Command, file: &Path, cwd: &Path, environment: &Environment) -> Vec<PathBuf> {
+    let mut files = vec![file.to_owned()];
+    for _ in 0..MAX_INTERPRETERS {
+        let interpreter = files.last().and_then(|file| executed_interpreter(file, environment));
+        // A folder would be opened as a whole.
+        let Some(interpreter) = interpreter.filter(|file| file.is_file()) else {
+            break;
+        };
+        files.push(interpreter);
+    }
+    let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let name = name.trim_end_matches(|end: char| end.is_ascii_digit() || end == '.');
+    if INTERPRETERS.contains(&name) {
+        let args = command.args.iter().map(|arg| cwd.join(arg.expose()));
+        files.extend(args.filter(|file| is_script(file)).find(|file| file.is_file()));
+    }
+    files
+}
+
+#[cfg(target_os = "linux")]
+fn is_script(file: &Path) -> bool {
+    let extension = file.extension().and_then(|extension| extension.to_str());
+    extension.is_some_and(|extension| SCRIPTS.contains(&extension))
+}
+
+/// The interpreter of a script. If that is `env`, the program that `env` executes.
+#[cfg(target_os = "linux")]
+fn executed_interpreter(file: &Path, environment: &Environment) -> Option<PathBuf> {
+    let line = first_line(file)?;
+    let mut words = line.split_ascii_whitespace();
+    let interpreter = Path::new(words.next()?);
+    if interpreter.file_name()? != "env" {
+        return Some(interpreter.to_owned());
+    }
+    let program = words.find(|word| !word.starts_with('-') && !word.contains('='))?;
+    find(program, environment).ok()
+}
+
 /// The interpreter in the `#!` line of a script.
 #[cfg(target_os = "linux")]
 fn interpreter(file: &Path) -> Option<PathBuf> {
+    let line = first_line(file)?;
+    line.split_ascii_whitespace().next().map(PathBuf::from)
+}
+
+/// The first line of a script, without `#!`.
+#[cfg(target_os = "linux")]
+fn first_line(file: &Path) -> Option<String> {
     use std::io::Read as _;
     // The kernel reads at most this much too.
     let mut start = Vec::with_capacity(256);
     std::fs::File::open(file).ok()?.take(256).read_to_end(&mut start).ok()?;
     let line = start.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
-    let line = str::from_utf8(line).ok()?;
-    line.split_ascii_whitespace().next().map(PathBuf::from)
+    str::from_utf8(line).ok().map(str::to_owned)
 }
 
 #[cfg(unix)]
