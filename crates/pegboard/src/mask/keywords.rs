@@ -46,16 +46,17 @@ trait Sink {
 
 /// The places of the keywords in a text.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct Places<'k> {
     /// How many places of each keyword were found, at most `most`; empty if there are none at all.
     counts: Vec<usize>,
     most: usize,
+    is_many: &'k [bool],
     /// Keyword and place. The places of one keyword are in order.
     found: Vec<(usize, usize)>,
     words: usize,
 }
 
-impl Places {
+impl Places<'_> {
     /// Whether no keyword occurs.
     pub(super) fn is_empty(&self) -> bool {
         self.found.is_empty()
@@ -72,9 +73,10 @@ impl Places {
     }
 }
 
-impl Sink for Places {
+impl Sink for Places<'_> {
     fn wants(&self, word: usize) -> bool {
-        self.counts.get(word).is_none_or(|count| *count < self.most)
+        let most = if self.is_many[word] { self.most } else { 1 };
+        self.counts.get(word).is_none_or(|count| *count < most)
     }
 
     fn add(&mut self, word: usize, start: usize) {
@@ -136,12 +138,13 @@ impl Keywords {
         }
     }
 
-    /// Returns the first `most` places of each keyword.
-    pub(super) fn places(&self, text: &str, most: usize) -> Places {
+    /// Returns the first `most` places of each keyword with many places, and the first one of the others.
+    pub(super) fn places<'k>(&self, text: &str, most: usize, is_many: &'k [bool]) -> Places<'k> {
         let bytes = text.as_bytes();
         let mut places = Places {
             counts: Vec::new(),
             most,
+            is_many,
             found: Vec::new(),
             words: self.words.len(),
         };
@@ -149,7 +152,7 @@ impl Keywords {
             let first = self.words[*word].as_bytes()[0];
             memchr2_iter(first, first.to_ascii_uppercase(), bytes)
                 .filter(|at| self.matches_at(*word, *at, bytes))
-                .take(most)
+                .take(if is_many[*word] { most } else { 1 })
                 .for_each(|start| places.add(*word, start));
         }
         self.scan(bytes, &mut places);
@@ -283,7 +286,7 @@ mod tests {
     fn fast(text: &str) -> Vec<Option<usize>> {
         static WORDS: LazyLock<Keywords> = LazyLock::new(|| Keywords::new(SOME.to_vec()));
         let mut firsts = vec![None; SOME.len()];
-        for (word, start) in WORDS.places(text, 2).iter() {
+        for (word, start) in WORDS.places(text, 2, &[true; SOME.len()]).iter() {
             firsts[word] = firsts[word].or(Some(start));
         }
         firsts
@@ -323,7 +326,7 @@ mod tests {
         let words: Vec<&'static str> = (0..700).map(|n| &*format!("w{n:03}").leak()).collect();
         let all = Keywords::new(words.clone());
         for (number, word) in words.iter().enumerate() {
-            let found: Vec<_> = all.places(&format!("a {word} b"), 1).iter().collect();
+            let found: Vec<_> = all.places(&format!("a {word} b"), 1, &[true; 700]).iter().collect();
             assert_eq!(found, [(number, 2)], "{word}");
         }
     }

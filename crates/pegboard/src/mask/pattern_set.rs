@@ -35,6 +35,8 @@ pub(super) struct PatternSet {
     keywords: Keywords,
     /// The patterns of each keyword.
     by_keyword: Vec<Vec<usize>>,
+    /// Whether more than the first place of each keyword matters.
+    is_many: Vec<bool>,
     /// The patterns without keywords, which run on every text.
     always: Vec<usize>,
     custom: Vec<Custom>,
@@ -123,11 +125,14 @@ impl PatternSet {
                 }
             }
         }
+        let is_near = |at: &usize| active[*at].is_near_keyword();
+        let is_many = by_keyword.iter().map(|patterns| patterns.iter().any(is_near)).collect();
         let is_always = |at: &usize| active[*at].keywords.is_empty();
         Self {
             always: (0..active.len()).filter(is_always).collect(),
             keywords: Keywords::new(keywords),
             by_keyword,
+            is_many,
             active,
             custom: Vec::new(),
             except: None,
@@ -143,7 +148,7 @@ impl PatternSet {
         }
         let known = spans.len();
         let most = most_places(text);
-        let places = self.keywords.places(text, most);
+        let places = self.keywords.places(text, most, &self.is_many);
         let near = self.near(&places, most);
         for (at, first) in self.firsts(&places).into_iter().enumerate() {
             let Some(first) = first else { continue };
@@ -249,10 +254,10 @@ impl PatternSet {
 
     /// Returns the position of the first keyword of each pattern; an empty list if no keyword occurs.
     fn candidates(&self, text: &str) -> Vec<Option<usize>> {
-        self.firsts(&self.keywords.places(text, 1))
+        self.firsts(&self.keywords.places(text, 1, &self.is_many))
     }
 
-    fn firsts(&self, places: &Places) -> Vec<Option<usize>> {
+    fn firsts(&self, places: &Places<'_>) -> Vec<Option<usize>> {
         if places.is_empty() {
             return Vec::new();
         }
@@ -266,12 +271,12 @@ impl PatternSet {
     }
 
     /// For each pattern the places of its keywords in order, if they are rare and matches are near them. Empty for a short text.
-    fn near(&self, places: &Places, most: usize) -> Vec<Option<Vec<usize>>> {
+    fn near(&self, places: &Places<'_>, most: usize) -> Vec<Option<Vec<usize>>> {
         if most == 1 || places.is_empty() {
             return Vec::new();
         }
-        let is_near = |pattern: &&Pattern| pattern.is_near_keyword().then(Vec::new);
-        let mut near: Vec<Option<Vec<usize>>> = self.active.iter().map(|pattern| is_near(&pattern)).collect();
+        let is_near = |pattern: &&'static Pattern| pattern.is_near_keyword().then(Vec::new);
+        let mut near: Vec<Option<Vec<usize>>> = self.active.iter().map(is_near).collect();
         for (word, patterns) in self.by_keyword.iter().enumerate() {
             if places.count(word) >= most {
                 patterns.iter().for_each(|at| near[*at] = None);

@@ -102,10 +102,9 @@ pub(super) fn replace(text: &str, mut spans: Vec<Span>, counts: &mut Counts) -> 
     }
     count(counts, &run);
     out.push_str(&text[from..]);
-    let (text, is_quoted) = quote_placeholders(out);
     Some(Replaced {
-        text,
-        is_settled: is_settled && !is_quoted,
+        text: quote_placeholders(out),
+        is_settled,
     })
 }
 
@@ -198,8 +197,8 @@ fn is_apart(text: &str, range: &Range<usize>) -> bool {
         }
 }
 
-/// Quotes YAML values that begin with a placeholder, and returns whether there are any; a plain scalar that begins with a bracket would be a list.
-fn quote_placeholders(text: String) -> (String, bool) {
+/// Quotes YAML values that begin with a placeholder; a plain scalar that begins with a bracket would be a list.
+fn quote_placeholders(text: String) -> String {
     static FINDER: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(PREFIX));
     let bytes = text.as_bytes();
     let mut out = String::new();
@@ -218,10 +217,10 @@ fn quote_placeholders(text: String) -> (String, bool) {
         from = end;
     }
     if copied == 0 {
-        return (text, false);
+        return text;
     }
     out.push_str(&text[copied..]);
-    (out, true)
+    out
 }
 
 /// Writes a value in quotes, and a comment after it unchanged.

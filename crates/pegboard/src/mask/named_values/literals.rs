@@ -75,7 +75,7 @@ pub(in crate::mask) fn is_no_literal(value: &str) -> bool {
         || has_template(bytes)
         || is_faded(bytes)
         || WORDS.iter().any(|word| word.eq_ignore_ascii_case(value))
-        || REFERENCES.iter().any(|prefix| begins(&prefix))
+        || REFERENCES.iter().any(begins)
 }
 
 /// Whether a value names a variable: `$NAME`, `%NAME%`, `<name>`.
@@ -165,7 +165,7 @@ fn is_words(value: &str) -> bool {
             "invalid",
         ]
         .iter()
-        .any(|known| tells(&known))
+        .any(tells)
     };
     value.split(' ').count() >= 3 && value.split(' ').all(|word| is_word(word) && !is_telling(word))
 }
@@ -356,7 +356,7 @@ fn is_continued(name: &str, rest: &str, form: Form, has_end: bool) -> bool {
                     && has_words(&part[..len])
                     && matches!(part.as_bytes().get(len), None | Some(b'(' | b'[' | b' ' | b'<' | b')'))
             };
-            parts.iter().all(|part| is_name(&part))
+            parts.iter().all(is_name)
                 && (is_root()
                     || form == Form::Inline
                     || rest.contains(['(', '[', '_'])
@@ -409,8 +409,8 @@ fn is_phrase(name: &str, rest: &str, form: Form) -> bool {
     form == Form::Inline
         || name == "new"
         || name == "await"
-        || words.iter().any(|word| is_operator(&word))
-        || words.iter().all(|word| is_plain(&word))
+        || words.iter().any(is_operator)
+        || words.iter().all(is_plain)
 }
 
 /// Whether a name has a word in it that names secrets, such as `hashed_password_field`.

@@ -28,7 +28,7 @@ pub(super) fn is_name(text: &str, name: &Range<usize>) -> bool {
 fn is_name_field(field: &str) -> bool {
     let ends =
         |known: &&str| field.len() >= known.len() && field[field.len() - known.len()..].eq_ignore_ascii_case(known);
-    field == "id" || NAME_FIELDS.iter().any(|known| ends(&known))
+    field == "id" || NAME_FIELDS.iter().any(ends)
 }
 
 /// Returns the position of the value in the object around a range.

@@ -28,6 +28,7 @@ pub(super) enum Read {
 
 /// What joins a name to its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "four independent facts")]
 pub(super) struct Joint {
     /// Whether the sign is a colon.
     pub(super) is_colon: bool,
@@ -435,6 +436,6 @@ fn is_line_start(text: &str, at: usize) -> bool {
         !letters
             || word[0].is_ascii_digit()
             || matches!(word.last(), Some(b':' | b'|' | b']' | b'='))
-            || LEADS.iter().any(|lead| is_lead(&lead))
+            || LEADS.iter().any(is_lead)
     })
 }
