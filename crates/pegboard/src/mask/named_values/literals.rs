@@ -407,8 +407,7 @@ fn is_phrase(name: &str, rest: &str, form: Form) -> bool {
         )
     };
     form == Form::Inline
-        || name == "new"
-        || name == "await"
+        || matches!(name, "new" | "await" | "mut" | "const" | "dyn" | "impl")
         || words.iter().any(is_operator)
         || words.iter().all(is_plain)
 }
