@@ -73,7 +73,7 @@ impl ServerMasker {
 impl Crossed {
     /// Replaces the secrets in the text by placeholders.
     pub(crate) fn masked(self, text: &str) -> String {
-        replace(text, self.spans, &mut Counts::default()).unwrap_or_else(|| text.to_owned())
+        replace(text, self.spans, &mut Counts::default()).map_or_else(|| text.to_owned(), |replaced| replaced.text)
     }
 }
 

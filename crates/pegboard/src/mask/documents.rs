@@ -176,6 +176,8 @@ pub(super) fn pair(map: &Map<String, Value>, is_sensitive: impl Fn(&str) -> bool
         "variable",
         "ParameterKey",
         "keyName",
+        "id",
+        "label",
     ];
     let value = ["value", "Value", "ParameterValue"]
         .into_iter()
@@ -245,7 +247,7 @@ fn find_in(text: &str, range: Range<usize>, mut document: Value, found: &mut Vec
 
 /// Whether a value under this name is a secret.
 pub(super) fn is_named_secret(name: &str, value: &Value) -> bool {
-    let strength = named_values::strength(name);
+    let strength = named_values::strength(name).filter(|_| !span::has_placeholder(name));
     match (value, strength) {
         (Value::String(text), Some(strength)) => named_values::is_secret(strength, text, Form::Quoted),
         (Value::Number(number), Some(Strength::Password)) => number.to_string().len() >= 4,

@@ -115,7 +115,10 @@ impl Masker {
             Value::String(_) | Value::Number(_) if self.is_named_secret(name, value) => {
                 self.mask_named(name, value, counts)
             }
-            Value::String(text) if name == "auth" || self.patterns.is_sensitive_name(name) => {
+            // A placeholder in the value makes it longer, and may make it look like a secret.
+            Value::String(text)
+                if (name == "auth" || self.patterns.is_sensitive_name(name)) && !span::has_placeholder(text) =>
+            {
                 let mut value = Value::String(std::mem::take(text));
                 self.mask_named(name, &mut value, counts);
                 if let Value::String(masked) = value {

@@ -37,15 +37,87 @@ struct TrigramMatch {
     offset: usize,
 }
 
+/// What is told of the keywords in a text.
+trait Sink {
+    /// Whether further places of a keyword matter.
+    fn wants(&self, word: usize) -> bool;
+    fn add(&mut self, word: usize, start: usize);
+}
+
+/// The places of the keywords in a text.
+#[derive(Debug)]
+pub(super) struct Places<'k> {
+    /// How many places of each keyword were found, at most `most`; empty if there are none at all.
+    counts: Vec<usize>,
+    most: usize,
+    is_many: &'k [bool],
+    /// Keyword and place. The places of one keyword are in order.
+    found: Vec<(usize, usize)>,
+    words: usize,
+}
+
+impl Places<'_> {
+    /// Whether no keyword occurs.
+    pub(super) fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    /// Keywords and their places.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.found.iter().copied()
+    }
+
+    /// How many places of a keyword were recorded.
+    pub(super) fn count(&self, word: usize) -> usize {
+        self.counts.get(word).copied().unwrap_or(0)
+    }
+}
+
+impl Sink for Places<'_> {
+    fn wants(&self, word: usize) -> bool {
+        let most = if self.is_many[word] { self.most } else { 1 };
+        self.counts.get(word).is_none_or(|count| *count < most)
+    }
+
+    fn add(&mut self, word: usize, start: usize) {
+        self.counts.resize(self.words, 0);
+        self.counts[word] += 1;
+        self.found.push((word, start));
+    }
+}
+
+/// Passes every place on.
+struct Each<F>(F);
+
+impl<F: FnMut(usize, usize)> Sink for Each<F> {
+    fn wants(&self, _: usize) -> bool {
+        true
+    }
+
+    fn add(&mut self, word: usize, start: usize) {
+        self.0(word, start);
+    }
+}
+
 impl Keywords {
     /// Compiles keywords. They must be in lower case, distinct, and not empty.
     pub(super) fn new(words: Vec<&'static str>) -> Self {
+        Self::with_trigrams(words, rarest_trigram)
+    }
+
+    /// Compiles keywords of at least three letters for [`for_each`](Self::for_each).
+    pub(super) fn in_order(words: Vec<&'static str>) -> Self {
+        Self::with_trigrams(words, |_| 0)
+    }
+
+    fn with_trigrams(words: Vec<&'static str>, trigram: fn(&[u8]) -> usize) -> Self {
         let mut lists_by_slot = Box::new([0; SLOTS]);
         let mut lists: Vec<Vec<TrigramMatch>> = Vec::new();
         let (long, short) = (0..words.len()).partition::<Vec<_>, _>(|word| words[*word].len() >= TRIGRAM);
         let mut prefilter = Prefilter::default();
         for word in long {
-            let (offset, slot) = rarest_trigram(words[word].as_bytes());
+            let offset = trigram(words[word].as_bytes());
+            let slot = slot_at(words[word].as_bytes(), offset);
             prefilter.add(words[word].as_bytes(), offset);
             let list = &mut lists_by_slot[slot];
             if *list == 0 {
@@ -66,73 +138,87 @@ impl Keywords {
         }
     }
 
-    /// Returns the first position of each keyword, by its number; an empty list if none occurs in the text.
-    pub(super) fn first_positions(&self, text: &str) -> Vec<Option<usize>> {
+    /// Returns the first `most` places of each keyword with many places, and the first one of the others.
+    pub(super) fn places<'k>(&self, text: &str, most: usize, is_many: &'k [bool]) -> Places<'k> {
         let bytes = text.as_bytes();
-        let mut firsts = Vec::new();
+        let mut places = Places {
+            counts: Vec::new(),
+            most,
+            is_many,
+            found: Vec::new(),
+            words: self.words.len(),
+        };
         for word in &self.short {
             let first = self.words[*word].as_bytes()[0];
-            let mut places = memchr2_iter(first, first.to_ascii_uppercase(), bytes);
-            if let Some(start) = places.find(|at| self.matches_at(*word, *at, bytes)) {
-                self.record(*word, start, &mut firsts);
-            }
+            memchr2_iter(first, first.to_ascii_uppercase(), bytes)
+                .filter(|at| self.matches_at(*word, *at, bytes))
+                .take(if is_many[*word] { most } else { 1 })
+                .for_each(|start| places.add(*word, start));
         }
+        self.scan(bytes, &mut places);
+        places
+    }
+
+    /// Calls `visit` with the number and the place of every keyword in a text, in order of the places.
+    pub(super) fn for_each(&self, text: &[u8], visit: impl FnMut(usize, usize)) {
+        self.scan(text, &mut Each(visit));
+    }
+
+    fn scan(&self, bytes: &[u8], sink: &mut impl Sink) {
         let mut at = 0;
         while bytes.len() >= MIN_PREFILTERED
             && let Some(window) = bytes[at..].first_chunk::<WINDOW_READ>()
         {
             if self.prefilter.may_match(window) {
-                self.scan_window(window, at, bytes, &mut firsts);
+                self.scan_window(window, at, bytes, sink);
             }
             at += WINDOW;
         }
         while let Some(block) = bytes.get(at..).and_then(<[u8]>::first_chunk::<BLOCK>) {
-            self.scan_block(block, at, bytes, &mut firsts);
+            self.scan_block(block, at, bytes, sink);
             at += TRIGRAMS;
         }
         let rest = &bytes[at..];
         let mut last = [0; BLOCK];
         last[..rest.len()].copy_from_slice(rest);
-        self.scan_block(&last, at, bytes, &mut firsts);
-        firsts
+        self.scan_block(&last, at, bytes, sink);
     }
 
     /// Looks up the trigrams at the prefilter's candidates.
     #[inline(never)]
-    fn scan_window(&self, window: &[u8; WINDOW_READ], at: usize, bytes: &[u8], firsts: &mut Vec<Option<usize>>) {
+    fn scan_window(&self, window: &[u8; WINDOW_READ], at: usize, bytes: &[u8], sink: &mut impl Sink) {
         self.prefilter.for_each_candidate(window, |place| {
             if let Some(block) = window[place..].first_chunk() {
                 let list = self.lists_by_slot[slot(fold(*block) as u32)];
-                self.compare(list, at + place, bytes, firsts);
+                self.compare(list, at + place, bytes, sink);
             }
         });
     }
 
     /// Looks up all trigrams of one block.
     #[inline(always)]
-    fn scan_block(&self, block: &[u8; BLOCK], at: usize, bytes: &[u8], firsts: &mut Vec<Option<usize>>) {
+    fn scan_block(&self, block: &[u8; BLOCK], at: usize, bytes: &[u8], sink: &mut impl Sink) {
         let folded = fold(*block);
         let list = |place: usize| self.lists_by_slot[slot((folded >> (8 * place)) as u32)];
         let lists: [u8; TRIGRAMS] = std::array::from_fn(list);
         if lists.iter().fold(0, |any, list| any | list) != 0 {
             for (place, list) in lists.into_iter().enumerate() {
-                self.compare(list, at + place, bytes, firsts);
+                self.compare(list, at + place, bytes, sink);
             }
         }
     }
 
     /// Compares the keywords of a list, whose trigram is probably at `at`.
-    fn compare(&self, list: u8, at: usize, bytes: &[u8], firsts: &mut Vec<Option<usize>>) {
+    fn compare(&self, list: u8, at: usize, bytes: &[u8], sink: &mut impl Sink) {
         let Some(list) = usize::from(list).checked_sub(1) else {
             return;
         };
         for TrigramMatch { word, offset } in &self.lists[list] {
-            let is_known = firsts.get(*word).is_some_and(Option::is_some);
             if let Some(start) = at.checked_sub(*offset)
-                && !is_known
+                && sink.wants(*word)
                 && self.matches_at(*word, start, bytes)
             {
-                self.record(*word, start, firsts);
+                sink.add(*word, start);
             }
         }
     }
@@ -142,24 +228,23 @@ impl Keywords {
         let slice = bytes.get(start..start + word.len());
         slice.is_some_and(|slice| slice.eq_ignore_ascii_case(word))
     }
-
-    fn record(&self, word: usize, start: usize, firsts: &mut Vec<Option<usize>>) {
-        firsts.resize(self.words.len(), None);
-        firsts[word] = Some(start);
-    }
 }
 
-/// Returns the offset of the trigram of a keyword that is least likely to occur in a text, and its slot.
-fn rarest_trigram(word: &[u8]) -> (usize, usize) {
+/// Returns the offset of the trigram of a keyword that is least likely to occur in a text.
+fn rarest_trigram(word: &[u8]) -> usize {
     let frequency = |byte: &u8| match FREQUENT.iter().position(|letter| letter == byte) {
         Some(rank) => FREQUENT.len() - rank,
         None => 1,
     };
     let weight = |offset: &usize| -> usize { word[*offset..offset + TRIGRAM].iter().map(frequency).sum() };
-    let offset = (0..=word.len() - TRIGRAM).min_by_key(weight).unwrap_or(0);
+    (0..=word.len() - TRIGRAM).min_by_key(weight).unwrap_or(0)
+}
+
+/// The slot of the trigram at an offset.
+fn slot_at(word: &[u8], offset: usize) -> usize {
     let mut block = [0; BLOCK];
     block[..TRIGRAM].copy_from_slice(&word[offset..offset + TRIGRAM]);
-    (offset, slot(fold(block) as u32))
+    slot(fold(block) as u32)
 }
 
 /// Lower-cases eight bytes. Other bytes change as well; the comparison of the whole keyword rejects false matches.
@@ -200,8 +285,10 @@ mod tests {
 
     fn fast(text: &str) -> Vec<Option<usize>> {
         static WORDS: LazyLock<Keywords> = LazyLock::new(|| Keywords::new(SOME.to_vec()));
-        let mut firsts = WORDS.first_positions(text);
-        firsts.resize(SOME.len(), None);
+        let mut firsts = vec![None; SOME.len()];
+        for (word, start) in WORDS.places(text, 2, &[true; SOME.len()]).iter() {
+            firsts[word] = firsts[word].or(Some(start));
+        }
         firsts
     }
 
@@ -239,7 +326,8 @@ mod tests {
         let words: Vec<&'static str> = (0..700).map(|n| &*format!("w{n:03}").leak()).collect();
         let all = Keywords::new(words.clone());
         for (number, word) in words.iter().enumerate() {
-            assert_eq!(all.first_positions(&format!("a {word} b"))[number], Some(2), "{word}");
+            let found: Vec<_> = all.places(&format!("a {word} b"), 1, &[true; 700]).iter().collect();
+            assert_eq!(found, [(number, 2)], "{word}");
         }
     }
 
@@ -247,6 +335,20 @@ mod tests {
         #[test]
         fn the_first_of_each_word_is_found(text in "(key|KEY|secre|t|pass|word|ss|w|:/|/|-{1,6}|begin|[@q~é. ]|[a-z]{9}){0,300}") {
             prop_assert_eq!(fast(&text), naive(&text));
+        }
+
+        #[test]
+        fn every_place_is_visited_in_order(text in "(key|KEY|secret|pass|word|ss|-{1,6}|[@q~é. ]|[a-z]{9}){0,300}") {
+            static WORDS: LazyLock<Keywords> = LazyLock::new(|| Keywords::in_order(vec!["key", "secret", "pass"]));
+            let mut visited = Vec::new();
+            WORDS.for_each(text.as_bytes(), |word, start| visited.push((start, word)));
+            let lower = text.to_ascii_lowercase();
+            let mut expected: Vec<(usize, usize)> = Vec::new();
+            for (word, keyword) in ["key", "secret", "pass"].iter().enumerate() {
+                expected.extend(lower.match_indices(keyword).map(|(start, _)| (start, word)));
+            }
+            expected.sort_unstable();
+            prop_assert_eq!(visited, expected);
         }
     }
 }

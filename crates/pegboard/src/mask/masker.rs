@@ -6,6 +6,9 @@ use std::{
     sync::Arc,
 };
 
+use serde::de::IgnoredAny;
+use serde_json::Value;
+
 use super::{
     counts::Counts,
     known_values::KnownValues,
@@ -24,6 +27,8 @@ const MAX_ROUNDS: usize = 4;
 const MAX_DEPTH: usize = 3;
 /// The pattern of private keys, which may be spread over several texts.
 const PRIVATE_KEY: &str = "pem_private_key";
+/// The length of a text from which on a further round is saved where possible.
+const MIN_LONG: usize = 16 << 10;
 /// The length of the shortest secret, in bytes.
 const MIN_LEN: usize = 4;
 
@@ -90,7 +95,7 @@ impl Masker {
         let masked = catch_unwind(AssertUnwindSafe(|| self.masked(text, &mut counts, 0))).unwrap_or(Err(Failed));
         let text = match masked {
             Ok(None) => Cow::Borrowed(text),
-            Ok(Some(masked)) => masked.into(),
+            Ok(Some(masked)) => self.as_json(text, &masked, &mut counts).unwrap_or(masked).into(),
             Err(Failed) => {
                 counts.add(WITHHELD_NAME, 1);
                 // Owned, because callers take a borrowed text as unchanged.
@@ -98,6 +103,18 @@ impl Masker {
             }
         };
         Masked { text, counts }
+    }
+
+    /// Masks a JSON document value by value, if it is no JSON any more after it was masked as a text.
+    fn as_json(&self, text: &str, masked: &str, counts: &mut Counts) -> Option<String> {
+        let is_document = text.trim_start().starts_with(['{', '[', '"']);
+        if !is_document || serde_json::from_str::<IgnoredAny>(masked).is_ok() {
+            return None;
+        }
+        let mut value: Value = serde_json::from_str(text).ok()?;
+        *counts = Counts::default();
+        self.mask_value(&mut value, counts);
+        Some(value.to_string())
     }
 
     /// Masks the next of several texts that belong together, such as the content blocks of a result or the lines of a log. A private key that
@@ -132,7 +149,7 @@ impl Masker {
         let Some(continued) = span::replace(text, spans, &mut counts) else {
             return self.text(text);
         };
-        let masked = self.text(&continued);
+        let masked = self.text(&continued.text);
         counts.add_all(&masked.counts);
         Masked {
             text: masked.text.into_owned().into(),
@@ -167,24 +184,26 @@ impl Masker {
         let mut clean = quoted_strings::CleanStrings::default();
         for round in 0..MAX_ROUNDS {
             let current = masked.as_deref().unwrap_or(text);
-            let mut spans = self.spans(current, round == 0)?;
+            // Of spans with the same range the first one is counted, so known values come first.
+            let mut spans = self.values.find(current)?;
+            let has_known = !spans.is_empty();
+            // Custom patterns run in the first round only, because their replacements may match them again.
+            self.patterns.find(current, round == 0, &mut spans)?;
             if depth < MAX_DEPTH {
                 let nested = |literal: &str, counts: &mut Counts| self.masked(literal, counts, depth + 1);
                 quoted_strings::find(current, &mut spans, counts, &mut clean, nested)?;
             }
             match span::replace(current, spans, counts) {
-                Some(next) => masked = Some(next),
+                Some(next) => {
+                    masked = Some(next.text);
+                    // A long text full of secrets is not searched again if that cannot find more.
+                    if next.is_settled && text.len() >= MIN_LONG && !has_known && self.patterns.is_default() {
+                        break;
+                    }
+                }
                 None => break,
             }
         }
         Ok(masked)
-    }
-
-    /// Finds all secrets in a text. Custom patterns run in the first round only, because their replacements may match them again.
-    fn spans(&self, text: &str, with_custom: bool) -> Result<Vec<Span>, Failed> {
-        // Of spans with the same range the first one is counted, so known values come first.
-        let mut spans = self.values.find(text)?;
-        self.patterns.find(text, with_custom, &mut spans)?;
-        Ok(spans)
     }
 }

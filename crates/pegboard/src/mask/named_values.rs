@@ -7,6 +7,7 @@ mod literals;
 mod named_value;
 mod names;
 mod pairs;
+mod quotes;
 mod scanner;
 mod value;
 mod words;

@@ -2,7 +2,7 @@
 
 use std::{ops::Range, sync::OnceLock};
 
-use memchr::memchr;
+use memchr::{memchr, memrchr};
 use regex::bytes::{Regex, RegexBuilder};
 
 use super::{
@@ -18,6 +18,9 @@ use super::{
 const MAX_COMPILED: usize = 2 << 20;
 /// What may precede a token: a word boundary, an escape sequence, a percent-encoded byte, or a terminal colour code.
 const BEFORE: &str = r"(?:\b|\\[nrt]|%[0-9A-Fa-f]{2}|\x1b\[[0-9;]*m)";
+
+/// How far before its keyword a match can begin, in bytes.
+pub(super) const LOOK_BACK: usize = 256;
 
 /// One named pattern.
 #[derive(Debug)]
@@ -37,6 +40,7 @@ pub(super) struct Pattern {
     check: fn(&str, &str) -> bool,
     compiled: OnceLock<Option<Regex>>,
     placeholder: OnceLock<String>,
+    is_in_line: OnceLock<bool>,
 }
 
 /// How a pattern finds secrets.
@@ -67,6 +71,7 @@ pub(super) const fn pattern(name: &'static str, keywords: &'static [&'static str
         check: |_, value| plausibility::plausible(value),
         compiled: OnceLock::new(),
         placeholder: OnceLock::new(),
+        is_in_line: OnceLock::new(),
     }
 }
 
@@ -132,12 +137,71 @@ impl Pattern {
             ),
             Detection::FindSpans(find) => spans.extend(find(text)),
             Detection::Named => {
-                let found = named_values::find(text, from)?;
+                let found = named_values::find(text, from);
                 spans.extend(found.into_iter().map(|found| self.named_span(found, style)));
             }
             Detection::Token(_) | Detection::Groups(_) | Detection::Assigned(_) => {
-                self.find_regex(text, from, style, spans)?
+                self.find_regex(text, from..text.len(), style, spans)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Whether all matches are in the line of a keyword.
+    pub(super) fn is_near_keyword(&self) -> bool {
+        match self.detection {
+            Detection::Token(_) | Detection::Assigned(_) => true,
+            Detection::Groups(_) => *self.is_in_line.get_or_init(|| self.has_no_blank()),
+            Detection::Named | Detection::Find(_) | Detection::FindSpans(_) => false,
+        }
+    }
+
+    /// Whether no part of the expression matches the end of a line.
+    fn has_no_blank(&self) -> bool {
+        let Detection::Groups(expression) = self.detection else {
+            return false;
+        };
+        // A class such as `[^\s"]` excludes it, `[^"]` does not.
+        let mut rest = expression;
+        while let Some((before, class)) = rest.split_once("[^") {
+            let end = class.find(']').unwrap_or(class.len());
+            if before.contains(r"\s") || !(class[..end].contains(r"\s") || class[..end].contains(r"\n")) {
+                return false;
+            }
+            rest = &class[end..];
+        }
+        !rest.contains(r"\s")
+    }
+
+    /// Adds the secrets of an expression near the places of its keywords, which are all of them and in order.
+    pub(super) fn find_near(
+        &'static self,
+        text: &str,
+        places: &[usize],
+        style: MaskStyle,
+        spans: &mut Vec<Span>,
+    ) -> Result<(), Failed> {
+        let bytes = text.as_bytes();
+        let mut done = 0;
+        for place in places.iter().copied() {
+            if place < done {
+                continue;
+            }
+            let from = done.max(place.saturating_sub(LOOK_BACK));
+            let before = &bytes[from..place];
+            // A token has no blanks in it.
+            let window = match self.detection {
+                Detection::Token(_) => {
+                    from + before.iter().rposition(u8::is_ascii_whitespace).unwrap_or(0)
+                        ..place + bytes[place..].iter().take_while(|b| !b.is_ascii_whitespace()).count()
+                }
+                _ => {
+                    from + memrchr(b'\n', before).unwrap_or(0)
+                        ..place + memchr(b'\n', &bytes[place..]).unwrap_or(bytes.len() - place)
+                }
+            };
+            done = window.end;
+            self.find_regex(text, window, style, spans)?;
         }
         Ok(())
     }
@@ -159,20 +223,22 @@ impl Pattern {
         span
     }
 
+    /// Adds the matches in a range.
     fn find_regex(
         &'static self,
         text: &str,
-        from: usize,
+        range: Range<usize>,
         style: MaskStyle,
         spans: &mut Vec<Span>,
     ) -> Result<(), Failed> {
         let regex = self.regex()?;
-        let mut at = from;
+        let (mut at, end) = (range.start, range.end);
         let mut groups = matches!(self.detection, Detection::Groups(_)).then(|| regex.capture_locations());
-        while at <= text.len() {
+        while at <= end {
+            let searched = &text.as_bytes()[..end];
             let found = match &mut groups {
-                Some(groups) => regex.captures_read_at(groups, text.as_bytes(), at),
-                None => regex.find_at(text.as_bytes(), at),
+                Some(groups) => regex.captures_read_at(groups, searched, at),
+                None => regex.find_at(searched, at),
             };
             let Some(whole) = found.map(|found| found.range()) else {
                 break;
@@ -261,6 +327,26 @@ pub(super) mod tests {
         assert_eq!(&text[found[0].range.clone()], r#"with \"quotes\" and spaces"#);
         for text in ["pinned=s3cret9", "pin: ${PIN}", "pin:\n  other: x", "shopping"] {
             assert!(PIN.find(text, 0, MaskStyle::Value).unwrap().is_empty(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_near_keywords_is_what_the_whole_text_has() {
+        static TOKEN: Pattern = pattern("pin", &["pin_"], Detection::Token("pin_[a-z0-9]{4,}\\b"));
+        static PIN: Pattern = pattern("pin", &["pin"], Detection::Assigned("pin"));
+        static LINE: Pattern = pattern("pin", &["pin"], Detection::Groups(r"pin ([^\s]{4,}) end"));
+        static LINES: Pattern = pattern("pin", &["pin"], Detection::Groups(r"pin\s+([a-z0-9]{4,})"));
+        assert!(LINE.is_near_keyword() && !LINES.is_near_keyword());
+        let text =
+            "pin_a1b2c3 x,pin_d4e5f6,pin_77x8\npin=s3cr3t pin: '0th3r5' pin z9y8x7 end\n\tpin a9b8c7 end pin d1e2 end";
+        for pattern in [&TOKEN, &PIN, &LINE] {
+            let places: Vec<usize> = text.match_indices("pin").map(|(at, _)| at).collect();
+            let mut near = Vec::new();
+            pattern.find_near(text, &places, MaskStyle::Value, &mut near).unwrap();
+            let near: Vec<_> = near.into_iter().map(|span| span.range).collect();
+            let all = pattern.find(text, 0, MaskStyle::Value).unwrap();
+            let all: Vec<_> = all.into_iter().map(|span| span.range).collect();
+            assert!(!all.is_empty() && near == all, "{pattern:?}");
         }
     }
 

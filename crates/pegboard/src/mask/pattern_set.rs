@@ -9,8 +9,8 @@ use regex::bytes::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 
 use super::{
     encoded,
-    keywords::Keywords,
-    pattern::Pattern,
+    keywords::{Keywords, Places},
+    pattern::{LOOK_BACK, Pattern},
     patterns,
     policy::{BadMasking, CustomPattern, MaskStyle, Masking},
     span::Span,
@@ -19,8 +19,10 @@ use super::{
 
 /// The largest compiled expression of an operator, in bytes.
 const MAX_COMPILED: usize = 4 << 20;
-/// How far before its keyword a match can begin, in bytes.
-const LOOK_BACK: usize = 256;
+/// The length of a text from which on patterns with rare keywords are searched near these only.
+const MIN_LONG: usize = 16 << 10;
+/// A keyword is rare if there are at least this many bytes for each of its places.
+const RARE: usize = 128;
 /// The name under which secrets in base64 and percent-encoding are counted.
 const ENCODED: &str = "encoded_secret";
 /// The capture group of the secret in an operator's expression.
@@ -33,6 +35,8 @@ pub(super) struct PatternSet {
     keywords: Keywords,
     /// The patterns of each keyword.
     by_keyword: Vec<Vec<usize>>,
+    /// Whether more than the first place of each keyword matters.
+    is_many: Vec<bool>,
     /// The patterns without keywords, which run on every text.
     always: Vec<usize>,
     custom: Vec<Custom>,
@@ -121,11 +125,14 @@ impl PatternSet {
                 }
             }
         }
+        let is_near = |at: &usize| active[*at].is_near_keyword();
+        let is_many = by_keyword.iter().map(|patterns| patterns.iter().any(is_near)).collect();
         let is_always = |at: &usize| active[*at].keywords.is_empty();
         Self {
             always: (0..active.len()).filter(is_always).collect(),
             keywords: Keywords::new(keywords),
             by_keyword,
+            is_many,
             active,
             custom: Vec::new(),
             except: None,
@@ -140,10 +147,14 @@ impl PatternSet {
             return Err(Failed);
         }
         let known = spans.len();
-        for (at, first) in self.candidates(text).into_iter().enumerate() {
-            if let Some(first) = first {
-                let from = first.saturating_sub(LOOK_BACK);
-                self.active[at].find_in(text, from, self.style, spans)?;
+        let most = most_places(text);
+        let places = self.keywords.places(text, most, &self.is_many);
+        let near = self.near(&places, most);
+        for (at, first) in self.firsts(&places).into_iter().enumerate() {
+            let Some(first) = first else { continue };
+            match near.get(at) {
+                Some(Some(places)) => self.active[at].find_near(text, places, self.style, spans)?,
+                _ => self.active[at].find_in(text, first.saturating_sub(LOOK_BACK), self.style, spans)?,
             }
         }
         for at in &self.always {
@@ -193,6 +204,11 @@ impl PatternSet {
             || self.always.iter().any(finds)
     }
 
+    /// Whether only patterns of the default policy are active. The others may match what their own replacements leave.
+    pub(super) fn is_default(&self) -> bool {
+        self.custom.is_empty() && self.active.iter().all(|pattern| pattern.default)
+    }
+
     /// Whether the pattern of this name is active.
     pub(super) fn has(&self, name: &str) -> bool {
         self.is_broken || self.active.iter().any(|pattern| pattern.name == name)
@@ -238,20 +254,43 @@ impl PatternSet {
 
     /// Returns the position of the first keyword of each pattern; an empty list if no keyword occurs.
     fn candidates(&self, text: &str) -> Vec<Option<usize>> {
-        let positions = self.keywords.first_positions(text);
-        if positions.is_empty() {
+        self.firsts(&self.keywords.places(text, 1, &self.is_many))
+    }
+
+    fn firsts(&self, places: &Places<'_>) -> Vec<Option<usize>> {
+        if places.is_empty() {
             return Vec::new();
         }
-        let mut firsts = vec![None; self.active.len()];
-        for (patterns, start) in self.by_keyword.iter().zip(positions) {
-            for at in patterns {
-                firsts[*at] = match (firsts[*at], start) {
-                    (Some(known), Some(start)) => Some(start.min(known)),
-                    (known, start) => known.or(start),
-                };
+        let mut firsts: Vec<Option<usize>> = vec![None; self.active.len()];
+        for (word, start) in places.iter() {
+            for at in &self.by_keyword[word] {
+                firsts[*at] = Some(firsts[*at].map_or(start, |known| known.min(start)));
             }
         }
         firsts
+    }
+
+    /// For each pattern the places of its keywords in order, if they are rare and matches are near them. Empty for a short text.
+    fn near(&self, places: &Places<'_>, most: usize) -> Vec<Option<Vec<usize>>> {
+        if most == 1 || places.is_empty() {
+            return Vec::new();
+        }
+        let is_near = |pattern: &&'static Pattern| pattern.is_near_keyword().then(Vec::new);
+        let mut near: Vec<Option<Vec<usize>>> = self.active.iter().map(is_near).collect();
+        for (word, patterns) in self.by_keyword.iter().enumerate() {
+            if places.count(word) >= most {
+                patterns.iter().for_each(|at| near[*at] = None);
+            }
+        }
+        for (word, start) in places.iter() {
+            for at in &self.by_keyword[word] {
+                if let Some(starts) = &mut near[*at] {
+                    starts.push(start);
+                }
+            }
+        }
+        near.iter_mut().flatten().for_each(|starts| starts.sort_unstable());
+        near
     }
 
     #[cfg(test)]
@@ -274,6 +313,14 @@ impl Custom {
                 replacement: String::from_utf8_lossy(&replacement).into_owned().into(),
             });
         }
+    }
+}
+
+/// How many places of each keyword are worth knowing: only the first one in a short text.
+fn most_places(text: &str) -> usize {
+    match text.len() {
+        ..MIN_LONG => 1,
+        len => len / RARE,
     }
 }
 

@@ -37,6 +37,11 @@ pub(super) fn placeholder(name: &str) -> String {
     format!("{PREFIX}_{}]", name.to_ascii_uppercase())
 }
 
+/// Whether a text contains a placeholder.
+pub(super) fn has_placeholder(text: &str) -> bool {
+    text.contains(PREFIX)
+}
+
 /// Whether the whole text is a placeholder.
 pub(super) fn is_placeholder(text: &str) -> bool {
     placeholder_len(text) == Some(text.len())
@@ -49,11 +54,19 @@ fn placeholder_len(text: &str) -> Option<usize> {
     name[end..].starts_with(']').then_some(PREFIX.len() + end + 1)
 }
 
+/// A text with replaced spans.
+pub(super) struct Replaced {
+    pub(super) text: String,
+    /// Whether the replacements can reveal no further secrets, because each stands between separators.
+    pub(super) is_settled: bool,
+}
+
 /// Replaces every span of a text. Overlapping spans are merged. Returns `None` if nothing changes.
-pub(super) fn replace(text: &str, mut spans: Vec<Span>, counts: &mut Counts) -> Option<String> {
+pub(super) fn replace(text: &str, mut spans: Vec<Span>, counts: &mut Counts) -> Option<Replaced> {
     for span in &mut spans {
         widen_to_chars(text, &mut span.range);
         skip_escape(text, &mut span.range);
+        leave_escape(text, &mut span.range);
     }
     spans.retain(|span| !is_masked_already(text, span));
     // Of spans with the same start the longest comes first and gives its name to the merged span.
@@ -70,6 +83,8 @@ pub(super) fn replace(text: &str, mut spans: Vec<Span>, counts: &mut Counts) -> 
     }
     let mut out = String::with_capacity(text.len());
     let mut from = 0;
+    // Strings with escapes are searched once more, unescaped.
+    let is_settled = memchr(b'\\', text.as_bytes()).is_none() && merged.iter().all(|span| is_apart(text, &span.range));
     // Consecutive spans often have the same name, and are counted together.
     let mut run: (Cow<'static, str>, usize) = (Cow::Borrowed(""), 0);
     for span in merged {
@@ -87,7 +102,10 @@ pub(super) fn replace(text: &str, mut spans: Vec<Span>, counts: &mut Counts) -> 
     }
     count(counts, &run);
     out.push_str(&text[from..]);
-    Some(quote_placeholders(out))
+    Some(Replaced {
+        text: quote_placeholders(out),
+        is_settled,
+    })
 }
 
 fn count(counts: &mut Counts, (name, spans): &(Cow<'static, str>, usize)) {
@@ -153,6 +171,30 @@ fn skip_escape(text: &str, range: &mut Range<usize>) {
     if slashes % 2 == 1 && text[range.clone()].starts_with(['n', 'r', 't', 'b', 'f', '"']) {
         range.start += 1;
     }
+}
+
+/// Moves the end of a span before the backslashes of an escaped quote.
+fn leave_escape(text: &str, range: &mut Range<usize>) {
+    if text[range.end..].starts_with(['"', '\'']) {
+        let slashes = text[range.clone()].bytes().rev().take_while(|b| *b == b'\\').count();
+        if slashes % 2 == 1 {
+            range.end -= slashes;
+        }
+    }
+}
+
+/// Whether separators are before and after a range.
+fn is_apart(text: &str, range: &Range<usize>) -> bool {
+    let is_separator = |b: u8| b.is_ascii_whitespace() || b"\"'`=:<>()[]{},;|&@/".contains(&b);
+    let bytes = text.as_bytes();
+    let before = range.start.checked_sub(1).map(|at| bytes[at]);
+    let after = &bytes[range.end..];
+    before.is_none_or(is_separator)
+        && match after {
+            [] => true,
+            [b'\\', quote, ..] => matches!(quote, b'"' | b'\''),
+            [byte, ..] => is_separator(*byte),
+        }
 }
 
 /// Quotes YAML values that begin with a placeholder; a plain scalar that begins with a bracket would be a list.
@@ -228,7 +270,7 @@ mod tests {
             Span::new(at..at + secret.len(), "token", "[MASKED_TOKEN]")
         });
         let mut counts = Counts::default();
-        replace(text, spans.collect(), &mut counts).unwrap_or_else(|| text.to_owned())
+        replace(text, spans.collect(), &mut counts).map_or_else(|| text.to_owned(), |replaced| replaced.text)
     }
 
     #[test]
@@ -269,6 +311,6 @@ mod tests {
     fn a_span_never_cuts_a_character() {
         let mut counts = Counts::default();
         let spans = vec![Span::new(1..2, "token", "[MASKED_TOKEN]")];
-        assert_eq!(replace("aéb", spans, &mut counts).as_deref(), Some("a[MASKED_TOKEN]b"));
+        assert_eq!(replace("aéb", spans, &mut counts).unwrap().text, "a[MASKED_TOKEN]b");
     }
 }

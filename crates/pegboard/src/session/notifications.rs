@@ -3,7 +3,7 @@
 use std::{
     collections::VecDeque,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -18,7 +18,10 @@ use super::{
     log_level::LogLevel,
     task_updates::{TaskUpdateReceiver, TaskUpdates},
 };
-use crate::{mask::ServerMasker, name::ServerName};
+use crate::{
+    mask::{Carried, Counts, ServerMasker},
+    name::ServerName,
+};
 
 /// The longest log message that is published, in bytes of JSON.
 const MAX_LOG: usize = 64 << 10;
@@ -36,6 +39,8 @@ pub(super) struct Notifications {
     server: ServerName,
     desired_state: Arc<DesiredState>,
     masker: ServerMasker,
+    /// What the last log message left open: a private key may be sent line by line.
+    open_log: Mutex<Carried>,
     /// The id of our `subscriptions/listen` request.
     listen_id: AtomicU64,
     /// The URIs whose updates the server has agreed to send, once it has acknowledged the request.
@@ -51,6 +56,7 @@ impl Notifications {
             server,
             desired_state,
             masker,
+            open_log: Mutex::default(),
             listen_id: AtomicU64::new(0),
             acknowledged: watch::Sender::new(None),
             completed: watch::Sender::default(),
@@ -101,7 +107,15 @@ impl Notifications {
             return;
         };
         self.masker.hide_in(&mut log.logger);
-        self.masker.current().value(&mut log.data);
+        match &mut log.data {
+            Value::String(text) => {
+                let mut open = self.open_log.lock().unwrap_or_else(PoisonError::into_inner);
+                self.masker.current().mask_next(text, &mut open, &mut Counts::default());
+            }
+            data => {
+                self.masker.current().value(data);
+            }
+        }
         let Log { level, logger, data } = log;
         let text = match &data {
             Value::String(text) => text.clone(),
@@ -253,6 +267,24 @@ mod tests {
             *events.next().await.unwrap(),
             ServerEvent::ResourceUpdated { uri: "a:b".into() }
         );
+    }
+
+    #[tokio::test]
+    async fn a_private_key_that_is_logged_line_by_line_is_masked() {
+        let notifications = notifications();
+        let mut events = notifications.desired_state.events();
+        let body = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7";
+        for line in [concat!("-----BEGIN PRIV", "ATE KEY-----"), body, "done"] {
+            let params = json!({"level": "info", "data": line});
+            receive(&notifications, "notifications/message", &params);
+        }
+        let mut shown = Vec::new();
+        for _ in 0..3 {
+            let event = serde_json::to_value(&*events.next().await.unwrap()).unwrap();
+            shown.push(event["data"].as_str().unwrap().to_owned());
+        }
+        assert!(!shown.concat().contains(&body[..16]), "{shown:?}");
+        assert_eq!(shown[2], "done");
     }
 
     #[tokio::test]

@@ -84,7 +84,7 @@ fn collect(folder: &Path, files: &mut Vec<(PathBuf, u64)>, depth: usize) {
 }
 
 /// Logs of a service and of a cluster, without secrets.
-fn logs(limit: usize) -> Corpus {
+pub fn logs(limit: usize) -> Corpus {
     const LINES: &[&str] = &[
         "2026-03-01T10:{d2}:{d2}.{d3}Z INFO http: GET /api/v1/users/{h8}-{h4}-4{h3}-8{h3}-{h12} 200 {d3}ms trace_id={h32} span_id={h16}",
         "{\"level\":\"info\",\"ts\":17{d8}.{d3},\"caller\":\"server/server.go:{d3}\",\"msg\":\"request\",\"request_id\":\"{h8}-{h4}-4{h3}-9{h3}-{h12}\",\"bytes\":{d4}}",
@@ -97,15 +97,35 @@ fn logs(limit: usize) -> Corpus {
         "warning: password authentication failed for user \"app\" (attempt {d1}); token endpoint https://id.example.org/oauth2/token",
         "etag: W/\"{h32}\" x-request-id: {h32} content-md5: {b22}==",
     ];
+    lines("generated logs", LINES, limit)
+}
+
+/// A text with a secret in almost every line.
+pub fn full_of_secrets(limit: usize) -> Corpus {
+    const LINES: &[&str] = &[
+        "DB_PASSWORD={h8}{d4}",
+        "{\"user\":\"ada\",\"password\":\"{h22}\",\"port\":5432}",
+        "    api_key: \"{h32}\"",
+        "2026-03-01T10:00:00Z INFO connecting access_token={h36} to the database of the application",
+        "postgres://ada:{h12}@db.example/app",
+        "export AWS_SECRET_ACCESS_KEY={b40}",
+        "Authorization: Bearer {h40}",
+        "- name: APP_SECRET_KEY\n  value: {h20}",
+        "a plain line of a log with some words in it and a number {d8}",
+    ];
+    lines("text full of secrets", LINES, limit)
+}
+
+fn lines(name: &str, lines: &[&str], limit: usize) -> Corpus {
     let mut random = Random::new(7);
     let mut text = String::with_capacity(limit + 512);
     while text.len() < limit {
-        let line = *random.pick(LINES);
+        let line = *random.pick(lines);
         text.push_str(&generate(line, &mut random));
         text.push('\n');
     }
     Corpus {
-        name: "generated logs".to_owned(),
-        texts: vec![(PathBuf::from("logs"), text)],
+        name: name.to_owned(),
+        texts: vec![(PathBuf::from(name), text)],
     }
 }

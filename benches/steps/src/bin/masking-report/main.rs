@@ -5,6 +5,7 @@
 mod carriers;
 mod classes;
 mod corpora;
+mod realistic;
 
 use std::{collections::BTreeMap, fs, path::Path, time::Instant};
 
@@ -12,6 +13,7 @@ use carriers::{Carried, NAMED, NAMES, NEUTRAL, PREFIXES};
 use classes::{PASSWORDS, Random, TOKENS};
 use corpora::Corpus;
 use pegboard::{Masked, Masker, Masking};
+use realistic::REALISTIC;
 
 /// How many secrets of a class are tried in each carrier.
 const TRIES: u64 = 4;
@@ -31,6 +33,7 @@ fn main() {
         tokens(&masker, verbose);
         passwords(&masker, verbose);
         keys_over_lines(&masker, verbose);
+        realistic_texts(&masker);
     }
     if all || wants("false-hits") || wants("speed") {
         let folder = args
@@ -42,6 +45,9 @@ fn main() {
             None => corpora::of_this_machine(&root(), CORPUS),
         };
         ordinary(&masker, &found, verbose);
+    }
+    if all || wants("speed") {
+        growth(&masker);
     }
 }
 
@@ -104,12 +110,14 @@ fn tokens(masker: &Masker, verbose: bool) {
 
 fn passwords(masker: &Masker, verbose: bool) {
     let (mut by_class, mut by_carrier, mut by_name) = (Recall::default(), Recall::default(), Recall::default());
+    let mut skipped = 0;
     let mut random = Random::new(99);
     for (carrier, carry) in NAMED {
         for (class, template) in PASSWORDS {
             for name in NAMES {
                 let secret = classes::generate(template, &mut random);
                 if !is_writable(carrier, &secret) {
+                    skipped += 1;
                     continue;
                 }
                 let shown = masked(masker, carry(name, &secret));
@@ -129,14 +137,17 @@ fn passwords(masker: &Masker, verbose: bool) {
     by_class.print("passwords by class", false);
     by_carrier.print("passwords by carrier", false);
     by_name.print("passwords by name", false);
+    println!(
+        "{skipped} passwords were skipped, which their carrier cannot hold without quotes, or which are templates"
+    );
 }
 
-/// Whether a carrier without quotes can hold the secret at all.
+/// Whether a carrier can hold the secret at all: where there are no quotes, a sign such as `#` or `;` ends it. A variable or a template is no
+/// secret anywhere.
 fn is_writable(carrier: &str, secret: &str) -> bool {
-    let is_reference = secret.starts_with([
-        '$', '%', '<', '{', '(', '@', '`', '*', '#', ';', '&', '[', ',', '=', '|',
-    ]) || secret.contains("${")
-        || secret.contains("{{");
+    let is_reference = secret.starts_with(['<', '`', '*'])
+        || ["${", "{{", "$(", "***"].iter().any(|sign| secret.contains(sign))
+        || secret.starts_with('{') && secret.ends_with('}');
     let is_bare = matches!(
         carrier,
         "env file"
@@ -150,8 +161,23 @@ fn is_writable(carrier: &str, secret: &str) -> bool {
             | "kubectl describe"
             | "vault table"
     );
-    let breaks = secret.contains(['#', ';', '&', '|', ',']) && is_bare;
+    let breaks = is_bare
+        && (secret.contains(['#', ';', '&', '|', ','])
+            || secret.starts_with(['$', '%', '{', '(', '@', '[', '=', '>', '!', '"', '\'']));
     !is_reference && !breaks
+}
+
+fn realistic_texts(masker: &Masker) {
+    let mut hidden = 0;
+    for (text, secret) in REALISTIC {
+        let text = text.replace("@@", secret);
+        let shown = masker.text(&text).text.into_owned();
+        match leaks(&shown, secret) {
+            true => println!("LEAK realistic: {}", shown.escape_debug()),
+            false => hidden += 1,
+        }
+    }
+    println!("texts of commands and files: {hidden} of {} hidden", REALISTIC.len());
 }
 
 fn keys_over_lines(masker: &Masker, verbose: bool) {
@@ -246,6 +272,20 @@ fn ordinary(masker: &Masker, corpora: &[Corpus], verbose: bool) {
     );
     if verbose && fs::write("masking-hits.txt", &report).is_ok() {
         println!("the lines with hits are in masking-hits.txt");
+    }
+}
+
+/// Speed on logs and on texts full of secrets, of several sizes: if the cost is linear, it is the same for all.
+fn growth(masker: &Masker) {
+    for size in [1, 4, 16] {
+        for corpus in [corpora::logs(size << 20), corpora::full_of_secrets(size << 20)] {
+            let began = Instant::now();
+            let before = seconds(began);
+            let found = masker.text(&corpus.texts[0].1).counts.total();
+            let took = seconds(began) - before;
+            let bytes = corpus.bytes() as f64 / 1e6;
+            println!("{:28} {bytes:>8.2} {found:>7} {:>18.0}", corpus.name, bytes / took);
+        }
     }
 }
 

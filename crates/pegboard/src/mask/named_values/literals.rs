@@ -13,6 +13,8 @@ pub(in crate::mask) enum Form {
     Quoted,
     /// Without quotes in a line of a config file.
     Line,
+    /// Without quotes after the name of an environment variable or a query: `NAME=value`.
+    Variable,
     /// Without quotes in source code, a log or a command line, where an expression may stand as well.
     Inline,
 }
@@ -27,20 +29,25 @@ const MAX_LOOK: usize = 512;
 pub(in crate::mask) fn is_secret(name: Strength, value: &str, form: Form) -> bool {
     let value = value.trim();
     let look = floor(value, MAX_LOOK);
-    if is_no_literal(look) || (form != Form::Quoted && is_expression(look, form)) {
+    let is_phrase = || name == Strength::Phrase && is_words(look);
+    if is_no_literal(look) || (form != Form::Quoted && !is_phrase() && is_expression(look, form)) {
         return false;
     }
     match name {
-        Strength::Password | Strength::Strong => {
-            let least = if name == Strength::Password {
+        Strength::Phrase if is_phrase() => true,
+        Strength::Phrase | Strength::Password | Strength::Strong => {
+            let least = if name >= Strength::Password {
                 MIN_PASSWORD
             } else {
                 MIN_TOKEN
             };
-            value.len() >= least && !is_description(look) && !is_version(look) && !is_type_name(look)
+            value.len() >= least && !is_description(look) && !is_version(look) && !is_type_name(look, name)
         }
         Strength::Weak => {
-            value.len() >= MIN_TOKEN && plausibility::is_token_like(look) && !plausibility::is_reference(look)
+            value.len() >= MIN_TOKEN
+                && !look.contains(['<', '>', ' '])
+                && plausibility::is_token_like(look)
+                && (!plausibility::is_reference(look) || form == Form::Variable && plausibility::is_uuid(look))
         }
     }
 }
@@ -57,16 +64,18 @@ fn floor(text: &str, len: usize) -> &str {
 pub(in crate::mask) fn is_no_literal(value: &str) -> bool {
     let bytes = value.as_bytes();
     let begins = |prefix: &&str| {
-        bytes
-            .get(..prefix.len())
-            .is_some_and(|start| start.eq_ignore_ascii_case(prefix.as_bytes()))
+        // The first bytes are compared first: most prefixes differ in it.
+        bytes[0].eq_ignore_ascii_case(&prefix.as_bytes()[0])
+            && bytes
+                .get(..prefix.len())
+                .is_some_and(|start| start.eq_ignore_ascii_case(prefix.as_bytes()))
     };
     value.is_empty()
         || is_variable(value)
         || has_template(bytes)
         || is_faded(bytes)
         || WORDS.iter().any(|word| word.eq_ignore_ascii_case(value))
-        || REFERENCES.iter().any(|prefix| begins(&prefix))
+        || REFERENCES.iter().any(begins)
 }
 
 /// Whether a value names a variable: `$NAME`, `%NAME%`, `<name>`.
@@ -118,7 +127,8 @@ fn is_format(value: &str) -> bool {
 fn has_template(value: &[u8]) -> bool {
     let begins = |at: usize, rest: &[u8]| value[at + 1..].starts_with(rest);
     value.iter().enumerate().any(|(at, byte)| match byte {
-        b'$' | b'{' | b'#' => begins(at, b"{"),
+        // `#{` alone may be a part of a password.
+        b'$' | b'{' | b'#' => begins(at, b"{") && value[at..].contains(&b'}'),
         b'.' => begins(at, b"..") && at + 3 >= value.len(),
         b'*' => begins(at, b"**"),
         b'%' => {
@@ -134,6 +144,30 @@ fn has_template(value: &[u8]) -> bool {
 /// Whether a value repeats one or two of the characters that are written in place of a secret: `xxxx`, `----`, `....`.
 fn is_faded(value: &[u8]) -> bool {
     value.iter().all(|b| b"xX*.-_#?0 ".contains(b)) || value.iter().all(|b| *b == value[0])
+}
+
+/// Whether a value consists of at least three words, none of which tells about passwords.
+fn is_words(value: &str) -> bool {
+    let is_word = |word: &str| word.len() < 16 && word.bytes().all(|b| b.is_ascii_alphabetic());
+    let is_telling = |word: &str| {
+        let tells = |known: &&str| known.eq_ignore_ascii_case(word);
+        [
+            "password",
+            "passphrase",
+            "phrase",
+            "secret",
+            "token",
+            "key",
+            "your",
+            "must",
+            "enter",
+            "required",
+            "invalid",
+        ]
+        .iter()
+        .any(tells)
+    };
+    value.split(' ').count() >= 3 && value.split(' ').all(|word| is_word(word) && !is_telling(word))
 }
 
 /// Whether a quoted text describes a password and is none: several words, one of which is `password` or the like.
@@ -172,14 +206,14 @@ fn is_description(value: &str) -> bool {
 /// Whether a value is the version of a package: `^1.2.3`.
 fn is_version(value: &str) -> bool {
     let plain = value.trim_start_matches(['^', '~', '>', '<', '=', 'v', ' ']);
-    plain.split('.').count() == 3 && plain.bytes().all(|b| b.is_ascii_digit() || b == b'.') && plain.len() <= 12
+    plain.len() <= 12 && plain.bytes().all(|b| b.is_ascii_digit() || b == b'.') && plain.split('.').count() == 3
 }
 
-/// Whether a value is the path of a type that holds secrets, as in `"rsa.RSAPrivateKey"`.
-fn is_type_name(value: &str) -> bool {
-    value.contains('.')
+/// Whether a value is the name of a type that holds secrets, as in `"rsa.RSAPrivateKey"`.
+fn is_type_name(value: &str, name: Strength) -> bool {
+    value.bytes().all(|b| b.is_ascii_alphabetic() || b"._".contains(&b))
+        && (value.contains('.') || name == Strength::Strong)
         && strength(value).is_some()
-        && value.bytes().all(|b| b.is_ascii_alphabetic() || b"._".contains(&b))
 }
 
 /// Roots of paths in source code.
@@ -285,21 +319,29 @@ fn is_expression(value: &str, form: Form) -> bool {
         let is_single = match form {
             // `password = other_name` is code, `PASSWORD=sunny` a config.
             Form::Line => has_end,
+            Form::Variable => return has_end,
             Form::Inline => has_end || name.bytes().all(|b| b.is_ascii_alphabetic() || b == b'_'),
             Form::Quoted => false,
         };
         return is_single || head.len() < code.len() || names_secret() || is_stem(name);
     }
-    is_continued(name, rest, form) || (names_secret() && rest.starts_with([' ', '.', '[', '(', ':', '<', '=']))
+    is_continued(name, rest, form, has_end)
+        || (names_secret() && rest.starts_with([' ', '.', '[', '(', ':', '<', '=', ',']))
 }
 
 /// Whether what follows a name makes it an expression: a call, an index, a path, a generic type, an operator.
-fn is_continued(name: &str, rest: &str, form: Form) -> bool {
+fn is_continued(name: &str, rest: &str, form: Form, has_end: bool) -> bool {
     let is_root = || ROOTS.iter().any(|root| root.eq_ignore_ascii_case(name));
-    let next = rest[1..].chars().next();
-    match rest.as_bytes()[0] {
-        b'(' => next.is_none_or(|c| c.is_ascii_alphabetic() || "\"')&_*$".contains(c)),
-        b'[' => next.is_none_or(|c| c.is_ascii_alphanumeric() || "\"']$_:".contains(c)),
+    let mut chars = rest.chars();
+    let first = chars.next();
+    let (next, inside) = (chars.clone().next(), chars.as_str());
+    // What a line or an argument ends before its closing bracket consists of names.
+    let is_part = |b: u8| b.is_ascii_alphabetic() || b"_.&\"' ".contains(&b);
+    let is_closed =
+        |close: u8| has_end || rest.as_bytes().contains(&close) || (inside.bytes().all(is_part) && has_words(inside));
+    match first.map_or(0, |first| first as u32 as u8) {
+        b'(' => next.is_none_or(|c| is_closed(b')') && (c.is_ascii_alphabetic() || "\"')&_*$".contains(c))),
+        b'[' => next.is_none_or(|c| is_closed(b']') && (c.is_ascii_alphanumeric() || "\"']$_:".contains(c))),
         b'<' => next.is_none_or(|c| c.is_ascii_alphabetic() || c == '&'),
         b':' => rest.starts_with("::"),
         b'-' => rest.starts_with("->"),
@@ -314,7 +356,7 @@ fn is_continued(name: &str, rest: &str, form: Form) -> bool {
                     && has_words(&part[..len])
                     && matches!(part.as_bytes().get(len), None | Some(b'(' | b'[' | b' ' | b'<' | b')'))
             };
-            parts.iter().all(|part| is_name(&part))
+            parts.iter().all(is_name)
                 && (is_root()
                     || form == Form::Inline
                     || rest.contains(['(', '[', '_'])
@@ -365,10 +407,9 @@ fn is_phrase(name: &str, rest: &str, form: Form) -> bool {
         )
     };
     form == Form::Inline
-        || name == "new"
-        || name == "await"
-        || words.iter().any(|word| is_operator(&word))
-        || words.iter().all(|word| is_plain(&word))
+        || matches!(name, "new" | "await" | "mut" | "const" | "dyn" | "impl")
+        || words.iter().any(is_operator)
+        || words.iter().all(is_plain)
 }
 
 /// Whether a name has a word in it that names secrets, such as `hashed_password_field`.

@@ -9,20 +9,17 @@ pub(in crate::mask) enum Strength {
     Strong,
     /// It names a password. Its value is a secret unless it is a reference or a placeholder.
     Password,
+    /// It names a password of several words.
+    Phrase,
 }
 
 /// How much of the end of a name is looked at, in letters and digits.
 const MAX_NAME: usize = 40;
 
 /// Endings of names of passwords, in lower case and without separators.
-const PASSWORDS: &[&str] = &[
-    "password",
-    "passwd",
-    "passphrase",
-    "passcode",
-    "secretstring",
-    "secretbinary",
-];
+const PASSWORDS: &[&str] = &["password", "passwd", "passcode", "secretstring", "secretbinary"];
+/// Endings of names of passwords that consist of words.
+const PHRASES: &[&str] = &["passphrase", "seedphrase", "recoveryphrase", "mnemonic", "psk"];
 /// Endings of names of keys and tokens.
 const STRONG: &[&str] = &[
     "clientsecret",
@@ -69,11 +66,10 @@ const STRONG: &[&str] = &[
     "amzsignature",
     "samlresponse",
     "samlassertion",
-    "seedphrase",
-    "mnemonic",
+    "presharedkey",
 ];
 /// Endings that name a password only as a word of their own: `db_pass`, `dbPass`, but not `compass`.
-const STRONG_WORDS: &[&str] = &["pass", "pwd", "pw", "psk"];
+const STRONG_WORDS: &[&str] = &["pass", "pwd", "pw"];
 const WEAK: &[&str] = &[
     "secret",
     "token",
@@ -102,7 +98,9 @@ const PAGINATION: &[&str] = &[
 pub(in crate::mask) fn strength(name: &str) -> Option<Strength> {
     let mut buffer = [0; MAX_NAME];
     let plain = plain_end(name, &mut buffer);
-    let ends = |endings: &[&str]| endings.iter().any(|ending| plain.ends_with(ending.as_bytes()));
+    // The last bytes are compared first: most endings differ in it.
+    let ends_in = |ending: &str| ending.as_bytes().last() == plain.last() && plain.ends_with(ending.as_bytes());
+    let ends = |endings: &[&str]| endings.iter().any(|ending| ends_in(ending));
     // Most names end in none of these letters.
     if !matches!(
         plain.last(),
@@ -118,7 +116,12 @@ pub(in crate::mask) fn strength(name: &str) -> Option<Strength> {
     }
     if STRONG_WORDS.iter().any(|word| is_word(&word)) {
         let is_folder = matches!(plain, b"pwd" | b"oldpwd") && !name.contains(|c: char| c.is_ascii_lowercase());
-        return (plain != b"pw" && !is_folder).then_some(Strength::Password);
+        // Variables that are passed on, by name.
+        let is_passed_on = plain.ends_with(b"envpass");
+        return (plain != b"pw" && !is_folder && !is_passed_on).then_some(Strength::Password);
+    }
+    if ends(PHRASES) {
+        return Some(Strength::Phrase);
     }
     if ends(PASSWORDS) {
         return Some(Strength::Password);
@@ -131,7 +134,12 @@ pub(in crate::mask) fn strength(name: &str) -> Option<Strength> {
 
 /// Whether a name in the plural holds a list of secrets: `passwords`, `api_keys`.
 pub(in crate::mask) fn strength_of_list(name: &str) -> Option<Strength> {
-    strength(name).or_else(|| strength(name.strip_suffix(['s', 'S'])?))
+    strength(name).or_else(|| strength_of_plural(name))
+}
+
+/// The strength of a name in the plural.
+pub(super) fn strength_of_plural(name: &str) -> Option<Strength> {
+    strength(name.strip_suffix(['s', 'S'])?)
 }
 
 /// The name without the number at its end.
@@ -166,9 +174,7 @@ fn begins_word(name: &str, len: usize) -> bool {
 }
 
 fn has_any(plain: &[u8], words: &[&str]) -> bool {
-    words
-        .iter()
-        .any(|word| memchr::memmem::find(plain, word.as_bytes()).is_some())
+    (0..plain.len()).any(|at| words.iter().any(|word| plain[at..].starts_with(word.as_bytes())))
 }
 
 #[cfg(test)]

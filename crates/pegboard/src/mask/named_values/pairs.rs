@@ -10,17 +10,25 @@ use crate::mask::pattern;
 /// How far from the name the value may be, in bytes.
 const MAX_DISTANCE: usize = 600;
 /// Fields that hold the name of a value.
-const NAME_FIELDS: &[&str] = &["name", "key", "header", "variable", "option", "field", "keyname"];
+const NAME_FIELDS: &[&str] = &[
+    "name", "key", "header", "variable", "option", "field", "keyname", "label",
+];
 
 /// Returns the position of the value that belongs to the name in this range, if the range is the value of a field for names.
 pub(super) fn value_of_name(text: &str, name: &Range<usize>) -> Option<usize> {
     let (field, start) = field_before(text, name.start)?;
-    let is_name_field =
+    is_name_field(field).then(|| sibling(text, start, name.end))?
+}
+
+/// Whether a range is the value of a field for names.
+pub(super) fn is_name(text: &str, name: &Range<usize>) -> bool {
+    field_before(text, name.start).is_some_and(|(field, _)| is_name_field(field))
+}
+
+fn is_name_field(field: &str) -> bool {
+    let ends =
         |known: &&str| field.len() >= known.len() && field[field.len() - known.len()..].eq_ignore_ascii_case(known);
-    NAME_FIELDS
-        .iter()
-        .any(|known| is_name_field(&known))
-        .then(|| sibling(text, start, name.end))?
+    field == "id" || NAME_FIELDS.iter().any(ends)
 }
 
 /// Returns the position of the value in the object around a range.
@@ -31,8 +39,10 @@ pub(super) fn sibling(text: &str, start: usize, end: usize) -> Option<usize> {
     let bytes = text.as_bytes();
     let after = &bytes[end..(end + MAX_DISTANCE).min(bytes.len())];
     let after = &after[..object_end(after)];
+    // `Value::` is a path of source code.
+    let is_path = |at: usize| bytes[at - 1] == b':' && bytes.get(at) == Some(&b':');
     if let Some(found) = expression.find(after) {
-        return Some(end + found.end());
+        return Some(end + found.end()).filter(|at| !is_path(*at));
     }
     let from = start.saturating_sub(MAX_DISTANCE);
     let before = &bytes[from..start];
@@ -40,6 +50,7 @@ pub(super) fn sibling(text: &str, start: usize, end: usize) -> Option<usize> {
     expression
         .find(&before[begin..])
         .map(|found| from + begin + found.end())
+        .filter(|at| !is_path(*at))
 }
 
 /// The word before a joint before `at`, and its start.
@@ -65,22 +76,43 @@ fn field_before(text: &str, at: usize) -> Option<(&str, usize)> {
     (start < end).then(|| (&text[start..end], start))
 }
 
-/// The end of the object that a text begins in: its brace, the end of its tag, or the next item of a list.
+/// The end of the object that a text begins in: its brace, the end of its tag, or the next item of a list. Braces in strings are none.
 fn object_end(text: &[u8]) -> usize {
     let is_item = |at: usize| {
         let rest = &text[at + 1..];
         let blank = rest.iter().take_while(|b| b" \t>+|".contains(b)).count();
         rest[blank..].starts_with(b"- ") || rest.starts_with(b"\n") || rest.starts_with(b"---")
     };
-    let ends = |at: usize, byte: u8| {
-        matches!(byte, b'}' | b'{')
-            || (byte == b'\n' && is_item(at))
-            || (byte == b'>' && at > 0 && matches!(text[at - 1], b'/' | b'"' | b'\''))
-    };
-    text.iter()
-        .enumerate()
-        .position(|(at, byte)| ends(at, *byte))
-        .unwrap_or(text.len())
+    let is_string = matches!(text.first(), Some(b'"'));
+    let mut at = usize::from(is_string);
+    while at < text.len() {
+        match text[at] {
+            b'}' | b'{' => return at,
+            b'\n' if is_item(at) => return at,
+            b'>' if at > 0 && matches!(text[at - 1], b'/' | b'"' | b'\'') => return at,
+            b'"' if is_string => at = string_end(text, at),
+            _ => {}
+        }
+        at += 1;
+    }
+    text.len()
+}
+
+/// The place of the quote that closes the string at `at`; the quote itself if there is none.
+fn string_end(text: &[u8], at: usize) -> usize {
+    let mut end = at + 1;
+    while let Some(step) = text
+        .get(end..)
+        .and_then(|rest| memchr::memchr3(b'"', b'\\', b'\n', rest))
+    {
+        end += step;
+        match text[end] {
+            b'"' => return end,
+            b'\\' => end += 2,
+            _ => break,
+        }
+    }
+    at
 }
 
 /// The start of the object that a text ends in.
@@ -90,7 +122,17 @@ fn object_start(text: &[u8]) -> usize {
         let blank = rest.iter().take_while(|b| b" \t>+|".contains(b)).count();
         rest[blank..].starts_with(b"- ")
     };
-    let begins = |at: usize, byte: u8| matches!(byte, b'{' | b'}' | b'<') || (byte == b'\n' && is_item(at));
-    let start = text.iter().enumerate().rev().find(|(at, byte)| begins(*at, **byte));
-    start.map_or(0, |(at, _)| at + 1)
+    let is_quote = |at: usize| text[at] == b'"' && (at == 0 || text[at - 1] != b'\\');
+    let is_string = text.last() == Some(&b'"');
+    let mut at = text.len().saturating_sub(usize::from(is_string));
+    while at > 0 {
+        at -= 1;
+        match text[at] {
+            b'{' | b'}' | b'<' => return at + 1,
+            b'\n' if is_item(at) => return at + 1,
+            b'"' if is_string && is_quote(at) => at = (0..at).rev().find(|at| is_quote(*at)).unwrap_or(at),
+            _ => {}
+        }
+    }
+    0
 }

@@ -2,17 +2,17 @@
 
 use std::{ops::Range, sync::LazyLock};
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use memchr::memmem;
 
 use super::{
-    literals::{Form, is_no_literal, is_secret},
+    literals::{Form, is_secret},
     named_value::NamedValue,
-    names::{self, Strength, strength_of_list},
+    names::{self, Strength},
     pairs,
+    quotes::{Open, Quotes},
     value::{self, Ahead, Joint, Read},
 };
-use crate::mask::{plausibility, withheld::Failed};
+use crate::mask::{keywords::Keywords, plausibility};
 
 /// Words in names of secrets, and marks of objects whose value is a secret.
 const STEMS: &[&str] = &[
@@ -27,6 +27,8 @@ const STEMS: &[&str] = &[
     "_pw",
     "device_code",
     "mnemonic",
+    "phrase",
+    "psk",
     SECURE,
     SENSITIVE,
     KEY_VAULT,
@@ -44,31 +46,26 @@ const COOKIE: &str = "cookie";
 const MAX_NAME: usize = 64;
 
 /// Finds all secrets in `text` from `from` on.
-pub(in crate::mask) fn find(text: &str, from: usize) -> Result<Vec<NamedValue>, Failed> {
-    static WORDS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-        let mut builder = AhoCorasick::builder();
-        builder
-            .ascii_case_insensitive(true)
-            .kind(Some(AhoCorasickKind::DFA))
-            .build(STEMS)
-            .ok()
-    });
-    let words = WORDS.as_ref().ok_or(Failed)?;
+pub(in crate::mask) fn find(text: &str, from: usize) -> Vec<NamedValue> {
+    static WORDS: LazyLock<Keywords> = LazyLock::new(|| Keywords::in_order(STEMS.to_vec()));
     let mut scanner = Scanner {
         text,
         bytes: text.as_bytes(),
         done: from,
         ahead: Ahead::default(),
+        quotes: Quotes::default(),
+        open: Open::default(),
+        is_list: false,
         is_table: None,
         found: Vec::new(),
     };
-    for word in words.find_iter(&scanner.bytes[from..]) {
-        let word_range = from + word.start()..from + word.end();
-        if word_range.start >= scanner.done {
-            scanner.at_word(STEMS[word.pattern().as_usize()], word_range);
+    WORDS.for_each(&text.as_bytes()[from..], |word, start| {
+        let start = from + start;
+        if start >= scanner.done {
+            scanner.at_word(STEMS[word], start..start + STEMS[word].len());
         }
-    }
-    Ok(scanner.found)
+    });
+    scanner.found
 }
 
 struct Scanner<'t> {
@@ -77,6 +74,11 @@ struct Scanner<'t> {
     /// The end of what was read.
     done: usize,
     ahead: Ahead,
+    quotes: Quotes,
+    /// The quotes that are open before the name.
+    open: Open,
+    /// Whether the name is in the plural.
+    is_list: bool,
     /// Whether the text has a table of keys and values, once that was looked up.
     is_table: Option<bool>,
     found: Vec<NamedValue>,
@@ -106,9 +108,12 @@ impl Scanner<'_> {
         ) {
             return;
         }
-        let Some(strength) = strength_of_list(&self.text[name.clone()]) else {
+        let single = names::strength(&self.text[name.clone()]);
+        self.is_list = single.is_none();
+        let Some(strength) = single.or_else(|| names::strength_of_plural(&self.text[name.clone()])) else {
             return;
         };
+        self.open = self.quotes.open_at(self.bytes, name.start);
         if let Some(at) = pairs::value_of_name(self.text, &name) {
             return self.value(&name, at, Self::PAIR, strength);
         }
@@ -171,7 +176,7 @@ impl Scanner<'_> {
         let blank = run(bytes, at, |b| matches!(b, b' ' | b'\t'));
         at += blank;
         let sign = match bytes.get(at..)? {
-            [b'=', b'=' | b'~', ..] | [b':', b':', ..] => return None,
+            [b'=', b'=', ..] | [b':', b':', ..] | [b'=', b'~', b' ', ..] => return None,
             [b'=', b'>', ..] | [b':', b'=', ..] => 2,
             [b'=' | b':', ..] => 1,
             [b',', ..] if is_quoted && self.is_argument(name) => 1,
@@ -224,6 +229,10 @@ impl Scanner<'_> {
         let rest = &bytes[name.end..];
         let blank = run(bytes, name.end, |b| matches!(b, b' ' | b'\t'));
         let at = name.end + blank;
+        // `<property name="db.password">…</property>`
+        if matches!(rest, [b'"' | b'\'', b'>', ..]) && pairs::is_name(self.text, name) {
+            return self.element(name, strength);
+        }
         if matches!(before, Some(b'<' | b':')) && (rest.starts_with(b">") || rest.starts_with(b" ")) {
             return self.element(name, strength);
         }
@@ -234,13 +243,17 @@ impl Scanner<'_> {
             return self.flag(name, at, strength);
         }
         if bytes[at] == b'\'' && strength >= Strength::Strong {
-            if let Some(range) = value::quoted(bytes, at) {
+            // In a string of YAML, quotes are doubled.
+            let is_doubled = bytes.get(at + 1) == Some(&b'\'');
+            if (is_doubled || !self.open.is_closed_by(b'\'', false))
+                && let Some(range) = value::quoted(bytes, at)
+            {
                 self.add(name, range, strength, Form::Quoted);
             }
             return;
         }
-        if rest.starts_with(b" is ") && strength >= Strength::Strong {
-            return self.prose(name, at + 3);
+        if let Some(after) = after_is(rest).filter(|_| strength >= Strength::Strong) {
+            return self.prose(name, name.end + after);
         }
         let is_row = blank > 1 || rest[0] == b'\t' || bytes[at] == b'|';
         if strength >= Strength::Strong && (is_row || self.is_table(name.start)) {
@@ -264,8 +277,11 @@ impl Scanner<'_> {
             return;
         }
         if let Some(close) = memmem::find(&rest[open..], b"</") {
-            let range = name.end + open + 1..name.end + open + close;
-            self.add(name, trim(self.text, range), strength, Form::Quoted);
+            let range = without_cdata(self.bytes, name.end + open + 1..name.end + open + close);
+            let is_inside = |quote: u8| !self.bytes[range.clone()].contains(&quote);
+            if self.open.quote().is_none_or(is_inside) {
+                self.add(name, trim(self.text, range), strength, Form::Quoted);
+            }
         }
     }
 
@@ -277,6 +293,7 @@ impl Scanner<'_> {
         }
         let is_quoted = matches!(self.bytes[at], b'"' | b'\'');
         let range = match is_quoted {
+            true if self.open.is_closed_by(self.bytes[at], false) => None,
             true => value::quoted(self.bytes, at),
             false => Some(at..at + run(self.bytes, at, |b| !b.is_ascii_whitespace() && !b"\"'`<>".contains(&b))),
         };
@@ -362,9 +379,8 @@ impl Scanner<'_> {
     }
 
     fn value(&mut self, name: &Range<usize>, at: usize, joint: Joint, strength: Strength) {
-        let is_list = names::strength(&self.text[name.clone()]).is_none();
-        match value::read(self.text, name, at, joint, &mut self.ahead) {
-            Some(Read::One { range, shown, form }) if !is_list || joint.is_pair => {
+        match value::read(self.text, name, at, joint, self.open, &mut self.ahead) {
+            Some(Read::One { range, shown, form }) if !self.is_list || joint.is_pair => {
                 let shown = &self.text[shown];
                 // `a:b` is a path, a time or a label, not an assignment.
                 let is_label = joint.is_colon && !joint.is_spaced && !joint.is_quoted && form != Form::Quoted;
@@ -394,8 +410,9 @@ impl Scanner<'_> {
     fn add(&mut self, name: &Range<usize>, range: Range<usize>, strength: Strength, form: Form) {
         let value = &self.text[range.clone()];
         // A list of names is no list of secrets.
-        let is_name = names::strength(value).is_some() && !value.contains(|c: char| c.is_ascii_digit());
-        if is_secret(strength, value, form) && !is_name && !is_no_literal(value) {
+        let is_plain = || value.bytes().all(|b| b.is_ascii_alphabetic() || b"_.-".contains(&b));
+        let is_name = names::strength(value).is_some() && is_plain();
+        if !is_name && is_secret(strength, value, form) {
             self.push(name, range);
         }
     }
@@ -407,6 +424,31 @@ impl Scanner<'_> {
             value,
             is_nested: false,
         });
+    }
+}
+
+/// The length of ` is ` or ` for ada is: ` at the start of a text.
+fn after_is(text: &[u8]) -> Option<usize> {
+    let text = &text[..text.len().min(48)];
+    let at = memmem::find(text, b" is")?;
+    let is_between = |b: &u8| b.is_ascii_alphanumeric() || b" _.@-'".contains(b);
+    let is_told = at == 0 || (text.starts_with(b" for ") && text[..at].iter().all(is_between));
+    match (is_told, &text[at + 3..]) {
+        (true, [b' ', ..] | [b':', b' ', ..]) => Some(at + 3),
+        _ => None,
+    }
+}
+
+/// The inside of `<![CDATA[…]]>`.
+fn without_cdata(bytes: &[u8], range: Range<usize>) -> Range<usize> {
+    const START: &[u8] = b"<![CDATA[";
+    const END: &[u8] = b"]]>";
+    let inside = bytes[range.clone()]
+        .strip_prefix(START)
+        .and_then(|rest| rest.strip_suffix(END));
+    match inside {
+        Some(_) => range.start + START.len()..range.end - END.len(),
+        None => range,
     }
 }
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use memchr::{memchr, memchr2, memchr3};
 
-use super::literals::Form;
+use super::{literals::Form, quotes::Open};
 
 /// How far a list or a block of YAML is read, in bytes.
 const MAX_NESTED: usize = 16 << 10;
@@ -28,6 +28,7 @@ pub(super) enum Read {
 
 /// What joins a name to its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "four independent facts")]
 pub(super) struct Joint {
     /// Whether the sign is a colon.
     pub(super) is_colon: bool,
@@ -68,21 +69,32 @@ impl Ahead {
 }
 
 /// Reads the value at `at`, after the joint of `name`.
-pub(super) fn read(text: &str, name: &Range<usize>, at: usize, joint: Joint, ahead: &mut Ahead) -> Option<Read> {
+pub(super) fn read(
+    text: &str,
+    name: &Range<usize>,
+    at: usize,
+    joint: Joint,
+    open: Open,
+    ahead: &mut Ahead,
+) -> Option<Read> {
     let bytes = text.as_bytes();
     let at = skip_type(bytes, at);
+    // Before a name with quotes of its own, its opening quote counts.
+    let open = if joint.is_quoted { Open::default() } else { open };
     match *bytes.get(at)? {
-        b'[' if joint.is_quoted || joint.is_colon || joint.is_spaced => list(bytes, at).map(Read::List),
+        b'[' if joint.is_quoted || joint.is_colon || joint.is_spaced => list(bytes, at, open).map(Read::List),
         b'{' if joint.is_pair => Some(Read::Object(at..nested_end(bytes, at))),
         b'|' | b'>' if joint.is_colon => block(bytes, name.start, at).map(one(Form::Line)),
         // In Markdown the name and its sign may be in backticks: the next backtick opens no value.
         b'`' if name.start.checked_sub(1).is_some_and(|at| bytes[at] == b'`') => None,
+        // The string that the name is in ends here, without a value.
+        b'"' | b'\'' | b'\\' if ends_string(bytes, at, open) => None,
         b'"' | b'\'' | b'`' | b'\\' => quoted(bytes, at).map(one(Form::Quoted)),
         // Strings of Python, C# and Rust: `b'x'`, `@"x"`.
         b'b' | b'r' | b'f' | b'u' | b'@' if matches!(bytes.get(at + 1), Some(b'"' | b'\'')) => {
             quoted(bytes, at + 1).map(one(Form::Quoted))
         }
-        _ => bare(text, name, at, joint, ahead),
+        _ => bare(text, name, at, joint, open, ahead),
     }
 }
 
@@ -92,6 +104,13 @@ fn one(form: Form) -> impl Fn(Range<usize>) -> Read {
         range,
         form,
     }
+}
+
+/// Whether the quote at `at` closes the string that is open.
+fn ends_string(bytes: &[u8], at: usize, open: Open) -> bool {
+    let slashes = bytes[at..].iter().take(16).take_while(|b| **b == b'\\').count();
+    let quote = bytes.get(at + slashes).copied().unwrap_or_default();
+    matches!(quote, b'"' | b'\'') && open.is_closed_by(quote, slashes > 0)
 }
 
 /// Skips a type of YAML: `!!str `.
@@ -141,13 +160,14 @@ fn escapes_quote(bytes: &[u8], at: usize) -> bool {
 }
 
 /// The strings of a list.
-fn list(bytes: &[u8], at: usize) -> Option<Vec<Range<usize>>> {
+fn list(bytes: &[u8], at: usize, open: Open) -> Option<Vec<Range<usize>>> {
     let mut found = Vec::new();
     let end = (at + MAX_NESTED).min(bytes.len());
     let mut at = at + 1;
     while at < end {
         match bytes[at] {
             b']' => return Some(found),
+            b'"' | b'\'' | b'\\' if ends_string(bytes, at, open) => return None,
             b'"' | b'\'' | b'\\' => {
                 let Some(range) = quoted(bytes, at) else {
                     at += 1;
@@ -220,7 +240,7 @@ fn block(bytes: &[u8], name: usize, at: usize) -> Option<Range<usize>> {
 }
 
 /// Reads a value without quotes.
-fn bare(text: &str, name: &Range<usize>, at: usize, joint: Joint, ahead: &mut Ahead) -> Option<Read> {
+fn bare(text: &str, name: &Range<usize>, at: usize, joint: Joint, open: Open, ahead: &mut Ahead) -> Option<Read> {
     let bytes = text.as_bytes();
     let mut line_end = ahead.line_end(bytes, at);
     let before = name.start.checked_sub(1).map(|at| bytes[at]);
@@ -236,12 +256,10 @@ fn bare(text: &str, name: &Range<usize>, at: usize, joint: Joint, ahead: &mut Ah
         })
     };
     // `"NAME=value"`: the quote that is open before the name ends the value.
-    if let Some(quote) = open_quote(bytes, name.start)
-        && !joint.is_quoted
-    {
-        let end = memchr2(quote, b'\n', &bytes[at..]).map_or(bytes.len(), |step| at + step);
+    if let Some(quote) = open.quote() {
+        let end = string_end(bytes, at, quote);
         if matches!(before, Some(b'"' | b'\'')) || end < line_end.min(ahead.space(bytes, at)) {
-            return read(end, Form::Line);
+            return read(end, form_of(text, name, joint));
         }
         line_end = line_end.min(end);
     }
@@ -251,7 +269,7 @@ fn bare(text: &str, name: &Range<usize>, at: usize, joint: Joint, ahead: &mut Ah
             .iter()
             .position(|b| matches!(b, b'&' | b'#' | b'>' | b')'))
             .map_or(end, |step| at + step);
-        return read(end, Form::Line);
+        return read(end, Form::Variable);
     }
     let is_line = is_line_start(text, name.start);
     let is_env = !joint.is_colon && !joint.is_spaced;
@@ -272,18 +290,18 @@ fn bare(text: &str, name: &Range<usize>, at: usize, joint: Joint, ahead: &mut Ah
     } else {
         word_end
     };
-    let cut = separator(bytes, at, end);
+    let is_yaml_line = is_line && joint.is_colon && joint.is_spaced;
+    let cut = separator(bytes, at, end, is_yaml_line);
     let is_connection = cut < end || before == Some(b';');
     let range = trimmed(bytes, at, cut);
     let range = match is_connection || !is_line || (joint.is_quoted && !joint.is_pair) {
         true => range.start..without_ending(bytes, &range),
         false => range,
     };
-    let is_shouted = !text[name.clone()].bytes().any(|b| b.is_ascii_lowercase());
     let is_free = is_env && bytes.get(cut).is_none_or(|b| b.is_ascii_whitespace()) && range.end == cut;
-    let form = match is_line || is_free || is_connection || (is_env && is_shouted) {
-        true => Form::Line,
-        false => Form::Inline,
+    let form = match form_of(text, name, joint) {
+        Form::Line if !is_line && !is_free && !is_connection => Form::Inline,
+        form => form,
     };
     // `NAME: Type = value` declares a name.
     let after = &bytes[range.end..line_end];
@@ -292,6 +310,15 @@ fn bare(text: &str, name: &Range<usize>, at: usize, joint: Joint, ahead: &mut Ah
     }
     let shown = if is_connection { range.clone() } else { at..cut };
     Some(Read::One { range, shown, form })
+}
+
+/// The form of a value by its name: that of a variable in capital letters is no expression.
+fn form_of(text: &str, name: &Range<usize>, joint: Joint) -> Form {
+    let is_shouted = !text[name.clone()].bytes().any(|b| b.is_ascii_lowercase());
+    match is_shouted && !joint.is_colon && !joint.is_spaced {
+        true => Form::Variable,
+        false => Form::Line,
+    }
 }
 
 /// Whether the value at `at` is the only one of its line, after a name without quotes.
@@ -303,21 +330,19 @@ fn is_yaml(bytes: &[u8], at: usize) -> bool {
     !{ before }.any(|b| matches!(b, b'"' | b'\'' | b'{' | b'['))
 }
 
-/// The quote that is open at `at`: the last one before it in its line, if their number is odd.
-fn open_quote(bytes: &[u8], at: usize) -> Option<u8> {
-    let line = bytes[at.saturating_sub(MAX_PREFIX)..at]
-        .iter()
-        .rev()
-        .take_while(|b| **b != b'\n');
-    let (mut double, mut single) = (0, 0);
-    for byte in line {
-        double += usize::from(*byte == b'"');
-        single += usize::from(*byte == b'\'');
-    }
-    match (double % 2, single % 2) {
-        (1, _) => Some(b'"'),
-        (0, 1) => Some(b'\''),
-        _ => None,
+/// The end of a value in a string: its quote, an escaped quote, or an escaped end of line.
+fn string_end(bytes: &[u8], at: usize, quote: u8) -> usize {
+    let mut end = at;
+    loop {
+        end += memchr3(quote, b'\n', b'\\', &bytes[end..]).unwrap_or(bytes.len() - end);
+        if bytes.get(end) != Some(&b'\\') {
+            return end;
+        }
+        let slashes = bytes[end..].iter().take_while(|b| **b == b'\\').count();
+        if matches!(bytes.get(end + slashes), Some(b'n' | b'r' | b't' | b'"' | b'\'')) {
+            return end;
+        }
+        end += slashes;
     }
 }
 
@@ -329,7 +354,7 @@ fn comment(bytes: &[u8], at: usize, end: usize) -> usize {
 }
 
 /// The position of the `;` or `,` that ends a value because another assignment follows.
-fn separator(bytes: &[u8], at: usize, end: usize) -> usize {
+fn separator(bytes: &[u8], at: usize, end: usize, is_yaml: bool) -> usize {
     let mut from = at;
     let limit = end.min(at + 4096);
     while let Some(step) = memchr3(b';', b',', b'&', &bytes[from..limit]) {
@@ -341,8 +366,13 @@ fn separator(bytes: &[u8], at: usize, end: usize) -> usize {
             .take(40)
             .take_while(|b| b.is_ascii_alphanumeric() || b"_- .".contains(b))
             .count();
-        let is_next = name > 0 && rest.get(blank + name) == Some(&b'=');
-        if is_next || (blank > 0 && bytes[sign] != b'&') {
+        let next = rest.get(blank + name);
+        // In a line of YAML a comma belongs to the value, unless a name and its sign follow.
+        let is_end = match is_yaml {
+            true => name > 0 && blank > 0 && matches!(next, Some(b':' | b'=' | b'?')),
+            false => name > 0 && next == Some(&b'=') || (blank > 0 && bytes[sign] != b'&'),
+        };
+        if is_end {
             return sign;
         }
         from = sign + 1;
@@ -406,6 +436,6 @@ fn is_line_start(text: &str, at: usize) -> bool {
         !letters
             || word[0].is_ascii_digit()
             || matches!(word.last(), Some(b':' | b'|' | b']' | b'='))
-            || LEADS.iter().any(|lead| is_lead(&lead))
+            || LEADS.iter().any(is_lead)
     })
 }

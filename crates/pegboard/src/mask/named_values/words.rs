@@ -123,6 +123,7 @@ pub(super) const REFERENCES: &[&str] = &[
     "/vault/",
     "/dev/",
     "/proc/",
+    "/path/",
     "./",
     "../",
     "~/",

@@ -59,9 +59,9 @@ pub(super) static STRUCTURE: [Pattern; 13] = [
     ),
     pattern(
         "login_flag",
-        &["sshpass", "mysql", "redis-cli", "docker login", "mariadb", "htpasswd"],
+        &["sshpass", "mysql", "redis-cli", "docker login", "mariadb", "htpasswd", "chpasswd", "openssl enc", "7z ", "zip -p", "net use"],
         Groups(
-            r#"(?:\b|m)(?:sshpass[ \t]+-p[ \t]*["']?([^\s"'$<-][^\s"']{3,})|(?:mysql|mysqldump|mysqladmin|mariadb)\b[^\r\n|;]*?[ \t]-p["']?([^\s"'$<=-][^\s"']{3,})|redis-cli\b[^\r\n|;]*?[ \t](?:-a|--pass)[ \t]+["']?([^\s"'$<-][^\s"']{3,})|docker login\b[^\r\n|;]*?[ \t](?:-p|--password)[ \t=]+["']?([^\s"'$<-][^\s"']{3,})|htpasswd\b[^\r\n|;]*?[ \t]-[a-zA-Z]*b[a-zA-Z]*[ \t]+\S+[ \t]+\S+[ \t]+["']?([^\s"'$<-][^\s"']{3,}))"#,
+            r#"(?:\b|m)(?:sshpass[ \t]+-p[ \t]*["']?([^\s"'$<-][^\s"']{3,})|(?:mysql|mysqldump|mysqladmin|mariadb)\b[^\r\n|;]*?[ \t]-p["']?([^\s"'$<=-][^\s"']{3,})|redis-cli\b[^\r\n|;]*?[ \t](?:-a|--pass)[ \t]+["']?([^\s"'$<-][^\s"']{3,})|docker login\b[^\r\n|;]*?[ \t](?:-p|--password)[ \t=]+["']?([^\s"'$<-][^\s"']{3,})|htpasswd\b[^\r\n|;]*?[ \t]-[a-zA-Z]*b[a-zA-Z]*[ \t]+\S+[ \t]+\S+[ \t]+["']?([^\s"'$<-][^\s"']{3,})|echo[ \t]+["']?[0-9A-Za-z_-]+:([^\s"'$]{4,})["']?[ \t]*\|[ \t]*(?:sudo[ \t]+)?chpasswd|openssl enc\b[^\r\n|;]*?[ \t]-k[ \t]+["']?([^\s"'$<-][^\s"']{3,})|7z[ \t]+[a-z][ \t][^\r\n|;]*?-p["']?([^\s"'$<=-][^\s"']{3,})|zip -P[ \t]+["']?([^\s"'$<-][^\s"']{3,})|net use[ \t][^\r\n|;]*?/user:\S+[ \t]+["']?([^\s"'$</][^\s"']{3,}))"#,
         ),
     )
     .check(|_, value| plausibility::plausible(value) && value.bytes().any(|b| !b.is_ascii_lowercase())),
@@ -110,6 +110,8 @@ pub(super) static GENERIC: [Pattern; 1] = [pattern(
         "_pw",
         "device_code",
         "mnemonic",
+        "phrase",
+        "psk",
         "sensitive",
         "identified by",
         "authorization",

@@ -221,3 +221,40 @@ fn the_beginning_of_a_block_inside_another_one_is_no_reason_to_withhold_a_text()
         assert!(masked.counts.iter().all(|(name, _)| name != WITHHELD_NAME), "{text}");
     }
 }
+
+#[test]
+fn a_name_at_the_end_of_a_string_takes_no_value_from_the_next() {
+    let long = "x".repeat(300);
+    for text in [
+        r#"{"a":"the token=","b":"other9"}"#.to_owned(),
+        format!(r#"{{"a":"{long} password: ","b":"Other9"}}"#),
+        r#"{"a":"passwords: [","b":"Other9","c":"]"}"#.to_owned(),
+        r#"{"a":"<password>","b":"Other9</x"}"#.to_owned(),
+        r#"{"a":"{\"b\":\"password=\",\"c\":\"Other9\"}"}"#.to_owned(),
+    ] {
+        let masker = Masker::new(&Masking::default(), []).unwrap();
+        assert_eq!(masker.text(&text).text, text);
+    }
+}
+
+#[test]
+fn values_with_symbols_and_words_are_masked_in_what_commands_print() {
+    for (text, secret) in [
+        (r#"[{"value": "a}b{c9!", "name": "DB_PASSWORD"}]"#, "a}b{c9!"),
+        ("passphrase: correct horse battery staple\n", "horse"),
+        ("<property name=\"db.password\">hib3rn8</property>", "hib3rn8"),
+        ("<password><![CDATA[cd4ta&x]]></password>", "cd4ta"),
+        (
+            "docker run -e POSTGRES_PASSWORD=mysecretpassword postgres",
+            "mysecretpassword",
+        ),
+        ("Your new password is: Tmp-48213", "Tmp-48213"),
+        ("psk=\"MyHomeNet99\"", "MyHomeNet99"),
+        ("password: é(k9!x\n", "k9!x"),
+    ] {
+        let masker = Masker::new(&Masking::default(), []).unwrap();
+        let masked = masker.text(text);
+        assert!(!masked.text.contains(secret), "{}", masked.text);
+        assert!(masked.counts.iter().all(|(name, _)| name != WITHHELD_NAME));
+    }
+}
