@@ -122,6 +122,16 @@ pub(crate) fn refuse_links(options: &mut OpenOptions) {
 #[cfg(not(unix))]
 pub(crate) fn refuse_links(_: &mut OpenOptions) {}
 
+/// Makes `open` return at once for a pipe that has no writer.
+#[cfg(unix)]
+pub(crate) fn do_not_wait(options: &mut OpenOptions) {
+    let flags = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or(0);
+    std::os::unix::fs::OpenOptionsExt::custom_flags(options, flags);
+}
+
+#[cfg(not(unix))]
+pub(crate) fn do_not_wait(_: &mut OpenOptions) {}
+
 /// Fails if another user owns the file or folder, or may write to it.
 #[cfg(unix)]
 fn refuse_foreign(meta: &std::fs::Metadata) -> io::Result<()> {

@@ -18,7 +18,7 @@ pub(super) struct EnvFiles(BTreeMap<PathBuf, Result<String, String>>);
 impl EnvFiles {
     /// Reads a file, unless it was read before.
     pub(super) fn add(&mut self, path: PathBuf) {
-        self.0.entry(path).or_insert_with_key(|path| text(path));
+        self.0.entry(path).or_insert_with_key(|path| text(path, Links::Follow));
     }
 
     /// The files and their texts, sorted by path; the text of a file that cannot be read is the reason.
@@ -40,7 +40,7 @@ pub(super) fn load(path: &Path, approved: Option<&EnvFiles>) -> Result<Vec<(Stri
     let read_now;
     let text = match approved {
         None => {
-            read_now = text(path)?;
+            read_now = text(path, Links::FollowToAny)?;
             &read_now
         }
         Some(approved) => match approved.0.get(path) {
@@ -53,8 +53,8 @@ pub(super) fn load(path: &Path, approved: Option<&EnvFiles>) -> Result<Vec<(Stri
     read(text).map_err(|line| format!("{}:{line} is not `NAME=value`", path.display()))
 }
 
-fn text(path: &Path) -> Result<String, String> {
-    let text = owned_file::read(path, MAX_BYTES, Links::Follow).map_err(|error| match error.hint {
+fn text(path: &Path, links: Links) -> Result<String, String> {
+    let text = owned_file::read(path, MAX_BYTES, links).map_err(|error| match error.hint {
         Some(hint) => format!("{} {} ({hint})", path.display(), error.message),
         None => format!("{} {}", path.display(), error.message),
     })?;

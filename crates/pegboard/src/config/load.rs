@@ -177,7 +177,11 @@ impl<'a> Layer<'a> {
         let shaped = import::shape(root, &mut report);
         layer.servers = shaped.servers;
         if let Some(approval) = source.approval() {
-            let env_files = project_file::env_files(&layer.servers, layer.base.as_deref(), env);
+            // An unapproved file must not choose which files are read.
+            let env_files = match approval {
+                Approval::None(_) => EnvFiles::default(),
+                _ => project_file::env_files(&layer.servers, layer.base.as_deref(), env),
+            };
             if !approval.covers(&project_file::digest(&text, &env_files)) {
                 layer.standing = Standing::Pending;
                 layer.report_pending(approval);

@@ -8,9 +8,12 @@ use std::{
 
 use crate::private_file;
 
-/// Whether a symbolic link at the end of a path is followed.
+/// Whether a symbolic link at the end of a path is followed, and to what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Links {
+    /// To any file, also a pipe: the person names it.
+    FollowToAny,
+    /// To a regular file.
     Follow,
     Refuse,
 }
@@ -39,7 +42,11 @@ pub(super) fn read(path: &Path, max_bytes: usize, links: Links) -> Result<String
         return Err(FileError::new("is a symbolic link", Some(hint)));
     }
     let file = open(path, links).map_err(unreadable)?;
-    refuse_foreign(&file.metadata().map_err(unreadable)?)?;
+    let meta = file.metadata().map_err(unreadable)?;
+    if links != Links::FollowToAny && !meta.is_file() {
+        return Err(FileError::new("is not a regular file", None));
+    }
+    refuse_foreign(&meta)?;
     let mut bytes = Vec::new();
     let limit = u64::try_from(max_bytes).unwrap_or(u64::MAX).saturating_add(1);
     file.take(limit).read_to_end(&mut bytes).map_err(unreadable)?;
@@ -49,8 +56,10 @@ pub(super) fn read(path: &Path, max_bytes: usize, links: Links) -> Result<String
 fn open(path: &Path, links: Links) -> std::io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
-    if links == Links::Refuse {
-        private_file::refuse_links(&mut options);
+    match links {
+        Links::FollowToAny => {}
+        Links::Follow => private_file::do_not_wait(&mut options),
+        Links::Refuse => private_file::refuse_links(&mut options),
     }
     options.open(path)
 }

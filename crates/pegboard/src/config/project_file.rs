@@ -248,12 +248,17 @@ const CODE: [char; 19] = [
 fn without_secret_words(arg: &str) -> String {
     let words: Vec<&str> = arg.split(' ').collect();
     let mut secret = secret_detection::literal_secret_args(&words);
-    if secret.is_empty() {
-        // The argument before says that this one is secret as a whole.
+    // Otherwise the argument before says that this one is secret as a whole.
+    let is_positional = !secret.is_empty();
+    if !is_positional {
         secret = (0..words.len()).collect();
     }
+    // A host, or the name of a program that looks like a token, is what a person must see.
     let hide = |word: &str| match word.split_once('=') {
+        Some((name, value)) if value.contains("://") => format!("{name}={}", secret_detection::shown_url(value)),
+        _ if word.contains("://") => secret_detection::shown_url(word),
         Some((name, _)) => format!("{name}={HIDDEN}"),
+        None if is_positional => format!("{}{HIDDEN}", word.chars().take(4).collect::<String>()),
         None => HIDDEN.to_owned(),
     };
     let words = words.iter().enumerate();
@@ -327,6 +332,15 @@ mod tests {
             ),
             (&["--token", "$(curl${IFS}evil)"], &["--token", "$(curl${IFS}evil)"]),
             (&["--token=`curl evil`"], &["--token=`curl evil`"]),
+            // The host and the program that would run stay visible.
+            (
+                &["--index-url", "https://u:pw12345678@evil.example/simple"],
+                &["--index-url", "https://****@evil.example/simple"],
+            ),
+            (
+                &["--registry=https://x:pw12345678@evil.example/"],
+                &["--registry=https://****@evil.example/"],
+            ),
             (&["--token=${TOKEN}", "-v"], &["--token=${TOKEN}", "-v"]),
         ] {
             let hidden: Vec<String> = expected.iter().map(|text| text.replace("****", HIDDEN)).collect();

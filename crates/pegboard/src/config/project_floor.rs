@@ -1,6 +1,7 @@
 //! The floor of protections for the servers of a project file: what other files set for all servers, they cannot weaken.
 
 use super::{
+    field::{Field, Kind},
     fields::{ServerTable, server, tool},
     key::{Key, Table},
     policy::{Approval, OnCrossing, Pins, Rate, Scan, Taint},
@@ -38,6 +39,17 @@ pub(super) fn keep(written: &mut Values, top: &Values, path: &str, report: &mut 
     settings.keep(&server::TAINT, floor.set(&server::TAINT), |own, floor| {
         taint_rank(own) < taint_rank(floor)
     });
+    // There is no order among the values of these: the user's stay.
+    for field in [
+        &server::RESULT.field,
+        &server::CALL_ARGUMENTS.field,
+        &server::OUTPUT_CHECK.field,
+        &server::CAPABILITIES.field,
+        &server::SCOPE.field,
+        &server::CASE_INSENSITIVE.field,
+    ] {
+        settings.keep_users(field, top);
+    }
     settings.keep(&server::RATE, floor.set(&server::RATE), is_faster);
     settings.keep(&server::LOOP_LIMIT, floor.set(&server::LOOP_LIMIT), allows_more_repeats);
     settings.keep(&server::TRANSPORTS, floor.set(&server::TRANSPORTS), |own, floor| {
@@ -75,6 +87,28 @@ impl Written<'_> {
             && let Some(removed) = self.written.remove(key)
         {
             leave_out(&removed, self.path, self.report);
+        }
+    }
+
+    /// Removes a setting that `top` has as well; of a table only the keys that both have.
+    fn keep_users(&mut self, field: &Field, top: &Values) {
+        let (Some(users), Some(own)) = (top.find(field), self.written.find_mut(field)) else {
+            return;
+        };
+        let (Setting::Table(users), Setting::Table(values), Kind::Table(section)) =
+            (&users.setting, &mut own.setting, &field.kind)
+        else {
+            if let Some(removed) = self.written.remove(field) {
+                leave_out(&removed, self.path, self.report);
+            }
+            return;
+        };
+        let path = join(self.path, &own.key);
+        let both = section.fields.iter().filter(|inner| users.find(inner).is_some());
+        for inner in both {
+            if let Some(removed) = values.remove(inner) {
+                leave_out(&removed, &path, self.report);
+            }
         }
     }
 

@@ -180,7 +180,7 @@ impl Source {
     fn read_file(&self, path: &Path) -> Result<String, FileError> {
         match self.approval {
             Some(_) => project_file::text(path),
-            None => owned_file::read(path, tree::MAX_BYTES, Links::Follow),
+            None => owned_file::read(path, tree::MAX_BYTES, Links::FollowToAny),
         }
     }
 }

@@ -63,6 +63,8 @@ fn launch(request: RawFd, scratch: Option<&Path>) -> Result<Infallible, Refusal>
             Err(why) => enforcement.lacks(Part::Namespaces, &why)?,
         }
     }
+    // The capabilities of root would reach around the restrictions.
+    namespaces::drop_capabilities().map_err(|error| format!("its capabilities could not be dropped: {error}"))?;
     enforcement.restrict(plan, scratch)?;
     write_report(&file, &enforcement)?;
     let mut command = server_command(&request);

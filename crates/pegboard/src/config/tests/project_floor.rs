@@ -58,6 +58,37 @@ fn a_project_server_cannot_weaken_a_protection_of_the_user() {
 }
 
 #[test]
+fn what_the_user_sets_about_results_and_arguments_stays() {
+    let (server, problems) = loaded(
+        "result = { fence = true }\noutput_check = 'error'\n",
+        "[servers.x]\ncommand = 'p'\noutput_check = 'off'\nresult = { fence = false, max_lines = 9 }\n",
+    );
+    assert!(server.policy.results.fence);
+    assert_eq!(server.policy.results.max_lines, Some(9));
+    assert!(problems.contains("servers.x.result.fence: is left out"), "{problems}");
+    assert!(problems.contains("servers.x.output_check: is left out"), "{problems}");
+}
+
+#[test]
+fn an_unapproved_file_chooses_no_file_that_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    let project = folder.path().join("project.toml");
+    let text = "[servers.x]\ncommand = 'p'\nenv_file = 'pipe'\n";
+    std::fs::write(&project, text).unwrap();
+    let mut store = TrustStore::at(folder.path().join("state/trust.json"));
+    // A pipe without a writer would block.
+    let loaded = Config::load(&[Source::project(&project, &store)], &env());
+    assert_eq!(loaded.pending_trust.len(), 1);
+    store.accept(&ProjectFile::read(&project, &env()).unwrap()).unwrap();
+    let loaded = Config::load(&[Source::project(&project, &store)], &env());
+    let problems: Vec<String> = loaded.problems.iter().map(ToString::to_string).collect();
+    assert!(problems.concat().contains("is not a regular file"), "{problems:?}");
+}
+
+#[test]
 fn a_project_server_cannot_vouch_for_its_own_annotations() {
     let (server, problems) = loaded("", "[servers.x]\ncommand = 'p'\ntrust = true\n");
     assert!(!server.policy.trust);
