@@ -203,7 +203,9 @@ fn table(records: &[Value]) -> String {
     for record in records {
         let tool = match (record["server"].as_str(), record["tool"].as_str()) {
             (Some(server), Some(tool)) => format!("{server}.{tool}"),
-            _ => text(&record["name"]),
+            (Some(server), None) => format!("{server} (unknown tool)"),
+            _ if record["name_hash"].is_string() => "(unknown tool)".to_owned(),
+            _ => String::new(),
         };
         let result = match record["event"].as_str() {
             Some("decision") => format!("{} {}", text(&record["decision"]), text(&record["rule"])),

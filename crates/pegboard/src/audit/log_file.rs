@@ -34,8 +34,11 @@ struct Tail {
 /// Appends records under the log's lock.
 pub(super) fn append(config: &AuditConfig, entries: &mut [Entry]) -> io::Result<()> {
     let mut state = StateFile::lock(&config.file)?;
-    for arguments in entries.iter_mut().filter_map(|entry| entry.arguments.as_mut()) {
-        arguments.hash = arguments.hash.keyed(&state.key);
+    for entry in entries.iter_mut() {
+        let arguments = entry.arguments.as_mut().map(|arguments| &mut arguments.hash);
+        for hash in arguments.into_iter().chain(&mut entry.name_hash) {
+            *hash = hash.keyed(&state.key);
+        }
     }
     let mut file = private_file::append(&config.file)?;
     let mut length = file.metadata()?.len();
