@@ -20,6 +20,8 @@ use crate::{config::AuditConfig, private_file};
 /// The most files in the log's folder that are inspected for older parts of it.
 const MAX_INSPECTED: usize = 100_000;
 
+/// Why a file that is something else is left alone.
+pub(super) const NOT_A_LOG: &str = "it is no audit log";
 /// How much of a file's end is read at first.
 const SHORT_TAIL: u64 = 4096;
 
@@ -97,7 +99,7 @@ fn read_tail(file: &mut File, length: u64) -> io::Result<Tail> {
     file.seek(SeekFrom::Start(0))?;
     file.read_exact(&mut magic)?;
     if !MAGIC.starts_with(&magic) {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no audit log"));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, NOT_A_LOG));
     }
     // Most lines are short, and every batch reads the last one.
     let mut bytes = read_end(file, length, SHORT_TAIL)?;
