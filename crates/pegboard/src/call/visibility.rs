@@ -17,6 +17,7 @@ use crate::{
     grant::{Granted, Grants, Offer},
     name::{ServerName, dotted, dunder},
     outcome::{Failure, Kind},
+    pin::command_name,
     server::{HeldTool, Server},
 };
 
@@ -307,17 +308,12 @@ impl<'a> Visibility<'a> {
     /// The refusal of a tool that is held, with the command that accepts it.
     fn held(&self, held: &HeldTool, servers: &[Server]) -> Failure {
         let (name, server) = (held.tool.dotted_name(), &held.tool.server);
+        let what = command_name(server, &held.tool.name);
         let message = format!(
             "tool `{name}` is held: {}. A person must accept it first. {}",
             held.reason,
             self.instead(server, servers)
         );
-        // A name with other characters could end the command and begin another.
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
-        let what = match name.chars().all(is_plain) {
-            true => name,
-            false => server.to_string(),
-        };
         Failure::new(Kind::NotPermitted, message).hint(format!(
             "`pegboard pins diff {what}` shows the definition, `pegboard pins accept {what}` accepts it"
         ))
