@@ -4,7 +4,7 @@ mod global;
 mod review;
 
 pub(crate) use global::{Format, Global};
-pub(crate) use review::{AuditShow, AuditVerify, PinsAccept, TrustAccept};
+pub(crate) use review::{AuditShow, AuditVerify, PinsAccept, PinsDiff, TrustAccept};
 
 use std::path::PathBuf;
 
@@ -78,7 +78,7 @@ impl Cli {
                 let global = pins.global.over(self.global);
                 match pins.verb {
                     PinsVerb::Show(show) => show.under(global, |show| Verb::PinsShow(show.server)),
-                    PinsVerb::Diff(diff) => diff.under(global, |diff| Verb::PinsDiff(diff.names)),
+                    PinsVerb::Diff(diff) => diff.under(global, Verb::PinsDiff),
                     PinsVerb::Accept(accept) => accept.under(global, Verb::PinsAccept),
                 }
             }
@@ -107,7 +107,7 @@ pub(crate) enum Verb {
     PromptsGet(PromptGet),
     Status,
     PinsShow(Option<String>),
-    PinsDiff(Vec<String>),
+    PinsDiff(PinsDiff),
     PinsAccept(PinsAccept),
     ConfigShow,
     ConfigExplain(Option<String>),

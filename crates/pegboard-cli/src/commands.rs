@@ -1,5 +1,6 @@
 //! The commands, one file each, and the dispatch to them.
 
+mod agreement;
 mod audit;
 mod call;
 mod completions;
@@ -63,8 +64,8 @@ pub(crate) async fn run(verb: Verb, global: Global, output: Output) -> Exit {
         Verb::PromptsGet(get) => prompts::get(context, get).await,
         Verb::Status => status::run(context).await,
         Verb::PinsShow(server) => pins::show(context, server).await,
-        Verb::PinsDiff(names) => pins::diff(context, names).await,
-        Verb::PinsAccept(accept) => pins::accept(context, accept.names, accept.all).await,
+        Verb::PinsDiff(diff) => pins::diff(context, diff).await,
+        Verb::PinsAccept(accept) => pins::accept(context, accept).await,
         Verb::ConfigShow => config::show(context).await,
         Verb::ConfigExplain(what) => config::explain(context, what).await,
         Verb::ConfigSchema => config::schema(context).await,

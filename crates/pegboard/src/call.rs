@@ -83,9 +83,12 @@ pub use view::View;
 pub use view_rules::Proposed;
 pub(crate) use visibility::Visibility;
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use tokio::time::Instant;
 
 use crate::{
+    audit::{AuditDecision, AuditRule},
     name,
     outcome::{Outcome, Reply},
 };
@@ -123,9 +126,20 @@ async fn run_once(context: &CallContext<'_>, call: &mut ToolCall) -> Reply {
     };
     let (id, asked, id_given) = (call.id.clone(), call.asked().to_owned(), call.has_given_id());
     let arguments = call.arguments.clone();
-    let running = run_steps(context, call);
+    let has_run = AtomicBool::new(false);
+    let running = async {
+        has_run.store(true, Ordering::Relaxed);
+        run_steps(context, call).await
+    };
     let keys = &context.view.idempotency_keys;
     let reply = keys.once(key, &arguments, context.deadline, running).await;
+    if !has_run.into_inner() {
+        let decision = match reply.outcome {
+            Outcome::Refused(_) => AuditDecision::Denied,
+            _ => AuditDecision::Allowed,
+        };
+        audit_trail::decided(context, call, decision, AuditRule::IdempotencyKey);
+    }
     Reply {
         id,
         name,
@@ -147,8 +161,10 @@ async fn run_steps(context: &CallContext<'_>, call: &mut ToolCall) -> Reply {
 
 /// The steps of a call from its arguments to its outcome.
 async fn steps(context: &CallContext<'_>, call: &ToolCall, record: &mut Record) -> Result<Outcome, CallError> {
-    let arguments = prepare_arguments::prepare(context, call, &mut record.warnings).await?;
-    let arguments = crossing::check(context, arguments, &mut record.warnings)?;
+    let arguments = prepare_arguments::prepare(context, call, &mut record.warnings).await;
+    let arguments = arguments.inspect_err(|_| audit_trail::deny(context, call, AuditRule::Arguments))?;
+    let arguments = crossing::check(context, arguments, &mut record.warnings);
+    let arguments = arguments.inspect_err(|_| audit_trail::deny(context, call, AuditRule::Crossing))?;
     permission::obtain(context, call, &arguments, record).await?;
     context.view.check_open()?;
     let cache = &context.view.cache;
@@ -183,6 +199,6 @@ pub(crate) fn refuse(call: &ToolCall, unroutable: Unroutable, started: Instant, 
         reply.name = name::dotted(server.as_str(), &tool);
         (reply.server, reply.tool) = (Some(server), Some(tool));
     }
-    guard.complete(&reply);
+    guard.refuse(&reply, unroutable.rule, unroutable.is_listed);
     reply
 }

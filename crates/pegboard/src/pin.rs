@@ -9,6 +9,7 @@ mod judge;
 mod pin_store;
 mod pinned_server;
 
+pub(crate) use change::command_name;
 pub use change::{FieldChange, PinChange, PinState};
 pub(crate) use identity::ServerIdentity;
 pub(crate) use judge::{Judged, Listed, accept, judge, record};

@@ -78,10 +78,13 @@ pub(super) struct PinsShow {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct PinsDiff {
+pub(crate) struct PinsDiff {
     /// A server, or one tool of it; all when none is given
     #[arg(value_name = "SERVER[.TOOL]")]
-    pub(super) names: Vec<String>,
+    pub(crate) names: Vec<String>,
+    /// End with exit code 1 if something differs or is held
+    #[arg(long)]
+    pub(crate) check: bool,
 }
 
 #[derive(Debug, Args)]
@@ -92,6 +95,9 @@ pub(crate) struct PinsAccept {
     /// Accept everything that differs
     #[arg(long, conflicts_with = "names")]
     pub(crate) all: bool,
+    /// Accept them without a question
+    #[arg(short, long)]
+    pub(crate) yes: bool,
 }
 
 #[derive(Debug, Subcommand)]

@@ -21,11 +21,15 @@ use crate::{
 
 /// The most records that `show` prints.
 const MAX_SHOWN: usize = 100_000;
+/// The hint if one of the two files of a log is gone.
+const REMOVED: &str = "both files belong together: find out what removed it, compare a head that was kept elsewhere, then move the rest away to \
+                       begin a new log";
 /// Longer than any record.
 const MAX_LINE: u64 = 64 << 10;
 
 pub(super) async fn verify(mut context: Context<'_>, verify: AuditVerify) -> Exit {
     let nothing = json!({"ok": false, "files": [], "records": 0, "broken": null});
+    let is_named = verify.file.is_some();
     let log = match log(&context, verify.file) {
         Ok(log) => log,
         Err(complaint) => return context.refuse(&complaint, &nothing).await,
@@ -41,6 +45,23 @@ pub(super) async fn verify(mut context: Context<'_>, verify: AuditVerify) -> Exi
     let verifying = tokio::task::spawn_blocking(move || pegboard::verify_audit(&path, head.as_deref()));
     let check = match context.work(verifying).await {
         Ending::Done(Ok(Ok(check))) => check,
+        Ending::Done(Ok(Err(error))) if !is_named && is_gone(&log, &error) => {
+            let broken = Broken {
+                file: log,
+                line: 0,
+                kind: "log_missing",
+                message: "the log is gone, and its state file is there".to_owned(),
+            };
+            let report = match context.output.is_json() {
+                true => {
+                    let mut document = nothing;
+                    document["broken"] = broken.document();
+                    Report::json(Exit::ToolError, &document)
+                }
+                false => Report::new(Exit::ToolError).error(&broken.text(), Some(REMOVED)),
+            };
+            return context.print(report).await;
+        }
         Ending::Done(Ok(Err(error))) => return context.refuse(&unreadable(&log, &error.to_string()), &nothing).await,
         Ending::Done(Err(error)) => return context.refuse(&unreadable(&log, &error.to_string()), &nothing).await,
         Ending::TimeUp => {
@@ -52,29 +73,78 @@ pub(super) async fn verify(mut context: Context<'_>, verify: AuditVerify) -> Exi
             return context.print(report).await;
         }
     };
-    let exit = match check.broken {
-        None => Exit::Done,
-        Some(_) => Exit::ToolError,
-    };
+    let broken = Broken::of(&check, &log, is_named);
     let report = match context.output.is_json() {
-        true => Report::json(exit, &document(&check)),
-        false => told(exit, &check),
+        true => Report::json(exit(broken.as_ref()), &document(&check, broken.as_ref())),
+        false => told(&check, broken.as_ref()),
     };
     context.print(report).await
 }
 
+/// What is wrong with a log.
+struct Broken {
+    file: PathBuf,
+    /// Zero for the file as a whole.
+    line: u64,
+    kind: &'static str,
+    message: String,
+}
+
+impl Broken {
+    /// The first break. The log of the config must have its state file; a copy that the user names need not.
+    fn of(check: &AuditCheck, log: &Path, is_named: bool) -> Option<Self> {
+        let missing = || Self {
+            file: state_file(log),
+            line: 0,
+            kind: "state_missing",
+            message: "the state file is gone, so records may be missing at the end of the log".to_owned(),
+        };
+        match &check.broken {
+            Some(broken) => Some(Self {
+                file: broken.file.clone(),
+                line: broken.line,
+                kind: broken.kind.as_str(),
+                message: broken.kind.to_string(),
+            }),
+            None => (!is_named && !check.has_state && check.records > 0).then(missing),
+        }
+    }
+
+    fn document(&self) -> Value {
+        json!({"file": self.file, "line": self.line, "kind": self.kind, "message": self.message})
+    }
+
+    fn text(&self) -> String {
+        let file = self.file.display();
+        match self.line {
+            0 => format!("the chain is broken: {file}: {}", self.message),
+            line => format!("the chain is broken: {file}:{line}: {}", self.message),
+        }
+    }
+}
+
+fn exit(broken: Option<&Broken>) -> Exit {
+    match broken {
+        None => Exit::Done,
+        Some(_) => Exit::ToolError,
+    }
+}
+
+fn state_file(log: &Path) -> PathBuf {
+    let mut path = log.as_os_str().to_owned();
+    path.push(".state");
+    path.into()
+}
+
+/// Whether the log is gone and its state file is not.
+fn is_gone(log: &Path, error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound && !log.exists() && state_file(log).exists()
+}
+
 /// The result for programs.
-fn document(check: &AuditCheck) -> Value {
-    let broken = check.broken.as_ref().map(|broken| {
-        json!({
-            "file": broken.file,
-            "line": broken.line,
-            "kind": broken.kind.as_str(),
-            "message": broken.kind.to_string(),
-        })
-    });
+fn document(check: &AuditCheck, broken: Option<&Broken>) -> Value {
     json!({
-        "ok": check.broken.is_none(),
+        "ok": broken.is_none(),
         "files": check.files,
         "records": check.records,
         "first": check.first,
@@ -84,19 +154,29 @@ fn document(check: &AuditCheck) -> Value {
         "lost": check.lost,
         "is_last_torn": check.is_last_torn,
         "has_state": check.has_state,
-        "broken": broken,
+        "broken": broken.map(Broken::document),
     })
 }
 
 /// The result for people.
-fn told(exit: Exit, check: &AuditCheck) -> Report {
-    let mut report = Report::new(exit);
+fn told(check: &AuditCheck, broken: Option<&Broken>) -> Report {
+    let mut report = Report::new(exit(broken));
     let files = match check.files.len() {
         1 => "1 file".to_owned(),
         files => format!("{files} files"),
     };
+    if let Some(broken) = broken {
+        let hint = match (broken.kind, check.records) {
+            ("state_missing" | "bad_state", _) => REMOVED.to_owned(),
+            ("unreadable", 0) => {
+                "if the file is something else, name the audit log, or another file in `audit` of the config".to_owned()
+            }
+            (_, records) => format!("the {records} records before it are intact; head {}", check.head),
+        };
+        return report.error(&broken.text(), Some(&hint));
+    }
     report.data = format!(
-        "{} records in {files}, numbers {} to {}\nhead {}\n",
+        "intact: {} records in {files}, numbers {} to {}\nhead {}\n",
         check.records, check.first, check.last, check.head
     );
     for (is_so, note) in [
@@ -118,20 +198,11 @@ fn told(exit: Exit, check: &AuditCheck) -> Report {
             "there is no state file beside the log, so records that were removed from its end are not found".to_owned(),
         ),
     ] {
-        if is_so && check.broken.is_none() {
+        if is_so {
             let _ = writeln!(report.data, "note: {note}");
         }
     }
-    match &check.broken {
-        None => report,
-        Some(broken) => {
-            let place = match broken.line {
-                0 => broken.file.display().to_string(),
-                line => format!("{}:{line}", broken.file.display()),
-            };
-            report.error(&format!("the chain is broken: {place}: {}", broken.kind), None)
-        }
-    }
+    report
 }
 
 pub(super) async fn show(mut context: Context<'_>, show: AuditShow) -> Exit {
@@ -203,7 +274,9 @@ fn table(records: &[Value]) -> String {
     for record in records {
         let tool = match (record["server"].as_str(), record["tool"].as_str()) {
             (Some(server), Some(tool)) => format!("{server}.{tool}"),
-            _ => text(&record["name"]),
+            (Some(server), None) => format!("{server} (unknown tool)"),
+            _ if record["name_hash"].is_string() => "(unknown tool)".to_owned(),
+            _ => String::new(),
         };
         let result = match record["event"].as_str() {
             Some("decision") => format!("{} {}", text(&record["decision"]), text(&record["rule"])),
@@ -240,7 +313,7 @@ fn log(context: &Context<'_>, named: Option<PathBuf>) -> Result<PathBuf, Complai
 fn unreadable(log: &Path, error: &str) -> Complaint {
     complaint(
         &format!("{} cannot be read: {error}", log.display()),
-        "name the file of an audit log",
+        "name the file of an audit log; the one of the config is there after the first call",
     )
 }
 

@@ -23,6 +23,9 @@ use crate::{
     settings::{self, Settings},
 };
 
+/// The limit for a call that is only made to be recorded.
+const RECORDING: Duration = Duration::from_secs(2);
+
 pub(super) async fn run(mut context: Context<'_>, options: cli::Call) -> Exit {
     let started = Instant::now();
     let unanswered = |outcome| Reply::unanswered("call-1", &options.tool, outcome, started.elapsed());
@@ -30,6 +33,7 @@ pub(super) async fn run(mut context: Context<'_>, options: cli::Call) -> Exit {
     let (mut config, given) = match prepare(&mut context, &settings, &options).await {
         Ok(ready) => ready,
         Err((failure, exit)) => {
+            record_refusal(&settings, &options.tool).await;
             let mut reply = unanswered(Outcome::Refused(failure));
             reply.server = settings.misconfigured(|server| is_of(&options.tool, server)).cloned();
             let mut report = report(&context.output, &reply);
@@ -71,6 +75,19 @@ pub(super) async fn run(mut context: Context<'_>, options: cli::Call) -> Exit {
         }
     }
     context.close(&board, report).await
+}
+
+/// Leaves a record of a call whose server cannot be used as it is configured. No server is started for it.
+async fn record_refusal(settings: &Settings, tool: &str) {
+    let Ok(mut config) = settings.shown() else { return };
+    let is_meant = settings.misconfigured(|server| is_of(tool, server)).is_some();
+    if config.audit.is_none() || !is_meant {
+        return;
+    }
+    config.servers.clear();
+    let board = settings::board(config).tools_only().open();
+    board.toolset().call(ToolCall::new(tool).timeout(RECORDING)).await;
+    board.shutdown().await;
 }
 
 /// The reply to a call whose future was dropped. If its last event names a server, the call may have been sent.
@@ -189,7 +206,8 @@ async fn make(
                 unknown = names;
                 call.arguments(arguments)
             }
-            Err(failure) => return Reply::unanswered(call.id, call.name, Outcome::Refused(failure), started.elapsed()),
+            // The call itself reports it, and the audit log has it. Should the tool appear meanwhile, the call still fails.
+            Err(failure) => call.arguments(Unusable(failure.message)),
         },
     };
     if deadline.has_passed() {
@@ -205,6 +223,17 @@ async fn make(
         reply.warnings.extend(unknown);
     }
     reply
+}
+
+/// Arguments that could not be read, and why.
+struct Unusable(String);
+
+impl TryFrom<Unusable> for Arguments {
+    type Error = String;
+
+    fn try_from(unusable: Unusable) -> Result<Self, String> {
+        Err(unusable.0)
+    }
 }
 
 /// Converts KEY=VALUE pairs to the types that the tool's schema declares. Also returns warnings about undeclared arguments.

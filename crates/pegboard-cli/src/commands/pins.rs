@@ -1,20 +1,25 @@
 //! `pegboard pins`: the definitions of tools that were pinned, what changed since, and accepting it.
 
-use pegboard::{FieldChange, PinChange, PinState, PinStore, PinnedServer, Unavailable};
+use pegboard::{FieldChange, Listing, Pegboard, PinChange, PinState, PinStore, PinnedServer, Unavailable};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
+    agreement,
     context::{Context, Ending, empty, interrupted, time_up, with_complaint},
     listing,
     starting::StartingServers,
 };
 use crate::{
+    cli::{PinsAccept, PinsDiff},
     exit::Exit,
     output::{self, Report, Table, one_line},
     settings::{self, Complaint, Settings},
 };
 
+/// The most flagged texts of a definition that are shown, and the most bytes of each.
+const MAX_FLAGGED: usize = 8;
+const MAX_FLAGGED_TEXT: usize = 4096;
 /// The name of a server's instructions among its definitions.
 const INSTRUCTIONS: &str = "(instructions)";
 
@@ -36,13 +41,14 @@ pub(super) async fn show(mut context: Context<'_>, server: Option<String>) -> Ex
 }
 
 /// Shows how the definitions that the servers list now differ from their pins.
-pub(super) async fn diff(context: Context<'_>, names: Vec<String>) -> Exit {
-    compare(context, names, Work::Show).await
+pub(super) async fn diff(context: Context<'_>, options: PinsDiff) -> Exit {
+    let work = Work::Show { check: options.check };
+    compare(context, options.names, work).await
 }
 
-/// Pins the definitions that the servers list now.
-pub(super) async fn accept(mut context: Context<'_>, names: Vec<String>, all: bool) -> Exit {
-    if names.is_empty() && !all {
+/// Pins the definitions that the servers list now. A person at the terminal sees them and is asked first.
+pub(super) async fn accept(mut context: Context<'_>, options: PinsAccept) -> Exit {
+    if options.names.is_empty() && !options.all {
         let report = empty(&context.output, Exit::Usage, &Document::default());
         let report = report.error(
             "no definition was named",
@@ -50,13 +56,14 @@ pub(super) async fn accept(mut context: Context<'_>, names: Vec<String>, all: bo
         );
         return context.print(report).await;
     }
-    compare(context, names, Work::Accept).await
+    let asks = !options.yes && agreement::can_ask();
+    compare(context, options.names, Work::Accept { asks }).await
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Work {
-    Show,
-    Accept,
+    Show { check: bool },
+    Accept { asks: bool },
 }
 
 async fn compare(mut context: Context<'_>, names: Vec<String>, work: Work) -> Exit {
@@ -94,26 +101,91 @@ async fn compare(mut context: Context<'_>, names: Vec<String>, work: Work) -> Ex
         Ending::Interrupted => interrupted(&context.output, &Document::default()),
         Ending::TimeUp => time_up(&context.output, &Document::default()),
         Ending::Done(listing) => {
-            let mut changes = board.pin_changes();
-            changes.retain(|change| wanted.is_empty() || wanted.iter().any(|one| one.means(change)));
             let exit = listing::exit(&listing.unavailable, enabled, context.is_late());
-            let accepted = match work {
-                Work::Show => Ok(0),
-                Work::Accept => board.accept_pins(&changes),
-            };
-            match accepted {
-                Err(error) => {
-                    let report = empty(&context.output, Exit::Usage, &Document::default());
-                    report.error(&format!("nothing was accepted: {error}"), None)
+            match meant(&board.pin_changes(), &wanted, &listing) {
+                Err(complaint) => {
+                    let report = empty(&context.output, complaint.exit, &Document::default());
+                    with_complaint(report, &complaint)
                 }
-                Ok(_) => {
-                    let document = Document::new(&changes, &listing.unavailable, work);
-                    shown(&context, exit, &document, &changes, work)
+                Ok(changes) => {
+                    let compared = Compared { exit, changes, listing };
+                    finish(&mut context, &board, compared, work).await
                 }
             }
         }
     };
     context.close(&board, report).await
+}
+
+/// What differs, and the listing that it was found in.
+struct Compared {
+    exit: Exit,
+    changes: Vec<PinChange>,
+    listing: Listing,
+}
+
+/// Accepts the changes if that is the work, and reports them.
+async fn finish(context: &mut Context<'_>, board: &Pegboard, compared: Compared, work: Work) -> Report {
+    let Compared { exit, changes, listing } = compared;
+    if let Work::Accept { asks } = work {
+        if asks && !changes.is_empty() {
+            context.output.say(&texts(&changes));
+            let output = context.output.clone();
+            match context.work(agreement::agrees(&output, "Pin this?")).await {
+                Ending::Done(true) => {}
+                Ending::Done(false) => {
+                    let report = empty(&output, Exit::Refused, &Document::default());
+                    return report.error("you did not say yes, so nothing is pinned", None);
+                }
+                Ending::TimeUp => return time_up(&output, &Document::default()),
+                Ending::Interrupted => return interrupted(&output, &Document::default()),
+            }
+        }
+        if let Err(error) = board.accept_pins(&changes) {
+            let report = empty(&context.output, Exit::Usage, &Document::default());
+            return report.error(&format!("nothing was accepted: {error}"), None);
+        }
+    }
+    let differs = |change: &PinChange| change.held || change.state != PinState::Unchanged;
+    let exit = match work {
+        Work::Show { check: true } if exit == Exit::Done && changes.iter().any(differs) => Exit::ToolError,
+        _ => exit,
+    };
+    let document = Document::new(&changes, &listing.unavailable, work);
+    shown(context, exit, &document, &changes, work)
+}
+
+/// The changes that were asked about. A name that means no definition is an error, unless its server could not be asked.
+fn meant(changes: &[PinChange], wanted: &[Wanted<'_>], listing: &Listing) -> Result<Vec<PinChange>, Complaint> {
+    for one in wanted {
+        let Some(tool) = one.tool else { continue };
+        let is_listed = listing
+            .tools
+            .iter()
+            .any(|listed| listed.tool.server.as_str() == one.server && listed.tool.name == tool);
+        let is_away = listing
+            .unavailable
+            .iter()
+            .any(|away| away.server.as_str() == one.server);
+        let is_known = is_listed || is_away || tool == INSTRUCTIONS || changes.iter().any(|change| one.means(change));
+        if !is_known && !is_pinned(one.server, tool) {
+            return Err(Complaint {
+                message: format!("server `{}` has no tool `{}`", one.server, one_line(tool)),
+                hint: Some(format!(
+                    "`pegboard pins diff {}` shows what differs, `pegboard pins show {}` what is pinned",
+                    one.server, one.server
+                )),
+                exit: Exit::Usage,
+            });
+        }
+    }
+    let is_meant = |change: &&PinChange| wanted.is_empty() || wanted.iter().any(|one| one.means(change));
+    Ok(changes.iter().filter(is_meant).cloned().collect())
+}
+
+/// Whether a tool has a pin. A tool that the config hides may be in no listing.
+fn is_pinned(server: &str, tool: &str) -> bool {
+    pinned(Some(server)).is_ok_and(|servers| servers.iter().any(|server| server.tools.contains_key(tool)))
 }
 
 /// A definition or a whole server, as named on the command line. A server's name has no dot.
@@ -162,11 +234,15 @@ impl<'a> Document<'a> {
                 "hash": change.hash,
                 "findings": change.findings,
                 "fields": change.fields(),
+                "flagged": flagged(change).iter().map(|(at, text)| json!({"where": at, "text": text})).collect::<Vec<Value>>(),
             })
         };
         Self {
             changes: changes.iter().map(one).collect(),
-            accepted: if work == Work::Accept { changes.len() } else { 0 },
+            accepted: match work {
+                Work::Accept { .. } => changes.len(),
+                Work::Show { .. } => 0,
+            },
             unavailable,
         }
     }
@@ -177,16 +253,23 @@ fn shown(context: &Context<'_>, exit: Exit, document: &Document<'_>, changes: &[
         return Report::json(exit, document);
     }
     let mut report = Report::new(exit);
-    let text: String = changes.iter().map(text).collect();
-    report.data = output::clean(&text).into_owned();
+    // A person who was asked has seen them.
+    if work != (Work::Accept { asks: true }) {
+        report.data = texts(changes);
+    }
     report = listing::add_unavailable(report, document.unavailable, context.is_late());
     match (work, changes.len()) {
-        (Work::Show, 0) => report.hint("every definition is as it was pinned"),
-        (Work::Show, _) => report.hint("`pegboard pins accept SERVER[.TOOL]` accepts what is shown"),
-        (Work::Accept, 0) => report.hint("there was nothing to accept: every definition is as it was pinned"),
-        (Work::Accept, 1) => report.hint("accepted 1 definition"),
-        (Work::Accept, count) => report.hint(&format!("accepted {count} definitions")),
+        (Work::Show { .. }, 0) => report.hint("every definition is as it was pinned"),
+        (Work::Show { .. }, _) => report.hint("`pegboard pins accept SERVER[.TOOL]` accepts what is shown"),
+        (Work::Accept { .. }, 0) => report.hint("there was nothing to accept: every definition is as it was pinned"),
+        (Work::Accept { .. }, 1) => report.hint("accepted 1 definition"),
+        (Work::Accept { .. }, count) => report.hint(&format!("accepted {count} definitions")),
     }
+}
+
+fn texts(changes: &[PinChange]) -> String {
+    let text: String = changes.iter().map(text).collect();
+    output::clean(&text).into_owned()
 }
 
 /// One definition: its name and state, what the scanner found, and each field that differs.
@@ -195,6 +278,7 @@ fn text(change: &PinChange) -> String {
     let state = match change.state {
         PinState::Unchanged => "suspicious",
         PinState::NotAccepted => "never accepted",
+        PinState::NewServer => "of a new server, not accepted yet",
         state => state.as_str(),
     };
     let mut text = format!("{} ({state}{held})\n", one_line(&change.name()));
@@ -205,6 +289,11 @@ fn text(change: &PinChange) -> String {
             one_line(&finding.to_string())
         ));
     }
+    for (at, flagged) in flagged(change) {
+        text.push_str(&format!("  {}, as it is\n", one_line(&at)));
+        let lines = flagged.lines().map(|line| format!("    | {}\n", one_line_kept(line)));
+        text.extend(lines);
+    }
     if change.old.is_none() && change.state == PinState::Changed {
         text.push_str("  the pinned definition was too long to keep; this is the current one\n");
     }
@@ -214,6 +303,51 @@ fn text(change: &PinChange) -> String {
         .filter(|field| field.field != "name")
         .for_each(|field| text.push_str(&lines(field)));
     text
+}
+
+/// The whole text of each place that the scanner flagged, unless it is among the fields that differ.
+fn flagged(change: &PinChange) -> Vec<(String, String)> {
+    if change.state != PinState::Unchanged {
+        return Vec::new();
+    }
+    let definition: Value = match change.tool {
+        Some(_) => serde_json::from_str(&change.new).unwrap_or_default(),
+        None => json!({"instructions": change.new}),
+    };
+    let mut shown: Vec<(String, String)> = Vec::new();
+    for finding in &change.findings {
+        let (at, value) = place(&definition, &finding.at);
+        if shown.len() < MAX_FLAGGED && !shown.iter().any(|(known, _)| *known == at) {
+            let mut text = match value {
+                Value::String(text) => text.clone(),
+                other => pretty(Some(&other.to_string())).join("\n"),
+            };
+            if text.len() > MAX_FLAGGED_TEXT {
+                text.truncate(text.floor_char_boundary(MAX_FLAGGED_TEXT));
+                text.push('…');
+            }
+            shown.push((at, text));
+        }
+    }
+    shown
+}
+
+/// The innermost value on the way to a place in a definition, and the way to it. Names with dots end the way early.
+fn place<'a>(definition: &'a Value, at: &str) -> (String, &'a Value) {
+    let (mut way, mut value) = (Vec::new(), definition);
+    for step in at.split('.') {
+        match value.get(step) {
+            Some(inner) => {
+                way.push(step);
+                value = inner;
+            }
+            None => break,
+        }
+    }
+    match way.is_empty() {
+        true => ("definition".to_owned(), definition),
+        false => (way.join("."), value),
+    }
 }
 
 /// The lines of a field that differ.

@@ -2,21 +2,21 @@
 
 use std::{
     fmt::Write as _,
-    io::{self, IsTerminal as _},
     path::{Path, PathBuf},
 };
 
 use pegboard::{Env, Hint as _, ProjectFile, Source, TrustRecord, TrustStore};
 use serde_json::{Map, Value, json};
-use tokio_util::sync::CancellationToken;
 
-use super::context::{Context, Ending, empty, interrupted, time_up};
+use super::{
+    agreement,
+    context::{Context, Ending, empty, interrupted, time_up},
+};
 use crate::{
     cli::TrustAccept,
     exit::Exit,
     output::{Output, Report, clean, one_line},
     settings::{self, Complaint},
-    terminal::{Keyboard, Lines as _},
 };
 
 /// Shows what a project file would start, and what has changed since it was approved.
@@ -83,6 +83,18 @@ pub(super) async fn forget(mut context: Context<'_>, path: Option<PathBuf>) -> E
         Ok(was_there) => was_there,
         Err(error) => return context.refuse(&failed(&error), &json!({"file": path})).await,
     };
+    if !was_there && ProjectFile::read(&path, &env).is_err() {
+        let complaint = Complaint {
+            message: format!("{} is no project file, and no approval of it is stored", path.display()),
+            hint: Some(
+                "name the project file or its folder; `pegboard trust show` shows the one that applies here".to_owned(),
+            ),
+            exit: Exit::Usage,
+        };
+        return context
+            .refuse(&complaint, &json!({"file": path, "forgotten": false}))
+            .await;
+    }
     let document = json!({"file": path, "forgotten": was_there});
     let report = empty(&context.output, Exit::Done, &document);
     let report = match (context.output.is_json(), was_there) {
@@ -144,28 +156,14 @@ async fn ask(output: &Output) -> Result<(), Complaint> {
         hint: hint.map(str::to_owned),
         exit: Exit::Refused,
     };
-    if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
+    if !agreement::can_ask() {
         let hint = "read what `pegboard trust show` prints, then `pegboard trust accept --yes` approves it";
         return Err(refused(
             "a person must agree, and there is no terminal to ask at",
             Some(hint),
         ));
     }
-    let cancelled = CancellationToken::new();
-    let _cancels = cancelled.clone().drop_guard();
-    let aside = output.step_aside();
-    output.say("Approve this? [y/N] ");
-    // On a blocking thread, so that Ctrl-C works while the terminal is read.
-    let reading = tokio::task::spawn_blocking(move || {
-        let line = Keyboard::until(cancelled).next();
-        drop(aside);
-        line
-    });
-    let line = match reading.await {
-        Ok(line) => line.ok().flatten().unwrap_or_default(),
-        Err(_) => String::new(),
-    };
-    match matches!(line.trim().to_lowercase().as_str(), "y" | "yes") {
+    match agreement::agrees(output, "Approve this?").await {
         true => Ok(()),
         false => Err(refused("you did not say yes, so nothing is approved", None)),
     }

@@ -4,7 +4,7 @@ use std::fs;
 
 use pegboard_testkit::{FakeServer, Tool};
 
-use super::home::Home;
+use super::home::{Home, Ran};
 
 const CANARY: &str = "c4nary-7f3a9b1e";
 
@@ -43,7 +43,7 @@ fn a_log_of_calls_is_shown_and_verified() {
     let head = json["head"].as_str().unwrap();
     home.run(&["audit", "verify", "--head", head])
         .ends_with(0)
-        .prints("5 records");
+        .prints("intact: 5 records");
 }
 
 #[test]
@@ -93,4 +93,77 @@ fn a_required_log_that_cannot_be_written_is_exit_code_5() {
         .ends_with(5)
         .says("audit log cannot be written");
     assert_eq!(fs::read_to_string(home.path("notes.txt")).unwrap(), "mine\n");
+}
+
+/// The rule and the tool of each decision in the log.
+fn decisions(home: &Home) -> Vec<(String, String)> {
+    let shown = home.run(&["audit", "show", "-o", "json"]);
+    let records = shown.ends_with(0).json()["records"].as_array().unwrap().clone();
+    let decisions = records.iter().filter(|record| record["event"] == "decision");
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    decisions
+        .map(|record| (text(&record["rule"]), text(&record["tool"])))
+        .collect()
+}
+
+/// Calls that no server sees, with and without arguments.
+#[test]
+fn calls_that_are_refused_are_in_the_log() {
+    let home = Home::new();
+    let fake = FakeServer::new("fx")
+        .tool(Tool::new("echo").echoes())
+        .tool(Tool::new("hidden"));
+    let entry = home.entry("fx", fake, "pins = 'approve'\ndeny = ['hidden']");
+    home.config(&format!("audit = '../../audit/calls.jsonl'\n{entry}"));
+    home.run(&["call", "fx.echo", "text=a"]).ends_with(5);
+    home.run(&["call", "fx.echo"]).ends_with(5);
+    home.run(&["call", "fx.hidden", "a=b"]).ends_with(5);
+    let unknown = format!("fx.{CANARY}");
+    home.run(&["call", &unknown, "a=b"]).ends_with(2);
+    let expected = [
+        ("held", "echo"),
+        ("held", "echo"),
+        ("config", "hidden"),
+        ("unknown_tool", ""),
+    ];
+    let expected = expected.map(|(rule, tool)| (rule.to_owned(), tool.to_owned()));
+    assert_eq!(decisions(&home), expected);
+    let log = fs::read_to_string(home.path("audit/calls.jsonl")).unwrap();
+    assert!(!log.contains(CANARY), "{log}");
+    home.run(&["audit", "verify"]).ends_with(0).prints("intact");
+}
+
+#[test]
+fn a_call_of_a_server_whose_project_file_is_not_approved_is_in_the_log() {
+    let home = home();
+    home.write("repo/.git/HEAD", "");
+    home.write("repo/pegboard.toml", "[servers.evil]\ncommand = '/bin/false'\n");
+    let mut command = home.pegboard(&["call", "evil.t", "a=b"]);
+    command.current_dir(home.path("repo"));
+    Ran::of(command).ends_with(5);
+    assert_eq!(decisions(&home), [("project_file".to_owned(), String::new())]);
+}
+
+#[test]
+fn a_log_and_its_state_file_belong_together() {
+    let home = home();
+    home.run(&["call", "fx.echo", "text=a"]).ends_with(0);
+    let (log, state) = (home.path("audit/calls.jsonl"), home.path("audit/calls.jsonl.state"));
+    let kept = fs::read(&state).unwrap();
+    fs::remove_file(&state).unwrap();
+    home.run(&["audit", "verify"])
+        .ends_with(1)
+        .says("the state file is gone");
+    let named = log.display().to_string();
+    home.run(&["audit", "verify", &named])
+        .ends_with(0)
+        .prints("no state file");
+    // With the mode that the log has, which only the user may read.
+    fs::copy(&log, &state).unwrap();
+    fs::write(&state, kept).unwrap();
+    home.run(&["audit", "verify"]).ends_with(0).prints("intact");
+    fs::remove_file(&log).unwrap();
+    home.run(&["audit", "verify"]).ends_with(1).says("the log is gone");
+    let json = home.run(&["audit", "verify", "-o", "json"]).ends_with(1).json();
+    assert_eq!(json["broken"]["kind"], "log_missing");
 }

@@ -246,6 +246,13 @@ fn a_folder_without_a_project_file_has_nothing_to_approve() {
         home.run(&["trust", verb]).ends_with(2).says("there is no project file");
         home.run(&["trust", verb, "-o", "json"]).ends_with(2).json();
     }
+    for path in ["nowhere/pegboard.toml", "notes.txt"] {
+        home.write("notes.txt", "no config");
+        let path = home.path(path).display().to_string();
+        home.run(&["trust", "forget", &path])
+            .ends_with(2)
+            .says("no approval of it is stored");
+    }
     home.config("");
     home.run(&["trust", "show"]).ends_with(2);
 }

@@ -13,7 +13,7 @@ use crate::{
     outcome::{Kind, Reply, millis},
 };
 
-/// The longest name or id in a line, in bytes. The name of an unknown tool may be any text that a model wrote.
+/// The longest name or id in a line, in bytes.
 const MAX_NAME: usize = 128;
 /// The most argument names in a line.
 const MAX_SHAPE: usize = 64;
@@ -62,6 +62,46 @@ pub(crate) enum AuditRule {
     Rate,
     /// The agent repeats itself.
     Loop,
+    /// The arguments cannot be parsed or do not fit the tool's schema.
+    Arguments,
+    /// A hook refused the call.
+    Hook,
+    /// The arguments contain a secret of another server.
+    Crossing,
+    /// An earlier call with the same idempotency key.
+    IdempotencyKey,
+    /// The tool is held until a person accepts its definition.
+    Held,
+    /// The server's config hides the tool.
+    Config,
+    /// The view hides the tool.
+    View,
+    /// The tool is not part of the selection.
+    Selection,
+    /// The tool or a capability that it needs is not granted.
+    Grants,
+    /// The server keeps the tool from models.
+    NotForModels,
+    /// The project file that configures the server is not approved.
+    ProjectFile,
+    /// A policy that has no rule of its own.
+    Policy,
+    /// No listed tool has the name, or several have it.
+    UnknownTool,
+    /// The server could not be asked for its tools.
+    Unavailable,
+}
+
+impl AuditRule {
+    /// The rule behind a refusal that is known by its kind only.
+    pub(crate) fn of(kind: Kind) -> Self {
+        match kind {
+            Kind::UnknownTool => Self::UnknownTool,
+            Kind::InvalidArguments => Self::Arguments,
+            Kind::NotPermitted | Kind::LimitExceeded => Self::Policy,
+            _ => Self::Unavailable,
+        }
+    }
 }
 
 /// One line, without its place in the chain. Fields that do not apply are left out.
@@ -76,9 +116,10 @@ pub(crate) struct Entry {
     server: Option<ServerName>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool: Option<String>,
-    /// The requested name of a tool that is not known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<String>,
+    /// The plain hash of a name that no listed tool has, until the writer has replaced it with the keyed one. The name itself is any text
+    /// that a model wrote.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_optional_text")]
+    pub(super) name_hash: Option<Digest>,
     #[serde(skip_serializing_if = "Option::is_none")]
     definition: Option<DefinitionHash>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -141,15 +182,37 @@ impl Entry {
         }
     }
 
-    /// The end of a call with a reply.
-    pub(crate) fn ended(reply: &Reply) -> Self {
-        let outcome = &reply.outcome;
+    /// The decision about a call that has no route to a server.
+    pub(crate) fn unrouted_decision(
+        reply: &Reply,
+        is_listed: bool,
+        decision: AuditDecision,
+        rule: Option<AuditRule>,
+    ) -> Self {
         Self {
-            event: "call",
+            decision: Some(decision),
+            rule,
+            ..Self::about("decision", reply, is_listed)
+        }
+    }
+
+    /// What a record says about the tool of a call. A name that no listed tool has is hashed.
+    fn about(event: &'static str, reply: &Reply, is_listed: bool) -> Self {
+        let tool = reply.tool.as_deref().filter(|_| is_listed);
+        Self {
+            event,
             id: Some(bounded(&reply.id)),
             server: reply.server.clone(),
-            tool: reply.tool.as_deref().map(bounded),
-            name: reply.tool.is_none().then(|| bounded(&reply.name)),
+            tool: tool.map(bounded),
+            name_hash: tool.is_none().then(|| Digest::of(reply.name.as_bytes())),
+            ..Self::default()
+        }
+    }
+
+    /// The end of a call with a reply.
+    pub(crate) fn ended(reply: &Reply, is_listed: bool) -> Self {
+        let outcome = &reply.outcome;
+        Self {
             end: Some(Box::new(EndEntry {
                 status: outcome.status(),
                 kind: outcome.kind(),
@@ -161,7 +224,7 @@ impl Entry {
                 masked_by: patterns(&reply.masked_by),
                 duration_ms: millis(reply.latency),
             })),
-            ..Self::default()
+            ..Self::about("call", reply, is_listed)
         }
     }
 
@@ -178,7 +241,7 @@ impl Entry {
             id: Some(bounded(id)),
             server: server.cloned(),
             tool: tool.map(bounded),
-            name: tool.is_none().then(|| bounded(name)),
+            name_hash: tool.is_none().then(|| Digest::of(name.as_bytes())),
             end: Some(Box::new(EndEntry {
                 status: "cancelled",
                 kind: Kind::Cancelled,
@@ -280,4 +343,12 @@ fn is_zero(count: &usize) -> bool {
 
 fn as_text<S: Serializer>(digest: &Digest, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(digest)
+}
+
+#[expect(clippy::ref_option, reason = "serde passes references")]
+fn as_optional_text<S: Serializer>(digest: &Option<Digest>, serializer: S) -> Result<S::Ok, S::Error> {
+    match digest {
+        Some(digest) => as_text(digest, serializer),
+        None => serializer.serialize_none(),
+    }
 }

@@ -20,6 +20,8 @@ use crate::{config::AuditConfig, private_file};
 /// The most files in the log's folder that are inspected for older parts of it.
 const MAX_INSPECTED: usize = 100_000;
 
+/// Why a file that is something else is left alone.
+pub(super) const NOT_A_LOG: &str = "it is no audit log";
 /// How much of a file's end is read at first.
 const SHORT_TAIL: u64 = 4096;
 
@@ -34,8 +36,11 @@ struct Tail {
 /// Appends records under the log's lock.
 pub(super) fn append(config: &AuditConfig, entries: &mut [Entry]) -> io::Result<()> {
     let mut state = StateFile::lock(&config.file)?;
-    for arguments in entries.iter_mut().filter_map(|entry| entry.arguments.as_mut()) {
-        arguments.hash = arguments.hash.keyed(&state.key);
+    for entry in entries.iter_mut() {
+        let arguments = entry.arguments.as_mut().map(|arguments| &mut arguments.hash);
+        for hash in arguments.into_iter().chain(&mut entry.name_hash) {
+            *hash = hash.keyed(&state.key);
+        }
     }
     let mut file = private_file::append(&config.file)?;
     let mut length = file.metadata()?.len();
@@ -94,7 +99,7 @@ fn read_tail(file: &mut File, length: u64) -> io::Result<Tail> {
     file.seek(SeekFrom::Start(0))?;
     file.read_exact(&mut magic)?;
     if !MAGIC.starts_with(&magic) {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no audit log"));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, NOT_A_LOG));
     }
     // Most lines are short, and every batch reads the last one.
     let mut bytes = read_end(file, length, SHORT_TAIL)?;

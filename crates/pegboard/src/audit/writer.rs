@@ -14,7 +14,10 @@ use tokio::{
     time::Instant,
 };
 
-use super::{entry::Entry, log_file};
+use super::{
+    entry::Entry,
+    log_file::{self, NOT_A_LOG},
+};
 use crate::{
     config::AuditConfig,
     deadline::Deadline,
@@ -101,11 +104,15 @@ impl AuditLog {
         })
         .await
         .map_err(|why| {
+            let hint = match why.contains(NOT_A_LOG) {
+                true => "`audit` is `required`: name another file in `audit`, or move this one away",
+                false => "`audit` is `required`: free the disk or fix the permissions of the file",
+            };
             Failure::new(
                 Kind::NotPermitted,
                 format!("the call was not made, because the audit log cannot be written: {why}. Go on without tools."),
             )
-            .hint("`audit` is `required`: free the disk or fix the permissions of the file")
+            .hint(hint)
         })
     }
 

@@ -1,10 +1,14 @@
 //! The first step of every call on a route: parses its arguments, then runs the `before` hooks of the view.
 
-use super::{context::CallContext, prepare_arguments, tool_call::ToolCall};
-use crate::outcome::Failure;
+use super::{audit_trail, context::CallContext, prepare_arguments, tool_call::ToolCall};
+use crate::{audit::AuditRule, outcome::Failure};
 
 /// Parses the arguments and runs the `before` hooks, which then see the parsed form.
 pub(super) async fn admit(context: &CallContext<'_>, call: &mut ToolCall) -> Result<(), Failure> {
-    prepare_arguments::parse(context, call)?;
-    context.view.hooks.before(context.route, call, context.deadline).await
+    if let Err(failure) = prepare_arguments::parse(context, call) {
+        audit_trail::deny(context, call, AuditRule::Arguments);
+        return Err(failure);
+    }
+    let admitted = context.view.hooks.before(context.route, call, context.deadline).await;
+    admitted.inspect_err(|_| audit_trail::deny(context, call, AuditRule::Hook))
 }

@@ -3,7 +3,7 @@
 use super::{context::CallContext, tool_call::ToolCall, verdict::Verdict};
 use crate::{
     args::Arguments,
-    audit::{ArgumentsEntry, AuditDecision, Entry},
+    audit::{ArgumentsEntry, AuditDecision, AuditRule, Entry},
     outcome::Failure,
 };
 
@@ -26,4 +26,22 @@ pub(super) async fn record(
         .view(context.view.name.as_ref())
         .arguments(ArgumentsEntry::of(arguments, context.tool()));
     log.decide(entry, context.deadline).await
+}
+
+/// Records that a call was refused before the decision about it.
+pub(super) fn deny(context: &CallContext<'_>, call: &ToolCall, rule: AuditRule) {
+    decided(context, call, AuditDecision::Denied, rule);
+}
+
+/// Records the decision about a call that is answered without being made.
+pub(super) fn decided(context: &CallContext<'_>, call: &ToolCall, decision: AuditDecision, rule: AuditRule) {
+    if let Some(log) = &context.view.audit {
+        let entry = Entry::decision(&call.id, context.tool(), decision, Some(rule));
+        let entry = match rule {
+            // They may not have been parsed.
+            AuditRule::Arguments => entry,
+            _ => entry.arguments(ArgumentsEntry::of(&call.arguments, context.tool())),
+        };
+        log.record(entry.view(context.view.name.as_ref()));
+    }
 }

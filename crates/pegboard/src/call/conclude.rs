@@ -32,6 +32,10 @@ pub(super) async fn conclude(
     if let Some(key) = record.repeat_key {
         context.view.call_limits.ended(key, outcome.kind());
     }
+    if outcome.status() != "refused" {
+        let warning = context.server().definition_warning(&context.tool().name);
+        record.warnings.extend(warning);
+    }
     let presented = present::present(context, call, outcome).await;
     let reply = record.close(context, call, presented);
     context.server().counts().record_reply(&reply);

@@ -7,12 +7,12 @@ use tokio::time::Instant;
 
 use super::{route::resolved::Route, tool_call::ToolCall, view::View};
 use crate::{
-    audit::Entry,
+    audit::{AuditDecision, AuditRule, Entry},
     catalog::Tool,
     event::{CallEnd, Event},
     metrics::ServerCounters,
     name::ServerName,
-    outcome::{Kind, Reply},
+    outcome::{Kind, Outcome, Reply},
 };
 
 /// The longest tool name in an event, in bytes. An unknown name may be any text that a model wrote.
@@ -131,15 +131,39 @@ impl<'a> CallGuard<'a> {
         }
     }
 
-    /// Ends the call with a reply.
-    pub(crate) fn complete(mut self, reply: &Reply) {
+    /// Ends the call with a reply. The decision about a call on a route is in the audit log by now.
+    pub(crate) fn complete(self, reply: &Reply) {
+        if let Counters::BuiltIn = self.counters {
+            let (decision, rule) = match &reply.outcome {
+                Outcome::Refused(failure) => (AuditDecision::Denied, Some(AuditRule::of(failure.kind))),
+                _ => (AuditDecision::Allowed, None),
+            };
+            self.decide(reply, true, decision, rule);
+        }
+        self.end(reply, true);
+    }
+
+    /// Ends a call without a route. `is_listed` says whether the reply names a tool that its server lists.
+    pub(crate) fn refuse(self, reply: &Reply, rule: AuditRule, is_listed: bool) {
+        self.decide(reply, is_listed, AuditDecision::Denied, Some(rule));
+        self.end(reply, is_listed);
+    }
+
+    fn decide(&self, reply: &Reply, is_listed: bool, decision: AuditDecision, rule: Option<AuditRule>) {
+        if let Some(log) = &self.view.audit {
+            let entry = Entry::unrouted_decision(reply, is_listed, decision, rule);
+            log.record(entry.view(self.view.name.as_ref()));
+        }
+    }
+
+    fn end(mut self, reply: &Reply, is_listed: bool) {
         self.is_open = false;
         let kind = reply.outcome.kind();
         self.create();
         self.count(kind, reply.latency);
         self.view.events.send(|| Event::completed(reply));
         if let Some(log) = &self.view.audit {
-            log.record(Entry::ended(reply).view(self.view.name.as_ref()));
+            log.record(Entry::ended(reply, is_listed).view(self.view.name.as_ref()));
         }
         if reply.untrusted
             && let Some(server) = &reply.server

@@ -6,10 +6,11 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use super::{
-    admit::admit, conclude, context::CallContext, crossing, error::CallError, guard::CallGuard, permission,
-    record::Record, route::resolved::Route, tool_call::ToolCall, view::View,
+    admit::admit, audit_trail, conclude, context::CallContext, crossing, error::CallError, guard::CallGuard,
+    permission, record::Record, route::resolved::Route, tool_call::ToolCall, view::View,
 };
 use crate::{
+    audit::AuditRule,
     outcome::{Answer, Body, Content, Failure, Kind, Outcome, Reply, ResourceContents},
     spill::{Form, Output},
 };
@@ -48,8 +49,12 @@ where
 {
     let arguments: Map<String, Value> = serde_json::from_str(call.arguments.as_str()).unwrap_or_default();
     let uri = arguments.get("uri").and_then(Value::as_str).map(str::to_owned);
-    let uri = uri.ok_or_else(|| Failure::new(Kind::InvalidArguments, "`uri` is missing: it must be a text"))?;
-    crossing::check_text(context.server(), &context.tool().dotted_name(), &uri)?;
+    let uri = uri.ok_or_else(|| {
+        audit_trail::deny(context, call, AuditRule::Arguments);
+        Failure::new(Kind::InvalidArguments, "`uri` is missing: it must be a text")
+    })?;
+    crossing::check_text(context.server(), &context.tool().dotted_name(), &uri)
+        .inspect_err(|_| audit_trail::deny(context, call, AuditRule::Crossing))?;
     permission::obtain(context, call, &call.arguments, record).await?;
     let queued_at = Instant::now();
     let _permit = context

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::{
     admit::admit,
-    conclude,
+    audit_trail, conclude,
     context::CallContext,
     crossing,
     error::{CallError, failure_of, unavailable},
@@ -24,6 +24,7 @@ use super::{
     view::View,
 };
 use crate::{
+    audit::AuditRule,
     catalog::TaskSupport,
     deadline::Deadline,
     outcome::{Failure, Kind, Outcome, Reply},
@@ -156,8 +157,10 @@ pub(crate) async fn attach_task(
 
 async fn begin(context: &CallContext<'_>, call: &ToolCall, record: &mut Record) -> Result<(Live, Stage), CallError> {
     let (view, route, deadline) = (context.view, context.route, context.deadline);
-    let arguments = prepare_arguments::prepare(context, call, &mut record.warnings).await?;
-    let arguments = crossing::check(context, arguments, &mut record.warnings)?;
+    let arguments = prepare_arguments::prepare(context, call, &mut record.warnings).await;
+    let arguments = arguments.inspect_err(|_| audit_trail::deny(context, call, AuditRule::Arguments))?;
+    let arguments = crossing::check(context, arguments, &mut record.warnings);
+    let arguments = arguments.inspect_err(|_| audit_trail::deny(context, call, AuditRule::Crossing))?;
     permission::obtain(context, call, &arguments, record).await?;
     view.check_open()?;
     let server = &route.server;

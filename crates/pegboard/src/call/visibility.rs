@@ -10,12 +10,14 @@ use super::{
     view::View,
 };
 use crate::{
+    audit::AuditRule,
     catalog::{FormerNames, Tool},
     config::{Policy, ServerConfig, ToolPolicy},
     filter::{Case, Filter, Selection, fits},
     grant::{Granted, Grants, Offer},
     name::{ServerName, dotted, dunder},
     outcome::{Failure, Kind},
+    pin::command_name,
     server::{HeldTool, Server},
 };
 
@@ -53,6 +55,18 @@ pub(crate) enum Hidden {
     NotGranted,
     /// The server's config requires a capability that the view's grants do not have.
     MissingCapability,
+}
+
+impl Hidden {
+    fn rule(self) -> AuditRule {
+        match self {
+            Self::NotForModels => AuditRule::NotForModels,
+            Self::ByConfig => AuditRule::Config,
+            Self::ByView => AuditRule::View,
+            Self::NotSelected => AuditRule::Selection,
+            Self::NotGranted | Self::MissingCapability => AuditRule::Grants,
+        }
+    }
 }
 
 impl<'a> Visibility<'a> {
@@ -172,18 +186,18 @@ impl<'a> Visibility<'a> {
             let held = server.held_tools();
             let means = |held: &&HeldTool| is_spelled(name, &held.tool) || (all_known && name == held.tool.name);
             if let Some(held) = held.iter().find(means) {
-                let failure = match self.check(&held.tool) {
-                    Ok(()) => self.held(held, servers),
-                    Err(hidden) => self.failure(&held.tool, hidden, servers),
+                let (rule, failure) = match self.check(&held.tool) {
+                    Ok(()) => (AuditRule::Held, self.held(held, servers)),
+                    Err(hidden) => (hidden.rule(), self.failure(&held.tool, hidden, servers)),
                 };
-                return Some(Unroutable::for_tool(&held.tool.server, &held.tool.name, failure));
+                return Some(Unroutable::for_tool(&held.tool, rule, failure));
             }
             let Some(catalog) = server.catalog() else { continue };
             let means = |tool: &&Arc<Tool>| is_spelled(name, tool) || (all_known && name == tool.name);
             let hidden = catalog.tools.iter().filter(means);
             if let Some((tool, hidden)) = hidden.filter_map(|tool| Some((tool, self.check(tool).err()?))).next() {
                 let failure = self.failure(tool, hidden, servers);
-                return Some(Unroutable::for_tool(&tool.server, &tool.name, failure));
+                return Some(Unroutable::for_tool(tool, hidden.rule(), failure));
             }
         }
         let selection = self.selection?;
@@ -195,9 +209,10 @@ impl<'a> Visibility<'a> {
             return None;
         };
         let failure = self.not_selected(server.name(), None, servers);
+        let refusal = Unroutable::from(failure).by(AuditRule::Selection);
         Some(match (left.len(), tool_part(name, server.name())) {
-            (1, Some(tool)) => Unroutable::for_tool(server.name(), tool, failure),
-            _ => failure.into(),
+            (1, Some(tool)) => refusal.identified(server.name(), tool),
+            _ => refusal,
         })
     }
 
@@ -293,17 +308,12 @@ impl<'a> Visibility<'a> {
     /// The refusal of a tool that is held, with the command that accepts it.
     fn held(&self, held: &HeldTool, servers: &[Server]) -> Failure {
         let (name, server) = (held.tool.dotted_name(), &held.tool.server);
+        let what = command_name(server, &held.tool.name);
         let message = format!(
             "tool `{name}` is held: {}. A person must accept it first. {}",
             held.reason,
             self.instead(server, servers)
         );
-        // A name with other characters could end the command and begin another.
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
-        let what = match name.chars().all(is_plain) {
-            true => name,
-            false => server.to_string(),
-        };
         Failure::new(Kind::NotPermitted, message).hint(format!(
             "`pegboard pins diff {what}` shows the definition, `pegboard pins accept {what}` accepts it"
         ))

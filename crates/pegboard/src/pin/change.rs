@@ -42,6 +42,8 @@ pub enum PinState {
     Unchanged,
     /// The server is known, and this definition is not.
     New,
+    /// The server has no pins, and the config requires that a person accepts its definitions.
+    NewServer,
     /// It differs from its pin.
     Changed,
     /// It is pinned, but no person has accepted it, and the config requires that.
@@ -54,6 +56,7 @@ impl PinState {
         match self {
             Self::Unchanged => "unchanged",
             Self::New => "new",
+            Self::NewServer => "new_server",
             Self::Changed => "changed",
             Self::NotAccepted => "not_accepted",
         }
@@ -106,6 +109,7 @@ impl PinChange {
         let of_pin = match self.state {
             PinState::Unchanged => None,
             PinState::New => Some("it was not there when its server was pinned"),
+            PinState::NewServer => Some("its server is new, and its definitions are not accepted yet"),
             PinState::Changed => Some("its definition changed since it was pinned"),
             PinState::NotAccepted => Some("its definition was never accepted"),
         };
@@ -122,5 +126,15 @@ fn shown(value: &Value) -> Option<String> {
         Value::Null => None,
         Value::String(text) => Some(text.clone()),
         other => Some(other.to_string()),
+    }
+}
+
+/// The name of a tool in a command for people to copy. A name with other characters could end the command and begin another, so only its
+/// server is named then.
+pub(crate) fn command_name(server: &ServerName, tool: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
+    match tool.chars().all(is_plain) {
+        true => dotted(server.as_str(), tool),
+        false => server.to_string(),
     }
 }

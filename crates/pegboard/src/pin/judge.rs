@@ -40,6 +40,7 @@ pub(crate) fn judge(pins: Pins, pinned: Option<&PinnedServer>, listed: Listed<'_
     let state = |pin: Option<&Pin>, hash: DefinitionHash, is_known: bool| match pin {
         _ if pins == Pins::Off => PinState::Unchanged,
         None if adds || (!is_known && pins != Pins::Approve) => PinState::Unchanged,
+        None if pinned.is_none() => PinState::NewServer,
         None => PinState::New,
         Some(pin) if pin.hash != hash => PinState::Changed,
         Some(pin) if pins == Pins::Approve && !pin.accepted => PinState::NotAccepted,

@@ -9,8 +9,8 @@ use std::{
 /// Asserts that a stored file is readable by its owner only, and that `is_read` returns `false` when the file was replaced by a link, may be
 /// written by others, or belongs to another user.
 pub(crate) fn assert_refused(path: &Path, is_read: impl Fn() -> bool) {
-    let set_mode = |mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
-    let mode = fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let set_mode = |mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("the file is ours");
+    let mode = fs::metadata(path).expect("the file exists").permissions().mode() & 0o777;
     assert_eq!((mode, is_read()), (0o600, true));
     set_mode(0o666);
     assert!(!is_read(), "others may write to it");
@@ -18,11 +18,11 @@ pub(crate) fn assert_refused(path: &Path, is_read: impl Fn() -> bool) {
     // Only root can give a file away.
     if chown(path, Some(65534), None).is_ok() {
         assert!(!is_read(), "it belongs to another user");
-        chown(path, Some(0), None).unwrap();
+        chown(path, Some(0), None).expect("we are root");
     }
     assert!(is_read());
     let elsewhere = path.with_extension("elsewhere");
-    fs::rename(path, &elsewhere).unwrap();
-    symlink(&elsewhere, path).unwrap();
+    fs::rename(path, &elsewhere).expect("the folder is ours");
+    symlink(&elsewhere, path).expect("the folder is ours");
     assert!(!is_read(), "it is a link");
 }

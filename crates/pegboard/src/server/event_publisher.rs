@@ -182,7 +182,8 @@ impl EventPublisher {
         let changed = changes.iter().filter(|change| change.state != PinState::Unchanged);
         let suspicious = changes.iter().filter(|change| !change.findings.is_empty());
         let (changed, suspicious) = (changed.count(), suspicious.count());
-        tracing::warn!(changed, suspicious, held, "definitions were flagged");
+        // Listings and replies have warnings for people.
+        tracing::info!(server = %self.server, changed, suspicious, held, "definitions were flagged");
         self.events.send(|| Event::DefinitionsFlagged {
             server: self.server.clone(),
             view: self.view(),

@@ -205,6 +205,11 @@ impl Outage {
         }
     }
 
+    /// Whether the project file that configures the server is not approved.
+    pub(crate) fn is_pending_trust(&self) -> bool {
+        matches!(self.cause, Cause::PendingTrust)
+    }
+
     /// The server was replaced on the board by one with other rules.
     pub(super) fn replaced() -> Self {
         Self {

@@ -14,7 +14,7 @@ use crate::{
     catalog::Catalog,
     config::{Pins, ServerConfig},
     name::ServerName,
-    pin::{Judged, Listed, PinChange, PinError, PinnedServer, ServerIdentity, accept, judge, record},
+    pin::{Judged, Listed, PinChange, PinError, PinnedServer, ServerIdentity, accept, command_name, judge, record},
     transport::Target,
 };
 
@@ -89,6 +89,19 @@ impl Server {
     pub(crate) fn holds_prompt(&self, name: &str) -> bool {
         self.current_exposure()
             .is_some_and(|exposure| exposure.held_prompts.iter().any(|held| held == name))
+    }
+
+    /// A warning about a tool that is offered although its definition changed or looks like an attack. Cheap if no definition does.
+    pub(crate) fn definition_warning(&self, tool: &str) -> Option<String> {
+        let exposure = self.current_exposure()?;
+        let of_tool = |change: &&PinChange| change.tool.as_deref() == Some(tool) && !change.held;
+        let change = exposure.changes.iter().find(of_tool)?;
+        Some(format!(
+            "tool `{}`: {}; `pegboard pins diff {}` shows it",
+            change.name(),
+            change.reason(),
+            command_name(self.name(), tool)
+        ))
     }
 
     /// Warnings about definitions that changed or look like attacks.

@@ -90,7 +90,7 @@ impl Toolset {
             let flagged = server.definition_warnings().into_iter();
             warnings.extend(flagged.map(|warning| format!("{}: {warning}", server.name())));
             if let Phase::Ready(live) = server.phase() {
-                if live.catalog().is_empty() {
+                if live.catalog().is_empty() && server.held_tools().is_empty() {
                     warnings.push(format!(
                         "{}: the server offers no tools, and nothing else",
                         server.name()

@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::toolset_handle::Toolset;
 use crate::{
+    audit::AuditRule,
     call::{self, Route, Routed, Unroutable, Visibility},
     deadline::Deadline,
     outcome::Failure,
@@ -91,11 +92,14 @@ impl Toolset {
                 match down {
                     // The name says which server has the tool, and that server cannot be reached.
                     Some((server, outage)) if names_server => {
-                        let failure = call::unavailable(server.name().as_str(), &outage);
+                        let mut refusal = Unroutable::from(call::unavailable(server.name().as_str(), &outage));
+                        if outage.is_pending_trust() {
+                            refusal = refusal.by(AuditRule::ProjectFile);
+                        }
                         // If the name may refer to two servers, it does not say which tool is meant.
                         Err(match (unknown.len(), call::tool_part(name, server.name())) {
-                            (1, Some(tool)) => Unroutable::for_tool(server.name(), tool, failure),
-                            _ => failure.into(),
+                            (1, Some(tool)) => refusal.identified(server.name(), tool),
+                            _ => refusal,
                         })
                     }
                     _ => Err(self.unknown(name)),

@@ -152,3 +152,70 @@ async fn no_value_of_a_call_is_in_the_log() {
         assert!(!text.contains(CANARY), "{text}");
     }
 }
+
+/// Calls that no server sees: of hidden and unknown tools, with arguments that do not fit, refused by a hook, and of built-in tools.
+#[tokio::test]
+async fn a_call_that_is_refused_before_it_is_routed_has_a_decision_and_an_end() {
+    let stage = Stage::new(&server(), |config| config.deny = vec!["fail".to_owned()]);
+    let tools = stage.board.toolset_with(View::new().deny(["fx.write"]));
+    tools.list(PATIENCE).await;
+    call(&tools, "fx.fail", json!({})).await;
+    call(&tools, "fx.write", json!({"text": CANARY})).await;
+    call(&tools, &format!("fx.{CANARY}"), json!({})).await;
+    call(&tools, CANARY, json!({})).await;
+    call(&stage.board.toolset(), "fx.write", json!({"text": 5, "n": "x"})).await;
+    let records = stage.records().await;
+    let decisions: Vec<_> = records.iter().filter(|record| record["event"] == "decision").collect();
+    let ends: Vec<_> = records.iter().filter(|record| record["event"] == "call").collect();
+    let rules: Vec<_> = decisions
+        .iter()
+        .map(|record| record["rule"].as_str().unwrap())
+        .collect();
+    assert_eq!(rules, ["config", "view", "unknown_tool", "unknown_tool", "arguments"]);
+    for (decision, end) in decisions.iter().zip(&ends) {
+        assert_eq!(decision["decision"], "denied");
+        assert_eq!(
+            (&decision["id"], &end["end"]["status"]),
+            (&end["id"], &json!("refused"))
+        );
+        let named = |record: &Value| {
+            [
+                record["server"].clone(),
+                record["tool"].clone(),
+                record["name_hash"].clone(),
+            ]
+        };
+        assert_eq!(named(decision), named(end));
+    }
+    assert_eq!(
+        (&decisions[0]["tool"], &decisions[1]["tool"]),
+        (&json!("fail"), &json!("write"))
+    );
+    for unknown in [2, 3] {
+        assert!(decisions[unknown]["name_hash"].is_string() && decisions[unknown]["tool"].is_null());
+    }
+    assert!(!std::fs::read_to_string(&stage.log).unwrap().contains(CANARY));
+}
+
+#[tokio::test]
+async fn a_repeated_idempotency_key_has_a_decision_of_its_own() {
+    let stage = Stage::new(&server(), |_| {});
+    let tools = stage.board.toolset();
+    for text in ["a", "a", "b"] {
+        let call = ToolCall::new("fx.write").key("k").arguments(json!({"text": text}));
+        tools.call(call).await;
+    }
+    let records = stage.records().await;
+    let decisions = records.iter().filter(|record| record["event"] == "decision");
+    let decisions: Vec<_> = decisions
+        .map(|record| (record["decision"].clone(), record["rule"].clone()))
+        .collect();
+    assert_eq!(
+        decisions,
+        [
+            (json!("allowed"), Value::Null),
+            (json!("allowed"), json!("idempotency_key")),
+            (json!("denied"), json!("idempotency_key")),
+        ]
+    );
+}

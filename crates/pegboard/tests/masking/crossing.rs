@@ -124,3 +124,28 @@ async fn a_secret_of_no_server_is_warned_of() {
     assert_contains(&reply.warnings.join(""), &["a known secret"]);
     board.shutdown().await;
 }
+
+#[tokio::test]
+async fn the_audit_log_has_the_refusal_and_not_the_secret() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("calls.jsonl");
+    let mut config = crate::canary::vault();
+    config.audit = Some(pegboard::AuditConfig::new(&log));
+    let (_unused, handle) = fake().connect();
+    let board = pegboard::Pegboard::builder(config)
+        .in_process(name("fx"), dialer(&handle))
+        .open();
+    is_refused(&call(&board.toolset(), "fx.t", json!({"a": CANARY})).await);
+    board.shutdown().await;
+    let text = std::fs::read_to_string(&log).unwrap();
+    assert!(!text.contains(CANARY), "{text}");
+    let records: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let told: Vec<_> = records[1..]
+        .iter()
+        .map(|record| (&record["event"], &record["rule"]))
+        .collect();
+    assert_eq!(
+        told,
+        [(&json!("decision"), &json!("crossing")), (&json!("call"), &Value::Null)]
+    );
+}

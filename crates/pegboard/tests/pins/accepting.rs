@@ -15,7 +15,13 @@ async fn accepted_tools_are_usable_at_once_and_in_later_runs() {
     assert_outcome(&call(&tools, "fx.t", json!({})).await, Kind::NotPermitted, false);
     let mut changes = board.pin_changes();
     changes.retain(|change| change.tool.as_deref() == Some("t"));
-    assert_eq!(changes[0].state, PinState::New);
+    assert_eq!(changes[0].state, PinState::NewServer);
+    assert!(!changes[0].reason().contains("was pinned"), "{}", changes[0].reason());
+    let warnings = tools.list(PATIENCE).await.warnings;
+    assert!(
+        !warnings.iter().any(|warning| warning.contains("no tools")),
+        "{warnings:?}"
+    );
     assert_eq!(board.accept_pins(&changes).unwrap(), 1);
     assert_outcome(&call(&tools, "fx.t", json!({})).await, Kind::Ok, true);
     assert_outcome(&call(&tools, "fx.u", json!({})).await, Kind::NotPermitted, false);

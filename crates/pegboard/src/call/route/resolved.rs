@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
+    audit::AuditRule,
     catalog::{Tool, ToolKind},
     config::Policy,
     name::ServerName,
@@ -54,23 +55,43 @@ pub(crate) struct Unroutable {
     pub(crate) failure: Failure,
     /// The server and tool that the name identifies, if any.
     pub(crate) identified: Option<(ServerName, String)>,
+    /// Whether the server lists the identified tool. Otherwise its name is any text that a caller wrote.
+    pub(crate) is_listed: bool,
+    /// The rule behind it, for the audit log.
+    pub(crate) rule: AuditRule,
 }
 
 impl Unroutable {
-    /// Creates the failure for a name that identifies this tool.
-    pub(crate) fn for_tool(server: &ServerName, tool: &str, failure: Failure) -> Self {
+    /// Creates the failure for a name that identifies this tool, which its server lists.
+    pub(crate) fn for_tool(tool: &Tool, rule: AuditRule, failure: Failure) -> Self {
         Self {
             failure,
-            identified: Some((server.clone(), tool.to_owned())),
+            identified: Some((tool.server.clone(), tool.name.clone())),
+            is_listed: true,
+            rule,
         }
+    }
+
+    /// Adds the server and the tool that the name identifies, whether the server has that tool or not.
+    pub(crate) fn identified(self, server: &ServerName, tool: &str) -> Self {
+        Self {
+            identified: Some((server.clone(), tool.to_owned())),
+            ..self
+        }
+    }
+
+    pub(crate) fn by(self, rule: AuditRule) -> Self {
+        Self { rule, ..self }
     }
 }
 
 impl From<Failure> for Unroutable {
     fn from(failure: Failure) -> Self {
         Self {
+            rule: AuditRule::of(failure.kind),
             failure,
             identified: None,
+            is_listed: false,
         }
     }
 }

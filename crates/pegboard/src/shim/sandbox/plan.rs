@@ -136,7 +136,7 @@ impl SandboxPlan {
                 .any(|path| is_wide(path) || is_hidden(path))
         };
         // A server must not widen its sandbox by links or first lines of scripts in folders that it may write. Those are readable anyway.
-        let write = outer(existing(&command.sandbox.write)?);
+        let write = outer(&existing(&command.sandbox.write)?);
         let is_writable = |path: &Path| write.iter().any(|folder| is_in(path, folder));
         let trusted = files.iter().take_while(|file| !is_writable(file));
         for file in trusted.flat_map(|file| [file.clone(), resolved(file)]) {
@@ -188,7 +188,7 @@ impl SandboxPlan {
 }
 
 /// The paths without those that are in another one.
-fn outer(paths: Vec<PathBuf>) -> Vec<PathBuf> {
+fn outer(paths: &[PathBuf]) -> Vec<PathBuf> {
     let is_inner = |path: &PathBuf| paths.iter().any(|other| other != path && is_in(path, other));
     paths.iter().filter(|path| !is_inner(path)).cloned().collect()
 }
