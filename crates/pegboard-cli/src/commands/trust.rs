@@ -6,7 +6,7 @@ use std::{
 };
 
 use pegboard::{Env, Hint as _, ProjectFile, Source, TrustRecord, TrustStore};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{
     agreement,

@@ -6,7 +6,6 @@
 mod support;
 
 mod calls;
-mod cost;
 mod failures;
 #[cfg(unix)]
 mod processes;
