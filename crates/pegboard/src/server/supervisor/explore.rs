@@ -86,6 +86,7 @@ fn server() -> (Server, thread::JoinHandle<u64>) {
         next_server: AtomicU64::new(1),
         events: crate::event::EventSender::default(),
         tallies: Arc::default(),
+        pins: crate::pin::PinStore::in_memory(),
     };
     let transport = Transport::Stdio(Program::new("none"));
     let spec = Spec {
