@@ -30,14 +30,7 @@ const MAX_TEXT: usize = 64 << 10;
 impl Tool {
     /// What looks like an attack on the model in its definition: in its name, title, description, annotations, and every text of its schemas.
     pub fn findings(&self) -> Vec<Finding> {
-        let mut found = Vec::new();
-        check_name(&self.name, &mut found);
-        scan("name", &self.name, &mut found);
-        for (at, text) in [("title", &self.title), ("description", &self.description)] {
-            if let Some(text) = text {
-                scan(at, text, &mut found);
-            }
-        }
+        let mut found = findings_in_heading(&self.name, self.title.as_deref(), self.description.as_deref());
         if self
             .description
             .as_ref()
@@ -67,17 +60,23 @@ impl Tool {
     }
 }
 
+/// What looks like an attack in the name, title and description of a definition.
+fn findings_in_heading(name: &str, title: Option<&str>, description: Option<&str>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    check_name(name, &mut found);
+    scan("name", name, &mut found);
+    for (at, text) in [("title", title), ("description", description)] {
+        if let Some(text) = text {
+            scan(at, text, &mut found);
+        }
+    }
+    found
+}
+
 impl Prompt {
     /// What looks like an attack on the model in its definition.
     pub fn findings(&self) -> Vec<Finding> {
-        let mut found = Vec::new();
-        check_name(&self.name, &mut found);
-        scan("name", &self.name, &mut found);
-        for (at, text) in [("title", &self.title), ("description", &self.description)] {
-            if let Some(text) = text {
-                scan(at, text, &mut found);
-            }
-        }
+        let mut found = findings_in_heading(&self.name, self.title.as_deref(), self.description.as_deref());
         self.arguments
             .iter()
             .for_each(|argument| scan_value("arguments", argument, &mut found));

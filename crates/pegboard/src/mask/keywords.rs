@@ -37,7 +37,7 @@ struct TrigramMatch {
     offset: usize,
 }
 
-/// What is told of the keywords in a text.
+/// Collects the keywords that are found in a text.
 trait Sink {
     /// Whether further places of a keyword matter.
     fn wants(&self, word: usize) -> bool;

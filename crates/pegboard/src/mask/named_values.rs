@@ -15,4 +15,4 @@ mod words;
 pub(super) use literals::{Form, is_no_literal, is_secret};
 pub(super) use named_value::NamedValue;
 pub(super) use names::{Strength, strength, strength_of_list};
-pub(super) use scanner::find;
+pub(super) use scanner::{STEMS, find};

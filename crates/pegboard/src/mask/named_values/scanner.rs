@@ -15,7 +15,7 @@ use super::{
 use crate::mask::{keywords::Keywords, plausibility};
 
 /// Words in names of secrets, and marks of objects whose value is a secret.
-const STEMS: &[&str] = &[
+pub(in crate::mask) const STEMS: &[&str] = &[
     "pass",
     "pwd",
     "secret",

@@ -3,6 +3,7 @@
 use super::{pem, prefixless};
 use crate::mask::{
     documents,
+    named_values::STEMS,
     pattern::{
         Detection::{Find, FindSpans, Groups, Named, Token},
         Pattern, pattern,
@@ -96,30 +97,7 @@ fn is_cookie(value: &str) -> bool {
     { values }.any(|value| !is_date(value) && is_long(value))
 }
 
-pub(super) static GENERIC: [Pattern; 1] = [pattern(
-    "secret_assignment",
-    &[
-        "pass",
-        "pwd",
-        "secret",
-        "token",
-        "key",
-        "credential",
-        "signature",
-        "samlresponse",
-        "_pw",
-        "device_code",
-        "mnemonic",
-        "phrase",
-        "psk",
-        "sensitive",
-        "identified by",
-        "authorization",
-        "cookie",
-    ],
-    Named,
-)
-.aliases(&[
+pub(super) static GENERIC: [Pattern; 1] = [pattern("secret_assignment", STEMS, Named).aliases(&[
     "connection_string_password",
     "cli_flag_secret",
     "kubeconfig_data",
