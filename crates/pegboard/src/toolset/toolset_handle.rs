@@ -17,14 +17,15 @@ use crate::{
 /// One agent's view of the board. It is cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Toolset {
-    /// The servers that this view owns, and access to the shared ones.
-    pub(super) servers: Arc<ViewServers>,
     pub(super) view: Arc<View>,
     pub(super) open_state: Arc<OpenState>,
     pub(super) latest: Arc<LatestSnapshot>,
     /// Copies of this view with the selections of recent calls, the newest first.
     pub(super) selection_views: Arc<Mutex<Vec<SelectionView>>>,
     pub(super) shadows: Arc<ShadowWarnings>,
+    /// The servers that this view owns, and access to the shared ones. The last field, because fields are dropped in order: the snapshots above
+    /// hold servers too, and shutdown waits for a dropped view only until its `ViewServers` are dropped.
+    pub(super) servers: Arc<ViewServers>,
 }
 
 /// A view with the selection of a call.
@@ -39,10 +40,10 @@ impl Toolset {
                 servers.registry().tallies().clone(),
             )),
             open_state: Arc::new(OpenState::new(servers.registry().tallies())),
-            servers,
             latest: Arc::default(),
             selection_views: Arc::default(),
             shadows: Arc::default(),
+            servers,
         }
     }
 

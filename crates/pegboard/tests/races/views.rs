@@ -1,8 +1,9 @@
 //! Views that are opened and closed while servers change.
 
 use std::sync::{
-    Arc,
+    Arc, Mutex,
     atomic::{AtomicBool, Ordering},
+    mpsc,
 };
 
 use futures_util::{FutureExt, future::join_all};
@@ -190,6 +191,44 @@ async fn shutdown_waits_for_the_processes_of_views_that_are_dropped_meanwhile() 
         dropping.join().unwrap();
         assert!(left.is_empty(), "round {round}: {left:?}");
     }
+}
+
+/// A hook whose drop sets `began` and then waits until the sender of `go_on` is dropped.
+struct SlowToDrop {
+    began: Arc<AtomicBool>,
+    go_on: Mutex<mpsc::Receiver<()>>,
+}
+
+impl Hook for SlowToDrop {}
+
+impl Drop for SlowToDrop {
+    fn drop(&mut self) {
+        self.began.store(true, Ordering::SeqCst);
+        let _ = self.go_on.get_mut().unwrap().recv_timeout(secs(20));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn shutdown_waits_for_the_processes_of_a_view_that_is_half_dropped() {
+    let (_folder, [log]) = files(["log"]);
+    let mut config = per_view(&good(&log, "x").fault(Fault::IgnoresEof));
+    config.limits.stop = ms(300);
+    let board = board(config);
+    let (release, go_on) = mpsc::channel();
+    let began = Arc::new(AtomicBool::new(false));
+    let hook = SlowToDrop {
+        began: began.clone(),
+        go_on: Mutex::new(go_on),
+    };
+    let view = board.toolset_with(View::new().hook(hook));
+    assert_eq!(hello(&view).await.text(), "x");
+    let dropping = std::thread::spawn(move || drop(view));
+    until("the view is being dropped", || began.load(Ordering::SeqCst)).await;
+    board.shutdown().await;
+    let left = alive(&log);
+    drop(release);
+    dropping.join().unwrap();
+    assert!(left.is_empty(), "{left:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
