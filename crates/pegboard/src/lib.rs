@@ -203,8 +203,10 @@ mod audit;
 pub mod bench;
 mod board;
 mod call;
+mod caller;
 mod catalog;
 mod config;
+mod credential;
 mod deadline;
 mod event;
 mod filter;
@@ -246,6 +248,7 @@ pub use call::{
     Approvals, Approved, Approver, Budget, CallEvent, CallStream, Called, Decision, Embedder, Hook, Proposed, Question,
     Summariser, Summary, SummaryError, SummaryRequest, TaskHandle, ToolCall, View,
 };
+pub use caller::{Caller, Principal};
 pub use catalog::{
     Catalog, CatalogDiff, Changed, Changes, DefinitionHash, Finding, FindingSeverity, InstructionFormat, Instructions,
     Prompt, Resource, Risk, Schema, ServerWords, TaskSupport, TemplateError, Tool, ToolKind, UriTemplate,
@@ -259,6 +262,7 @@ pub use config::{
     SummaryModel, Taint, Tls, TooLong, ToolPolicy, Transport, TrustError, TrustRecord, TrustStore, Unpinned,
     Unreadable, ValueOrigin, parse_duration, parse_size,
 };
+pub use credential::{Credential, CredentialError, CredentialReason, CredentialRequest, Credentials};
 pub use deadline::{Deadline, Passed};
 pub use event::{Event, Events};
 pub use filter::{BadSelection, Selected, Selection};

@@ -106,6 +106,7 @@ impl ServerFactory {
             target,
             era: config.era.clone(),
             limits: config.limits,
+            credentials: None,
             budget: self.budget.clone(),
             host: self.host.clone(),
             client: self.client.clone(),

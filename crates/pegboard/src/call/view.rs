@@ -21,6 +21,7 @@ use super::{
 };
 use crate::{
     audit::AuditLog,
+    caller::Principal,
     config::Rate,
     event::EventSender,
     metrics::BoardCounters,
@@ -40,6 +41,8 @@ use crate::{
 pub struct View {
     /// The name in status and events; set when the view is opened.
     pub(crate) name: Option<Arc<str>>,
+    /// Whom the calls are made for.
+    pub(crate) principal: Option<Principal>,
     pub(crate) roots: Option<Vec<Root>>,
     /// The view's own tools, and the name of the in-process server that holds them once the view is opened.
     pub(crate) tools: Option<NativeTools>,
@@ -113,6 +116,12 @@ impl View {
     /// Names the view, for the audit log and for the events of servers that only this view uses. The default is `view-1`, `view-2` and so on.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into().into());
+        self
+    }
+
+    /// Sets whom the calls of this view are made for. Callbacks see it in their [`Caller`](crate::Caller).
+    pub fn principal(mut self, principal: impl Into<Principal>) -> Self {
+        self.principal = Some(principal.into());
         self
     }
 

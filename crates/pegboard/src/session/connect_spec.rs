@@ -5,6 +5,7 @@ use std::{fmt, sync::Arc};
 use super::{desired_state::DesiredState, era_memory::EraMemory, host::Host};
 use crate::{
     config::{EraChoice, Limits, Transport},
+    credential::CredentialSource,
     mask::ServerMasker,
     name::ServerName,
     transport::{ByteBudget, Target},
@@ -27,6 +28,8 @@ pub(crate) struct Spec {
     pub(crate) memory: Arc<EraMemory>,
     /// Masks secrets in the server's messages.
     pub(crate) masker: ServerMasker,
+    /// Supplies credentials at run time, in addition to those of the config.
+    pub(crate) credentials: Option<Arc<CredentialSource>>,
     /// The byte budget of the board's connections.
     pub(crate) budget: ByteBudget,
 }

@@ -68,6 +68,7 @@ fn spec_of(target: Target, era: EraChoice) -> Spec {
         client: Arc::default(),
         memory: Arc::new(EraMemory::new(None)),
         masker: ServerMasker::default(),
+        credentials: None,
         budget: ByteBudget::default(),
     }
 }

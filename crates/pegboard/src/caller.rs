@@ -1,0 +1,88 @@
+//! Who makes a call: the context that hosts, hooks, approvers, summarisers and native tools get.
+
+use std::{borrow::Borrow, fmt, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// The identity that calls are made for: a user, a tenant, an account of a service. It is a label that the program chooses, not a credential.
+///
+/// Views with different principals share no connection that carries credentials, and no cached answers.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Principal(Arc<str>);
+
+impl Principal {
+    /// Creates a principal with this name.
+    pub fn new(name: impl Into<Arc<str>>) -> Self {
+        Self(name.into())
+    }
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Principal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl AsRef<str> for Principal {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Borrow<str> for Principal {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&str> for Principal {
+    fn from(name: &str) -> Self {
+        Self::new(name)
+    }
+}
+
+impl From<String> for Principal {
+    fn from(name: String) -> Self {
+        Self::new(name)
+    }
+}
+
+/// The call that a callback belongs to, and for whom it is made.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct Caller<'a> {
+    /// The caller's id for the call.
+    pub call: &'a str,
+    /// The name of the view that the call was made through.
+    pub view: &'a str,
+    /// The principal of that view.
+    pub principal: Option<&'a Principal>,
+    /// The entries that the caller added to the request's `_meta`.
+    pub meta: &'a Map<String, Value>,
+}
+
+impl<'a> Caller<'a> {
+    /// Creates the context of a call. Programs need this only to test their own callbacks.
+    pub fn new(call: &'a str, view: &'a str, meta: &'a Map<String, Value>) -> Self {
+        Self {
+            call,
+            view,
+            principal: None,
+            meta,
+        }
+    }
+
+    /// Sets the principal.
+    #[must_use]
+    pub fn principal(mut self, principal: &'a Principal) -> Self {
+        self.principal = Some(principal);
+        self
+    }
+}
