@@ -194,4 +194,6 @@ impl Pegboard {
 }
 
 #[cfg(test)]
+mod principal_tests;
+#[cfg(test)]
 mod restart_tests;

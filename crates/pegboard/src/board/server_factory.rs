@@ -83,7 +83,10 @@ impl ServerFactory {
     pub(super) fn configured(&self, name: ServerName, config: ServerConfig, others: usize) -> Server {
         let target = match &self.stand_ins {
             Some(stand_ins) => Target::StandIn(stand_ins(&name, &config)),
-            None => Target::Configured(Box::new(config.transport.clone())),
+            // Without a view, headers with variables of views are omitted.
+            None => Target::Configured(Box::new(
+                config.transport.filled(&|_| None).unwrap_or(config.transport.clone()),
+            )),
         };
         self.make(name, target, config, others)
     }
@@ -107,6 +110,7 @@ impl ServerFactory {
             era: config.era.clone(),
             limits: config.limits,
             credentials: None,
+            owner: None,
             budget: self.budget.clone(),
             host: self.host.clone(),
             client: self.client.clone(),

@@ -179,6 +179,14 @@ impl Outage {
         }
     }
 
+    /// The values of a view's variables cannot be sent in the server's headers.
+    pub(crate) fn bad_variables(why: &str) -> Self {
+        Self {
+            hint: Some("set the variables with `View::variable` to visible ASCII characters".to_owned()),
+            ..Self::new(Cause::Broken, why)
+        }
+    }
+
     /// The server's config holds tools that change, and its pins cannot be used.
     pub(crate) fn without_pins(why: &str, hint: Option<&str>) -> Self {
         Self {
