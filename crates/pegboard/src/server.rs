@@ -59,4 +59,4 @@ pub(crate) use screening::identity;
 pub(crate) use server_handle::Server;
 pub(crate) use shared_links::SharedLinks;
 pub(crate) use view_identity::ViewIdentity;
-pub(crate) use view_servers::{ViewRevision, ViewServers};
+pub(crate) use view_servers::ViewServers;

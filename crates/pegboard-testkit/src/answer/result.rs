@@ -50,7 +50,9 @@ pub(super) fn final_answer(script: &Script, tool: &Tool, request: &Request<'_>) 
 fn caller(request: &Request<'_>) -> Value {
     let header = |name: &str| request.headers[name].as_str().map(str::to_owned);
     let bearer = header("authorization").map(|value| value.trim_start_matches("Bearer ").to_owned());
-    let token = bearer.or_else(|| std::env::var("CALLER_TOKEN").ok()).unwrap_or_default();
+    let token = bearer
+        .or_else(|| std::env::var("CALLER_TOKEN").ok())
+        .unwrap_or_default();
     let owner = token.split('.').next().unwrap_or_default();
     let session = header("mcp-session-id").unwrap_or_else(|| std::process::id().to_string());
     let lines = request.params["arguments"]["pad"].as_u64().unwrap_or(0);

@@ -10,6 +10,7 @@ use crate::{
     config::{PRINCIPAL, Scope},
     credential::{Credential, CredentialError, CredentialRequest, CredentialSource, Credentials},
     name::ServerName,
+    sync::caught_now,
 };
 
 /// Whom a view's servers are used for, and with which credentials. Servers are not shared between different identities.
@@ -33,7 +34,7 @@ impl ViewIdentity {
             return Vec::new();
         };
         let processes = servers.iter().filter(|server| kind(server) == ServerKind::Process);
-        let covered = processes.filter(|server| provider.covers(server.name(), true));
+        let covered = processes.filter(|server| covers(provider.as_ref(), server.name(), true));
         covered.map(|server| server.name().clone()).collect()
     }
 }
@@ -44,6 +45,14 @@ impl fmt::Debug for ViewIdentity {
             .field("principal", &self.principal)
             .finish_non_exhaustive()
     }
+}
+
+/// Whether a provider covers a server. If it panics, it is asked for the server's credentials, and that server is not shared.
+pub(super) fn covers(provider: &dyn Credentials, server: &ServerName, is_process: bool) -> bool {
+    caught_now(|| provider.covers(server, is_process)).unwrap_or_else(|_| {
+        tracing::warn!(%server, "the credential provider panicked; it is asked for the server's credentials");
+        true
+    })
 }
 
 /// How a server of the board is separated by identity.
@@ -130,7 +139,7 @@ impl CoveredOnly {
 impl Credentials for CoveredOnly {
     fn covers(&self, server: &ServerName, is_process: bool) -> bool {
         let provider = self.provider.as_ref();
-        provider.is_some_and(|provider| provider.covers(server, is_process))
+        provider.is_some_and(|provider| covers(provider.as_ref(), server, is_process))
     }
 
     fn credential<'a>(
@@ -138,7 +147,9 @@ impl Credentials for CoveredOnly {
         request: CredentialRequest<'a>,
     ) -> Pin<Box<dyn Future<Output = Result<Credential, CredentialError>> + Send + 'a>> {
         match &self.provider {
-            Some(provider) if provider.covers(request.server, self.is_process) => provider.credential(request),
+            Some(provider) if covers(provider.as_ref(), request.server, self.is_process) => {
+                provider.credential(request)
+            }
             _ => Box::pin(std::future::ready(Ok(Credential::none()))),
         }
     }

@@ -7,7 +7,7 @@ use std::{
 
 use super::{
     server_handle::Server,
-    view_identity::{CurrentProvider, ServerKind, ViewIdentity, kind},
+    view_identity::{CurrentProvider, ServerKind, ViewIdentity, covers, kind},
     view_tag::ViewTag,
 };
 use crate::{
@@ -108,7 +108,8 @@ impl ViewInstances {
     /// Whether the provider has credentials for the process of this server. Calls the program's code, so no lock may be held.
     pub(super) fn covers_process(&self, server: &Server) -> bool {
         let provider = self.provider.as_ref().and_then(CurrentProvider::get);
-        kind(server) == ServerKind::Process && provider.is_some_and(|provider| provider.covers(server.name(), true))
+        kind(server) == ServerKind::Process
+            && provider.is_some_and(|provider| covers(provider.as_ref(), server.name(), true))
     }
 
     /// The owner's instances.

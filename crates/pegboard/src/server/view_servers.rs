@@ -19,9 +19,6 @@ pub(crate) struct ViewServers {
     registry: Arc<Registry>,
 }
 
-/// The revisions of the board, of the view's servers and of its principal's servers.
-pub(crate) type ViewRevision = (u64, u64, u64);
-
 impl ViewServers {
     /// Opens a view. It gets its own instance of each session-scoped server; those that start eagerly are started.
     pub(crate) fn open(
@@ -68,12 +65,13 @@ impl ViewServers {
         &self.name
     }
 
-    /// Changes whenever a server of the view, or its catalogue, may have changed.
-    pub(crate) fn revision(&self) -> ViewRevision {
+    /// The revision of the board and that of the view. It changes whenever a server of the view, or its catalogue, may have changed.
+    pub(crate) fn revision(&self) -> (u64, u64) {
         let view = &self.opened.view.tag.revision;
         let principal = self.opened.principal.as_ref();
         let principal = principal.map_or(0, |principal| principal.tag.revision.load(Ordering::Acquire));
-        (self.registry.revision(), view.load(Ordering::Acquire), principal)
+        // Both only grow, so their sum changes with either.
+        (self.registry.revision(), view.load(Ordering::Acquire) + principal)
     }
 
     pub(crate) fn registry(&self) -> &Arc<Registry> {

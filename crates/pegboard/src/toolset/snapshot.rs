@@ -14,7 +14,7 @@ use crate::{
     call::{RouteTable, View, Visibility},
     outcome::Failure,
     search::{Index, text_of},
-    server::{Server, ViewRevision, ViewServers},
+    server::{Server, ViewServers},
 };
 
 /// How much of a tool's name, description and parameters is embedded for semantic search, in bytes.
@@ -55,7 +55,7 @@ impl LatestSnapshot {
 /// The data derived from a view's servers at one revision.
 #[derive(Debug)]
 pub(super) struct Snapshot {
-    revision: ViewRevision,
+    revision: (u64, u64),
     /// Why the view's selection is invalid on this board, if it is. The table is empty then.
     pub(super) selection_error: Option<Failure>,
     pub(super) table: Arc<RouteTable>,
@@ -72,7 +72,7 @@ pub(super) struct Snapshot {
 }
 
 impl Snapshot {
-    fn build(revision: ViewRevision, servers: &[Server], view: &View, previous: Option<&RouteTable>) -> Self {
+    fn build(revision: (u64, u64), servers: &[Server], view: &View, previous: Option<&RouteTable>) -> Self {
         let visibility = Visibility::new(view, servers);
         let selection = view.rules.selection();
         let selection_error = selection.and_then(|selection| selection_check::check(selection, servers).err());

@@ -80,7 +80,7 @@ impl Toolset {
 
     /// The revision of the view's servers. Snapshots of older revisions are rebuilt.
     #[cfg(test)]
-    pub(crate) fn revision(&self) -> crate::server::ViewRevision {
+    pub(crate) fn revision(&self) -> (u64, u64) {
         self.servers.revision()
     }
 

@@ -154,21 +154,22 @@ impl Registry {
         self.get(name).into_iter().chain(of_views).collect()
     }
 
-    /// The instances that start on command: the view instances, or the configured server if no view has one. The servers of a principal
-    /// start when it uses them.
+    /// The instances that start on command: the view instances, or the configured server if no view has one. Those with
+    /// credentials of their own start when they are used.
     pub(crate) fn instances_in_use(&self, name: &ServerName) -> Vec<Server> {
         let mut instances = self.instances(name);
-        instances.retain(|server| !server.is_of_principal());
+        instances.retain(|server| !server.is_private());
         if instances.len() > 1 {
             instances.retain(|server| !server.is_spare());
         }
         instances
     }
 
-    /// The instances that a restart of the server restarts: those in use, and those of principals that have a connection.
+    /// The instances that a restart of the server restarts: those in use, and those with credentials of their own that have a
+    /// connection.
     pub(crate) fn instances_to_restart(&self, name: &ServerName) -> Vec<Server> {
         let mut instances = self.instances(name);
-        instances.retain(|server| server.is_of_principal() && !is_unused(server));
+        instances.retain(|server| server.is_private() && !is_unused(server));
         instances.extend(self.instances_in_use(name));
         instances
     }
