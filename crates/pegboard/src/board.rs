@@ -21,6 +21,7 @@ use futures_util::future::join_all;
 use tokio::sync::Semaphore;
 
 use crate::{
+    args::CompiledSchemas,
     audit::AuditLog,
     call::Embeddings,
     deadline::Deadline,
@@ -32,6 +33,7 @@ use crate::{
     server::{CatalogChange, Registry, Server},
     session::Root,
     status::{BoardStatus, ServerStatus, Warning},
+    toolset::SharedSnapshots,
 };
 use approval_defaults::ApprovalDefaults;
 use server_factory::ServerFactory;
@@ -51,6 +53,10 @@ struct Inner {
     /// Embeds tools for semantic search in views without an embedder.
     embeddings: Option<Arc<Embeddings>>,
     audit: Option<AuditLog>,
+    /// The route tables that toolsets share.
+    snapshots: Arc<SharedSnapshots>,
+    /// The compiled schemas of tools.
+    compiled_schemas: Arc<CompiledSchemas>,
     /// The naming of tools in views that set none.
     naming: Mutex<NameStyle>,
     /// One permit: changes of the config run one after the other.

@@ -301,6 +301,8 @@ impl Builder {
             approval_defaults,
             embeddings: self.embeddings,
             audit,
+            snapshots: Arc::default(),
+            compiled_schemas: Arc::default(),
             naming,
             changes: Semaphore::new(1),
         }))

@@ -8,6 +8,7 @@ use super::{context::CallContext, output_handles, retry::ToolClass, tool_call::T
 use crate::{
     args::{Arguments, signature},
     catalog::Tool,
+    config::{Check, OutputCheck, Reading},
     outcome::{Failure, Kind},
 };
 
@@ -17,6 +18,7 @@ pub(super) async fn prepare<'c>(
     call: &'c ToolCall,
     notes: &mut Vec<String>,
 ) -> Result<Cow<'c, Arguments>, Failure> {
+    refuse_unchecked(context)?;
     let mut arguments = Cow::Borrowed(&call.arguments);
     if output_handles::may_contain_handles(&arguments) {
         // Boxed, because it is rare and every call would pay for the space.
@@ -56,8 +58,12 @@ fn parse_text(context: &CallContext<'_>, call: &mut ToolCall) -> Result<(), Fail
     }
     let Some(text) = call.text.take() else { return Ok(()) };
     let reading = call.reading.unwrap_or(context.config.policy.args.reading);
-    let read = Arguments::read(&text, reading, context.tool().input_schema.tree())
-        .map_err(|error| invalid(context.tool(), &error.to_string()))?;
+    // Only guided reading uses the schema, and a parsed schema would stay in memory.
+    let schema = match reading {
+        Reading::Guided => context.tool().input_schema.tree(),
+        Reading::Json | Reading::Repair | Reading::Cascade => &Value::Null,
+    };
+    let read = Arguments::read(&text, reading, schema).map_err(|error| invalid(context.tool(), &error.to_string()))?;
     call.arguments = read.arguments;
     call.notes.extend(read.notes);
     Ok(())
@@ -70,13 +76,33 @@ fn validate<'c>(
     notes: &mut Vec<String>,
 ) -> Result<Cow<'c, Arguments>, Failure> {
     let (tool, mode) = (context.tool(), context.config.policy.args.check);
-    match tool.checks.input.arguments(&arguments, tool.input_schema.tree(), mode) {
+    let (schema, compiled) = (tool.input_schema.as_str(), &context.view.compiled_schemas);
+    match tool.checks.input.arguments(&arguments, schema, mode, compiled) {
         Ok(checked) => {
             notes.extend(checked.notes);
             Ok(checked.changed.map_or(arguments, Cow::Owned))
         }
         Err(problems) => Err(invalid(tool, &describe(&problems))),
     }
+}
+
+/// Refuses a call whose server's settings demand a check that this build lacks. The modes that are on by default only lose it.
+fn refuse_unchecked(context: &CallContext<'_>) -> Result<(), Failure> {
+    if cfg!(feature = "validation") {
+        return Ok(());
+    }
+    let (policy, tool) = (&context.config.policy, context.tool());
+    let setting = match (policy.args.check, policy.output_check) {
+        (Check::Strict, _) => "`call_arguments = \"strict\"`",
+        (_, OutputCheck::Error) if tool.output_schema.is_some() => "`output_check = \"error\"`",
+        _ => return Ok(()),
+    };
+    let name = tool.dotted_name();
+    let message = format!(
+        "{name} was not called: its server has {setting}, and this program was built without validation against schemas"
+    );
+    Err(Failure::new(Kind::NotPermitted, message)
+        .hint("build it with the feature `validation` of the crate `pegboard`, or change the setting"))
 }
 
 /// Formats the problems: a single one inline, several on lines of their own.

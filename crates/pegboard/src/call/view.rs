@@ -24,6 +24,7 @@ use super::{
     view_rules::Rules,
 };
 use crate::{
+    args::CompiledSchemas,
     audit::AuditLog,
     caller::Principal,
     config::Rate,
@@ -81,6 +82,8 @@ pub struct View {
     pub(crate) rate: Option<Rate>,
     pub(crate) call_limits: Arc<CallLimits>,
     pub(crate) audit: Option<AuditLog>,
+    /// The compiled schemas of the board's tools.
+    pub(crate) compiled_schemas: Arc<CompiledSchemas>,
     /// Set when the view is closed, for calls that waited for approval meanwhile.
     pub(crate) is_closed: Arc<AtomicBool>,
 }

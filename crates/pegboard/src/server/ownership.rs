@@ -88,6 +88,11 @@ impl Server {
         self.config().policy.scope == Scope::Session && self.view().is_none()
     }
 
+    /// Whether all views use this server: no view owns it, and none takes it over.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.view().is_none() && !self.is_spare()
+    }
+
     /// The view that owns the server, if one does.
     pub(crate) fn view(&self) -> Option<&ViewTag> {
         self.0.view.get()

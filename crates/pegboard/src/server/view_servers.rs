@@ -60,6 +60,12 @@ impl ViewServers {
         servers
     }
 
+    /// The shared servers and the spares of the board, if the view has no server besides them.
+    pub(crate) fn shared_only(&self) -> Option<Arc<[Server]>> {
+        let has_own = self.instances.brought.is_some() || !self.instances.own().is_empty();
+        (!has_own).then(|| self.registry.configured())
+    }
+
     /// The view's name in status rows.
     pub(crate) fn name(&self) -> &Arc<str> {
         &self.name
