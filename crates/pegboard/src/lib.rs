@@ -224,6 +224,8 @@ mod outcome;
 mod pin;
 mod private_file;
 mod provider;
+#[cfg(feature = "rmcp")]
+pub mod rmcp;
 mod search;
 mod secret;
 mod server;
