@@ -297,4 +297,4 @@ pub use toolset::{
     Closed, FoundTool, ListedTool, Listing, PromptListing, ResourceListing, ServerCost, StubCall, StubTools,
     ToolExecutor, Toolset, Unavailable,
 };
-pub use transport::{ByteSink, ByteSource, Dialer};
+pub use transport::{ByteSink, ByteSource, DialContext, Dialer, DialerError, dialer};
