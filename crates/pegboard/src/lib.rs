@@ -174,6 +174,9 @@
 //! * `sse`: servers over HTTP+SSE, the transport of 2024-11-05. It turns on `http`.
 //! * `websocket`: servers over WebSocket.
 //!
+//! `rmcp` is off by default. It adds the module `rmcp`: handlers and transports of rmcp, the official SDK, as servers, a toolset as a handler, and
+//! conversions between the types of both crates.
+//!
 //! The library is pure Rust, except for the cryptography of TLS. It needs Rust 1.95 or newer.
 //!
 //! # What you can rely on

@@ -18,8 +18,10 @@ mod not_convertible;
 mod streams;
 mod tool;
 mod toolset_handler;
+mod transport_dialer;
 
 pub use ::rmcp as sdk;
 pub use handler_dialer::{in_process, in_process_with};
 pub use not_convertible::NotConvertible;
 pub use toolset_handler::ToolsetHandler;
+pub use transport_dialer::transport;

@@ -101,7 +101,9 @@ fn invalid_annotations_are_dropped_and_a_link_without_a_name_is_named_by_its_uri
     let ours: Content = serde_json::from_value(odd).unwrap();
     assert_eq!(ContentBlock::try_from(ours).unwrap(), ContentBlock::text("t"));
     let link: Content = serde_json::from_value(json!({"type": "resource_link", "uri": "a:b"})).unwrap();
-    let ContentBlock::ResourceLink(link) = ContentBlock::try_from(link).unwrap() else { panic!("no link") };
+    let ContentBlock::ResourceLink(link) = ContentBlock::try_from(link).unwrap() else {
+        panic!("no link")
+    };
     assert_eq!((link.uri, link.name), ("a:b".to_owned(), "a:b".to_owned()));
 }
 
@@ -153,7 +155,10 @@ fn a_tool_that_the_board_would_leave_out_is_an_error() {
     let server: ServerName = name("files");
     for (json, word) in [
         (json!({"name": "", "inputSchema": {}}), "empty name"),
-        (json!({"name": "x", "inputSchema": {"type": "string"}}), "always an object"),
+        (
+            json!({"name": "x", "inputSchema": {"type": "string"}}),
+            "always an object",
+        ),
     ] {
         let theirs: model::Tool = serde_json::from_value(json).unwrap();
         let problem = Tool::try_from((server.clone(), theirs)).unwrap_err();

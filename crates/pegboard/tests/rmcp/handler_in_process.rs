@@ -28,7 +28,11 @@ pub(crate) fn board_with(kit: &Kit) -> (Pegboard, Toolset) {
 async fn tool_names(tools: &Toolset) -> Vec<String> {
     let listing = tools.list(PATIENCE).await;
     assert!(listing.unavailable.is_empty(), "{:?}", listing.unavailable);
-    listing.tools.into_iter().map(|listed| listed.tool.name.clone()).collect()
+    listing
+        .tools
+        .into_iter()
+        .map(|listed| listed.tool.name.clone())
+        .collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -45,9 +49,14 @@ async fn its_tools_are_listed_and_called() {
 async fn an_error_result_and_a_json_rpc_error_are_failures_of_the_tool() {
     let (_board, tools) = board_with(&Kit::default());
     let failed = call(&tools, "kit.fails", json!({})).await;
-    assert_eq!((failed.outcome.kind(), failed.text()), (Kind::ToolError, "out of paper".to_owned()));
+    assert_eq!(
+        (failed.outcome.kind(), failed.text()),
+        (Kind::ToolError, "out of paper".to_owned())
+    );
     let broken = call(&tools, "kit.breaks", json!({})).await;
-    let Outcome::ToolFailed(answer) = &broken.outcome else { panic!("{broken:?}") };
+    let Outcome::ToolFailed(answer) = &broken.outcome else {
+        panic!("{broken:?}")
+    };
     assert_eq!(answer.error_code, Some(-32603));
     assert!(broken.text().contains("the printer is on fire"), "{}", broken.text());
 }
@@ -56,7 +65,9 @@ async fn an_error_result_and_a_json_rpc_error_are_failures_of_the_tool() {
 async fn structured_content_and_meta_arrive() {
     let (_board, tools) = board_with(&Kit::default());
     let reply = call(&tools, "kit.structured", json!({})).await;
-    let Outcome::Done(answer) = reply.outcome else { panic!("{reply:?}") };
+    let Outcome::Done(answer) = reply.outcome else {
+        panic!("{reply:?}")
+    };
     assert_eq!(answer.structured, Some(json!({"pages": 3})));
     assert_eq!(answer.meta.unwrap()["tray"], "upper");
 }
@@ -85,7 +96,9 @@ async fn dropping_a_call_drops_the_handlers_future() {
             () = kit.hanging() => {}
         }
     }
-    timeout(PATIENCE, kit.dropped()).await.expect("the handler's future is dropped");
+    timeout(PATIENCE, kit.dropped())
+        .await
+        .expect("the handler's future is dropped");
     assert_eq!(call(&tools, "kit.echo", json!({"text": "on"})).await.text(), "on");
 }
 
@@ -97,7 +110,11 @@ async fn a_panic_fails_one_call_at_once_and_no_other() {
         call(&tools, "kit.panics", json!({})),
         call(&tools, "kit.echo", json!({"text": "well"}))
     );
-    assert!(panicked.is_error() && panicked.text().contains("panicked"), "{}", panicked.text());
+    assert!(
+        panicked.is_error() && panicked.text().contains("panicked"),
+        "{}",
+        panicked.text()
+    );
     assert_eq!(other.text(), "well");
     assert!(before.elapsed() < Duration::from_secs(1));
     assert_eq!(call(&tools, "kit.echo", json!({"text": "on"})).await.text(), "on");
@@ -109,9 +126,7 @@ async fn a_changed_list_is_listed_again() {
     assert!(!tool_names(&tools).await.contains(&"grown".to_owned()));
     let mut events = board.events();
     call(&tools, "kit.grows", json!({})).await;
-    let changed = async {
-        while !matches!(events.next().await, Some(Event::CatalogChanged { added: 1, .. })) {}
-    };
+    let changed = async { while !matches!(events.next().await, Some(Event::CatalogChanged { added: 1, .. })) {} };
     timeout(PATIENCE, changed).await.expect("the catalogue changes");
     assert!(tool_names(&tools).await.contains(&"grown".to_owned()));
 }
@@ -143,5 +158,7 @@ async fn the_handler_of_a_connection_is_dropped_when_the_board_closes() {
         .open();
     board.toolset().list(PATIENCE).await;
     board.shutdown().await;
-    timeout(PATIENCE, dead.notified()).await.expect("the handler is dropped");
+    timeout(PATIENCE, dead.notified())
+        .await
+        .expect("the handler is dropped");
 }

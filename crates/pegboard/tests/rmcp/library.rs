@@ -5,12 +5,11 @@ use std::sync::{Arc, Mutex};
 use rmcp::{
     ErrorData, Peer, RoleServer, ServerHandler,
     model::{
-        CompleteRequestParams, CompleteResult, CompletionInfo, ContentBlock, GetPromptRequestParams,
-        GetPromptResponse, GetPromptResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-        PaginatedRequestParams, Prompt, PromptArgument, PromptMessage, ReadResourceRequestParams,
-        ReadResourceResponse, ReadResourceResult, Resource, ResourceContents, ResourceTemplate,
-        ResourceUpdatedNotificationParam, Role, ServerCapabilities, ServerConfig, SubscribeRequestParams,
-        UnsubscribeRequestParams,
+        CompleteRequestParams, CompleteResult, CompletionInfo, ContentBlock, GetPromptRequestParams, GetPromptResponse,
+        GetPromptResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, PaginatedRequestParams,
+        Prompt, PromptArgument, PromptMessage, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
+        Resource, ResourceContents, ResourceTemplate, ResourceUpdatedNotificationParam, Role, ServerCapabilities,
+        ServerConfig, SubscribeRequestParams, UnsubscribeRequestParams,
     },
     service::RequestContext,
 };
@@ -55,7 +54,9 @@ impl ServerHandler for Library {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let book = Resource::new("book:dune", "Dune").with_mime_type("text/plain").with_size(5);
+        let book = Resource::new("book:dune", "Dune")
+            .with_mime_type("text/plain")
+            .with_size(5);
         Ok(ListResourcesResult::with_all_items(vec![book]))
     }
 
@@ -110,7 +111,10 @@ impl ServerHandler for Library {
         request: GetPromptRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let book = request.arguments.unwrap_or_default()["book"].as_str().unwrap_or_default().to_owned();
+        let book = request.arguments.unwrap_or_default()["book"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
         let message = PromptMessage::new(Role::User, ContentBlock::text(format!("Review {book}.")));
         Ok(GetPromptResult::new(vec![message]).into())
     }
@@ -120,11 +124,16 @@ impl ServerHandler for Library {
         request: CompleteRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        let known = request.context.and_then(|context| context.arguments).unwrap_or_default();
+        let known = request
+            .context
+            .and_then(|context| context.arguments)
+            .unwrap_or_default();
         let value = match known.get("book") {
             Some(book) => format!("{}1 of {book}", request.argument.value),
             None => format!("{}une", request.argument.value),
         };
-        Ok(CompleteResult::new(CompletionInfo::with_all_values(vec![value]).unwrap()))
+        Ok(CompleteResult::new(
+            CompletionInfo::with_all_values(vec![value]).unwrap(),
+        ))
     }
 }

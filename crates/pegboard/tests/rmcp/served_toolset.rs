@@ -11,9 +11,7 @@ use rmcp::{
         Reference, Request, ResourceUpdatedNotificationParam, ServerNotification, SubscribeRequestParams,
         SubscriptionFilter, UnsubscribeRequestParams,
     },
-    service::{
-        ClientLifecycleMode, ClientServiceExt, NotificationContext, PeerRequestOptions, RunningService,
-    },
+    service::{ClientLifecycleMode, ClientServiceExt, NotificationContext, PeerRequestOptions, RunningService},
 };
 use serde_json::json;
 use tokio::{sync::mpsc, time::timeout};
@@ -57,7 +55,10 @@ fn serve(tools: Toolset) -> tokio::io::DuplexStream {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     tokio::spawn(async move {
         let info = Implementation::new("tests", "1.0");
-        let handler = ToolsetHandler::new(tools).server_info(info).instructions("Be brief.").patience(PATIENCE);
+        let handler = ToolsetHandler::new(tools)
+            .server_info(info)
+            .instructions("Be brief.")
+            .patience(PATIENCE);
         let served = handler.serve(ours).await;
         if let Ok(running) = served {
             let _ = running.waiting().await;
@@ -79,13 +80,18 @@ async fn connect_modern(tools: Toolset) -> Connected {
     let discover = ClientLifecycleMode::Discover {
         preferred_versions: vec![ProtocolVersion::V_2026_07_28],
     };
-    let client = Client(sender).serve_with_lifecycle(serve(tools), discover).await.unwrap();
+    let client = Client(sender)
+        .serve_with_lifecycle(serve(tools), discover)
+        .await
+        .unwrap();
     (client, notifications)
 }
 
 async fn expect(notifications: &mut mpsc::Receiver<String>, wanted: &str) {
     let waiting = async { while notifications.recv().await.expect("a connection") != wanted {} };
-    timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("no `{wanted}`"));
+    timeout(PATIENCE, waiting)
+        .await
+        .unwrap_or_else(|_| panic!("no `{wanted}`"));
 }
 
 fn call(tool: &'static str) -> CallToolRequestParams {
@@ -110,7 +116,10 @@ async fn tools_are_listed_under_the_names_of_the_view_and_called_in_both_eras() 
         let names: Vec<_> = listed.iter().map(|tool| &*tool.name).collect();
         assert!(names.len() == 8 && names.contains(&"kit__echo"), "{names:?}");
         let arguments = object(json!({"text": "through two servers"}));
-        let result = client.call_tool(call("kit__echo").with_arguments(arguments)).await.unwrap();
+        let result = client
+            .call_tool(call("kit__echo").with_arguments(arguments))
+            .await
+            .unwrap();
         assert_eq!(result.is_error, Some(false));
         assert_eq!(result.content[0].as_text().unwrap().text, "through two servers");
         let structured = client.call_tool(call("kit__structured")).await.unwrap();
@@ -124,7 +133,7 @@ async fn a_client_sees_the_name_and_the_instructions_of_the_program() {
     let (_board, tools) = board_with(&Kit::default());
     let (client, _) = connect(tools).await;
     let info = client.peer_info().unwrap();
-    assert_eq!(info.server_info.name, "tests");
+    assert_eq!(info.server_info.as_ref().unwrap().name, "tests");
     assert_eq!(info.instructions.as_deref(), Some("Be brief."));
 }
 
@@ -136,13 +145,18 @@ async fn failures_are_results_that_the_model_reads_and_an_unknown_tool_is_an_err
     assert_eq!(failed.is_error, Some(true));
     assert_eq!(failed.content[0].as_text().unwrap().text, "out of paper");
     let unknown = client.call_tool(call("kit__nothing")).await.unwrap_err();
-    let ServiceError::McpError(error) = unknown else { panic!("{unknown:?}") };
+    let ServiceError::McpError(error) = unknown else {
+        panic!("{unknown:?}")
+    };
     assert_eq!(error.code, ErrorCode::INVALID_PARAMS);
     assert!(error.message.contains("kit__nothing"), "{}", error.message);
     board.shutdown().await;
     let refused = client.call_tool(call("kit__echo")).await.unwrap();
     assert_eq!(refused.is_error, Some(true));
-    assert!(refused.content[0].as_text().unwrap().text.contains("closing"), "{refused:?}");
+    assert!(
+        refused.content[0].as_text().unwrap().text.contains("closing"),
+        "{refused:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -179,7 +193,9 @@ async fn a_cancelled_request_drops_the_call() {
     let pending = client.send_cancellable_request(request, options).await.unwrap();
     timeout(PATIENCE, kit.hanging()).await.expect("the call arrives");
     pending.cancel(Some("no longer needed".to_owned())).await.unwrap();
-    timeout(PATIENCE, kit.dropped()).await.expect("the call is cancelled at its server");
+    timeout(PATIENCE, kit.dropped())
+        .await
+        .expect("the call is cancelled at its server");
 }
 
 #[tokio::test(start_paused = true)]
@@ -191,7 +207,9 @@ async fn calls_end_when_their_client_leaves() {
     let calling = tokio::spawn(async move { peer.call_tool(call("kit__hangs")).await });
     timeout(PATIENCE, kit.hanging()).await.expect("the call arrives");
     client.cancel().await.unwrap();
-    timeout(PATIENCE, kit.dropped()).await.expect("the call is cancelled at its server");
+    timeout(PATIENCE, kit.dropped())
+        .await
+        .expect("the call is cancelled at its server");
     assert!(calling.await.unwrap().is_err());
 }
 
@@ -223,10 +241,16 @@ async fn a_listener_of_the_modern_era_gets_what_it_asked_for() {
     let tools = board.toolset();
     tools.list(PATIENCE).await;
     let (client, _) = connect_modern(tools).await;
-    let filter = SubscriptionFilter::builder().tools_list_changed().resource_subscriptions(["book:dune"]);
+    let filter = SubscriptionFilter::builder()
+        .tools_list_changed()
+        .resource_subscriptions(["book:dune"]);
     let mut listening = client.listen(filter.build()).await.unwrap();
     let next = async |listening: &mut rmcp::service::Subscription| {
-        timeout(PATIENCE, listening.next()).await.expect("a notification").unwrap().unwrap()
+        timeout(PATIENCE, listening.next())
+            .await
+            .expect("a notification")
+            .unwrap()
+            .unwrap()
     };
     // The handler subscribes after the acknowledgement, so the first update may be too early.
     let updated = async {
@@ -240,7 +264,10 @@ async fn a_listener_of_the_modern_era_gets_what_it_asked_for() {
         update = next(&mut listening) => update,
         () = updated => unreachable!("it never ends"),
     };
-    assert!(matches!(update, ServerNotification::ResourceUpdatedNotification(_)), "{update:?}");
+    assert!(
+        matches!(update, ServerNotification::ResourceUpdatedNotification(_)),
+        "{update:?}"
+    );
     client.call_tool(call("kit__grows")).await.unwrap();
     loop {
         if let ServerNotification::ToolListChangedNotification(_) = next(&mut listening).await {
@@ -262,7 +289,10 @@ async fn resources_prompts_and_completions_are_those_of_the_servers() {
         let shown = serde_json::to_value(&read.contents[0]).unwrap();
         assert_eq!(shown["text"], format!("the text of {uri}"));
     }
-    let missing = client.read_resource(ReadResourceRequestParams::new("film:dune")).await.unwrap_err();
+    let missing = client
+        .read_resource(ReadResourceRequestParams::new("film:dune"))
+        .await
+        .unwrap_err();
     assert!(missing.to_string().contains("film:dune"), "{missing}");
 
     let prompts = client.list_all_prompts().await.unwrap();
@@ -272,8 +302,13 @@ async fn resources_prompts_and_completions_are_those_of_the_servers() {
     let params = GetPromptRequestParams::new("lib__review").with_arguments(dune);
     let filled = client.get_prompt(params).await.unwrap();
     assert_eq!(filled.messages[0].content.as_text().unwrap().text, "Review Dune.");
-    let unnamed = client.get_prompt(GetPromptRequestParams::new("lib__review")).await.unwrap_err();
-    let ServiceError::McpError(error) = unnamed else { panic!("{unnamed:?}") };
+    let unnamed = client
+        .get_prompt(GetPromptRequestParams::new("lib__review"))
+        .await
+        .unwrap_err();
+    let ServiceError::McpError(error) = unnamed else {
+        panic!("{unnamed:?}")
+    };
     assert_eq!(error.code, ErrorCode::INVALID_PARAMS);
 
     let completed = client.complete_prompt_simple("lib__review", "book", "D").await.unwrap();
@@ -282,19 +317,33 @@ async fn resources_prompts_and_completions_are_those_of_the_servers() {
     let page = client.complete_resource_argument("page:{book}/{number}", "number", "1", Some(known));
     assert_eq!(page.await.unwrap().values, ["11 of Dune"]);
     let nowhere = Reference::for_resource("film:{x}");
-    assert!(client.complete_resource_simple(nowhere.as_resource_uri().unwrap(), "x", "").await.is_err());
+    assert!(
+        client
+            .complete_resource_simple(nowhere.as_resource_uri().unwrap(), "x", "")
+            .await
+            .is_err()
+    );
 }
 
 #[tokio::test(start_paused = true)]
+#[expect(deprecated, reason = "servers with sessions are still subscribed to like this")]
 async fn a_subscribed_resource_is_announced_until_the_client_unsubscribes() {
     let library = Library::default();
     let board = library_board(&library);
     let (client, mut notifications) = connect(board.toolset()).await;
-    client.subscribe(SubscribeRequestParams::new("book:dune")).await.unwrap();
+    client
+        .subscribe(SubscribeRequestParams::new("book:dune"))
+        .await
+        .unwrap();
     library.update("book:dune").await;
     expect(&mut notifications, "updated book:dune").await;
-    client.unsubscribe(UnsubscribeRequestParams::new("book:dune")).await.unwrap();
-    timeout(PATIENCE, library.unsubscribed()).await.expect("the server is told");
+    client
+        .unsubscribe(UnsubscribeRequestParams::new("book:dune"))
+        .await
+        .unwrap();
+    timeout(PATIENCE, library.unsubscribed())
+        .await
+        .expect("the server is told");
 }
 
 #[tokio::test(start_paused = true)]
@@ -303,6 +352,8 @@ async fn a_cursor_of_another_server_is_an_error() {
     let (client, _) = connect(tools).await;
     let page = PaginatedRequestParams::default().with_cursor(Some("abc".to_owned()));
     let wrong = client.list_tools(Some(page)).await.unwrap_err();
-    let ServiceError::McpError(error) = wrong else { panic!("{wrong:?}") };
+    let ServiceError::McpError(error) = wrong else {
+        panic!("{wrong:?}")
+    };
     assert_eq!(error.code, ErrorCode::INVALID_PARAMS);
 }

@@ -30,7 +30,12 @@ use tokio::{
 use crate::support::{PATIENCE, call, name};
 
 fn fake() -> FakeServer {
-    let blocks = [Block::text("one"), Block::image(), Block::audio(), Block::link("demo:a")];
+    let blocks = [
+        Block::text("one"),
+        Block::image(),
+        Block::audio(),
+        Block::link("demo:a"),
+    ];
     FakeServer::new("far")
         .tool(Tool::new("echo").echoes())
         .tool(Tool::new("blocks").answers_blocks(blocks))
@@ -69,7 +74,10 @@ async fn a_server_is_listed_called_and_read_over_a_transport() {
         call(&tools, "far.echo", json!({"text": "one"})),
         call(&tools, "far.echo", json!({"text": "two"}))
     );
-    assert!(one.text().contains("one") && two.text().contains("two"), "{one:?} {two:?}");
+    assert!(
+        one.text().contains("one") && two.text().contains("two"),
+        "{one:?} {two:?}"
+    );
     let blocks = call(&tools, "far.blocks", json!({})).await;
     assert_eq!(blocks.text().lines().count(), 4, "{}", blocks.text());
     let note = tools.read_resource(&name("far"), "note:a").await.unwrap();
@@ -94,7 +102,7 @@ async fn a_dropped_call_is_cancelled_at_the_server() {
 
 #[tokio::test(start_paused = true)]
 async fn a_transport_that_ends_is_opened_again() {
-    let dies = fake().fault_on(When::tool("echo").nth(1), Fault::Exit { code: 1 });
+    let dies = fake().fault_on(When::tool("echo").nth(1), Fault::DiesAfterExecuting { code: 1 });
     let (_unused, handle) = dies.connect();
     let (_board, tools) = board_over(over(&handle));
     let first = call(&tools, "far.echo", json!({"text": "one"})).await;
@@ -113,7 +121,11 @@ async fn a_transport_that_cannot_be_opened_says_why() {
     });
     let (_board, tools) = board_over(dialer);
     let listing = tools.list(PATIENCE).await;
-    assert!(listing.unavailable[0].error.contains("the tunnel is closed"), "{:?}", listing.unavailable);
+    assert!(
+        listing.unavailable[0].error.contains("the tunnel is closed"),
+        "{:?}",
+        listing.unavailable
+    );
     assert!(opened.load(Ordering::SeqCst) >= 1);
 }
 
@@ -131,7 +143,9 @@ impl Transport<RoleClient> for Clumsy {
         message: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
         let is_call = match &message {
-            JsonRpcMessage::Request(request) => serde_json::to_value(&request.request).unwrap()["method"] == "tools/call",
+            JsonRpcMessage::Request(request) => {
+                serde_json::to_value(&request.request).unwrap()["method"] == "tools/call"
+            }
             _ => false,
         };
         let sending = self.inner.send(message);
@@ -170,7 +184,9 @@ async fn a_request_that_cannot_be_sent_fails_alone_and_the_transport_is_closed_w
     let note = tools.read_resource(&name("far"), "note:a").await.unwrap();
     assert_eq!(note[0].text(), Some("the note a"));
     board.shutdown().await;
-    timeout(PATIENCE, closed.notified()).await.expect("the transport is closed");
+    timeout(PATIENCE, closed.notified())
+        .await
+        .expect("the transport is closed");
 }
 
 /// The output of a process, which is killed when it is dropped.
@@ -180,7 +196,11 @@ struct Output {
 }
 
 impl AsyncRead for Output {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stdout).poll_read(context, buffer)
     }
 }
@@ -190,7 +210,11 @@ async fn a_process_is_a_server_over_its_pipes() {
     let (program, args) = fake().command();
     let dialer = pegboard::rmcp::transport(move || {
         let mut command = Command::new(&program);
-        command.args(&args).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+        command
+            .args(&args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true);
         async move {
             let mut process = command.spawn()?;
             let (stdin, stdout) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());
