@@ -178,6 +178,9 @@
 //!   `output_check = "error"` for a tool with an output schema.
 //! * `websocket`: servers over WebSocket.
 //!
+//! `rmcp` is off by default. It adds the module `rmcp`: handlers and transports of rmcp, the official SDK, as servers, a toolset as a handler, and
+//! conversions between the types of both crates.
+//!
 //! The library is pure Rust, except for the cryptography of TLS. It needs Rust 1.95 or newer.
 //!
 //! # What you can rely on
@@ -228,6 +231,8 @@ mod outcome;
 mod pin;
 mod private_file;
 mod provider;
+#[cfg(feature = "rmcp")]
+pub mod rmcp;
 mod search;
 mod secret;
 mod server;
@@ -299,4 +304,4 @@ pub use toolset::{
     Closed, FoundTool, ListedTool, Listing, PromptListing, ResourceListing, ServerCost, StubCall, StubTools,
     ToolExecutor, Toolset, Unavailable,
 };
-pub use transport::{ByteSink, ByteSource, Dialer};
+pub use transport::{ByteSink, ByteSource, DialContext, Dialer, DialerError, dialer};

@@ -8,19 +8,21 @@ pub use tool::{NativeTool, NativeTools};
 
 use crate::{
     catalog::ToolKind,
-    transport::{ByteSink, ByteSource, Dialer},
+    transport::{Boxed, ByteSink, ByteSource, DialContext, Dialer, DialerError},
 };
 
 /// The capacity in bytes of the stream to and from native tools, in each direction.
 const STREAM_CAPACITY: usize = 256 << 10;
 
 impl Dialer for NativeTools {
-    fn dial(&self) -> (ByteSource, ByteSink) {
-        let (ours, theirs) = tokio::io::duplex(STREAM_CAPACITY);
-        // The task ends when the board drops its end.
-        tokio::spawn(mcp_server::serve(self.clone(), theirs));
-        let (read, write) = tokio::io::split(ours);
-        (Box::new(read), Box::new(write))
+    fn dial(&self, _context: DialContext) -> Boxed<'_, Result<(ByteSource, ByteSink), DialerError>> {
+        Box::pin(async {
+            let (ours, theirs) = tokio::io::duplex(STREAM_CAPACITY);
+            // The task ends when the board drops its end.
+            tokio::spawn(mcp_server::serve(self.clone(), theirs));
+            let (read, write) = tokio::io::split(ours);
+            Ok((Box::new(read) as ByteSource, Box::new(write) as ByteSink))
+        })
     }
 
     fn tool_kind(&self) -> ToolKind {

@@ -10,6 +10,8 @@ mod events;
 mod executor;
 mod instructions;
 mod list_tools;
+#[cfg(feature = "rmcp")]
+mod listed_now;
 mod listing;
 mod open_state;
 mod prompts;
@@ -30,6 +32,8 @@ mod test_double;
 mod toolset_handle;
 
 pub use executor::{Closed, ToolExecutor};
+#[cfg(feature = "rmcp")]
+pub(crate) use listed_now::ListedNow;
 pub use listing::{ListedTool, Listing, Unavailable};
 pub use prompts::PromptListing;
 pub use resources::ResourceListing;

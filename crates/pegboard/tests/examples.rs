@@ -76,6 +76,17 @@ async fn native_tools_stand_beside_those_of_a_server() {
     runs("in_process_server", &words).await;
 }
 
+#[cfg(feature = "rmcp")]
+#[tokio::test]
+async fn an_rmcp_handler_is_called_through_the_board_and_the_board_through_rmcp() {
+    let words = [
+        "the board lists units__fahrenheit",
+        "units.fahrenheit says 64.4 °F",
+        "the client gets 212.0 °F",
+    ];
+    runs("rmcp_handler", &words).await;
+}
+
 #[tokio::test]
 async fn a_long_result_is_summarised_and_can_still_be_searched() {
     let words = ["3000 requests, all fine but one", "request 1234: status 500"];

@@ -113,13 +113,17 @@ impl Toolset {
     /// the warnings of a listing.
     pub(super) async fn list_catalogs(&self, patience: Duration) -> (Vec<Arc<Catalog>>, Vec<Unavailable>, Vec<String>) {
         let unavailable = self.start_servers(patience).await;
+        (self.known_catalogs(), unavailable, self.warnings())
+    }
+
+    /// The catalogues of the visible servers that are known now, without waiting.
+    pub(super) fn known_catalogs(&self) -> Vec<Arc<Catalog>> {
         let all = self.servers();
         let visibility = Visibility::new(&self.view, &all);
         let is_listed = |server: &Server| server.is_ready() || is_listed_while_idle(server);
         let mut servers = self.selected_servers();
         servers.retain(|server| is_listed(server) && visibility.check_resources_and_prompts(server.name()).is_ok());
-        let catalogs = servers.iter().filter_map(Server::catalog).collect();
-        (catalogs, unavailable, self.warnings())
+        servers.iter().filter_map(Server::catalog).collect()
     }
 
     /// The tool that `name` means. Its server is started and waited for if needed.

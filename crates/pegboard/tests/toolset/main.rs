@@ -9,6 +9,7 @@ mod batches;
 mod building;
 mod cache_and_keys;
 mod configured_tools;
+mod dialers;
 mod endings;
 mod events;
 mod hooks;
