@@ -174,7 +174,7 @@
 //! * `sse`: servers over HTTP+SSE, the transport of 2024-11-05. It turns on `http`.
 //! * `websocket`: servers over WebSocket.
 //!
-//! The library is pure Rust, except for the cryptography of TLS. It needs Rust 1.95 or newer.
+//! The library is pure Rust, except for the cryptography of TLS. It needs Rust 1.91 or newer.
 //!
 //! # What you can rely on
 //!
