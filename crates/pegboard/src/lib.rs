@@ -181,7 +181,7 @@
 //! `rmcp` is off by default. It adds the module `rmcp`: handlers and transports of rmcp, the official SDK, as servers, a toolset as a handler, and
 //! conversions between the types of both crates.
 //!
-//! The library is pure Rust, except for the cryptography of TLS. It needs Rust 1.95 or newer.
+//! The library is pure Rust, except for the cryptography of TLS. It needs Rust 1.91 or newer.
 //!
 //! # What you can rely on
 //!
