@@ -9,7 +9,8 @@ use std::{
 };
 
 use pegboard::{
-    Answer, Arguments, Config, NativeTool, NativeTools, Pegboard, Provider, ServerName, ToolCall, Toolset, View,
+    Answer, Arguments, Config, Env, Format, NativeTool, NativeTools, Pegboard, Provider, ServerName, ToolCall, Toolset,
+    View,
 };
 use serde_json::{Value, json};
 
@@ -136,12 +137,18 @@ async fn validators() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 fn board(servers: usize, tools: usize) -> Result<Pegboard, Box<dyn std::error::Error>> {
-    let mut builder = Pegboard::builder(Config::default());
+    let config = Config::from_text("max_servers = 1000", Format::Toml, &Env::process()).config;
+    let mut builder = Pegboard::builder(config);
     for server in 0..servers {
         let tools = (0..tools / servers).map(|number| {
             let answer = |_| async { Ok(Answer::from_text("found")) };
             let description = format!("Looks for records of kind {number} and says where they are, newest first.");
-            NativeTool::new(format!("find_{server}_{number}"), description, schema(number), answer)
+            NativeTool::new(
+                format!("find_{server}_{number}"),
+                description,
+                schema(server, number),
+                answer,
+            )
         });
         builder = builder.in_process(ServerName::parse(&format!("server-{server}"))?, NativeTools::new(tools));
     }
@@ -149,11 +156,11 @@ fn board(servers: usize, tools: usize) -> Result<Pegboard, Box<dyn std::error::E
 }
 
 /// A schema of the usual size. Each tool has another.
-fn schema(number: usize) -> Value {
+fn schema(server: usize, number: usize) -> Value {
     json!({
         "type": "object",
         "properties": {
-            "query": {"type": "string", "description": format!("What to look for in records of kind {number}"), "minLength": 1},
+            "query": {"type": "string", "description": format!("What to look for in records {server}-{number}"), "minLength": 1},
             "limit": {"type": "integer", "minimum": 1, "maximum": 200, "description": "How many to return"},
             "order": {"type": "string", "enum": ["newest", "oldest", "best"], "default": "newest"},
             "labels": {"type": "array", "items": {"type": "string"}, "maxItems": 20},

@@ -70,7 +70,8 @@ pub(crate) use guard::CallGuard;
 pub use hook::{Budget, Called, Hook};
 pub(crate) use resource::read_resource;
 pub(crate) use route::{
-    Route, RouteTable, Routed, Unroutable, ambiguous, fold_name, list_names, may_belong_to, name_variants, tool_part,
+    Definitions, Route, RouteTable, Routed, Unroutable, ambiguous, fold_name, list_names, may_belong_to, name_variants,
+    tool_part,
 };
 #[cfg(feature = "http")]
 pub use summarise::ChatModel;

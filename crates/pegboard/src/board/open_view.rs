@@ -24,6 +24,9 @@ impl Pegboard {
     }
 
     /// Opens a view for one agent with custom settings.
+    ///
+    /// A view per request is fine: views with equal names, provider, filters and grants share their route table and definitions, unless they
+    /// have servers or tools of their own.
     pub fn toolset_with(&self, mut view: View) -> Toolset {
         let approval_defaults = &self.0.approval_defaults;
         view.rules

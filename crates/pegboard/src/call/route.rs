@@ -1,18 +1,20 @@
 //! Maps a tool name to its server and tool. Names are looked up, never parsed.
 
 mod alias;
+mod definitions;
 pub(super) mod explain;
 mod names;
 mod repair;
 pub(super) mod resolved;
 
+pub(crate) use definitions::Definitions;
 pub(crate) use explain::{ambiguous, list_names, may_belong_to, tool_part};
 pub(crate) use repair::{fold_name, name_variants};
 pub(crate) use resolved::{Route, Routed, Unroutable};
 
 use std::{
     borrow::Borrow,
-    collections::{HashMap, HashSet},
+    collections::HashSet,
     hash::{Hash, Hasher},
     sync::{Arc, OnceLock},
 };
@@ -28,6 +30,7 @@ use crate::{
 use alias::{Aliases, Lookup, NameIndex};
 use names::{Assignment, assign_names};
 use repair::Repairs;
+use resolved::Precedence;
 
 /// A route, hashed and compared by its name.
 #[derive(Debug)]
@@ -65,6 +68,8 @@ pub(crate) struct RouteTable {
     replaced: Vec<(ServerName, String, usize)>,
     /// The tools that cannot be offered to the view's provider, and why.
     quarantined: Vec<String>,
+    /// Whether a definition was not known.
+    has_compiled: bool,
     /// Built on the first lookup of a name that `by_name` does not have.
     aliases: OnceLock<Aliases>,
     other_views: OnceLock<NameIndex>,
@@ -72,9 +77,9 @@ pub(crate) struct RouteTable {
 }
 
 impl RouteTable {
-    /// Builds the table of the tools that `visibility` shows. Reuses the definitions that the tables `before` have compiled, which must be for
-    /// the same provider and budget.
-    pub(crate) fn build(servers: &[Server], view: &View, visibility: &Visibility<'_>, before: &[&Self]) -> Self {
+    /// Builds the table of the tools that `visibility` shows. Reuses definitions that are `known` for the view's provider and
+    /// schema budget.
+    pub(crate) fn build(servers: &[Server], view: &View, visibility: &Visibility<'_>, known: &Definitions) -> Self {
         let mut table = Self::default();
         let mut found: Vec<(Server, Arc<Tool>)> = Vec::new();
         for server in servers {
@@ -92,7 +97,6 @@ impl RouteTable {
             }
         }
         let names = assign_names(&found, view);
-        let known = Self::compiled(before);
         let mut replaced = Vec::new();
         table.by_name.reserve(found.len());
         table.routes.reserve_exact(found.len());
@@ -104,15 +108,11 @@ impl RouteTable {
                     continue;
                 }
             };
-            let known = match known.is_empty() {
-                true => None,
-                false => known.get(&(server.name().as_str(), tool.name.as_str())),
-            };
-            let known = known.filter(|route| is_defined_alike(&route.tool, &tool));
-            let definition = match known {
-                Some(route) => route.definition.clone(),
-                None => table.define(view, &tool),
-            };
+            let definition = known.of(&tool).or_else(|| {
+                // The tools of one view are no use to others.
+                table.has_compiled |= precedence != Precedence::View;
+                table.define(view, &tool)
+            });
             let route = Arc::new(Route {
                 kind: server.tool_kind(),
                 name,
@@ -147,12 +147,10 @@ impl RouteTable {
         }
     }
 
-    /// The routes of some tables that have a compiled definition, by server and tool.
-    fn compiled<'t>(tables: &[&'t Self]) -> HashMap<(&'t str, &'t str), &'t Arc<Route>> {
-        let routes = tables.iter().flat_map(|table| &table.routes);
-        let compiled = routes.filter(|route| route.definition.is_some());
-        let compiled = compiled.map(|route| ((route.server.name().as_str(), route.tool.name.as_str()), route));
-        compiled.collect()
+    /// The definitions that are `known` and those of this table, if it had to compile some.
+    pub(crate) fn new_definitions(&self, known: &Definitions) -> Option<Definitions> {
+        let is_used = self.has_compiled && self.routes.iter().any(|route| route.definition.is_some());
+        is_used.then(|| known.with(&self.routes))
     }
 
     /// The routes in a stable order.
@@ -264,10 +262,4 @@ impl RouteTable {
         let servers: Vec<&ServerName> = servers.iter().map(Server::name).collect();
         explain::unknown(name, &self.pairs(), &servers)
     }
-}
-
-/// Returns whether two listings of a tool compile to the same definition.
-fn is_defined_alike(old: &Arc<Tool>, new: &Arc<Tool>) -> bool {
-    Arc::ptr_eq(old, new)
-        || (old.description == new.description && old.title == new.title && old.input_schema == new.input_schema)
 }

@@ -110,7 +110,7 @@ impl Rules {
 }
 
 /// The rules that decide which tools a view shows.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub(crate) struct ShownRules {
     allow: Vec<String>,
     deny: Vec<String>,

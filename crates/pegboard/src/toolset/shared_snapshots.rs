@@ -1,10 +1,11 @@
 //! Snapshots that the toolsets of one board share, so that a toolset per request does not build a route table of its own.
 //!
 //! Two views share a snapshot if they use the same servers at the same revision under equal rules. Rules are compared by value, servers by
-//! identity. A view that owns servers, or tools, shares with no other view: the board must not keep such servers alive.
+//! identity. A view that owns servers, or tools, has a snapshot of its own, because the board must not keep such servers alive; it still shares
+//! the definitions of its tools.
 
 use std::sync::{
-    Arc, Mutex, OnceLock, PoisonError,
+    Arc, Mutex, MutexGuard, OnceLock, PoisonError,
     atomic::{AtomicU64, Ordering},
 };
 
@@ -15,7 +16,8 @@ use super::{
     snapshot_rules::SnapshotRules,
 };
 use crate::{
-    call::{RouteTable, View},
+    call::{Definitions, View},
+    provider::Provider,
     server::{Server, ViewServers},
 };
 
@@ -23,6 +25,9 @@ use crate::{
 const MAX_SNAPSHOTS: usize = 64;
 /// The most routes in all of them together, about 200 bytes each. The newest snapshot is kept in any case.
 const MAX_ROUTES: usize = 100_000;
+
+/// For how many providers and schema budgets definitions are kept.
+const MAX_DIALECTS: usize = 8;
 
 /// The snapshots that the toolsets of one board share.
 #[derive(Debug, Default)]
@@ -33,7 +38,12 @@ pub(crate) struct SharedSnapshots {
     changing: Mutex<()>,
     /// Counts replacements of `entries`, to tell which entries were used last.
     clock: AtomicU64,
+    /// The definitions that were compiled for each provider, the newest first. They hold no servers, so all views use them.
+    definitions: Mutex<Vec<(Dialect, Arc<Definitions>)>>,
 }
+
+/// A provider and the budget for one schema.
+type Dialect = (Provider, Option<usize>);
 
 /// A snapshot and everything that determines it.
 #[derive(Debug)]
@@ -62,36 +72,25 @@ impl Entry {
 
 impl SharedSnapshots {
     /// The snapshot of a view at this revision of the board: a shared one, or one of its own if it owns servers.
-    pub(super) fn of(
-        &self,
-        (revision, _): Revision,
-        servers: &ViewServers,
-        view: &View,
-        previous: Option<&Snapshot>,
-    ) -> Arc<Snapshot> {
-        let own = previous.map(|snapshot| &*snapshot.table);
+    pub(super) fn of(&self, (revision, _): Revision, servers: &ViewServers, view: &View) -> Arc<Snapshot> {
         match servers.shared_only().filter(|_| view.home.is_none()) {
-            Some(shared) => self.shared(revision, shared, view, own),
-            None => self.build(&servers.usable(), view, own),
+            Some(shared) => self.shared(revision, shared, view),
+            None => self.build(&servers.usable(), view),
         }
     }
 
-    fn shared(&self, revision: u64, servers: Arc<[Server]>, view: &View, own: Option<&RouteTable>) -> Arc<Snapshot> {
-        let found = self.find(revision, &servers, view);
-        let entry = match found {
+    fn shared(&self, revision: u64, servers: Arc<[Server]>, view: &View) -> Arc<Snapshot> {
+        let entry = match self.find(revision, &servers, view) {
             Some(entry) => entry,
             // The board must not hold a server that a view owns, or may take over later.
             None if !servers.iter().all(Server::is_shared) => {
                 let usable: Vec<Server> = servers.iter().filter(|server| !server.is_spare()).cloned().collect();
-                return self.build(&usable, view, own);
+                return self.build(&usable, view);
             }
             None => self.insert(revision, servers, view),
         };
         let is_new = entry.snapshot.get().is_none();
-        let snapshot = entry
-            .snapshot
-            .get_or_init(|| self.build(&entry.servers, view, own))
-            .clone();
+        let snapshot = entry.snapshot.get_or_init(|| self.build(&entry.servers, view)).clone();
         if is_new {
             self.trim(&entry);
         }
@@ -123,13 +122,11 @@ impl SharedSnapshots {
         entry
     }
 
-    /// Removes snapshots that a newer one replaces, and those that were not used for longest if there are too many. Called when `newest` is
-    /// built: until then the older ones provide definitions.
+    /// Removes the snapshots of older revisions, and those that were not used for longest if there are too many.
     fn trim(&self, newest: &Arc<Entry>) {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut entries = Vec::clone(&self.entries.load());
-        let is_replaced = |entry: &Entry| entry.revision < newest.revision && entry.rules == newest.rules;
-        entries.retain(|entry| !is_replaced(entry));
+        entries.retain(|entry| entry.revision >= newest.revision);
         entries.sort_by_key(|entry| std::cmp::Reverse(entry.used.load(Ordering::Relaxed)));
         let (mut count, mut routes) = (1, newest.routes());
         entries.retain(|entry| {
@@ -143,15 +140,27 @@ impl SharedSnapshots {
         self.entries.store(Arc::new(entries));
     }
 
-    /// Builds a snapshot. Takes definitions over from the view's own table before and from the largest shared table for the same provider.
-    fn build(&self, servers: &[Server], view: &View, own: Option<&RouteTable>) -> Arc<Snapshot> {
-        let entries = self.entries.load();
-        let of_provider = entries.iter().filter(|entry| entry.rules.have_dialect_of(view));
-        let largest = of_provider.max_by_key(|entry| entry.routes());
-        let shared = largest.and_then(|entry| entry.snapshot.get());
-        let shared = shared.map(|snapshot| &*snapshot.table);
-        let before: Vec<&RouteTable> = own.into_iter().chain(shared).collect();
-        Arc::new(Snapshot::build(servers, view, &before))
+    /// Builds a snapshot. Takes over the definitions that were compiled for the same provider, for views of any kind.
+    fn build(&self, servers: &[Server], view: &View) -> Arc<Snapshot> {
+        let known = self.definitions(view.dialect());
+        let snapshot = Snapshot::build(servers, view, &known);
+        if let Some(all) = snapshot.table.new_definitions(&known) {
+            let mut definitions = self.lock_definitions();
+            definitions.retain(|(dialect, _)| *dialect != view.dialect());
+            definitions.truncate(MAX_DIALECTS - 1);
+            definitions.insert(0, (view.dialect(), Arc::new(all)));
+        }
+        Arc::new(snapshot)
+    }
+
+    fn definitions(&self, wanted: Dialect) -> Arc<Definitions> {
+        let definitions = self.lock_definitions();
+        let known = definitions.iter().find(|(dialect, _)| *dialect == wanted);
+        known.map(|(_, known)| known.clone()).unwrap_or_default()
+    }
+
+    fn lock_definitions(&self) -> MutexGuard<'_, Vec<(Dialect, Arc<Definitions>)>> {
+        self.definitions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

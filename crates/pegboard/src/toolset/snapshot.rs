@@ -11,7 +11,7 @@ use super::{
     selection_check,
 };
 use crate::{
-    call::{RouteTable, View, Visibility},
+    call::{Definitions, RouteTable, View, Visibility},
     catalog::{Tool, shadows},
     outcome::Failure,
     search::{Index, text_of},
@@ -40,11 +40,11 @@ struct Adopted {
 }
 
 impl LatestSnapshot {
-    /// Passes the snapshot of the `current` revision to `read`. If the newest one is older, `build` replaces it; it gets the older one.
+    /// Passes the snapshot of the `current` revision to `read`. If the newest one is older, `build` replaces it.
     pub(super) fn read<T>(
         &self,
         current: impl Fn() -> Revision,
-        build: impl FnOnce(Revision, Option<&Snapshot>) -> Arc<Snapshot>,
+        build: impl FnOnce(Revision) -> Arc<Snapshot>,
         read: impl FnOnce(&Snapshot) -> T,
     ) -> T {
         match &*self.adopted.load() {
@@ -53,11 +53,7 @@ impl LatestSnapshot {
         }
     }
 
-    fn rebuild(
-        &self,
-        current: impl Fn() -> Revision,
-        build: impl FnOnce(Revision, Option<&Snapshot>) -> Arc<Snapshot>,
-    ) -> Arc<Snapshot> {
+    fn rebuild(&self, current: impl Fn() -> Revision, build: impl FnOnce(Revision) -> Arc<Snapshot>) -> Arc<Snapshot> {
         let _building = self.building.lock().unwrap_or_else(PoisonError::into_inner);
         let previous = self.adopted.load_full();
         // Read before the servers, so that a change while the snapshot is built makes it outdated.
@@ -65,7 +61,7 @@ impl LatestSnapshot {
         if let Some(adopted) = previous.as_ref().filter(|adopted| adopted.revision == revision) {
             return adopted.snapshot.clone();
         }
-        let snapshot = build(revision, previous.as_ref().map(|adopted| &*adopted.snapshot));
+        let snapshot = build(revision);
         self.adopted.store(Some(Arc::new(Adopted {
             revision,
             snapshot: snapshot.clone(),
@@ -97,13 +93,13 @@ pub(super) struct Snapshot {
 }
 
 impl Snapshot {
-    /// Builds the snapshot of these servers for a view. Reuses the definitions that the tables `before` have compiled for the same provider.
-    pub(super) fn build(servers: &[Server], view: &View, before: &[&RouteTable]) -> Self {
+    /// Builds the snapshot of these servers for a view. Reuses definitions that are `known` for its provider and schema budget.
+    pub(super) fn build(servers: &[Server], view: &View, known: &Definitions) -> Self {
         let visibility = Visibility::new(view, servers);
         let selection = view.rules.selection();
         let selection_error = selection.and_then(|selection| selection_check::check(selection, servers).err());
         let offering = if selection_error.is_some() { &[][..] } else { servers };
-        let routes = RouteTable::build(offering, view, &visibility, before);
+        let routes = RouteTable::build(offering, view, &visibility, known);
         let server = builtin_tools::server_name(servers);
         let read_output = builtin_definitions::read_output(&server, view);
         Self {

@@ -7,7 +7,7 @@ use crate::{
 };
 
 /// The settings of a view that determine its snapshot, besides its servers.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub(super) struct SnapshotRules {
     shown: ShownRules,
     naming: Option<NameStyle>,
@@ -35,10 +35,5 @@ impl SnapshotRules {
             && self.naming == view.naming
             && self.name_rules == view.name_rules
             && self.shown.are_those_of(&view.rules)
-    }
-
-    /// Whether definitions of tools are compiled alike for a view.
-    pub(super) fn have_dialect_of(&self, view: &View) -> bool {
-        self.dialect == view.dialect()
     }
 }

@@ -93,13 +93,12 @@ impl Toolset {
     /// Reads the current snapshot.
     pub(super) fn snapshot<T>(&self, read: impl FnOnce(&Snapshot) -> T) -> T {
         let current = || self.servers.revision();
-        self.latest
-            .read(current, |revision, previous| self.adopt(revision, previous), read)
+        self.latest.read(current, |revision| self.adopt(revision), read)
     }
 
     /// Gets the snapshot of the current revision, and takes over what the view itself stores of it.
-    fn adopt(&self, revision: Revision, previous: Option<&Snapshot>) -> Arc<Snapshot> {
-        let snapshot = self.snapshots.of(revision, &self.servers, &self.view, previous);
+    fn adopt(&self, revision: Revision) -> Arc<Snapshot> {
+        let snapshot = self.snapshots.of(revision, &self.servers, &self.view);
         self.view.result_options.set_reader(&snapshot.reader);
         snapshot
     }

@@ -5,14 +5,13 @@ use serde_json::json;
 use super::*;
 use crate::{
     board::Pegboard,
-    call::ToolCall,
+    call::{RouteTable, ToolCall},
     config::{Config, Scope, ServerConfig},
     filter::Selection,
     grant::Grants,
     name::{NameRules, NameStyle, ServerName},
     native::{NativeTool, NativeTools},
     outcome::{Answer, Kind},
-    provider::Provider,
     toolset::Toolset,
 };
 
@@ -200,6 +199,26 @@ async fn definitions_outlive_a_revision_and_the_table_of_an_older_one_does_not()
     let old = Arc::downgrade(&before);
     drop((before, own));
     assert!(old.upgrade().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn views_with_servers_of_their_own_share_the_definitions_of_equal_tools() {
+    let mut per_view = ServerConfig::in_process();
+    per_view.policy.scope = Scope::Session;
+    let board = Pegboard::builder(Config::default())
+        .in_process_with(name("own"), tools(&["write"]), per_view)
+        .open();
+    let mut tables = Vec::new();
+    for _ in 0..2 {
+        let view = board.toolset_with(View::new().provider(Provider::OpenAi));
+        let reply = view.call(ToolCall::new("own.write")).await;
+        assert_eq!(reply.outcome.kind(), Kind::Ok, "{}", reply.text());
+        tables.push(view.table());
+    }
+    let route = |at: usize| &tables[at].routes()[0];
+    assert_ne!(route(0).server.number(), route(1).server.number());
+    let definition = |at: usize| route(at).definition.as_ref().unwrap();
+    assert!(Arc::ptr_eq(definition(0), definition(1)));
 }
 
 #[tokio::test(start_paused = true)]
