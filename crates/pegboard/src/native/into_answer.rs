@@ -12,21 +12,21 @@ use crate::outcome::{Answer, Content, error_text};
 ///
 /// It does not implement [`Error`] itself, as that would rule out this conversion.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ToolError(Answer);
+pub struct ToolError(Box<Answer>);
 
 impl ToolError {
     /// Creates an error with this text.
     pub fn new(text: impl Into<String>) -> Self {
-        Self(Answer::from_text(text))
+        Self::from_answer(Answer::from_text(text))
     }
 
     /// Creates an error with this content, for example with structured content.
     pub fn from_answer(answer: Answer) -> Self {
-        Self(answer)
+        Self(Box::new(answer))
     }
 
     pub(super) fn into_inner(self) -> Answer {
-        self.0
+        *self.0
     }
 }
 
