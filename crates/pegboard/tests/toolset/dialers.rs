@@ -123,7 +123,7 @@ async fn a_dialer_that_panics_fails_its_own_server_only() {
 
 #[tokio::test(start_paused = true)]
 async fn a_secret_in_the_error_of_a_dialer_is_masked() {
-    let token = format!("ghp_{}", "a1B2".repeat(9));
+    let token = format!("ghp_{}", "R7kq9ZtX2mWv4Lp8Ns6Yd1Hb3Jc5Gf0TaQeU");
     let text: &'static str = Box::leak(format!("refused for token {token}").into_boxed_str());
     let board = board(failing(text));
     let reply = board.toolset().call(ToolCall::new("fx.hello")).await;
