@@ -1,9 +1,16 @@
 //! Native tools: Rust functions that are called like the tools of servers. They are named, filtered, validated, queued, masked and recorded
 //! in the same way.
 
+mod context;
+mod into_answer;
 mod mcp_server;
 mod tool;
+#[cfg(feature = "schemars")]
+mod typed;
 
+pub(crate) use context::CALLER_META;
+pub use context::ToolContext;
+pub use into_answer::{IntoAnswer, Json, ToolError};
 pub use tool::{NativeTool, NativeTools};
 
 use crate::{

@@ -4,6 +4,7 @@ mod batch;
 mod builtin_definitions;
 mod builtin_tools;
 mod call_tool;
+mod chain;
 mod completion;
 mod discover;
 mod events;
@@ -30,12 +31,13 @@ mod tasks;
 mod test_double;
 mod toolset_handle;
 
-pub use executor::{Closed, ToolExecutor};
+pub use chain::ChainedTools;
+pub use executor::ToolExecutor;
 #[cfg(feature = "rmcp")]
 pub(crate) use listed_now::ListedNow;
-pub use listing::{ListedTool, Listing, Unavailable};
+pub use listing::{InvalidTool, ListedTool, Listing, Unavailable};
 pub use prompts::PromptListing;
 pub use resources::ResourceListing;
 pub use search::{FoundTool, ServerCost};
-pub use test_double::{StubCall, StubTools};
+pub use test_double::{StubCall, StubReply, StubTools};
 pub use toolset_handle::Toolset;

@@ -15,6 +15,7 @@ mod events;
 mod hooks;
 mod native;
 mod resources;
+mod runtime_servers;
 mod scale;
 mod semantic_search;
 mod view_tools;
