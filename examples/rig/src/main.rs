@@ -4,7 +4,7 @@ mod adapter;
 
 use std::time::Duration;
 
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use pegboard::{Answer, Config, NativeTool, NativeTools, Pegboard};
 use rig_agent::AgentBuilder;
 use rig_core::test_utils::{MockCompletionModel, MockTurn};
@@ -40,6 +40,12 @@ async fn main() -> anyhow::Result<()> {
     ]);
     let tools = adapter::tools_of(&toolset, Duration::from_secs(30)).await?;
     println!("rig gets {} tool: {}", tools.len(), tools[0].name());
+    let refused = tools[0].execute(json!({"celsius": "warm"})).await;
+    let refused = refused.err().context("a word is not a number")?;
+    let feedback = refused.model_feedback().unwrap_or_default();
+    println!("wrong arguments are refused: {feedback}");
+    ensure!(feedback.contains("celsius"), "the reason is missing: {refused}");
+
     let agent = AgentBuilder::new(model.clone()).dynamic_tools(tools).build();
     let answer = agent.prompt("How warm are 18 °C in Fahrenheit?").max_turns(5).await?;
     println!("the agent answers: {answer}");

@@ -1,6 +1,6 @@
 //! Prepares the arguments for the server: parses them, maps them back from the provider's schema, resolves handles, and validates them.
 
-use std::{borrow::Cow, sync::Arc};
+use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
@@ -95,7 +95,7 @@ pub(crate) fn check_standalone(
     let rules = Policy::default().args;
     parse_for(tool, definition, rules.reading, call)?;
     let mut notes = Vec::new();
-    let changed = match validate(tool, (rules.check, &Arc::default()), Cow::Borrowed(&call.arguments), &mut notes)? {
+    let changed = match validate(tool, (rules.check, &CompiledSchemas::default()), Cow::Borrowed(&call.arguments), &mut notes)? {
         Cow::Owned(changed) => Some(changed),
         Cow::Borrowed(_) => None,
     };
@@ -109,7 +109,7 @@ pub(crate) fn check_standalone(
 /// Validates the arguments against the tool's schema, in the mode that the server's settings select.
 fn validate<'c>(
     tool: &Tool,
-    (mode, compiled): (Check, &Arc<CompiledSchemas>),
+    (mode, compiled): (Check, &CompiledSchemas),
     arguments: Cow<'c, Arguments>,
     notes: &mut Vec<String>,
 ) -> Result<Cow<'c, Arguments>, Failure> {

@@ -162,3 +162,15 @@ async fn the_handler_of_a_connection_is_dropped_when_the_board_closes() {
         .await
         .expect("the handler is dropped");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_can_be_added_and_removed_while_the_board_runs() {
+    let board = Pegboard::open(Config::default());
+    let tools = board.toolset();
+    let dialer = pegboard::rmcp::in_process(Kit::default());
+    board.add_in_process(name("late"), dialer).await.unwrap();
+    assert_eq!(call(&tools, "late.echo", json!({"text": "here"})).await.text(), "here");
+    assert!(board.disconnect(&name("late")).await);
+    let gone = call(&tools, "late.echo", json!({"text": "here"})).await;
+    assert!(gone.is_error() && !gone.outcome.may_have_executed(), "{gone:?}");
+}
