@@ -63,7 +63,8 @@
 //! * [`Event`] reports what happens on the board, for logs and dashboards: [`Pegboard::events`].
 //! * [`ToolExecutor`] is the trait that an agent loop needs. [`StubTools`] replaces a toolset in tests.
 //!
-//! The folder `examples` has complete programs: one server, an agent's loop, tools in the same process, summaries, approval.
+//! The folder `examples` has complete programs: one server, an agent's loop, a web service with many users, tools in the same process, servers that
+//! come and go, tests of an agent, summaries, approval.
 //!
 //! # What an agent may use
 //!
