@@ -13,6 +13,8 @@
 //! assert_eq!(fake.script().tools.len(), 2);
 //! ```
 //!
+//! A client connects to it in memory, for example a board of Pegboard through a `dialer` that calls [`MemoryHandle::connect`].
+//!
 //! # Forms
 //!
 //! | call | returns | notes |

@@ -3,6 +3,7 @@
 mod approval_defaults;
 mod builder;
 mod health;
+mod in_process_servers;
 mod open_view;
 mod reconcile;
 mod runtime_changes;

@@ -7,6 +7,7 @@
 mod context;
 mod guard;
 mod record;
+mod reply_to;
 mod tool_call;
 mod trace;
 mod view;
@@ -41,6 +42,7 @@ mod cache;
 // Queue, session and exchange, with retries.
 mod deliver;
 mod error;
+mod native_caller;
 mod progress;
 mod retry;
 
@@ -68,9 +70,11 @@ pub(crate) use error::{failure_of, unavailable};
 pub use event_stream::{CallEvent, CallStream};
 pub(crate) use guard::CallGuard;
 pub use hook::{Budget, Called, Hook};
+pub(crate) use prepare_arguments::check_standalone;
 pub(crate) use resource::read_resource;
 pub(crate) use route::{
-    Route, RouteTable, Routed, Unroutable, ambiguous, fold_name, list_names, may_belong_to, name_variants, tool_part,
+    Route, RouteTable, Routed, Unroutable, ambiguous, find_by_any_name, fold_name, list_names, may_belong_to,
+    name_variants, tool_part,
 };
 #[cfg(feature = "http")]
 pub use summarise::ChatModel;

@@ -61,7 +61,9 @@
 //! * [`Host`] answers requests of servers to the program: elicitation, sampling, roots.
 //! * [`TaskHandle`] is a call that its server runs in the background.
 //! * [`Event`] reports what happens on the board, for logs and dashboards: [`Pegboard::events`].
-//! * [`ToolExecutor`] is the trait that an agent loop needs. [`StubTools`] replaces a toolset in tests.
+//! * [`ToolExecutor`] is the trait that an agent loop needs. [`ChainedTools`] joins a program's own executor with a toolset, and [`StubTools`]
+//!   replaces a toolset in tests.
+//! * [`Dialer`] opens the connection to a server in this process, or over a transport of your own.
 //!
 //! The folder `examples` has complete programs: one server, an agent's loop, a web service with many users, tools in the same process, servers that
 //! come and go, tests of an agent, summaries, approval.
@@ -272,13 +274,15 @@ pub use hint::Hint;
 pub use mask::{BadMasking, Carried, Counts as MaskCounts, CustomPattern, MaskStyle, Masked, Masker, Masking};
 pub use metrics::{Bucket, CallMetrics, Histogram, Metrics, ServerMetrics};
 pub use name::{BadNameStyle, BadServerName, NameRules, NameStyle, ServerName};
-pub use native::{NativeTool, NativeTools};
+pub use native::{IntoAnswer, Json, NativeTool, NativeTools, ToolContext, ToolError};
 pub use outcome::{
     Answer, BadBlob, Body, Completion, Content, ContentType, Failure, FilledPrompt, Kind, Outcome, PromptMessage,
     Reply, ResourceContents, Role, TextPage, fence,
 };
 pub use pin::{FieldChange, Pin, PinChange, PinError, PinState, PinStore, PinnedServer};
 pub use provider::{Definition, Provider, Quarantine, Reverse, UnknownProvider};
+#[cfg(feature = "schemars")]
+pub use schemars;
 pub use secret::{SafeUrl, Secret};
 pub use server::{BadSchedule, CatalogChange};
 pub use session::{
@@ -293,7 +297,7 @@ pub use status::{
     Warning,
 };
 pub use toolset::{
-    Closed, FoundTool, ListedTool, Listing, PromptListing, ResourceListing, ServerCost, StubCall, StubTools,
-    ToolExecutor, Toolset, Unavailable,
+    ChainedTools, FoundTool, InvalidTool, ListedTool, Listing, PromptListing, ResourceListing, ServerCost, StubCall,
+    StubReply, StubTools, ToolExecutor, Toolset, Unavailable,
 };
-pub use transport::{ByteSink, ByteSource, Dialer};
+pub use transport::{ByteSink, ByteSource, DialContext, Dialer, DialerError, dialer};

@@ -3,6 +3,7 @@
 mod answer;
 mod compat_shapes;
 mod content;
+mod error_text;
 mod failure;
 pub(crate) mod inline_images;
 mod mask;
@@ -16,6 +17,7 @@ mod untrusted_fence;
 pub use answer::Answer;
 pub(crate) use answer::Rendering;
 pub use content::Content;
+pub(crate) use error_text::error_text;
 pub use failure::{Failure, Kind};
 pub(crate) use mask::is_longer_than;
 pub(crate) use render::is_json_of;

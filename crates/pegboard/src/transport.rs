@@ -46,7 +46,7 @@ pub(crate) use byte_budget::{ByteBudget, NoRoom};
 pub(crate) use delivery::{Delivery, Sent};
 pub(crate) use dial_error::DialError;
 pub(crate) use in_process_dialer::StandIns;
-pub use in_process_dialer::{ByteSink, ByteSource, Dialer};
+pub use in_process_dialer::{ByteSink, ByteSource, DialContext, Dialer, DialerError, dialer};
 pub(crate) use outgoing::{Envelope, ModernEnvelope, Outgoing};
 #[cfg(feature = "http")]
 pub(crate) use plain_http_client::{plain_client, prepare};
@@ -55,9 +55,7 @@ pub(crate) use rpc_error::{RpcError, URL_ELICITATION_REQUIRED};
 #[cfg(test)]
 pub(crate) use stdio::SpawnError;
 pub(crate) use target::Target;
-#[cfg(all(test, feature = "explore"))]
-pub(crate) use wire::Boxed;
-pub(crate) use wire::{Inbox, Wire};
+pub(crate) use wire::{Boxed, Inbox, Wire};
 pub(crate) use wire_end::{EndReason, WireEnd};
 
 use std::sync::Arc;
@@ -70,7 +68,7 @@ pub(crate) async fn dial(target: &Target, limits: &Limits, inbox: Arc<dyn Inbox>
     let transport = match target {
         Target::Configured(transport) => &**transport,
         Target::InProcess(dialer) | Target::StandIn(dialer) => {
-            let (read, write) = dialer.dial();
+            let (read, write) = in_process_dialer::open(&**dialer, inbox.server(), limits).await?;
             return Ok(Box::new(in_process::InProcess::new(read, write, limits, inbox)));
         }
     };

@@ -8,6 +8,8 @@
 mod model;
 mod world;
 
+use std::time::Duration;
+
 use anyhow::{bail, ensure};
 use futures_util::future::join_all;
 use pegboard::{Pegboard, Provider, Reading, Reply, ToolCall, ToolExecutor, View};
@@ -18,6 +20,8 @@ use world::World;
 
 /// The limit on turns, for a model that loops.
 const MAX_TURNS: usize = 10;
+/// How long a listing waits for servers that are starting.
+const PATIENCE: Duration = Duration::from_secs(60);
 const TASK: &str = "A pod crashes. Which one, and who is on call for it?";
 
 fn main() -> anyhow::Result<()> {
@@ -47,7 +51,7 @@ async fn run() -> anyhow::Result<()> {
 /// The loop for models with an API for tool calls.
 async fn function_calls(model: &Model, tools: &dyn ToolExecutor) -> anyhow::Result<String> {
     // The tools in the API's format. A server that is down costs only its own tools.
-    let listing = tools.list_tools().await?;
+    let listing = tools.list(PATIENCE).await;
     for away in &listing.unavailable {
         println!("{} is away: {}", away.server, away.error);
     }
@@ -60,8 +64,7 @@ async fn function_calls(model: &Model, tools: &dyn ToolExecutor) -> anyhow::Resu
             return Ok(said["content"].as_str().unwrap_or_default().to_owned());
         }
         // The calls of one turn run concurrently. A call whose arguments cannot be parsed gets an error reply and is not made.
-        let replies = join_all(calls.into_iter().map(|call| tools.execute(call)));
-        let replies = replies.await.into_iter().collect::<Result<Vec<Reply>, _>>()?;
+        let replies = join_all(calls.into_iter().map(|call| tools.call(call))).await;
         replies.iter().for_each(show);
         // Failures are sent back too, so that the model can react to them.
         messages.push(said);
@@ -74,7 +77,7 @@ async fn function_calls(model: &Model, tools: &dyn ToolExecutor) -> anyhow::Resu
 async fn react(model: &Model, tools: &dyn ToolExecutor) -> anyhow::Result<String> {
     let mut prompt =
         "Answer with `Action:` and `Action Input:`, or with `Final Answer:`. The actions are:\n".to_owned();
-    for listed in tools.list_tools().await?.tools {
+    for listed in tools.list(PATIENCE).await.tools {
         let about = listed.tool.description.as_deref().unwrap_or_default();
         let takes = listed.tool.input_schema.value();
         prompt.push_str(&format!("{}: {about} It takes {takes}\n", listed.name));
@@ -93,7 +96,7 @@ async fn react(model: &Model, tools: &dyn ToolExecutor) -> anyhow::Result<String
             // The cascade parses JSON, YAML, `key: value` pairs or plain text.
             Some((name, input)) => {
                 let call = ToolCall::new(name).text(input).reading(Reading::Cascade);
-                let reply = tools.execute(call).await?;
+                let reply = tools.call(call).await;
                 show(&reply);
                 reply.text()
             }

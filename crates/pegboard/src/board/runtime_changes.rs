@@ -1,7 +1,11 @@
 //! Changes at run time. A new config is compared with the running one, and only differences are applied. A replaced server completes its
 //! calls first, and a replacement that cannot be started does not replace a working server.
 
-use std::{collections::BTreeMap, sync::PoisonError, sync::atomic::Ordering, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, PoisonError, atomic::Ordering},
+    time::Duration,
+};
 
 use futures_util::future::join_all;
 use serde::Serialize;
@@ -16,6 +20,7 @@ use crate::{
     name::ServerName,
     server::{DetachedConnections, Outage, Server},
     toolset::Unavailable,
+    transport::{Dialer, Target},
 };
 
 /// Added to a server's own limits while waiting for its start, so that the server reports its own error before the wait times out.
@@ -78,6 +83,12 @@ pub enum NotConnected {
     /// The board is closing and accepts no more servers.
     #[error("the board is closing and takes no more servers")]
     Closing,
+    /// The board has a server of that name. Nothing has changed.
+    #[error(
+        "the board has a server `{0}` already; choose another name, replace the server with `Pegboard::replace_in_process`, \
+         or disconnect it first"
+    )]
+    NameTaken(ServerName),
 }
 
 impl Pegboard {
@@ -115,7 +126,7 @@ impl Pegboard {
                     applied.removed.push(name);
                 }
                 Change::Disable(name, config) => {
-                    self.swap(&name, *config).await;
+                    self.swap(&name, None, *config).await;
                     applied.retuned.push(name);
                 }
                 Change::Retune(name, config) if self.keeps_connection(&name, &config) => {
@@ -130,7 +141,7 @@ impl Pegboard {
             }
         }
         let replaced = replacements.into_iter().map(async |(name, config, kind)| {
-            let replaced = self.replace(&name, config, StartMode::AsConfigured).await;
+            let replaced = self.replace(&name, None, config, StartMode::AsConfigured).await;
             (name, replaced, kind)
         });
         for (name, replaced, kind) in join_all(replaced).await {
@@ -141,12 +152,14 @@ impl Pegboard {
                     applied.errors.push(error);
                 }
                 Err(NotConnected::NotReplaced(error)) => applied.errors.push(error),
-                Err(NotConnected::TooManyServers { .. } | NotConnected::Closing) => applied.refused.push(name),
+                Err(NotConnected::TooManyServers { .. } | NotConnected::Closing | NotConnected::NameTaken(_)) => {
+                    applied.refused.push(name);
+                }
             }
         }
         let mut starting = Vec::new();
         for (name, config) in added {
-            if self.swap(&name, config).await.is_refused() {
+            if self.swap(&name, None, config).await.is_refused() {
                 applied.refused.push(name);
             } else {
                 starting.push(name.clone());
@@ -181,7 +194,7 @@ impl Pegboard {
             let started = self.start(&name, StartMode::Now).await;
             return started.map_err(NotConnected::Unreachable);
         }
-        self.replace(&name, config, StartMode::Now).await
+        self.replace(&name, None, config, StartMode::Now).await
     }
 
     /// Removes a server from the board, in every view: new calls find none of its tools, and calls in flight complete first. The server is
@@ -221,7 +234,7 @@ impl Pegboard {
         }
         if server.is_refused() {
             // There is room for it now.
-            self.swap(name, server.config().as_ref().clone()).await;
+            self.swap(name, server.dialer(), server.config().as_ref().clone()).await;
         }
         let (_, _) = self.0.registry.change(name, |server| {
             server.set_switch(true);
@@ -249,14 +262,20 @@ impl Pegboard {
     }
 
     /// Replaces the server of that name. If an instance of it works, in any view, the new one must be ready there first.
-    async fn replace(&self, name: &ServerName, config: ServerConfig, mode: StartMode) -> Result<(), NotConnected> {
+    pub(super) async fn replace(
+        &self,
+        name: &ServerName,
+        dialer: Option<Arc<dyn Dialer>>,
+        config: ServerConfig,
+        mode: StartMode,
+    ) -> Result<(), NotConnected> {
         let registry = &self.0.registry;
         let works = |server: &Server| server.is_ready() || (server.is_enabled() && server.is_idle_and_listed());
         let works = registry.instances(name).iter().any(works);
         // A server whose new settings cannot be kept must not go on under the old ones.
-        let candidate = (works && config.enabled).then(|| self.make(name, config.clone()));
+        let candidate = (works && config.enabled).then(|| self.make(name, dialer.clone(), config.clone()));
         let Some(candidate) = candidate.filter(|candidate| !candidate.is_refused()) else {
-            let new = self.swap(name, config).await;
+            let new = self.swap(name, dialer, config).await;
             let most = self.0.factory.max_servers.load(Ordering::Relaxed);
             return match new.refusal() {
                 Some(_) if self.others(name) >= most => Err(NotConnected::TooManyServers { most }),
@@ -293,8 +312,8 @@ impl Pegboard {
     }
 
     /// Replaces the server of that name with one that is not started yet.
-    async fn swap(&self, name: &ServerName, config: ServerConfig) -> Server {
-        let new = self.make(name, config);
+    async fn swap(&self, name: &ServerName, dialer: Option<Arc<dyn Dialer>>, config: ServerConfig) -> Server {
+        let new = self.make(name, dialer, config);
         if let Some(old) = self.0.registry.get(name) {
             new.inherit_switch(&old);
         }
@@ -302,8 +321,13 @@ impl Pegboard {
         new
     }
 
-    fn make(&self, name: &ServerName, config: ServerConfig) -> Server {
-        self.0.factory.configured(name.clone(), config, self.others(name))
+    /// Creates a server: in this process if there is a dialer, otherwise as its config says.
+    fn make(&self, name: &ServerName, dialer: Option<Arc<dyn Dialer>>, config: ServerConfig) -> Server {
+        let (factory, others) = (&self.0.factory, self.others(name));
+        match dialer {
+            Some(dialer) => factory.make(name.clone(), Target::InProcess(dialer), config, others),
+            None => factory.configured(name.clone(), config, others),
+        }
     }
 
     /// Starts a server in every view and waits until each instance is ready or has failed. Returns the first failure.
@@ -343,7 +367,7 @@ impl Pegboard {
     }
 
     /// How many other servers count towards the board's limit: those that are enabled and not refused.
-    fn others(&self, name: &ServerName) -> usize {
+    pub(super) fn others(&self, name: &ServerName) -> usize {
         let servers = self.0.registry.configured();
         let counts = |server: &&Server| server.name() != name && server.is_enabled() && !server.is_refused();
         servers.iter().filter(counts).count()
@@ -393,7 +417,7 @@ impl Pegboard {
 
 /// Whether to start a server with lazy start before its first use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum StartMode {
+pub(super) enum StartMode {
     AsConfigured,
     Now,
 }

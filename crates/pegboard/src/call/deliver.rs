@@ -6,6 +6,7 @@ use tokio::{sync::mpsc, time::Instant};
 use super::{
     context::CallContext,
     error::CallError,
+    native_caller::with_caller,
     progress,
     record::Record,
     retry::{Next, RetryState, ToolClass},
@@ -37,7 +38,12 @@ pub(super) async fn deliver(
         context,
         call,
         arguments,
-        meta: context.view.hooks.meta(context.route, call)?,
+        meta: with_caller(
+            context.view.hooks.meta(context.route, call)?,
+            context.view,
+            context.route,
+            call,
+        ),
     };
     match prepared.send(context.tool(), &live).await? {
         Ok(result) => Ok(result),

@@ -8,7 +8,9 @@ use super::{context::CallContext, output_handles, retry::ToolClass, tool_call::T
 use crate::{
     args::{Arguments, signature},
     catalog::Tool,
+    config::{Check, Policy, Reading},
     outcome::{Failure, Kind},
+    provider::Definition,
 };
 
 /// Returns the arguments to send, or why they are invalid. Changes are recorded in `notes`.
@@ -22,7 +24,8 @@ pub(super) async fn prepare<'c>(
         // Boxed, because it is rare and every call would pay for the space.
         arguments = Box::pin(output_handles::resolve(arguments, &context.view.result_options.spill)).await?;
     }
-    validate(context, with_key(context, call, arguments), notes)
+    let check = context.config.policy.args.check;
+    validate(context.tool(), check, with_key(context, call, arguments), notes)
 }
 
 /// Adds the idempotency key as an argument, if the config names that argument and the call does not set it.
@@ -42,34 +45,64 @@ fn with_key<'c>(context: &CallContext<'_>, call: &ToolCall, arguments: Cow<'c, A
 
 /// Parses arguments given as text, and maps arguments written for a provider's schema back to the tool's own schema.
 pub(super) fn parse(context: &CallContext<'_>, call: &mut ToolCall) -> Result<(), Failure> {
-    parse_text(context, call)?;
-    let reverse = context.route.definition.as_ref().map(|definition| &definition.reverse);
+    let definition = context.route.definition.as_deref();
+    parse_for(context.tool(), definition, context.config.policy.args.reading, call)
+}
+
+fn parse_for(
+    tool: &Tool,
+    definition: Option<&Definition>,
+    reading: Reading,
+    call: &mut ToolCall,
+) -> Result<(), Failure> {
+    parse_text(tool, reading, call)?;
+    let reverse = definition.map(|definition| &definition.reverse);
     if let Some(own) = reverse.and_then(|reverse| reverse.apply(&call.arguments)) {
         call.arguments = own;
     }
     Ok(())
 }
 
-fn parse_text(context: &CallContext<'_>, call: &mut ToolCall) -> Result<(), Failure> {
+fn parse_text(tool: &Tool, reading: Reading, call: &mut ToolCall) -> Result<(), Failure> {
     if let Some(problem) = &call.invalid_arguments {
-        return Err(invalid(context.tool(), problem));
+        return Err(invalid(tool, problem));
     }
     let Some(text) = call.text.take() else { return Ok(()) };
-    let reading = call.reading.unwrap_or(context.config.policy.args.reading);
-    let read = Arguments::read(&text, reading, context.tool().input_schema.tree())
-        .map_err(|error| invalid(context.tool(), &error.to_string()))?;
+    let reading = call.reading.unwrap_or(reading);
+    let read =
+        Arguments::read(&text, reading, tool.input_schema.tree()).map_err(|error| invalid(tool, &error.to_string()))?;
     call.arguments = read.arguments;
     call.notes.extend(read.notes);
     Ok(())
 }
 
+/// Parses and validates the arguments of a call without a board, under the default settings of a server. For test doubles.
+pub(crate) fn check_standalone(
+    tool: &Tool,
+    definition: Option<&Definition>,
+    call: &mut ToolCall,
+) -> Result<(), Failure> {
+    let rules = Policy::default().args;
+    parse_for(tool, definition, rules.reading, call)?;
+    let mut notes = Vec::new();
+    let changed = match validate(tool, rules.check, Cow::Borrowed(&call.arguments), &mut notes)? {
+        Cow::Owned(changed) => Some(changed),
+        Cow::Borrowed(_) => None,
+    };
+    if let Some(changed) = changed {
+        call.arguments = changed;
+    }
+    call.notes.extend(notes);
+    Ok(())
+}
+
 /// Validates the arguments against the tool's schema, in the mode that the server's settings select.
 fn validate<'c>(
-    context: &CallContext<'_>,
+    tool: &Tool,
+    mode: Check,
     arguments: Cow<'c, Arguments>,
     notes: &mut Vec<String>,
 ) -> Result<Cow<'c, Arguments>, Failure> {
-    let (tool, mode) = (context.tool(), context.config.policy.args.check);
     match tool.checks.input.arguments(&arguments, tool.input_schema.tree(), mode) {
         Ok(checked) => {
             notes.extend(checked.notes);

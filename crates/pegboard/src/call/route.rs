@@ -2,11 +2,13 @@
 
 mod alias;
 pub(super) mod explain;
+mod name_lookup;
 mod names;
 mod repair;
 pub(super) mod resolved;
 
 pub(crate) use explain::{ambiguous, list_names, may_belong_to, tool_part};
+pub(crate) use name_lookup::find_by_any_name;
 pub(crate) use repair::{fold_name, name_variants};
 pub(crate) use resolved::{Route, Routed, Unroutable};
 

@@ -17,6 +17,7 @@ use super::{
     crossing,
     error::{CallError, failure_of, unavailable},
     guard::CallGuard,
+    native_caller::with_caller,
     output_check, permission, prepare_arguments, present,
     record::Record,
     route::resolved::Route,
@@ -173,7 +174,7 @@ async fn begin(context: &CallContext<'_>, call: &ToolCall, record: &mut Record) 
         return Err(failure.hint("call it; its result comes with the call").into());
     }
     record.attempts = 1;
-    let meta = view.hooks.meta(route, call)?;
+    let meta = with_caller(view.hooks.meta(route, call)?, view, route, call);
     let begun = live.session.start_call(Call {
         tool: &route.tool,
         arguments: arguments.as_raw(),

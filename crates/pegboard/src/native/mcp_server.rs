@@ -4,11 +4,12 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 use tokio::{
-    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream},
+    io::{AsyncBufReadExt, AsyncWrite, AsyncWriteExt, BufReader, DuplexStream},
+    sync::mpsc,
     task::{AbortHandle, JoinError, JoinSet},
 };
 
-use super::tool::NativeTools;
+use super::{context::ToolContext, into_answer::ToolError, tool::NativeTools};
 use crate::outcome::Answer;
 
 /// The protocol version that native tools speak.
@@ -17,13 +18,16 @@ const VERSION: &str = "2025-11-25";
 const MAX_MESSAGE: usize = 64 << 20;
 /// The most calls in flight; the board's own limits are lower.
 const MAX_CALLS: usize = 1024;
+/// The most progress reports that wait to be written. Further ones are dropped.
+const MAX_REPORTS: usize = 256;
 
 /// Serves requests until the other end is closed. Calls in flight are cancelled then.
 pub(super) async fn serve(tools: NativeTools, stream: DuplexStream) {
     let (read, mut write) = tokio::io::split(stream);
     let mut read = BufReader::new(read);
     let mut line = Vec::new();
-    let mut calls = Calls::default();
+    let (report, mut reports) = mpsc::channel(MAX_REPORTS);
+    let mut calls = Calls::new(report);
     loop {
         let response = tokio::select! {
             // Cancel-safe: what was read before another branch completed stays in `line`.
@@ -35,42 +39,69 @@ pub(super) async fn serve(tools: NativeTools, stream: DuplexStream) {
                 line.clear();
                 handle(&tools, &mut calls, message)
             }
-            Some(ended) = calls.running.join_next_with_id(), if !calls.running.is_empty() => calls.ended(ended),
-        };
-        if let Some(response) = response {
-            let mut text = response.to_string();
-            text.push('\n');
-            if write.write_all(text.as_bytes()).await.is_err() {
-                return;
+            Some(report) = reports.recv() => Some(report),
+            Some(ended) = calls.running.join_next_with_id(), if !calls.running.is_empty() => {
+                // The reports of a call come before its response.
+                for _ in 0..MAX_REPORTS {
+                    let Ok(report) = reports.try_recv() else { break };
+                    if write_line(&mut write, &report).await.is_err() {
+                        return;
+                    }
+                }
+                calls.ended(ended)
             }
+        };
+        if let Some(response) = response
+            && write_line(&mut write, &response).await.is_err()
+        {
+            return;
         }
     }
 }
 
+async fn write_line(write: &mut (impl AsyncWrite + Unpin), message: &Value) -> std::io::Result<()> {
+    let mut text = message.to_string();
+    text.push('\n');
+    write.write_all(text.as_bytes()).await
+}
+
 /// The calls in flight.
-#[derive(Default)]
 struct Calls {
-    running: JoinSet<Result<Answer, String>>,
+    running: JoinSet<Result<Answer, ToolError>>,
     /// The request id of each task.
     requests: HashMap<tokio::task::Id, Value>,
     /// The abort handle of each request, by its id.
     handles: HashMap<String, AbortHandle>,
+    /// Receives the progress reports of all calls.
+    report: mpsc::Sender<Value>,
 }
 
 impl Calls {
+    fn new(report: mpsc::Sender<Value>) -> Self {
+        Self {
+            running: JoinSet::new(),
+            requests: HashMap::new(),
+            handles: HashMap::new(),
+            report,
+        }
+    }
+
     /// Starts a call. Returns a response only if it fails at once.
-    fn start(&mut self, tools: &NativeTools, id: &Value, params: &Value) -> Option<Value> {
-        let name = params["name"].as_str().unwrap_or_default();
-        let Some(tool) = tools.find(name) else {
+    fn start(&mut self, tools: &NativeTools, id: &Value, mut params: Value) -> Option<Value> {
+        let Some(tool) = tools.find(params["name"].as_str().unwrap_or_default()) else {
             return Some(error_response(id, -32602, "there is no such tool"));
         };
         if self.running.len() >= MAX_CALLS {
             return Some(error_response(id, -32603, "too many calls are under way"));
         }
-        let arguments = params["arguments"].as_object().cloned().unwrap_or_default();
+        let arguments = match params["arguments"].take() {
+            Value::Object(arguments) => arguments,
+            _ => Map::new(),
+        };
+        let context = ToolContext::of_request(params["_meta"].take(), &self.report);
         // The function is called within the task too, because it may panic before it returns a future.
         let run = tool.run.clone();
-        let handle = self.running.spawn(async move { run(arguments).await });
+        let handle = self.running.spawn(async move { run(arguments, context).await });
         self.requests.insert(handle.id(), id.clone());
         self.handles.insert(id.to_string(), handle);
         None
@@ -83,17 +114,17 @@ impl Calls {
     }
 
     /// The response to the request whose call has ended. A cancelled request gets none.
-    fn ended(&mut self, ended: Result<(tokio::task::Id, Result<Answer, String>), JoinError>) -> Option<Value> {
+    fn ended(&mut self, ended: Result<(tokio::task::Id, Result<Answer, ToolError>), JoinError>) -> Option<Value> {
         let (task, result) = match ended {
             Ok((task, result)) => (task, Some(result)),
             Err(error) if error.is_cancelled() => (error.id(), None),
-            Err(panic) => (panic.id(), Some(Err("the tool panicked".to_owned()))),
+            Err(panic) => (panic.id(), Some(Err(ToolError::new("the tool panicked")))),
         };
         let id = self.requests.remove(&task)?;
         self.handles.remove(&id.to_string());
         let result = match result? {
             Ok(answer) => result_of(answer, false),
-            Err(problem) => result_of(Answer::from_text(problem), true),
+            Err(problem) => result_of(problem.into_inner(), true),
         };
         Some(json!({"jsonrpc": "2.0", "id": id, "result": result}))
     }
@@ -103,7 +134,7 @@ impl Calls {
 fn handle(tools: &NativeTools, calls: &mut Calls, mut message: Value) -> Option<Value> {
     let (id, params) = (message["id"].take(), message["params"].take());
     let result = match message["method"].as_str()? {
-        "tools/call" => return calls.start(tools, &id, &params),
+        "tools/call" => return calls.start(tools, &id, params),
         "notifications/cancelled" => {
             calls.cancel(&params["requestId"]);
             return None;

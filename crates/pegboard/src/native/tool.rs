@@ -4,11 +4,15 @@ use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
 use serde_json::{Map, Value, json};
 
+use super::{
+    context::ToolContext,
+    into_answer::{IntoAnswer, ToolError},
+};
 use crate::outcome::Answer;
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 /// The function of a tool.
-type Run = Arc<dyn Fn(Map<String, Value>) -> Boxed<Result<Answer, String>> + Send + Sync>;
+type Run = Arc<dyn Fn(Map<String, Value>, ToolContext) -> Boxed<Result<Answer, ToolError>> + Send + Sync>;
 
 /// A tool that is a Rust function.
 #[derive(Clone)]
@@ -21,10 +25,33 @@ pub struct NativeTool {
 
 impl NativeTool {
     /// Creates a tool with a name, a description and a JSON Schema of its arguments. The model sees an `Err` as an error of the tool.
+    ///
+    /// [`NativeTool::with_context`] takes other results and errors and knows the caller; `NativeTool::typed` (feature `schemars`) takes typed
+    /// arguments.
     pub fn new<F, R>(name: impl Into<String>, description: impl Into<String>, schema: Value, run: F) -> Self
     where
         F: Fn(Map<String, Value>) -> R + Send + Sync + 'static,
         R: Future<Output = Result<Answer, String>> + Send + 'static,
+    {
+        Self::with_context(name, description, schema, move |arguments, _| run(arguments))
+    }
+
+    /// Like [`NativeTool::new`], for a function that also gets the context of the call and may return everything that is [`IntoAnswer`]: a
+    /// text, JSON, or a `Result` with any error.
+    ///
+    /// ```
+    /// use pegboard::{NativeTool, ToolError};
+    /// use serde_json::json;
+    ///
+    /// let tool = NativeTool::with_context("whoami", "Names the user.", json!({"type": "object"}), |_, context| async move {
+    ///     let principal = context.caller().principal.cloned().ok_or("there is no user")?;
+    ///     Ok::<_, ToolError>(format!("you are {principal}"))
+    /// });
+    /// ```
+    pub fn with_context<F, R>(name: impl Into<String>, description: impl Into<String>, schema: Value, run: F) -> Self
+    where
+        F: Fn(Map<String, Value>, ToolContext) -> R + Send + Sync + 'static,
+        R: Future<Output: IntoAnswer> + Send + 'static,
     {
         let name = name.into();
         let mut definition = Map::new();
@@ -34,8 +61,17 @@ impl NativeTool {
         Self {
             name,
             definition,
-            run: Arc::new(move |arguments| Box::pin(run(arguments))),
+            run: Arc::new(move |arguments, context| {
+                let running = run(arguments, context);
+                Box::pin(async { running.await.into_answer() })
+            }),
         }
+    }
+
+    /// Describes the structured content of the tool's results by a JSON Schema.
+    pub fn output_schema(mut self, schema: Value) -> Self {
+        self.definition.insert("outputSchema".into(), schema);
+        self
     }
 
     /// Declares the tool as read-only.

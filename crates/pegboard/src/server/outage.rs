@@ -153,6 +153,11 @@ impl Outage {
         }
     }
 
+    /// A failed start that a test double plays.
+    pub(crate) fn scripted(message: &str) -> Self {
+        Self::new(Cause::Failed, message)
+    }
+
     pub(super) fn disabled() -> Self {
         Self {
             hint: Some("set `enabled = true` in its config, or enable it on the running board".to_owned()),

@@ -35,7 +35,7 @@ use crate::{
     name::ServerName,
     session::{DesiredState, Root, Spec},
     status::{LastError, State},
-    transport::Target,
+    transport::{Dialer, Target},
 };
 
 /// A cheap handle to one server. The server ends when the last handle is dropped.
@@ -228,6 +228,14 @@ impl Server {
     /// Whether the server comes from the config, even if a stand-in in this process replaces its transport.
     pub(crate) fn is_configured(&self) -> bool {
         matches!(self.0.spec.target, Target::Configured(_) | Target::StandIn(_))
+    }
+
+    /// The dialer of a server in this process that is not a stand-in.
+    pub(crate) fn dialer(&self) -> Option<Arc<dyn Dialer>> {
+        match &self.0.spec.target {
+            Target::InProcess(dialer) => Some(dialer.clone()),
+            Target::Configured(_) | Target::StandIn(_) => None,
+        }
     }
 
     /// Whether the server's config is invalid or not approved.

@@ -1,68 +1,103 @@
-//! [`ToolExecutor`]: the trait through which an agent loop lists and calls tools. Toolsets and stubs implement it.
+//! [`ToolExecutor`]: the trait through which an agent loop lists and calls tools. Toolsets, chains and stubs implement it.
 
-use std::{future::Future, pin::Pin, time::Duration};
+use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use super::{listing::Listing, toolset_handle::Toolset};
 use crate::{call::ToolCall, outcome::Reply};
 
-/// How long a listing waits for servers that are starting.
-const LIST: Duration = Duration::from_secs(60);
-
 pub(super) type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Lists tools and executes calls. An agent loop can hold a `dyn ToolExecutor` without depending on a [`Toolset`].
+/// Lists tools and executes calls, with the verbs of a [`Toolset`]. An agent loop can hold a `dyn ToolExecutor` without depending on one.
 ///
-/// Every failure of a call is a reply that the model can read. An `Err` means only that the tools are closed.
+/// A program may implement it for tools of its own and join them with a board's in [`ChainedTools`](crate::ChainedTools):
 ///
 /// ```
-/// use pegboard::{ToolCall, ToolExecutor};
+/// use std::{future::Future, pin::Pin, time::Duration};
 ///
-/// async fn one_step(tools: &dyn ToolExecutor, name: &str) -> String {
-///     match tools.execute(ToolCall::new(name)).await {
-///         Ok(reply) => reply.text(),
-///         Err(closed) => closed.to_string(),
+/// use pegboard::{
+///     Answer, ChainedTools, Config, Kind, ListedTool, Listing, Pegboard, Reply, ToolCall, ToolExecutor,
+/// };
+/// use serde_json::json;
+///
+/// type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+///
+/// struct Dice;
+///
+/// impl ToolExecutor for Dice {
+///     fn list(&self, _patience: Duration) -> Boxed<'_, Listing> {
+///         let roll = ListedTool::new("roll", "Rolls a die.", json!({"type": "object"}));
+///         Box::pin(async move { Listing::of(roll) })
+///     }
+///
+///     fn call(&self, call: ToolCall) -> Boxed<'_, Reply> {
+///         Box::pin(async move {
+///             match call.name.as_str() {
+///                 "roll" => Reply::done(&call, "4"),
+///                 _ => Reply::refused(&call, Kind::UnknownTool, "there is only `roll`"),
+///             }
+///         })
 ///     }
 /// }
+///
+/// # #[tokio::main]
+/// # async fn main() {
+/// let board = Pegboard::open(Config::default());
+/// let tools = ChainedTools::new().and(Dice).and(board.toolset());
+/// assert_eq!(tools.call(ToolCall::new("roll")).await.text(), "4");
+/// # }
 /// ```
 pub trait ToolExecutor: Send + Sync {
-    /// Lists the available tools, and why others are unavailable.
-    fn list_tools(&self) -> Boxed<'_, Result<Listing, Closed>>;
+    /// Lists the available tools, and why others are unavailable. Waits for tools that are not ready at most for `patience`.
+    fn list(&self, patience: Duration) -> Boxed<'_, Listing>;
 
-    /// Executes one call. Dropping the future cancels the call.
-    fn execute(&self, call: ToolCall) -> Boxed<'_, Result<Reply, Closed>>;
+    /// Executes one call. Every failure is a reply that the model can read. Dropping the future cancels the call.
+    ///
+    /// The reply to a name that is not the name of a tool is refused with [`Kind::UnknownTool`](crate::Kind::UnknownTool).
+    fn call(&self, call: ToolCall) -> Boxed<'_, Reply>;
 
-    /// Closes the tools: later calls are refused.
-    fn close(&self) -> Boxed<'_, ()>;
-}
-
-/// The tools are closed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("these tools are closed; open the board or its view again")]
-pub struct Closed;
-
-impl ToolExecutor for Toolset {
-    fn list_tools(&self) -> Boxed<'_, Result<Listing, Closed>> {
-        Box::pin(async {
-            match self.is_closed() {
-                true => Err(Closed),
-                false => Ok(self.list(LIST).await),
-            }
-        })
+    /// Closes the tools: later calls are refused, and listings are empty. Does nothing by default.
+    fn close(&self) -> Boxed<'_, ()> {
+        Box::pin(std::future::ready(()))
     }
 
-    fn execute(&self, call: ToolCall) -> Boxed<'_, Result<Reply, Closed>> {
-        Box::pin(async {
-            let is_closed = self.is_closed();
-            // A late call is refused, counted and published like any other.
-            let reply = self.call(call).await;
-            match is_closed {
-                true => Err(Closed),
-                false => Ok(reply),
-            }
-        })
+    /// Whether the tools are closed, so that an agent loop can end. `false` by default.
+    fn is_closed(&self) -> bool {
+        false
+    }
+}
+
+impl ToolExecutor for Toolset {
+    fn list(&self, patience: Duration) -> Boxed<'_, Listing> {
+        Box::pin(Self::list(self, patience))
+    }
+
+    fn call(&self, call: ToolCall) -> Boxed<'_, Reply> {
+        Box::pin(Self::call(self, call))
     }
 
     fn close(&self) -> Boxed<'_, ()> {
         Box::pin(Self::close(self))
+    }
+
+    fn is_closed(&self) -> bool {
+        Self::is_closed(self)
+    }
+}
+
+impl<T: ToolExecutor + ?Sized> ToolExecutor for Arc<T> {
+    fn list(&self, patience: Duration) -> Boxed<'_, Listing> {
+        (**self).list(patience)
+    }
+
+    fn call(&self, call: ToolCall) -> Boxed<'_, Reply> {
+        (**self).call(call)
+    }
+
+    fn close(&self) -> Boxed<'_, ()> {
+        (**self).close()
+    }
+
+    fn is_closed(&self) -> bool {
+        (**self).is_closed()
     }
 }

@@ -22,7 +22,12 @@ use crate::{
 
 impl Toolset {
     /// Lists the tools of all servers. Servers that are not ready are started and waited for, concurrently and at most for `patience`.
+    ///
+    /// The listing of a closed view is empty.
     pub async fn list(&self, patience: Duration) -> Listing {
+        if self.is_closed() {
+            return Listing::of([]).for_provider(self.view.dialect().0);
+        }
         let unavailable = self.start_servers(patience).await;
         let (tools, left_out) = self.tools();
         let mut warnings = self.warnings();

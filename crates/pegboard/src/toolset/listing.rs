@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Serialize, Serializer, ser::SerializeStruct};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::{
     call::Route,
@@ -36,6 +36,48 @@ pub struct Listing {
 }
 
 impl Listing {
+    /// Creates a listing of these tools, in MCP's format.
+    pub fn of(tools: impl IntoIterator<Item = ListedTool>) -> Self {
+        Self {
+            tools: tools.into_iter().collect(),
+            unavailable: Vec::new(),
+            warnings: Vec::new(),
+            quarantined: Vec::new(),
+            provider: Provider::Mcp,
+        }
+    }
+
+    /// Lists the tools for a provider. Tools that cannot be offered to it are moved to the warnings.
+    #[must_use]
+    pub fn for_provider(mut self, provider: Provider) -> Self {
+        if self.provider != provider {
+            self.provider = provider;
+            self.tools.iter_mut().for_each(|listed| listed.definition = None);
+        }
+        self.define_missing();
+        self
+    }
+
+    /// Defines the tools without a definition for the provider. Those that cannot be offered to it are moved to the warnings.
+    pub(super) fn define_missing(&mut self) {
+        let provider = self.provider;
+        if provider == Provider::Mcp {
+            return;
+        }
+        let mut refused = Vec::new();
+        self.tools.retain_mut(|listed| {
+            if listed.definition.is_none() {
+                match provider.define(&listed.tool, None) {
+                    Ok(definition) => listed.definition = Some(Arc::new(definition)),
+                    Err(why) => refused.push(format!("tool `{}` is not offered to {provider}: {why}", listed.name)),
+                }
+            }
+            listed.definition.is_some()
+        });
+        self.warnings.extend(refused.iter().cloned());
+        self.quarantined.extend(refused);
+    }
+
     /// The tools in the provider's format: exactly the array for the `tools` field of its API.
     pub fn definitions(&self) -> Vec<Value> {
         if self.provider == Provider::Mcp {
@@ -65,7 +107,39 @@ pub struct ListedTool {
     pub risk: Risk,
 }
 
+/// The server name of tools that have no server.
+const NO_SERVER: &str = "local";
+
 impl ListedTool {
+    /// Creates a tool of this program from its name, its description and the JSON Schema of its arguments.
+    pub fn new(name: impl Into<String>, description: impl Into<String>, schema: Value) -> Result<Self, InvalidTool> {
+        let server = ServerName::parse(NO_SERVER).map_err(|error| InvalidTool(error.to_string()))?;
+        let name = name.into();
+        Self::defined(&server, &name, &name, Some(description.into()), schema)
+    }
+
+    /// Creates a tool of a server that is listed as `name`.
+    pub(super) fn defined(
+        server: &ServerName,
+        tool: &str,
+        name: &str,
+        description: Option<String>,
+        schema: Value,
+    ) -> Result<Self, InvalidTool> {
+        let mut definition = json!({"name": tool, "inputSchema": schema});
+        if let Some(description) = description {
+            definition["description"] = description.into();
+        }
+        let tool = Tool::built_in(server, definition).map_err(InvalidTool)?;
+        Ok(Self {
+            kind: ToolKind::Native,
+            risk: tool.risk(true),
+            name: name.to_owned(),
+            tool: Arc::new(tool),
+            definition: None,
+        })
+    }
+
     pub(super) fn of(route: &Route) -> Self {
         let is_believed = route.is_believed(&route.server.config_snapshot().policy);
         Self {
@@ -121,6 +195,17 @@ impl Serialize for ListedTool {
     }
 }
 
+/// A tool cannot be listed: its name or its schema is unusable.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the tool cannot be listed: {0}")]
+pub struct InvalidTool(String);
+
+impl InvalidTool {
+    pub(super) fn new(problem: String) -> Self {
+        Self(problem)
+    }
+}
+
 /// A server whose tools cannot be listed.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
@@ -136,6 +221,16 @@ pub struct Unavailable {
 }
 
 impl Unavailable {
+    /// Creates the entry of a server that is down.
+    pub fn new(server: ServerName, error: impl Into<String>) -> Self {
+        Self {
+            server,
+            state: State::Down,
+            error: error.into(),
+            hint: None,
+        }
+    }
+
     pub(crate) fn of(server: &Server, outage: &Outage) -> Self {
         Self {
             server: server.name().clone(),

@@ -52,7 +52,8 @@ impl Toolset {
         self.servers.usable()
     }
 
-    pub(super) fn is_closed(&self) -> bool {
+    /// Whether the view or its board is closed, so that calls are refused.
+    pub fn is_closed(&self) -> bool {
         self.open_state.has_ended() || self.servers.registry().is_closing()
     }
 

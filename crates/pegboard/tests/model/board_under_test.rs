@@ -9,10 +9,10 @@ use std::{
     time::Duration,
 };
 
-use futures_util::FutureExt as _;
+use futures_util::{FutureExt as _, future::BoxFuture};
 use pegboard::{
-    ByteSink, ByteSource, Command, Config, Dialer, Kind, Misconfigured, Outcome, Pegboard, Probe, Reply, Scope,
-    ServerConfig, Start, ToolCall, Toolset, Transport, View,
+    ByteSink, ByteSource, Command, Config, DialContext, Dialer, DialerError, Kind, Misconfigured, Outcome, Pegboard,
+    Probe, Reply, Scope, ServerConfig, Start, ToolCall, Toolset, Transport, View,
 };
 use pegboard_testkit::{FakeServer, MemoryHandle, Tool as FakeTool};
 use proptest_state_machine::StateMachineTest;
@@ -55,16 +55,18 @@ impl Fake {
 }
 
 impl Dialer for Fake {
-    fn dial(&self) -> (ByteSource, ByteSink) {
-        let (client, server) = tokio::io::duplex(1);
-        drop(server);
-        let stream = if self.refuses.load(Ordering::Relaxed) {
-            client
-        } else {
-            self.handle.connect()
-        };
-        let (read, write) = tokio::io::split(stream);
-        (Box::new(read), Box::new(write))
+    fn dial(&self, _context: DialContext) -> BoxFuture<'_, Result<(ByteSource, ByteSink), DialerError>> {
+        Box::pin(async {
+            let (client, server) = tokio::io::duplex(1);
+            drop(server);
+            let stream = if self.refuses.load(Ordering::Relaxed) {
+                client
+            } else {
+                self.handle.connect()
+            };
+            let (read, write) = tokio::io::split(stream);
+            Ok((Box::new(read) as ByteSource, Box::new(write) as ByteSink))
+        })
     }
 }
 

@@ -59,7 +59,7 @@ async fn seed_000_routing() {
     let stage = Stage::new("tarsy", "", &fake).await;
     let chosen = Selection::new().tools("fx", ["hello", "a__b"]);
     let tools: Arc<dyn ToolExecutor> = Arc::new(stage.board.toolset_with(View::new().selection(chosen)));
-    let call = async |tool: &str| -> Reply { tools.execute(ToolCall::new(tool)).await.expect("a reply") };
+    let call = async |tool: &str| -> Reply { tools.call(ToolCall::new(tool)).await };
     for (row, tool, text) in [
         ("server.tool", "fx.hello", "hi"),
         ("server__tool", "fx__hello", "hi"),

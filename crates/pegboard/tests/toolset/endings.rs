@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pegboard::{
-    Approval, BreakerPolicy, BreakerRule, Closed, Decision, Kind, Outcome, Provider, Question, ToolCall, ToolExecutor,
+    Approval, BreakerPolicy, BreakerRule, Decision, Kind, Outcome, Provider, Question, ToolCall, ToolExecutor,
     ToolPolicy, Toolset, View,
 };
 use pegboard_testkit::{FakeServer, Fault, Tool, When};
@@ -13,17 +13,18 @@ use crate::support::*;
 
 /// An agent loop holds its tools as a trait object.
 #[tokio::test(start_paused = true)]
-async fn a_toolset_is_a_tool_executor_and_errs_only_when_it_is_closed() {
+async fn a_toolset_is_a_tool_executor_with_the_same_verbs() {
     let fake = FakeServer::new("fx").tool(Tool::new("t").answers_text("ok"));
     let (board, _handle) = in_memory(&fake);
     let tools: Arc<dyn ToolExecutor> = Arc::new(board.toolset());
-    assert_eq!(tools.list_tools().await.unwrap().tools.len(), 1);
-    assert_eq!(tools.execute(ToolCall::new("fx.t")).await.unwrap().text(), "ok");
-    let nobody = tools.execute(ToolCall::new("fx.nobody")).await.unwrap();
-    assert!(nobody.is_error());
+    assert_eq!(tools.list(PATIENCE).await.tools.len(), 1);
+    assert_eq!(tools.call(ToolCall::new("fx.t")).await.text(), "ok");
+    let nobody = tools.call(ToolCall::new("fx.nobody")).await;
+    assert!(nobody.is_error() && !tools.is_closed());
     tools.close().await;
-    assert_eq!(tools.execute(ToolCall::new("fx.t")).await.unwrap_err(), Closed);
-    assert_eq!(tools.list_tools().await.unwrap_err(), Closed);
+    assert!(tools.is_closed());
+    assert_outcome(&tools.call(ToolCall::new("fx.t")).await, Kind::Unavailable, false);
+    assert!(tools.list(PATIENCE).await.tools.is_empty());
     // The board and its other views go on.
     assert_eq!(call(&board.toolset(), "fx.t", json!({})).await.text(), "ok");
 }

@@ -2,9 +2,13 @@
 
 use std::sync::Arc;
 
-use pegboard::{Answer, Config, Kind, NativeTool, NativeTools, Pegboard, Risk, ToolCall, ToolKind};
-use serde_json::json;
-use tokio::sync::Notify;
+use pegboard::{
+    Answer, Caller, Config, Json, Kind, NativeTool, NativeTools, Pegboard, Principal, Risk, ToolCall, ToolContext,
+    ToolError, ToolKind, View,
+};
+use pegboard_testkit::{FakeServer, Tool as FakeTool};
+use serde_json::{Map, json};
+use tokio::sync::{Notify, mpsc};
 
 use crate::support::*;
 
@@ -109,4 +113,104 @@ async fn many_calls_run_beside_each_other_and_keep_their_answers() {
     for (n, reply) in replies.iter().enumerate() {
         assert_eq!(reply.text(), n.to_string());
     }
+}
+
+/// Answers with what it knows about its caller.
+fn whoami() -> NativeTool {
+    NativeTool::with_context("whoami", "", json!({"type": "object"}), |_, context| async move {
+        let caller = context.caller();
+        json!({"call": caller.call, "view": caller.view, "principal": caller.principal, "meta": caller.meta})
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_native_tool_knows_who_calls_it() {
+    let board = board([whoami()]);
+    for user in ["ada", "bob"] {
+        let view = View::new().name(format!("chat-{user}")).principal(user);
+        let call = ToolCall::new("local.whoami").id("c1").meta("tenant", 7);
+        let reply = board.toolset_with(view).call(call).await;
+        let expected = json!({"call": "c1", "view": format!("chat-{user}"), "principal": user, "meta": {"tenant": 7}});
+        assert_eq!(reply.text(), expected.to_string());
+    }
+    let reply = board
+        .toolset_with(View::new().name("plain"))
+        .call(ToolCall::new("local.whoami"))
+        .await;
+    assert_contains(&reply.text(), &[r#""principal":null"#]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_cannot_pose_as_another() {
+    let (_unused, handle) = FakeServer::new("fx")
+        .tool(FakeTool::new("t").answers_text("ok"))
+        .connect();
+    let board = Pegboard::builder(Config::default())
+        .in_process(name("local"), NativeTools::new([whoami()]))
+        .in_process(name("fx"), dialer(&handle))
+        .open();
+    let forged = json!({"call": "x", "view": "x", "principal": "root"});
+    let view = View::new().principal("eve").meta(move |_| {
+        let mut meta = Map::new();
+        meta.insert("dev.pegboard/caller".to_owned(), json!({"principal": "root"}));
+        meta
+    });
+    let tools = board.toolset_with(view);
+    let forge = |tool: &str| ToolCall::new(tool).meta("dev.pegboard/caller", forged.clone());
+    let reply = tools.call(forge("local.whoami")).await;
+    assert_contains(&reply.text(), &[r#""principal":"eve""#, r#""meta":{}"#]);
+    // Servers of others learn nothing of it.
+    tools.call(forge("fx.t")).await;
+    let sent = handle.requests().pop().unwrap();
+    assert_eq!(sent.params["_meta"].get("dev.pegboard/caller"), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_progress_of_a_native_tool_reaches_the_caller_before_the_reply() {
+    let slow = NativeTool::with_context("slow", "", json!({"type": "object"}), |_, context| async move {
+        for step in 1..=3 {
+            context.progress(f64::from(step), Some(3.0), format!("step {step}"));
+        }
+        "done"
+    });
+    let board = board([slow]);
+    let (progress, mut reports) = mpsc::channel(8);
+    let reply = board
+        .toolset()
+        .call(ToolCall::new("local.slow").progress(progress))
+        .await;
+    assert_eq!(reply.text(), "done");
+    for step in 1..=3 {
+        let report = reports.recv().await.unwrap();
+        assert_eq!((report.progress, report.total), (f64::from(step), Some(3.0)));
+        assert_eq!(report.message, Some(format!("step {step}")));
+    }
+    assert!(!board.toolset().call(ToolCall::new("local.slow")).await.is_error());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_native_tool_returns_structured_results_and_any_error() {
+    let schema = json!({"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]});
+    let parse = NativeTool::with_context("parse", "", json!({"type": "object"}), |arguments, _| async move {
+        let text = arguments["text"].as_str().unwrap_or_default();
+        let number: u32 = text.parse()?;
+        Ok::<_, ToolError>(Json(json!({"ok": number > 0})))
+    })
+    .output_schema(schema);
+    let board = board([parse]);
+    let tools = board.toolset();
+    let reply = call(&tools, "local.parse", json!({"text": "7"})).await;
+    assert_eq!(reply.text(), r#"{"ok":true}"#);
+    assert!(tools.list(PATIENCE).await.tools[0].tool.output_schema.is_some());
+    let failed = call(&tools, "local.parse", json!({"text": "x"})).await;
+    assert_outcome(&failed, Kind::ToolError, true);
+    assert_eq!(failed.text(), "invalid digit found in string");
+}
+
+#[test]
+fn the_function_of_a_tool_can_be_tested_without_a_board() {
+    let (meta, user) = (Map::new(), Principal::new("ada"));
+    let context = ToolContext::new(&Caller::new("c1", "tests", &meta).principal(&user));
+    context.progress(1.0, None, "dropped");
+    assert_eq!(context.caller().principal, Some(&user));
 }

@@ -170,10 +170,11 @@ fn ways() -> Vec<Way> {
             let mut stream = tools.stream(ToolCall::new("fx.t"));
             while stream.next().await.is_some() {}
         }),
-        way!("an executor", [Ok], |tools| tools
-            .execute(ToolCall::new("fx.t"))
-            .await
-            .unwrap()),
+        way!("an executor", [Ok], |tools| ToolExecutor::call(
+            tools,
+            ToolCall::new("fx.t")
+        )
+        .await),
         way!("a task", [Ok], |tools| {
             let mut task = tools.start(ToolCall::new("fx.task")).await.unwrap();
             task.result(PATIENCE).await;
@@ -267,7 +268,7 @@ fn ways() -> Vec<Way> {
                     .call(ToolCall::new("find_tools").arguments(json!({"query": "noon"})))
                     .await;
                 tools.start(ToolCall::new("fx.task")).await.unwrap_err();
-                tools.execute(ToolCall::new("fx.t")).await.unwrap_err();
+                ToolExecutor::call(tools, ToolCall::new("fx.t")).await;
             }
         ),
     ]

@@ -1,0 +1,83 @@
+//! Servers in this process that are added, replaced and removed at run time.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use super::{
+    Pegboard,
+    runtime_changes::{NotConnected, StartMode},
+};
+use crate::{config::ServerConfig, name::ServerName, transport::Dialer};
+
+impl Pegboard {
+    /// Adds a server that runs in this process, such as a set of native tools, and connects it in every open view. Fails with
+    /// [`NotConnected::NameTaken`] if the board has a server of that name.
+    ///
+    /// [`Pegboard::apply`] does not remove it and ignores the config's settings for its name; [`Pegboard::disconnect`] removes it.
+    ///
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use pegboard::{Answer, Config, NativeTool, NativeTools, Pegboard, ServerName, ToolCall};
+    /// use serde_json::json;
+    ///
+    /// let board = Pegboard::open(Config::default());
+    /// let tools = board.toolset();
+    ///
+    /// let now = NativeTool::new("now", "Tells the time.", json!({"type": "object"}), |_| async {
+    ///     Ok(Answer::from_text("noon"))
+    /// });
+    /// let name = ServerName::parse("time")?;
+    /// board.add_in_process(name.clone(), NativeTools::new([now])).await?;
+    /// assert_eq!(tools.call(ToolCall::new("time.now")).await.text(), "noon");
+    ///
+    /// board.disconnect(&name).await;
+    /// assert!(tools.call(ToolCall::new("time.now")).await.is_error());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn add_in_process(&self, name: ServerName, dialer: impl Dialer) -> Result<(), NotConnected> {
+        self.add_in_process_with(name, dialer, ServerConfig::in_process()).await
+    }
+
+    /// Like [`Pegboard::add_in_process`] with custom settings, such as a changed [`ServerConfig::in_process`]. Their transport is ignored.
+    pub async fn add_in_process_with(
+        &self,
+        name: ServerName,
+        dialer: impl Dialer,
+        settings: ServerConfig,
+    ) -> Result<(), NotConnected> {
+        let _turn = self.0.changes.acquire().await;
+        if self.0.registry.get(&name).is_some() {
+            return Err(NotConnected::NameTaken(name));
+        }
+        self.put_in_process(&name, Arc::new(dialer), settings).await
+    }
+
+    /// Adds a server that runs in this process, or replaces the server of its name, of any kind. A working server is replaced only when the
+    /// new one is ready, and completes its calls in flight.
+    pub async fn replace_in_process(
+        &self,
+        name: ServerName,
+        dialer: impl Dialer,
+        settings: ServerConfig,
+    ) -> Result<(), NotConnected> {
+        let _turn = self.0.changes.acquire().await;
+        self.put_in_process(&name, Arc::new(dialer), settings).await
+    }
+
+    async fn put_in_process(
+        &self,
+        name: &ServerName,
+        dialer: Arc<dyn Dialer>,
+        settings: ServerConfig,
+    ) -> Result<(), NotConnected> {
+        if self.0.registry.is_closing() {
+            return Err(NotConnected::Closing);
+        }
+        let most = self.0.factory.max_servers.load(Ordering::Relaxed);
+        if settings.enabled && self.others(name) >= most {
+            return Err(NotConnected::TooManyServers { most });
+        }
+        self.replace(name, Some(dialer), settings, StartMode::Now).await
+    }
+}

@@ -1,0 +1,41 @@
+//! Finds a tool by any of its names without a board, for test doubles.
+
+use super::{
+    alias::{self, Aliases, Lookup},
+    explain,
+    repair::{Repairs, name_variants},
+};
+use crate::{
+    name::{self, ServerName},
+    outcome::Failure,
+};
+
+/// Finds the (server, tool) pair that `name` means, as a route table does. `listed` has the names that models see, in the same order. Returns
+/// its index and whether the name had to be repaired.
+pub(crate) fn find_by_any_name(
+    name: &str,
+    listed: &[&str],
+    pairs: &[(&str, &str)],
+    servers: &[&ServerName],
+) -> Result<(usize, bool), Failure> {
+    let (aliases, other_views) = (Aliases::new(pairs, &[]), alias::other_views(pairs));
+    let repairs = Repairs::new(pairs, listed, &[]);
+    for variant in name_variants(name) {
+        if let Some(at) = listed.iter().position(|listed| *listed == variant) {
+            return Ok((at, variant != name));
+        }
+        let exact = [aliases.find(&variant), other_views.find(&variant)];
+        let exact = exact.into_iter().map(|lookup| (lookup, variant != name));
+        for (lookup, is_repaired) in exact.chain([(repairs.find(&variant), true)]) {
+            match lookup {
+                Lookup::One(at) => return Ok((at, is_repaired)),
+                Lookup::Many(indices) => {
+                    let candidates = indices.iter().map(|at| name::dotted(pairs[*at].0, pairs[*at].1));
+                    return Err(explain::ambiguous(name, &candidates.collect::<Vec<_>>()));
+                }
+                Lookup::Nothing => {}
+            }
+        }
+    }
+    Err(explain::unknown(name, pairs, servers))
+}

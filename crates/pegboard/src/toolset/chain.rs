@@ -1,0 +1,172 @@
+//! [`ChainedTools`]: several executors as one.
+
+use std::{collections::HashSet, fmt, sync::Arc, time::Duration};
+
+use futures_util::future::join_all;
+
+use super::{
+    executor::{Boxed, ToolExecutor},
+    listing::Listing,
+};
+use crate::{
+    call::ToolCall,
+    outcome::{Kind, Outcome, Reply},
+    provider::Provider,
+};
+
+/// Several executors as one, for example tools of the program before those of a board.
+///
+/// The first executor that knows a name answers: a call goes to the next one only if it is refused as [`Kind::UnknownTool`], so nothing runs
+/// twice. If two executors list a tool of the same name, the first one's is listed. Put a [`Toolset`](crate::Toolset) last: it waits for
+/// servers that may have an unknown tool, and it takes a misspelled name for the closest of its own.
+///
+/// Tools are listed for the provider of the first executor whose listing is for one other than [`Provider::Mcp`].
+#[derive(Clone, Default)]
+#[must_use]
+pub struct ChainedTools(Vec<Arc<dyn ToolExecutor>>);
+
+impl ChainedTools {
+    /// Creates a chain without executors.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds an executor after the others.
+    pub fn and(mut self, executor: impl ToolExecutor + 'static) -> Self {
+        self.0.push(Arc::new(executor));
+        self
+    }
+}
+
+impl fmt::Debug for ChainedTools {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ChainedTools").field(&self.0.len()).finish()
+    }
+}
+
+impl ToolExecutor for ChainedTools {
+    fn list(&self, patience: Duration) -> Boxed<'_, Listing> {
+        Box::pin(async move {
+            let listings = join_all(self.0.iter().map(|executor| executor.list(patience))).await;
+            joined(listings)
+        })
+    }
+
+    fn call(&self, call: ToolCall) -> Boxed<'_, Reply> {
+        Box::pin(async move {
+            let Some((last, first)) = self.0.split_last() else {
+                return Reply::refused(&call, Kind::UnknownTool, "there are no tools");
+            };
+            for executor in first {
+                let reply = executor.call(call.clone()).await;
+                if !is_unknown(&reply) {
+                    return reply;
+                }
+            }
+            last.call(call).await
+        })
+    }
+
+    fn close(&self) -> Boxed<'_, ()> {
+        Box::pin(async {
+            join_all(self.0.iter().map(|executor| executor.close())).await;
+        })
+    }
+
+    fn is_closed(&self) -> bool {
+        self.0.iter().all(|executor| executor.is_closed())
+    }
+}
+
+/// Whether the executor has no such tool. A lost call may have run, so its kind does not count.
+fn is_unknown(reply: &Reply) -> bool {
+    matches!(&reply.outcome, Outcome::Refused(failure) if failure.kind == Kind::UnknownTool)
+}
+
+/// Joins listings in their order. The first tool of each name stays.
+fn joined(listings: Vec<Listing>) -> Listing {
+    let mut providers = listings.iter().map(|listing| listing.provider);
+    let provider = providers.find(|provider| *provider != Provider::Mcp);
+    let (mut all, mut names) = (Listing::of([]), HashSet::new());
+    all.provider = provider.unwrap_or_default();
+    for listing in listings {
+        all.unavailable.extend(listing.unavailable);
+        all.warnings.extend(listing.warnings);
+        all.quarantined.extend(listing.quarantined);
+        let is_same_provider = listing.provider == all.provider;
+        for mut tool in listing.tools {
+            if !names.insert(tool.name.clone()) {
+                let name = tool.name.escape_debug();
+                all.warnings
+                    .push(format!("another tool `{name}` is listed first; this one is left out"));
+                continue;
+            }
+            tool.definition = tool.definition.filter(|_| is_same_provider);
+            all.tools.push(tool);
+        }
+    }
+    all.define_missing();
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::toolset::{ListedTool, StubTools};
+
+    const PATIENCE: Duration = Duration::from_secs(1);
+
+    #[tokio::test]
+    async fn the_first_executor_that_knows_a_name_answers() {
+        let (one, two) = (
+            StubTools::new().answers("a.x", "one"),
+            StubTools::new().answers("a.x", "two").answers("b.y", "two"),
+        );
+        let chain = ChainedTools::new().and(one.clone()).and(two.clone());
+        assert_eq!(chain.call(ToolCall::new("a.x")).await.text(), "one");
+        assert_eq!(chain.call(ToolCall::new("b.y")).await.text(), "two");
+        assert_eq!(two.calls().len(), 1);
+        let listing = chain.list(PATIENCE).await;
+        let names: Vec<_> = listing.tools.iter().map(|tool| tool.name.as_str()).collect();
+        assert_eq!(names, ["a.x", "b.y"]);
+        assert!(listing.warnings[0].contains("`a.x`"), "{:?}", listing.warnings);
+        let unknown = chain.call(ToolCall::new("nowhere")).await;
+        assert_eq!(unknown.outcome.kind(), Kind::UnknownTool);
+        assert!(ChainedTools::new().call(ToolCall::new("x")).await.is_error());
+    }
+
+    #[tokio::test]
+    async fn a_failure_of_a_known_tool_is_not_passed_on() {
+        let (one, two) = (
+            StubTools::new().fails("a.x", "no"),
+            StubTools::new().answers("a.x", "two"),
+        );
+        let chain = ChainedTools::new().and(one).and(two.clone());
+        assert_eq!(chain.call(ToolCall::new("a.x")).await.text(), "no");
+        assert!(two.calls().is_empty());
+    }
+
+    #[tokio::test]
+    async fn all_tools_are_listed_for_one_provider() {
+        let plain = StubTools::new().answers("roll", "4");
+        let openai = StubTools::new().provider(Provider::OpenAi).answers("a__x", "one");
+        let chain = ChainedTools::new().and(plain).and(openai);
+        let definitions = chain.list(PATIENCE).await.definitions();
+        let names: Vec<_> = definitions.iter().map(|tool| &tool["function"]["name"]).collect();
+        assert_eq!(names, [&json!("roll"), &json!("a__x")]);
+    }
+
+    #[tokio::test]
+    async fn a_chain_is_closed_when_all_its_executors_are() {
+        let (one, two) = (StubTools::new(), StubTools::new());
+        let chain = ChainedTools::new().and(one.clone()).and(Arc::new(two));
+        one.close().await;
+        assert!(!chain.is_closed());
+        chain.close().await;
+        assert!(chain.is_closed());
+        let listed = ListedTool::new("", "Nothing.", json!({"type": "object"}));
+        assert!(listed.is_err());
+    }
+}
