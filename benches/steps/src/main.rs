@@ -164,15 +164,16 @@ fn compile() -> Step {
     let server = server();
     let arguments = Arguments::parse(r#"{"query":"x","limit":3}"#).unwrap_or_default();
     Box::new(move || {
-        let tools = bench::read_tools(&message, &server);
-        usize::from(tools.first().is_some_and(|tool| bench::fits(tool, &arguments)))
+        let (tools, validators) = (bench::read_tools(&message, &server), bench::Validators::default());
+        usize::from(tools.first().is_some_and(|tool| bench::fits(tool, &arguments, &validators)))
     })
 }
 
 fn check() -> Step {
     let tools = bench::read_tools(&tools_message(100), &server());
     let arguments = Arguments::parse(r#"{"query":"x","limit":3}"#).unwrap_or_default();
-    Box::new(move || usize::from(bench::fits(&tools[0], &arguments)))
+    let validators = bench::Validators::default();
+    Box::new(move || usize::from(bench::fits(&tools[0], &arguments, &validators)))
 }
 
 fn read_arguments() -> Step {

@@ -10,7 +10,7 @@ mod task;
 mod tool;
 
 pub(crate) use act::Act;
-pub(crate) use request::is_modern;
+pub(crate) use request::{HEADERS, is_modern};
 pub use request::{META_CAPABILITIES, META_CLIENT, META_SUBSCRIPTION, META_VERSION};
 
 use serde_json::{Value, json};

@@ -49,7 +49,7 @@
 //! A [`Tool`] is its definition (`description`, `schema`, `output_schema`, `hint`, `read_only`, `idempotent`,
 //! `destructive`, `mirrors(argument, header)`, `with(key, value)`) and its answer: `answers_text`, `answers_blocks`
 //! with [`Block`]s, `answers_structured`, `fails_with` (isError), `refuses(code, message)`, `echoes`, `echoes_nonce`,
-//! `shows_env`, `shows_cwd`, `shows_pid`, `answers(Answer)`. In between: `after(Duration)` or an argument `delay_ms`,
+//! `shows_env`, `shows_cwd`, `shows_pid`, `shows_caller`, `answers(Answer)`. In between: `after(Duration)` or an argument `delay_ms`,
 //! `progress(n, every)`, `asks(Ask)` (legacy), `needs_input(rounds)` (modern), `form(schema)`, `waits_at(gate)`; instead of an answer: `runs_as_task()`.
 //! Subscriptions (legacy) and completions are served if the capabilities declare them.
 //!

@@ -24,7 +24,7 @@ pub struct Received {
     pub id: Option<Value>,
     /// The parameters; the whole message for `$response` and `$invalid`.
     pub params: Value,
-    /// The HTTP headers, names in lower case; empty on other transports.
+    /// The HTTP headers, names in lower case; those of the upgrade request on a WebSocket; empty on other transports.
     pub headers: BTreeMap<String, String>,
 }
 

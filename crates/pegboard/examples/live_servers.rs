@@ -44,15 +44,15 @@ async fn main() -> anyhow::Result<()> {
     let refused = board.connect("weather".parse()?, at(&nowhere)?).await;
     println!("{}", refused.err().context("nothing listens there")?);
 
-    // A server fails. The call that finds out gets a reply that says so, and the board tries to connect again.
+    // A server fails. A call gets a reply that says so.
     weather.stop().await;
     let reply = tools.call(ToolCall::new("weather.forecast")).await;
     println!("weather is stopped: {}", reply.text());
     ensure!(reply.outcome.kind() != Kind::Ok);
+    // An operator restarts it. That fails too, and the board tries again by itself until the server is back.
+    board.reconnect(&"weather".parse()?).await;
     show_until(&mut events, |event| is(event, "weather", State::Down)).await?;
     weather.restart().await?;
-    // An operator need not wait for the next attempt.
-    board.reconnect(&"weather".parse()?).await;
     show_until(&mut events, |event| is(event, "weather", State::Ready)).await?;
     let reply = tools.call(ToolCall::new("weather.forecast")).await;
     ensure!(!reply.is_error(), "{}", reply.text());

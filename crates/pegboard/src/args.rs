@@ -4,24 +4,34 @@
 //! the tool's input schema, and `coerce` converts values of the wrong type where the mode allows it. Both report what they changed as notes.
 
 mod arguments;
+mod checked;
+#[cfg(feature = "validation")]
 mod coerce;
 mod comma_split;
 mod command_line;
+mod compiled_schemas;
 mod error;
 mod json;
 mod key_value;
 mod node;
+#[cfg(feature = "validation")]
 mod problem;
 mod raw_fields;
 mod repair;
 mod scalar;
 mod schema;
+#[cfg(feature = "validation")]
+mod schema_check;
 mod typed_value;
+#[cfg(not(feature = "validation"))]
+mod unchecked_schema;
 mod validate;
+#[cfg(feature = "validation")]
 mod validation_cost;
 mod yaml;
 
 pub use arguments::Arguments;
+pub(crate) use compiled_schemas::CompiledSchemas;
 pub use error::ArgumentsError;
 pub(crate) use raw_fields::RawFields;
 pub(crate) use schema::signature;

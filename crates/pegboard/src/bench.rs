@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 
 use crate::{
-    args::Arguments,
+    args::{Arguments, CompiledSchemas},
     catalog::Tool,
     config::Check,
     deadline::Deadline,
@@ -61,12 +61,14 @@ pub fn names(tools: &[Arc<Tool>], provider: Provider) -> Vec<String> {
     name::expose(&pairs, &NameStyle::default(), &provider.name_rules())
 }
 
+/// The compiled schemas of tools.
+#[derive(Debug, Default)]
+pub struct Validators(CompiledSchemas);
+
 /// Whether arguments are valid for the schema of a tool, which is compiled on first use.
-pub fn fits(tool: &Tool, arguments: &Arguments) -> bool {
-    let checked = tool
-        .checks
-        .input
-        .arguments(arguments, tool.input_schema.tree(), Check::Strict);
+pub fn fits(tool: &Tool, arguments: &Arguments, Validators(compiled): &Validators) -> bool {
+    let (input, schema) = (&tool.checks.input, tool.input_schema.as_str());
+    let checked = input.arguments(arguments, schema, Check::Strict, compiled);
     checked.is_ok_and(|checked| checked.notes.is_empty())
 }
 

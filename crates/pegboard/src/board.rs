@@ -22,6 +22,7 @@ use futures_util::future::join_all;
 use tokio::sync::Semaphore;
 
 use crate::{
+    args::CompiledSchemas,
     audit::AuditLog,
     call::Embeddings,
     deadline::Deadline,
@@ -33,6 +34,7 @@ use crate::{
     server::{CatalogChange, Registry, Server},
     session::Root,
     status::{BoardStatus, ServerStatus, Warning},
+    toolset::SharedSnapshots,
 };
 use approval_defaults::ApprovalDefaults;
 use server_factory::ServerFactory;
@@ -52,6 +54,10 @@ struct Inner {
     /// Embeds tools for semantic search in views without an embedder.
     embeddings: Option<Arc<Embeddings>>,
     audit: Option<AuditLog>,
+    /// The route tables that toolsets share.
+    snapshots: Arc<SharedSnapshots>,
+    /// The compiled schemas of tools.
+    compiled_schemas: Arc<CompiledSchemas>,
     /// The naming of tools in views that set none.
     naming: Mutex<NameStyle>,
     /// One permit: changes of the config run one after the other.
@@ -194,5 +200,7 @@ impl Pegboard {
     }
 }
 
+#[cfg(test)]
+mod principal_tests;
 #[cfg(test)]
 mod restart_tests;

@@ -85,6 +85,7 @@ pub use tool_call::ToolCall;
 pub(crate) use trace::{is_traced, traced};
 pub use view::View;
 pub use view_rules::Proposed;
+pub(crate) use view_rules::ShownRules;
 pub(crate) use visibility::Visibility;
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -17,6 +17,7 @@ use serde::Serialize;
 use tokio::sync::broadcast;
 
 use crate::{
+    caller::Principal,
     name::ServerName,
     outcome::{Kind, Reply, millis},
     status::State,
@@ -84,8 +85,11 @@ pub enum Event {
     ServerChanged {
         /// The server.
         server: ServerName,
-        /// The view that uses it alone; `None` for a server that all views share.
+        /// The view that uses it alone; `None` for a server that all views, or all views of a principal, share.
         view: Option<String>,
+        /// The principal whose views alone use it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        principal: Option<Principal>,
         /// The state before.
         from: State,
         /// The state now. For a server with a pool of connections, the state of the best one.
@@ -101,8 +105,11 @@ pub enum Event {
     CatalogChanged {
         /// The server.
         server: ServerName,
-        /// The view that uses it alone; `None` for a server that all views share.
+        /// The view that uses it alone; `None` for a server that all views, or all views of a principal, share.
         view: Option<String>,
+        /// The principal whose views alone use it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        principal: Option<Principal>,
         /// How many items are new.
         added: usize,
         /// How many items were removed.
@@ -117,8 +124,11 @@ pub enum Event {
     DefinitionsFlagged {
         /// The server.
         server: ServerName,
-        /// The view that uses it alone; `None` for a server that all views share.
+        /// The view that uses it alone; `None` for a server that all views, or all views of a principal, share.
         view: Option<String>,
+        /// The principal whose views alone use it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        principal: Option<Principal>,
         /// How many definitions differ from their pins, or have none on a known server.
         changed: usize,
         /// How many definitions look like attacks.
@@ -132,8 +142,11 @@ pub enum Event {
     ProbeFailed {
         /// The server.
         server: ServerName,
-        /// The view that uses it alone; `None` for a server that all views share.
+        /// The view that uses it alone; `None` for a server that all views, or all views of a principal, share.
         view: Option<String>,
+        /// The principal whose views alone use it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        principal: Option<Principal>,
         /// The error. Secrets are masked.
         reason: String,
         /// When.

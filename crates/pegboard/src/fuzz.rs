@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use crate::{
-    args::{Arguments, LazyValidator},
+    args::{Arguments, CompiledSchemas, LazyValidator},
     catalog::sanitize,
     config::Check,
 };
@@ -19,13 +19,14 @@ pub type Validated = Result<(Arguments, Vec<String>), Vec<String>>;
 
 /// Validates arguments against a schema.
 pub fn validate(schema: &Value, arguments: &Arguments, mode: Check) -> Validated {
-    let checked = LazyValidator::default().arguments(arguments, schema, mode)?;
+    let compiled = CompiledSchemas::default();
+    let checked = LazyValidator::default().arguments(arguments, &schema.to_string(), mode, &compiled)?;
     Ok((checked.changed.unwrap_or_else(|| arguments.clone()), checked.notes))
 }
 
 /// Validates structured output against a schema. Returns a sentence for each problem.
 pub fn validate_output(schema: &Value, output: &Value) -> Vec<String> {
-    LazyValidator::default().structured_output(output, schema)
+    LazyValidator::default().structured_output(output, &schema.to_string(), &CompiledSchemas::default())
 }
 
 /// Removes invisible characters from a text for a model.

@@ -171,10 +171,14 @@
 //! # Features
 //!
 //! All of these are on by default. Without any of them there are servers over stdio and in the same process, and no HTTP client or TLS
-//! in the build. A config may contain servers that a build cannot reach: that is reported when it is loaded and when they are called.
+//! in the build. A config may contain servers that a build cannot reach, or ask for checks that it cannot make: that is reported when it is
+//! loaded and when they are called.
 //!
 //! * `http`: servers over streamable HTTP, and [`ChatModel`].
 //! * `sse`: servers over HTTP+SSE, the transport of 2024-11-05. It turns on `http`.
+//! * `validation`: arguments and structured results are validated against the schemas of tools. Without it only the presence of required
+//!   arguments is checked, types are not converted, and calls are refused where the config says `call_arguments = "strict"`, or
+//!   `output_check = "error"` for a tool with an output schema.
 //! * `websocket`: servers over WebSocket.
 //!
 //! The library is pure Rust, except for the cryptography of TLS. It needs Rust 1.91 or newer.

@@ -4,13 +4,14 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::name::ServerName;
+use crate::{caller::Principal, name::ServerName};
 
 /// A snapshot of the board.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct BoardStatus {
-    /// One entry per live server, ordered by name. A configured server has at least one, and a session-scoped one has one for each view.
+    /// One entry per live server, ordered by name. A configured server has at least one, and a session-scoped one has one for each view. The
+    /// servers that only one principal uses have an entry while they are in use.
     pub servers: Vec<ServerStatus>,
     /// The queues that several servers share, by name.
     pub queues: Vec<QueueStatus>,
@@ -31,6 +32,9 @@ pub struct ServerStatus {
     /// The view that owns it, if one does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub view: Option<String>,
+    /// The principal whose views alone use it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub principal: Option<Principal>,
     /// Whether it was removed from the board and only completes its calls in flight.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub draining: bool,

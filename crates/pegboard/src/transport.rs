@@ -8,6 +8,7 @@ mod wire;
 mod byte_budget;
 #[cfg(any(feature = "http", feature = "websocket"))]
 mod connect_error;
+mod connection_credentials;
 mod delivery;
 mod dial_error;
 #[cfg(feature = "fuzz")]
@@ -43,6 +44,7 @@ mod websocket;
 mod wire_end;
 
 pub(crate) use byte_budget::{ByteBudget, NoRoom};
+pub(crate) use connection_credentials::ConnectionCredentials;
 pub(crate) use delivery::{Delivery, Sent};
 pub(crate) use dial_error::DialError;
 pub(crate) use in_process_dialer::StandIns;
@@ -64,7 +66,14 @@ use crate::config::{Limits, Transport};
 
 /// Opens a wire. Returns as soon as messages can be sent: a stdio server has been spawned, a socket is connected. Over HTTP no request has
 /// been sent yet.
-pub(crate) async fn dial(target: &Target, limits: &Limits, inbox: Arc<dyn Inbox>) -> Result<Box<dyn Wire>, DialError> {
+///
+/// `credentials` are those that the program supplies, in addition to those of the config. In-process servers take none.
+pub(crate) async fn dial(
+    target: &Target,
+    limits: &Limits,
+    credentials: Option<ConnectionCredentials>,
+    inbox: Arc<dyn Inbox>,
+) -> Result<Box<dyn Wire>, DialError> {
     let transport = match target {
         Target::Configured(transport) => &**transport,
         Target::InProcess(dialer) | Target::StandIn(dialer) => {
@@ -73,17 +82,17 @@ pub(crate) async fn dial(target: &Target, limits: &Limits, inbox: Arc<dyn Inbox>
         }
     };
     Ok(match transport {
-        Transport::Stdio(command) => Box::new(stdio::Stdio::spawn(command, limits, inbox).await?),
+        Transport::Stdio(command) => Box::new(stdio::Stdio::spawn(command, limits, credentials, inbox).await?),
         #[cfg(feature = "http")]
         Transport::Http(endpoint) | Transport::Auto(endpoint) => {
-            Box::new(http::Http::new(endpoint, limits, inbox).await?)
+            Box::new(http::Http::new(endpoint, limits, credentials, inbox).await?)
         }
         #[cfg(feature = "sse")]
-        Transport::Sse(endpoint) => Box::new(sse::Sse::connect(endpoint, limits, inbox).await?),
+        Transport::Sse(endpoint) => Box::new(sse::Sse::connect(endpoint, limits, credentials, inbox).await?),
         #[cfg(feature = "websocket")]
         Transport::WebSocket(endpoint) => {
             // Boxed: otherwise the future of every start would reserve space for the handshakes of a WebSocket.
-            Box::new(Box::pin(websocket::WebSocket::connect(endpoint, limits, inbox)).await?)
+            Box::new(Box::pin(websocket::WebSocket::connect(endpoint, limits, credentials, inbox)).await?)
         }
         #[cfg_attr(
             all(feature = "sse", feature = "websocket"),

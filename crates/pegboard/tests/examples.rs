@@ -141,8 +141,8 @@ async fn one_write_is_agreed_to_and_another_refused() {
 async fn servers_come_and_go_while_a_program_runs() {
     let words = [
         "weather: connecting → ready",
-        "weather was not replaced",
-        "weather: ready → down",
+        "`weather` was not replaced",
+        "weather: connecting → down",
         "weather: ready → disabled",
         "weather.forecast ended as ok",
         "trains is removed: ",
@@ -152,7 +152,7 @@ async fn servers_come_and_go_while_a_program_runs() {
 
 #[tokio::test]
 async fn an_agent_is_tested_without_processes() {
-    runs("test_your_agent", &["5 tests passed, no process was started"]).await;
+    runs("test_your_agent", &["6 tests passed, no process was started"]).await;
 }
 
 #[tokio::test]
@@ -167,4 +167,20 @@ async fn a_service_keeps_its_users_apart_and_ends_gracefully() {
         "all calls were completed: true",
     ];
     runs("axum_service", &words).await;
+}
+
+#[tokio::test]
+async fn an_own_executor_is_mixed_with_the_board() {
+    let words = [
+        "people__on_call → Mara",
+        "recall → Mara",
+        "the fifth call → no more calls are allowed",
+    ];
+    runs("own_executor", &words).await;
+}
+
+#[tokio::test]
+async fn native_tools_have_types() {
+    let words = ["by\":\"ann\"}", "2 of 2: reserved", "ann has the room at 9:00 already"];
+    runs("typed_tools", &words).await;
 }

@@ -29,7 +29,12 @@ pub(super) struct Request<'a> {
     pub(super) method: &'a str,
     pub(super) params: &'a Value,
     pub(super) modern: bool,
+    /// The headers of the HTTP request; null on other transports.
+    pub(super) headers: &'a Value,
 }
+
+/// The key under which a transport adds its headers to a message.
+pub(crate) const HEADERS: &str = "$headers";
 
 impl<'a> Request<'a> {
     pub(super) fn read(script: &Script, message: &'a Value) -> Option<Self> {
@@ -40,6 +45,7 @@ impl<'a> Request<'a> {
             method,
             params: message.get("params").unwrap_or(&Value::Null),
             modern,
+            headers: message.get(HEADERS).unwrap_or(&Value::Null),
         })
     }
 

@@ -34,6 +34,7 @@ pub(super) fn final_answer(script: &Script, tool: &Tool, request: &Request<'_>) 
                 .map(|path| path.display().to_string())
                 .unwrap_or_default(),
         ),
+        Answer::Caller => structured(&caller(request)),
         Answer::Pid => text_result(&std::process::id().to_string()),
         #[cfg(target_os = "linux")]
         Answer::Escape => structured(&crate::escape::attempts()),
@@ -43,6 +44,22 @@ pub(super) fn final_answer(script: &Script, tool: &Tool, request: &Request<'_>) 
         Answer::Result(result) => result.clone(),
     };
     request.result(script, result)
+}
+
+/// Who made a request, by its token and session.
+fn caller(request: &Request<'_>) -> Value {
+    let header = |name: &str| request.headers[name].as_str().map(str::to_owned);
+    let bearer = header("authorization").map(|value| value.trim_start_matches("Bearer ").to_owned());
+    let token = bearer
+        .or_else(|| std::env::var("CALLER_TOKEN").ok())
+        .unwrap_or_default();
+    let owner = token.split('.').next().unwrap_or_default();
+    let session = header("mcp-session-id").unwrap_or_else(|| std::process::id().to_string());
+    let lines = request.params["arguments"]["pad"].as_u64().unwrap_or(0);
+    let padding: Vec<String> = (0..lines).map(|line| format!("{owner} line {line}")).collect();
+    json!({
+        "owner": owner, "session": session, "tenant": header("x-tenant"), "nonce": nonce(request), "padding": padding,
+    })
 }
 
 fn lossy(text: &OsStr) -> String {

@@ -190,6 +190,12 @@ impl Tool {
         self.answers(Answer::Pid)
     }
 
+    /// Returns who called, structured: see [`Answer::Caller`].
+    #[must_use]
+    pub fn shows_caller(self) -> Self {
+        self.answers(Answer::Caller)
+    }
+
     /// Sets the result, for kinds of [`Answer`] without a method of their own.
     #[must_use]
     pub fn answers(mut self, answer: Answer) -> Self {
@@ -285,6 +291,10 @@ pub enum Answer {
     WorkingDirectory,
     /// The process id of the server.
     Pid,
+    /// Who called, structured: `owner` is the bearer token up to its first `.`, or the same of the variable `CALLER_TOKEN` of a process;
+    /// `session` is the `Mcp-Session-Id` or the process id, `tenant` the header `X-Tenant`, and `nonce` the argument. The argument `pad` is
+    /// the number of lines that are added.
+    Caller,
     /// The command line of the server, structured.
     CommandLine,
     /// What a hostile server can do: the result of each attempt to leave its sandbox, structured.

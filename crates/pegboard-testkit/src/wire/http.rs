@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use self::session::Session;
-use super::peer::{Peer, header_map, is_stubborn, received};
+use super::peer::{Peer, add_headers, header_map, is_stubborn, received};
 use crate::{
     answer::{self, Act},
     fault::Fault,
@@ -95,7 +95,7 @@ impl App {
 }
 
 async fn take_post(State(app): State<App>, headers: HeaderMap, body: Bytes) -> Response {
-    let Ok(message) = serde_json::from_slice::<Value>(&body) else {
+    let Ok(mut message) = serde_json::from_slice::<Value>(&body) else {
         let params = String::from_utf8_lossy(&body).into_owned().into();
         let headers = header_map(&headers);
         app.server.receive(Received {
@@ -107,6 +107,7 @@ async fn take_post(State(app): State<App>, headers: HeaderMap, body: Bytes) -> R
         return refusal(400, -32700, "Parse error");
     };
     app.server.receive(received(&message, header_map(&headers)));
+    add_headers(&mut message, &header_map(&headers));
     let script = app.server.script();
     let method = message["method"].as_str().unwrap_or_default();
     let faults = app.server.faults(&script, method, &message["params"]);

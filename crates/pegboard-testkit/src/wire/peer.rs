@@ -51,7 +51,7 @@ impl Peer {
     /// HTTP request.
     pub(crate) fn receive(&self, text: &[u8], headers: BTreeMap<String, String>) -> Vec<Fault> {
         let server = &self.stage.server;
-        let message: Value = match serde_json::from_slice(text) {
+        let mut message: Value = match serde_json::from_slice(text) {
             Ok(message) => message,
             Err(_) => {
                 let params = String::from_utf8_lossy(text).into_owned().into();
@@ -64,7 +64,8 @@ impl Peer {
                 return Vec::new();
             }
         };
-        server.receive(received(&message, headers));
+        server.receive(received(&message, headers.clone()));
+        add_headers(&mut message, &headers);
         let Some(method) = message["method"].as_str() else {
             self.stage.answered(message);
             return Vec::new();
@@ -159,6 +160,13 @@ pub(crate) fn received(message: &Value, headers: BTreeMap<String, String>) -> Re
                 headers,
             }
         }
+    }
+}
+
+/// Adds the headers of an HTTP request to its message, for answers that depend on them.
+pub(crate) fn add_headers(message: &mut Value, headers: &BTreeMap<String, String>) {
+    if let Some(message) = message.as_object_mut().filter(|_| !headers.is_empty()) {
+        message.insert(answer::HEADERS.to_owned(), serde_json::json!(headers));
     }
 }
 

@@ -1,6 +1,6 @@
 //! WebSocket: subprotocol `mcp`, one message per text frame.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use axum::{
     Router,
@@ -19,7 +19,10 @@ use futures_util::{
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{http::begin, peer::Peer};
+use super::{
+    http::begin,
+    peer::{Peer, header_map},
+};
 use crate::{
     log::Received,
     play::Stage,
@@ -50,31 +53,35 @@ async fn upgrade(
         .on_upgrade(move |socket| {
             let (frames, outgoing) = mpsc::channel(QUEUE);
             let peer = Peer::new(Stage::new(server, frames, dead.clone()));
-            serve(socket, peer, outgoing, dead)
+            let headers = header_map(&headers);
+            serve(socket, (peer, headers), outgoing, dead)
         })
 }
 
-async fn serve(socket: WebSocket, peer: Peer, outgoing: mpsc::Receiver<Frame>, dead: CancellationToken) {
+/// A client, and the headers of its upgrade request.
+type Client = (Peer, BTreeMap<String, String>);
+
+async fn serve(socket: WebSocket, client: Client, outgoing: mpsc::Receiver<Frame>, dead: CancellationToken) {
     let (sink, stream) = socket.split();
     // The connection ends with either direction.
     let both = async {
         tokio::select! {
-            () = read(&peer, stream) => {}
+            () = read(&client, stream) => {}
             () = write(outgoing, sink) => {}
         }
     };
     let _ = dead.run_until_cancelled(both).await;
-    peer.end();
+    client.0.end();
 }
 
-async fn read(peer: &Peer, mut stream: SplitStream<WebSocket>) {
+async fn read((peer, headers): &Client, mut stream: SplitStream<WebSocket>) {
     if !peer.open().await {
         return peer.stage.frames.closed().await;
     }
     while let Some(Ok(message)) = stream.next().await {
         match message {
-            Message::Text(text) => drop(peer.receive(text.as_bytes(), Default::default())),
-            Message::Binary(bytes) => drop(peer.receive(&bytes, Default::default())),
+            Message::Text(text) => drop(peer.receive(text.as_bytes(), headers.clone())),
+            Message::Binary(bytes) => drop(peer.receive(&bytes, headers.clone())),
             Message::Ping(_) | Message::Pong(_) => {}
             Message::Close(_) => break,
         }

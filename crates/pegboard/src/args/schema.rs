@@ -224,6 +224,7 @@ impl<'s> Subschema<'s> {
     }
 
     /// The subschema for the value at a JSON pointer.
+    #[cfg(feature = "validation")]
     pub(super) fn at_pointer(self, pointer: &str) -> Option<Self> {
         pointer.split('/').skip(1).try_fold(self, |here, step| {
             let name = step.replace("~1", "/").replace("~0", "~");

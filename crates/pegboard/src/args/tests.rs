@@ -194,10 +194,10 @@ proptest! {
         let schema = json!({"type": "object", "properties": {
             "n": {"type": "integer"}, "l": {"type": "array", "items": {"type": "integer"}}}});
         let given = Arguments::parse(&format!("{{\"n\":{n},\"l\":{l}}}")).unwrap();
-        let validator = LazyValidator::default();
-        if let Ok(checked) = validator.arguments(&given, &schema, crate::config::Check::Coerce) {
+        let (validator, compiled, schema) = (LazyValidator::default(), CompiledSchemas::default(), schema.to_string());
+        if let Ok(checked) = validator.arguments(&given, &schema, crate::config::Check::Coerce, &compiled) {
             let sent = checked.changed.unwrap_or(given);
-            let again = validator.arguments(&sent, &schema, crate::config::Check::Strict).unwrap();
+            let again = validator.arguments(&sent, &schema, crate::config::Check::Strict, &compiled).unwrap();
             prop_assert!(again.changed.is_none() && again.notes.is_empty());
         }
     }

@@ -1,291 +1,67 @@
-//! Validates values against a tool's schemas. A schema is compiled on first use and kept with the tool.
+//! Validates values against a tool's schemas. A schema is compiled on first use, and its validator is dropped when it is not used for long.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock, Weak};
 
-use jsonschema::{PatternOptions, Validator};
+use arc_swap::ArcSwapWeak;
 use serde_json::Value;
 
 use super::{
     arguments::Arguments,
-    coerce, json,
-    problem::{describe, is_unknown_argument},
-    schema::{Subschema, display_name},
-    validation_cost::{self, SchemaSize},
+    checked::{Checked, required},
+    compiled_schemas::{CompiledSchema, CompiledSchemas},
 };
 use crate::config::Check;
 
-/// The most problems that are reported.
-const MAX_PROBLEMS: usize = 8;
-/// The most subschemas in a schema.
-const MAX_PARTS: usize = 1000;
-/// The most patterns in a schema: each is compiled.
-const MAX_PATTERNS: usize = 100;
-/// The memory limits of one compiled pattern, and of all patterns of a schema. They also bound the time that compiling takes.
-const MAX_PATTERN_BYTES: usize = 1 << 20;
-const MAX_PATTERNS_BYTES: usize = 8 << 20;
-
-/// A validator that compiles its schema on first use.
+/// A reference to the compiled form of one schema of a tool. All uses must give the same schema, as JSON text.
 #[derive(Default)]
-pub(crate) struct LazyValidator(OnceLock<Compiled>);
-
-enum Compiled {
-    /// The schema allows everything.
-    AllowsAll,
-    Ready {
-        validator: Box<Validator>,
-        size: SchemaSize,
-    },
-    /// The schema is invalid or too large, so nothing is validated.
-    Unusable(String),
-}
-
-/// The result of a successful validation.
-#[derive(Debug, Default)]
-pub(crate) struct Checked {
-    /// The coerced arguments, if some were changed.
-    pub(crate) changed: Option<Arguments>,
-    /// What was coerced or tolerated, one sentence each.
-    pub(crate) notes: Vec<String>,
+pub(crate) struct LazyValidator {
+    /// Owned by the board's [`CompiledSchemas`], which may drop it.
+    compiled: ArcSwapWeak<CompiledSchema>,
+    /// Why the schema cannot be compiled, once that was tried.
+    unusable: OnceLock<Box<str>>,
 }
 
 impl LazyValidator {
     /// Why the schema cannot be compiled, if that has been tried already.
     pub(crate) fn unusable(&self) -> Option<&str> {
-        match self.0.get()? {
-            Compiled::Unusable(why) => Some(why),
-            Compiled::AllowsAll | Compiled::Ready { .. } => None,
-        }
+        self.unusable.get().map(|why| &**why)
     }
 
     /// Validates arguments against the schema, and coerces types where the mode allows it. The error has a sentence for each problem.
-    pub(crate) fn arguments(&self, given: &Arguments, schema: &Value, mode: Check) -> Result<Checked, Vec<String>> {
-        match mode {
-            Check::Off => return Ok(Checked::default()),
-            Check::Required => return required(given, schema),
-            Check::Relaxed | Check::Coerce | Check::Strict => {}
-        }
-        let (validator, size) = match self.compiled(schema) {
-            Compiled::AllowsAll => return Ok(Checked::default()),
-            Compiled::Unusable(why) => {
-                let notes = vec![format!(
-                    "the arguments were not checked: the tool's schema cannot be used: {why}"
-                )];
-                return Ok(Checked { changed: None, notes });
-            }
-            Compiled::Ready { validator, size } => (validator, *size),
-        };
-        let value = json::value(given).map_err(|problem| vec![problem])?;
-        if !validation_cost::is_bounded(schema, size, &value) {
-            let notes = vec!["the arguments were not checked: that would take too long".to_owned()];
-            return Ok(Checked { changed: None, notes });
-        }
-        if validator.is_valid(&value) {
+    pub(crate) fn arguments(
+        &self,
+        given: &Arguments,
+        schema: &str,
+        mode: Check,
+        compiled: &CompiledSchemas,
+    ) -> Result<Checked, Vec<String>> {
+        if mode == Check::Off {
             return Ok(Checked::default());
         }
-        let subschema = Subschema::root(schema);
-        let coerced = match mode {
-            Check::Relaxed | Check::Coerce => coerce::coerce(given, subschema),
-            Check::Off | Check::Required | Check::Strict => None,
-        };
-        let (value, mut checked) = match coerced {
-            Some((arguments, notes)) => {
-                let value = json::value(&arguments).map_err(|problem| vec![problem])?;
-                (
-                    value,
-                    Checked {
-                        changed: Some(arguments),
-                        notes,
-                    },
-                )
-            }
-            None => (value, Checked::default()),
-        };
-        let (problems, tolerated) = problems(validator, &value, subschema, mode == Check::Relaxed);
-        if problems.is_empty() {
-            checked.notes.extend(tolerated);
-            Ok(checked)
-        } else {
-            Err(problems)
+        let compiled = self.compiled(schema, compiled);
+        match mode {
+            Check::Required => required(given, compiled.tree()),
+            _ => compiled.check().arguments(compiled.tree(), given, mode),
         }
     }
 
     /// Validates structured output. Returns a sentence for each problem.
-    pub(crate) fn structured_output(&self, value: &Value, schema: &Value) -> Vec<String> {
-        let Compiled::Ready { validator, size } = self.compiled(schema) else {
-            return Vec::new();
-        };
-        if !validation_cost::is_bounded(schema, *size, value) || validator.is_valid(value) {
-            return Vec::new();
+    pub(crate) fn structured_output(&self, value: &Value, schema: &str, compiled: &CompiledSchemas) -> Vec<String> {
+        let compiled = self.compiled(schema, compiled);
+        compiled.check().structured_output(compiled.tree(), value)
+    }
+
+    fn compiled(&self, schema: &str, store: &CompiledSchemas) -> Arc<CompiledSchema> {
+        if let Some(compiled) = self.compiled.load().upgrade() {
+            store.mark_used(&compiled);
+            return compiled;
         }
-        problems(validator, value, Subschema::root(schema), false).0
-    }
-
-    fn compiled(&self, schema: &Value) -> &Compiled {
-        self.0.get_or_init(|| compile(schema))
-    }
-}
-
-/// Returns the problems and, if unknown arguments are tolerated, those separately.
-fn problems(
-    validator: &Validator,
-    value: &Value,
-    subschema: Subschema<'_>,
-    tolerate_unknown: bool,
-) -> (Vec<String>, Vec<String>) {
-    let (mut wrong, mut tolerated, mut more) = (Vec::new(), Vec::new(), 0_usize);
-    for error in validator.iter_errors(value) {
-        if tolerate_unknown && is_unknown_argument(&error) {
-            if tolerated.len() < MAX_PROBLEMS {
-                tolerated.push(describe(&error, subschema));
-            }
-        } else if wrong.len() < MAX_PROBLEMS {
-            wrong.push(describe(&error, subschema));
-        } else {
-            more += 1;
+        let compiled = store.get(schema);
+        if let Some(why) = compiled.check().unusable() {
+            self.unusable.get_or_init(|| why.into());
         }
-    }
-    if !wrong.is_empty() {
-        // An unknown name is often the misspelling of a missing one, so the report needs both.
-        wrong.append(&mut tolerated);
-    }
-    if more > 0 {
-        wrong.push(format!("{more} more problems"));
-    }
-    (wrong, tolerated)
-}
-
-/// Checks only that all required arguments are present.
-fn required(given: &Arguments, schema: &Value) -> Result<Checked, Vec<String>> {
-    let Some(names) = schema
-        .get("required")
-        .and_then(Value::as_array)
-        .filter(|names| !names.is_empty())
-    else {
-        return Ok(Checked::default());
-    };
-    let value = json::value(given).map_err(|problem| vec![problem])?;
-    let missing: Vec<_> = names
-        .iter()
-        .filter_map(Value::as_str)
-        .filter(|name| value.get(name).is_none())
-        .take(MAX_PROBLEMS)
-        .map(|name| format!("`{}` is missing", display_name(name)))
-        .collect();
-    if missing.is_empty() {
-        Ok(Checked::default())
-    } else {
-        Err(missing)
-    }
-}
-
-fn compile(schema: &Value) -> Compiled {
-    if allows_every_object(schema) {
-        return Compiled::AllowsAll;
-    }
-    let stats = SchemaStats::of(schema);
-    if stats.parts > MAX_PARTS {
-        return Compiled::Unusable(format!("it consists of more than {MAX_PARTS} schemas"));
-    }
-    if stats.patterns > MAX_PATTERNS {
-        return Compiled::Unusable(format!("it has more than {MAX_PATTERNS} patterns"));
-    }
-    if let Some(target) = stats.unsupported_ref {
-        return Compiled::Unusable(format!("its reference `{}` leads out of it", display_name(target)));
-    }
-    let bytes = MAX_PATTERN_BYTES.min(MAX_PATTERNS_BYTES / stats.patterns.max(1));
-    let patterns = PatternOptions::regex().size_limit(bytes).dfa_size_limit(bytes);
-    let built = jsonschema::options()
-        .with_pattern_options(patterns)
-        .should_validate_formats(false)
-        .offline()
-        .build(schema);
-    match built {
-        Ok(validator) => Compiled::Ready {
-            validator: Box::new(validator),
-            size: SchemaSize {
-                parts: validation_cost::parts(schema),
-                has_references: stats.references > 0,
-            },
-        },
-        Err(error) => {
-            let text: String = error
-                .to_string()
-                .chars()
-                .take(200)
-                .flat_map(char::escape_debug)
-                .collect();
-            Compiled::Unusable(text)
-        }
-    }
-}
-
-/// Whether the schema accepts every object.
-fn allows_every_object(schema: &Value) -> bool {
-    let Value::Object(fields) = schema else {
-        return schema == &Value::Bool(true);
-    };
-    fields.iter().all(|(key, value)| match (key.as_str(), value) {
-        ("title" | "description" | "$schema" | "$comment" | "examples" | "default", _) => true,
-        ("type", kind) => kind == "object",
-        ("properties" | "$defs" | "definitions", Value::Object(fields)) => fields.is_empty(),
-        ("required", Value::Array(names)) => names.is_empty(),
-        ("additionalProperties", allowed) => allowed == &Value::Bool(true),
-        _ => false,
-    })
-}
-
-/// Counts what makes a schema expensive to compile. The schema was parsed from a message, so its depth is bounded.
-struct SchemaStats<'s> {
-    root: &'s Value,
-    parts: usize,
-    patterns: usize,
-    references: usize,
-    /// A reference that is not a JSON pointer into this schema. Nothing is fetched, and no other kind of reference is followed, so that the
-    /// cost of a validation can be estimated.
-    unsupported_ref: Option<&'s str>,
-}
-
-impl<'s> SchemaStats<'s> {
-    fn of(root: &'s Value) -> Self {
-        let mut stats = Self {
-            root,
-            parts: 0,
-            patterns: 0,
-            references: 0,
-            unsupported_ref: None,
-        };
-        stats.count(root);
-        stats
-    }
-
-    fn count(&mut self, value: &'s Value) {
-        match value {
-            Value::Object(fields) => {
-                self.parts += 1;
-                for (key, inner) in fields {
-                    match (key.as_str(), inner) {
-                        ("pattern", Value::String(_)) => self.patterns += 1,
-                        ("patternProperties", Value::Object(patterns)) => self.patterns += patterns.len(),
-                        ("$ref", Value::String(target)) => {
-                            self.references += 1;
-                            let found = target.strip_prefix('#').and_then(|pointer| self.root.pointer(pointer));
-                            if found.is_none() {
-                                self.unsupported_ref = Some(target);
-                            }
-                        }
-                        ("$dynamicRef" | "$recursiveRef", Value::String(target)) => self.unsupported_ref = Some(target),
-                        // A nested `$id` changes the base URI of the references below it.
-                        ("$id", Value::String(id)) if !std::ptr::eq(value, self.root) => {
-                            self.unsupported_ref = Some(id)
-                        }
-                        _ => {}
-                    }
-                    self.count(inner);
-                }
-            }
-            Value::Array(items) => items.iter().for_each(|item| self.count(item)),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-        }
+        self.compiled.store(Arc::downgrade(&compiled));
+        compiled
     }
 }
 
@@ -305,14 +81,10 @@ impl PartialEq for LazyValidator {
 
 impl std::fmt::Debug for LazyValidator {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self.0.get() {
-            None => "not compiled yet",
-            Some(Compiled::AllowsAll) => "allows everything",
-            Some(Compiled::Ready { .. }) => "compiled",
-            Some(Compiled::Unusable(_)) => "unusable",
+        f.write_str(match (self.unusable(), Weak::strong_count(&self.compiled.load())) {
+            (Some(_), _) => "unusable",
+            (None, 0) => "not compiled",
+            (None, _) => "compiled",
         })
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -7,6 +7,7 @@ use serde::{Serialize, Serializer};
 use super::digest::Digest;
 use crate::{
     args::{Arguments, RawFields},
+    caller::Principal,
     catalog::{DefinitionHash, Tool},
     mask::Counts,
     name::ServerName,
@@ -110,6 +111,8 @@ pub(crate) struct Entry {
     event: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     view: Option<Arc<str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    principal: Option<Arc<str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -275,11 +278,13 @@ impl Entry {
         }
     }
 
-    pub(crate) fn view(mut self, view: Option<&Arc<str>>) -> Self {
+    /// Sets the view that the call was made through, and whom it was made for.
+    pub(crate) fn of_view(mut self, view: Option<&Arc<str>>, principal: Option<&Principal>) -> Self {
         self.view = view.map(|view| match view.len() {
             0..=MAX_NAME => view.clone(),
             _ => bounded(view).into(),
         });
+        self.principal = principal.map(|principal| bounded(principal.as_str()).into());
         self
     }
 

@@ -17,6 +17,7 @@ use crate::{
     call::{Approvals, Approver, Embedder, Embeddings},
     catalog::store::CatalogStore,
     config::{BreakerPolicy, Capabilities, Config, ServerConfig},
+    credential::Credentials,
     event::EventSender,
     mask::{KnownSecrets, Masking, ServerMasker},
     name::ServerName,
@@ -42,6 +43,7 @@ pub struct Builder {
     approval_defaults: ApprovalDefaults,
     embeddings: Option<Arc<Embeddings>>,
     stand_ins: Option<Box<StandIns>>,
+    credentials: Option<Arc<dyn Credentials>>,
 }
 
 impl Pegboard {
@@ -61,6 +63,7 @@ impl Pegboard {
             approval_defaults: ApprovalDefaults::default(),
             embeddings: None,
             stand_ins: None,
+            credentials: None,
         }
     }
 
@@ -108,6 +111,34 @@ impl Builder {
     /// Sets earlier approvals for all views. New approvals for all views are added to them.
     pub fn approvals(mut self, approvals: Approvals) -> Self {
         self.approval_defaults.approvals = approvals;
+        self
+    }
+
+    /// Sets the provider of credentials for the board's own connections: those of all views without a principal. It is asked for every server
+    /// that it [covers](Credentials::covers), also for servers that are added later. In-process servers take no credentials.
+    ///
+    /// ```
+    /// use std::{pin::Pin, time::Duration};
+    /// use pegboard::{Config, Credential, CredentialError, CredentialRequest, Credentials, Pegboard};
+    ///
+    /// struct Vault;
+    ///
+    /// impl Credentials for Vault {
+    ///     fn credential<'a>(
+    ///         &'a self,
+    ///         request: CredentialRequest<'a>,
+    ///     ) -> Pin<Box<dyn Future<Output = Result<Credential, CredentialError>> + Send + 'a>> {
+    ///         Box::pin(async move {
+    ///             let token = format!("token-for-{}", request.server); // Read from the vault.
+    ///             Ok(Credential::bearer(token).valid_for(Duration::from_secs(300)))
+    ///         })
+    ///     }
+    /// }
+    ///
+    /// let builder = Pegboard::builder(Config::default()).credentials(Vault);
+    /// ```
+    pub fn credentials(mut self, credentials: impl Credentials) -> Self {
+        self.credentials = Some(Arc::new(credentials));
         self
     }
 
@@ -222,6 +253,7 @@ impl Builder {
             client: Arc::new(self.client),
             memory: Arc::new(EraMemory::new(self.memory)),
             stand_ins: self.stand_ins,
+            credentials: self.credentials,
             secrets: KnownSecrets::default(),
             max_servers: AtomicUsize::new(limits.servers),
             processes: AtomicUsize::new(limits.processes.min(Semaphore::MAX_PERMITS)),
@@ -269,6 +301,8 @@ impl Builder {
             approval_defaults,
             embeddings: self.embeddings,
             audit,
+            snapshots: Arc::default(),
+            compiled_schemas: Arc::default(),
             naming,
             changes: Semaphore::new(1),
         }))

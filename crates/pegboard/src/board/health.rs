@@ -5,9 +5,10 @@ use crate::{
     status::{ServerStatus, State, Warning},
 };
 
-/// Whether every enabled server is ready or idle. Draining servers do not count.
+/// Whether every enabled server is ready or idle. Draining servers do not count, nor does one that refuses a principal's credentials.
 pub(super) fn is_healthy(rows: &[ServerStatus]) -> bool {
-    counted(rows).all(|row| is_well(row.state))
+    let refuses_principal = |row: &ServerStatus| row.principal.is_some() && row.state == State::NeedsAuth;
+    counted(rows).all(|row| is_well(row.state) || refuses_principal(row))
 }
 
 /// One warning for each server, or view instance, that is not healthy and has an error.
@@ -49,9 +50,13 @@ fn is_well(state: State) -> bool {
 
 fn warning(row: &ServerStatus) -> Option<Warning> {
     let error = row.last_error.as_ref()?;
-    let (id, of_view) = match &row.view {
-        Some(view) => (format!("mcp_health:{}:{view}", row.name), format!(" of view `{view}`")),
-        None => (format!("mcp_health:{}", row.name), String::new()),
+    let (id, of_view) = match (&row.view, &row.principal) {
+        (Some(view), _) => (format!("mcp_health:{}:{view}", row.name), format!(" of view `{view}`")),
+        (None, Some(principal)) => (
+            format!("mcp_health:{}:principal:{principal}", row.name),
+            format!(" of principal `{principal}`"),
+        ),
+        (None, None) => (format!("mcp_health:{}", row.name), String::new()),
     };
     Some(Warning {
         id,

@@ -9,7 +9,7 @@ use crate::{
     config::{Scope, ServerConfig, Start},
     name::ServerName,
     native::NativeTools,
-    server::{Server, ViewServers},
+    server::{Server, ViewIdentity, ViewServers},
     toolset::Toolset,
     transport::Target,
 };
@@ -29,12 +29,19 @@ impl Pegboard {
         view.rules
             .reset(approval_defaults.approver.as_ref(), &approval_defaults.approvals);
         view.audit.clone_from(&self.0.audit);
+        view.compiled_schemas.clone_from(&self.0.compiled_schemas);
         view.embeddings = view.embeddings.or_else(|| self.0.embeddings.clone());
         let brought = view.tools.clone().map(|tools| self.view_tools_server(tools));
         view.home = brought.as_ref().map(|server| server.name().clone());
-        let own = ViewServers::open(&self.0.registry, view.name.clone(), view.own_roots(), brought);
+        let identity = ViewIdentity {
+            principal: view.principal.clone(),
+            credentials: view.credentials.clone().map(|credentials| credentials.0),
+            variables: view.variables.clone(),
+        };
+        let registry = &self.0.registry;
+        let own = ViewServers::open(registry, view.name.clone(), &identity, view.own_roots(), brought);
         let naming = self.0.naming.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        Toolset::new(own, view.with_default_naming(&naming))
+        Toolset::new(own, view.with_default_naming(&naming), self.0.snapshots.clone())
     }
 
     /// Creates the in-process server for a view's own tools. Its catalog is known before it is started.

@@ -209,7 +209,7 @@ impl Pegboard {
     /// Restarts a server at once, in every view and in any state. Its calls in flight fail as lost. Returns `false` if there is no server of
     /// that name.
     pub async fn reconnect(&self, name: &ServerName) -> bool {
-        let instances = self.0.registry.instances_in_use(name);
+        let instances = self.0.registry.instances_to_restart(name);
         join_all(instances.iter().map(Server::reconnect)).await;
         !instances.is_empty()
     }
@@ -270,7 +270,11 @@ impl Pegboard {
         mode: StartMode,
     ) -> Result<(), NotConnected> {
         let registry = &self.0.registry;
-        let works = |server: &Server| server.is_ready() || (server.is_enabled() && server.is_idle_and_listed());
+        // Connections with credentials of their own say nothing about a connection without them.
+        let works = |server: &Server| {
+            let is_up = server.is_ready() || (server.is_enabled() && server.is_idle_and_listed());
+            is_up && !server.is_private()
+        };
         let works = registry.instances(name).iter().any(works);
         // A server whose new settings cannot be kept must not go on under the old ones.
         let candidate = (works && config.enabled).then(|| self.make(name, dialer.clone(), config.clone()));
@@ -349,7 +353,7 @@ impl Pegboard {
         instances.iter().for_each(Server::reset_switch);
         // They stay disabled if the config disables the server.
         instances.iter().for_each(Server::follow_switch);
-        instances.retain(|server| !server.is_spare());
+        instances.retain(|server| !server.is_spare() && !server.is_private());
         join_all(instances.iter().map(Server::reconnect)).await;
     }
 

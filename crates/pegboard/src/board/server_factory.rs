@@ -8,11 +8,13 @@ use std::sync::{
 use tokio::sync::Semaphore;
 
 use crate::{
-    config::{BoardLimits, Misconfigured, ServerConfig},
+    config::{BoardLimits, Misconfigured, ServerConfig, Transport},
+    credential::{CredentialSource, Credentials},
     mask::{KnownSecrets, ServerMasker},
     name::ServerName,
     server::{BoardShared, Outage, Server, identity},
     session::{ClientInfo, DesiredState, EraMemory, Host, Spec},
+    sync::caught_now,
     transport::{ByteBudget, StandIns, Target},
 };
 
@@ -24,6 +26,8 @@ pub(super) struct ServerFactory {
     pub(super) memory: Arc<EraMemory>,
     /// Dialers that configured servers are connected through, instead of their transports.
     pub(super) stand_ins: Option<Box<StandIns>>,
+    /// Supplies the credentials of connections without a principal.
+    pub(super) credentials: Option<Arc<dyn Credentials>>,
     /// The secrets of all servers, masked in the messages of each.
     pub(super) secrets: KnownSecrets,
     /// The most servers of the board.
@@ -83,7 +87,10 @@ impl ServerFactory {
     pub(super) fn configured(&self, name: ServerName, config: ServerConfig, others: usize) -> Server {
         let target = match &self.stand_ins {
             Some(stand_ins) => Target::StandIn(stand_ins(&name, &config)),
-            None => Target::Configured(Box::new(config.transport.clone())),
+            // Without a view, headers with variables of views are omitted.
+            None => Target::Configured(Box::new(
+                config.transport.filled(&|_| None).unwrap_or(config.transport.clone()),
+            )),
         };
         self.make(name, target, config, others)
     }
@@ -95,18 +102,33 @@ impl ServerFactory {
         Server::refused(config, spec, &self.shared, Outage::misconfigured(misconfigured))
     }
 
+    /// The source of credentials for a server, if the board's provider covers it.
+    fn credentials(&self, name: &ServerName, target: &Target) -> Option<Arc<CredentialSource>> {
+        let Target::Configured(transport) = target else {
+            return None;
+        };
+        let provider = self.credentials.as_ref()?;
+        let is_process = matches!(**transport, Transport::Stdio(_));
+        let covers = caught_now(|| provider.covers(name, is_process)).unwrap_or_else(|_| {
+            tracing::warn!(server = %name, "the credential provider panicked; it is asked for the server's credentials");
+            true
+        });
+        covers.then(|| CredentialSource::new(name.clone(), None, provider.clone()))
+    }
+
     fn spec(&self, name: ServerName, target: Target, config: &ServerConfig) -> Spec {
         let masker = ServerMasker::new(&config.policy.masking, self.secrets.clone());
         masker.owned_by(&name);
         masker.own_secrets(config.secrets());
         Spec {
+            credentials: self.credentials(&name, &target),
             desired_state: DesiredState::new(&config.roots),
             roots: config.roots.clone(),
             name,
             target,
             era: config.era.clone(),
             limits: config.limits,
-            credentials: None,
+            owner: None,
             budget: self.budget.clone(),
             host: self.host.clone(),
             client: self.client.clone(),

@@ -23,7 +23,7 @@ pub(super) async fn record(
         Err(denied) => (AuditDecision::Denied, Some(denied.rule)),
     };
     let entry = Entry::decision(&call.id, context.tool(), decision, rule)
-        .view(context.view.name.as_ref())
+        .of_view(context.view.name.as_ref(), context.view.principal.as_ref())
         .arguments(ArgumentsEntry::of(arguments, context.tool()));
     log.decide(entry, context.deadline).await
 }
@@ -42,6 +42,6 @@ pub(super) fn decided(context: &CallContext<'_>, call: &ToolCall, decision: Audi
             AuditRule::Arguments => entry,
             _ => entry.arguments(ArgumentsEntry::of(&call.arguments, context.tool())),
         };
-        log.record(entry.view(context.view.name.as_ref()));
+        log.record(entry.of_view(context.view.name.as_ref(), context.view.principal.as_ref()));
     }
 }

@@ -232,7 +232,7 @@ pub(crate) fn failure_of(fault: &Fault, what: &str) -> Failure {
         FaultKind::NoVersion(_) => Kind::Unavailable,
         FaultKind::Error(_) => Kind::ToolError,
         FaultKind::Wire(failure) => match failure.kind {
-            FailureKind::NeedsAuth => Kind::NeedsAuth,
+            FailureKind::NeedsAuth | FailureKind::NoCredential => Kind::NeedsAuth,
             FailureKind::TooLarge | FailureKind::NoRoom | FailureKind::Busy => Kind::LimitExceeded,
             // A server that redirects a call was reached.
             FailureKind::Connect(_) if fault.sent == Sent::Maybe => Kind::Transport,

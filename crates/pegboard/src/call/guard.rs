@@ -152,7 +152,7 @@ impl<'a> CallGuard<'a> {
     fn decide(&self, reply: &Reply, is_listed: bool, decision: AuditDecision, rule: Option<AuditRule>) {
         if let Some(log) = &self.view.audit {
             let entry = Entry::unrouted_decision(reply, is_listed, decision, rule);
-            log.record(entry.view(self.view.name.as_ref()));
+            log.record(entry.of_view(self.view.name.as_ref(), self.view.principal.as_ref()));
         }
     }
 
@@ -163,7 +163,7 @@ impl<'a> CallGuard<'a> {
         self.count(kind, reply.latency);
         self.view.events.send(|| Event::completed(reply));
         if let Some(log) = &self.view.audit {
-            log.record(Entry::ended(reply, is_listed).view(self.view.name.as_ref()));
+            log.record(Entry::ended(reply, is_listed).of_view(self.view.name.as_ref(), self.view.principal.as_ref()));
         }
         if reply.untrusted
             && let Some(server) = &reply.server
@@ -197,7 +197,7 @@ impl<'a> CallGuard<'a> {
             if let Some(log) = &self.view.audit {
                 let (server, tool) = (info.server.as_ref(), info.tool.as_deref());
                 let entry = Entry::cancelled(&info.id, &info.name, server, tool, took);
-                log.record(entry.view(self.view.name.as_ref()));
+                log.record(entry.of_view(self.view.name.as_ref(), self.view.principal.as_ref()));
             }
             tracing::info!(id = %info.id, kind = Kind::Cancelled.as_str(), latency = ?took, "call dropped");
             let end = CallEnd {

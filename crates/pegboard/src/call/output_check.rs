@@ -17,7 +17,12 @@ pub(super) fn check(context: &CallContext<'_>, result: &CallResult, warnings: &m
         return None;
     }
     let problems = match &result.structured {
-        Some(structured) => tool.checks.output.structured_output(structured, schema.tree()),
+        Some(structured) => {
+            let compiled = &context.view.compiled_schemas;
+            tool.checks
+                .output
+                .structured_output(structured, schema.as_str(), compiled)
+        }
         None => vec!["there is none".to_owned()],
     };
     if problems.is_empty() {

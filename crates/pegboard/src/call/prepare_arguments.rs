@@ -6,9 +6,9 @@ use serde_json::{Map, Value};
 
 use super::{context::CallContext, output_handles, retry::ToolClass, tool_call::ToolCall};
 use crate::{
-    args::{Arguments, signature},
+    args::{Arguments, CompiledSchemas, signature},
     catalog::Tool,
-    config::{Check, Policy, Reading},
+    config::{Check, OutputCheck, Policy, Reading},
     outcome::{Failure, Kind},
     provider::Definition,
 };
@@ -19,13 +19,16 @@ pub(super) async fn prepare<'c>(
     call: &'c ToolCall,
     notes: &mut Vec<String>,
 ) -> Result<Cow<'c, Arguments>, Failure> {
+    refuse_unchecked(context)?;
     let mut arguments = Cow::Borrowed(&call.arguments);
     if output_handles::may_contain_handles(&arguments) {
         // Boxed, because it is rare and every call would pay for the space.
         arguments = Box::pin(output_handles::resolve(arguments, &context.view.result_options.spill)).await?;
     }
     let check = context.config.policy.args.check;
-    validate(context.tool(), check, with_key(context, call, arguments), notes)
+    let compiled = &context.view.compiled_schemas;
+    let arguments = with_key(context, call, arguments);
+    validate(context.tool(), check, compiled, arguments, notes)
 }
 
 /// Adds the idempotency key as an argument, if the config names that argument and the call does not set it.
@@ -69,8 +72,12 @@ fn parse_text(tool: &Tool, reading: Reading, call: &mut ToolCall) -> Result<(), 
     }
     let Some(text) = call.text.take() else { return Ok(()) };
     let reading = call.reading.unwrap_or(reading);
-    let read =
-        Arguments::read(&text, reading, tool.input_schema.tree()).map_err(|error| invalid(tool, &error.to_string()))?;
+    // Only guided reading uses the schema, and a parsed schema would stay in memory.
+    let schema = match reading {
+        Reading::Guided => tool.input_schema.tree(),
+        Reading::Json | Reading::Repair | Reading::Cascade => &Value::Null,
+    };
+    let read = Arguments::read(&text, reading, schema).map_err(|error| invalid(tool, &error.to_string()))?;
     call.arguments = read.arguments;
     call.notes.extend(read.notes);
     Ok(())
@@ -85,7 +92,8 @@ pub(crate) fn check_standalone(
     let rules = Policy::default().args;
     parse_for(tool, definition, rules.reading, call)?;
     let mut notes = Vec::new();
-    let changed = match validate(tool, rules.check, Cow::Borrowed(&call.arguments), &mut notes)? {
+    let (compiled, arguments) = (CompiledSchemas::default(), Cow::Borrowed(&call.arguments));
+    let changed = match validate(tool, rules.check, &compiled, arguments, &mut notes)? {
         Cow::Owned(changed) => Some(changed),
         Cow::Borrowed(_) => None,
     };
@@ -100,16 +108,37 @@ pub(crate) fn check_standalone(
 fn validate<'c>(
     tool: &Tool,
     mode: Check,
+    compiled: &CompiledSchemas,
     arguments: Cow<'c, Arguments>,
     notes: &mut Vec<String>,
 ) -> Result<Cow<'c, Arguments>, Failure> {
-    match tool.checks.input.arguments(&arguments, tool.input_schema.tree(), mode) {
+    let schema = tool.input_schema.as_str();
+    match tool.checks.input.arguments(&arguments, schema, mode, compiled) {
         Ok(checked) => {
             notes.extend(checked.notes);
             Ok(checked.changed.map_or(arguments, Cow::Owned))
         }
         Err(problems) => Err(invalid(tool, &describe(&problems))),
     }
+}
+
+/// Refuses a call whose server's settings demand a check that this build lacks. The modes that are on by default only lose it.
+fn refuse_unchecked(context: &CallContext<'_>) -> Result<(), Failure> {
+    if cfg!(feature = "validation") {
+        return Ok(());
+    }
+    let (policy, tool) = (&context.config.policy, context.tool());
+    let setting = match (policy.args.check, policy.output_check) {
+        (Check::Strict, _) => "`call_arguments = \"strict\"`",
+        (_, OutputCheck::Error) if tool.output_schema.is_some() => "`output_check = \"error\"`",
+        _ => return Ok(()),
+    };
+    let name = tool.dotted_name();
+    let message = format!(
+        "{name} was not called: its server has {setting}, and this program was built without validation against schemas"
+    );
+    Err(Failure::new(Kind::NotPermitted, message)
+        .hint("build it with the feature `validation` of the crate `pegboard`, or change the setting"))
 }
 
 /// Formats the problems: a single one inline, several on lines of their own.

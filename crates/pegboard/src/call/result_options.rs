@@ -108,11 +108,11 @@ impl ResultOptions {
         self.tokenizer.as_deref().map(|count| count as &Count<'_>)
     }
 
-    pub(crate) fn set_reader(&self, name: &str) {
-        *self.reader.lock().unwrap_or_else(PoisonError::into_inner) = name.into();
+    pub(crate) fn set_reader(&self, name: &Arc<str>) {
+        *self.reader.lock().unwrap_or_else(PoisonError::into_inner) = name.clone();
     }
 
-    pub(super) fn reader(&self) -> Arc<str> {
+    pub(crate) fn reader(&self) -> Arc<str> {
         self.reader.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

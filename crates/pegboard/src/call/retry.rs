@@ -209,7 +209,9 @@ fn of_wire(failure: &WireFailure, sent: Sent, attempts: &Attempts, delay: Durati
         FailureKind::Connect(
             ConnectFault::Refused | ConnectFault::Dns | ConnectFault::Timeout | ConnectFault::Other,
         ) => again,
-        FailureKind::Connect(ConnectFault::Tls | ConnectFault::Redirect) | FailureKind::NeedsAuth => Next::Stop,
+        FailureKind::Connect(ConnectFault::Tls | ConnectFault::Redirect)
+        | FailureKind::NeedsAuth
+        | FailureKind::NoCredential => Next::Stop,
         FailureKind::Busy | FailureKind::ConnectionLost | FailureKind::Protocol => again,
         // The same request gets the same response, which is too large again.
         FailureKind::TooLarge => Next::Stop,

@@ -74,8 +74,9 @@ pub(crate) struct RouteTable {
 }
 
 impl RouteTable {
-    /// Builds the table of the tools that `visibility` shows. Reuses the definitions that `before` has compiled.
-    pub(crate) fn build(servers: &[Server], view: &View, visibility: &Visibility<'_>, before: Option<&Self>) -> Self {
+    /// Builds the table of the tools that `visibility` shows. Reuses the definitions that the tables `before` have compiled, which must be for
+    /// the same provider and budget.
+    pub(crate) fn build(servers: &[Server], view: &View, visibility: &Visibility<'_>, before: &[&Self]) -> Self {
         let mut table = Self::default();
         let mut found: Vec<(Server, Arc<Tool>)> = Vec::new();
         for server in servers {
@@ -93,7 +94,7 @@ impl RouteTable {
             }
         }
         let names = assign_names(&found, view);
-        let known = before.map(Self::compiled).unwrap_or_default();
+        let known = Self::compiled(before);
         let mut replaced = Vec::new();
         table.by_name.reserve(found.len());
         table.routes.reserve_exact(found.len());
@@ -148,9 +149,10 @@ impl RouteTable {
         }
     }
 
-    /// The routes with a compiled definition, by server and tool.
-    fn compiled(&self) -> HashMap<(&str, &str), &Arc<Route>> {
-        let compiled = self.routes.iter().filter(|route| route.definition.is_some());
+    /// The routes of some tables that have a compiled definition, by server and tool.
+    fn compiled<'t>(tables: &[&'t Self]) -> HashMap<(&'t str, &'t str), &'t Arc<Route>> {
+        let routes = tables.iter().flat_map(|table| &table.routes);
+        let compiled = routes.filter(|route| route.definition.is_some());
         let compiled = compiled.map(|route| ((route.server.name().as_str(), route.tool.name.as_str()), route));
         compiled.collect()
     }

@@ -3,9 +3,13 @@
 mod permissions;
 mod results;
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use serde_json::{Map, Value};
@@ -20,9 +24,11 @@ use super::{
     view_rules::Rules,
 };
 use crate::{
+    args::CompiledSchemas,
     audit::AuditLog,
     caller::Principal,
     config::Rate,
+    credential::Credentials,
     event::EventSender,
     metrics::BoardCounters,
     name::{NameRules, NameStyle, ServerName},
@@ -43,6 +49,9 @@ pub struct View {
     pub(crate) name: Option<Arc<str>>,
     /// Whom the calls are made for.
     pub(crate) principal: Option<Principal>,
+    pub(crate) credentials: Option<ViewCredentials>,
+    /// The variables of header templates.
+    pub(crate) variables: BTreeMap<String, String>,
     pub(crate) roots: Option<Vec<Root>>,
     /// The view's own tools, and the name of the in-process server that holds them once the view is opened.
     pub(crate) tools: Option<NativeTools>,
@@ -73,6 +82,8 @@ pub struct View {
     pub(crate) rate: Option<Rate>,
     pub(crate) call_limits: Arc<CallLimits>,
     pub(crate) audit: Option<AuditLog>,
+    /// The compiled schemas of the board's tools.
+    pub(crate) compiled_schemas: Arc<CompiledSchemas>,
     /// Set when the view is closed, for calls that waited for approval meanwhile.
     pub(crate) is_closed: Arc<AtomicBool>,
 }
@@ -120,8 +131,50 @@ impl View {
     }
 
     /// Sets whom the calls of this view are made for. Callbacks see it in their [`Caller`](crate::Caller).
+    ///
+    /// Views with equal principals share connections to remote servers, with their sessions and catalogs; views with different ones never
+    /// do. The connections stay open for a minute after the last view of a principal, so a view can be opened for each request.
     pub fn principal(mut self, principal: impl Into<Principal>) -> Self {
         self.principal = Some(principal.into());
+        self
+    }
+
+    /// Sets the credentials that this view's servers are used with, in addition to those of the config.
+    ///
+    /// Of views with equal principals, the one opened last sets the credentials for all of them, so a view per request can bring a fresh
+    /// token. A view without a principal shares its connections with no other view. A stdio server is shared by all views unless
+    /// [`Credentials::covers`] returns `true` for its process; each principal then has a process of its own.
+    ///
+    /// ```
+    /// use pegboard::{Credential, CredentialError, CredentialRequest, Credentials, View};
+    /// use std::{future::Future, pin::Pin};
+    ///
+    /// struct UserToken(String);
+    ///
+    /// impl Credentials for UserToken {
+    ///     fn credential<'a>(
+    ///         &'a self,
+    ///         _request: CredentialRequest<'a>,
+    ///     ) -> Pin<Box<dyn Future<Output = Result<Credential, CredentialError>> + Send + 'a>> {
+    ///         Box::pin(async { Ok(Credential::bearer(&self.0)) })
+    ///     }
+    /// }
+    ///
+    /// let view = View::new().principal("alice").credentials(UserToken("token of alice".to_owned()));
+    /// ```
+    pub fn credentials(mut self, credentials: impl Credentials) -> Self {
+        self.credentials = Some(ViewCredentials(Arc::new(credentials)));
+        self
+    }
+
+    /// Sets a variable: `{{NAME}}` in the `headers` of a server's config is replaced by its value for this view. `{{SESSION_ID}}` is the view's
+    /// name unless it is set here, and `{{PRINCIPAL}}` is always the view's principal. A header is omitted if one of its variables is not set.
+    ///
+    /// Each view has its own connection to a server whose headers have variables, except `{{PRINCIPAL}}`, whose connection the views of a
+    /// principal share. The values are not masked: secrets belong in [`View::credentials`]. If a value cannot be sent in a header, calls of the
+    /// server fail with an error that names the header.
+    pub fn variable(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.variables.insert(name.into(), value.into());
         self
     }
 
@@ -257,5 +310,15 @@ impl View {
             return Err(Failure::new(Kind::Unavailable, message));
         }
         Ok(())
+    }
+}
+
+/// The credentials of a view. `Debug` shows nothing of them.
+#[derive(Clone)]
+pub(crate) struct ViewCredentials(pub(crate) Arc<dyn Credentials>);
+
+impl fmt::Debug for ViewCredentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ViewCredentials")
     }
 }

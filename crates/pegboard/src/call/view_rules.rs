@@ -80,8 +80,51 @@ impl Rules {
         self.selection.as_deref()
     }
 
+    /// The rules that decide which tools are shown. Every field is named, so that a new one is not forgotten here.
+    pub(crate) fn shown(&self) -> ShownRules {
+        let Self {
+            allow,
+            deny,
+            selection,
+            grants,
+            checks: _,
+            approver: _,
+            approval_timeout: _,
+            approved: _,
+            approved_for_all: _,
+            open_questions: _,
+            taint: _,
+            on_taint: _,
+        } = self;
+        ShownRules {
+            allow: allow.clone(),
+            deny: deny.clone(),
+            selection: selection.clone(),
+            grants: grants.clone(),
+        }
+    }
+
     pub(super) fn approval_timeout(&self) -> Duration {
         self.approval_timeout.unwrap_or(APPROVAL_TIMEOUT)
+    }
+}
+
+/// The rules that decide which tools a view shows.
+#[derive(Debug, PartialEq)]
+pub(crate) struct ShownRules {
+    allow: Vec<String>,
+    deny: Vec<String>,
+    selection: Option<Arc<Selection>>,
+    grants: Option<Grants>,
+}
+
+impl ShownRules {
+    /// Whether these are the rules of a view.
+    pub(crate) fn are_those_of(&self, rules: &Rules) -> bool {
+        self.allow == rules.allow
+            && self.deny == rules.deny
+            && self.selection == rules.selection
+            && self.grants == rules.grants
     }
 }
 

@@ -87,7 +87,7 @@ pub(super) fn read(text: &str) -> Result<Vec<(String, String)>, usize> {
 }
 
 /// Whether an environment variable can have this name.
-pub(super) fn is_name(name: &str) -> bool {
+pub(crate) fn is_name(name: &str) -> bool {
     !name.is_empty() && !name.contains(['=', '\0']) && !name.chars().any(|c| c.is_whitespace() || c.is_control())
 }
 

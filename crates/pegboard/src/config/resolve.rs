@@ -19,7 +19,7 @@ use super::{
     fields::{SERVER, ServerTable, server},
     from_setting::{FromSetting as _, Trust},
     limits::Limits,
-    policy::{Capabilities, Policy},
+    policy::{Capabilities, OutputCheck, Policy},
     problem::{Report, join},
     server::ServerConfig,
     setting::{Rank, Setting, Values},
@@ -58,6 +58,7 @@ pub(super) fn resolve(context: &mut Context<'_>, values: &Values) -> Option<Serv
     let transport = transport(context, values)?;
     let transport = allowed(context, transport, values)?;
     warn_if_not_built(context, &transport);
+    warn_if_unchecked(context, values);
     if let Some(found) = values.find(&server::MASKING) {
         masking::check(context.report, context.path, found);
     }
@@ -122,6 +123,22 @@ fn warn_if_not_built(context: &mut Context<'_>, transport: &Transport) {
         let message = format!("this program was built without servers over `{kind}`");
         let hint = format!("build it with the feature `{kind}` of the crate `pegboard`");
         context.report.warn_with(context.at, context.path, message, hint);
+    }
+}
+
+/// Warns about checks of arguments and results that the config asks for and this build lacks.
+fn warn_if_unchecked(context: &mut Context<'_>, values: ServerTable<'_>) {
+    if cfg!(feature = "validation") {
+        return;
+    }
+    let outputs = values
+        .find(&server::OUTPUT_CHECK)
+        .filter(|_| values.get(&server::OUTPUT_CHECK) != OutputCheck::Off);
+    for found in arguments::validated(values).into_iter().chain(outputs) {
+        let path = join(context.path, &found.key);
+        let message = "this program was built without validation against schemas";
+        let hint = "build it with the feature `validation` of the crate `pegboard`";
+        context.report.warn_with(found.at, &path, message, hint);
     }
 }
 

@@ -26,7 +26,7 @@ const SCHEMES: &[&str] = &[
 ];
 
 /// Returns the secrets in the value under a name. The name is that of a variable, header, query parameter or JSON key.
-pub(super) fn secrets_in(name: &str, value: &str) -> Vec<Secret> {
+pub(crate) fn secrets_in(name: &str, value: &str) -> Vec<Secret> {
     let mut found = Found::default();
     found.search(name, value, 0);
     found.0.truncate(MAX_PARTS);

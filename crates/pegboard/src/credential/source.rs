@@ -1,11 +1,24 @@
-//! [`CredentialSource`]: the provider that one connection asks, and the credential that is still valid.
+//! [`CredentialSource`]: the provider of one server's credentials for one principal, and the credential that is still valid.
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use arc_swap::ArcSwap;
+use tokio::time::Instant;
 
-use super::{Credential, CredentialError, CredentialReason, CredentialRequest, Credentials};
-use crate::{caller::Principal, name::ServerName};
+use super::{
+    issued::Issued,
+    provider::{Credential, CredentialReason, CredentialRequest, Credentials},
+};
+use crate::{caller::Principal, name::ServerName, sync::caught};
+
+/// How long a provider may take to return a credential.
+const ASK_TIMEOUT: Duration = Duration::from_secs(30);
+/// The longest message of a provider that is shown, in bytes.
+const MAX_MESSAGE: usize = 1000;
 
 /// The source of one server's credentials for one principal. All connections of that server and principal share it.
 pub(crate) struct CredentialSource {
@@ -13,6 +26,60 @@ pub(crate) struct CredentialSource {
     principal: Option<Principal>,
     /// The newest provider. Views with equal principals replace it.
     provider: ArcSwap<Arc<dyn Credentials>>,
+    state: Mutex<State>,
+    /// Held by the request that renews the credential, so that concurrent requests ask the provider once.
+    renewing: tokio::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The answer to the newest question that was answered, and the number of that question.
+    last: Option<(u64, Arc<Issued>)>,
+    /// The newest generation that the server has refused.
+    refused: u64,
+    /// How many questions the provider was asked. A new credential has the number of its question as its generation.
+    asked: u64,
+    /// How many renewals have failed, and why the last one did.
+    failures: u64,
+    failure: Option<NoCredential>,
+}
+
+/// What a request has to do for its credential.
+enum Next {
+    /// The last credential is still valid.
+    Use(Arc<Issued>),
+    /// Credentials are for one request each, so requests need not wait for each other.
+    AskAlone,
+    /// One request asks for all that wait.
+    Renew(CredentialReason<'static>),
+}
+
+impl State {
+    fn next(&self) -> Next {
+        match &self.last {
+            None => Next::Renew(CredentialReason::FirstUse),
+            Some((_, last)) if last.generation() <= self.refused => Next::Renew(CredentialReason::Refresh),
+            Some((_, last)) => match last.valid_until() {
+                Some(until) if Instant::now() < until => Next::Use(last.clone()),
+                Some(_) => Next::Renew(CredentialReason::Refresh),
+                None => Next::AskAlone,
+            },
+        }
+    }
+
+    /// The last credential, if it is newer than `generation`.
+    fn newer_than(&self, generation: u64) -> Option<Arc<Issued>> {
+        let (_, last) = self.last.as_ref()?;
+        (last.generation() > generation).then(|| last.clone())
+    }
+
+    /// The failure of a renewal that ended after `seen` failures.
+    fn failed_since(&self, seen: u64) -> Result<(), NoCredential> {
+        match &self.failure {
+            Some(failure) if self.failures > seen => Err(failure.clone()),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl CredentialSource {
@@ -21,23 +88,140 @@ impl CredentialSource {
             server,
             principal,
             provider: ArcSwap::from_pointee(provider),
+            state: Mutex::default(),
+            renewing: tokio::sync::Mutex::default(),
         })
     }
 
-    /// Uses another provider from the next request on.
+    /// The principal whose credentials these are; `None` for the board's own connections.
+    pub(crate) fn principal(&self) -> Option<&Principal> {
+        self.principal.as_ref()
+    }
+
+    /// Uses another provider from the next question on. A credential that is still valid is kept.
     pub(crate) fn set_provider(&self, provider: Arc<dyn Credentials>) {
         self.provider.store(Arc::new(provider));
     }
 
-    /// Asks the provider.
-    pub(crate) async fn ask(&self, reason: CredentialReason<'_>) -> Result<Credential, CredentialError> {
+    /// Returns the credential for a request. Asks the provider unless the last credential is still valid.
+    pub(crate) async fn current(&self) -> Result<Arc<Issued>, NoCredential> {
+        let (mut next, seen) = {
+            let state = self.state();
+            (state.next(), state.failures)
+        };
+        if let Next::Renew(_) = next {
+            let _renewing = self.renewing.lock().await;
+            {
+                let state = self.state();
+                state.failed_since(seen)?;
+                next = state.next();
+            }
+            if let Next::Renew(reason) = next {
+                return self.renew(reason).await;
+            }
+        }
+        match next {
+            Next::Use(issued) => Ok(issued),
+            Next::AskAlone | Next::Renew(_) => self.ask(CredentialReason::Refresh).await,
+        }
+    }
+
+    /// Returns a credential in place of one that the server has refused. Asks the provider, unless another request has done so since.
+    pub(crate) async fn after_refusal(
+        &self,
+        refused: &Issued,
+        challenge: Option<&str>,
+    ) -> Result<Arc<Issued>, NoCredential> {
+        let generation = refused.generation();
+        let seen = {
+            let mut state = self.state();
+            state.refused = state.refused.max(generation);
+            if let Some(newer) = state.newer_than(generation) {
+                return Ok(newer);
+            }
+            state.failures
+        };
+        let _renewing = self.renewing.lock().await;
+        {
+            let state = self.state();
+            if let Some(newer) = state.newer_than(generation) {
+                return Ok(newer);
+            }
+            state.failed_since(seen)?;
+        }
+        self.renew(CredentialReason::Refused { challenge }).await
+    }
+
+    /// Asks the provider for all requests that wait. Its failure is theirs too.
+    async fn renew(&self, reason: CredentialReason<'_>) -> Result<Arc<Issued>, NoCredential> {
+        let renewed = self.ask(reason).await;
+        if let Err(failure) = &renewed {
+            let mut state = self.state();
+            state.failures += 1;
+            state.failure = Some(failure.clone());
+        }
+        renewed
+    }
+
+    async fn ask(&self, reason: CredentialReason<'_>) -> Result<Arc<Issued>, NoCredential> {
+        let question = {
+            let mut state = self.state();
+            state.asked += 1;
+            state.asked
+        };
+        let credential = self.request(reason).await?;
+        let last = self.state().last.clone();
+        let known = last.filter(|(_, last)| last.has_values_of(&credential));
+        let issued = match (known, reason) {
+            // The same values again are the same generation, so that a request which was refused with them does not send them once more. After a
+            // refusal they are a new one, so that the provider is not asked again for each request that was refused with the old.
+            (Some((_, known)), CredentialReason::FirstUse | CredentialReason::Refresh) => known.again(&credential),
+            (_, _) => Issued::new(question, &credential).map_err(|reason| self.failure(reason))?,
+        };
+        let issued = Arc::new(issued);
+        let mut state = self.state();
+        // The answer to an older question may come late. It is for its own request only.
+        if state.last.as_ref().is_none_or(|(newest, _)| *newest < question) {
+            state.last = Some((question, issued.clone()));
+        }
+        Ok(issued)
+    }
+
+    /// Runs the provider, which is the program's code: it may fail, hang or panic.
+    async fn request(&self, reason: CredentialReason<'_>) -> Result<Credential, NoCredential> {
         let provider = self.provider.load_full();
         let request = CredentialRequest {
             server: &self.server,
             principal: self.principal.as_ref(),
             reason,
         };
-        provider.credential(request).await
+        let asking = caught(async { provider.credential(request).await });
+        let text = match tokio::time::timeout(ASK_TIMEOUT, asking).await {
+            Ok(Ok(Ok(credential))) => return Ok(credential),
+            Ok(Ok(Err(error))) => {
+                let mut text = error.to_string();
+                text.truncate(text.floor_char_boundary(MAX_MESSAGE));
+                text
+            }
+            Ok(Err(_)) => "the program's credential provider panicked".to_owned(),
+            Err(_) => format!(
+                "the program's credential provider did not answer within {} s",
+                ASK_TIMEOUT.as_secs()
+            ),
+        };
+        Err(self.failure(text))
+    }
+
+    pub(crate) fn failure(&self, reason: String) -> NoCredential {
+        NoCredential {
+            server: self.server.clone(),
+            principal: self.principal.clone(),
+            reason,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -49,3 +233,26 @@ impl fmt::Debug for CredentialSource {
             .finish_non_exhaustive()
     }
 }
+
+/// Why there is no credential for a request. Nothing was sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NoCredential {
+    server: ServerName,
+    principal: Option<Principal>,
+    reason: String,
+}
+
+impl fmt::Display for NoCredential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "there is no credential for server `{}`", self.server)?;
+        if let Some(principal) = &self.principal {
+            write!(f, " and principal `{principal}`")?;
+        }
+        write!(f, ": {}", self.reason)
+    }
+}
+
+impl std::error::Error for NoCredential {}
+
+#[cfg(test)]
+mod tests;

@@ -17,6 +17,10 @@ pub(crate) const LONG: usize = 256 << 10;
 /// The most secrets without an owner that are kept. Tokens are renewed for as long as a program runs; the oldest have expired.
 const MAX_UNOWNED: usize = 4096;
 
+/// The most credentials of one server that are kept in addition to those of its config and those in use: a server may still send one that was
+/// replaced.
+const MAX_ISSUED: usize = 16;
+
 /// All secrets that a board knows. They are masked in the messages of every server.
 ///
 /// The secrets of a server's config are owned by its [`ServerMasker`]. They are kept while it lives, however many others there are, and are
@@ -125,6 +129,8 @@ pub(super) struct OwnedSecrets {
     /// The server; set once, before its first use.
     pub(super) owner: OnceLock<ServerName>,
     current: Mutex<HashSet<Secret>>,
+    /// The secrets of credentials that the program supplied at run time, the newest last.
+    issued: Mutex<VecDeque<Arc<[Secret]>>>,
     /// The matcher of the current secrets, built when a text contains a secret for the first time.
     matcher: Mutex<Option<Arc<KnownValues>>>,
 }
@@ -133,8 +139,10 @@ impl OwnedSecrets {
     /// Returns the matcher of this server's secrets.
     pub(super) fn matcher(&self) -> Arc<KnownValues> {
         let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let issued = self.issued.lock().unwrap_or_else(PoisonError::into_inner);
         let mut matcher = self.matcher.lock().unwrap_or_else(PoisonError::into_inner);
-        let build = || Arc::new(KnownValues::new(current.iter().cloned()));
+        let issued = issued.iter().flat_map(|secrets| secrets.iter());
+        let build = || Arc::new(KnownValues::new(current.iter().chain(issued).cloned()));
         matcher.get_or_insert_with(build).clone()
     }
 
@@ -153,14 +161,41 @@ impl OwnedSecrets {
         *current = secrets;
         *self.matcher.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
+
+    /// Adds the secrets of a credential, and drops the oldest ones that no request holds.
+    fn add_issued(&self, secrets: &Arc<[Secret]>) {
+        let mut issued = self.issued.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = issued.iter().position(|known| known == secrets) {
+            issued.remove(at);
+            issued.push_back(secrets.clone());
+            return;
+        }
+        let mut released = Vec::new();
+        while issued.len() >= MAX_ISSUED
+            && let Some(unused) = issued.iter().position(|known| Arc::strong_count(known) == 1)
+        {
+            released.extend(issued.remove(unused));
+        }
+        self.known.change(|held| {
+            secrets.iter().for_each(|secret| held.hold(secret.clone()));
+            let released = released.iter().flat_map(|secrets| secrets.iter());
+            released.for_each(|secret| held.release(secret));
+        });
+        issued.push_back(secrets.clone());
+        *self.matcher.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
 }
 
 impl Drop for OwnedSecrets {
     fn drop(&mut self) {
         let current = self.current.get_mut().unwrap_or_else(PoisonError::into_inner);
         let current = std::mem::take(current);
-        self.known
-            .change(|held| current.iter().for_each(|secret| held.release(secret)));
+        let issued = self.issued.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let issued = std::mem::take(issued);
+        self.known.change(|held| {
+            let issued = issued.iter().flat_map(|secrets| secrets.iter());
+            current.iter().chain(issued).for_each(|secret| held.release(secret));
+        });
     }
 }
 
@@ -191,6 +226,7 @@ impl ServerMasker {
             known,
             owner: OnceLock::new(),
             current: Mutex::default(),
+            issued: Mutex::default(),
             matcher: Mutex::default(),
         };
         Self::with_secrets(policy, Arc::new(owned))
@@ -245,6 +281,12 @@ impl ServerMasker {
     /// Sets the secrets of the server's config. All servers of the board mask them until the last clone of this masker is dropped.
     pub(crate) fn own_secrets(&self, secrets: impl IntoIterator<Item = Secret>) {
         self.owned.replace(secrets.into_iter().collect());
+    }
+
+    /// Adds the secrets of a credential that the program supplied at run time. They are masked and kept from other servers like those of the
+    /// config: the newest [`MAX_ISSUED`] credentials, and older ones while a request holds them.
+    pub(crate) fn add_issued(&self, secrets: &Arc<[Secret]>) {
+        self.owned.add_issued(secrets);
     }
 
     /// Returns the masker for the current policy and secrets.
@@ -369,6 +411,36 @@ mod tests {
             masker.text("hunter2hunter2, hunter3hunter3"),
             "[MASKED_SECRET], [MASKED_SECRET]"
         );
+    }
+
+    #[test]
+    fn the_newest_credentials_and_those_in_use_are_hidden() {
+        let masker = ServerMasker::new(&Masking::default(), KnownSecrets::default());
+        let other = masker.with(&Masking::default());
+        let token = |number: usize| Arc::<[Secret]>::from([Secret::new(format!("token-{number:06}"))]);
+        let in_use = token(0);
+        masker.add_issued(&in_use);
+        masker.own_secrets([Secret::new("the-config-s-own")]);
+        for number in 1..=100 {
+            masker.add_issued(&token(number));
+        }
+        for (number, is_hidden) in [(0, true), (1, false), (80, false), (86, true), (100, true)] {
+            let text = format!("token-{number:06}");
+            assert_eq!(other.text(&text) != text, is_hidden, "{text}");
+        }
+        assert_eq!(other.text("the-config-s-own"), "[MASKED_SECRET]");
+        // One that comes again counts as new.
+        masker.add_issued(&token(86));
+        drop(in_use);
+        masker.add_issued(&token(101));
+        assert_eq!(
+            other.text("token-000086, token-000000"),
+            "[MASKED_SECRET], token-000000"
+        );
+        let known = masker.owned.known.clone();
+        drop((masker, other));
+        let left = ServerMasker::new(&Masking::default(), known);
+        assert_eq!(left.text("token-000101"), "token-000101", "they go with their server");
     }
 
     #[test]

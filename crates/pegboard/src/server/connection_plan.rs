@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     config::{Capabilities, Health, Limits, Restart, ServerConfig},
+    credential::CredentialSource,
     mask::Masking,
     session::{ConfiguredTools, DesiredState, Spec},
     transport::Target,
@@ -60,6 +61,8 @@ impl ConnectionPlan {
             (Target::Configured(_) | Target::InProcess(_) | Target::StandIn(_), _) => false,
         };
         same_target
+            && ours.owner == theirs.owner
+            && is_same(ours.credentials.as_ref(), theirs.credentials.as_ref())
             && ours.era == theirs.era
             && ours.roots == theirs.roots
             && limits == theirs.limits
@@ -68,5 +71,14 @@ impl ConnectionPlan {
             && self.masking == other.masking
             && self.capabilities == other.capabilities
             && self.described == other.described
+    }
+}
+
+/// Whether both plans ask the same source for credentials. Sources of different servers or principals may return different ones.
+fn is_same(ours: Option<&Arc<CredentialSource>>, theirs: Option<&Arc<CredentialSource>>) -> bool {
+    match (ours, theirs) {
+        (None, None) => true,
+        (Some(ours), Some(theirs)) => Arc::ptr_eq(ours, theirs),
+        _ => false,
     }
 }

@@ -10,8 +10,9 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::{outage::Outage, phase::Phase};
+use super::{outage::Outage, phase::Phase, view_tag::ViewTag};
 use crate::{
+    caller::Principal,
     catalog::CatalogDiff,
     event::{Event, EventSender},
     mask::ServerMasker,
@@ -29,8 +30,8 @@ const REASON: usize = 4 << 10;
 #[derive(Debug)]
 pub(super) struct EventPublisher {
     server: ServerName,
-    /// The view that owns the server.
-    view: OnceLock<Arc<str>>,
+    /// The view or the principal that owns the server.
+    owner: OnceLock<ViewTag>,
     masker: ServerMasker,
     events: EventSender,
     counts: Arc<ServerCounters>,
@@ -57,7 +58,7 @@ impl EventPublisher {
     ) -> Arc<Self> {
         Arc::new(Self {
             server,
-            view: OnceLock::new(),
+            owner: OnceLock::new(),
             masker,
             events,
             counts,
@@ -70,14 +71,14 @@ impl EventPublisher {
         })
     }
 
-    /// Sets the view that owns the server. Subscribers see the board's server become idle and the view's server take over its state.
-    pub(super) fn assign_view(&self, view: &Arc<str>) {
+    /// Sets the owner of the server. Subscribers see the board's server become idle and the owner's server take over its state.
+    pub(super) fn assign_owner(&self, owner: &ViewTag) {
         let mut published = self.lock();
         let state = published.state;
         if state != State::Idle {
             self.publish(&mut published, State::Idle, None, None);
         }
-        let _ = self.view.set(view.clone());
+        let _ = self.owner.set(owner.clone());
         if state != State::Idle {
             self.publish(&mut published, state, None, None);
         }
@@ -170,6 +171,7 @@ impl EventPublisher {
         self.events.send(|| Event::ServerChanged {
             server: self.server.clone(),
             view: self.view(),
+            principal: self.principal(),
             from,
             state,
             reason: why.map(|outage| self.masked(&outage.message)),
@@ -187,6 +189,7 @@ impl EventPublisher {
         self.events.send(|| Event::DefinitionsFlagged {
             server: self.server.clone(),
             view: self.view(),
+            principal: self.principal(),
             changed,
             suspicious,
             held,
@@ -195,7 +198,12 @@ impl EventPublisher {
     }
 
     fn view(&self) -> Option<String> {
-        self.view.get().map(|view| view.to_string())
+        let owner = self.owner.get()?;
+        owner.name.as_ref().map(ToString::to_string)
+    }
+
+    fn principal(&self) -> Option<Principal> {
+        self.owner.get()?.principal.clone()
     }
 
     fn masked(&self, text: &str) -> String {
@@ -280,6 +288,7 @@ impl LinkReporter {
         publisher.events.send(|| Event::ProbeFailed {
             server: publisher.server.clone(),
             view: publisher.view(),
+            principal: publisher.principal(),
             reason: publisher.masked(reason),
             at: Timestamp::now(),
         });
@@ -291,6 +300,7 @@ impl LinkReporter {
         publisher.events.send(|| Event::CatalogChanged {
             server: publisher.server.clone(),
             view: publisher.view(),
+            principal: publisher.principal(),
             added: kinds.iter().map(|kind| kind.added.len()).sum(),
             removed: kinds.iter().map(|kind| kind.removed.len()).sum(),
             changed: kinds.iter().map(|kind| kind.changed.len()).sum(),

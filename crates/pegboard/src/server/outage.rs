@@ -184,6 +184,14 @@ impl Outage {
         }
     }
 
+    /// The values of a view's variables cannot be sent in the server's headers.
+    pub(crate) fn bad_variables(why: &str) -> Self {
+        Self {
+            hint: Some("set the variables with `View::variable` to visible ASCII characters".to_owned()),
+            ..Self::new(Cause::Broken, why)
+        }
+    }
+
     /// The server's config holds tools that change, and its pins cannot be used.
     pub(crate) fn without_pins(why: &str, hint: Option<&str>) -> Self {
         Self {
@@ -365,7 +373,7 @@ fn is_no_mcp(fault: &FaultKind) -> bool {
 /// Classifies a failed start. Retries help against [`Cause::Failed`] only; otherwise the config or the credentials must change.
 fn cause_of(error: &ConnectError) -> Cause {
     let of_failure = |kind: &FailureKind| match kind {
-        FailureKind::NeedsAuth => Cause::NeedsAuth,
+        FailureKind::NeedsAuth | FailureKind::NoCredential => Cause::NeedsAuth,
         FailureKind::Connect(ConnectFault::Tls | ConnectFault::Redirect) => Cause::Broken,
         _ => Cause::Failed,
     };

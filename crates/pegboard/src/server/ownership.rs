@@ -1,4 +1,4 @@
-//! Whether a server belongs to the board, to one view, or to neither because it was removed; and whether it is enabled.
+//! Whether a server belongs to the board, to a view or principal, or to none because it was removed; and whether it is enabled.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -8,7 +8,9 @@ use std::{
 use super::{availability::Availability, phase::Phase, server_handle::Server, view_tag::ViewTag};
 use crate::{
     config::{Scope, ServerConfig, Start},
+    credential::CredentialSource,
     deadline::Deadline,
+    session::Spec,
 };
 
 /// How long the session of a spare may wait for a view before it is closed as idle.
@@ -86,6 +88,11 @@ impl Server {
         self.config().policy.scope == Scope::Session && self.view().is_none()
     }
 
+    /// Whether all views use this server: no view owns it, and none takes it over.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.view().is_none() && !self.is_spare()
+    }
+
     /// The view that owns the server, if one does.
     pub(crate) fn view(&self) -> Option<&ViewTag> {
         self.0.view.get()
@@ -94,7 +101,7 @@ impl Server {
     /// Makes a view the owner of the server.
     pub(super) fn belong_to(&self, view: &ViewTag) {
         if self.0.view.set(view.clone()).is_ok() {
-            self.0.publisher.assign_view(&view.name);
+            self.0.publisher.assign_owner(view);
             self.0.revision.count_on(view.revision.clone());
             if let Some(pool) = self.pool() {
                 pool.set_idle_limit(self.config().idle_after());
@@ -102,9 +109,34 @@ impl Server {
         }
     }
 
+    /// Whether the views of one principal share the server.
+    pub(crate) fn is_of_principal(&self) -> bool {
+        self.view().is_some_and(|owner| owner.name.is_none())
+    }
+
+    /// Whether only one view or principal with credentials of its own uses the server's connections.
+    pub(crate) fn is_private(&self) -> bool {
+        self.0.spec.owner.is_some()
+    }
+
+    /// Whether the server starts with the view that owns it. A connection with credentials starts when it is used.
+    pub(super) fn starts_with_view(&self) -> bool {
+        self.config().policy.scope == Scope::Session && self.starts_automatically()
+    }
+
+    /// The source of the server's credentials, if the program supplies them.
+    pub(super) fn credentials(&self) -> Option<&Arc<CredentialSource>> {
+        self.0.spec.credentials.as_ref()
+    }
+
     /// Creates an idle server with the same settings, its own connection and no owner.
     pub(crate) fn fresh(&self) -> Self {
-        let mut fresh = Self::without_link(self.config().as_ref().clone(), self.0.spec.clone(), &self.0.shared);
+        self.copy_with(self.0.spec.clone())
+    }
+
+    /// Creates an idle server with the same settings and another way to connect.
+    pub(super) fn copy_with(&self, spec: Spec) -> Self {
+        let mut fresh = Self::without_link(self.config().as_ref().clone(), spec, &self.0.shared);
         if let Some(inner) = Arc::get_mut(&mut fresh.0) {
             inner.is_requested = self.0.is_requested.clone();
             inner.switch = self.0.switch.clone();

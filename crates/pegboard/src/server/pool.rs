@@ -64,7 +64,7 @@ impl Pool {
                 &shared.link_context,
             )
         };
-        let is_shared = config.policy.scope == Scope::Shared;
+        let is_shared = config.policy.scope == Scope::Shared && plan.spec.owner.is_none();
         let leases = (0..size(config)).map(|at| {
             let idle = idle_after(config, idle, at);
             let reporter = LinkReporter::new(publisher, number, at);
@@ -261,9 +261,10 @@ impl Pool {
     }
 }
 
-/// The catalogue that is known before the first start.
+/// The catalogue that is known before the first start. That of a principal is neither loaded from the store nor saved to it.
 fn known_of(plan: &ConnectionPlan, shared: &BoardShared) -> KnownCatalog {
     let store = match &plan.spec.target {
+        Target::Configured(_) if plan.spec.owner.is_some() => None,
         Target::Configured(transport) => shared.catalogs.clone().zip(Some(transport.fingerprint())),
         Target::InProcess(_) | Target::StandIn(_) => None,
     };

@@ -121,8 +121,8 @@ impl Server {
             exposures: ArcSwap::default(),
             screening: Mutex::default(),
             revision: match config.policy.scope {
-                Scope::Session => Revision::unseen(),
-                Scope::Shared | Scope::Pool(_) => Revision::on(shared.revision.clone()),
+                Scope::Shared | Scope::Pool(_) if spec.owner.is_none() => Revision::on(shared.revision.clone()),
+                Scope::Session | Scope::Shared | Scope::Pool(_) => Revision::unseen(),
             },
             view: OnceLock::new(),
             slot: OnceLock::new(),
@@ -194,7 +194,7 @@ impl Server {
             return DetachedConnections(None);
         }
         let detached = self.set_availability(Availability::On(self.new_pool().into()));
-        if config.start == Start::Eager {
+        if config.start == Start::Eager && !self.is_private() {
             self.start();
         }
         DetachedConnections(Some(detached))

@@ -97,7 +97,8 @@ impl Server {
         let check = self.last_check();
         ServerStatus {
             name: inner.name.clone(),
-            view: self.view().map(|view| view.name.to_string()),
+            view: self.view().and_then(|view| view.name.as_ref()).map(ToString::to_string),
+            principal: self.view().and_then(|view| view.principal.clone()),
             draining: self.is_retired(),
             state: phase.state(),
             since: phase.since().unwrap_or_else(Timestamp::now),

@@ -1,11 +1,22 @@
-//! The servers that one view owns.
+//! The servers that one view owns, or that the views of one principal share.
 
-use std::sync::{Arc, PoisonError, RwLock, atomic::Ordering};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, PoisonError, RwLock, atomic::Ordering},
+};
 
-use super::{server_handle::Server, view_tag::ViewTag};
-use crate::{name::ServerName, session::Root};
+use super::{
+    server_handle::Server,
+    view_identity::{CurrentProvider, ServerKind, ViewIdentity, covers, kind},
+    view_tag::ViewTag,
+};
+use crate::{
+    config::{PRINCIPAL, SESSION_ID},
+    name::ServerName,
+    session::Root,
+};
 
-/// The servers that one view owns. No other view uses them, and they end with the view.
+/// The servers that one view owns, or that the views of one principal share. No other view uses them.
 #[derive(Debug)]
 pub(super) struct ViewInstances {
     pub(super) tag: ViewTag,
@@ -13,21 +24,95 @@ pub(super) struct ViewInstances {
     pub(super) roots: Option<Vec<Root>>,
     /// The in-process server of the tools that the program gave to this view.
     pub(super) brought: Option<Server>,
-    /// The view's instances of session-scoped servers, ordered by name.
+    owns: Owns,
+    /// The variables of header templates.
+    variables: BTreeMap<String, String>,
+    /// The credentials of the instances. `None` for a view without a principal and without credentials.
+    pub(super) provider: Option<CurrentProvider>,
+    /// The instances, ordered by name.
     own: RwLock<Arc<[Server]>>,
 }
 
+/// Which servers of the board an owner has for itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Owns {
+    /// A view: session-scoped servers.
+    Sessions,
+    /// A view with credentials and without a principal: also remote servers, and processes that get credentials.
+    All,
+    /// A principal: remote servers, and processes that get credentials.
+    Connections,
+}
+
 impl ViewInstances {
-    pub(super) fn new(tag: ViewTag, roots: Option<&[Root]>, brought: Option<Server>) -> Self {
+    /// The servers of a view.
+    pub(super) fn of_view(
+        tag: ViewTag,
+        identity: &ViewIdentity,
+        roots: Option<&[Root]>,
+        brought: Option<Server>,
+    ) -> Self {
+        let is_own_principal = identity.principal.is_none() && identity.credentials.is_some();
         Self {
-            tag,
             roots: roots.map(<[Root]>::to_vec),
             brought,
+            variables: identity.variables.clone(),
+            ..Self::new(tag, identity, if is_own_principal { Owns::All } else { Owns::Sessions })
+        }
+    }
+
+    /// The servers that the views of a principal share.
+    pub(super) fn of_principal(tag: ViewTag, identity: &ViewIdentity) -> Self {
+        Self::new(tag, identity, Owns::Connections)
+    }
+
+    fn new(tag: ViewTag, identity: &ViewIdentity, owns: Owns) -> Self {
+        let provider = || CurrentProvider::new(identity.credentials.clone());
+        Self {
+            tag,
+            roots: None,
+            brought: None,
+            owns,
+            variables: BTreeMap::new(),
+            provider: (!identity.is_anonymous()).then(provider),
             own: RwLock::default(),
         }
     }
 
-    /// The view's instances of session-scoped servers.
+    /// Whether the owner has its own instance of a configured server. `is_covered` tells whether its process would get credentials.
+    pub(super) fn owns(&self, server: &Server, is_covered: bool) -> bool {
+        match kind(server) {
+            ServerKind::InProcess => false,
+            ServerKind::Session | ServerKind::PerView => self.owns != Owns::Connections,
+            ServerKind::Remote => self.owns != Owns::Sessions,
+            ServerKind::Process => self.owns != Owns::Sessions && is_covered,
+        }
+    }
+
+    /// Whether the instances may have credentials that the board's servers do not have.
+    pub(super) fn is_private(&self) -> bool {
+        self.provider.is_some()
+    }
+
+    /// The value of a variable in a header template.
+    pub(super) fn variable(&self, name: &str) -> Option<String> {
+        let set = || self.variables.get(name).cloned();
+        match name {
+            // Always that of the tag: the views of a principal share connections with it.
+            PRINCIPAL => self.tag.principal.as_ref().map(ToString::to_string),
+            SESSION_ID => set().or_else(|| self.tag.name.as_ref().map(ToString::to_string)),
+            _ => set(),
+        }
+    }
+
+    /// Whether the provider has credentials for the process of this server. Calls the program's code, so no lock may be held.
+    pub(super) fn covers_process(&self, server: &Server) -> bool {
+        let provider = self.provider.as_ref().and_then(CurrentProvider::get);
+        kind(server) == ServerKind::Process
+            && provider.is_some_and(|provider| covers(provider.as_ref(), server.name(), true))
+    }
+
+    /// The owner's instances.
     pub(super) fn own(&self) -> Arc<[Server]> {
         self.own.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -41,7 +126,7 @@ impl ViewInstances {
         self.own().iter().find(|server| server.name() == name).cloned()
     }
 
-    /// All servers that end with the view.
+    /// All servers that end with the owner.
     pub(super) fn all(&self) -> Vec<Server> {
         self.brought.iter().chain(&*self.own()).cloned().collect()
     }

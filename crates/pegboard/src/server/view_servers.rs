@@ -1,16 +1,21 @@
-//! The servers that one view can use: those that it owns and the shared ones of the board.
+//! The servers that one view can use: those that it owns, those of its principal, and the shared ones of the board.
 
 use std::sync::{Arc, atomic::Ordering};
 
 use futures_util::future::join_all;
 
-use super::{registry::Registry, server_handle::Server, view_instances::ViewInstances};
+use super::{
+    registry::{OpenedView, Registry},
+    server_handle::Server,
+    view_identity::{ServerKind, ViewIdentity, kind},
+};
 use crate::session::Root;
 
 /// The servers that one view can use. Dropping this ends the servers that the view owns.
 #[derive(Debug)]
 pub(crate) struct ViewServers {
-    instances: Arc<ViewInstances>,
+    name: Arc<str>,
+    opened: OpenedView,
     registry: Arc<Registry>,
 }
 
@@ -19,51 +24,77 @@ impl ViewServers {
     pub(crate) fn open(
         registry: &Arc<Registry>,
         name: Option<Arc<str>>,
+        identity: &ViewIdentity,
         roots: Option<&[Root]>,
         brought: Option<Server>,
     ) -> Arc<Self> {
+        let (name, opened) = registry.open_view(name, identity, roots, brought);
         Arc::new(Self {
-            instances: registry.open_view(name, roots, brought),
+            name,
+            opened,
             registry: registry.clone(),
         })
     }
 
     /// All servers that the view can use now, ordered by name. The in-process server of the view's own tools comes first.
     pub(crate) fn usable(&self) -> Vec<Server> {
-        let brought = self.instances.brought.as_ref();
+        let view = &self.opened.view;
+        let brought = view.brought.as_ref();
+        let configured = self.registry.configured();
+        let of_principal = self.opened.principal.as_ref().map(|principal| principal.own());
+        let own = view.own();
+        let own = || own.iter().chain(of_principal.as_deref().unwrap_or_default());
+        let is_shared = |server: &&Server| match kind(server) {
+            ServerKind::Session | ServerKind::PerView => false,
+            // A server that this view must not share is missing from `own` only while it is added or removed.
+            ServerKind::Remote if view.is_private() => false,
+            ServerKind::Remote | ServerKind::Process | ServerKind::InProcess => {
+                !own().any(|own| own.name() == server.name())
+            }
+        };
         let is_other = |server: &&Server| brought.is_none_or(|brought| brought.name() != server.name());
-        let (configured, own) = (self.registry.configured(), self.instances.own());
-        let shared = configured.iter().filter(|server| !server.is_spare());
-        let mut servers: Vec<_> = shared.chain(&*own).filter(is_other).cloned().collect();
+        let shared = configured.iter().filter(is_shared);
+        let mut servers: Vec<_> = shared.chain(own()).filter(is_other).cloned().collect();
         servers.sort_by(|a, b| a.name().cmp(b.name()));
         servers.splice(0..0, brought.cloned());
         servers
     }
 
+    /// The shared servers and the spares of the board, if the view has no server besides them.
+    pub(crate) fn shared_only(&self) -> Option<Arc<[Server]>> {
+        let view = &self.opened.view;
+        let has_own = view.brought.is_some() || !view.own().is_empty();
+        let is_shared = !view.is_private() && self.opened.principal.is_none() && !has_own;
+        is_shared.then(|| self.registry.configured())
+    }
+
     /// The view's name in status rows.
     pub(crate) fn name(&self) -> &Arc<str> {
-        &self.instances.tag.name
+        &self.name
     }
 
     /// The revision of the board and that of the view. It changes whenever a server of the view, or its catalogue, may have changed.
     pub(crate) fn revision(&self) -> (u64, u64) {
-        let view = &self.instances.tag.revision;
-        (self.registry.revision(), view.load(Ordering::Acquire))
+        let view = &self.opened.view.tag.revision;
+        let principal = self.opened.principal.as_ref();
+        let principal = principal.map_or(0, |principal| principal.tag.revision.load(Ordering::Acquire));
+        // Both only grow, so their sum changes with either.
+        (self.registry.revision(), view.load(Ordering::Acquire) + principal)
     }
 
     pub(crate) fn registry(&self) -> &Arc<Registry> {
         &self.registry
     }
 
-    /// Ends the servers that the view owns and waits until they are closed.
+    /// Ends the servers that the view owns and waits until they are closed. Those of its principal stay for a while.
     pub(crate) async fn close(&self) {
-        let view = self.registry.forget_view(&self.instances);
+        let view = self.registry.forget_view(&self.opened);
         join_all(view.servers.iter().map(Server::close)).await;
     }
 }
 
 impl Drop for ViewServers {
     fn drop(&mut self) {
-        drop(self.registry.forget_view(&self.instances));
+        drop(self.registry.forget_view(&self.opened));
     }
 }

@@ -30,6 +30,8 @@ pub(crate) struct Spec {
     pub(crate) masker: ServerMasker,
     /// Supplies credentials at run time, in addition to those of the config.
     pub(crate) credentials: Option<Arc<CredentialSource>>,
+    /// The number of the view or principal that alone uses the connection. Others neither share it nor learn its catalogue.
+    pub(crate) owner: Option<u64>,
     /// The byte budget of the board's connections.
     pub(crate) budget: ByteBudget,
 }

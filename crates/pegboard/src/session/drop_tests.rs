@@ -69,6 +69,7 @@ fn spec_of(target: Target, era: EraChoice) -> Spec {
         memory: Arc::new(EraMemory::new(None)),
         masker: ServerMasker::default(),
         credentials: None,
+        owner: None,
         budget: ByteBudget::default(),
     }
 }

@@ -118,7 +118,7 @@ impl Fault {
     }
 
     pub(crate) fn needs_auth(&self) -> bool {
-        matches!(&self.kind, FaultKind::Wire(failure) | FaultKind::Dial(DialError::Failed(failure)) if failure.kind == FailureKind::NeedsAuth)
+        matches!(&self.kind, FaultKind::Wire(failure) | FaultKind::Dial(DialError::Failed(failure)) if matches!(failure.kind, FailureKind::NeedsAuth | FailureKind::NoCredential))
     }
 
     /// Returns `true` if the session is unusable, so that a read is retried in a new one.

@@ -299,7 +299,10 @@ fn is_independent_of_era(fault: &Fault) -> bool {
     match &fault.kind {
         FaultKind::Wire(failure) => matches!(
             failure.kind,
-            FailureKind::Connect(_) | FailureKind::NeedsAuth | FailureKind::Status { code: 429 | 503, .. }
+            FailureKind::Connect(_)
+                | FailureKind::NeedsAuth
+                | FailureKind::NoCredential
+                | FailureKind::Status { code: 429 | 503, .. }
         ),
         _ => false,
     }

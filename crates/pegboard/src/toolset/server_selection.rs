@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError};
 
-use super::{selection_check::check, toolset_handle::Toolset};
+use super::{selection_check::check, snapshot::Snapshot, toolset_handle::Toolset};
 use crate::{
     call::{Unroutable, View, Visibility},
     filter::{Selection, fits},
@@ -41,7 +41,6 @@ impl Toolset {
             view: Arc::new(view),
             latest: Arc::default(),
             selection_views: Arc::default(),
-            shadows: Arc::default(),
             ..self.clone()
         };
         cached.truncate(MAX_CACHED - 1);
@@ -85,7 +84,7 @@ impl Toolset {
                 ));
             }
         }
-        selection_warnings.extend_from_slice(&self.shadows.of(&self.table()));
+        selection_warnings.extend_from_slice(&self.snapshot(Snapshot::shadows));
         selection_warnings
     }
 }

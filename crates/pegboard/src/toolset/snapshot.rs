@@ -12,55 +12,78 @@ use super::{
 };
 use crate::{
     call::{RouteTable, View, Visibility},
+    catalog::{Tool, shadows},
     outcome::Failure,
     search::{Index, text_of},
-    server::{Server, ViewServers},
+    server::Server,
 };
 
 /// How much of a tool's name, description and parameters is embedded for semantic search, in bytes.
 const MAX_EMBEDDED_TEXT: usize = 2 << 10;
 
+/// The revision of the board, and that of the view.
+pub(super) type Revision = (u64, u64);
+
 /// The newest snapshot of a view. Every call reads it, so reading takes no lock.
 #[derive(Debug, Default)]
 pub(super) struct LatestSnapshot {
-    snapshot: ArcSwapOption<Snapshot>,
+    adopted: ArcSwapOption<Adopted>,
     /// Held while a snapshot is built, so that concurrent calls build it once.
     building: Mutex<()>,
 }
 
+/// A snapshot as one view uses it.
+#[derive(Debug)]
+struct Adopted {
+    revision: Revision,
+    snapshot: Arc<Snapshot>,
+}
+
 impl LatestSnapshot {
-    /// Passes the snapshot of the view's current revision to `read`. Builds it first if the newest one is older.
-    pub(super) fn read<T>(&self, servers: &ViewServers, view: &View, read: impl FnOnce(&Snapshot) -> T) -> T {
-        match &*self.snapshot.load() {
-            Some(snapshot) if snapshot.revision == servers.revision() => read(snapshot),
-            _ => read(&self.rebuild(servers, view)),
+    /// Passes the snapshot of the `current` revision to `read`. If the newest one is older, `build` replaces it; it gets the older one.
+    pub(super) fn read<T>(
+        &self,
+        current: impl Fn() -> Revision,
+        build: impl FnOnce(Revision, Option<&Snapshot>) -> Arc<Snapshot>,
+        read: impl FnOnce(&Snapshot) -> T,
+    ) -> T {
+        match &*self.adopted.load() {
+            Some(adopted) if adopted.revision == current() => read(&adopted.snapshot),
+            _ => read(&self.rebuild(current, build)),
         }
     }
 
-    fn rebuild(&self, servers: &ViewServers, view: &View) -> Arc<Snapshot> {
+    fn rebuild(
+        &self,
+        current: impl Fn() -> Revision,
+        build: impl FnOnce(Revision, Option<&Snapshot>) -> Arc<Snapshot>,
+    ) -> Arc<Snapshot> {
         let _building = self.building.lock().unwrap_or_else(PoisonError::into_inner);
-        let previous = self.snapshot.load_full();
+        let previous = self.adopted.load_full();
         // Read before the servers, so that a change while the snapshot is built makes it outdated.
-        let revision = servers.revision();
-        if let Some(current) = previous.as_ref().filter(|snapshot| snapshot.revision == revision) {
-            return current.clone();
+        let revision = current();
+        if let Some(adopted) = previous.as_ref().filter(|adopted| adopted.revision == revision) {
+            return adopted.snapshot.clone();
         }
-        let previous = previous.as_ref().map(|snapshot| &*snapshot.table);
-        let snapshot = Arc::new(Snapshot::build(revision, &servers.usable(), view, previous));
-        self.snapshot.store(Some(snapshot.clone()));
+        let snapshot = build(revision, previous.as_ref().map(|adopted| &*adopted.snapshot));
+        self.adopted.store(Some(Arc::new(Adopted {
+            revision,
+            snapshot: snapshot.clone(),
+        })));
         snapshot
     }
 }
 
-/// The data derived from a view's servers at one revision.
+/// The data derived from servers and from the rules of a view. It has no state of one view, because views may share it.
 #[derive(Debug)]
 pub(super) struct Snapshot {
-    revision: (u64, u64),
     /// Why the view's selection is invalid on this board, if it is. The table is empty then.
     pub(super) selection_error: Option<Failure>,
     pub(super) table: Arc<RouteTable>,
     /// The `read_output` tool.
     pub(super) read_output: ListedTool,
+    /// The name of `read_output` as models see it.
+    pub(super) reader: Arc<str>,
     /// The tools that find and call tools which are not listed.
     pub(super) discovery: Discovery,
     /// The tools that list and read resources, if the view has them.
@@ -69,27 +92,30 @@ pub(super) struct Snapshot {
     index: OnceLock<Arc<Index>>,
     /// Built by the first semantic search.
     texts: OnceLock<Arc<[String]>>,
+    /// Built by the first listing.
+    shadows: OnceLock<Arc<[String]>>,
 }
 
 impl Snapshot {
-    fn build(revision: (u64, u64), servers: &[Server], view: &View, previous: Option<&RouteTable>) -> Self {
+    /// Builds the snapshot of these servers for a view. Reuses the definitions that the tables `before` have compiled for the same provider.
+    pub(super) fn build(servers: &[Server], view: &View, before: &[&RouteTable]) -> Self {
         let visibility = Visibility::new(view, servers);
         let selection = view.rules.selection();
         let selection_error = selection.and_then(|selection| selection_check::check(selection, servers).err());
         let offering = if selection_error.is_some() { &[][..] } else { servers };
-        let routes = RouteTable::build(offering, view, &visibility, previous);
+        let routes = RouteTable::build(offering, view, &visibility, before);
         let server = builtin_tools::server_name(servers);
         let read_output = builtin_definitions::read_output(&server, view);
-        view.result_options.set_reader(&read_output.name);
         Self {
-            revision,
             selection_error,
             table: Arc::new(routes),
+            reader: read_output.name.as_str().into(),
             read_output,
             discovery: Discovery::new(&server, view),
             resources: view.resource_tools.then(|| ResourceTools::new(&server, view)),
             index: OnceLock::new(),
             texts: OnceLock::new(),
+            shadows: OnceLock::new(),
         }
     }
 
@@ -106,5 +132,14 @@ impl Snapshot {
             routes.map(|route| text_of(&route.tool, MAX_EMBEDDED_TEXT)).collect()
         };
         self.texts.get_or_init(texts).clone()
+    }
+
+    /// Warnings about tools that could impersonate others.
+    pub(super) fn shadows(&self) -> Arc<[String]> {
+        let warnings = || {
+            let tools: Vec<&Tool> = self.table.routes().iter().map(|route| route.tool.as_ref()).collect();
+            shadows(&tools).into()
+        };
+        self.shadows.get_or_init(warnings).clone()
     }
 }

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, atomic::Ordering};
 
 use super::{
     open_state::OpenState,
-    shadow_warnings::ShadowWarnings,
-    snapshot::{LatestSnapshot, Snapshot},
+    shared_snapshots::SharedSnapshots,
+    snapshot::{LatestSnapshot, Revision, Snapshot},
 };
 use crate::{
     call::{RouteTable, View},
@@ -20,9 +20,10 @@ pub struct Toolset {
     pub(super) view: Arc<View>,
     pub(super) open_state: Arc<OpenState>,
     pub(super) latest: Arc<LatestSnapshot>,
+    /// The snapshots that all toolsets of the board share.
+    pub(super) snapshots: Arc<SharedSnapshots>,
     /// Copies of this view with the selections of recent calls, the newest first.
     pub(super) selection_views: Arc<Mutex<Vec<SelectionView>>>,
-    pub(super) shadows: Arc<ShadowWarnings>,
     /// The servers that this view owns, and access to the shared ones. The last field, because fields are dropped in order: the snapshots above
     /// hold servers too, and shutdown waits for a dropped view only until its `ViewServers` are dropped.
     pub(super) servers: Arc<ViewServers>,
@@ -32,7 +33,7 @@ pub struct Toolset {
 type SelectionView = (Arc<Selection>, Toolset);
 
 impl Toolset {
-    pub(crate) fn new(servers: Arc<ViewServers>, view: View) -> Self {
+    pub(crate) fn new(servers: Arc<ViewServers>, view: View, snapshots: Arc<SharedSnapshots>) -> Self {
         Self {
             view: Arc::new(view.opened(
                 servers.name().clone(),
@@ -41,8 +42,8 @@ impl Toolset {
             )),
             open_state: Arc::new(OpenState::new(servers.registry().tallies())),
             latest: Arc::default(),
+            snapshots,
             selection_views: Arc::default(),
-            shadows: Arc::default(),
             servers,
         }
     }
@@ -92,6 +93,15 @@ impl Toolset {
 
     /// Reads the current snapshot.
     pub(super) fn snapshot<T>(&self, read: impl FnOnce(&Snapshot) -> T) -> T {
-        self.latest.read(&self.servers, &self.view, read)
+        let current = || self.servers.revision();
+        self.latest
+            .read(current, |revision, previous| self.adopt(revision, previous), read)
+    }
+
+    /// Gets the snapshot of the current revision, and takes over what the view itself stores of it.
+    fn adopt(&self, revision: Revision, previous: Option<&Snapshot>) -> Arc<Snapshot> {
+        let snapshot = self.snapshots.of(revision, &self.servers, &self.view, previous);
+        self.view.result_options.set_reader(&snapshot.reader);
+        snapshot
     }
 }

@@ -10,6 +10,7 @@ use std::{sync::Arc, time::Duration};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
+    connection_credentials::ConnectionCredentials,
     dial_error::DialError,
     http_client::{self, HttpClient},
     outgoing::{Envelope, Outgoing},
@@ -32,10 +33,15 @@ pub(super) struct Http {
 }
 
 impl Http {
-    pub(super) async fn new(endpoint: &Endpoint, limits: &Limits, inbox: Arc<dyn Inbox>) -> Result<Self, DialError> {
+    pub(super) async fn new(
+        endpoint: &Endpoint,
+        limits: &Limits,
+        credentials: Option<ConnectionCredentials>,
+        inbox: Arc<dyn Inbox>,
+    ) -> Result<Self, DialError> {
         Ok(Self {
             session: Arc::new(HttpSession::new(
-                HttpClient::new(endpoint, limits).await?,
+                HttpClient::new(endpoint, limits, credentials).await?,
                 limits,
                 inbox,
             )),

@@ -15,7 +15,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{
-    HeaderMap, HeaderValue,
+    HeaderMap, HeaderValue, StatusCode,
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, LOCATION},
 };
 use reqwest::{RequestBuilder, Response, redirect};
@@ -24,13 +24,17 @@ use url::{Host, Url};
 
 use super::{
     connect_error::with_causes,
+    connection_credentials::ConnectionCredentials,
     delivery::{Delivery, Sent},
     dial_error::DialError,
     request_failure::{ConnectFault, FailureKind, WireFailure},
     request_headers, tls,
     wire::FLUSH_TIMEOUT,
 };
-use crate::config::{Endpoint, Limits};
+use crate::{
+    config::{Endpoint, Limits},
+    credential::Issued,
+};
 use request_body::MessageBody;
 
 /// How long opening a connection may take, including TLS.
@@ -71,12 +75,18 @@ pub(super) struct HttpClient {
     headers: HeaderMap,
     /// `headers`, plus the content type and accepted types of a POST.
     post_headers: HeaderMap,
+    /// Supplies headers at run time.
+    credentials: Option<ConnectionCredentials>,
     limit: usize,
     session_gone: Vec<u16>,
 }
 
 impl HttpClient {
-    pub(super) async fn new(endpoint: &Endpoint, limits: &Limits) -> Result<Self, DialError> {
+    pub(super) async fn new(
+        endpoint: &Endpoint,
+        limits: &Limits,
+        credentials: Option<ConnectionCredentials>,
+    ) -> Result<Self, DialError> {
         tls::prepare(endpoint.url.expose()).await;
         let mut tls = tls::client_config(&endpoint.tls)?;
         tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
@@ -107,6 +117,7 @@ impl HttpClient {
             url,
             headers,
             post_headers,
+            credentials,
             limit: limits.message_bytes,
             session_gone: endpoint.session_gone.clone(),
         })
@@ -149,7 +160,7 @@ impl HttpClient {
                 .headers(headers.clone())
                 .body(reqwest::Body::wrap(message))
         };
-        self.send(url, request).await.map_err(|failure| {
+        self.send(url, Some(delivery), request).await.map_err(|failure| {
             delivery.abandon();
             match delivery.sent() {
                 Sent::No => WireFailure {
@@ -165,20 +176,51 @@ impl HttpClient {
         let mut headers = self.headers.clone();
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
         headers.extend(more);
-        self.send(url, |url, _| self.client.get(url).headers(headers.clone()))
+        self.send(url, None, |url, _| self.client.get(url).headers(headers.clone()))
             .await
     }
 
     pub(super) async fn delete(&self, url: &Url, more: HeaderMap) -> Result<Response, WireFailure> {
         let mut headers = self.headers.clone();
         headers.extend(more);
-        self.send(url, |url, _| self.client.delete(url).headers(headers.clone()))
+        self.send(url, None, |url, _| self.client.delete(url).headers(headers.clone()))
             .await
     }
 
-    /// Sends a request, and resends it after a redirect or if the server refused it unprocessed. The argument of
+    /// Sends a request with the program's credential, and once more with another one if the server refuses that. The argument of `request` says
+    /// whether it follows a redirect.
+    async fn send(
+        &self,
+        url: &Url,
+        delivery: Option<&Arc<Delivery>>,
+        request: impl Fn(Url, bool) -> RequestBuilder,
+    ) -> Result<Response, WireFailure> {
+        let Some(credentials) = &self.credentials else {
+            return self.follow(url, request).await;
+        };
+        // Replaces the config's headers of the same names.
+        let request = &request;
+        let with = move |issued: &Issued| {
+            let headers = issued.headers().clone();
+            move |url, is_redirected| request(url, is_redirected).headers(headers.clone())
+        };
+        let issued = credentials.current().await?;
+        let response = self.follow(url, with(&issued)).await?;
+        if response.status() != StatusCode::UNAUTHORIZED {
+            return Ok(response);
+        }
+        // A 401 proves that the request did not run, so it counts as unsent and is safe to send again. A second 401 is the result.
+        if let Some(delivery) = delivery {
+            delivery.undo();
+        }
+        let issued = credentials.after_refusal(&issued, response.headers()).await?;
+        drop(response);
+        self.follow(url, with(&issued)).await
+    }
+
+    /// Sends a request, and resends it after a redirect within the origin or if the server refused it unprocessed. The argument of
     /// `request` says whether it follows a redirect: from then on a failure no longer proves that the request did not run.
-    async fn send(&self, url: &Url, request: impl Fn(Url, bool) -> RequestBuilder) -> Result<Response, WireFailure> {
+    async fn follow(&self, url: &Url, request: impl Fn(Url, bool) -> RequestBuilder) -> Result<Response, WireFailure> {
         let mut url = url.clone();
         let mut is_redirected = false;
         for left in (0..=MAX_RESENDS).rev() {

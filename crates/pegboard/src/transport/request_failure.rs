@@ -59,6 +59,8 @@ pub(crate) enum FailureKind {
     Protocol,
     /// The server requires authentication.
     NeedsAuth,
+    /// The program supplied no credential for the request.
+    NoCredential,
     /// The server no longer knows our session.
     SessionGone,
     /// The server responded with a JSON-RPC error in the body of an HTTP error.
@@ -97,6 +99,9 @@ impl Hint for WireFailure {
                 "the server points elsewhere, and credentials are not sent on; put the final address into `url`"
             }
             FailureKind::NeedsAuth => "give the server's credentials in `auth` or `headers`",
+            FailureKind::NoCredential => {
+                "the program's `Credentials` must return a credential for this server, or not cover it; nothing was sent"
+            }
             FailureKind::Status { code: 404 | 405, .. } => {
                 "check the path of `url`; many servers listen at `/mcp` or `/sse`"
             }

@@ -11,6 +11,7 @@ use url::Url;
 
 use super::{
     byte_budget::{self, FREE_BYTES, NoRoom, Quota, ReadPermit},
+    connection_credentials::ConnectionCredentials,
     delivery::{Delivery, Sent},
     dial_error::DialError,
     http_client::{self, HttpClient, InSession, MediaType, mcp_headers},
@@ -49,9 +50,10 @@ impl Sse {
     pub(super) async fn connect(
         endpoint: &Endpoint,
         limits: &Limits,
+        credentials: Option<ConnectionCredentials>,
         inbox: Arc<dyn Inbox>,
     ) -> Result<Self, DialError> {
-        let client = HttpClient::new(endpoint, limits).await?;
+        let client = HttpClient::new(endpoint, limits, credentials).await?;
         let opening = async {
             let response = client.get_stream(client.url(), HeaderMap::new()).await?;
             if !response.status().is_success() {

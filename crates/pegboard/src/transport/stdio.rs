@@ -6,12 +6,14 @@ mod stderr_tail;
 
 pub(crate) use process::SpawnError;
 
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use tokio::io::AsyncRead;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
+    connection_credentials::ConnectionCredentials,
+    dial_error::DialError,
     ndjson::{StdoutNoise, read_lines, write_lines},
     outbox::Outbox,
     outgoing::Outgoing,
@@ -19,7 +21,8 @@ use super::{
     wire_end::{EndReason, WireEnd},
 };
 use crate::{
-    config::{Command, Limits},
+    config::{Command, Limits, is_loader},
+    credential::Issued,
     status::SandboxStatus,
 };
 use process::Process;
@@ -43,10 +46,23 @@ pub(super) struct Stdio {
 }
 
 impl Stdio {
-    pub(super) async fn spawn(command: &Command, limits: &Limits, inbox: Arc<dyn Inbox>) -> Result<Self, SpawnError> {
+    /// Starts the process. Its environment has the variables of the program's credential.
+    pub(super) async fn spawn(
+        command: &Command,
+        limits: &Limits,
+        credentials: Option<ConnectionCredentials>,
+        inbox: Arc<dyn Inbox>,
+    ) -> Result<Self, DialError> {
+        let command = match credentials {
+            None => Cow::Borrowed(command),
+            Some(credentials) => {
+                let issued = credentials.current_within(limits.connect).await?;
+                Cow::Owned(with_variables(command, &issued)?)
+            }
+        };
         let tasks = TaskTracker::new();
         let stop = CancellationToken::new();
-        let (process, pipes) = Process::spawn(command, limits, &tasks).await?;
+        let (process, pipes) = Process::spawn(&command, limits, &tasks).await?;
         let stderr = StderrTail::default();
         let collecting = tasks.spawn(collect_stderr(
             stderr.clone(),
@@ -88,6 +104,23 @@ impl Stdio {
         tasks.close();
         Ok(wire)
     }
+}
+
+/// Sets the variables of a credential in place of those of the config.
+fn with_variables(command: &Command, issued: &Issued) -> Result<Command, DialError> {
+    let mut command = command.clone();
+    for (name, value) in issued.variables() {
+        // As in a config, where such a variable needs `allow_loader_env`.
+        if is_loader(name) && !command.env.contains_key(name) {
+            return Err(DialError::Setting(format!(
+                "the credential sets the variable `{}`, which would make the program load code that its command does not name; \
+                 it is passed on only if the server's `env` sets it too",
+                name.escape_debug()
+            )));
+        }
+        command.env.insert(name.clone(), value.clone());
+    }
+    Ok(command)
 }
 
 /// Reads stderr until the process exits, and for [`DRAIN_TIMEOUT`] after that. Descendants may hold the pipe open forever.

@@ -7,7 +7,7 @@ use std::{io, sync::Arc, time::Duration};
 use bytes::Bytes;
 use futures_util::{Sink, SinkExt, Stream, StreamExt};
 use http::{
-    HeaderValue, Request,
+    HeaderMap, HeaderValue, Request, StatusCode,
     header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL},
 };
 use rustls_pki_types::ServerName;
@@ -32,6 +32,7 @@ use url::Url;
 use super::{
     byte_budget::{Quota, ReadPermit},
     connect_error::{connect_fault, error_chain, host_and_port, tls_advice, with_causes},
+    connection_credentials::ConnectionCredentials,
     delivery::Sent,
     dial_error::DialError,
     outbox::Outbox,
@@ -41,7 +42,10 @@ use super::{
     wire::{Boxed, FLUSH_TIMEOUT, Inbox, Wire},
     wire_end::{EndReason, WireEnd},
 };
-use crate::config::{Endpoint, Limits};
+use crate::{
+    config::{Endpoint, Limits},
+    credential::Issued,
+};
 use oversized_filter::{EndlessMessage, OversizedFilter};
 
 /// The interval between pings.
@@ -61,6 +65,7 @@ impl WebSocket {
     pub(super) async fn connect(
         endpoint: &Endpoint,
         limits: &Limits,
+        credentials: Option<ConnectionCredentials>,
         inbox: Arc<dyn Inbox>,
     ) -> Result<Self, DialError> {
         tls::prepare(endpoint.url.expose()).await;
@@ -72,17 +77,7 @@ impl WebSocket {
             tls,
             inbox: &inbox,
         };
-        let connecting = async {
-            match connector.open(request.clone()).await {
-                // The server does not support the subprotocol, so it must not be offered.
-                Err(OpenError::NoSubprotocol) => {
-                    let mut request = request;
-                    request.headers_mut().remove(SEC_WEBSOCKET_PROTOCOL);
-                    connector.open(request).await
-                }
-                opened => opened,
-            }
-        };
+        let connecting = connector.connect(request, credentials.as_ref());
         let socket = match tokio::time::timeout(limits.connect, connecting).await {
             Ok(Ok(socket)) => socket,
             Ok(Err(error)) => return Err(error.into_failure().into()),
@@ -160,6 +155,8 @@ fn handshake_request(endpoint: &Endpoint) -> Result<Handshake, DialError> {
 /// Why a WebSocket could not be opened.
 enum OpenError {
     NoSubprotocol,
+    /// The server answered 401, with these headers.
+    Unauthorized(Box<HeaderMap>),
     Failed(WireFailure),
 }
 
@@ -171,6 +168,7 @@ impl OpenError {
                 let text = "the server did not agree to the subprotocol";
                 WireFailure::new(FailureKind::Protocol, Sent::No, text)
             }
+            Self::Unauthorized(_) => status_failure(StatusCode::UNAUTHORIZED),
         }
     }
 }
@@ -187,6 +185,41 @@ struct Connector<'a> {
 }
 
 impl Connector<'_> {
+    /// Opens a WebSocket with the program's credential, and once more with another one if the server refuses that. No message has been sent
+    /// by then.
+    async fn connect(
+        &self,
+        request: Handshake,
+        credentials: Option<&ConnectionCredentials>,
+    ) -> Result<Connection, OpenError> {
+        let Some(credentials) = credentials else {
+            return self.open_with(request, None).await;
+        };
+        let issued = credentials.current().await.map_err(OpenError::Failed)?;
+        match self.open_with(request.clone(), Some(&issued)).await {
+            Err(OpenError::Unauthorized(response)) => {
+                let issued = credentials.after_refusal(&issued, &response).await;
+                let issued = issued.map_err(OpenError::Failed)?;
+                self.open_with(request, Some(&issued)).await
+            }
+            opened => opened,
+        }
+    }
+
+    async fn open_with(&self, mut request: Handshake, issued: Option<&Issued>) -> Result<Connection, OpenError> {
+        for (name, value) in issued.into_iter().flat_map(|issued| issued.headers()) {
+            request.headers_mut().insert(name, value.clone());
+        }
+        match self.open(request.clone()).await {
+            // The server does not support the subprotocol, so it must not be offered.
+            Err(OpenError::NoSubprotocol) => {
+                request.headers_mut().remove(SEC_WEBSOCKET_PROTOCOL);
+                self.open(request).await
+            }
+            opened => opened,
+        }
+    }
+
     async fn open(&self, request: Handshake) -> Result<Connection, OpenError> {
         // The filter removes larger messages; this bound is a second line of defence.
         let settings = WebSocketConfig::default()
@@ -200,7 +233,11 @@ impl Connector<'_> {
             Err(tungstenite::Error::Protocol(ProtocolError::SecWebSocketSubProtocolError(_))) => {
                 Err(OpenError::NoSubprotocol)
             }
-            Err(error) => Err(OpenError::Failed(handshake_failure(&error))),
+            Err(tungstenite::Error::Http(response)) => match response.status() {
+                StatusCode::UNAUTHORIZED => Err(OpenError::Unauthorized(Box::new(response.headers().clone()))),
+                status => Err(OpenError::Failed(status_failure(status))),
+            },
+            Err(error) => Err(OpenError::Failed(connect_failure(&error))),
         }
     }
 
@@ -245,23 +282,21 @@ async fn connect_to(url: &Url) -> Result<TcpStream, WireFailure> {
     Err(failed(connect_fault(&last), &last))
 }
 
-fn handshake_failure(error: &tungstenite::Error) -> WireFailure {
-    if let tungstenite::Error::Http(response) = error {
-        let code = response.status().as_u16();
-        let kind = match code {
-            401 | 403 => FailureKind::NeedsAuth,
-            code => FailureKind::Status {
-                code,
-                retry_after: None,
-            },
-        };
-        return WireFailure::new(
-            kind,
-            Sent::Rejected,
-            format!("the server answered HTTP {code} instead of opening a WebSocket"),
-        );
-    }
-    connect_failure(error)
+/// The failure of a handshake that the server answered with a status.
+fn status_failure(status: StatusCode) -> WireFailure {
+    let code = status.as_u16();
+    let kind = match code {
+        401 | 403 => FailureKind::NeedsAuth,
+        code => FailureKind::Status {
+            code,
+            retry_after: None,
+        },
+    };
+    WireFailure::new(
+        kind,
+        Sent::Rejected,
+        format!("the server answered HTTP {code} instead of opening a WebSocket"),
+    )
 }
 
 fn connect_failure(error: &(dyn std::error::Error + 'static)) -> WireFailure {

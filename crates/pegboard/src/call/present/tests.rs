@@ -175,7 +175,7 @@ async fn a_result_of_exactly_the_limit_fits_whatever_stands_between_its_blocks()
 #[tokio::test]
 async fn a_long_result_is_spilled_and_a_marker_says_how_to_read_it() {
     let fixture = fixture(|_| {});
-    fixture.options.set_reader("pegboard__read_output");
+    fixture.options.set_reader(&"pegboard__read_output".into());
     let long = lines(4000);
     let presented = fixture.shape(done(long.clone())).await;
     let handle = presented.notes.handle.unwrap();

@@ -56,7 +56,7 @@ section! {
         SANDBOX: Nested<sandbox::In> = nested("sandbox", Kind::Either(&[words::<SandboxLevel>(), Kind::Bool, Kind::Table(&sandbox::SECTION)]), "The sandbox of its processes, on Linux: what they may access. `true` means basic; a single word is short for `level`.")
             .stdio();
         URL: Option<Text> = located("url", "The URL of the server.").aka(&["server_url", "http_url", "uri", "endpoint", "base_url"]);
-        HEADERS: BTreeMap<String, Text> = map("headers", &Kind::Secret, "Headers that are sent with every request, to this origin only.")
+        HEADERS: BTreeMap<String, Text> = map("headers", &Kind::Secret, "Headers that are sent with every request, to this origin only. `{{NAME}}` is replaced for each view.")
             .aka(&["http_headers", "custom_headers", "request_headers"])
             .shown(DefaultValue::EmptyTable)
             .remote();

@@ -2,7 +2,8 @@
 
 use crate::config::{
     fields::{ServerTable, call_arguments, server},
-    policy::ArgumentRules,
+    policy::{ArgumentRules, Check},
+    setting::Found,
 };
 
 pub(super) fn rules(values: ServerTable<'_>) -> ArgumentRules {
@@ -13,6 +14,14 @@ pub(super) fn rules(values: ServerTable<'_>) -> ArgumentRules {
         reading: table.get(&call_arguments::READ),
         check: table.get(&call_arguments::CHECK),
     }
+}
+
+/// The setting that asks for validation against schemas, if one does.
+pub(super) fn validated<'v>(values: ServerTable<'v>) -> Option<&'v Found> {
+    let table = values.table(&server::CALL_ARGUMENTS)?;
+    table.find(&call_arguments::CHECK)?;
+    let is_validated = !matches!(table.get(&call_arguments::CHECK), Check::Off | Check::Required);
+    values.find(&server::CALL_ARGUMENTS).filter(|_| is_validated)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use crate::{
         choice::{AuthKind, TransportKind},
         fields::{API_KEY_HEADER, ServerTable, auth, oauth, server, tls},
         from_setting::FromSetting as _,
+        header_template,
         key::{Key, Table},
         problem::join,
         secret_detection,
@@ -134,11 +135,13 @@ fn header(
     at: Place,
 ) -> bool {
     let problem = if HeaderName::from_bytes(name.as_bytes()).is_err() {
-        "is not a header name"
+        "is not a header name".to_owned()
     } else if HeaderValue::from_str(value).is_err() {
-        "its value cannot be sent in a header"
+        "its value cannot be sent in a header".to_owned()
     } else if headers.keys().any(|known| known.eq_ignore_ascii_case(name)) {
-        "the header is there twice"
+        "the header is there twice".to_owned()
+    } else if let Err(error) = header_template::check(value) {
+        error.to_string()
     } else {
         headers.insert(name.to_owned(), Secret::new(value));
         return true;

@@ -196,6 +196,9 @@ fn every_mistake_is_named_with_its_line_and_field() {
     > url = 'https://h/' | headers = { 'a b' = 'y', c = "d\ne" }
     pegboard.toml:3: servers.x.headers.a b: is not a header name
     pegboard.toml:3: servers.x.headers.c: its value cannot be sent in a header
+    > url = 'https://h/' | headers = { a = '{{TENANT', b = 'x-{{two words}}', c = '{{TENANT}}' }
+    pegboard.toml:3: servers.x.headers.a: a `{{` has no closing `}}`
+    pegboard.toml:3: servers.x.headers.b: a `{{…}}` does not hold the name of a variable: letters, digits and `_`
     > url = 'https://h/' | tls = { cert = 'c.pem' }
     pegboard.toml:3: servers.x.tls: `cert` and `key` belong together
     > url = 'https://h/' | bearer_token = '${input:token}'

@@ -36,7 +36,13 @@ impl Supervisor {
         self.checks.record(Some(outage.message.clone()));
         if outage.is_final() {
             let cause = outage.cause;
-            return self.down(outage, cause, NextStart::NEVER);
+            // At the next call, the program may have another credential.
+            let next = if cause == Cause::NeedsAuth && self.plan().spec.credentials.is_some() {
+                NextStart::on_demand_in(MIN_OUTAGE)
+            } else {
+                NextStart::NEVER
+            };
+            return self.down(outage, cause, next);
         }
         let cause = if self.history.generation > 0 {
             Cause::RestartFailed

@@ -27,7 +27,7 @@ use crate::{
         response::parse_result,
     },
     status::{Era, ServerInfo},
-    transport::{self, Sent, Target},
+    transport::{self, ConnectionCredentials, Sent, Target},
 };
 
 /// The longest instructions that are kept.
@@ -78,12 +78,14 @@ impl ConnectAttempt<'_> {
             spec.desired_state.clone(),
             spec.masker.clone(),
         ));
+        let credentials = spec.credentials.as_ref();
+        let credentials = credentials.map(|source| ConnectionCredentials::new(source.clone(), spec.masker.clone()));
         // All attempts share one deadline.
         let limits = Limits {
             connect: self.deadline.remaining(),
             ..self.spec.limits
         };
-        let wire = transport::dial(target, &limits, dispatcher.clone()).await?;
+        let wire = transport::dial(target, &limits, credentials, dispatcher.clone()).await?;
         let responding = ResponderTask {
             requests,
             responder: self.responder.clone(),

@@ -243,6 +243,8 @@ fn is_final(failure: &WireFailure) -> bool {
         FailureKind::Rpc(_) | FailureKind::NeedsAuth | FailureKind::SessionGone | FailureKind::Protocol => true,
         FailureKind::Connect(_)
         | FailureKind::ConnectionLost
+        // The provider may have a credential later.
+        | FailureKind::NoCredential
         | FailureKind::TooLarge
         | FailureKind::NoRoom
         | FailureKind::Busy => false,

@@ -52,7 +52,7 @@ impl Inbox for Ignoring {
 
 #[tokio::test]
 async fn the_session_id_is_marked_sensitive_and_never_printed() {
-    let http = Http::new(&endpoint(), &Limits::default(), Arc::new(Ignoring))
+    let http = Http::new(&endpoint(), &Limits::default(), None, Arc::new(Ignoring))
         .await
         .unwrap();
     let session = &http.session;
@@ -70,7 +70,7 @@ async fn the_session_id_is_marked_sensitive_and_never_printed() {
 #[tokio::test]
 async fn a_request_that_comes_after_the_end_of_the_session_is_not_sent() {
     let (failed, mut failures) = mpsc::channel(1);
-    let http = Http::new(&endpoint(), &Limits::default(), Arc::new(Failures(failed)))
+    let http = Http::new(&endpoint(), &Limits::default(), None, Arc::new(Failures(failed)))
         .await
         .unwrap();
     http.session.state().over = Some("the server does not know our session any more");

@@ -1,11 +1,25 @@
 use super::*;
+use crate::args::{CompiledSchemas, LazyValidator};
 use serde_json::json;
 use tokio::time::Instant;
+
+fn arguments(
+    validator: &LazyValidator,
+    given: &Arguments,
+    schema: &Value,
+    mode: Check,
+) -> Result<Checked, Vec<String>> {
+    validator.arguments(given, &schema.to_string(), mode, &CompiledSchemas::default())
+}
+
+fn structured_output(value: &Value, schema: &Value) -> Vec<String> {
+    LazyValidator::default().structured_output(value, &schema.to_string(), &CompiledSchemas::default())
+}
 
 /// The arguments as they are sent with their notes, or the problems.
 fn checked(schema: &Value, text: &str, mode: Check) -> Result<(String, Vec<String>), Vec<String>> {
     let given = Arguments::parse(text).unwrap();
-    let checked = LazyValidator::default().arguments(&given, schema, mode)?;
+    let checked = arguments(&LazyValidator::default(), &given, schema, mode)?;
     let sent = checked.changed.unwrap_or(given);
     Ok((sent.as_raw().get().to_owned(), checked.notes))
 }
@@ -189,7 +203,7 @@ fn a_schema_that_cannot_be_used_checks_nothing_and_says_why() {
         let validator = LazyValidator::default();
         let given = Arguments::parse(r#"{"a":1}"#).unwrap();
         assert_eq!(validator.unusable(), None, "it was not compiled yet");
-        let checked = validator.arguments(&given, &schema, Check::Strict).unwrap();
+        let checked = arguments(&validator, &given, &schema, Check::Strict).unwrap();
         assert!(checked.changed.is_none());
         let why = validator.unusable().unwrap_or_else(|| panic!("{schema} was compiled"));
         assert!(why.contains(expected) && why.len() < 2000, "{why}");
@@ -265,10 +279,7 @@ fn a_schema_and_a_value_cannot_make_a_validation_expensive_together() {
             has_references: true,
         };
         assert!(!validation_cost::is_bounded(&schema, size, &value), "{bomb}");
-        assert!(
-            LazyValidator::default().structured_output(&value, &schema).is_empty(),
-            "{bomb}"
-        );
+        assert!(structured_output(&value, &schema).is_empty(), "{bomb}");
     }
 }
 
@@ -280,7 +291,7 @@ fn a_long_value_is_validated_by_an_ordinary_schema() {
     let schema = json!({"type": "object", "properties": {"rows": {"type": "array", "items": row}}});
     let mut rows = vec![json!({"id": 1, "name": "x", "state": "b", "tags": ["t", null]}); 20_000];
     rows.push(json!({"id": "1", "name": "x"}));
-    let problems = LazyValidator::default().structured_output(&json!({"rows": rows}), &schema);
+    let problems = structured_output(&json!({"rows": rows}), &schema);
     assert_eq!(
         problems,
         ["`/rows/20000/id` must be an integer, and a string was given"]
@@ -311,11 +322,10 @@ fn a_schema_may_refer_to_itself() {
 #[test]
 fn a_structured_answer_is_compared_with_what_was_promised() {
     let schema = json!({"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}});
-    let validator = LazyValidator::default();
-    assert!(validator.structured_output(&json!({"n": 1}), &schema).is_empty());
-    assert_eq!(validator.structured_output(&json!({}), &schema), ["`n` is missing"]);
+    assert!(structured_output(&json!({"n": 1}), &schema).is_empty());
+    assert_eq!(structured_output(&json!({}), &schema), ["`n` is missing"]);
     assert_eq!(
-        validator.structured_output(&json!([1]), &schema),
+        structured_output(&json!([1]), &schema),
         ["the whole must be an object, and a list was given"]
     );
 }

@@ -1,0 +1,41 @@
+//! The result of checking arguments, and the one check that needs no validator: that required arguments are present.
+
+use serde_json::Value;
+
+use super::{arguments::Arguments, json, schema::display_name};
+
+/// The most problems that are reported.
+pub(super) const MAX_PROBLEMS: usize = 8;
+
+/// The result of a successful validation.
+#[derive(Debug, Default)]
+pub(crate) struct Checked {
+    /// The coerced arguments, if some were changed.
+    pub(crate) changed: Option<Arguments>,
+    /// What was coerced or tolerated, one sentence each.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Checks only that all required arguments are present.
+pub(super) fn required(given: &Arguments, schema: &Value) -> Result<Checked, Vec<String>> {
+    let Some(names) = schema
+        .get("required")
+        .and_then(Value::as_array)
+        .filter(|names| !names.is_empty())
+    else {
+        return Ok(Checked::default());
+    };
+    let value = json::value(given).map_err(|problem| vec![problem])?;
+    let missing: Vec<_> = names
+        .iter()
+        .filter_map(Value::as_str)
+        .filter(|name| value.get(name).is_none())
+        .take(MAX_PROBLEMS)
+        .map(|name| format!("`{}` is missing", display_name(name)))
+        .collect();
+    if missing.is_empty() {
+        Ok(Checked::default())
+    } else {
+        Err(missing)
+    }
+}

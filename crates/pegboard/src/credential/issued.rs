@@ -1,0 +1,160 @@
+//! [`Issued`]: a credential that the provider returned, checked and ready to be sent.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use tokio::time::Instant;
+
+use super::provider::Credential;
+use crate::{
+    config::{is_variable_name, secrets_in},
+    secret::Secret,
+};
+
+/// Headers that HTTP and MCP define. They depend on each message or connection, so a credential cannot set them.
+const RESERVED: &[&str] = &[
+    "accept",
+    "connection",
+    "content-length",
+    "content-type",
+    "host",
+    "keep-alive",
+    "last-event-id",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+/// Prefixes of such headers.
+const RESERVED_PREFIXES: &[&str] = &["mcp-", "sec-websocket-"];
+
+/// A credential of one server and principal, as it is sent.
+#[derive(Debug)]
+pub(crate) struct Issued {
+    /// Grows with every new credential. Equal values have equal generations, unless the server has refused them.
+    generation: u64,
+    /// Until when it is reused; `None` if it is for one request.
+    valid_until: Option<Instant>,
+    values: Arc<Values>,
+}
+
+#[derive(Debug)]
+struct Values {
+    credential: Credential,
+    headers: HeaderMap,
+    secrets: Arc<[Secret]>,
+}
+
+impl Issued {
+    /// Checks a credential. The error names the value that cannot be sent, and does not contain it.
+    pub(super) fn new(generation: u64, credential: &Credential) -> Result<Self, String> {
+        let values = Values {
+            headers: headers(credential)?,
+            secrets: secrets(credential).into(),
+            credential: credential.clone(),
+        };
+        check_variables(credential)?;
+        Ok(Self {
+            generation,
+            valid_until: valid_until(credential),
+            values: Arc::new(values),
+        })
+    }
+
+    /// The same credential, which the provider has returned once more.
+    pub(super) fn again(&self, credential: &Credential) -> Self {
+        Self {
+            generation: self.generation,
+            valid_until: valid_until(credential),
+            values: self.values.clone(),
+        }
+    }
+
+    pub(super) fn has_values_of(&self, other: &Credential) -> bool {
+        let own = &self.values.credential;
+        own.headers() == other.headers() && own.variables() == other.variables()
+    }
+
+    pub(super) fn valid_until(&self) -> Option<Instant> {
+        self.valid_until
+    }
+
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// The headers of requests, marked as sensitive. Each replaces the config's header of the same name.
+    pub(crate) fn headers(&self) -> &HeaderMap {
+        &self.values.headers
+    }
+
+    /// The environment variables of a process.
+    pub(crate) fn variables(&self) -> &[(String, Secret)] {
+        self.values.credential.variables()
+    }
+
+    /// The values to mask: each value and its secret parts.
+    pub(crate) fn secrets(&self) -> &Arc<[Secret]> {
+        &self.values.secrets
+    }
+}
+
+/// A lifetime too long for the clock never ends, as far as this program is concerned.
+fn valid_until(credential: &Credential) -> Option<Instant> {
+    const MAX: std::time::Duration = std::time::Duration::from_secs(365 * 24 * 3600);
+    credential.lifetime().map(|lifetime| Instant::now() + lifetime.min(MAX))
+}
+
+fn headers(credential: &Credential) -> Result<HeaderMap, String> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in credential.headers() {
+        let shown = name.escape_debug();
+        let key = HeaderName::from_bytes(name.as_bytes())
+            .map_err(|_| format!("`{shown}` in the credential cannot be the name of a header"))?;
+        if RESERVED.contains(&key.as_str()) || RESERVED_PREFIXES.iter().any(|prefix| key.as_str().starts_with(prefix)) {
+            return Err(format!(
+                "the credential sets the header `{shown}`, which is part of the protocol"
+            ));
+        }
+        let mut value = HeaderValue::from_str(value.expose()).map_err(|_| {
+            format!("the value of `{shown}` in the credential has characters that a header cannot carry")
+        })?;
+        value.set_sensitive(true);
+        headers
+            .try_insert(key, value)
+            .map_err(|_| "the credential has too many headers".to_owned())?;
+    }
+    Ok(headers)
+}
+
+fn check_variables(credential: &Credential) -> Result<(), String> {
+    for (name, value) in credential.variables() {
+        let shown = name.escape_debug();
+        if !is_variable_name(name) {
+            return Err(format!("`{shown}` in the credential cannot be the name of a variable"));
+        }
+        if value.expose().contains('\0') {
+            return Err(format!(
+                "the value of `{shown}` in the credential has a character that a variable cannot carry"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Every value as a whole, what follows a scheme such as `Bearer`, and the parts that would be secrets of a config.
+fn secrets(credential: &Credential) -> Vec<Secret> {
+    let mut secrets = BTreeSet::new();
+    for (name, value) in credential.headers().iter().chain(credential.variables()) {
+        let text = value.expose().trim();
+        secrets.insert(Secret::new(text));
+        if let Some((_, rest)) = text.split_once(' ') {
+            secrets.insert(Secret::new(rest.trim()));
+        }
+        secrets.extend(secrets_in(name, text));
+    }
+    secrets
+        .into_iter()
+        .filter(|secret| !secret.expose().is_empty())
+        .collect()
+}

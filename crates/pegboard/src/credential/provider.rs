@@ -1,0 +1,133 @@
+//! What a program implements and returns: [`Credentials`], and the [`Credential`] for a server.
+
+use std::{fmt, future::Future, pin::Pin, time::Duration};
+
+use crate::{caller::Principal, name::ServerName, secret::Secret};
+
+/// Supplies credentials while the program runs: tokens of users, tokens that expire, tokens from a vault.
+///
+/// A remote server's credential is requested for every HTTP request, unless the last one is still [valid](Credential::valid_for), and once
+/// more when the server answers 401. That of a stdio server is requested when its process starts.
+pub trait Credentials: Send + Sync + 'static {
+    /// Whether this provider has credentials for a server. Others keep those of the config. `is_process` is `true` for stdio servers: each
+    /// principal then gets a process of its own, with the credential's environment variables.
+    fn covers(&self, server: &ServerName, is_process: bool) -> bool {
+        let _ = server;
+        !is_process
+    }
+
+    /// Returns the credential for a server. An `Err` fails the request, and nothing is sent.
+    fn credential<'a>(
+        &'a self,
+        request: CredentialRequest<'a>,
+    ) -> Pin<Box<dyn Future<Output = Result<Credential, CredentialError>> + Send + 'a>>;
+}
+
+/// What a credential is requested for.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct CredentialRequest<'a> {
+    /// The server.
+    pub server: &'a ServerName,
+    /// The principal whose credential it is; `None` for the board's own connections.
+    pub principal: Option<&'a Principal>,
+    /// Why it is requested.
+    pub reason: CredentialReason<'a>,
+}
+
+/// Why a credential is requested.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CredentialReason<'a> {
+    /// The connection has none yet.
+    FirstUse,
+    /// The last one may have expired.
+    Refresh,
+    /// The server has refused the last one with status 401.
+    Refused {
+        /// The `WWW-Authenticate` header of the response.
+        challenge: Option<&'a str>,
+    },
+}
+
+/// A credential: headers for remote servers, environment variables for stdio servers. Its values are masked like the secrets of the config.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[must_use]
+pub struct Credential {
+    headers: Vec<(String, Secret)>,
+    env: Vec<(String, Secret)>,
+    valid_for: Option<Duration>,
+}
+
+impl Credential {
+    /// Creates a credential without values: requests are sent as the config says.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Creates an `Authorization` header with a bearer token.
+    pub fn bearer(token: impl AsRef<str>) -> Self {
+        Self::none().header("Authorization", format!("Bearer {}", token.as_ref()))
+    }
+
+    /// Adds a header. It replaces a header of the config with the same name.
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.push((name.into(), Secret::new(value.into())));
+        self
+    }
+
+    /// Adds an environment variable of a stdio server's process. It replaces a variable of the config with the same name.
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.env.push((name.into(), Secret::new(value.into())));
+        self
+    }
+
+    /// Sets how long the credential is reused before the provider is asked again. Without it, the provider is asked for every request.
+    pub fn valid_for(mut self, time: Duration) -> Self {
+        self.valid_for = Some(time);
+        self
+    }
+
+    pub(crate) fn headers(&self) -> &[(String, Secret)] {
+        &self.headers
+    }
+
+    pub(crate) fn variables(&self) -> &[(String, Secret)] {
+        &self.env
+    }
+
+    pub(crate) fn lifetime(&self) -> Option<Duration> {
+        self.valid_for
+    }
+}
+
+/// Why there is no credential. The message is shown to the caller, so it must not contain secrets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CredentialError(String);
+
+impl CredentialError {
+    /// Creates an error with this message.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self(message.into())
+    }
+}
+
+impl fmt::Display for CredentialError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for CredentialError {}
+
+impl From<String> for CredentialError {
+    fn from(message: String) -> Self {
+        Self(message)
+    }
+}
+
+impl From<&str> for CredentialError {
+    fn from(message: &str) -> Self {
+        Self(message.to_owned())
+    }
+}

@@ -1,0 +1,40 @@
+//! Copies of servers that only one view or principal uses: with its credentials, and its values in header templates.
+
+use super::{availability::Availability, outage::Outage, server_handle::Server, view_instances::ViewInstances};
+use crate::{config::BadHeader, session::Spec, transport::Target};
+
+impl Server {
+    /// Creates an idle server with the same settings, whose connections only `owner` uses.
+    pub(super) fn private(&self, owner: &ViewInstances) -> Self {
+        let credentials = match &owner.provider {
+            Some(provider) => Some(provider.source(self, owner.tag.principal.as_ref())),
+            None => self.credentials().cloned(),
+        };
+        let (target, bad_header) = match self.target_for(owner) {
+            Ok(target) => (target, None),
+            Err(bad) => (self.0.spec.target.clone(), Some(bad)),
+        };
+        let copy = self.copy_with(Spec {
+            credentials,
+            owner: Some(owner.tag.number),
+            target,
+            ..self.0.spec.clone()
+        });
+        if let Some(bad) = bad_header {
+            let outage = Outage::bad_variables(&bad.to_string());
+            drop(copy.set_availability(Availability::Refused(outage.into())));
+        }
+        copy
+    }
+
+    /// The target with the owner's values in its header templates.
+    fn target_for(&self, owner: &ViewInstances) -> Result<Target, BadHeader> {
+        match &self.0.spec.target {
+            Target::Configured(_) => {
+                let transport = self.config().transport.filled(&|name| owner.variable(name))?;
+                Ok(Target::Configured(Box::new(transport)))
+            }
+            other @ (Target::InProcess(_) | Target::StandIn(_)) => Ok(other.clone()),
+        }
+    }
+}

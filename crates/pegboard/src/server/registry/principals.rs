@@ -1,0 +1,133 @@
+//! The principals of a board, and the servers that only their views use.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+    time::Duration,
+};
+
+use tokio::{task::AbortHandle, time::Instant};
+
+use crate::{
+    caller::Principal,
+    server::{server_handle::Server, view_instances::ViewInstances},
+};
+
+/// How long the servers of a principal outlive its last view. A service that opens a view per request keeps the connections of an active user.
+const KEPT_FOR: Duration = Duration::from_secs(60);
+/// How many principals without views are kept. The one whose last view was closed first is dropped first. At about two connections each, this
+/// stays below the usual limit of open files.
+pub(super) const MAX_KEPT: usize = 256;
+
+/// What views must have in common to share servers.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct PrincipalKey(pub(super) Principal);
+
+/// The principals of a board.
+#[derive(Debug, Default)]
+pub(super) struct Principals {
+    known: HashMap<PrincipalKey, Known>,
+    /// The principals without views, in the order in which their last view was closed.
+    idle: BTreeMap<u64, (Instant, PrincipalKey)>,
+    next_idle: u64,
+    /// Ends idle principals; set while there are any.
+    pub(super) reaper: Option<AbortHandle>,
+}
+
+#[derive(Debug)]
+struct Known {
+    instances: Arc<ViewInstances>,
+    /// How many views are open.
+    views: usize,
+    /// The key in `idle`, while there are none.
+    idle: Option<u64>,
+}
+
+impl Principals {
+    pub(super) fn all(&self) -> impl Iterator<Item = &Arc<ViewInstances>> {
+        self.known.values().map(|known| &known.instances)
+    }
+
+    /// Counts a new view of a principal. Returns the principal's servers, and whether it was known.
+    pub(super) fn open(
+        &mut self,
+        key: &PrincipalKey,
+        make: impl FnOnce() -> Arc<ViewInstances>,
+    ) -> (Arc<ViewInstances>, bool) {
+        if let Some(known) = self.known.get_mut(key) {
+            known.views += 1;
+            if let Some(idle) = known.idle.take() {
+                self.idle.remove(&idle);
+            }
+            return (known.instances.clone(), true);
+        }
+        let instances = make();
+        let known = Known {
+            instances: instances.clone(),
+            views: 1,
+            idle: None,
+        };
+        self.known.insert(key.clone(), known);
+        (instances, false)
+    }
+
+    /// Counts the end of a view. Returns whether it was the last one of its principal.
+    pub(super) fn leave(&mut self, key: &PrincipalKey, now: Instant) -> bool {
+        let Some(known) = self.known.get_mut(key) else {
+            return false;
+        };
+        known.views = known.views.saturating_sub(1);
+        if known.views > 0 {
+            return false;
+        }
+        let number = self.next_idle;
+        self.next_idle += 1;
+        known.idle = Some(number);
+        self.idle.insert(number, (now, key.clone()));
+        true
+    }
+
+    /// Removes idle principals, the oldest first, until at most `most` are left. Returns their servers.
+    pub(super) fn take_surplus(&mut self, most: usize) -> Vec<Server> {
+        let mut servers = Vec::new();
+        while self.idle.len() > most {
+            let Some((_, (_, key))) = self.idle.pop_first() else {
+                break;
+            };
+            servers.extend(self.take(&key));
+        }
+        servers
+    }
+
+    /// Removes the principals whose time is over. Returns their servers.
+    pub(super) fn take_expired(&mut self) -> Vec<Server> {
+        let now = Instant::now();
+        let is_over = |(since, _): &(Instant, PrincipalKey)| now.duration_since(*since) >= KEPT_FOR;
+        let expired = self.idle.values().take_while(|idle| is_over(idle)).count();
+        self.take_surplus(self.idle.len() - expired)
+    }
+
+    fn take(&mut self, key: &PrincipalKey) -> Vec<Server> {
+        let Some(known) = self.known.remove(key) else {
+            return Vec::new();
+        };
+        let servers = known.instances.all();
+        known.instances.replace_own(Vec::new());
+        servers
+    }
+
+    /// When the next principal ends. `None` ends the reaper.
+    pub(super) fn next_end(&mut self) -> Option<Instant> {
+        let next = self.idle.values().next().map(|(since, _)| *since + KEPT_FOR);
+        if next.is_none() {
+            self.reaper = None;
+        }
+        next
+    }
+
+    /// How many principals are known, with and without views.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.known.len()
+    }
+}

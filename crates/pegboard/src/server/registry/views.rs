@@ -1,0 +1,173 @@
+//! Opens and closes views.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use tokio_util::task::task_tracker::TaskTrackerToken;
+
+use super::{board_registry::Registry, principals::PrincipalKey};
+use crate::{
+    name::ServerName,
+    server::{
+        phase::Phase,
+        server_handle::Server,
+        view_identity::{ServerKind, ViewIdentity, kind},
+        view_instances::ViewInstances,
+        view_tag::ViewTag,
+    },
+    session::Root,
+};
+
+/// The servers of an open view.
+#[derive(Debug)]
+pub(in crate::server) struct OpenedView {
+    /// Those that the view owns.
+    pub(in crate::server) view: Arc<ViewInstances>,
+    /// Those that it shares with the other views of its principal.
+    pub(in crate::server) principal: Option<Arc<ViewInstances>>,
+    key: Option<PrincipalKey>,
+}
+
+/// The servers of a view or principal that was removed. Shutdown waits until this is dropped, which closes them.
+pub(in crate::server) struct ForgottenView {
+    pub(in crate::server) servers: Vec<Server>,
+    /// Servers of principals that are kept no longer.
+    _of_principals: Vec<Server>,
+    /// Released after the servers, because fields are dropped in order.
+    _token: TaskTrackerToken,
+}
+
+impl Registry {
+    /// Opens a view with its own instance of each session-scoped server. Those that start eagerly are started. Returns its name and servers.
+    pub(in crate::server) fn open_view(
+        &self,
+        name: Option<Arc<str>>,
+        identity: &ViewIdentity,
+        roots: Option<&[Root]>,
+        brought: Option<Server>,
+    ) -> (Arc<str>, OpenedView) {
+        let number = self.opened_views.fetch_add(1, Ordering::Relaxed) + 1;
+        let name = name.unwrap_or_else(|| format!("view-{number}").into());
+        let tag = self.owner_tag(Some(name.clone()), identity);
+        if let Some(server) = &brought {
+            server.belong_to(&tag);
+        }
+        let covered = identity.covered_processes(&self.configured());
+        let view = Arc::new(ViewInstances::of_view(tag, identity, roots, brought));
+        let key = identity.principal.clone().map(PrincipalKey);
+        let mut state = self.lock();
+        let mut principal = None;
+        if !self.is_closing() {
+            view.replace_own(self.own_instances(&view, &covered));
+            principal = key.as_ref().map(|key| {
+                let make = || self.principal_instances(identity, &covered);
+                let (instances, is_known) = state.principals.open(key, make);
+                if is_known {
+                    self.update_principal(&instances, identity, &covered);
+                }
+                instances
+            });
+        }
+        state.views.insert(view.tag.number, Arc::downgrade(&view));
+        drop(state);
+        for server in view.own().iter().filter(|server| server.starts_with_view()) {
+            server.start();
+        }
+        let key = key.filter(|_| principal.is_some());
+        (name, OpenedView { view, principal, key })
+    }
+
+    pub(super) fn owner_tag(&self, name: Option<Arc<str>>, identity: &ViewIdentity) -> ViewTag {
+        let number = self.next_owner.fetch_add(1, Ordering::Relaxed);
+        ViewTag::new(name, identity.principal.clone(), number)
+    }
+
+    /// Creates the instances of all servers that this owner has for itself. The caller holds the state lock.
+    pub(super) fn own_instances(&self, owner: &ViewInstances, covered: &[ServerName]) -> Vec<Server> {
+        let configured = self.configured();
+        let owned = configured
+            .iter()
+            .filter(|server| owner.owns(server, covered.contains(server.name())));
+        owned.map(|server| self.instance_for(owner, server)).collect()
+    }
+
+    /// Creates an owner's instance of a configured server. A view without credentials takes over a spare, which a new spare then replaces.
+    /// The caller holds the state lock.
+    pub(super) fn instance_for(&self, owner: &ViewInstances, configured: &Server) -> Server {
+        let instance = match (&owner.provider, &owner.roots) {
+            (Some(_), _) => configured.private(owner),
+            (None, _) if kind(configured) == ServerKind::PerView => configured.private(owner),
+            (None, Some(_)) => configured.fresh(),
+            (None, None) => self.take_spare(configured),
+        };
+        if let Some(roots) = &owner.roots {
+            instance.set_roots(roots);
+        }
+        instance.belong_to(&owner.tag);
+        instance
+    }
+
+    fn take_spare(&self, spare: &Server) -> Server {
+        let next = spare.fresh();
+        if spare.was_listed() && !matches!(spare.phase(), Phase::Down(_)) {
+            next.mark_listed();
+        }
+        self.swap_configured(spare.name(), Some(next));
+        // A failed spare is replaced, because a fresh start shows the current state of the server.
+        match spare.phase() {
+            Phase::Down(_) if !spare.is_refused() => spare.fresh(),
+            _ => spare.clone(),
+        }
+    }
+
+    /// Removes a view and returns its servers. If it was the last view, required spares are started, so that the servers stay ready. The
+    /// servers of its principal are kept for a while.
+    pub(in crate::server) fn forget_view(self: &Arc<Self>, opened: &OpenedView) -> ForgottenView {
+        let view = &opened.view;
+        let mut state = self.lock();
+        // Taken before the view is removed, so that a shutdown sees either the view or the token.
+        let token = self.tasks.token();
+        // A closed view is removed once more when its last handle is dropped.
+        let was_open = state.views.remove(&view.tag.number).is_some();
+        let was_last = was_open && state.views.is_empty();
+        let of_principals = match &opened.key {
+            Some(key) if was_open => self.leave_principal(&mut state.principals, key),
+            _ => Vec::new(),
+        };
+        let servers = view.all();
+        view.replace_own(Vec::new());
+        drop(state);
+        if was_last && !self.is_closing() {
+            self.start_required_spares(&servers);
+        }
+        ForgottenView {
+            servers,
+            _of_principals: of_principals,
+            _token: token,
+        }
+    }
+
+    /// Ends the principals that have had no view for some time.
+    pub(super) fn end_idle_principals(&self) -> ForgottenView {
+        let mut state = self.lock();
+        let token = self.tasks.token();
+        let of_principals = state.principals.take_expired();
+        drop(state);
+        ForgottenView {
+            servers: Vec::new(),
+            _of_principals: of_principals,
+            _token: token,
+        }
+    }
+
+    /// While a view is open, it has its own instance of every session-scoped server. `servers` were those of the last view.
+    fn start_required_spares(&self, servers: &[Server]) {
+        for spare in self.configured().iter().filter(|server| server.is_spare()) {
+            if spare.config().required && spare.starts_automatically() {
+                if servers.iter().any(|own| own.name() == spare.name() && own.is_ready()) {
+                    spare.mark_listed();
+                }
+                spare.start();
+            }
+        }
+    }
+}

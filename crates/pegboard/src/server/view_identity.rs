@@ -1,0 +1,156 @@
+//! [`ViewIdentity`]: whom a view's servers are used for, and with which credentials.
+
+use std::{collections::BTreeMap, fmt, future::Future, pin::Pin, sync::Arc};
+
+use arc_swap::ArcSwapOption;
+
+use super::server_handle::Server;
+use crate::{
+    caller::Principal,
+    config::{PRINCIPAL, Scope},
+    credential::{Credential, CredentialError, CredentialRequest, CredentialSource, Credentials},
+    name::ServerName,
+    sync::caught_now,
+};
+
+/// Whom a view's servers are used for, and with which credentials. Servers are not shared between different identities.
+#[derive(Clone, Default)]
+pub(crate) struct ViewIdentity {
+    pub(crate) principal: Option<Principal>,
+    pub(crate) credentials: Option<Arc<dyn Credentials>>,
+    /// The variables of header templates that the view sets.
+    pub(crate) variables: BTreeMap<String, String>,
+}
+
+impl ViewIdentity {
+    /// Whether the view is not distinguished from others.
+    pub(crate) fn is_anonymous(&self) -> bool {
+        self.principal.is_none() && self.credentials.is_none()
+    }
+
+    /// The stdio servers whose processes get credentials. Calls the program's code, so no lock may be held.
+    pub(super) fn covered_processes(&self, servers: &[Server]) -> Vec<ServerName> {
+        let Some(provider) = &self.credentials else {
+            return Vec::new();
+        };
+        let processes = servers.iter().filter(|server| kind(server) == ServerKind::Process);
+        let covered = processes.filter(|server| covers(provider.as_ref(), server.name(), true));
+        covered.map(|server| server.name().clone()).collect()
+    }
+}
+
+impl fmt::Debug for ViewIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ViewIdentity")
+            .field("principal", &self.principal)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Whether a provider covers a server. If it panics, it is asked for the server's credentials, and that server is not shared.
+pub(super) fn covers(provider: &dyn Credentials, server: &ServerName, is_process: bool) -> bool {
+    caught_now(|| provider.covers(server, is_process)).unwrap_or_else(|_| {
+        tracing::warn!(%server, "the credential provider panicked; it is asked for the server's credentials");
+        true
+    })
+}
+
+/// How a server of the board is separated by identity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ServerKind {
+    /// Runs in this process, so it is shared.
+    InProcess,
+    /// Started for each view.
+    Session,
+    /// Shared, unless its process gets credentials.
+    Process,
+    /// One connection for each identity.
+    Remote,
+    /// One connection for each view, because its headers have variables of views.
+    PerView,
+}
+
+pub(super) fn kind(server: &Server) -> ServerKind {
+    let config = server.config();
+    match (config.policy.scope, config.transport.endpoint()) {
+        (Scope::Session, _) => ServerKind::Session,
+        _ if !server.is_configured() => ServerKind::InProcess,
+        (_, Some(_)) if config.transport.has_variable(|name| name != PRINCIPAL) => ServerKind::PerView,
+        (_, Some(_)) => ServerKind::Remote,
+        (_, None) => ServerKind::Process,
+    }
+}
+
+/// The provider of an identity. Views with equal principals replace it.
+#[derive(Default)]
+pub(super) struct CurrentProvider(ArcSwapOption<Arc<dyn Credentials>>);
+
+impl CurrentProvider {
+    pub(super) fn new(provider: Option<Arc<dyn Credentials>>) -> Self {
+        Self(ArcSwapOption::new(provider.map(Arc::new)))
+    }
+
+    pub(super) fn get(&self) -> Option<Arc<dyn Credentials>> {
+        self.0.load().as_deref().cloned()
+    }
+
+    /// Uses another provider from now on, for these servers too. Returns `false` if it is the current one.
+    pub(super) fn replace(&self, provider: &Arc<dyn Credentials>, servers: &[Server]) -> bool {
+        if self.get().is_some_and(|current| Arc::ptr_eq(&current, provider)) {
+            return false;
+        }
+        self.0.store(Some(Arc::new(provider.clone())));
+        for server in servers {
+            if let Some(source) = server.credentials() {
+                source.set_provider(Arc::new(CoveredOnly::new(Some(provider.clone()), server)));
+            }
+        }
+        true
+    }
+
+    /// The source of the credentials for one server.
+    pub(super) fn source(&self, server: &Server, principal: Option<&Principal>) -> Arc<CredentialSource> {
+        let provider = CoveredOnly::new(self.get(), server);
+        CredentialSource::new(server.name().clone(), principal.cloned(), Arc::new(provider))
+    }
+}
+
+impl fmt::Debug for CurrentProvider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CurrentProvider")
+    }
+}
+
+/// Returns no credential for servers that the provider does not cover: they keep those of the config.
+struct CoveredOnly {
+    provider: Option<Arc<dyn Credentials>>,
+    is_process: bool,
+}
+
+impl CoveredOnly {
+    fn new(provider: Option<Arc<dyn Credentials>>, server: &Server) -> Self {
+        Self {
+            provider,
+            is_process: server.config().transport.endpoint().is_none(),
+        }
+    }
+}
+
+impl Credentials for CoveredOnly {
+    fn covers(&self, server: &ServerName, is_process: bool) -> bool {
+        let provider = self.provider.as_ref();
+        provider.is_some_and(|provider| covers(provider.as_ref(), server, is_process))
+    }
+
+    fn credential<'a>(
+        &'a self,
+        request: CredentialRequest<'a>,
+    ) -> Pin<Box<dyn Future<Output = Result<Credential, CredentialError>> + Send + 'a>> {
+        match &self.provider {
+            Some(provider) if covers(provider.as_ref(), request.server, self.is_process) => {
+                provider.credential(request)
+            }
+            _ => Box::pin(std::future::ready(Ok(Credential::none()))),
+        }
+    }
+}

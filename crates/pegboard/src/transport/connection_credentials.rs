@@ -1,0 +1,74 @@
+//! [`ConnectionCredentials`]: the credentials that the program supplies for one connection.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use super::{
+    delivery::Sent,
+    request_failure::{FailureKind, WireFailure},
+};
+use crate::{
+    credential::{CredentialSource, Issued, NoCredential},
+    mask::ServerMasker,
+};
+
+/// The source of a connection's credentials. Every credential is known to the masker before it is used.
+#[derive(Debug, Clone)]
+pub(crate) struct ConnectionCredentials {
+    source: Arc<CredentialSource>,
+    masker: ServerMasker,
+    /// The generation that the masker got last.
+    masked: Arc<AtomicU64>,
+}
+
+impl ConnectionCredentials {
+    pub(crate) fn new(source: Arc<CredentialSource>, masker: ServerMasker) -> Self {
+        Self {
+            source,
+            masker,
+            masked: Arc::default(),
+        }
+    }
+
+    /// Returns the credential for a request.
+    pub(super) async fn current(&self) -> Result<Arc<Issued>, WireFailure> {
+        self.known(self.source.current().await)
+    }
+
+    /// Returns the credential for a process that is about to start.
+    pub(super) async fn current_within(&self, limit: Duration) -> Result<Arc<Issued>, WireFailure> {
+        let issued = tokio::time::timeout(limit, self.source.current()).await;
+        self.known(issued.unwrap_or_else(|_| {
+            let text = "the program's credential provider did not answer before the start's time was over";
+            Err(self.source.failure(text.to_owned()))
+        }))
+    }
+
+    /// Returns a credential in place of one that the server has refused with 401.
+    #[cfg(any(feature = "http", feature = "websocket"))]
+    pub(super) async fn after_refusal(
+        &self,
+        refused: &Issued,
+        response: &http::HeaderMap,
+    ) -> Result<Arc<Issued>, WireFailure> {
+        let challenge = response.get(http::header::WWW_AUTHENTICATE);
+        let challenge = challenge.and_then(|value| value.to_str().ok());
+        self.known(self.source.after_refusal(refused, challenge).await)
+    }
+
+    /// Makes the masker know a credential before it is sent: the server may repeat it in its first response.
+    fn known(&self, issued: Result<Arc<Issued>, NoCredential>) -> Result<Arc<Issued>, WireFailure> {
+        let issued =
+            issued.map_err(|failure| WireFailure::new(FailureKind::NoCredential, Sent::No, failure.to_string()))?;
+        if self.masked.load(Ordering::Acquire) != issued.generation() {
+            self.masker.add_issued(issued.secrets());
+            self.masked.store(issued.generation(), Ordering::Release);
+        }
+        Ok(issued)
+    }
+}

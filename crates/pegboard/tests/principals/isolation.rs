@@ -1,0 +1,135 @@
+//! Single rules of isolation between principals, with real servers.
+
+use pegboard::{Pegboard, ToolCall};
+use pegboard_testkit::Era;
+use serde_json::json;
+
+use crate::{fixtures::*, support::*};
+
+#[tokio::test]
+async fn the_newest_view_of_a_principal_sets_its_token() {
+    let server = fake(Era::Legacy).serve_http().await.unwrap();
+    let board = board_of(at(&server.url()));
+    let first = board.toolset_with(of("alice"));
+    call(&first, "fx.act", json!({})).await;
+    let second = board.toolset_with(of("alice"));
+    call(&first, "fx.act", json!({})).await;
+    call(&second, "fx.act", json!({})).await;
+    let requests = server.requests();
+    let calls: Vec<_> = requests
+        .iter()
+        .filter(|request| request.method == "tools/call")
+        .collect();
+    let tokens: Vec<_> = calls.iter().map(|call| call.header("authorization").unwrap()).collect();
+    assert_ne!(tokens[0], tokens[1]);
+    assert_eq!(tokens[1], tokens[2]);
+    let sessions: Vec<_> = calls
+        .iter()
+        .map(|call| call.header("mcp-session-id").unwrap())
+        .collect();
+    assert_eq!(sessions[0], sessions[2], "the session of the principal goes on");
+    board.shutdown().await;
+}
+
+#[tokio::test]
+async fn no_principal_gets_the_token_or_the_session_of_the_board_or_of_another() {
+    let server = fake(Era::Legacy).serve_http().await.unwrap();
+    let board = board_of(at(&server.url()));
+    let (alice, bob, anonymous) = (
+        board.toolset_with(of("alice")),
+        board.toolset_with(of("bob")),
+        board.toolset(),
+    );
+    // Without credentials of its own, a principal still has a session of its own.
+    let carol = board.toolset_with(pegboard::View::new().principal("carol"));
+    let mut sessions = Vec::new();
+    for (tools, owner) in [(&alice, "alice"), (&bob, "bob"), (&anonymous, ""), (&carol, "")] {
+        let told = told(&call(tools, "fx.act", json!({})).await);
+        assert_eq!(told["owner"], owner);
+        sessions.push(told["session"].as_str().unwrap().to_owned());
+    }
+    sessions.sort();
+    sessions.dedup();
+    assert_eq!(sessions.len(), 4);
+    board.shutdown().await;
+}
+
+#[tokio::test]
+async fn caches_keys_and_outputs_stay_within_a_view() {
+    let server = fake(Era::Legacy).serve_http().await.unwrap();
+    let board = board_of(caching(at(&server.url())));
+    let views = ["alice", "bob"].map(|owner| (owner, board.toolset_with(of(owner))));
+    let mut handles = Vec::new();
+    for round in 0..2 {
+        for (owner, tools) in &views {
+            let cached = call(tools, "fx.whoami", json!({})).await;
+            assert_eq!(
+                (cached.cached, told(&cached)["owner"].as_str()),
+                (round == 1, Some(*owner))
+            );
+            let keyed = tools.call(ToolCall::new("fx.act").id("call-1").key("key-1")).await;
+            assert_eq!(told(&keyed)["owner"], *owner);
+            let long = call(tools, "fx.act", json!({"pad": 20_000})).await;
+            handles.push((*owner, long.handle.clone().unwrap()));
+        }
+    }
+    for (reader, tools) in &views {
+        for (owner, handle) in &handles {
+            let read = call(tools, "read_output", json!({"handle": handle, "grep": "line 19999"})).await;
+            assert_eq!(
+                read.text().contains(&format!("{owner} line 19999")),
+                reader == owner,
+                "{}",
+                read.text()
+            );
+        }
+    }
+    let calls = server.requests();
+    let keyed = calls
+        .iter()
+        .filter(|call| call.method == "tools/call" && call.params["arguments"].get("pad").is_none());
+    assert_eq!(keyed.count(), 4, "one `whoami` and one `act` for each");
+    board.shutdown().await;
+}
+
+#[tokio::test]
+async fn the_catalog_store_neither_has_nor_gets_the_catalog_of_a_principal() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = fake(Era::Legacy).serve_http().await.unwrap();
+    let mut settings = at(&server.url());
+    settings.start = pegboard::Start::Lazy;
+    let board = Pegboard::builder(config(settings)).catalog_store(folder.path()).open();
+    let files = || std::fs::read_dir(folder.path()).map_or(0, |files| files.count());
+    assert_eq!(board.toolset_with(of("alice")).list(PATIENCE).await.tools.len(), 2);
+    assert_eq!(files(), 0, "alice's catalog is not kept");
+    assert_eq!(board.toolset().list(PATIENCE).await.tools.len(), 2);
+    assert!(files() > 0, "the board's is");
+    let before = server.count("tools/list");
+    assert_eq!(board.toolset_with(of("bob")).list(PATIENCE).await.tools.len(), 2);
+    assert_eq!(server.count("tools/list"), before + 1, "bob's is listed anew");
+    board.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_process_per_principal_gets_its_credentials_and_ends_with_the_board() {
+    let board = board_of(process(&fake(Era::Legacy)));
+    let mut pids = Vec::new();
+    for owner in ["alice", "bob"] {
+        let view = pegboard::View::new()
+            .principal(owner)
+            .credentials(Token::for_processes(owner));
+        let told = told(&call(&board.toolset_with(view), "fx.act", json!({})).await);
+        assert_eq!(told["owner"], owner);
+        pids.push(told["session"].as_str().unwrap().parse::<u32>().unwrap());
+    }
+    assert_ne!(pids[0], pids[1]);
+    let rows = board.status().servers;
+    let mut owners: Vec<_> = rows
+        .iter()
+        .filter_map(|row| Some((row.principal.as_ref()?.as_str(), row.pid?)))
+        .collect();
+    owners.sort_unstable();
+    assert_eq!(owners, [("alice", pids[0]), ("bob", pids[1])]);
+    board.shutdown().await;
+    assert!(!pids.iter().any(|pid| pegboard_testkit::is_alive(*pid)));
+}
