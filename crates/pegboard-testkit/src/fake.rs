@@ -256,8 +256,17 @@ impl FakeServer {
     /// When the binary was not built, see [`fake_server_binary`].
     #[must_use]
     pub fn command(&self) -> (PathBuf, Vec<String>) {
+        (fake_server_binary(), self.arguments())
+    }
+
+    /// The arguments that start this server as a process on stdio, for a program that calls [`crate::serve_if_asked`].
+    ///
+    /// # Panics
+    /// Never: a script is plain data.
+    #[must_use]
+    pub fn arguments(&self) -> Vec<String> {
         let script = serde_json::to_string(&self.script).expect("a script is plain data");
-        (fake_server_binary(), vec!["--script".into(), script])
+        vec!["--script".into(), script]
     }
 
     /// Like [`Self::command`] with the script in a file, for scripts too long for a command line.

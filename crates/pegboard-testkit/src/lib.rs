@@ -22,6 +22,7 @@
 //! | `fake.connect()` | `(DuplexStream, MemoryHandle)` | one message per line; works with tokio's paused time |
 //! | `handle.connect()`, `handle.kill()` | another `DuplexStream`; ends all connections | each connection counts as a start |
 //! | `fake.command()` | `(PathBuf, Vec<String>)` | a process on stdio; build it first: `cargo build -p pegboard-testkit` |
+//! | `fake.arguments()` | `Vec<String>` | for a program that starts itself as the server with [`serve_if_asked`] |
 //! | `fake.command_with_file(path)` | the same | the script in a file, for long scripts |
 //! | `fake.serve_http().await?` | `NetHandle` | streamable HTTP at `handle.url()` = `http://127.0.0.1:PORT/mcp` |
 //! | `fake.serve_sse().await?` | `NetHandle` | HTTP with SSE of 2024-11-05 at `…/sse` |
@@ -118,6 +119,6 @@ pub use history::{ErrorClass, History, Summary, Violation};
 pub use log::{LogFile, Received, read_log};
 pub use model::{ModelHandle, ScriptedModel};
 pub use process::{is_alive, kill, read_pids};
-pub use program::main;
+pub use program::{main, serve_if_asked};
 pub use script::{Answer, Ask, Block, Era, HttpStyle, LEGACY_VERSIONS, Later, MODERN_VERSION, Refusal, Script, Tool};
 pub use wire::net::{NetHandle, Wire, refused_address, stalled_listener};

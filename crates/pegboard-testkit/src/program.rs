@@ -21,13 +21,25 @@ Serves the script on stdin and stdout, or on the address, for example 127.0.0.1:
 
 /// Runs the program with the arguments of this process.
 #[must_use]
-#[expect(clippy::print_stderr, reason = "this is a program")]
 pub fn main() -> ExitCode {
+    ExitCode::from(served())
+}
+
+/// Serves and exits if this process was started with the arguments of [`FakeServer::arguments`](crate::FakeServer::arguments), and
+/// returns otherwise. A program that starts itself as a fake server calls this first in `main`.
+pub fn serve_if_asked() {
+    if std::env::args_os().nth(1).is_some_and(|first| first == "--script") {
+        std::process::exit(served().into());
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "this is a program")]
+fn served() -> u8 {
     let options = match Options::read(std::env::args_os().skip(1)) {
         Ok(options) => options,
         Err(problem) => {
             eprintln!("fake-mcp-server: {problem}\n\n{USAGE}");
-            return ExitCode::from(2);
+            return 2;
         }
     };
     match run(options) {
@@ -35,7 +47,7 @@ pub fn main() -> ExitCode {
         Ok(code) => std::process::exit(code),
         Err(error) => {
             eprintln!("fake-mcp-server: {error}");
-            ExitCode::FAILURE
+            1
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A client for the shared benchmark harness: it connects to every server of a config file, lists all tools, and keeps a number of calls
 //! of `tool_000` in flight in each phase. It prints one line of JSON per event.
 //!
-//! `bench_client --config FILE --era 2025|2026 [--phases CONCURRENCY:BYTES:CALLS:MAX_MS,…]`
+//! `bench_client --config FILE [--era 2025|2026] [--phases CONCURRENCY:BYTES:CALLS:MAX_MS,…]`
 
 #![expect(clippy::print_stdout, reason = "the harness reads standard output")]
 
@@ -19,7 +19,12 @@ use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
 use tokio::{task::JoinSet, time::Instant};
 
+#[expect(clippy::print_stderr, reason = "this is a program")]
 fn main() -> anyhow::Result<()> {
+    if std::env::args().len() < 2 {
+        eprintln!("usage: bench_client --config FILE [--era 2025|2026] [--phases CONCURRENCY:BYTES:CALLS:MAX_MS,…]");
+        std::process::exit(2);
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

@@ -13,10 +13,12 @@ use serde_json::{Map, Value, json};
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[tokio::main]
+#[expect(clippy::print_stderr, reason = "this is a program")]
 async fn main() -> anyhow::Result<()> {
-    let url = std::env::args()
-        .next_back()
-        .context("the server's address is missing")?;
+    let Some(url) = std::env::args().skip(1).next_back() else {
+        eprintln!("usage: MCP_CONFORMANCE_SCENARIO=NAME conformance_client URL");
+        std::process::exit(2);
+    };
     let scenario = std::env::var("MCP_CONFORMANCE_SCENARIO").context("MCP_CONFORMANCE_SCENARIO is not set")?;
     let server = ServerName::parse("fx")?;
     let mut config = Config::default();

@@ -1,6 +1,6 @@
 //! One server: start it, list its tools, call one.
 //!
-//! `cargo run --example one_server` starts a small fake server; build it first with `cargo build -p pegboard-testkit`.
+//! `cargo run --example one_server` starts a small fake server, which is this program once more.
 //! `cargo run --example one_server -- uvx mcp-server-time` lists the tools of a real one.
 
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
@@ -15,6 +15,8 @@ use serde_json::json;
 fn main() -> anyhow::Result<()> {
     // Must come first. From here on no server outlives this program, even if it is killed.
     pegboard::shim();
+    // Only because this program starts itself as the fake server. Yours does not need it.
+    pegboard_testkit::serve_if_asked();
     tokio::runtime::Runtime::new()?.block_on(run())
 }
 
@@ -22,7 +24,7 @@ async fn run() -> anyhow::Result<()> {
     let mut words = std::env::args().skip(1);
     let (command, is_fake) = match words.next() {
         Some(program) => (Command::new(program).args(words), false),
-        None => (fake(), true),
+        None => (fake()?, true),
     };
 
     // A config maps names to servers. Most programs load it from a file with `Config::load`; it can also be built in code.
@@ -69,11 +71,9 @@ async fn run() -> anyhow::Result<()> {
 }
 
 /// A server with one tool, so that the example needs nothing installed.
-fn fake() -> Command {
+fn fake() -> anyhow::Result<Command> {
     let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
-    let greet = Tool::new("greet").description("Greets somebody.").schema(schema);
-    let (program, args) = FakeServer::new("demo")
-        .tool(greet.answers_text("Good morning!"))
-        .command();
-    Command::new(program.to_string_lossy()).args(args)
+    let greet = Tool::new("greet").description("Greets a person.").schema(schema);
+    let server = FakeServer::new("demo").tool(greet.answers_text("Good morning!"));
+    Ok(Command::new(std::env::current_exe()?.to_string_lossy()).args(server.arguments()))
 }

@@ -7,14 +7,16 @@
 
 use std::io::BufRead as _;
 
-use anyhow::Context as _;
 use pegboard::{Config, Env, Format, Pegboard, ToolCall};
 
 fn main() -> anyhow::Result<()> {
     if std::env::args().nth(2).as_deref() != Some("--unhooked") {
         pegboard::shim();
     }
-    let path = std::env::args().nth(1).context("usage: shimmed CONFIG.json")?;
+    let Some(path) = std::env::args().nth(1) else {
+        print_usage();
+        std::process::exit(2);
+    };
     let loaded = Config::from_text(&std::fs::read_to_string(path)?, Format::Json, &Env::process());
     anyhow::ensure!(loaded.problems.is_empty(), "{:?}", loaded.problems);
     let runtime = tokio::runtime::Runtime::new()?;
@@ -64,6 +66,11 @@ fn main() -> anyhow::Result<()> {
 fn print_status(board: &Pegboard) -> anyhow::Result<()> {
     print_line(&serde_json::to_value(board.status())?);
     Ok(())
+}
+
+#[expect(clippy::print_stderr, reason = "this is a program")]
+fn print_usage() {
+    eprintln!("usage: shimmed CONFIG.json [--unhooked]");
 }
 
 #[expect(clippy::print_stdout, reason = "this is a program")]

@@ -65,7 +65,8 @@
 //!   replaces a toolset in tests.
 //! * [`Dialer`] opens the connection to a server in this process, or over a transport of your own.
 //!
-//! The folder `examples` has complete programs: one server, an agent's loop, tools in the same process, summaries, approval.
+//! The folder `examples` has complete programs: one server, an agent's loop, a web service with many users, tools in the same process, servers that
+//! come and go, tests of an agent, summaries, approval.
 //!
 //! # What an agent may use
 //!

@@ -26,6 +26,8 @@ const TASK: &str = "A pod crashes. Which one, and who is on call for it?";
 
 fn main() -> anyhow::Result<()> {
     pegboard::shim();
+    // Only because this program starts itself as one of the fake servers.
+    pegboard_testkit::serve_if_asked();
     tokio::runtime::Runtime::new()?.block_on(run())
 }
 

@@ -34,7 +34,7 @@ impl World {
             config.servers.insert(ServerName::parse(name)?, server);
             Ok(())
         };
-        add("k8s", Transport::Stdio(k8s(&log)))?;
+        add("k8s", Transport::Stdio(k8s(&log)?))?;
         add("people", at(&people.url())?)?;
         add("wiki", at(UNREACHABLE)?)?;
         let board = Pegboard::builder(config)
@@ -57,11 +57,11 @@ fn takes(argument: &str) -> Value {
     json!({"type": "object", "properties": {argument: {"type": "string"}}, "required": [argument]})
 }
 
-/// A process on stdio.
-fn k8s(log: &Path) -> Command {
+/// A process on stdio: this program once more.
+fn k8s(log: &Path) -> anyhow::Result<Command> {
     let pods = Tool::new("get_pods").description("Lists pods.").read_only();
-    let (program, args) = FakeServer::new("k8s").log(log).tool(pods.answers_text(PODS)).command();
-    Command::new(program.to_string_lossy()).args(args)
+    let server = FakeServer::new("k8s").log(log).tool(pods.answers_text(PODS));
+    Ok(Command::new(std::env::current_exe()?.to_string_lossy()).args(server.arguments()))
 }
 
 /// A server on the network.

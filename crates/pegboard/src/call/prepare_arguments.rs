@@ -26,12 +26,9 @@ pub(super) async fn prepare<'c>(
         arguments = Box::pin(output_handles::resolve(arguments, &context.view.result_options.spill)).await?;
     }
     let check = context.config.policy.args.check;
-    validate(
-        context.tool(),
-        (check, &context.view.compiled_schemas),
-        with_key(context, call, arguments),
-        notes,
-    )
+    let compiled = &context.view.compiled_schemas;
+    let arguments = with_key(context, call, arguments);
+    validate(context.tool(), check, compiled, arguments, notes)
 }
 
 /// Adds the idempotency key as an argument, if the config names that argument and the call does not set it.
@@ -95,7 +92,8 @@ pub(crate) fn check_standalone(
     let rules = Policy::default().args;
     parse_for(tool, definition, rules.reading, call)?;
     let mut notes = Vec::new();
-    let changed = match validate(tool, (rules.check, &CompiledSchemas::default()), Cow::Borrowed(&call.arguments), &mut notes)? {
+    let (compiled, arguments) = (CompiledSchemas::default(), Cow::Borrowed(&call.arguments));
+    let changed = match validate(tool, rules.check, &compiled, arguments, &mut notes)? {
         Cow::Owned(changed) => Some(changed),
         Cow::Borrowed(_) => None,
     };
@@ -109,11 +107,13 @@ pub(crate) fn check_standalone(
 /// Validates the arguments against the tool's schema, in the mode that the server's settings select.
 fn validate<'c>(
     tool: &Tool,
-    (mode, compiled): (Check, &CompiledSchemas),
+    mode: Check,
+    compiled: &CompiledSchemas,
     arguments: Cow<'c, Arguments>,
     notes: &mut Vec<String>,
 ) -> Result<Cow<'c, Arguments>, Failure> {
-    match tool.checks.input.arguments(&arguments, tool.input_schema.as_str(), mode, compiled) {
+    let schema = tool.input_schema.as_str();
+    match tool.checks.input.arguments(&arguments, schema, mode, compiled) {
         Ok(checked) => {
             notes.extend(checked.notes);
             Ok(checked.changed.map_or(arguments, Cow::Owned))

@@ -62,8 +62,10 @@ impl ViewServers {
 
     /// The shared servers and the spares of the board, if the view has no server besides them.
     pub(crate) fn shared_only(&self) -> Option<Arc<[Server]>> {
-        let has_own = self.instances.brought.is_some() || !self.instances.own().is_empty();
-        (!has_own).then(|| self.registry.configured())
+        let view = &self.opened.view;
+        let has_own = view.brought.is_some() || !view.own().is_empty();
+        let is_shared = !view.is_private() && self.opened.principal.is_none() && !has_own;
+        is_shared.then(|| self.registry.configured())
     }
 
     /// The view's name in status rows.
