@@ -16,6 +16,7 @@ mod raw_fields;
 mod repair;
 mod scalar;
 mod schema;
+mod stored;
 mod typed_value;
 mod validate;
 mod validation_cost;
@@ -25,6 +26,7 @@ pub use arguments::Arguments;
 pub use error::ArgumentsError;
 pub(crate) use raw_fields::RawFields;
 pub(crate) use schema::signature;
+pub(crate) use stored::unique_keys;
 pub(crate) use validate::LazyValidator;
 
 use serde_json::{Map, Value};
