@@ -22,7 +22,7 @@ async fn main() -> anyhow::Result<()> {
     let scenario = std::env::var("MCP_CONFORMANCE_SCENARIO").context("MCP_CONFORMANCE_SCENARIO is not set")?;
     let server = ServerName::parse("fx")?;
     let mut config = Config::default();
-    let endpoint = Endpoint::new(SafeUrl::parse(&url)?);
+    let endpoint = Endpoint::from(SafeUrl::parse(&url)?);
     let mut settings = ServerConfig::new(Transport::Auto(endpoint));
     settings.roots = vec!["file:///srv".to_owned()];
     config.servers.insert(server.clone(), settings);

@@ -22,6 +22,7 @@ mod scalar;
 mod schema;
 #[cfg(feature = "validation")]
 mod schema_check;
+mod stored;
 mod typed_value;
 #[cfg(not(feature = "validation"))]
 mod unchecked_schema;
@@ -35,6 +36,7 @@ pub(crate) use compiled_schemas::CompiledSchemas;
 pub use error::ArgumentsError;
 pub(crate) use raw_fields::RawFields;
 pub(crate) use schema::signature;
+pub(crate) use stored::unique_keys;
 pub(crate) use validate::LazyValidator;
 
 use serde_json::{Map, Value};

@@ -111,7 +111,11 @@ impl Pegboard {
     /// Sets the roots of a server, in place of those of its config, until the server is disabled. A server with a handshake is notified of the
     /// change; if it had no roots when it was started, it gets them at its next start. This applies to every view, even one with its own
     /// roots. Returns `false` if there is no enabled server of that name.
-    pub fn set_roots(&self, name: &ServerName, roots: &[Root]) -> bool {
+    pub fn set_roots(&self, name: impl AsRef<str>, roots: &[Root]) -> bool {
+        let Ok(name) = ServerName::parse(name.as_ref()) else {
+            return false;
+        };
+        let name = &name;
         let instances = self.0.registry.instances(name);
         let set = instances.iter().filter(|server| server.set_roots(roots)).count();
         set > 0
@@ -137,7 +141,11 @@ impl Pegboard {
 
     /// The changes of a server's catalog since the board was opened, the newest last. For a session-scoped server, the changes that each
     /// open view has seen.
-    pub fn changes(&self, name: &ServerName) -> Vec<CatalogChange> {
+    pub fn changes(&self, name: impl AsRef<str>) -> Vec<CatalogChange> {
+        let Ok(name) = ServerName::parse(name.as_ref()) else {
+            return Vec::new();
+        };
+        let name = &name;
         let instances = self.0.registry.instances(name);
         let mut changes: Vec<_> = instances.iter().flat_map(Server::changes).collect();
         changes.sort_by_key(|change| change.at);

@@ -51,6 +51,7 @@ mod conclude;
 mod output_check;
 mod present;
 mod result_options;
+mod stored_call;
 mod summarise;
 
 // Other kinds of calls and other forms of a call.

@@ -8,9 +8,11 @@
 mod audit;
 mod board;
 mod board_limits;
+mod builders;
 mod check;
 mod choice;
 mod discover;
+mod duration_text;
 mod env_file;
 mod environment;
 mod expand;
@@ -51,6 +53,8 @@ mod setting;
 mod show;
 mod source;
 mod spelling;
+mod stored;
+mod text_forms;
 mod transport;
 mod tree;
 mod trust;
@@ -72,7 +76,7 @@ pub(crate) use header_template::{BadHeader, PRINCIPAL, SESSION_ID};
 pub(crate) use lifecycle::RESTART_WAITS;
 pub use lifecycle::{BreakerPolicy, BreakerRule, Health, IdleStop, Probe, Restart, Retry, RetryClass};
 pub use limits::Limits;
-pub use loaded::{Loaded, Origin, PendingTrust, Unreadable};
+pub use loaded::{ConfigErrors, Loaded, Origin, PendingTrust, Unreadable};
 pub use misconfigured::Misconfigured;
 pub use policy::{
     Approval, ArgumentRules, Capabilities, Check, Images, Join, OnCrossing, OutputCheck, Pins, Policy, Queue, Rate,

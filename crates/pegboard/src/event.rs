@@ -13,7 +13,7 @@ use std::{
 
 use futures_util::Stream;
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 
 use crate::{
@@ -31,7 +31,10 @@ const CAPACITY: usize = 1024;
 ///
 /// Every call publishes [`Event::CallCreated`] and [`Event::CallCompleted`] once each, even if it is refused or its future is dropped. A
 /// subscriber that subscribes while a call is in flight may see only its end.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+///
+/// Events are written as JSON with their [`kind`](Event::kind) as `event`, and read back. Fields may be added to the JSON; a reader ignores
+/// those it does not know.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Event {
@@ -167,6 +170,21 @@ pub enum Event {
 }
 
 impl Event {
+    /// The name of the event in JSON, for labels: `call_completed`, `server_changed` and so on.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::CallCreated { .. } => "call_created",
+            Self::CallProgress { .. } => "call_progress",
+            Self::CallCompleted { .. } => "call_completed",
+            Self::ServerChanged { .. } => "server_changed",
+            Self::CatalogChanged { .. } => "catalog_changed",
+            Self::DefinitionsFlagged { .. } => "definitions_flagged",
+            Self::ProbeFailed { .. } => "probe_failed",
+            Self::AuditFailed { .. } => "audit_failed",
+            Self::Missed { .. } => "missed",
+        }
+    }
+
     pub(crate) fn completed(reply: &Reply) -> Self {
         Self::CallCompleted {
             id: reply.id.clone(),

@@ -40,16 +40,17 @@ impl Grants {
         self
     }
 
-    /// Grants all tools of a server.
+    /// Grants all tools of a server. A text that can be no name of a server grants nothing.
     #[must_use]
-    pub fn server(self, server: ServerName) -> Self {
+    pub fn server(self, server: impl AsRef<str>) -> Self {
         self.tool(server, "*")
     }
 
     /// Grants one tool of a server, or those whose names match a glob.
     #[must_use]
-    pub fn tool(mut self, server: ServerName, tool: impl Into<String>) -> Self {
-        self.pairs.push((server, tool.into()));
+    pub fn tool(mut self, server: impl AsRef<str>, tool: impl Into<String>) -> Self {
+        let server = ServerName::parse(server.as_ref()).ok();
+        self.pairs.extend(server.map(|server| (server, tool.into())));
         self
     }
 

@@ -83,7 +83,7 @@
 //! // Or for one call, in place of the view's.
 //! let call = ToolCall::new("argocd.get_app").selection(selection);
 //! // The grants of a user. Without a grant nothing is visible.
-//! let view = View::new().grants(Grants::new().server("k8s".parse()?));
+//! let view = View::new().grants(Grants::new().server("k8s"));
 //! # Ok(())
 //! # }
 //! ```
@@ -98,15 +98,15 @@
 //!
 //! ```
 //! # use std::time::Duration;
-//! # use pegboard::{Failure, ServerName, Toolset};
-//! async fn watch(tools: &Toolset, server: &ServerName) -> Result<(), Failure> {
+//! # use pegboard::{Failure, Toolset};
+//! async fn watch(tools: &Toolset) -> Result<(), Failure> {
 //!     for resource in tools.resources(Duration::from_secs(30)).await.resources {
 //!         println!("{}", resource.uri);
 //!     }
 //!     // Renewed automatically in every session, until it is dropped.
-//!     let mut news = tools.subscribe(server, "file:///notes.md").await?;
+//!     let mut news = tools.subscribe("docs", "file:///notes.md").await?;
 //!     while news.changed().await {
-//!         for contents in tools.read_resource(server, news.uri()).await? {
+//!         for contents in tools.read_resource("docs", news.uri()).await? {
 //!             println!("{}", contents.text().unwrap_or("(no text)"));
 //!         }
 //!     }
@@ -186,6 +186,12 @@
 //!
 //! The library is pure Rust, except for the cryptography of TLS. It needs Rust 1.91 or newer.
 //!
+//! # Types of other crates
+//!
+//! JSON is [`serde_json`]'s `Value` and `Map`, a time is a [`jiff`] `Timestamp`, and [`SafeUrl::expose`] returns a [`url`] `Url`; these crates
+//! are exported here. [`ToolCall::progress`] takes a channel of tokio, which the program runs on anyway, and streams implement `Stream` of
+//! `futures-core`.
+//!
 //! # What you can rely on
 //!
 //! * Dropping the future of a call cancels it on the server and affects no other call.
@@ -226,6 +232,7 @@ pub mod fuzz;
 mod grant;
 mod hint;
 mod json_scan;
+mod label;
 mod mask;
 mod metrics;
 mod name;
@@ -251,6 +258,9 @@ mod toolset;
 )]
 mod transport;
 
+// Crates whose types are in signatures: a program can use them without a dependency of its own and in the same version.
+pub use {jiff, serde_json, url};
+
 pub use args::{Arguments, ArgumentsError, ReadArguments};
 pub use audit::{AuditBreak, AuditBreakKind, AuditCheck, verify as verify_audit};
 pub use board::{Applied, Builder, NoRuntime, NotConnected, Pegboard};
@@ -267,11 +277,11 @@ pub use catalog::{
 };
 pub use config::{
     Approval, ArgumentRules, AuditConfig, Auth, BoardLimits, BreakerPolicy, BreakerRule, Capabilities, Check,
-    ClientCert, Command, Config, Endpoint, Env, EnvPolicy, EraChoice, Explained, Format, Health, IdleStop, Images,
-    Join, Limits, Loaded, Misconfigured, OnCrossing, Origin, OutputCheck, Overridden, PendingTrust, Pins, Policy,
-    Preset, Probe, Problem, ProjectFile, Queue, Rate, Reading, Restart, Results, Retry, RetryClass, Rlimits, Sandbox,
-    SandboxLevel, SandboxNetwork, Scan, Scope, ServerConfig, Severity, Source, Start, Structured, Summarise,
-    SummaryModel, Taint, Tls, TooLong, ToolPolicy, Transport, TrustError, TrustRecord, TrustStore, Unpinned,
+    ClientCert, Command, Config, ConfigErrors, Endpoint, Env, EnvPolicy, EraChoice, Explained, Format, Health,
+    IdleStop, Images, Join, Limits, Loaded, Misconfigured, OnCrossing, Origin, OutputCheck, Overridden, PendingTrust,
+    Pins, Policy, Preset, Probe, Problem, ProjectFile, Queue, Rate, Reading, Restart, Results, Retry, RetryClass,
+    Rlimits, Sandbox, SandboxLevel, SandboxNetwork, Scan, Scope, ServerConfig, Severity, Source, Start, Structured,
+    Summarise, SummaryModel, Taint, Tls, TooLong, ToolPolicy, Transport, TrustError, TrustRecord, TrustStore, Unpinned,
     Unreadable, ValueOrigin, parse_duration, parse_size,
 };
 pub use credential::{Credential, CredentialError, CredentialReason, CredentialRequest, Credentials};
@@ -280,6 +290,7 @@ pub use event::{Event, Events};
 pub use filter::{BadSelection, Selected, Selection};
 pub use grant::Grants;
 pub use hint::Hint;
+pub use label::UnknownWord;
 pub use mask::{BadMasking, Carried, Counts as MaskCounts, CustomPattern, MaskStyle, Masked, Masker, Masking};
 pub use metrics::{Bucket, CallMetrics, Histogram, Metrics, ServerMetrics};
 pub use name::{BadNameStyle, BadServerName, NameRules, NameStyle, ServerName};
@@ -292,7 +303,7 @@ pub use pin::{FieldChange, Pin, PinChange, PinError, PinState, PinStore, PinnedS
 pub use provider::{Definition, Provider, Quarantine, Reverse, UnknownProvider};
 #[cfg(feature = "schemars")]
 pub use schemars;
-pub use secret::{SafeUrl, Secret};
+pub use secret::{BadUrl, SafeUrl, Secret, WithSecrets};
 pub use server::{BadSchedule, CatalogChange};
 pub use session::{
     Choice, CompletionOf, ElicitAnswer, Elicitation, Field, FieldKind, Form, Host, LogLevel, LogMessage, NoHost,

@@ -1,5 +1,6 @@
 //! Names of servers, and how a (server, tool) pair is written for users and models.
 
+mod conversions;
 mod rules;
 mod style;
 mod tool_names;
@@ -17,7 +18,19 @@ const MAX_SERVER_NAME: usize = 64;
 
 /// The name of a configured server.
 ///
-/// It starts with a letter or digit, goes on with letters, digits, `_` and `-`, and has at most 64 characters.
+/// It starts with a letter or digit, goes on with letters, digits, `_` and `-`, and has at most 64 characters. It compares with `&str`, and
+/// methods that look up a server take any text:
+///
+/// ```
+/// use std::collections::BTreeMap;
+/// use pegboard::ServerName;
+///
+/// let name: ServerName = "github".parse()?;
+/// assert!(name == "github");
+/// let owners = BTreeMap::from([(name, "tools team")]);
+/// assert_eq!(owners.get("github"), Some(&"tools team"));
+/// # Ok::<(), pegboard::BadServerName>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct ServerName(Arc<str>);
 

@@ -1,6 +1,7 @@
 //! [`Outcome`]: how a call ended. It has a text for the model in every case, and a kind and details for the program.
 
 mod answer;
+mod cause;
 mod compat_shapes;
 mod content;
 mod error_text;
@@ -11,6 +12,8 @@ mod render;
 mod reply;
 mod resources_prompts;
 mod sanitize;
+pub(crate) mod stored_millis;
+mod stored_reply;
 pub(crate) mod truncate;
 mod untrusted_fence;
 
@@ -27,11 +30,18 @@ pub use resources_prompts::{BadBlob, Body, Completion, FilledPrompt, PromptMessa
 pub use untrusted_fence::around as fence;
 pub(crate) use untrusted_fence::number as fence_number;
 
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
 /// The text of an error result without content.
 const SILENT: &str = "the tool reported an error without saying why";
 
 /// How a call ended. A refused call, a failed one and a lost one are distinct.
-#[derive(Debug, Clone, PartialEq)]
+///
+/// In JSON its `status` is `done`, `tool_failed`, `refused` or `lost`, beside the fields of the [`Answer`] or [`Failure`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "status", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Outcome {
     /// The tool ran and answered.
@@ -77,6 +87,23 @@ impl Outcome {
         }
     }
 
+    /// The code of the JSON-RPC error that the server sent in place of a result.
+    pub fn error_code(&self) -> Option<i64> {
+        match self {
+            Self::Done(_) => None,
+            Self::ToolFailed(answer) => answer.error_code,
+            Self::Refused(failure) | Self::Lost(failure) => failure.code,
+        }
+    }
+
+    /// How long to wait before the next call, if that is known: see [`Failure`].
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Done(_) | Self::ToolFailed(_) => None,
+            Self::Refused(failure) | Self::Lost(failure) => failure.retry_after,
+        }
+    }
+
     /// The text for a model that reads text.
     pub fn text(&self) -> String {
         match self {
@@ -105,7 +132,8 @@ impl Outcome {
         }
     }
 
-    pub(crate) fn status(&self) -> &'static str {
+    /// The name of the variant in JSON: `done`, `tool_failed`, `refused` or `lost`.
+    pub fn status(&self) -> &'static str {
         match self {
             Self::Done(_) => "done",
             Self::ToolFailed(_) => "tool_failed",
@@ -121,7 +149,14 @@ impl std::fmt::Display for Outcome {
     }
 }
 
-impl std::error::Error for Outcome {}
+impl std::error::Error for Outcome {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Done(_) | Self::ToolFailed(_) => None,
+            Self::Refused(failure) | Self::Lost(failure) => std::error::Error::source(failure),
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -175,12 +210,7 @@ mod tests {
 
     #[test]
     fn a_refused_call_has_surely_not_run_and_a_lost_one_may_have() {
-        let failure = Failure {
-            kind: Kind::Transport,
-            message: "gone".into(),
-            hint: None,
-            may_have_executed: true,
-        };
+        let failure = Failure::new(Kind::Transport, "gone").after_sending();
         assert!(Outcome::Lost(failure.clone()).may_have_executed());
         assert!(!Outcome::Refused(failure).may_have_executed());
     }

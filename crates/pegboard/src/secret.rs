@@ -3,12 +3,14 @@
 mod decide;
 mod forms;
 mod names;
+mod stored;
 
 pub(crate) use decide::is_secret;
 pub(crate) use forms::{is_random, is_token_like};
 pub(crate) use names::{mentions_secret, names_secret};
+pub use stored::WithSecrets;
 
-use std::{fmt, sync::Arc};
+use std::{convert::Infallible, fmt, sync::Arc};
 
 use url::Url;
 
@@ -43,9 +45,15 @@ impl fmt::Display for Secret {
     }
 }
 
-impl serde::Serialize for Secret {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(HIDDEN)
+impl From<&str> for Secret {
+    fn from(value: &str) -> Self {
+        Self::new(value)
+    }
+}
+
+impl From<String> for Secret {
+    fn from(value: String) -> Self {
+        Self::new(value)
     }
 }
 
@@ -67,10 +75,11 @@ impl Eq for SafeUrl {}
 
 impl SafeUrl {
     /// Parses an absolute URL that has a host.
-    pub fn parse(text: &str) -> Result<Self, url::ParseError> {
-        let url = Url::parse(text)?;
+    pub fn parse(text: &str) -> Result<Self, BadUrl> {
+        let bad = |error: url::ParseError| BadUrl::new(error.to_string());
+        let url = Url::parse(text).map_err(bad)?;
         if url.host_str().is_none_or(str::is_empty) {
-            return Err(url::ParseError::EmptyHost);
+            return Err(bad(url::ParseError::EmptyHost));
         }
         Ok(Self { url, shown: None })
     }
@@ -85,6 +94,30 @@ impl SafeUrl {
     /// The complete URL, for code that connects to it.
     pub fn expose(&self) -> &Url {
         &self.url
+    }
+}
+
+/// The error for a URL that cannot be used. It does not contain the URL, which may have secrets.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the URL cannot be used: {reason}")]
+pub struct BadUrl {
+    reason: String,
+}
+
+impl BadUrl {
+    pub(crate) fn new(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into() }
+    }
+
+    /// What is wrong with it.
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
+}
+
+impl From<Infallible> for BadUrl {
+    fn from(never: Infallible) -> Self {
+        match never {}
     }
 }
 

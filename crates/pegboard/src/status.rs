@@ -1,10 +1,10 @@
 //! Status snapshots of a server and of the whole board: plain values to print or serialise.
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{caller::Principal, name::ServerName};
+use crate::{caller::Principal, label::label, name::ServerName};
 
 /// A snapshot of the board.
 #[derive(Debug, Clone, Serialize)]
@@ -163,7 +163,7 @@ pub struct QueueStatus {
 }
 
 /// The lifecycle state of a server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum State {
@@ -207,8 +207,25 @@ impl State {
     }
 }
 
+label!(
+    State,
+    "server state",
+    [
+        Disabled,
+        Idle,
+        Connecting,
+        Ready,
+        Down,
+        CrashLooping,
+        NeedsAuth,
+        Misconfigured,
+        PendingTrust,
+        Closed
+    ]
+);
+
 /// A protocol era: without a handshake (2026-07-28 and later), or with one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Era {
@@ -227,6 +244,8 @@ impl Era {
         }
     }
 }
+
+label!(Era, "protocol era", [Modern, Legacy]);
 
 /// The self-description of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

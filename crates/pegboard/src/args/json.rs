@@ -43,7 +43,7 @@ pub(super) fn value(arguments: &Arguments) -> Result<Value, String> {
 }
 
 /// A value without duplicate keys in its objects.
-struct UniqueKeys(Value);
+pub(super) struct UniqueKeys(pub(super) Value);
 
 impl<'de> Deserialize<'de> for UniqueKeys {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

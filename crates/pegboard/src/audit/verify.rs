@@ -53,7 +53,7 @@ pub struct AuditBreak {
 }
 
 /// What is wrong with a chain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum AuditBreakKind {
     /// The line is not a record.

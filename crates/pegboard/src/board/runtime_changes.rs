@@ -199,7 +199,11 @@ impl Pegboard {
 
     /// Removes a server from the board, in every view: new calls find none of its tools, and calls in flight complete first. The server is
     /// closed when this returns, unless such a call is still in flight. Returns `false` if there is no server of that name.
-    pub async fn disconnect(&self, name: &ServerName) -> bool {
+    pub async fn disconnect(&self, name: impl AsRef<str>) -> bool {
+        let Ok(name) = ServerName::parse(name.as_ref()) else {
+            return false;
+        };
+        let name = &name;
         let retirement = self.0.registry.remove(name);
         let exists = !retirement.is_empty();
         retirement.wait().await;
@@ -208,14 +212,22 @@ impl Pegboard {
 
     /// Restarts a server at once, in every view and in any state. Its calls in flight fail as lost. Returns `false` if there is no server of
     /// that name.
-    pub async fn reconnect(&self, name: &ServerName) -> bool {
+    pub async fn reconnect(&self, name: impl AsRef<str>) -> bool {
+        let Ok(name) = ServerName::parse(name.as_ref()) else {
+            return false;
+        };
+        let name = &name;
         let instances = self.0.registry.instances_to_restart(name);
         join_all(instances.iter().map(Server::reconnect)).await;
         !instances.is_empty()
     }
 
     /// Lists a server again in every view where it is connected. Returns `false` if it is connected in none.
-    pub fn refresh(&self, name: &ServerName) -> bool {
+    pub fn refresh(&self, name: impl AsRef<str>) -> bool {
+        let Ok(name) = ServerName::parse(name.as_ref()) else {
+            return false;
+        };
+        let name = &name;
         let mut connected = self.0.registry.instances(name);
         connected.retain(Server::is_ready);
         connected.iter().for_each(Server::refresh);
@@ -224,7 +236,11 @@ impl Pegboard {
 
     /// Enables a server in every view and starts it. Returns `false` if there is no server of that name, its config is invalid, or the board
     /// has no room for it or is closing.
-    pub async fn enable(&self, name: &ServerName) -> bool {
+    pub async fn enable(&self, name: impl AsRef<str>) -> bool {
+        let Ok(name) = ServerName::parse(name.as_ref()) else {
+            return false;
+        };
+        let name = &name;
         let Some(server) = self.0.registry.get(name) else {
             return false;
         };
@@ -251,7 +267,11 @@ impl Pegboard {
     /// Disables a server at once, in every view: its process ends, unless another server shares it, its tools disappear, and its calls in
     /// flight fail as lost, including those of a draining server of that name. To let them complete, apply a config that disables the server.
     /// Returns `false` if there is no server of that name.
-    pub async fn disable(&self, name: &ServerName) -> bool {
+    pub async fn disable(&self, name: impl AsRef<str>) -> bool {
+        let Ok(name) = ServerName::parse(name.as_ref()) else {
+            return false;
+        };
+        let name = &name;
         let (exists, detached) = self.0.registry.change(name, |server| {
             server.set_switch(false);
             server.switch_off()

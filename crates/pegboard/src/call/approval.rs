@@ -59,7 +59,7 @@ pub struct Question<'a> {
 }
 
 /// The approver's answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Decision {
     /// Allows this call.
@@ -70,6 +70,18 @@ pub enum Decision {
     Always,
     /// Refuses the call, for this reason.
     Refused(String),
+}
+
+impl Decision {
+    /// The name of the decision, for labels: `once`, `for_view`, `always` or `refused`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Once => "once",
+            Self::ForView => "for_view",
+            Self::Always => "always",
+            Self::Refused(_) => "refused",
+        }
+    }
 }
 
 /// The approvals: a server, a tool, and the tool's definition at that time. Clones share the same state.
@@ -122,8 +134,9 @@ impl Approvals {
     }
 
     /// Revokes an approval. Returns whether there was one.
-    pub fn forget(&self, server: &ServerName, tool: &str) -> bool {
-        self.lock().remove(&(server.to_string(), tool.to_owned())).is_some()
+    pub fn forget(&self, server: impl AsRef<str>, tool: &str) -> bool {
+        let key = (server.as_ref().to_owned(), tool.to_owned());
+        self.lock().remove(&key).is_some()
     }
 
     pub(super) fn past(&self, tool: &Tool) -> PastApproval {

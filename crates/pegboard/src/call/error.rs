@@ -67,25 +67,23 @@ impl CallError {
         let server = route.server.name();
         match self {
             Self::Refused(failure) => Outcome::Refused(failure),
-            Self::Queue(refused) => Outcome::Refused(Failure {
-                kind: match refused {
+            Self::Queue(refused) => {
+                let kind = match refused {
                     Refused::Full { .. } => Kind::LimitExceeded,
                     Refused::Late { .. } => Kind::Timeout,
-                },
-                message: advised(refused.to_string(), LATER),
-                hint: Some("raise `max_in_flight` of the server or the size of its queue".to_owned()),
-                may_have_executed: false,
-            }),
-            Self::BreakerOpen(open) => Outcome::Refused(Failure {
-                kind: Kind::Unavailable,
-                message: format!(
+                };
+                let failure = Failure::new(kind, advised(refused.to_string(), LATER)).caused_by(&refused);
+                Outcome::Refused(failure.hint("raise `max_in_flight` of the server or the size of its queue"))
+            }
+            Self::BreakerOpen(open) => {
+                let message = format!(
                     "server `{server}` has answered none of the last calls and is left alone for a while. Call again in {} s, or \
                      go on without it.",
                     open.retry_after.as_secs().max(1)
-                ),
-                hint: None,
-                may_have_executed: false,
-            }),
+                );
+                let failure = Failure::new(Kind::Unavailable, message).caused_by(&open);
+                Outcome::Refused(failure.retry_after(open.retry_after))
+            }
             Self::Outage(outage) => Outcome::Refused(unavailable(server.as_str(), &outage)),
             Self::Fault(fault) => of_fault(&fault, &route.tool.dotted_name()),
         }
@@ -137,14 +135,12 @@ pub(crate) fn unavailable(server: &str, outage: &Outage) -> Failure {
         Kind::NeedsAuth => "needs a sign-in",
         _ => "is down",
     };
+    let message = format!("server `{server}` {state}: {}", outage.describe());
     Failure {
-        kind: outage.kind(),
-        message: advised(
-            format!("server `{server}` {state}: {}", outage.describe()),
-            advice(outage),
-        ),
         hint: outage.hint.clone(),
-        may_have_executed: false,
+        code: outage.code,
+        retry_after: outage.next_start_in(),
+        ..Failure::new(outage.kind(), advised(message, advice(outage))).caused_by(outage)
     }
 }
 
@@ -253,9 +249,50 @@ pub(crate) fn failure_of(fault: &Fault, what: &str) -> Failure {
         _ => fault.hint(),
     };
     Failure {
-        kind,
-        message: format!("{what} failed: {fault}"),
         hint,
         may_have_executed: fault.sent == Sent::Maybe,
+        code: fault.rpc_code(),
+        retry_after: fault.retry_after(),
+        ..Failure::new(kind, format!("{what} failed: {fault}")).caused_by(fault)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{error::Error, time::Duration};
+
+    use super::*;
+    use crate::transport::{RpcError, WireFailure};
+
+    fn rpc_error(code: i64) -> RpcError {
+        serde_json::from_value(serde_json::json!({"code": code, "message": "no such note"})).unwrap()
+    }
+
+    #[test]
+    fn a_failed_request_has_the_code_of_the_error_response_and_the_error_as_its_source() {
+        let in_body = WireFailure::new(
+            FailureKind::Rpc(rpc_error(-32002)),
+            Sent::Rejected,
+            "HTTP 404: no such note",
+        );
+        for fault in [Fault::from(rpc_error(-32002)), Fault::from(in_body)] {
+            let failure = failure_of(&fault, "reading note://a");
+            assert_eq!(failure.code, Some(-32002), "{fault}");
+            assert_eq!(failure.source().unwrap().to_string(), fault.to_string());
+            assert!(failure.message.starts_with("reading note://a failed: "), "{failure}");
+        }
+    }
+
+    #[test]
+    fn a_rate_limit_says_when_to_call_again() {
+        let kind = FailureKind::Status {
+            code: 429,
+            retry_after: Some(Duration::from_secs(7)),
+        };
+        let fault = Fault::from(WireFailure::new(kind, Sent::Rejected, "HTTP 429"));
+        let outcome = of_fault(&fault, "fx.echo");
+        assert_eq!(outcome.retry_after(), Some(Duration::from_secs(7)));
+        assert_eq!(outcome.error_code(), None);
+        assert_eq!(outcome.source().unwrap().to_string(), "HTTP 429");
     }
 }

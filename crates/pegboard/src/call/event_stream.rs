@@ -8,13 +8,13 @@ use std::{
 };
 
 use futures_util::Stream;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 use crate::{outcome::Reply, session::Progress};
 
 /// An event of one call. The last one is always [`CallEvent::Completed`].
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", content = "data", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum CallEvent {
@@ -29,6 +29,17 @@ pub enum CallEvent {
     Progress(Progress),
     /// The call ended.
     Completed(Box<Reply>),
+}
+
+impl CallEvent {
+    /// The name of the event in JSON, for labels: `created`, `progress` or `completed`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Created { .. } => "created",
+            Self::Progress(_) => "progress",
+            Self::Completed(_) => "completed",
+        }
+    }
 }
 
 /// The event stream of one call. Dropping it cancels the call.

@@ -24,6 +24,19 @@ use crate::{
 const GENERATED: &str = "call-";
 
 /// One tool call as the caller requests it.
+///
+/// It can be stored as JSON before it is made, all but the channel for progress; give it an [id](ToolCall::id) then, because generated ids
+/// are unique in one process only. A reader ignores fields that it does not know, and needs no more than the name.
+///
+/// ```
+/// use pegboard::{ToolCall, serde_json};
+///
+/// let call = ToolCall::new("time.now").id("step-7").arguments(serde_json::json!({"zone": "UTC"}));
+/// let stored = serde_json::to_string(&call)?;
+/// assert_eq!(stored, r#"{"id":"step-7","name":"time.now","arguments":{"zone":"UTC"}}"#);
+/// let again: ToolCall = serde_json::from_str(&stored)?;
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ToolCall {
@@ -57,7 +70,7 @@ pub struct ToolCall {
     /// Runs the call as a task where the tool leaves the choice.
     pub as_task: bool,
     /// The number in the id while the id is the generated one.
-    generated_number: Option<u64>,
+    pub(super) generated_number: Option<u64>,
     /// The name that the model wrote, if a built-in tool such as `call_tool` forwards the call to another tool.
     pub(crate) asked: Option<String>,
 }
@@ -213,6 +226,11 @@ impl ToolCall {
         self.key = Some(key.into());
         self
     }
+}
+
+/// Returns the number of a generated id.
+pub(super) fn generated_number(id: &str) -> Option<u64> {
+    id.strip_prefix(GENERATED)?.parse().ok()
 }
 
 /// Returns whether `id` is the generated id of this number. Runs for every reply, so it compares digits instead of formatting the number.

@@ -1,13 +1,14 @@
 //! The risk of calling a tool. Annotations are claims: they lower the risk only if their source is trusted, and without a claim the worst
 //! is assumed.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::tool::Tool;
+use crate::label::label;
 
 /// Where a tool comes from.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ToolKind {
@@ -40,9 +41,12 @@ impl ToolKind {
     }
 }
 
+label!(ToolKind, "kind of tool", [Mcp, Native, BuiltIn]);
+
 /// How much harm a call may do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Risk {
     /// Reads, in a closed world. Listing and reading resources has this risk.
     Low,
@@ -65,6 +69,8 @@ impl Risk {
         }
     }
 }
+
+label!(Risk, "risk", [Low, Medium, High]);
 
 impl Tool {
     /// Returns whether it only reads; `trusted` says whether its annotations are trusted. It must claim `readOnlyHint` and must not claim

@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     args::LazyValidator,
+    label::label,
     mask::Masker,
     name::{self, ServerName},
 };
@@ -61,7 +62,7 @@ pub(crate) struct Checks {
 }
 
 /// Whether a tool runs as a task: the server returns a task at once, and the result is fetched later.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum TaskSupport {
@@ -73,6 +74,19 @@ pub enum TaskSupport {
     /// Always.
     Required,
 }
+
+impl TaskSupport {
+    /// The name in definitions of tools.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Forbidden => "forbidden",
+            Self::Optional => "optional",
+            Self::Required => "required",
+        }
+    }
+}
+
+label!(TaskSupport, "support of tasks", [Forbidden, Optional, Required]);
 
 impl Tool {
     /// The name for people: `server.tool`.

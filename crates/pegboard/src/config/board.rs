@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use super::{
     audit::AuditConfig, board_limits::BoardLimits, misconfigured::Misconfigured, policy::Queue, preset::Preset,
     server::ServerConfig,
@@ -22,7 +24,8 @@ use crate::{
 /// assert!(loaded.problems.is_empty());
 /// assert_eq!(loaded.config.servers.len(), 1);
 /// ```
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct Config {
     /// The servers that can be used, by name.
@@ -42,5 +45,6 @@ pub struct Config {
     /// What is masked in the output of servers that do not override it.
     pub masking: Masking,
     /// The secrets of servers that [`Config::select`] removed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) removed_secrets: Vec<Secret>,
 }

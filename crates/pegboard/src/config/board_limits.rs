@@ -1,7 +1,10 @@
 //! Limits of a board: servers, processes and buffered bytes.
 
+use serde::{Deserialize, Serialize};
+
 /// The limits of a board.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct BoardLimits {
     /// The most servers. In the order of their names, further ones are refused; the others work.

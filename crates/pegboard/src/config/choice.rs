@@ -1,7 +1,9 @@
 //! Settings that are one of a few words, and the values of these words.
 
+use std::str::FromStr;
+
 use super::{
-    field::Word,
+    field::{Word, find_word},
     from_setting::FromSetting,
     lifecycle::{Probe, RetryClass},
     policy::{Approval, Check, Images, Join, OnCrossing, OutputCheck, Pins, Reading, Scan, Structured, Taint, TooLong},
@@ -11,7 +13,10 @@ use super::{
     setting::Setting,
     transport::EnvPolicy,
 };
-use crate::mask::MaskStyle;
+use crate::{
+    label::{UnknownWord, label_text, serde_as_text},
+    mask::MaskStyle,
+};
 
 /// A type whose values are words in config files.
 pub(super) trait Choice: Sized + 'static {
@@ -25,8 +30,38 @@ pub(super) trait Choice: Sized + 'static {
     fn of_word(word: &str) -> Option<Self>;
 }
 
-/// `Type: default Variant "word", then "word" (other spellings) = Variant` for each.
+/// `Type: default Variant "word", then "word" (other spellings) = Variant` for each. With `label "what"` before it, each variant has one word,
+/// and the type is written and read as these words everywhere.
 macro_rules! choice {
+    (label $what:literal $type:ty: default $default:ident $default_word:literal; $( $word:literal $( ($($spelling:literal),+) )? = $variant:ident, )+) => {
+        choice! { $type: default $default $default_word; $( $word $( ($($spelling),+) )? = $variant, )+ }
+
+        impl $type {
+            /// The word in config files and JSON.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $( Self::$variant => $word, )+
+                }
+            }
+        }
+
+        choice! { text $what $type }
+    };
+    (text $what:literal $type:ty) => {
+        label_text!($type);
+        serde_as_text!($type);
+
+        /// Accepts every spelling that config files may use.
+        impl FromStr for $type {
+            type Err = UnknownWord;
+
+            fn from_str(word: &str) -> Result<Self, UnknownWord> {
+                let found = find_word(Self::WORDS, word).and_then(Self::of_word);
+                let known = || Self::WORDS.iter().map(|word| word.name);
+                found.ok_or_else(|| UnknownWord::new($what, word, known()))
+            }
+        }
+    };
     ($type:ty: default $default:ident $default_word:literal; $( $word:literal $( ($($spelling:literal),+) )? = $variant:ident, )+) => {
         impl Choice for $type {
             const WORDS: &'static [Word] = &[ $( Word { name: $word, spellings: &[ $( $($spelling),+ )? ] }, )+ ];
@@ -115,7 +150,7 @@ choice! { TransportKind: default Remote "remote";
     "remote" ("auto") = Remote,
 }
 
-choice! { EnvPolicy: default Allowlist "allowlist";
+choice! { label "environment policy" EnvPolicy: default Allowlist "allowlist";
     "allowlist" ("allow_list") = Allowlist,
     "inherit" = Inherit,
     "explicit" ("none") = Explicit,
@@ -135,7 +170,7 @@ choice! { AuthKind: default None "none";
     "oauth" ("oauth2") = OAuth,
 }
 
-choice! { Start: default Eager "eager";
+choice! { label "start mode" Start: default Eager "eager";
     "eager" ("background", "auto") = Eager,
     "lazy" = Lazy,
     "explicit" ("manual") = Explicit,
@@ -156,14 +191,29 @@ choice! { Probe: default Auto "auto";
     "none" ("off") = Never,
 }
 
-choice! { Reading: default Json "json";
+impl Probe {
+    /// The word in config files and JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::ListTools => "list_tools",
+            Self::Never => "none",
+        }
+    }
+}
+
+choice! { text "health probe" Probe }
+choice! { text "level of a sandbox" SandboxLevel }
+choice! { text "preset" Preset }
+
+choice! { label "way to read arguments" Reading: default Json "json";
     "json" ("strict") = Json,
     "repair" = Repair,
     "cascade" = Cascade,
     "guided" ("schema") = Guided,
 }
 
-choice! { Check: default Coerce "coerce";
+choice! { label "check of arguments" Check: default Coerce "coerce";
     "off" ("none") = Off,
     "required" = Required,
     "relaxed" = Relaxed,
@@ -171,7 +221,7 @@ choice! { Check: default Coerce "coerce";
     "strict" = Strict,
 }
 
-choice! { OutputCheck: default Warn "warn";
+choice! { label "check of output" OutputCheck: default Warn "warn";
     "off" = Off,
     "warn" = Warn,
     "error" = Error,
@@ -186,34 +236,34 @@ choice! { Preset: default Pegboard "pegboard";
     "minion" = Minion,
 }
 
-choice! { Approval: default Auto "auto";
+choice! { label "approval mode" Approval: default Auto "auto";
     "auto" ("approve") = Auto,
     "writes" = Writes,
     "always" ("prompt") = Always,
     "never" = Never,
 }
 
-choice! { OnCrossing: default Block "block";
+choice! { label "policy for secrets of other servers" OnCrossing: default Block "block";
     "warn" = Warn,
     "mask" = Mask,
     "block" ("refuse") = Block,
     "allow" ("off") = Allow,
 }
 
-choice! { Pins: default Warn "warn";
+choice! { label "pin mode" Pins: default Warn "warn";
     "off" = Off,
     "warn" = Warn,
     "block" = Block,
     "approve" ("ask") = Approve,
 }
 
-choice! { Scan: default Warn "warn";
+choice! { label "scan mode" Scan: default Warn "warn";
     "off" = Off,
     "warn" = Warn,
     "block" = Block,
 }
 
-choice! { Taint: default Off "off";
+choice! { label "taint mode" Taint: default Off "off";
     "off" = Off,
     "ask" = Ask,
     "block" = Block,
@@ -225,12 +275,12 @@ choice! { RetryClass: default Never "never";
     "idempotent" = Idempotent,
 }
 
-choice! { MaskStyle: default Value "value";
+choice! { label "style of masking" MaskStyle: default Value "value";
     "value" = Value,
     "whole" ("full") = Whole,
 }
 
-choice! { Structured: default ContentFirst "content_first";
+choice! { label "preference for structured content" Structured: default ContentFirst "content_first";
     "content_first" = ContentFirst,
     "structured_first" = StructuredFirst,
     "both_dedup" = BothDedup,
@@ -238,7 +288,7 @@ choice! { Structured: default ContentFirst "content_first";
     "structured_only" = StructuredOnly,
 }
 
-choice! { TooLong: default Spill "spill";
+choice! { label "mode for long results" TooLong: default Spill "spill";
     "head" ("cut", "truncate") = Head,
     "head_tail" = HeadTail,
     "spill" ("handle") = Spill,
@@ -246,14 +296,69 @@ choice! { TooLong: default Spill "spill";
     "error" = Error,
 }
 
-choice! { Join: default Newline "newline";
+choice! { label "separator of blocks" Join: default Newline "newline";
     "newline" ("lines") = Newline,
     "empty_line" = EmptyLine,
     "nothing" ("none") = Nothing,
     "first" ("first_block") = First,
 }
 
-choice! { Images: default Keep "keep";
+choice! { label "mode for images" Images: default Keep "keep";
     "keep" = Keep,
     "spill" = Spill,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::{Debug, Display};
+
+    use serde::{Serialize, de::DeserializeOwned};
+
+    use super::*;
+
+    /// Every word of the config is read as a value that is written as one of the words, and JSON has the same words.
+    fn check<T>()
+    where
+        T: Choice + Copy + PartialEq + Debug + Display + FromStr<Err = UnknownWord> + Serialize + DeserializeOwned,
+    {
+        for word in T::WORDS {
+            let value = T::of_word(word.name).unwrap();
+            let written = value.to_string();
+            assert!(T::WORDS.iter().any(|word| word.name == written), "{written}");
+            assert_eq!(written.parse(), Ok(value));
+            assert_eq!(serde_json::json!(value), written);
+            assert_eq!(serde_json::from_value::<T>(written.into()).unwrap(), value);
+            for spelling in word.spellings {
+                assert_eq!(spelling.parse(), Ok(value), "{spelling}");
+            }
+        }
+        let unknown = "no such word".parse::<T>().unwrap_err().to_string();
+        assert!(
+            unknown.contains("`no such word` is no ") && unknown.contains(T::DEFAULT_WORD),
+            "{unknown}"
+        );
+        assert_eq!(T::DEFAULT.to_string(), T::DEFAULT_WORD);
+    }
+
+    #[test]
+    fn a_setting_of_words_is_written_and_read_as_in_the_config() {
+        check::<EnvPolicy>();
+        check::<Start>();
+        check::<Probe>();
+        check::<Reading>();
+        check::<Check>();
+        check::<OutputCheck>();
+        check::<Approval>();
+        check::<OnCrossing>();
+        check::<Pins>();
+        check::<Scan>();
+        check::<Taint>();
+        check::<MaskStyle>();
+        check::<Structured>();
+        check::<TooLong>();
+        check::<Join>();
+        check::<Images>();
+        check::<SandboxLevel>();
+        check::<Preset>();
+    }
 }

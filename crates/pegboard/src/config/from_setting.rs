@@ -161,7 +161,7 @@ impl FromSetting for EraChoice {
 }
 
 /// `2025-06-18`.
-fn is_version(text: &str) -> bool {
+pub(super) fn is_version(text: &str) -> bool {
     text.len() == 10
         && text.bytes().enumerate().all(|(index, b)| match index {
             4 | 7 => b == b'-',
@@ -216,7 +216,7 @@ impl FromSetting for ToolRetry {
 }
 
 /// `pool(4)`.
-fn pool(text: &str) -> Option<usize> {
+pub(super) fn pool(text: &str) -> Option<usize> {
     let size = text.trim().strip_prefix("pool")?.trim_start();
     let size = size.strip_prefix('(')?.strip_suffix(')')?.trim().parse().ok()?;
     (1..=MAX_POOL).contains(&size).then_some(size)

@@ -2,8 +2,14 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
+use super::duration_text;
+
 /// When an idle server is stopped. The next call starts it again.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum IdleStop {
     /// After five minutes if the server is shared, starts lazily and is not required; else never.
     #[default]
@@ -11,25 +17,29 @@ pub enum IdleStop {
     /// Never.
     Never,
     /// After this time without a call.
-    After(Duration),
+    After(#[serde(with = "duration_text")] Duration),
 }
 
 /// How a server is restarted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct Restart {
     /// Whether the server is restarted automatically. Otherwise the next call restarts it, once the current backoff has elapsed; see also
     /// [`Health::restarts`].
     pub enabled: bool,
     /// The waits before each attempt; the last one repeats. Empty for the schedule of the board.
+    #[serde(with = "duration_text")]
     pub waits: Vec<Duration>,
     /// The number of failed starts in a row after which automatic restarts end. Calls then make one attempt at a time, at most one per
     /// longest wait.
     pub max_attempts: Option<u32>,
     /// How long a call waits for a restart; with zero it fails at once.
+    #[serde(with = "duration_text")]
     pub wait: Duration,
     /// How long calls wait, counted from the first start, while failed starts are retried; with zero they fail with the first failed
     /// start. A permanent failure, such as a missing program, ends the wait.
+    #[serde(with = "duration_text")]
     pub start_wait: Duration,
 }
 
@@ -59,15 +69,18 @@ impl Default for Restart {
 }
 
 /// How the health of a server is probed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct Health {
     /// The request that is sent.
     pub probe: Probe,
     /// The time since the last message, or since the last listing with [`Probe::ListTools`], after which a probe is sent while no call is
     /// in flight; `None` for only after a call has failed in transit.
+    #[serde(with = "duration_text")]
     pub every: Option<Duration>,
     /// The timeout for the response.
+    #[serde(with = "duration_text")]
     pub within: Duration,
     /// Whether a server whose session was lost is restarted when a probe is due, even if [`Restart::enabled`] is `false`.
     pub restarts: bool,
@@ -90,7 +103,8 @@ impl Default for Health {
 }
 
 /// The request that probes the health of a server.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Probe {
     /// The request of its era: `ping` with a handshake, `server/discover` without. If the server rejects it, or does not answer within half
     /// of the timeout, its tools are listed before it counts as dead.
@@ -103,7 +117,8 @@ pub enum Probe {
 }
 
 /// Whether a call that may have run can be retried.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RetryClass {
     /// It is never retried.
@@ -117,7 +132,8 @@ pub enum RetryClass {
 }
 
 /// Which failed calls of a server are retried.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct Retry {
     /// The class of tools without a setting of their own; `None` for the annotations of a trusted server.
@@ -125,6 +141,7 @@ pub struct Retry {
     /// The most retries of one call.
     pub attempts: u32,
     /// The waits before each retry; the last one repeats. Empty for short random waits.
+    #[serde(with = "duration_text")]
     pub waits: Vec<Duration>,
     /// By how many percent each wait is varied at random, in both directions.
     pub jitter: u32,
@@ -150,7 +167,9 @@ impl Default for Retry {
 }
 
 /// Whether a server has a circuit breaker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum BreakerPolicy {
     /// No circuit breaker.
     Off,
@@ -165,7 +184,8 @@ impl Default for BreakerPolicy {
 }
 
 /// When a circuit breaker opens and closes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct BreakerRule {
     /// The number of failures in a row that opens the breaker.
@@ -175,6 +195,7 @@ pub struct BreakerRule {
     /// How many recent calls `percent` is computed over.
     pub of: usize,
     /// How long the breaker stays open.
+    #[serde(with = "duration_text")]
     pub open: Duration,
     /// How many calls it then lets through at once to test the server.
     pub probes: u32,

@@ -2,23 +2,35 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
+use super::duration_text;
+
 /// Timeouts and size limits of one server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct Limits {
     /// The timeout from spawn or connect until the server has answered the handshake.
+    #[serde(with = "duration_text")]
     pub connect: Duration,
     /// The timeout for listing the tools, all pages together, and again for listing everything else that the server offers.
+    #[serde(with = "duration_text")]
     pub list: Duration,
     /// The timeout for one call; every progress notification restarts it.
+    #[serde(with = "duration_text")]
     pub call_idle: Duration,
     /// The timeout for one call regardless of progress.
+    #[serde(with = "duration_text")]
     pub call_total: Duration,
     /// The timeout for writing one message.
+    #[serde(with = "duration_text")]
     pub write: Duration,
     /// How long a stdio server may stay silent before the other era is tried on a second process.
+    #[serde(with = "duration_text")]
     pub era_silence: Duration,
     /// How long a server has to exit after its input is closed, and again after it is sent a termination signal.
+    #[serde(with = "duration_text")]
     pub stop: Duration,
     /// The largest message, in bytes.
     pub message_bytes: usize,

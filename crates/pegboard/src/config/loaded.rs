@@ -1,6 +1,6 @@
 //! The result of loading: the config, its problems, and the origin of its settings.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{collections::BTreeMap, fmt, path::PathBuf};
 
 use serde::Serialize;
 
@@ -44,6 +44,60 @@ impl Loaded {
             problems: problems.collect(),
             sources: self.unreadable,
         })
+    }
+}
+
+impl Loaded {
+    /// Returns the config, or all its errors. Warnings are no errors; read [`Loaded::problems`] before to show them.
+    ///
+    /// A program that serves with the servers that work uses [`Loaded::config`] instead, or [`Loaded::readable`].
+    ///
+    /// ```
+    /// use pegboard::{Config, Env, Format};
+    ///
+    /// let text = "[servers.time]\ncommand = 'uvx'\n[servers.docs]\nurl = 'ftp://example.com'\n[servers.k8s]\nstart = 'soon'\n";
+    /// let bad = Config::from_text(text, Format::Toml, &Env::process()).into_result().unwrap_err();
+    /// assert!(bad.problems.len() >= 2);
+    /// assert_eq!(bad.to_string().lines().count(), bad.problems.len());
+    ///
+    /// let config = Config::from_text("[servers.time]\ncommand = 'uvx'\n", Format::Toml, &Env::process()).into_result()?;
+    /// assert!(config.servers.contains_key("time"));
+    /// # Ok::<(), pegboard::ConfigErrors>(())
+    /// ```
+    pub fn into_result(self) -> Result<Config, ConfigErrors> {
+        let problems: Vec<Problem> = self.problems.into_iter().filter(Problem::is_error).collect();
+        if problems.is_empty() {
+            return Ok(self.config);
+        }
+        Err(ConfigErrors { problems })
+    }
+}
+
+/// All errors of a config, one per line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ConfigErrors {
+    /// The errors, by file and line.
+    pub problems: Vec<Problem>,
+}
+
+impl fmt::Display for ConfigErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, problem) in self.problems.iter().enumerate() {
+            if at > 0 {
+                f.write_str("\n")?;
+            }
+            // A message may quote a parser that uses several lines.
+            let problem = problem.to_string();
+            f.write_str(&problem.lines().map(str::trim).collect::<Vec<_>>().join(" "))?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ConfigErrors {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.problems.first().map(|problem| problem as _)
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use serde::{Deserialize, Deserializer, Serialize};
+
 use super::{
     choice::{Choice as _, TransportKind},
     field::{Field, find_word},
@@ -14,7 +16,7 @@ use super::{
 use crate::secret::SafeUrl;
 
 /// A server whose config has errors, or whose project file is not approved. It keeps its name and its status row, so that its absence is visible.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Misconfigured {
     /// All errors in one line, without file and line.
@@ -29,10 +31,39 @@ pub struct Misconfigured {
     pub pending_trust: Option<PathBuf>,
 }
 
+/// A misconfigured server as it is read.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct StoredMisconfigured {
+    why: String,
+    problems: Vec<String>,
+    transport: Option<String>,
+    required: bool,
+    pending_trust: Option<PathBuf>,
+}
+
+// Not derived: serde would take the lifetime of `transport` for that of the input.
+impl<'de> Deserialize<'de> for Misconfigured {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let stored = StoredMisconfigured::deserialize(deserializer)?;
+        // An unknown transport, such as that of a later version, is left out.
+        let known = ["stdio", "http", "sse", "websocket"];
+        Ok(Self {
+            why: stored.why,
+            problems: stored.problems,
+            transport: stored
+                .transport
+                .and_then(|name| known.into_iter().find(|kind| *kind == name)),
+            required: stored.required,
+            pending_trust: stored.pending_trust,
+        })
+    }
+}
+
 impl Misconfigured {
     /// The config of a server that is never started and only has a status row.
     pub(crate) fn placeholder(&self) -> ServerConfig {
-        let nowhere = || SafeUrl::parse("http://misconfigured.invalid").map(Endpoint::new);
+        let nowhere = || SafeUrl::parse("http://misconfigured.invalid").map(Endpoint::from);
         let transport = match (self.transport, nowhere()) {
             (Some("http"), Ok(endpoint)) => Transport::Http(endpoint),
             (Some("sse"), Ok(endpoint)) => Transport::Sse(endpoint),

@@ -8,11 +8,16 @@ pub use results::{Images, Join, Results, Structured, Summarise, SummaryModel, To
 
 use std::{collections::BTreeMap, time::Duration};
 
-use super::lifecycle::{BreakerPolicy, Health, IdleStop, Restart, Retry, RetryClass};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    duration_text,
+    lifecycle::{BreakerPolicy, Health, IdleStop, Restart, Retry, RetryClass},
+};
 use crate::mask::Masking;
 
 /// Who shares the connection to a server.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Scope {
     /// All agents.
@@ -25,7 +30,7 @@ pub enum Scope {
 }
 
 /// Which calls a person must approve.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Approval {
     /// None.
@@ -40,7 +45,7 @@ pub enum Approval {
 }
 
 /// What happens when the arguments of a call contain a secret of another server.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum OnCrossing {
     /// The call is made, and its reply has a warning.
@@ -55,7 +60,7 @@ pub enum OnCrossing {
 }
 
 /// What happens when a tool's definition changes after it was first listed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Pins {
     /// Nothing. Definitions are not pinned.
@@ -77,7 +82,7 @@ impl Pins {
 }
 
 /// What happens when a definition looks like an attack on the model that reads it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Scan {
     /// Nothing. Definitions are not scanned.
@@ -90,7 +95,8 @@ pub enum Scan {
 }
 
 /// What is listed besides tools, if the server declares the capability.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct Capabilities {
     /// Resources and resource templates.
@@ -109,7 +115,8 @@ impl Default for Capabilities {
 }
 
 /// How text is parsed into the arguments of a call.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Reading {
     /// The text must be a JSON object.
     #[default]
@@ -123,7 +130,8 @@ pub enum Reading {
 }
 
 /// How arguments are validated against the tool's schema before a call.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Check {
     /// Not at all.
     Off,
@@ -139,7 +147,8 @@ pub enum Check {
 }
 
 /// How the arguments of a call are parsed and validated.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct ArgumentRules {
     /// How text is parsed.
@@ -149,7 +158,8 @@ pub struct ArgumentRules {
 }
 
 /// What happens when structured content does not match the tool's output schema.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum OutputCheck {
     /// It is not validated.
     Off,
@@ -161,7 +171,8 @@ pub enum OutputCheck {
 }
 
 /// Settings of one tool, or of the tools that a glob matches.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct ToolPolicy {
     /// Whether the tool may be used; `Some(false)` hides it.
@@ -196,7 +207,8 @@ impl ToolPolicy {
 }
 
 /// How the calls and results of a server are handled. Loading warns about settings that have no effect yet.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct Policy {
     /// Who shares the connection.
@@ -210,8 +222,10 @@ pub struct Policy {
     /// Whether calls run one at a time.
     pub serial: bool,
     /// How long results of tools with `readOnlyHint` are cached, if the server is trusted; `None` for not at all.
+    #[serde(with = "duration_text")]
     pub cache: Option<Duration>,
     /// How long results of individual tools are cached, by name or glob; `None` for not at all.
+    #[serde(with = "duration_text")]
     pub tools_cache: BTreeMap<String, Option<Duration>>,
     /// Globs of the tools that are listed even when there are too many to list all.
     pub always_load: Vec<String>,
@@ -277,7 +291,8 @@ impl Policy {
 }
 
 /// A queue that calls wait in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "StoredQueue")]
 #[non_exhaustive]
 pub struct Queue {
     /// The most calls in flight at once.
@@ -290,5 +305,17 @@ impl Queue {
         Self {
             concurrent: concurrent.max(1),
         }
+    }
+}
+
+/// A queue as it is read: without a place it would block every call.
+#[derive(Deserialize)]
+struct StoredQueue {
+    concurrent: usize,
+}
+
+impl From<StoredQueue> for Queue {
+    fn from(stored: StoredQueue) -> Self {
+        Self::new(stored.concurrent)
     }
 }

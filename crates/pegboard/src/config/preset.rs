@@ -3,7 +3,7 @@
 use crate::name::NameStyle;
 
 /// A named set of defaults.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Preset {
     /// The defaults of Pegboard.

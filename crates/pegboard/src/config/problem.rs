@@ -2,14 +2,15 @@
 
 use std::{fmt, sync::Arc};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::tree::Place;
-use crate::hint::Hint;
+use crate::{hint::Hint, label::label};
 
 /// The severity of a problem.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Severity {
     /// The server or setting cannot be used.
     Error,
@@ -17,8 +18,20 @@ pub enum Severity {
     Warning,
 }
 
+impl Severity {
+    /// The name in text and JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+        }
+    }
+}
+
+label!(Severity, "severity", [Error, Warning]);
+
 /// An error or warning about a config. Values of variables never appear in it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Problem {
     /// The severity.

@@ -2,8 +2,11 @@
 
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 /// What a stdio server may access, on Linux and below the guard process ([`shim`](crate::shim())).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct Sandbox {
     /// The level that is requested.
@@ -31,7 +34,7 @@ impl Default for Sandbox {
 }
 
 /// The level of a sandbox. A higher level includes the lower ones.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum SandboxLevel {
     /// Only what holds for every server: an allow-list of environment variables, resource limits, no core dumps, no privilege escalation.
@@ -56,7 +59,8 @@ impl SandboxLevel {
 }
 
 /// What a sandboxed server may reach over the network.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum SandboxNetwork {
     /// Everything.

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
@@ -16,36 +17,49 @@ use crate::secret::Secret;
 pub(crate) const IDLE: Duration = Duration::from_secs(300);
 
 /// The resolved configuration of one server, with all defaults filled in.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ServerConfig {
     /// How the server is reached.
     pub transport: Transport,
     /// Whether the server is used at all.
+    #[serde(default = "is_enabled")]
     pub enabled: bool,
     /// Whether the board is ready only when this server is ready.
+    #[serde(default)]
     pub required: bool,
     /// When the server is started.
+    #[serde(default)]
     pub start: Start,
     /// The protocol era to use.
+    #[serde(default)]
     pub era: EraChoice,
     /// Timeouts and size limits.
+    #[serde(default)]
     pub limits: Limits,
     /// Globs of the tools that are visible; empty means all.
+    #[serde(default)]
     pub allow: Vec<String>,
     /// Globs of the tools that are hidden, even if `allow` matches them.
+    #[serde(default)]
     pub deny: Vec<String>,
     /// Directories and other URIs that are reported to the server as roots.
+    #[serde(default)]
     pub roots: Vec<String>,
     /// A description of the server for people.
+    #[serde(default)]
     pub description: Option<String>,
     /// Instructions for the model about this server.
+    #[serde(default)]
     pub instructions: Option<String>,
     /// Tools that the server does not list, by name: the JSON Schema of the arguments, or a definition as in a listing.
+    #[serde(default)]
     pub tool_schemas: BTreeMap<String, Value>,
     /// How its calls and results are handled.
+    #[serde(default)]
     pub policy: Policy,
     /// Secrets of its settings that the other fields do not show: values of variables, and settings without effect.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) hidden: Vec<Secret>,
 }
 
@@ -101,8 +115,13 @@ impl ServerConfig {
     }
 }
 
+/// The default of [`ServerConfig::enabled`].
+fn is_enabled() -> bool {
+    true
+}
+
 /// When a server is started.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Start {
     /// When the board opens, concurrently with the other servers and without blocking callers.
@@ -115,7 +134,7 @@ pub enum Start {
 }
 
 /// The protocol era that is used with a server.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum EraChoice {
     /// Detected and remembered: `initialize` first on stdio, `server/discover` first on HTTP.

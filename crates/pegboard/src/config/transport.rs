@@ -2,13 +2,15 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::sandbox::Sandbox;
 use crate::secret::{SafeUrl, Secret};
 
 /// How a server is reached.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Transport {
     /// A child process that exchanges messages over its standard input and output.
@@ -95,22 +97,28 @@ impl Transport {
 }
 
 /// A program to start.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Command {
     /// The program: a path, or a name that is looked up on the child's `PATH`.
     pub program: String,
     /// The arguments. Each element stays one argument. They may contain secrets, so `Debug` hides them.
+    #[serde(default)]
     pub args: Vec<Secret>,
     /// Environment variables that are set for it, in addition to those that `env_policy` passes on.
+    #[serde(default)]
     pub env: BTreeMap<String, Secret>,
     /// Which environment variables it inherits.
+    #[serde(default)]
     pub env_policy: EnvPolicy,
     /// The working directory; `None` for that of this process.
+    #[serde(default)]
     pub cwd: Option<PathBuf>,
     /// Resource limits of its processes.
+    #[serde(default)]
     pub rlimits: Rlimits,
     /// What its processes may access.
+    #[serde(default)]
     pub sandbox: Sandbox,
 }
 
@@ -161,7 +169,8 @@ const INSTALLERS: &[&str] = &[
 /// Which environment variables of this process a child inherits.
 ///
 /// Without [`shim`](crate::shim()) a child on Linux also gets `PEGBOARD_FAMILY`, by which its orphans are found.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum EnvPolicy {
     /// Those that programs need to run and to reach the network: `PATH`, `HOME`, `LANG`, proxies, certificates, settings of package
     /// managers and the like, but no tokens or passwords.
@@ -193,7 +202,8 @@ pub(crate) fn is_loader(name: &str) -> bool {
 
 /// Resource limits of each process of a server, on Linux; `None` for that of this process. A limit above that of this process has no
 /// effect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct Rlimits {
     /// The most open files.
@@ -224,24 +234,27 @@ impl Default for Rlimits {
 }
 
 /// A URL with headers, credentials and TLS settings.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Endpoint {
     /// The URL of the server.
     pub url: SafeUrl,
     /// Headers that are sent with every request, to this origin only.
+    #[serde(default)]
     pub headers: BTreeMap<String, Secret>,
     /// The credentials.
+    #[serde(default)]
     pub auth: Auth,
     /// TLS settings.
+    #[serde(default)]
     pub tls: Tls,
     /// HTTP statuses, besides 404, with which this server reports that the session is gone.
+    #[serde(default)]
     pub session_gone: Vec<u16>,
 }
 
-impl Endpoint {
-    /// Creates an endpoint without headers or credentials.
-    pub fn new(url: SafeUrl) -> Self {
+impl From<SafeUrl> for Endpoint {
+    fn from(url: SafeUrl) -> Self {
         Self {
             url,
             headers: BTreeMap::new(),
@@ -253,7 +266,8 @@ impl Endpoint {
 }
 
 /// The credentials that are sent to a server.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Auth {
     /// No credentials.
@@ -271,7 +285,8 @@ pub enum Auth {
 }
 
 /// TLS settings of a connection. The default trusts the system's certificate authorities.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct Tls {
     /// A PEM file with certificate authorities to trust besides the system's.
@@ -283,7 +298,8 @@ pub struct Tls {
 }
 
 /// A client certificate and its private key.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ClientCert {
     /// A PEM file with the certificate chain.
     pub cert: PathBuf,

@@ -14,7 +14,8 @@ use std::{fmt, path::Path};
 pub(super) const MAX_BYTES: usize = 4 << 20;
 
 /// The format of a config file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Format {
     /// TOML.
     Toml,

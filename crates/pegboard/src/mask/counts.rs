@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// How many secrets were masked, by the names of the patterns that found them.
-#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(transparent)]
 pub struct Counts(BTreeMap<String, usize>);
 

@@ -1,7 +1,10 @@
 //! The masking policy of a server.
 
+use serde::{Deserialize, Serialize};
+
 /// What is masked in a server's messages. Secrets of the config are always masked.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct Masking {
     /// Whether anything besides the config's own secrets is masked.
@@ -35,7 +38,8 @@ impl Default for Masking {
 }
 
 /// How much of a match is replaced.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum MaskStyle {
     /// The secret alone, so that JSON and YAML stay valid.
     #[default]
@@ -45,15 +49,22 @@ pub enum MaskStyle {
 }
 
 /// An operator's own masking pattern.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CustomPattern {
     /// A regular expression. A group named `secret` marks the part that is replaced; without one it is the whole match.
     pub pattern: String,
     /// The replacement. `${1}` and `${name}` refer to groups of the match.
+    #[serde(default = "masked")]
     pub replacement: String,
     /// What it matches; the name under which its matches are counted.
+    #[serde(default)]
     pub description: Option<String>,
+}
+
+/// The default of [`CustomPattern::replacement`].
+fn masked() -> String {
+    "[MASKED]".to_owned()
 }
 
 impl CustomPattern {
@@ -61,7 +72,7 @@ impl CustomPattern {
     pub fn new(pattern: impl Into<String>) -> Self {
         Self {
             pattern: pattern.into(),
-            replacement: "[MASKED]".to_owned(),
+            replacement: masked(),
             description: None,
         }
     }

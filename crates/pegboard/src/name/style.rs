@@ -1,6 +1,8 @@
 //! Styles of combining a server's and a tool's name.
 
-use std::fmt;
+use std::{fmt, str::FromStr};
+
+use crate::label::serde_as_text;
 
 /// How a tool is named for models. In every style the names of a view's tools are unique.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -63,6 +65,16 @@ impl fmt::Display for NameStyle {
         })
     }
 }
+
+impl FromStr for NameStyle {
+    type Err = BadNameStyle;
+
+    fn from_str(text: &str) -> Result<Self, BadNameStyle> {
+        Self::parse(text)
+    }
+}
+
+serde_as_text!(NameStyle);
 
 /// The error for an invalid naming style.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

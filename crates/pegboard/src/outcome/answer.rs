@@ -2,28 +2,40 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::content::Content;
 use crate::config::{Join, Structured};
 
 /// A tool's answer: content blocks, and structured content if it has some.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Answer {
     /// The content blocks in their order.
+    #[serde(default)]
     pub content: Vec<Content>,
     /// The structured content.
+    #[serde(default)]
     pub structured: Option<Value>,
     /// The result's `_meta`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Map<String, Value>>,
     /// The code of the JSON-RPC error that the server sent in place of a result. The error's message is in the text, its `data` is
     /// [`Answer::structured`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_code: Option<i64>,
     /// `false` if the server answered that it did not run the tool.
+    #[serde(default = "has_run", skip_serializing_if = "Clone::clone")]
     pub(crate) executed: bool,
     /// How it is rendered as text.
+    #[serde(default, skip_serializing_if = "Rendering::is_default")]
     pub(crate) rendering: Rendering,
+}
+
+/// The default of [`Answer::executed`].
+fn has_run() -> bool {
+    true
 }
 
 impl Answer {
@@ -67,10 +79,17 @@ impl From<String> for Answer {
 }
 
 /// How an answer is rendered as text.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct Rendering {
     pub(crate) join: Join,
     pub(crate) structured: Structured,
     /// The source named in the fence, if the text is fenced.
     pub(crate) fence: Option<Arc<str>>,
+}
+
+impl Rendering {
+    pub(super) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }

@@ -271,6 +271,10 @@ fn from_fields(mut fields: Map<String, Value>) -> Content {
         Some("audio") if is_string("data") && is_string("mimeType") => "audio",
         Some("resource") if fields.get("resource").is_some_and(Value::is_object) => "resource",
         Some("resource_link") if is_string("uri") => "resource_link",
+        // As a block that is no object is written.
+        Some("unknown") if fields.len() == 2 && fields.get("value").is_some_and(|value| !value.is_object()) => {
+            return Content::Other(fields.remove("value").unwrap_or_default());
+        }
         _ => return Content::Other(Value::Object(fields)),
     };
     fields.remove("type");
@@ -331,6 +335,8 @@ mod tests {
             let content: Content = serde_json::from_str(block).unwrap();
             assert!(matches!(content, Content::Other(_)), "{block}");
             assert!(content.to_text().starts_with("[unknown block"), "{block}");
+            let written = serde_json::to_string(&content).unwrap();
+            assert_eq!(serde_json::from_str::<Content>(&written).unwrap(), content, "{written}");
         }
     }
 

@@ -1,9 +1,35 @@
 //! Why a call was refused or lost, and the kinds of outcome.
 
-use serde::Serialize;
+use std::{error::Error, time::Duration};
+
+use serde::{Deserialize, Serialize};
+
+use super::{cause::Cause, stored_millis};
+use crate::label::label;
 
 /// Why a call was refused or lost.
-#[derive(Debug, Clone, PartialEq, Eq)]
+///
+/// It is an [`Error`] whose message is written for models and people; its [`source`](Error::source) is the error below it in its own words.
+///
+/// ```
+/// use std::{error::Error, time::Duration};
+/// use pegboard::{Failure, Kind};
+///
+/// /// How long an agent's loop waits before it makes the call again.
+/// fn wait(failure: &Failure) -> Option<Duration> {
+///     match failure.kind {
+///         Kind::LimitExceeded | Kind::Unavailable | Kind::Transport => failure.retry_after,
+///         _ => None,
+///     }
+/// }
+///
+/// let failure = Failure::new(Kind::Unavailable, "the index is being rebuilt")
+///     .retry_after(Duration::from_secs(5))
+///     .caused_by(&std::io::Error::other("index locked"));
+/// assert_eq!(wait(&failure), Some(Duration::from_secs(5)));
+/// assert_eq!(failure.source().unwrap().to_string(), "index locked");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Failure {
     /// The kind of failure.
@@ -11,9 +37,27 @@ pub struct Failure {
     /// What failed, and why.
     pub message: String,
     /// What an operator can do about it.
+    #[serde(default)]
     pub hint: Option<String>,
     /// Whether the tool may have run nevertheless.
+    #[serde(default)]
     pub may_have_executed: bool,
+    /// The code of the JSON-RPC error that the server sent. A tool call that is answered with an error has it in
+    /// [`Answer::error_code`](crate::Answer::error_code).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<i64>,
+    /// How long to wait before the next call, if that is known: from the server's `Retry-After`, from its circuit breaker, or from the
+    /// schedule of its restarts.
+    #[serde(
+        default,
+        rename = "retry_after_ms",
+        with = "stored_millis",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub retry_after: Option<Duration>,
+    /// The error below it.
+    #[serde(default, rename = "causes", skip_serializing_if = "Option::is_none")]
+    pub(crate) cause: Option<Box<Cause>>,
 }
 
 impl Failure {
@@ -24,7 +68,31 @@ impl Failure {
             message: message.into(),
             hint: None,
             may_have_executed: false,
+            code: None,
+            retry_after: None,
+            cause: None,
         }
+    }
+
+    /// Sets the code of the JSON-RPC error that the server sent.
+    #[must_use]
+    pub fn code(mut self, code: i64) -> Self {
+        self.code = Some(code);
+        self
+    }
+
+    /// Sets how long to wait before the next call.
+    #[must_use]
+    pub fn retry_after(mut self, wait: Duration) -> Self {
+        self.retry_after = Some(wait);
+        self
+    }
+
+    /// Sets the error below it. The texts of the error and of its sources are kept, at most eight of 4 KiB each.
+    #[must_use]
+    pub fn caused_by(mut self, error: &(dyn Error + 'static)) -> Self {
+        self.cause = Some(Box::new(Cause::of(error)));
+        self
     }
 
     /// Sets what an operator can do about it.
@@ -48,10 +116,14 @@ impl std::fmt::Display for Failure {
     }
 }
 
-impl std::error::Error for Failure {}
+impl Error for Failure {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.cause.as_deref().map(|cause| cause as _)
+    }
+}
 
 /// The kinds of outcome that programs can distinguish.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Kind {
@@ -124,3 +196,24 @@ impl Kind {
         }
     }
 }
+
+label!(
+    Kind,
+    "kind of outcome",
+    [
+        Ok,
+        ToolError,
+        UnknownTool,
+        InvalidArguments,
+        NotPermitted,
+        LimitExceeded,
+        Unavailable,
+        RestartInProgress,
+        RestartFailed,
+        NeedsAuth,
+        Transport,
+        Timeout,
+        Cancelled,
+        Internal,
+    ]
+);

@@ -152,6 +152,10 @@ fn mask_failure(failure: &mut Failure, masker: &Masker, counts: &mut Counts) {
     if let Some(hint) = &mut failure.hint {
         masker.mask(hint, counts);
     }
+    // Its texts are in the message too, where they are counted.
+    if let Some(cause) = &mut failure.cause {
+        cause.mask(masker, &mut Counts::default());
+    }
 }
 
 /// Masks the secrets in a block. The data of images and audio is not masked, because a secret cannot be cut out of it.

@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
-use serde::{Serialize, Serializer, ser::SerializeStruct};
+use serde::{Deserialize, Serialize, Serializer, ser::SerializeStruct};
 use serde_json::json;
 
-use super::{Outcome, content::Content};
-use crate::{mask::Counts, name::ServerName};
+use super::{Outcome, answer::Answer, content::Content};
+use crate::{label::label, mask::Counts, name::ServerName};
 
 /// The record of one call: what was called, how it ended, and what it cost.
+///
+/// It is written as JSON and read back, so that a program can keep the replies of an agent's session. Fields may be added to the JSON; a
+/// reader ignores those it does not know. Times are exact to the microsecond.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[non_exhaustive]
@@ -124,7 +127,7 @@ impl Reply {
 }
 
 /// The type of an answer: see [`Reply::content_type`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ContentType {
@@ -147,8 +150,16 @@ impl ContentType {
     }
 }
 
+label!(ContentType, "type of content", [Text, Json, Binary]);
+
 fn is_json(text: &str) -> bool {
     text.trim_start().starts_with(['{', '[']) && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+}
+
+/// Whether an id looks like those that [`ToolCall::new`](crate::ToolCall::new) generates.
+pub(super) fn is_generated_id(id: &str) -> bool {
+    let digits = id.strip_prefix("call-");
+    digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 impl Serialize for Reply {
@@ -170,15 +181,27 @@ impl Serialize for Reply {
             "handle": self.handle,
             "cached": self.cached,
         });
-        if let Outcome::ToolFailed(answer) = &self.outcome
-            && let Some(code) = answer.error_code
-        {
+        if let Some(code) = self.outcome.error_code() {
             outcome["error_code"] = code.into();
+        }
+        match &self.outcome {
+            Outcome::Done(answer) | Outcome::ToolFailed(answer) if !answer.rendering.is_default() => {
+                outcome["rendering"] = json!(answer.rendering);
+            }
+            Outcome::Refused(failure) | Outcome::Lost(failure) => {
+                if let Some(wait) = failure.retry_after {
+                    outcome["retry_after_ms"] = millis(wait).into();
+                }
+                if let Some(cause) = &failure.cause {
+                    outcome["causes"] = json!(cause);
+                }
+            }
+            Outcome::Done(_) | Outcome::ToolFailed(_) => {}
         }
         if !self.masked_by.is_empty() {
             outcome["masked_by"] = json!(self.masked_by);
         }
-        let mut reply = serializer.serialize_struct("Reply", 14)?;
+        let mut reply = serializer.serialize_struct("Reply", 17)?;
         reply.serialize_field("id", &self.id)?;
         reply.serialize_field("name", &self.name)?;
         reply.serialize_field("server", &self.server)?;
@@ -196,6 +219,21 @@ impl Serialize for Reply {
             Some(repaired) => reply.serialize_field("repaired", repaired)?,
             None => reply.skip_field("repaired")?,
         }
+        // What a reader cannot infer from the fields above.
+        match &self.outcome {
+            Outcome::Done(Answer { meta: Some(meta), .. }) | Outcome::ToolFailed(Answer { meta: Some(meta), .. }) => {
+                reply.serialize_field("meta", meta)?;
+            }
+            _ => reply.skip_field("meta")?,
+        }
+        match self.asked == self.name {
+            true => reply.skip_field("asked")?,
+            false => reply.serialize_field("asked", &self.asked)?,
+        }
+        match self.id_given == is_generated_id(&self.id) {
+            true => reply.serialize_field("id_given", &self.id_given)?,
+            false => reply.skip_field("id_given")?,
+        }
         reply.end()
     }
 }
@@ -208,7 +246,7 @@ pub(crate) fn millis(duration: Duration) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outcome::{Answer, Failure, Kind};
+    use crate::outcome::{Failure, Kind};
 
     fn reply(outcome: Outcome) -> Reply {
         Reply {
@@ -310,12 +348,8 @@ mod tests {
 
     #[test]
     fn a_lost_call_says_that_it_may_have_run() {
-        let lost = reply(Outcome::Lost(Failure {
-            kind: Kind::Timeout,
-            message: "no answer".into(),
-            hint: Some("raise the limit".into()),
-            may_have_executed: true,
-        }));
+        let failure = Failure::new(Kind::Timeout, "no answer").hint("raise the limit");
+        let lost = reply(Outcome::Lost(failure.after_sending()));
         let json = serde_json::to_value(lost).unwrap();
         assert_eq!(json["status"], "lost");
         assert_eq!(json["outcome"]["kind"], "timeout");

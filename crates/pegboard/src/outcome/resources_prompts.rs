@@ -5,6 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, ser::SerializeMap}
 use serde_json::{Map, Value};
 
 use super::content::Content;
+use crate::label::label;
 
 /// The contents of one resource. Reading a URI may return several, such as the files of a folder.
 #[derive(Debug, Clone, PartialEq)]
@@ -168,7 +169,7 @@ pub struct PromptMessage {
 }
 
 /// The speaker of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Role {
@@ -187,6 +188,8 @@ impl Role {
         }
     }
 }
+
+label!(Role, "role", [User, Assistant]);
 
 /// A server's suggestions for an argument.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,10 +1,11 @@
 //! One definition that differs from its pin, or has none.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
     catalog::{DefinitionHash, Finding},
+    label::label,
     name::{ServerName, dotted},
 };
 
@@ -34,7 +35,7 @@ pub struct PinChange {
 }
 
 /// How a definition compares with its pin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum PinState {
@@ -62,6 +63,12 @@ impl PinState {
         }
     }
 }
+
+label!(
+    PinState,
+    "state of a pin",
+    [Unchanged, New, NewServer, Changed, NotAccepted]
+);
 
 /// One field of a definition that changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

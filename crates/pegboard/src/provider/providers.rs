@@ -2,10 +2,10 @@
 
 use std::{fmt, str::FromStr};
 
-use crate::name::NameRules;
+use crate::{label::serde_as_text, name::NameRules};
 
 /// A model provider's API, which determines how tools are defined.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Provider {
     /// MCP itself: tools as their servers define them.
@@ -86,6 +86,14 @@ pub struct UnknownProvider(String);
 
 impl fmt::Display for Provider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+        f.pad(self.as_str())
     }
 }
+
+impl AsRef<str> for Provider {
+    fn as_ref(&self) -> &str {
+        self.as_str()
+    }
+}
+
+serde_as_text!(Provider);

@@ -20,6 +20,8 @@ pub(crate) struct Outage {
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
     pub(crate) stderr: Option<String>,
+    /// The code of the JSON-RPC error with which the server refused to start a session.
+    pub(crate) code: Option<i64>,
     /// When the newest failure happened: the loss of the session, or the last failed start.
     pub(crate) at: Timestamp,
     /// When the outage began. Further failed starts do not change it.
@@ -116,6 +118,7 @@ impl Outage {
             message: message.into(),
             hint: None,
             stderr: None,
+            code: None,
             at: Timestamp::now(),
             began: OutageStart::now(),
             restarts: 0,
@@ -137,6 +140,7 @@ impl Outage {
                 FaultKind::TimedOut { last_words, .. } => last_words.clone(),
                 _ => None,
             },
+            code: error.fault.rpc_code(),
             ..Self::new(cause, error.to_string())
         }
     }
@@ -331,6 +335,12 @@ impl Outage {
         format!("{} ({})", self.message, notes.join("; "))
     }
 
+    /// How long it takes until the server is started again, or a call may start it; `None` if that is not known.
+    pub(crate) fn next_start_in(&self) -> Option<Duration> {
+        let at = self.next.on_demand.or(self.next.automatic)?;
+        Some(at.saturating_duration_since(Instant::now()))
+    }
+
     /// When the server is started again; `None` if that depends on a change of its config or board.
     fn next_start(&self) -> Option<String> {
         // Rounded up: when the announced time has passed, the start has begun.
@@ -355,6 +365,14 @@ impl Outage {
         Some(text)
     }
 }
+
+impl std::fmt::Display for Outage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Outage {}
 
 /// JSON-RPC error codes for an invalid request, method, parameters or protocol version.
 const INVALID: [i64; 4] = [-32600, -32601, -32602, -32022];

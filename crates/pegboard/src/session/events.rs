@@ -8,7 +8,7 @@ use std::{
 };
 
 use futures_util::Stream;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::broadcast;
 
@@ -16,7 +16,7 @@ use super::log_level::LogLevel;
 use crate::sync::BroadcastStream;
 
 /// An event from a server.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ServerEvent {
@@ -39,8 +39,20 @@ pub enum ServerEvent {
     },
 }
 
+impl ServerEvent {
+    /// The name of the event in JSON, for labels: `resource_updated`, `log` and so on.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::ResourceUpdated { .. } => "resource_updated",
+            Self::Log(_) => "log",
+            Self::ElicitationComplete { .. } => "elicitation_complete",
+            Self::Missed { .. } => "missed",
+        }
+    }
+}
+
 /// A log message of a server.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LogMessage {
     /// Its severity.

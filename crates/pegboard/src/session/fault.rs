@@ -95,6 +95,30 @@ impl Fault {
         }
     }
 
+    /// Returns the code of the server's error response, also of one in the body of an HTTP error.
+    pub(crate) fn rpc_code(&self) -> Option<i64> {
+        match self.wire_kind() {
+            Some(FailureKind::Rpc(error)) => Some(error.code),
+            _ => self.code(),
+        }
+    }
+
+    /// Returns the server's `Retry-After`.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        match self.wire_kind() {
+            Some(FailureKind::Status { retry_after, .. }) => *retry_after,
+            _ => None,
+        }
+    }
+
+    /// Returns how the transport failed, if it did.
+    fn wire_kind(&self) -> Option<&FailureKind> {
+        match &self.kind {
+            FaultKind::Wire(failure) | FaultKind::Dial(DialError::Failed(failure)) => Some(&failure.kind),
+            _ => None,
+        }
+    }
+
     pub(crate) fn is_unknown_method(&self) -> bool {
         self.code() == Some(-32601)
     }

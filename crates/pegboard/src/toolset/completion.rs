@@ -5,7 +5,6 @@ use serde_json::{Map, Value};
 use super::toolset_handle::Toolset;
 use crate::{
     call::check_text,
-    name::ServerName,
     outcome::{Completion, Failure},
     session::CompletionOf,
 };
@@ -14,12 +13,13 @@ impl Toolset {
     /// Requests completions for an argument that begins with `value`. `context` holds the arguments that are set already.
     pub async fn complete(
         &self,
-        server: &ServerName,
+        server: impl AsRef<str>,
         of: &CompletionOf,
         argument: &str,
         value: &str,
         context: &Map<String, Value>,
     ) -> Result<Completion, Failure> {
+        let server = &self.server_name(server.as_ref())?;
         let what = format!("completing `{}`", argument.escape_debug());
         if let Ok(target) = self.server(server) {
             let mut texts = context.values().filter_map(Value::as_str).chain([value]);

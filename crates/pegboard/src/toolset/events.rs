@@ -16,7 +16,8 @@ const CONFIRM_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Toolset {
     /// Subscribes to all notifications of a server from now on, across restarts. A slow subscriber misses some and is notified of that.
-    pub fn events(&self, server: &ServerName) -> Result<ServerEvents, Failure> {
+    pub fn events(&self, server: impl AsRef<str>) -> Result<ServerEvents, Failure> {
+        let server = &self.server_name(server.as_ref())?;
         Ok(self.desired_state(server)?.events())
     }
 
@@ -29,7 +30,8 @@ impl Toolset {
 
     /// Subscribes to updates of a resource until the subscription is dropped. It is renewed in every new session, and keeps the server from
     /// being stopped as idle.
-    pub async fn subscribe(&self, server: &ServerName, uri: &str) -> Result<Subscription, Failure> {
+    pub async fn subscribe(&self, server: impl AsRef<str>, uri: &str) -> Result<Subscription, Failure> {
+        let server = &self.server_name(server.as_ref())?;
         let (_, live) = self.ready_server(server).await?;
         must_offer(&live, server, "resources")?;
         let resources = live.session.peer.capabilities.get("resources");
@@ -63,7 +65,8 @@ impl Toolset {
     }
 
     /// Sets the log level of a server, for this session and all later ones. The log messages arrive through [`Toolset::events`].
-    pub async fn set_log_level(&self, server: &ServerName, level: LogLevel) -> Result<(), Failure> {
+    pub async fn set_log_level(&self, server: impl AsRef<str>, level: LogLevel) -> Result<(), Failure> {
+        let server = &self.server_name(server.as_ref())?;
         let (_, live) = self.ready_server(server).await?;
         // Without a handshake the level is sent with requests, and servers may log without declaring the capability.
         if live.session.peer.era == Era::Legacy {
@@ -91,7 +94,8 @@ impl Toolset {
 
     /// Sets the roots of a server that this view owns, or of a shared server for all views. A server with a handshake is notified of the
     /// change; if it had no roots when it was started, it learns of them at its next start.
-    pub fn set_roots(&self, server: &ServerName, roots: &[Root]) -> Result<(), Failure> {
+    pub fn set_roots(&self, server: impl AsRef<str>, roots: &[Root]) -> Result<(), Failure> {
+        let server = &self.server_name(server.as_ref())?;
         self.desired_state(server)?.set_roots(roots);
         Ok(())
     }

@@ -9,7 +9,6 @@ use super::{listing::Unavailable, toolset_handle::Toolset};
 use crate::{
     call::check_text,
     catalog::Prompt,
-    name::ServerName,
     outcome::{Failure, FilledPrompt, Kind},
     session::Fault,
 };
@@ -40,10 +39,11 @@ impl Toolset {
     /// Gets a prompt of a server with its arguments filled in. Arguments are strings; numbers and booleans are converted.
     pub async fn get_prompt(
         &self,
-        server: &ServerName,
+        server: impl AsRef<str>,
         name: &str,
         arguments: &Map<String, Value>,
     ) -> Result<FilledPrompt, Failure> {
+        let server = &self.server_name(server.as_ref())?;
         let what = format!("getting the prompt {name}");
         let (target, live) = self.ready_server(server).await?;
         if target.holds_prompt(name) {
@@ -117,6 +117,7 @@ fn checked(prompt: Option<&Prompt>, arguments: &Map<String, Value>) -> Result<Ma
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::name::ServerName;
     use serde_json::json;
 
     #[test]

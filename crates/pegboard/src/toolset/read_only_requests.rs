@@ -13,6 +13,14 @@ use crate::{
 };
 
 impl Toolset {
+    /// The name of a server. A text that can be no name is the name of no server.
+    pub(super) fn server_name(&self, name: &str) -> Result<ServerName, Failure> {
+        ServerName::parse(name).map_err(|_| {
+            let servers = self.servers();
+            no_such_server(name, &servers, &Visibility::new(&self.view, &servers))
+        })
+    }
+
     pub(super) fn server(&self, name: &ServerName) -> Result<Server, Failure> {
         let servers = self.servers();
         let visibility = Visibility::new(&self.view, &servers);
@@ -20,13 +28,7 @@ impl Toolset {
         if let Some(server) = servers.iter().find(|server| server.name() == name) {
             return Ok(server.clone());
         }
-        let seen = servers
-            .iter()
-            .map(Server::name)
-            .filter(|name| visibility.check_resources_and_prompts(name).is_ok());
-        let seen = call::list_names(seen.map(ServerName::as_str));
-        let message = format!("there is no server `{name}`. Available servers: {seen}.");
-        Err(Failure::new(Kind::Unavailable, message))
+        Err(no_such_server(name.as_str(), &servers, &visibility))
     }
 
     /// Returns a ready session of a server.
@@ -71,6 +73,20 @@ impl Toolset {
         }
         Err(failed(&fault, &server, what))
     }
+}
+
+/// Creates the failure for a name that no server of the view has.
+fn no_such_server(name: &str, servers: &[Server], visibility: &Visibility<'_>) -> Failure {
+    let seen = servers
+        .iter()
+        .map(Server::name)
+        .filter(|name| visibility.check_resources_and_prompts(name).is_ok());
+    let seen = call::list_names(seen.map(ServerName::as_str));
+    let message = format!(
+        "there is no server `{}`. Available servers: {seen}.",
+        name.escape_debug()
+    );
+    Failure::new(Kind::Unavailable, message)
 }
 
 /// Creates the failure of a request. It is masked, because the requested name may contain a secret.

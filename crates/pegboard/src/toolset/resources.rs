@@ -9,7 +9,6 @@ use super::{listing::Unavailable, toolset_handle::Toolset};
 use crate::{
     call::check_text,
     catalog::{Resource, UriTemplate},
-    name::ServerName,
     outcome::{Failure, Kind, ResourceContents},
 };
 
@@ -43,17 +42,25 @@ impl Toolset {
     }
 
     /// Reads a resource of a server, up to 4 MiB.
-    pub async fn read_resource(&self, server: &ServerName, uri: &str) -> Result<Vec<ResourceContents>, Failure> {
+    ///
+    /// ```no_run
+    /// # async fn read(tools: &pegboard::Toolset) -> Result<(), pegboard::Failure> {
+    /// let contents = tools.read_resource("docs", "file:///notes.md").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn read_resource(&self, server: impl AsRef<str>, uri: &str) -> Result<Vec<ResourceContents>, Failure> {
         self.read_resource_within(server, uri, MAX_READ).await
     }
 
     /// Reads a resource of a server. Fails if it has more than `limit` bytes, because a truncated resource would look complete.
     pub async fn read_resource_within(
         &self,
-        server: &ServerName,
+        server: impl AsRef<str>,
         uri: &str,
         limit: usize,
     ) -> Result<Vec<ResourceContents>, Failure> {
+        let server = &self.server_name(server.as_ref())?;
         let what = format!("reading {uri}");
         if let Ok(target) = self.server(server) {
             check_text(&target, "resources/read", uri)?;
@@ -73,10 +80,11 @@ impl Toolset {
     /// Expands a URI template of a server. If the server lists templates, this must be one of them.
     pub async fn expand_template(
         &self,
-        server: &ServerName,
+        server: impl AsRef<str>,
         template: &str,
         values: &Map<String, Value>,
     ) -> Result<String, Failure> {
+        let server = &self.server_name(server.as_ref())?;
         let (_, live) = self.ready_server(server).await?;
         let known = &live.catalog().templates;
         if !known.is_empty() && !known.iter().any(|known| known.uri == template) {

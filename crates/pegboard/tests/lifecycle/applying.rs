@@ -89,7 +89,7 @@ async fn a_replacement_that_cannot_start_does_not_displace_a_server_that_works()
             .board
             .apply(stage.config(|settings| *settings = stage.broken()))
             .await;
-        assert_eq!(applied.replaced, []);
+        assert!(applied.replaced.is_empty(), "{:?}", applied.replaced);
         assert_eq!(applied.errors.len(), 1);
         assert_eq!(applied.errors[0].server, name("fx"));
         assert_contains(&applied.errors[0].error, &["/nonexistent/server"]);

@@ -70,7 +70,7 @@ impl Authority {
         let (cert, key) = (self.folder.path().join("me.pem"), self.folder.path().join("me.key"));
         std::fs::write(&cert, identity.certificate.pem()).unwrap();
         std::fs::write(&key, identity.key.serialize_pem()).unwrap();
-        ClientCert { cert, key }
+        ClientCert::new(cert, key)
     }
 }
 
@@ -359,10 +359,7 @@ async fn files_that_cannot_be_used_are_named() {
         tls
     };
     let mut without_key = Tls::default();
-    without_key.client_cert = Some(ClientCert {
-        key: folder.path().join("gone.key"),
-        ..authority.client()
-    });
+    without_key.client_cert = Some(ClientCert::new(authority.client().cert, folder.path().join("gone.key")));
     let cases = [
         ("gone.pem", with_authority(folder.path().join("gone.pem"))),
         ("empty.pem", with_authority(file("empty.pem", ""))),

@@ -42,7 +42,7 @@ pub(crate) fn at(url: &str) -> ServerConfig {
 }
 
 pub(crate) fn endpoint(url: &str) -> Endpoint {
-    Endpoint::new(SafeUrl::parse(url).expect("a URL"))
+    Endpoint::from(SafeUrl::parse(url).expect("a URL"))
 }
 
 /// A board with one server, `fx`.

@@ -24,7 +24,7 @@ fn stdio() -> ServerConfig {
 
 fn http() -> ServerConfig {
     let url = SafeUrl::parse("https://example.com/mcp").unwrap();
-    ServerConfig::new(Transport::Http(Endpoint::new(url)))
+    ServerConfig::new(Transport::Http(Endpoint::from(url)))
 }
 
 /// The change that follows from changing one setting.
@@ -174,7 +174,7 @@ fn config() -> impl Strategy<Value = ServerConfig> {
     let transport = prop_oneof![
         "[ab]{1}".prop_map(|program| Transport::Stdio(Command::new(program))),
         ("[ab]{1}", "[ab]{1}").prop_map(|(path, token)| {
-            let mut endpoint = Endpoint::new(SafeUrl::parse(&format!("https://h/{path}")).unwrap());
+            let mut endpoint = Endpoint::from(SafeUrl::parse(&format!("https://h/{path}")).unwrap());
             endpoint.auth = Auth::Bearer(Secret::new(token));
             Transport::Http(endpoint)
         }),

@@ -53,6 +53,7 @@ impl From<Preset> for InstructionFormat {
 
 /// Which servers' own instructions are included. Instructions of the config always are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ServerWords {
     /// Servers that the config trusts.
     Trusted,

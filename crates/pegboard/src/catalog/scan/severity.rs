@@ -1,9 +1,11 @@
 //! How surely a finding is an attack.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+
+use crate::label::label;
 
 /// How surely a finding is an attack.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum FindingSeverity {
@@ -25,3 +27,5 @@ impl FindingSeverity {
         }
     }
 }
+
+label!(FindingSeverity, "severity of a finding", [Low, Medium, High]);

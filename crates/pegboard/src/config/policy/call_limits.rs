@@ -2,16 +2,34 @@
 
 use std::{fmt, time::Duration};
 
-use crate::config::units;
+use serde::{Deserialize, Serialize};
+
+use crate::config::{duration_text, units};
 
 /// The most calls of one view within a period. Written `60/min`, `5/s` or `100/10m`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "StoredRate")]
 #[non_exhaustive]
 pub struct Rate {
     /// How many calls; at least one.
     pub calls: u32,
     /// Within which time; not zero.
+    #[serde(with = "duration_text")]
     pub per: Duration,
+}
+
+/// A rate as it is read, which may be out of range.
+#[derive(Deserialize)]
+struct StoredRate {
+    calls: u32,
+    #[serde(with = "duration_text")]
+    per: Duration,
+}
+
+impl From<StoredRate> for Rate {
+    fn from(stored: StoredRate) -> Self {
+        Self::new(stored.calls, stored.per)
+    }
 }
 
 impl Rate {
@@ -52,7 +70,7 @@ impl fmt::Display for Rate {
 
 /// What happens to calls of high risk after an agent has read output of an untrusted server. Such output may contain instructions of an
 /// attacker.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Taint {
     /// Nothing.

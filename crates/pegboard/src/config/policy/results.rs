@@ -2,10 +2,16 @@
 
 use std::time::Duration;
 
-use crate::secret::{SafeUrl, Secret};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    config::duration_text,
+    secret::{SafeUrl, Secret},
+};
 
 /// How the results of a tool are limited and formatted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct Results {
     /// The largest result that is passed on unchanged, in bytes of its text.
@@ -71,7 +77,8 @@ impl Default for Results {
 }
 
 /// What happens to a result that exceeds the limits.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum TooLong {
     /// Its beginning is kept.
     Head,
@@ -87,7 +94,8 @@ pub enum TooLong {
 }
 
 /// The separator between the content blocks of a result.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Join {
     /// A newline.
     #[default]
@@ -101,7 +109,8 @@ pub enum Join {
 }
 
 /// Which form of a result becomes its text: the content blocks or the structured content.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Structured {
     /// The blocks, or the structured content if there are none.
     #[default]
@@ -117,7 +126,8 @@ pub enum Structured {
 }
 
 /// What happens to images, audio and other binary content of a result.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Images {
     /// They stay content blocks of the result.
     #[default]
@@ -127,7 +137,8 @@ pub enum Images {
 }
 
 /// When long results are summarised, and by which model.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct Summarise {
     /// The size of a result, in tokens, from which on it is summarised.
@@ -135,6 +146,7 @@ pub struct Summarise {
     /// The most tokens of a summary.
     pub max_tokens: usize,
     /// The timeout for one summary.
+    #[serde(with = "duration_text")]
     pub timeout: Duration,
     /// The model that summarises, unless the view has a summariser of its own.
     pub model: Option<SummaryModel>,
@@ -161,7 +173,7 @@ impl Default for Summarise {
 }
 
 /// A model behind an OpenAI-compatible chat completions API.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SummaryModel {
     /// The base URL of the API, or the full URL of `chat/completions`.
@@ -169,6 +181,7 @@ pub struct SummaryModel {
     /// The name of the model.
     pub model: String,
     /// The API key, sent as a bearer token.
+    #[serde(default)]
     pub api_key: Option<Secret>,
 }
 

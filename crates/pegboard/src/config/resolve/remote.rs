@@ -72,7 +72,7 @@ fn url(context: &mut Context<'_>, text: &Text) -> Option<SafeUrl> {
     }
     let url = match SafeUrl::parse(text.value.trim()) {
         Ok(url) => url,
-        Err(error) => return refuse(context, &format!("is not a URL: {error}")),
+        Err(error) => return refuse(context, &format!("is not a URL: {}", error.reason())),
     };
     if !matches!(url.expose().scheme(), "http" | "https" | "ws" | "wss") {
         return refuse(context, "must start with http://, https://, ws:// or wss://");

@@ -20,7 +20,7 @@ const FILES: &[(&str, &str)] = &[
 ];
 
 fn endpoint(url: &str) -> Endpoint {
-    Endpoint::new(SafeUrl::parse(url).unwrap())
+    Endpoint::from(SafeUrl::parse(url).unwrap())
 }
 
 fn wanted() -> BTreeMap<ServerName, ServerConfig> {

@@ -66,7 +66,7 @@ async fn every_future_of_a_session_can_be_dropped_at_any_time_on_every_wire() {
         let streaming = server(era).streams().serve_http().await;
         let sse = server(FakeEra::Legacy).serve_sse().await;
         let (http, ws, streaming, sse) = (http.unwrap(), ws.unwrap(), streaming.unwrap(), sse.unwrap());
-        let endpoint = |url: String| Endpoint::new(SafeUrl::parse(&url).unwrap());
+        let endpoint = |url: String| Endpoint::from(SafeUrl::parse(&url).unwrap());
         let (program, args) = server(era).command();
         let mut wires = vec![
             Transport::Stdio(Command::new(program.to_str().unwrap()).args(args)),

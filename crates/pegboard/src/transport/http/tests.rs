@@ -15,7 +15,7 @@ use crate::{
 };
 
 fn endpoint() -> Endpoint {
-    Endpoint::new(SafeUrl::parse("http://127.0.0.1:9/mcp").unwrap())
+    Endpoint::from(SafeUrl::parse("http://127.0.0.1:9/mcp").unwrap())
 }
 
 /// Forwards the failures of requests.
