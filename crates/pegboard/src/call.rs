@@ -114,7 +114,7 @@ pub(crate) async fn run(
             conclude::conclude(&context, call, record, Err(failure.into())).await
         }
     };
-    conclude::report(&context, reply, guard).await
+    conclude::report(&context, call, reply, guard).await
 }
 
 /// Runs the call, or returns the reply of an earlier call with the same idempotency key.

@@ -32,7 +32,13 @@ impl Pegboard {
         view.embeddings = view.embeddings.or_else(|| self.0.embeddings.clone());
         let brought = view.tools.clone().map(|tools| self.view_tools_server(tools));
         view.home = brought.as_ref().map(|server| server.name().clone());
-        let own = ViewServers::open(&self.0.registry, view.name.clone(), view.own_roots(), brought);
+        let own = ViewServers::open(
+            &self.0.registry,
+            view.name.clone(),
+            view.own_roots(),
+            view.host.as_ref(),
+            brought,
+        );
         let naming = self.0.naming.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Toolset::new(own, view.with_default_naming(&naming))
     }

@@ -37,7 +37,10 @@ pub(super) async fn deliver(
         context,
         call,
         arguments,
-        meta: context.view.hooks.meta(context.route, call)?,
+        meta: context
+            .view
+            .hooks
+            .meta(context.route, context.view.caller_view(), call)?,
     };
     match prepared.send(context.tool(), &live).await? {
         Ok(result) => Ok(result),
@@ -83,6 +86,7 @@ impl PreparedCall<'_> {
                 idle: self.context.config.limits.call_idle,
                 total: self.context.deadline,
             },
+            on_behalf: self.context.view.on_behalf(self.call),
             progress,
             as_task: self.call.as_task,
         };

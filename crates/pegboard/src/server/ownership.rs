@@ -9,6 +9,7 @@ use super::{availability::Availability, phase::Phase, server_handle::Server, vie
 use crate::{
     config::{Scope, ServerConfig, Start},
     deadline::Deadline,
+    session::HostHandle,
 };
 
 /// How long the session of a spare may wait for a view before it is closed as idle.
@@ -104,7 +105,16 @@ impl Server {
 
     /// Creates an idle server with the same settings, its own connection and no owner.
     pub(crate) fn fresh(&self) -> Self {
-        let mut fresh = Self::without_link(self.config().as_ref().clone(), self.0.spec.clone(), &self.0.shared);
+        self.fresh_for(None)
+    }
+
+    /// Like [`Server::fresh`]. The host of the view that will own the server answers its requests, in place of the board's host.
+    pub(super) fn fresh_for(&self, host: Option<&HostHandle>) -> Self {
+        let mut spec = self.0.spec.clone();
+        if let Some(host) = host {
+            spec.host = host.host().clone();
+        }
+        let mut fresh = Self::without_link(self.config().as_ref().clone(), spec, &self.0.shared);
         if let Some(inner) = Arc::get_mut(&mut fresh.0) {
             inner.is_requested = self.0.is_requested.clone();
             inner.switch = self.0.switch.clone();

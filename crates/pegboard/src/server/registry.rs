@@ -24,7 +24,11 @@ use super::{
     view_tag::ViewTag,
 };
 use crate::{
-    deadline::Deadline, event::EventSender, metrics::BoardCounters, name::ServerName, session::Root,
+    deadline::Deadline,
+    event::EventSender,
+    metrics::BoardCounters,
+    name::ServerName,
+    session::{HostHandle, Root},
     status::ServerStatus,
 };
 
@@ -183,6 +187,7 @@ impl Registry {
         &self,
         name: Option<Arc<str>>,
         roots: Option<&[Root]>,
+        host: Option<&HostHandle>,
         brought: Option<Server>,
     ) -> Arc<ViewInstances> {
         let number = self.opened_views.fetch_add(1, Ordering::Relaxed) + 1;
@@ -194,7 +199,7 @@ impl Registry {
         if let Some(server) = &brought {
             server.belong_to(&tag);
         }
-        let view = Arc::new(ViewInstances::new(tag, roots, brought));
+        let view = Arc::new(ViewInstances::new(tag, roots, host, brought));
         let mut state = self.lock();
         if !self.is_closing() {
             let spares = self.configured();
@@ -211,13 +216,15 @@ impl Registry {
 
     /// Gives a view its own instance: the spare itself if possible, which a new spare then replaces. The caller holds the state lock.
     fn instance_for(&self, view: &ViewInstances, spare: &Server) -> Server {
-        let copy = match &view.roots {
-            Some(roots) => {
-                let copy = spare.fresh();
-                copy.set_roots(roots);
+        let copy = match (&view.roots, &view.host) {
+            (roots, host) if view.needs_fresh() => {
+                let copy = spare.fresh_for(host.as_ref());
+                if let Some(roots) = roots {
+                    copy.set_roots(roots);
+                }
                 copy
             }
-            None => {
+            _ => {
                 let next = spare.fresh();
                 if spare.was_listed() && !matches!(spare.phase(), Phase::Down(_)) {
                     next.mark_listed();
@@ -291,10 +298,10 @@ impl Registry {
             if !view.get(candidate.name()).is_some_and(|own| own.is_ready()) {
                 continue;
             }
-            let server = match (&view.roots, first.take_if(|_| view.roots.is_none())) {
+            let server = match (&view.roots, first.take_if(|_| !view.needs_fresh())) {
                 (_, Some(candidate)) => candidate,
                 (roots, None) => {
-                    let copy = candidate.fresh();
+                    let copy = candidate.fresh_for(view.host.as_ref());
                     copy.mute();
                     if let Some(roots) = roots {
                         copy.set_roots(roots);

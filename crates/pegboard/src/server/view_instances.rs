@@ -3,7 +3,10 @@
 use std::sync::{Arc, PoisonError, RwLock, atomic::Ordering};
 
 use super::{server_handle::Server, view_tag::ViewTag};
-use crate::{name::ServerName, session::Root};
+use crate::{
+    name::ServerName,
+    session::{HostHandle, Root},
+};
 
 /// The servers that one view owns. No other view uses them, and they end with the view.
 #[derive(Debug)]
@@ -11,6 +14,8 @@ pub(super) struct ViewInstances {
     pub(super) tag: ViewTag,
     /// The roots of the view's servers, in place of those of their config.
     pub(super) roots: Option<Vec<Root>>,
+    /// Answers the requests of the view's servers, in place of the board's host.
+    pub(super) host: Option<HostHandle>,
     /// The in-process server of the tools that the program gave to this view.
     pub(super) brought: Option<Server>,
     /// The view's instances of session-scoped servers, ordered by name.
@@ -18,13 +23,24 @@ pub(super) struct ViewInstances {
 }
 
 impl ViewInstances {
-    pub(super) fn new(tag: ViewTag, roots: Option<&[Root]>, brought: Option<Server>) -> Self {
+    pub(super) fn new(
+        tag: ViewTag,
+        roots: Option<&[Root]>,
+        host: Option<&HostHandle>,
+        brought: Option<Server>,
+    ) -> Self {
         Self {
             tag,
             roots: roots.map(<[Root]>::to_vec),
+            host: host.cloned(),
             brought,
             own: RwLock::default(),
         }
+    }
+
+    /// Returns `true` if the view cannot take over a spare, because the handshake declares something else for this view.
+    pub(super) fn needs_fresh(&self) -> bool {
+        self.roots.is_some() || self.host.is_some()
     }
 
     /// The view's instances of session-scoped servers.

@@ -5,7 +5,7 @@ use std::sync::{Arc, atomic::Ordering};
 use futures_util::future::join_all;
 
 use super::{registry::Registry, server_handle::Server, view_instances::ViewInstances};
-use crate::session::Root;
+use crate::session::{HostHandle, Root};
 
 /// The servers that one view can use. Dropping this ends the servers that the view owns.
 #[derive(Debug)]
@@ -20,10 +20,11 @@ impl ViewServers {
         registry: &Arc<Registry>,
         name: Option<Arc<str>>,
         roots: Option<&[Root]>,
+        host: Option<&HostHandle>,
         brought: Option<Server>,
     ) -> Arc<Self> {
         Arc::new(Self {
-            instances: registry.open_view(name, roots, brought),
+            instances: registry.open_view(name, roots, host, brought),
             registry: registry.clone(),
         })
     }
