@@ -5,8 +5,8 @@ use std::{future::Future, pin::Pin, time::Duration};
 
 use anyhow::{Context, bail, ensure};
 use pegboard::{
-    Arguments, Config, ElicitAnswer, Elicitation, Endpoint, Host, ListedTool, Outcome, Pegboard, Reply, SafeUrl,
-    ServerConfig, ServerName, ToolCall, Toolset, Transport,
+    Arguments, Config, ElicitAnswer, Elicitation, Endpoint, Host, HostContext, ListedTool, Outcome, Pegboard, Reply,
+    SafeUrl, ServerConfig, ServerName, ToolCall, Toolset, Transport,
 };
 use serde_json::{Map, Value, json};
 
@@ -118,7 +118,7 @@ impl Host for Agreeable {
 
     fn elicit<'a>(
         &'a self,
-        _server: &'a ServerName,
+        _context: HostContext<'a>,
         request: Elicitation,
     ) -> Pin<Box<dyn Future<Output = ElicitAnswer> + Send + 'a>> {
         let mut content = Map::new();
@@ -140,7 +140,7 @@ impl Host for Agreeable {
 
     fn sample<'a>(
         &'a self,
-        _server: &'a ServerName,
+        _context: HostContext<'a>,
         _params: Value,
     ) -> Pin<Box<dyn Future<Output = Result<Value, String>> + Send + 'a>> {
         let content = json!({"type": "text", "text": "forty-two"});

@@ -7,6 +7,7 @@ use futures_util::FutureExt as _;
 
 use crate::{
     args::{Arguments, CompiledSchemas},
+    caller::Caller,
     catalog::Tool,
     config::Check,
     deadline::Deadline,
@@ -16,7 +17,7 @@ use crate::{
     provider::Provider,
     secret::Secret,
     server::Live,
-    session::{Call, Patience},
+    session::{Call, OnBehalf, Patience},
     toolset::Toolset,
 };
 
@@ -91,12 +92,17 @@ impl BareSession {
 
     /// Calls the tool. Returns the size of its response in bytes.
     pub async fn call(&self, arguments: &Arguments, deadline: Deadline) -> Option<usize> {
+        let meta = serde_json::Map::new();
         let call = Call {
             tool: &self.tool,
             arguments: arguments.as_raw(),
             patience: Patience::until(deadline),
             progress: None,
-            meta: &serde_json::Map::new(),
+            meta: &meta,
+            on_behalf: OnBehalf {
+                caller: Caller::new("", "", &meta),
+                host: None,
+            },
             as_task: false,
         };
         let result = self.live.session.call(call).await.ok()?;

@@ -74,8 +74,8 @@ pub use hook::{Budget, Called, Hook};
 pub(crate) use prepare_arguments::check_standalone;
 pub(crate) use resource::read_resource;
 pub(crate) use route::{
-    Definitions, Route, RouteTable, Routed, Unroutable, ambiguous, find_by_any_name, fold_name, list_names, may_belong_to, name_variants,
-    tool_part,
+    Definitions, Route, RouteTable, Routed, Unroutable, ambiguous, find_by_any_name, fold_name, list_names,
+    may_belong_to, name_variants, tool_part,
 };
 #[cfg(feature = "http")]
 pub use summarise::ChatModel;
@@ -120,7 +120,7 @@ pub(crate) async fn run(
             conclude::conclude(&context, call, record, Err(failure.into())).await
         }
     };
-    conclude::report(&context, reply, guard).await
+    conclude::report(&context, call, reply, guard).await
 }
 
 /// Runs the call, or returns the reply of an earlier call with the same idempotency key.

@@ -55,12 +55,14 @@ impl From<String> for Principal {
 }
 
 /// The call that a callback belongs to, and for whom it is made.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Caller<'a> {
-    /// The caller's id for the call.
+    /// The caller's id for the call. It is empty for what belongs to no call: reading a resource, getting a prompt, completing an argument,
+    /// and a server's request that cannot be attributed to one of several calls. Hooks, approvers and summarisers always see an id.
     pub call: &'a str,
-    /// The name of the view that the call was made through.
+    /// The name of the view that the call was made through. It is empty for a server's request that may belong to several views of one
+    /// principal.
     pub view: &'a str,
     /// The principal of that view.
     pub principal: Option<&'a Principal>,
@@ -84,5 +86,24 @@ impl<'a> Caller<'a> {
     pub fn principal(mut self, principal: &'a Principal) -> Self {
         self.principal = Some(principal);
         self
+    }
+}
+
+/// The view that calls are made through, and whom it calls for: what all its callers have in common.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CallerView<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) principal: Option<&'a Principal>,
+}
+
+impl<'a> CallerView<'a> {
+    /// The context of a call through this view.
+    pub(crate) fn caller(self, call: &'a str, meta: &'a Map<String, Value>) -> Caller<'a> {
+        Caller {
+            call,
+            view: self.name,
+            principal: self.principal,
+            meta,
+        }
     }
 }

@@ -142,7 +142,7 @@
 //!
 //! ```
 //! use std::pin::Pin;
-//! use pegboard::{Config, ElicitAnswer, Elicitation, Host, Pegboard, ServerName};
+//! use pegboard::{Config, ElicitAnswer, Elicitation, Host, HostContext, Pegboard};
 //!
 //! struct Console;
 //!
@@ -153,11 +153,11 @@
 //!
 //!     fn elicit<'a>(
 //!         &'a self,
-//!         server: &'a ServerName,
+//!         context: HostContext<'a>,
 //!         question: Elicitation,
 //!     ) -> Pin<Box<dyn Future<Output = ElicitAnswer> + Send + 'a>> {
 //!         Box::pin(async move {
-//!             println!("{server} asks: {}", question.message);
+//!             println!("{} asks: {}", context.server, question.message);
 //!             ElicitAnswer::Decline
 //!         })
 //!     }
@@ -166,7 +166,8 @@
 //! let builder = Pegboard::builder(Config::default()).host(Console);
 //! ```
 //!
-//! Servers are offered only the capabilities that the host declares; without a host, none.
+//! Servers are offered only the capabilities that the host declares; without a host, none. [`HostContext`] names the call, its view and its
+//! [`Principal`]. In a service with many users, [`View::host`] sets a host for each view, so that every user is asked for their own calls only.
 //!
 //! # Features
 //!
@@ -306,8 +307,8 @@ pub use schemars;
 pub use secret::{BadUrl, SafeUrl, Secret, WithSecrets};
 pub use server::{BadSchedule, CatalogChange};
 pub use session::{
-    Choice, CompletionOf, ElicitAnswer, Elicitation, Field, FieldKind, Form, Host, LogLevel, LogMessage, NoHost,
-    Progress, Root, SamplingLimits, ServerEvent, ServerEvents, Subscription, TaskState, TaskStatus, TextFormat,
+    Choice, CompletionOf, ElicitAnswer, Elicitation, Field, FieldKind, Form, Host, HostContext, LogLevel, LogMessage,
+    NoHost, Progress, Root, SamplingLimits, ServerEvent, ServerEvents, Subscription, TaskState, TaskStatus, TextFormat,
     UnknownLogLevel,
 };
 pub use shim::shim;

@@ -4,6 +4,7 @@ mod applied_state;
 #[cfg(feature = "bench")]
 pub(crate) mod bench_steps;
 mod call_result;
+mod calls_in_flight;
 mod catalog_listing;
 mod clock;
 mod connect_spec;
@@ -27,6 +28,7 @@ mod input_rounds;
 mod json_rpc;
 mod log_level;
 mod mcp_session;
+mod modern_meta;
 mod notifications;
 mod pagination;
 mod patience;
@@ -49,7 +51,9 @@ mod trace;
 
 pub use desired_state::Subscription;
 pub use events::{LogMessage, ServerEvent, ServerEvents};
-pub use host::{Choice, ElicitAnswer, Elicitation, Field, FieldKind, Form, Host, NoHost, SamplingLimits, TextFormat};
+pub use host::{
+    Choice, ElicitAnswer, Elicitation, Field, FieldKind, Form, Host, HostContext, NoHost, SamplingLimits, TextFormat,
+};
 pub use log_level::{LogLevel, UnknownLogLevel};
 pub use progress::Progress;
 pub use resources_prompts::CompletionOf;
@@ -63,8 +67,8 @@ pub(crate) use desired_state::DesiredState;
 pub(crate) use era_memory::EraMemory;
 pub(crate) use fault::{Fault, FaultKind};
 pub(crate) use handshake::{ConnectError, connect};
+pub(crate) use host::{HostHandle, OnBehalf};
 pub(crate) use mcp_session::Session;
 pub(crate) use patience::Patience;
-pub(crate) use progress::ProgressSubscription;
-pub(crate) use task::Task;
+pub(crate) use task::{Task, TaskContext};
 pub(crate) use tools_call::{Call, CallResponse};

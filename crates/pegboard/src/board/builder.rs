@@ -96,7 +96,8 @@ impl Builder {
         self
     }
 
-    /// Sets the host that answers requests of servers, such as sampling and elicitation.
+    /// Sets the host that answers requests of servers, such as sampling and elicitation. What it offers is what servers are offered on connections
+    /// that views share; a view may have a host of its own that answers for its calls, see [`View::host`](crate::View::host).
     pub fn host(mut self, host: impl Host) -> Self {
         self.host = Arc::new(host);
         self

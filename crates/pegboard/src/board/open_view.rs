@@ -40,6 +40,7 @@ impl Pegboard {
             principal: view.principal.clone(),
             credentials: view.credentials.clone().map(|credentials| credentials.0),
             variables: view.variables.clone(),
+            host: view.host.clone(),
         };
         let registry = &self.0.registry;
         let own = ViewServers::open(registry, view.name.clone(), &identity, view.own_roots(), brought);

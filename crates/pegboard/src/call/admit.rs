@@ -9,6 +9,9 @@ pub(super) async fn admit(context: &CallContext<'_>, call: &mut ToolCall) -> Res
         audit_trail::deny(context, call, AuditRule::Arguments);
         return Err(failure);
     }
-    let admitted = context.view.hooks.before(context.route, call, context.deadline).await;
-    admitted.inspect_err(|_| audit_trail::deny(context, call, AuditRule::Hook))
+    let (view, deadline) = (context.view, context.deadline);
+    let admitted = view.hooks.before(context.route, view.caller_view(), call, deadline);
+    admitted
+        .await
+        .inspect_err(|_| audit_trail::deny(context, call, AuditRule::Hook))
 }

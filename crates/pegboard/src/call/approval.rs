@@ -13,6 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{
     args::Arguments,
+    caller::Caller,
     catalog::{DefinitionHash, Risk, Tool},
     name::ServerName,
 };
@@ -42,8 +43,8 @@ where
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Question<'a> {
-    /// The caller's id for the call.
-    pub call: &'a str,
+    /// The call, its view and its principal.
+    pub caller: Caller<'a>,
     /// The server that would be called.
     pub server: &'a ServerName,
     /// The tool that would be called, as its server defines it.
@@ -56,6 +57,37 @@ pub struct Question<'a> {
     pub has_changed: bool,
     /// Whether the agent has read output of an untrusted server, which may have led to the call.
     pub is_tainted: bool,
+}
+
+impl<'a> Question<'a> {
+    /// Creates a question about a tool of an untrusted server that was never approved before, for a test of an approver. The other fields can be
+    /// set.
+    ///
+    /// ```
+    /// use pegboard::{Arguments, Caller, Question, Risk, ServerName, Tool};
+    /// use serde_json::{Map, json};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let server: ServerName = "crm".parse()?;
+    /// let tool = Tool::from_definition(&server, json!({"name": "delete_user", "inputSchema": {"type": "object"}}))?;
+    /// let (arguments, meta) = (Arguments::default(), Map::new());
+    /// let mut question = Question::new(&server, &tool, &arguments, Caller::new("call-1", "chat", &meta));
+    /// question.is_tainted = true;
+    /// assert_eq!(question.risk, Risk::High);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn new(server: &'a ServerName, tool: &'a Tool, arguments: &'a Arguments, caller: Caller<'a>) -> Self {
+        Self {
+            caller,
+            server,
+            tool,
+            arguments,
+            risk: tool.risk(false),
+            has_changed: false,
+            is_tainted: false,
+        }
+    }
 }
 
 /// The approver's answer.

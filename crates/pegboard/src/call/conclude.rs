@@ -45,8 +45,17 @@ pub(super) async fn conclude(
 }
 
 /// Runs the `after` hooks on the reply, then ends the call for events and metrics.
-pub(super) async fn report(context: &CallContext<'_>, mut reply: Reply, guard: CallGuard<'_>) -> Reply {
-    context.view.hooks.after(context.route, &mut reply).await;
+pub(super) async fn report(
+    context: &CallContext<'_>,
+    call: &ToolCall,
+    mut reply: Reply,
+    guard: CallGuard<'_>,
+) -> Reply {
+    let view = context.view;
+    let reporting = view
+        .hooks
+        .after(context.route, view.caller_view(), &call.meta, &mut reply);
+    reporting.await;
     guard.complete(&reply);
     reply
 }

@@ -39,7 +39,10 @@ pub(super) async fn deliver(
         call,
         arguments,
         meta: with_caller(
-            context.view.hooks.meta(context.route, call)?,
+            context
+                .view
+                .hooks
+                .meta(context.route, context.view.caller_view(), call)?,
             context.view,
             context.route,
             call,
@@ -89,6 +92,7 @@ impl PreparedCall<'_> {
                 idle: self.context.config.limits.call_idle,
                 total: self.context.deadline,
             },
+            on_behalf: self.context.view.on_behalf(self.call),
             progress,
             as_task: self.call.as_task,
         };

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{idempotency, route::resolved::Route, tool_call::ToolCall};
 use crate::{
+    caller::{Caller, CallerView},
     catalog::Tool,
     deadline::Deadline,
     name::ServerName,
@@ -18,7 +19,7 @@ const AFTER_TIMEOUT: Duration = Duration::from_secs(10);
 
 type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// The tool that is about to be called.
+/// The tool that is called, and who calls it.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Called<'a> {
@@ -26,14 +27,32 @@ pub struct Called<'a> {
     pub server: &'a ServerName,
     /// The tool.
     pub tool: &'a Tool,
+    /// The call, its view and its principal.
+    pub caller: Caller<'a>,
 }
 
 impl<'a> Called<'a> {
-    pub(super) fn of(route: &'a Route) -> Self {
-        Self {
-            server: route.server.name(),
-            tool: &route.tool,
-        }
+    /// Creates the context of a call. Programs need this only to test their own hooks and budgets; [`Tool::from_definition`] makes a tool for it.
+    ///
+    /// ```
+    /// use pegboard::{Called, Caller, Principal, ServerName, Tool};
+    /// use serde_json::{Map, json};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let server: ServerName = "crm".parse()?;
+    /// let tool = Tool::from_definition(&server, json!({"name": "delete_user", "inputSchema": {"type": "object"}}))?;
+    /// let (alice, meta) = (Principal::new("alice"), Map::new());
+    /// let called = Called::new(&server, &tool, Caller::new("call-1", "chat", &meta).principal(&alice));
+    /// assert_eq!(called.caller.principal, Some(&alice));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn new(server: &'a ServerName, tool: &'a Tool, caller: Caller<'a>) -> Self {
+        Self { server, tool, caller }
+    }
+
+    fn of(route: &'a Route, caller: Caller<'a>) -> Self {
+        Self::new(route.server.name(), &route.tool, caller)
     }
 }
 
@@ -97,9 +116,17 @@ pub(crate) struct Hooks {
 
 impl Hooks {
     /// Runs the `before` hooks in order until one refuses the call, then checks the budget.
-    pub(super) async fn before(&self, route: &Route, call: &mut ToolCall, deadline: Deadline) -> Result<(), Failure> {
-        let called = Called::of(route);
+    pub(super) async fn before(
+        &self,
+        route: &Route,
+        view: CallerView<'_>,
+        call: &mut ToolCall,
+        deadline: Deadline,
+    ) -> Result<(), Failure> {
         for hook in &self.around {
+            // Copies, because a hook may change both in the call.
+            let (id, meta) = (call.id.clone(), call.meta.clone());
+            let called = Called::of(route, view.caller(&id, &meta));
             // Boxed, because hooks are rare and every call would pay for the space.
             let running = caught(async { hook.before(called, call).await });
             let result = Box::pin(deadline.run(running)).await;
@@ -113,6 +140,7 @@ impl Hooks {
                 .unwrap_or_else(|Panicked| Err(panicked("a hook")))?;
         }
         let Some(budget) = &self.budget else { return Ok(()) };
+        let called = Called::of(route, view.caller(&call.id, &call.meta));
         match caught_now(|| budget.allows(called)) {
             Ok(Ok(())) => Ok(()),
             Ok(Err(why)) => Err(Failure::new(Kind::LimitExceeded, why)),
@@ -121,8 +149,19 @@ impl Hooks {
     }
 
     /// Runs the `after` hooks, last one first, and charges the budget.
-    pub(super) async fn after(&self, route: &Route, reply: &mut Reply) {
-        let called = Called::of(route);
+    pub(super) async fn after(
+        &self,
+        route: &Route,
+        view: CallerView<'_>,
+        meta: &Map<String, Value>,
+        reply: &mut Reply,
+    ) {
+        if self.around.is_empty() && self.budget.is_none() {
+            return;
+        }
+        // A copy, because a hook may change the id of the reply.
+        let id = reply.id.clone();
+        let called = Called::of(route, view.caller(&id, meta));
         for hook in self.around.iter().rev() {
             let running = caught(async { hook.after(called, reply).await });
             match Box::pin(tokio::time::timeout(AFTER_TIMEOUT, running)).await {
@@ -145,10 +184,16 @@ impl Hooks {
     }
 
     /// The request's `_meta`: the program's entries, then those of the call itself and its idempotency key.
-    pub(super) fn meta(&self, route: &Route, call: &ToolCall) -> Result<Map<String, Value>, Failure> {
+    pub(super) fn meta(
+        &self,
+        route: &Route,
+        view: CallerView<'_>,
+        call: &ToolCall,
+    ) -> Result<Map<String, Value>, Failure> {
         let mut meta = match &self.meta {
             Some(meta) => {
-                caught_now(|| meta(Called::of(route))).map_err(|Panicked| panicked("the function that adds facts"))?
+                let called = Called::of(route, view.caller(&call.id, &call.meta));
+                caught_now(|| meta(called)).map_err(|Panicked| panicked("the function that adds facts"))?
             }
             None => Map::new(),
         };

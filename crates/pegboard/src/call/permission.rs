@@ -182,7 +182,7 @@ async fn request_approval(context: &CallContext<'_>, call: &ToolCall, arguments:
             return Ok((Decision::Once, AuditRule::EarlierApproval));
         }
         let question = Question {
-            call: &call.id,
+            caller: context.view.caller(call),
             server: context.server().name(),
             tool,
             arguments,

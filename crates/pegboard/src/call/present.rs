@@ -52,6 +52,7 @@ pub(super) async fn present(context: &CallContext<'_>, call: &ToolCall, outcome:
         server: context.server().name().as_str(),
         tool: &tool.name,
         context: call.context.as_deref(),
+        caller: context.view.caller(call),
         results: options.limited(results_of_tool(policy, &tool.name)),
         hint: tool.max_result,
         summarise: policy.summarise.as_ref(),
@@ -163,7 +164,10 @@ impl ResultRules<'_> {
             return None;
         };
         let limit = policy.timeout.min(self.deadline.remaining());
-        let request = SummaryRequest::new(self.server, self.tool, self.context, text, policy.max_tokens);
+        let mut request = SummaryRequest::new(self.server, self.tool, text, policy.max_tokens, self.caller);
+        if let Some(context) = self.context {
+            request = request.context(context);
+        }
         match summarise::summary(summariser.as_ref(), &request, limit).await {
             Ok(summary) => {
                 let tokens = limit_size::tokens(self.options, text);

@@ -35,7 +35,7 @@ where
         Err(failure) => Err(failure.into()),
     };
     let reply = conclude::conclude(&context, &mut call, record, result).await;
-    conclude::report(&context, reply, guard).await
+    conclude::report(&context, &call, reply, guard).await
 }
 
 async fn read_once<F>(

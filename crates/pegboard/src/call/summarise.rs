@@ -35,7 +35,7 @@ pub(super) fn configured(_model: SummaryModel) -> Result<Arc<dyn Summariser>, Su
 /// Requests a summary within `limit`. An empty one is an error.
 pub(super) async fn summary(
     summariser: &dyn Summariser,
-    request: &SummaryRequest,
+    request: &SummaryRequest<'_>,
     limit: Duration,
 ) -> Result<String, SummaryError> {
     let writing = caught(async { summariser.summarise(request).await });

@@ -31,7 +31,7 @@ use crate::{
     outcome::{Failure, Kind, Outcome, Reply},
     server::Live,
     session::{
-        Call, CallResponse, CallResult, Fault, FaultKind, Patience, ProgressSubscription, Session, Task, TaskState,
+        Call, CallResponse, CallResult, Fault, FaultKind, OnBehalf, Patience, Session, Task, TaskContext, TaskState,
         TaskStatus,
     },
     status::Era,
@@ -62,7 +62,7 @@ pub struct TaskHandle {
 #[derive(Debug)]
 enum Stage {
     /// In flight. The server may send progress for as long as the handle exists.
-    Running(Task, Option<ProgressSubscription>),
+    Running(Task, TaskContext),
     /// The server answered at once instead of creating a task.
     Answered(CallResult),
     /// The task has ended and its reply is being built. If the awaiting caller is dropped, the next one continues.
@@ -152,7 +152,7 @@ pub(crate) async fn attach_task(
         guard: Some(guard),
         live,
         id: Some(id.to_owned()),
-        stage: Stage::Running(task, None),
+        stage: Stage::Running(task, TaskContext::default()),
     })
 }
 
@@ -174,7 +174,8 @@ async fn begin(context: &CallContext<'_>, call: &ToolCall, record: &mut Record) 
         return Err(failure.hint("call it; its result comes with the call").into());
     }
     record.attempts = 1;
-    let meta = with_caller(view.hooks.meta(route, call)?, view, route, call);
+    let meta = view.hooks.meta(route, view.caller_view(), call)?;
+    let meta = with_caller(meta, view, route, call);
     let begun = live.session.start_call(Call {
         tool: &route.tool,
         arguments: arguments.as_raw(),
@@ -183,12 +184,13 @@ async fn begin(context: &CallContext<'_>, call: &ToolCall, record: &mut Record) 
             idle: context.config.limits.call_idle,
             total: deadline,
         },
+        on_behalf: view.on_behalf(call),
         progress: call.progress.clone(),
         as_task: true,
     });
     let stage = match begun.await? {
         CallResponse::Result(result) => Stage::Answered(result),
-        CallResponse::Task(task, steps) => Stage::Running(*task, steps),
+        CallResponse::Task(task, context) => Stage::Running(*task, context),
     };
     Ok((live, stage))
 }
@@ -206,7 +208,7 @@ async fn finish(
         failed.unwrap_or_else(|| present::extract(result))
     });
     let reply = conclude::conclude(context, call, record, outcome).await;
-    conclude::report(context, reply, guard).await
+    conclude::report(context, call, reply, guard).await
 }
 
 /// Returns whether a call can run as a task. In the modern era the server decides that for each call; before, the tool declares it.
@@ -289,10 +291,13 @@ impl TaskHandle {
                     let result = std::mem::take(result);
                     self.end(Ok(result), deadline);
                 }
-                Stage::Running(task, steps) => match follow(&self.route, &mut self.live, task, steps, deadline).await {
-                    Err(fault) if !is_task_error(&fault) => return self.not_yet(&fault, patience, deadline).await,
-                    result => self.end(result, deadline),
-                },
+                Stage::Running(task, context) => {
+                    let on_behalf = self.view.on_behalf(&self.call);
+                    match follow(&self.route, &mut self.live, task, context, on_behalf, deadline).await {
+                        Err(fault) if !is_task_error(&fault) => return self.not_yet(&fault, patience, deadline).await,
+                        result => self.end(result, deadline),
+                    }
+                }
             }
         }
     }
@@ -368,7 +373,8 @@ async fn follow(
     route: &Route,
     live: &mut Live,
     task: &Task,
-    steps: &mut Option<ProgressSubscription>,
+    context: &mut TaskContext,
+    on_behalf: OnBehalf<'_>,
     deadline: Deadline,
 ) -> Result<CallResult, Fault> {
     let patience = Patience {
@@ -377,7 +383,9 @@ async fn follow(
     };
     let mut lost = 0;
     loop {
-        match live.session.await_task(task.clone(), patience, steps.as_mut()).await {
+        live.session.adopt(context, on_behalf);
+        let result = live.session.await_task(task.clone(), patience, on_behalf, context);
+        match result.await {
             Err(fault) if fault.loses_session() && lost < MAX_LOST_SESSIONS => {
                 lost += 1;
                 *live = next_session(route, live, deadline).await.ok_or(fault)?;

@@ -21,12 +21,13 @@ use super::{
     hook::{Budget, Called, Hook, Hooks},
     idempotency::IdempotencyKeys,
     result_options::ResultOptions,
+    tool_call::ToolCall,
     view_rules::Rules,
 };
 use crate::{
     args::CompiledSchemas,
     audit::AuditLog,
-    caller::Principal,
+    caller::{Caller, CallerView, Principal},
     config::Rate,
     credential::Credentials,
     event::EventSender,
@@ -35,7 +36,7 @@ use crate::{
     native::NativeTools,
     outcome::{Failure, Kind},
     provider::Provider,
-    session::Root,
+    session::{Host, HostHandle, OnBehalf, Root},
 };
 
 /// How one agent sees the board: which servers and tools, under which names, and how its calls and their results are processed.
@@ -52,6 +53,8 @@ pub struct View {
     pub(crate) credentials: Option<ViewCredentials>,
     /// The variables of header templates.
     pub(crate) variables: BTreeMap<String, String>,
+    /// Answers what servers ask during the calls of this view.
+    pub(crate) host: Option<HostHandle>,
     pub(crate) roots: Option<Vec<Root>>,
     /// The view's own tools, and the name of the in-process server that holds them once the view is opened.
     pub(crate) tools: Option<NativeTools>,
@@ -178,6 +181,20 @@ impl View {
         self
     }
 
+    /// Sets the host that answers what servers ask during the calls of this view, in place of the board's host: elicitation and sampling.
+    ///
+    /// Servers must be offered what they may ask for. In protocol version 2026-07-28 every request declares what the host of the calling
+    /// view offers. Before that, the handshake declares it for the whole connection: on the connections that only this view uses, what this
+    /// host offers; on those of a principal, what the host of its first view offers; on those that views share, what the board's host offers ([`Builder::host`](crate::Builder::host)). So for shared servers,
+    /// offer it on the board's host and answer it per view. A request for something that the view's host does not offer is rejected as
+    /// unsupported.
+    ///
+    /// [`HostContext`](crate::HostContext) describes how requests are attributed to calls.
+    pub fn host(mut self, host: impl Host) -> Self {
+        self.host = Some(HostHandle::new(Arc::new(host)));
+        self
+    }
+
     /// Sets the naming style.
     pub fn naming(mut self, style: NameStyle) -> Self {
         self.naming = Some(style);
@@ -300,6 +317,32 @@ impl View {
             tallies,
             is_closed: Arc::default(),
             ..self
+        }
+    }
+
+    /// The part of [`Caller`] that all calls of this view have in common.
+    pub(crate) fn caller_view(&self) -> CallerView<'_> {
+        CallerView {
+            name: self.name.as_deref().unwrap_or_default(),
+            principal: self.principal.as_ref(),
+        }
+    }
+
+    /// The context of a call for the callbacks of the program.
+    pub(super) fn caller<'a>(&'a self, call: &'a ToolCall) -> Caller<'a> {
+        self.caller_view().caller(&call.id, &call.meta)
+    }
+
+    /// For whom the request of a call is sent.
+    pub(super) fn on_behalf<'a>(&'a self, call: &'a ToolCall) -> OnBehalf<'a> {
+        self.on_behalf_of(&call.id, &call.meta)
+    }
+
+    /// For whom a request is sent, by the id and the metadata of the call. Both are empty for requests without a call.
+    pub(crate) fn on_behalf_of<'a>(&'a self, call: &'a str, meta: &'a Map<String, Value>) -> OnBehalf<'a> {
+        OnBehalf {
+            caller: self.caller_view().caller(call, meta),
+            host: self.host.as_ref(),
         }
     }
 

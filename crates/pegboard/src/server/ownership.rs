@@ -10,7 +10,7 @@ use crate::{
     config::{Scope, ServerConfig, Start},
     credential::CredentialSource,
     deadline::Deadline,
-    session::Spec,
+    session::{HostHandle, Spec},
 };
 
 /// How long the session of a spare may wait for a view before it is closed as idle.
@@ -131,7 +131,16 @@ impl Server {
 
     /// Creates an idle server with the same settings, its own connection and no owner.
     pub(crate) fn fresh(&self) -> Self {
-        self.copy_with(self.0.spec.clone())
+        self.fresh_for(None)
+    }
+
+    /// Like [`Server::fresh`]. The host of the view that will own the server answers its requests, in place of the board's host.
+    pub(super) fn fresh_for(&self, host: Option<&HostHandle>) -> Self {
+        let mut spec = self.0.spec.clone();
+        if let Some(host) = host {
+            spec.host = host.host().clone();
+        }
+        self.copy_with(spec)
     }
 
     /// Creates an idle server with the same settings and another way to connect.

@@ -1,7 +1,11 @@
 //! Copies of servers that only one view or principal uses: with its credentials, and its values in header templates.
 
 use super::{availability::Availability, outage::Outage, server_handle::Server, view_instances::ViewInstances};
-use crate::{config::BadHeader, session::Spec, transport::Target};
+use crate::{
+    config::BadHeader,
+    session::{HostHandle, Spec},
+    transport::Target,
+};
 
 impl Server {
     /// Creates an idle server with the same settings, whose connections only `owner` uses.
@@ -14,8 +18,10 @@ impl Server {
             Ok(target) => (target, None),
             Err(bad) => (self.0.spec.target.clone(), Some(bad)),
         };
+        let host = owner.host.as_ref().map_or(&self.0.spec.host, HostHandle::host).clone();
         let copy = self.copy_with(Spec {
             credentials,
+            host,
             owner: Some(owner.tag.number),
             target,
             ..self.0.spec.clone()

@@ -10,6 +10,7 @@ use crate::{
     config::{PRINCIPAL, Scope},
     credential::{Credential, CredentialError, CredentialRequest, CredentialSource, Credentials},
     name::ServerName,
+    session::HostHandle,
     sync::caught_now,
 };
 
@@ -20,6 +21,8 @@ pub(crate) struct ViewIdentity {
     pub(crate) credentials: Option<Arc<dyn Credentials>>,
     /// The variables of header templates that the view sets.
     pub(crate) variables: BTreeMap<String, String>,
+    /// Answers what servers ask, in place of the board's host.
+    pub(crate) host: Option<HostHandle>,
 }
 
 impl ViewIdentity {

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     config::{PRINCIPAL, SESSION_ID},
     name::ServerName,
-    session::Root,
+    session::{HostHandle, Root},
 };
 
 /// The servers that one view owns, or that the views of one principal share. No other view uses them.
@@ -22,6 +22,8 @@ pub(super) struct ViewInstances {
     pub(super) tag: ViewTag,
     /// The roots of the view's servers, in place of those of their config.
     pub(super) roots: Option<Vec<Root>>,
+    /// Answers the requests of the servers, in place of the board's host. For a principal, the host of its first view.
+    pub(super) host: Option<HostHandle>,
     /// The in-process server of the tools that the program gave to this view.
     pub(super) brought: Option<Server>,
     owns: Owns,
@@ -66,11 +68,17 @@ impl ViewInstances {
         Self::new(tag, identity, Owns::Connections)
     }
 
+    /// Whether the owner cannot take over a spare, because the handshake declares something else for it.
+    pub(super) fn needs_fresh(&self) -> bool {
+        self.roots.is_some() || self.host.is_some()
+    }
+
     fn new(tag: ViewTag, identity: &ViewIdentity, owns: Owns) -> Self {
         let provider = || CurrentProvider::new(identity.credentials.clone());
         Self {
             tag,
             roots: None,
+            host: identity.host.clone(),
             brought: None,
             owns,
             variables: BTreeMap::new(),

@@ -16,8 +16,9 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 use super::{
     dispatch::Dispatcher,
     fault::{Fault, FaultKind},
-    host,
+    host::{self, Offers},
     json_rpc::{self, Meta, Params},
+    modern_meta::ModernMeta,
     patience::Patience,
     pending_requests::{ExceededLimit, ResponseReceiver},
     request::Request,
@@ -49,8 +50,15 @@ pub(crate) struct RpcConnection {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Framing {
     pub(super) version: Option<Arc<str>>,
-    /// The fields of `_meta` in every message, as JSON without braces. Set only in the era without a handshake.
-    pub(super) modern_meta: Option<Arc<str>>,
+    /// Set only in the era without a handshake.
+    pub(super) modern_meta: Option<Arc<ModernMeta>>,
+}
+
+impl Framing {
+    /// The fields of `_meta` in every message, as JSON without braces, with the capabilities of the caller's host.
+    fn meta(&self, offers: Option<Offers>) -> &str {
+        self.modern_meta.as_deref().map_or("", |meta| meta.text(offers))
+    }
 }
 
 impl RpcConnection {
@@ -100,7 +108,7 @@ impl RpcConnection {
         request: &Request<'_>,
         registered: impl FnOnce(u64),
     ) -> Result<InFlight<'_>, Fault> {
-        let receiver = self.dispatcher.pending().register()?;
+        let receiver = self.dispatcher.pending().register_for(request.owner.cloned())?;
         if request.method == "subscriptions/listen" {
             self.dispatcher.pending().mark_stream(receiver.id);
         }
@@ -118,7 +126,7 @@ impl RpcConnection {
 
     /// Sends a request and ignores its response.
     pub(super) fn send_and_forget(&self, request: &Request<'_>) {
-        let Ok(receiver) = self.dispatcher.pending().register() else {
+        let Ok(receiver) = self.dispatcher.pending().register_for(None) else {
             return;
         };
         self.write_request(&receiver, request);
@@ -128,7 +136,7 @@ impl RpcConnection {
     fn write_request(&self, receiver: &ResponseReceiver, request: &Request<'_>) {
         let level = self.log_level.get();
         let meta = Meta {
-            common: self.framing.modern_meta.as_deref().unwrap_or_default(),
+            common: self.framing.meta(request.offers),
             log_level: level.as_deref().unwrap_or_default(),
             extra: request.meta,
             progress_token: (request.method == "tools/call").then_some(receiver.id),
@@ -180,7 +188,7 @@ impl RpcConnection {
         taken: Option<oneshot::Sender<Result<(), WireFailure>>>,
     ) {
         let meta = Meta {
-            common: self.framing.modern_meta.as_deref().unwrap_or_default(),
+            common: self.framing.meta(None),
             log_level: "",
             extra: "",
             progress_token: None,

@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{Notify, mpsc};
 
 use super::{
+    calls_in_flight::{Attribution, CallsInFlight},
     clock::Clock,
     fault::Fault,
     json_rpc::{self, Incoming},
@@ -42,6 +43,7 @@ const REQUEST_QUEUE: usize = 64;
 pub(crate) struct Dispatcher {
     pending: PendingRequests,
     progress: Arc<ProgressSubscribers>,
+    calls: Arc<CallsInFlight>,
     clock: Clock,
     /// The weighted number of unexpected messages.
     unexpected: AtomicU64,
@@ -85,6 +87,7 @@ impl Dispatcher {
         let dispatcher = Self {
             pending: PendingRequests::new(clock, server_requests.clone(), masker.clone()),
             progress: Arc::default(),
+            calls: Arc::new(CallsInFlight::new(clock)),
             clock,
             unexpected: AtomicU64::new(0),
             last_message: AtomicU64::new(0),
@@ -107,6 +110,10 @@ impl Dispatcher {
 
     pub(super) fn progress(&self) -> &Arc<ProgressSubscribers> {
         &self.progress
+    }
+
+    pub(super) fn calls(&self) -> &Arc<CallsInFlight> {
+        &self.calls
     }
 
     pub(super) fn server_name(&self) -> &ServerName {
@@ -205,7 +212,7 @@ impl Dispatcher {
         }
         match (&incoming.method, incoming.id) {
             (Some(method), Some(id)) => {
-                self.request(id, method, incoming.params);
+                self.request(id, method, incoming.params, origin);
                 None
             }
             (Some(method), None) => {
@@ -258,7 +265,7 @@ impl Dispatcher {
         }
     }
 
-    fn request(&self, id: &RawValue, method: &str, params: Option<&RawValue>) {
+    fn request(&self, id: &RawValue, method: &str, params: Option<&RawValue>, origin: Origin) {
         if self.is_modern.load(Ordering::Relaxed) {
             return self.add_unexpected("a request, which this era does not have", MODERN_REQUEST);
         }
@@ -266,10 +273,25 @@ impl Dispatcher {
             id: id.get().to_owned(),
             method: method.to_owned(),
             params: params.map(RawValue::to_owned),
+            attribution: match method {
+                "elicitation/create" | "sampling/createMessage" => self.attribute(origin),
+                _ => Attribution::Connection,
+            },
             guard: self.server_requests.begin(self.clock, id.get()),
         };
         if self.requests.try_send(request).is_err() {
             self.note_unexpected("more requests than are answered at once");
+        }
+    }
+
+    /// Returns which call a question of the server belongs to. Decided when it arrives, before a call can end meanwhile.
+    fn attribute(&self, origin: Origin) -> Attribution {
+        let Origin::ResponseTo(id) = origin else {
+            return self.calls.attribute(None);
+        };
+        match self.pending.owner_of(id) {
+            Some(owner) => self.calls.attribute(owner),
+            None => self.calls.attribute_late(),
         }
     }
 

@@ -7,13 +7,14 @@ use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
 use pegboard_testkit::{FakeServer, Tool as FakeTool};
 use tokio_util::task::TaskTracker;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use serde_json::Map;
+use serde_json::{Map, Value};
 
 use super::*;
 use crate::{
     args::Arguments,
+    caller::Caller,
     config::{Capabilities, EraChoice, Limits},
     deadline::Deadline,
     mask::ServerMasker,
@@ -81,9 +82,14 @@ fn nothing_is_left(session: &Session, what: &str) {
         .notifications()
         .map_or(0, |notifications| notifications.subscribed_tasks());
     assert_eq!(
-        (dispatcher.pending().count(), dispatcher.progress().count(), tasks),
-        (0, 0, 0),
-        "{what} left requests, or subscriptions to progress or tasks behind"
+        (
+            dispatcher.pending().count(),
+            dispatcher.progress().count(),
+            dispatcher.calls().count(),
+            tasks
+        ),
+        (0, 0, 0, 0),
+        "{what} left requests, calls, or subscriptions to progress or tasks behind"
     );
 }
 
@@ -97,7 +103,7 @@ impl Host for Quick {
 
     fn elicit<'a>(
         &'a self,
-        _server: &'a ServerName,
+        _context: HostContext<'a>,
         _request: Elicitation,
     ) -> std::pin::Pin<Box<dyn Future<Output = ElicitAnswer> + Send + 'a>> {
         Box::pin(async {
@@ -124,6 +130,15 @@ async fn check<F: Future>(what: &str, session: &Session, begin: impl Fn() -> F) 
     panic!("{what} did not end");
 }
 
+/// A caller without a principal or a host of its own.
+fn on_behalf() -> OnBehalf<'static> {
+    static META: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
+    OnBehalf {
+        caller: Caller::new("1", "view", &META),
+        host: None,
+    }
+}
+
 /// Calls a tool with a subscription to its progress.
 async fn call(session: &Session, tool: &crate::catalog::Tool) -> Result<CallResult, Fault> {
     let (sink, _progress) = tokio::sync::mpsc::channel(1);
@@ -133,6 +148,7 @@ async fn call(session: &Session, tool: &crate::catalog::Tool) -> Result<CallResu
         arguments: arguments.as_raw(),
         meta: &none,
         patience: Patience::until(Deadline::within(Duration::from_secs(5))),
+        on_behalf: on_behalf(),
         progress: Some(sink),
         as_task: false,
     };
@@ -161,10 +177,13 @@ async fn every_future_of_a_session_can_be_dropped_at_any_time() {
             session.catalog(ListScope::More(Capabilities::default()), &undescribed, None)
         })
         .await;
-        check("reading", &session, || session.read_resource("note://a")).await;
-        check("a prompt", &session, || session.get_prompt("p", &none)).await;
+        check("reading", &session, || session.read_resource("note://a", on_behalf())).await;
+        check("a prompt", &session, || session.get_prompt("p", &none, on_behalf())).await;
         let of = CompletionOf::Prompt("p".into());
-        check("a completion", &session, || session.complete(&of, "a", "", &none)).await;
+        check("a completion", &session, || {
+            session.complete(&of, "a", "", &none, on_behalf())
+        })
+        .await;
         check("polling a task", &session, || {
             session.task_state("t", Patience::until(Deadline::within(Duration::from_secs(5))))
         })

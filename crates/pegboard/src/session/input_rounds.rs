@@ -6,9 +6,10 @@ use serde_json::{Map, Value, value::RawValue};
 use tokio::time::Instant;
 
 use super::{
+    calls_in_flight::CallInFlight,
     connection::InFlight,
     fault::{Fault, FaultKind},
-    host::{ElicitAnswer, RequestParams},
+    host::{ElicitAnswer, OnBehalf, RequestParams},
     json_rpc::Params,
     mcp_session::Session,
     patience::Patience,
@@ -34,11 +35,28 @@ pub(super) struct RoundsRequest<'a> {
     /// Arguments that are repeated in HTTP headers, by header.
     pub(super) mirrored: Vec<(String, String)>,
     pub(super) patience: Patience,
+    pub(super) on_behalf: OnBehalf<'a>,
+    /// Set if the server may ask for input by requests of its own.
+    pub(super) in_flight: Option<CallInFlight>,
     pub(super) progress: Option<ProgressSubscription>,
     /// The caller's fields of `_meta`, as JSON without braces.
     pub(super) meta: String,
     /// Whether the request asks for a task instead of a result.
     pub(super) as_task: bool,
+}
+
+impl RoundsRequest<'_> {
+    /// Notes that the server has responded, so that it asks no more. After other faults it may still ask.
+    pub(super) fn complete_if<T>(&mut self, response: &Result<FinalResponse<T>, Fault>) {
+        let has_ended = match response {
+            Ok(FinalResponse::Result(_)) => true,
+            Ok(FinalResponse::Task(_)) => false,
+            Err(fault) => fault.is_response(),
+        };
+        if has_ended && let Some(call) = &mut self.in_flight {
+            call.complete();
+        }
+    }
 }
 
 /// A result that may be preceded by rounds of input.
@@ -77,8 +95,8 @@ struct InputRequest {
 /// The response after the last round.
 pub(super) enum FinalResponse<T> {
     Result(T),
-    /// The unparsed task, and the subscription to its progress.
-    Task(Bytes, Option<ProgressSubscription>),
+    /// The unparsed task.
+    Task(Bytes),
 }
 
 impl Session {
@@ -95,23 +113,23 @@ impl Session {
                 .response(request.patience)
                 .await;
             let response = match response {
-                Err(fault) if self.needs_url_elicitation(&fault) => {
-                    Box::pin(self.elicit_urls(fault, request.patience)).await?;
+                Err(fault) if self.needs_url_elicitation(&fault, request.on_behalf) => {
+                    Box::pin(self.elicit_urls(fault, request.patience, request.on_behalf)).await?;
                     continue;
                 }
                 response => response?,
             };
             if request.as_task {
-                return Ok(FinalResponse::Task(response.result()?, request.progress.take()));
+                return Ok(FinalResponse::Task(response.result()?));
             }
             let (result, round) = T::parse(&response)?;
             match round.result_type.as_deref() {
                 None | Some("complete") => return Ok(FinalResponse::Result(result)),
                 Some("input_required") => {
-                    input = Box::pin(self.input_params(round, request.patience)).await?;
+                    input = Box::pin(self.input_params(round, request.patience, request.on_behalf)).await?;
                 }
                 Some("task") if T::MAY_BE_TASK => {
-                    return Ok(FinalResponse::Task(response.result()?, request.progress.take()));
+                    return Ok(FinalResponse::Task(response.result()?));
                 }
                 Some(other) => {
                     let text = format!("its resultType is `{}`", other.escape_debug());
@@ -127,6 +145,8 @@ impl Session {
         let round = Request {
             mirrored: &request.mirrored,
             meta: &request.meta,
+            offers: request.on_behalf.offers(),
+            owner: request.in_flight.as_ref().map(CallInFlight::owner),
             ..Request::new(request.method, params).about(request.about)
         };
         let progress = request.progress.as_mut();
@@ -141,14 +161,28 @@ impl Session {
         mut request: RoundsRequest<'_>,
         params: impl Fn() -> Params,
     ) -> Result<T, Fault> {
-        match self.send_in_rounds(&mut request, params).await? {
+        let response = self.send_in_rounds(&mut request, params).await;
+        request.complete_if(&response);
+        match response? {
             FinalResponse::Result(result) => Ok(result),
-            FinalResponse::Task(..) => Err(Fault::unreadable("a task came where none may be")),
+            FinalResponse::Task(_) => Err(Fault::unreadable("a task came where none may be")),
         }
     }
 
+    /// Registers a caller for whom the server may ask for input by requests of its own: in the eras that have such requests, and if the
+    /// handshake offered it.
+    pub(super) fn register(&self, on_behalf: OnBehalf<'_>) -> Option<CallInFlight> {
+        let may_ask = self.peer.era == Era::Legacy && self.responder.offers().are_any();
+        may_ask.then(|| self.connection.dispatcher().calls().register(on_behalf))
+    }
+
     /// Collects the params that the next round adds: the requested input and the server's state.
-    async fn input_params(&self, round: RoundFields, patience: Patience) -> Result<Params, Fault> {
+    async fn input_params(
+        &self,
+        round: RoundFields,
+        patience: Patience,
+        on_behalf: OnBehalf<'_>,
+    ) -> Result<Params, Fault> {
         if let Some(state) = &round.state
             && state.len() > MAX_STATE
         {
@@ -159,7 +193,7 @@ impl Session {
             return Err(Fault::unreadable(text));
         }
         let responses = self
-            .input_responses(round.requests.unwrap_or_default(), patience)
+            .input_responses(round.requests.unwrap_or_default(), patience, on_behalf)
             .await?;
         if responses.is_empty() && round.state.is_none() {
             return Err(Fault::unreadable("the server wants input and does not say what"));
@@ -176,6 +210,7 @@ impl Session {
         &self,
         requests: InputRequests,
         patience: Patience,
+        on_behalf: OnBehalf<'_>,
     ) -> Result<Map<String, Value>, Fault> {
         if requests.len() > MAX_REQUESTS {
             let text = format!(
@@ -189,7 +224,8 @@ impl Session {
         for (key, request) in requests {
             let InputRequest { method, params } = serde_json::from_str(request.get()).unwrap_or_default();
             let params = RequestParams::parse(params.as_deref());
-            let responding = self.responder.respond_directly(&method, params);
+            let asked = self.responder.asked(on_behalf);
+            let responding = self.responder.respond_directly(&method, params, asked);
             let response = patience.total.run(responding).await;
             match response.map_err(|_| Fault::timed_out(started))? {
                 Ok(response) => responses.insert(key, response),
@@ -203,14 +239,14 @@ impl Session {
     }
 
     /// Returns `true` if the request failed because the user must visit a page first, and the host can send the user there.
-    fn needs_url_elicitation(&self, fault: &Fault) -> bool {
+    fn needs_url_elicitation(&self, fault: &Fault, on_behalf: OnBehalf<'_>) -> bool {
         fault.code() == Some(URL_ELICITATION_REQUIRED)
             && self.peer.era == Era::Legacy
-            && self.responder.offers_url_elicitation()
+            && self.responder.offers_url_elicitation(on_behalf)
     }
 
     /// Sends the user to the pages in the error, and waits until the user has finished there. Returns the error if that fails.
-    async fn elicit_urls(&self, fault: Fault, patience: Patience) -> Result<(), Fault> {
+    async fn elicit_urls(&self, fault: Fault, patience: Patience, on_behalf: OnBehalf<'_>) -> Result<(), Fault> {
         let FaultKind::Error(error) = &fault.kind else {
             return Err(fault);
         };
@@ -221,7 +257,8 @@ impl Session {
         }
         let eliciting = async {
             for request in requests {
-                match self.responder.elicit_url(request).await {
+                let asked = self.responder.asked(on_behalf);
+                match self.responder.elicit_url(request, asked).await {
                     Ok((ElicitAnswer::Finished, _)) => {}
                     Ok((ElicitAnswer::Accept(_), Some(id))) => match self.connection.dispatcher().notifications() {
                         Some(notifications) => notifications.until_completed(&id).await,

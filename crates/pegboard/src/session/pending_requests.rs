@@ -14,6 +14,7 @@ use tokio::sync::{oneshot, watch};
 use super::{
     clock::Clock,
     fault::{Fault, FaultKind},
+    host::CallOwner,
     response::Response,
     server_requests::ServerRequests,
 };
@@ -52,6 +53,8 @@ struct Slot {
     response: oneshot::Sender<Result<Response, Fault>>,
     /// Whether the request opened a stream of notifications, which the server may end by a notification.
     is_stream: bool,
+    /// The caller, if the server may ask for input and the request is sent for one.
+    owner: Option<Arc<CallOwner>>,
     /// Holds the last sign of life, by the connection's clock.
     delivery: Arc<Delivery>,
 }
@@ -68,14 +71,21 @@ impl PendingRequests {
         }
     }
 
-    /// Adds a request. Fails if the connection has ended, so no request can be left behind.
+    /// Adds a request without an owner.
+    #[cfg(test)]
     pub(super) fn register(&self) -> Result<ResponseReceiver, Fault> {
+        self.register_for(None)
+    }
+
+    /// Adds a request of this owner. Fails if the connection has ended, so no request can be left behind.
+    pub(super) fn register_for(&self, owner: Option<Arc<CallOwner>>) -> Result<ResponseReceiver, Fault> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (sender, receiver) = oneshot::channel();
         let delivery = Arc::new(Delivery::alive_at(self.clock.now()));
         let slot = Slot {
             response: sender,
             is_stream: false,
+            owner,
             delivery: delivery.clone(),
         };
         let mut state = self.lock();
@@ -102,6 +112,11 @@ impl PendingRequests {
 
     pub(super) fn is_stream(&self, id: u64) -> bool {
         self.lock().slots.get(&id).is_some_and(|slot| slot.is_stream)
+    }
+
+    /// Returns the owner of a request. Returns `None` if the request is not pending any more.
+    pub(super) fn owner_of(&self, id: u64) -> Option<Option<Arc<CallOwner>>> {
+        self.lock().slots.get(&id).map(|slot| slot.owner.clone())
     }
 
     /// Restarts the idle timeout of a request.

@@ -1,6 +1,11 @@
 //! [`Request`]: an outgoing request to a server, before it gets an id.
 
-use super::json_rpc::Params;
+use std::sync::Arc;
+
+use super::{
+    host::{CallOwner, Offers},
+    json_rpc::Params,
+};
 
 /// A request to a server.
 #[derive(Debug, Clone)]
@@ -13,6 +18,10 @@ pub(crate) struct Request<'a> {
     pub(crate) mirrored: &'a [(String, String)],
     /// The caller's fields of `_meta`, as JSON without braces.
     pub(crate) meta: &'a str,
+    /// What the caller's host offers, if it is not the host of the connection. The newest era declares it with every request.
+    pub(super) offers: Option<Offers>,
+    /// The caller, if the server may ask for input meanwhile.
+    pub(super) owner: Option<&'a Arc<CallOwner>>,
 }
 
 impl<'a> Request<'a> {
@@ -23,6 +32,8 @@ impl<'a> Request<'a> {
             name: None,
             mirrored: &[],
             meta: "",
+            offers: None,
+            owner: None,
         }
     }
 

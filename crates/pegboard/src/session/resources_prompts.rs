@@ -4,7 +4,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{
+    calls_in_flight::CallInFlight,
     fault::Fault,
+    host::OnBehalf,
     input_rounds::{RoundsRequest, RoundsResult},
     json_rpc::Params,
     mcp_session::Session,
@@ -54,9 +56,13 @@ struct CompleteResult {
 
 impl Session {
     /// Reads a resource.
-    pub(crate) async fn read_resource(&self, uri: &str) -> Result<Vec<ResourceContents>, Fault> {
+    pub(crate) async fn read_resource(
+        &self,
+        uri: &str,
+        on_behalf: OnBehalf<'_>,
+    ) -> Result<Vec<ResourceContents>, Fault> {
         let params = || Params::default().with("uri", uri);
-        let request = self.rounds_request("resources/read", uri);
+        let request = self.rounds_request("resources/read", uri, on_behalf);
         let result: ReadResult = self.masked(self.send_for_result(request, params).await)?;
         let contents = result.contents;
         let mut contents = contents.ok_or_else(|| Fault::unreadable("`contents` is missing"))?;
@@ -68,9 +74,14 @@ impl Session {
     }
 
     /// Gets a prompt with its arguments filled in.
-    pub(crate) async fn get_prompt(&self, name: &str, arguments: &Map<String, Value>) -> Result<FilledPrompt, Fault> {
+    pub(crate) async fn get_prompt(
+        &self,
+        name: &str,
+        arguments: &Map<String, Value>,
+        on_behalf: OnBehalf<'_>,
+    ) -> Result<FilledPrompt, Fault> {
         let params = || Params::default().with("name", name).with("arguments", arguments);
-        let request = self.rounds_request("prompts/get", name);
+        let request = self.rounds_request("prompts/get", name, on_behalf);
         let result: PromptResult = self.masked(self.send_for_result(request, params).await)?;
         let Some(messages) = result.messages else {
             return Err(Fault::unreadable("`messages` is missing"));
@@ -93,6 +104,7 @@ impl Session {
         argument: &str,
         value: &str,
         context: &Map<String, Value>,
+        on_behalf: OnBehalf<'_>,
     ) -> Result<Completion, Fault> {
         let reference = match of {
             CompletionOf::Prompt(name) => serde_json::json!({ "type": "ref/prompt", "name": name }),
@@ -103,8 +115,14 @@ impl Session {
         if !context.is_empty() {
             params = params.with("context", &serde_json::json!({ "arguments": context }));
         }
-        let request = Request::new("completion/complete", params);
+        let mut in_flight = self.register(on_behalf);
+        let request = Request {
+            offers: on_behalf.offers(),
+            owner: in_flight.as_ref().map(CallInFlight::owner),
+            ..Request::new("completion/complete", params)
+        };
         let result = self.connection.request(request, self.patience()).await?;
+        in_flight.iter_mut().for_each(CallInFlight::complete);
         let mut completion = self.masked(parse_result::<CompleteResult>(&result))?.completion;
         if completion.values.len() > MAX_VALUES {
             completion.values.truncate(MAX_VALUES);
@@ -119,12 +137,14 @@ impl Session {
         result.map_err(|fault| fault.masked(self.masker()))
     }
 
-    fn rounds_request<'a>(&self, method: &'static str, about: &'a str) -> RoundsRequest<'a> {
+    fn rounds_request<'a>(&self, method: &'static str, about: &'a str, on_behalf: OnBehalf<'a>) -> RoundsRequest<'a> {
         RoundsRequest {
             method,
             about,
             mirrored: Vec::new(),
             patience: self.patience(),
+            on_behalf,
+            in_flight: self.register(on_behalf),
             progress: None,
             meta: String::new(),
             as_task: false,

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 use serde_json::{Value, value::RawValue};
 use tokio_util::sync::CancellationToken;
 
-use super::clock::Clock;
+use super::{calls_in_flight::Attribution, clock::Clock};
 use crate::sync::{
     Mutex, MutexGuard,
     atomic::{AtomicU64, Ordering},
@@ -18,6 +18,8 @@ pub(super) struct ServerRequest {
     pub(super) id: String,
     pub(super) method: String,
     pub(super) params: Option<Box<RawValue>>,
+    /// Who answers it, if a user or a model has to.
+    pub(super) attribution: Attribution,
     /// Dropped after the response has been sent.
     pub(super) guard: ServerRequestGuard,
 }

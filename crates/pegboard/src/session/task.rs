@@ -1,6 +1,6 @@
 //! Polls calls that a server runs as tasks until they end, in both eras.
 
-use std::{collections::HashSet, convert::Infallible, time::Duration};
+use std::{collections::HashSet, convert::Infallible, sync::Arc, time::Duration};
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -8,8 +8,10 @@ use tokio::time::Instant;
 
 use super::{
     call_result::CallResult,
+    calls_in_flight::CallInFlight,
     connection::RpcConnection,
     fault::{Fault, FaultKind},
+    host::{CallOwner, OnBehalf},
     input_rounds::{MAX_ROUNDS, too_many_rounds},
     json_rpc::Params,
     mcp_session::Session,
@@ -40,6 +42,14 @@ const LISTEN_AFTER: Duration = Duration::from_secs(3);
 const MAX_LOST_POLLS: u32 = 5;
 /// The longest id of a task. It is repeated in an HTTP header.
 const MAX_ID: usize = 1 << 10;
+
+/// What a task keeps of the call that started it.
+#[derive(Debug, Default)]
+pub(crate) struct TaskContext {
+    pub(super) progress: Option<ProgressSubscription>,
+    /// Set if the server may ask for input by requests of its own.
+    pub(super) in_flight: Option<CallInFlight>,
+}
 
 /// A task, as its server reports it.
 #[derive(Debug, Clone, Deserialize)]
@@ -105,14 +115,15 @@ impl Session {
         &self,
         task: Task,
         patience: Patience,
-        mut progress: Option<ProgressSubscription>,
+        on_behalf: OnBehalf<'_>,
+        mut context: TaskContext,
     ) -> Result<CallResult, Fault> {
         let cancel_on_drop = CancelOnDrop {
             connection: &self.connection,
             id: task.id.clone(),
             is_armed: self.cancels_tasks(),
         };
-        let result = self.await_task(task, patience, progress.as_mut()).await;
+        let result = self.await_task(task, patience, on_behalf, &mut context).await;
         match &result {
             // The task may still run if polling failed.
             Err(fault) if fault.code().is_none() => drop(cancel_on_drop),
@@ -121,29 +132,47 @@ impl Session {
         result
     }
 
+    /// Registers the caller of a task that was started in another session, so that the server's questions for the task reach it.
+    pub(crate) fn adopt(&self, context: &mut TaskContext, on_behalf: OnBehalf<'_>) {
+        let calls = self.connection.dispatcher().calls();
+        if !context.in_flight.as_ref().is_some_and(|call| call.is_on(calls)) {
+            context.in_flight = self.register(on_behalf);
+        }
+    }
+
     /// Polls a task until it has ended, and returns its result. Dropping the future leaves the task running.
     pub(crate) async fn await_task(
         &self,
         task: Task,
         patience: Patience,
-        progress: Option<&mut ProgressSubscription>,
+        on_behalf: OnBehalf<'_>,
+        context: &mut TaskContext,
     ) -> Result<CallResult, Fault> {
         let id = task.id.clone();
+        let terms = PollTerms {
+            patience,
+            on_behalf,
+            owner: context.in_flight.as_ref().map(CallInFlight::owner),
+        };
         let result = tokio::select! {
             biased;
-            result = self.poll_task(task, patience, progress) => result,
-            never = self.listen_to_task(&id, patience) => match never {},
+            result = self.poll_task(task, terms, context.progress.as_mut()) => result,
+            never = self.listen_to_task(&id, terms) => match never {},
         };
+        let has_ended = result.as_ref().err().is_none_or(Fault::is_response);
+        if has_ended && let Some(call) = &mut context.in_flight {
+            call.complete();
+        }
         result.map_err(|fault| fault.masked(self.masker()))
     }
 
     async fn poll_task(
         &self,
         mut task: Task,
-        patience: Patience,
+        terms: PollTerms<'_>,
         progress: Option<&mut ProgressSubscription>,
     ) -> Result<CallResult, Fault> {
-        let mut polling = TaskPolling::new(self, &task.id, patience, progress);
+        let mut polling = TaskPolling::new(self, &task.id, terms, progress);
         let mut inputs = TaskInputs::default();
         loop {
             polling.report_message(&task.state);
@@ -151,10 +180,10 @@ impl Session {
                 (TaskStatus::Working, _) => {}
                 (TaskStatus::Cancelled, _) => return Err(task_fault(&task, -32800, "the task was cancelled")),
                 // In this era the server sends its input requests while `tasks/result` is pending.
-                (_, Era::Legacy) => return self.task_result(&task.id, patience).await,
+                (_, Era::Legacy) => return self.task_result(&task.id, terms).await,
                 (TaskStatus::InputRequired, Era::Modern) => {
                     let requests = task.input_requests.take().unwrap_or_default();
-                    self.send_input(&task.id, requests, &mut inputs, patience).await?;
+                    self.send_input(&task.id, requests, &mut inputs, terms).await?;
                 }
                 (TaskStatus::Failed, Era::Modern) => return Err(task_fault(&task, -32603, "the task failed")),
                 (TaskStatus::Completed, Era::Modern) => {
@@ -168,13 +197,14 @@ impl Session {
 
     /// Waits for the poll interval and polls the task. Retries polls that fail in the transport, which is safe: a poll changes nothing.
     async fn next_state(&self, task: &Task, polling: &mut TaskPolling<'_>) -> Result<Task, Fault> {
-        let (mut lost, patience) = (0, polling.patience);
+        let (mut lost, terms) = (0, polling.terms);
+        let patience = terms.patience;
         loop {
             let waiting = polling.until_next_poll(task.poll_interval());
             if patience.total.run(waiting).await.is_err() {
                 return Err(Fault::timed_out(polling.started));
             }
-            match self.task_state(&task.id, patience).await {
+            match self.request_state(terms.request("tasks/get", &task.id), patience).await {
                 Ok(task) => {
                     polling.note_polled(task.state.status);
                     return Ok(task);
@@ -195,21 +225,26 @@ impl Session {
 
     /// Requests the notifications of a long-running task, in the era in which they must be requested. Failure is ignored: the task is
     /// polled anyway.
-    async fn listen_to_task(&self, id: &str, patience: Patience) -> Infallible {
+    async fn listen_to_task(&self, id: &str, terms: PollTerms<'_>) -> Infallible {
         if self.peer.era == Era::Modern {
             tokio::time::sleep(LISTEN_AFTER).await;
             let mut filter = Map::new();
             filter.insert("taskIds".to_owned(), Value::from(vec![id]));
             let params = Params::default().with("notifications", &filter);
-            let request = Request::new("subscriptions/listen", params);
-            let _ = self.connection.request(request, Patience::until(patience.total)).await;
+            let request = terms.of(Request::new("subscriptions/listen", params));
+            let until = Patience::until(terms.patience.total);
+            let _ = self.connection.request(request, until).await;
         }
         std::future::pending().await
     }
 
     /// Polls a task once.
     pub(crate) async fn task_state(&self, id: &str, patience: Patience) -> Result<Task, Fault> {
-        let result = self.connection.request(task_request("tasks/get", id), patience).await?;
+        self.request_state(task_request("tasks/get", id), patience).await
+    }
+
+    async fn request_state(&self, request: Request<'_>, patience: Patience) -> Result<Task, Fault> {
+        let result = self.connection.request(request, patience).await?;
         match parse_result::<Task>(&result) {
             Ok(task) => Ok(task.masked(self.masker())),
             Err(fault) => Err(fault.masked(self.masker())),
@@ -217,9 +252,10 @@ impl Session {
     }
 
     /// Requests the result of a task, in the era that has `tasks/result`. The response comes when the task has ended.
-    async fn task_result(&self, id: &str, patience: Patience) -> Result<CallResult, Fault> {
-        let until = Patience::until(patience.total);
-        let result = self.connection.request(task_request("tasks/result", id), until).await?;
+    async fn task_result(&self, id: &str, terms: PollTerms<'_>) -> Result<CallResult, Fault> {
+        let until = Patience::until(terms.patience.total);
+        let request = terms.request("tasks/result", id);
+        let result = self.connection.request(request, until).await?;
         parse_result(&result)
     }
 
@@ -244,7 +280,7 @@ impl Session {
         id: &str,
         mut requests: InputRequests,
         inputs: &mut TaskInputs,
-        patience: Patience,
+        terms: PollTerms<'_>,
     ) -> Result<(), Fault> {
         requests.retain(|key, _| !inputs.answered.contains(key));
         if requests.is_empty() {
@@ -255,10 +291,35 @@ impl Session {
         }
         inputs.rounds += 1;
         inputs.answered.extend(requests.keys().cloned());
-        let responses = self.input_responses(requests, patience).await?;
-        let mut request = task_request("tasks/update", id);
+        let (patience, on_behalf) = (terms.patience, terms.on_behalf);
+        let responses = self.input_responses(requests, patience, on_behalf).await?;
+        let mut request = terms.request("tasks/update", id);
         request.params = request.params.with("inputResponses", &responses);
         self.connection.request(request, patience).await.map(drop)
+    }
+}
+
+/// How a task is polled: for whom, and for how long.
+#[derive(Clone, Copy)]
+struct PollTerms<'a> {
+    patience: Patience,
+    on_behalf: OnBehalf<'a>,
+    owner: Option<&'a Arc<CallOwner>>,
+}
+
+impl<'a> PollTerms<'a> {
+    /// A request about the task.
+    fn request(self, method: &'static str, id: &'a str) -> Request<'a> {
+        self.of(task_request(method, id))
+    }
+
+    /// The request in the name of the caller.
+    fn of(self, request: Request<'a>) -> Request<'a> {
+        Request {
+            offers: self.on_behalf.offers(),
+            owner: self.owner,
+            ..request
+        }
     }
 }
 
@@ -294,7 +355,7 @@ fn task_fault(task: &Task, code: i64, text: &str) -> Fault {
 
 /// The timing of a task's polls. A status notification brings the next poll forward.
 struct TaskPolling<'a> {
-    patience: Patience,
+    terms: PollTerms<'a>,
     started: Instant,
     progress: Option<&'a mut ProgressSubscription>,
     updates: Option<TaskUpdateReceiver>,
@@ -305,9 +366,9 @@ struct TaskPolling<'a> {
 }
 
 impl<'a> TaskPolling<'a> {
-    fn new(session: &Session, id: &str, patience: Patience, progress: Option<&'a mut ProgressSubscription>) -> Self {
+    fn new(session: &Session, id: &str, terms: PollTerms<'a>, progress: Option<&'a mut ProgressSubscription>) -> Self {
         Self {
-            patience,
+            terms,
             started: Instant::now(),
             progress,
             updates: session

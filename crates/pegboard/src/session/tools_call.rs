@@ -5,13 +5,14 @@ use serde_json::{Map, Value, value::RawValue};
 use super::{
     call_result::CallResult,
     fault::Fault,
+    host::OnBehalf,
     input_rounds::{FinalResponse, RoundsRequest, RoundsResult},
     json_rpc::{self, Params},
     mcp_session::Session,
     patience::Patience,
     progress::{ProgressSink, ProgressSubscription},
     response::parse_result,
-    task::Task,
+    task::{Task, TaskContext},
 };
 use crate::{
     catalog::{TaskSupport, Tool},
@@ -27,6 +28,8 @@ pub(crate) struct Call<'a> {
     /// The caller's fields of `_meta`.
     pub(crate) meta: &'a Map<String, Value>,
     pub(crate) patience: Patience,
+    /// The caller, and the host that answers what the server asks meanwhile.
+    pub(crate) on_behalf: OnBehalf<'a>,
     pub(crate) progress: Option<ProgressSink>,
     /// Whether it should run as a task if the tool leaves the choice to the client.
     pub(crate) as_task: bool,
@@ -44,15 +47,15 @@ impl RoundsResult for CallResult {
 #[derive(Debug)]
 pub(crate) enum CallResponse {
     Result(CallResult),
-    /// The server runs the call as a task, with a subscription to its progress.
-    Task(Box<Task>, Option<ProgressSubscription>),
+    /// The server runs the call as a task.
+    Task(Box<Task>, TaskContext),
 }
 
 impl Session {
     /// Calls a tool and waits for its result, also if the server asks for input first or runs the call as a task. Dropping the future cancels
     /// the call.
     pub(crate) async fn call(&self, call: Call<'_>) -> Result<CallResult, Fault> {
-        let (patience, interactions) = (call.patience, self.responder.interactions());
+        let (patience, on_behalf, interactions) = (call.patience, call.on_behalf, self.responder.interactions());
         // A request of the server does not say which call it belongs to: it may be this one.
         let mark_input = |mut result: CallResult| {
             result.had_input = self.responder.interactions() != interactions;
@@ -61,7 +64,9 @@ impl Session {
         let polling = match self.start_call(call).await {
             Ok(CallResponse::Result(result)) => return Ok(mark_input(result)),
             // Boxed, because it is rare and would enlarge the future of every call.
-            Ok(CallResponse::Task(task, progress)) => Box::pin(self.await_or_cancel_task(*task, patience, progress)),
+            Ok(CallResponse::Task(task, context)) => {
+                Box::pin(self.await_or_cancel_task(*task, patience, on_behalf, context))
+            }
             Err(fault) => return Err(fault),
         };
         polling.await.map(mark_input)
@@ -80,6 +85,8 @@ impl Session {
             about: &call.tool.name,
             mirrored: mirrored(call.tool, call.arguments),
             patience: call.patience,
+            on_behalf: call.on_behalf,
+            in_flight: self.register(call.on_behalf),
             progress: call
                 .progress
                 .map(|sink| ProgressSubscription::new(self.connection.dispatcher().progress(), sink)),
@@ -97,10 +104,18 @@ impl Session {
                 params
             }
         };
-        Ok(match self.send_in_rounds(&mut request, params).await? {
+        let response = self.send_in_rounds(&mut request, params).await;
+        request.complete_if(&response);
+        Ok(match response? {
             FinalResponse::Result(result) => CallResponse::Result(result),
-            FinalResponse::Task(task, progress) => match Task::created(&task, self.peer.era)? {
-                Some(task) => CallResponse::Task(Box::new(task.masked(self.masker())), progress),
+            FinalResponse::Task(task) => match Task::created(&task, self.peer.era)? {
+                Some(task) => {
+                    let context = TaskContext {
+                        progress: request.progress,
+                        in_flight: request.in_flight,
+                    };
+                    CallResponse::Task(Box::new(task.masked(self.masker())), context)
+                }
                 None => CallResponse::Result(parse_result(&task)?),
             },
         })

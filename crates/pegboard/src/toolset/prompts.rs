@@ -68,9 +68,10 @@ impl Toolset {
         for value in arguments.values().filter_map(Value::as_str) {
             check_text(&target, name, value)?;
         }
-        let arguments = &checked(known, arguments)?;
+        let (arguments, meta) = (&checked(known, arguments)?, Map::new());
+        let on_behalf = self.view.on_behalf_of("", &meta);
         self.read_request(server, "prompts", &what, |live| async move {
-            let filled: Result<FilledPrompt, Fault> = live.session.get_prompt(name, arguments).await;
+            let filled: Result<FilledPrompt, Fault> = live.session.get_prompt(name, arguments, on_behalf).await;
             filled
         })
         .await

@@ -65,8 +65,11 @@ impl Toolset {
         if let Ok(target) = self.server(server) {
             check_text(&target, "resources/read", uri)?;
         }
+        let meta = Map::new();
+        let on_behalf = self.view.on_behalf_of("", &meta);
         let reading = self.read_request(server, "resources", &what, |live| async move {
-            live.session.read_resource(live.catalog().original_uri(uri)).await
+            let uri = live.catalog().original_uri(uri);
+            live.session.read_resource(uri, on_behalf).await
         });
         let contents = reading.await?;
         let bytes: usize = contents.iter().map(ResourceContents::size).sum();

@@ -2,7 +2,7 @@
 
 use std::{future::poll_fn, pin::Pin, sync::LazyLock, task::Poll, time::Duration};
 
-use pegboard::{Config, ElicitAnswer, Elicitation, Host, Pegboard, ServerConfig, ServerName, Transport};
+use pegboard::{Config, ElicitAnswer, Elicitation, Host, HostContext, Pegboard, ServerConfig, Transport};
 use pegboard_testkit::{Ask, Era, FakeServer, NetHandle, Tool};
 use serde_json::{Map, json};
 use tokio::runtime::{Handle, Runtime};
@@ -181,7 +181,7 @@ impl Host for User {
 
     fn elicit<'a>(
         &'a self,
-        _server: &'a ServerName,
+        _context: HostContext<'a>,
         _request: Elicitation,
     ) -> Pin<Box<dyn Future<Output = ElicitAnswer> + Send + 'a>> {
         Box::pin(async {

@@ -3,7 +3,7 @@
 use std::{sync::Mutex, time::Duration};
 
 use pegboard::{
-    Auth, Config, Content, ElicitAnswer, Elicitation, Host, Pegboard, Secret, ServerConfig, ServerName, ToolCall,
+    Auth, Config, Content, ElicitAnswer, Elicitation, Host, HostContext, Pegboard, Secret, ServerConfig, ToolCall,
     Transport,
 };
 use pegboard_testkit::{Answer, Ask, Block, Era, FakeServer, Fault, MemoryHandle, Tool, When};
@@ -149,7 +149,7 @@ impl Host for RecordingHost {
 
     fn elicit<'a>(
         &'a self,
-        _server: &'a ServerName,
+        _context: HostContext<'a>,
         request: Elicitation,
     ) -> std::pin::Pin<Box<dyn Future<Output = ElicitAnswer> + Send + 'a>> {
         self.0.lock().unwrap().push(request.message);

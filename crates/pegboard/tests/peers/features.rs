@@ -7,8 +7,8 @@ use std::{
 };
 
 use pegboard::{
-    Arguments, CompletionOf, Config, Content, ElicitAnswer, Elicitation, FieldKind, Host, LogLevel, Pegboard, Role,
-    Root, ServerConfig, ServerEvent, ServerEvents, ServerName, TaskStatus, ToolCall, Toolset, View,
+    Arguments, CompletionOf, Config, Content, ElicitAnswer, Elicitation, FieldKind, Host, HostContext, LogLevel,
+    Pegboard, Role, Root, ServerConfig, ServerEvent, ServerEvents, TaskStatus, ToolCall, Toolset, View,
 };
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
@@ -39,7 +39,7 @@ impl Host for FullHost {
 
     fn elicit<'a>(
         &'a self,
-        _server: &'a ServerName,
+        _context: HostContext<'a>,
         request: Elicitation,
     ) -> Pin<Box<dyn Future<Output = ElicitAnswer> + Send + 'a>> {
         let answer = match &request.form {
@@ -63,7 +63,7 @@ impl Host for FullHost {
 
     fn sample<'a>(
         &'a self,
-        _server: &'a ServerName,
+        _context: HostContext<'a>,
         params: Value,
     ) -> Pin<Box<dyn Future<Output = Result<Value, String>> + Send + 'a>> {
         self.sampled.lock().unwrap().push(params);

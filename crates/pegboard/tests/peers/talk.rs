@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use pegboard::{
-    Answer, Arguments, Config, ElicitAnswer, Elicitation, Era, Host, Outcome, Pegboard, Progress, Reply, ServerConfig,
-    ServerName, ServerStatus, ToolCall, Toolset,
+    Answer, Arguments, Config, ElicitAnswer, Elicitation, Era, Host, HostContext, Outcome, Pegboard, Progress, Reply,
+    ServerConfig, ServerStatus, ToolCall, Toolset,
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -142,10 +142,10 @@ impl Host for User {
 
     fn elicit<'a>(
         &'a self,
-        server: &'a ServerName,
+        context: HostContext<'a>,
         request: Elicitation,
     ) -> std::pin::Pin<Box<dyn Future<Output = ElicitAnswer> + Send + 'a>> {
-        self.asked.lock().unwrap().push((server.to_string(), request));
+        self.asked.lock().unwrap().push((context.server.to_string(), request));
         Box::pin(std::future::ready(self.answer.clone()))
     }
 }

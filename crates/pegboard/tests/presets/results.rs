@@ -56,7 +56,7 @@ async fn result_limit() {
 struct Short;
 
 impl Summariser for Short {
-    fn summarise<'a>(&'a self, _: &'a SummaryRequest) -> Summary<'a> {
+    fn summarise<'a>(&'a self, _: &'a SummaryRequest<'a>) -> Summary<'a> {
         Box::pin(async { Ok("in short".to_owned()) })
     }
 }

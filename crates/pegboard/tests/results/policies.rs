@@ -87,7 +87,7 @@ async fn programs_can_set_the_policy_too() {
 struct Counts;
 
 impl Summariser for Counts {
-    fn summarise<'a>(&'a self, request: &'a SummaryRequest) -> Summary<'a> {
+    fn summarise<'a>(&'a self, request: &'a SummaryRequest<'a>) -> Summary<'a> {
         let context = request.context.clone().unwrap_or_default();
         Box::pin(async move { Ok(format!("{} lines; {context}", request.text.lines().count())) })
     }

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use pegboard::{Config, ElicitAnswer, Elicitation, Era, Host, Pegboard, ServerConfig, ServerName, Toolset};
+use pegboard::{Config, ElicitAnswer, Elicitation, Era, Host, HostContext, Pegboard, ServerConfig, Toolset};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex},
@@ -251,7 +251,7 @@ impl Host for User {
 
     fn elicit<'a>(
         &'a self,
-        _server: &'a ServerName,
+        _context: HostContext<'a>,
         request: Elicitation,
     ) -> Pin<Box<dyn Future<Output = ElicitAnswer> + Send + 'a>> {
         self.asked.lock().unwrap().push(request);

@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use pegboard::{ElicitAnswer, Elicitation, Host, Kind, Root, ServerName};
+use pegboard::{ElicitAnswer, Elicitation, Host, HostContext, Kind, Root};
 use pegboard_testkit::{Ask, Control, Era, FakeServer, Fault, Tool, When};
 use serde_json::{Value, json};
 
@@ -163,7 +163,7 @@ impl Host for PendingHost {
 
     fn elicit<'a>(
         &'a self,
-        _server: &'a ServerName,
+        _context: HostContext<'a>,
         _request: Elicitation,
     ) -> Pin<Box<dyn Future<Output = ElicitAnswer> + Send + 'a>> {
         Box::pin(self.hold())
@@ -175,7 +175,7 @@ impl Host for PendingHost {
 
     fn sample<'a>(
         &'a self,
-        _server: &'a ServerName,
+        _context: HostContext<'a>,
         _params: Value,
     ) -> Pin<Box<dyn Future<Output = Result<Value, String>> + Send + 'a>> {
         Box::pin(self.hold())

@@ -212,6 +212,22 @@ async fn a_task_in_the_background_is_asked_after_fetched_and_cancelled_by_its_ha
     }
 }
 
+/// In the older era a task asks by requests of the server's own, at any time. They belong to the call that started the task.
+#[tokio::test(start_paused = true)]
+async fn the_questions_of_a_task_in_the_background_belong_to_its_handle() {
+    let (server, board) = working(Era::Legacy, &["working"]);
+    let tools = board.toolset_with(View::new().principal("alice"));
+    let handle = tools.start(ToolCall::new("fx.optional")).await.unwrap();
+    let question = |id: &str| json!({"id": id, "method": "elicitation/create", "params": colour()});
+    server.say(question("q1")).await;
+    until("she has answered", || server.answers().len() == 1).await;
+    assert_eq!(server.answers()[0]["result"]["content"], json!({"colour": "red"}));
+    drop(handle);
+    server.say(question("q2")).await;
+    until("it is rejected", || server.answers().len() == 2).await;
+    assert_eq!(server.answers()[1]["error"]["code"], -32603, "{:?}", server.answers());
+}
+
 /// A hook that counts replies, each after a delay.
 #[derive(Clone, Default)]
 struct CountingHook(Arc<AtomicUsize>, std::time::Duration);

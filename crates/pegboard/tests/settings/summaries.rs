@@ -11,7 +11,7 @@ use crate::{fixtures::*, support::*};
 struct Slow;
 
 impl Summariser for Slow {
-    fn summarise<'a>(&'a self, request: &'a SummaryRequest) -> Summary<'a> {
+    fn summarise<'a>(&'a self, request: &'a SummaryRequest<'a>) -> Summary<'a> {
         Box::pin(async {
             tokio::time::sleep(secs(30)).await;
             Ok(format!("in short, up to {} tokens", request.max_tokens))

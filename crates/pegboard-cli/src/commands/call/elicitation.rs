@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use pegboard::{ElicitAnswer, Elicitation, Field, FieldKind, Form, Host, ServerName};
+use pegboard::{ElicitAnswer, Elicitation, Field, FieldKind, Form, Host, HostContext};
 use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -53,10 +53,11 @@ impl Host for Terminal {
 
     fn elicit<'a>(
         &'a self,
-        server: &'a ServerName,
+        context: HostContext<'a>,
         request: Elicitation,
     ) -> Pin<Box<dyn Future<Output = ElicitAnswer> + Send + 'a>> {
         Box::pin(async move {
+            let server = context.server;
             if !self.is_there {
                 let message = quoted(&request.message);
                 self.output.note(&format!(

@@ -2,6 +2,7 @@
 
 use crate::{
     call::result_options::ResultOptions,
+    caller::Caller,
     config::{Results, Summarise},
     deadline::Deadline,
 };
@@ -12,6 +13,7 @@ pub(super) struct ResultRules<'a> {
     pub(super) tool: &'a str,
     /// The conversation that led to the call.
     pub(super) context: Option<&'a str>,
+    pub(super) caller: Caller<'a>,
     pub(super) results: Results,
     /// The result size that the server declares for the tool.
     pub(super) hint: Option<usize>,

@@ -1,5 +1,6 @@
 //! From an outcome to the caller's result: sizes, handles, summaries, and what is never shown.
 
+mod fake_summariser;
 mod summaries;
 
 use std::{
@@ -8,15 +9,12 @@ use std::{
     time::Duration,
 };
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::{
-    call::{
-        View,
-        result_options::ResultOptions,
-        summarise::{Summariser, Summary, SummaryError},
-    },
+    call::{View, result_options::ResultOptions},
+    caller::Caller,
     catalog::MAX_RESULT_SIZE,
     config::{Images, Join, TooLong},
     deadline::Deadline,
@@ -25,35 +23,7 @@ use crate::{
     secret::Secret,
     spill::SpillLimits,
 };
-
-/// What a fake summariser does.
-#[derive(Debug, Clone, Copy)]
-enum Behaviour {
-    Text(&'static str),
-    Failure,
-    NeverEnds,
-    TooMuch,
-}
-
-#[derive(Debug, Clone)]
-struct Fake {
-    behaviour: Behaviour,
-    requests: Arc<Mutex<Vec<SummaryRequest>>>,
-}
-
-impl Summariser for Fake {
-    fn summarise<'a>(&'a self, request: &'a SummaryRequest) -> Summary<'a> {
-        self.requests.lock().unwrap().push(request.clone());
-        Box::pin(async {
-            match self.behaviour {
-                Behaviour::Text(text) => Ok(text.to_owned()),
-                Behaviour::Failure => Err(SummaryError::new("the model is away")),
-                Behaviour::NeverEnds => std::future::pending().await,
-                Behaviour::TooMuch => Ok("word ".repeat(100_000)),
-            }
-        })
-    }
-}
+use fake_summariser::{Behaviour, Fake, Seen};
 
 /// The settings under which results are presented, and the folder of their spilled outputs.
 struct Fixture {
@@ -61,7 +31,7 @@ struct Fixture {
     folder: tempfile::TempDir,
     results: Results,
     summarise: Option<Summarise>,
-    requests: Arc<Mutex<Vec<SummaryRequest>>>,
+    requests: Arc<Mutex<Vec<Seen>>>,
     hint: Option<usize>,
 }
 
@@ -103,7 +73,9 @@ impl Fixture {
     }
 
     async fn shape_masked(&self, mut outcome: Outcome, mask: impl FnOnce(&mut Outcome) -> Counts) -> Presented {
+        let meta = Map::new();
         let rules = ResultRules {
+            caller: Caller::new("call-1", "view", &meta),
             server: "k8s",
             tool: "get_pods",
             context: Some("user: which pods crash?"),
@@ -118,7 +90,7 @@ impl Fixture {
         rules.shape(outcome, original_bytes, masked).await
     }
 
-    fn requests(&self) -> Vec<SummaryRequest> {
+    fn requests(&self) -> Vec<Seen> {
         self.requests.lock().unwrap().clone()
     }
 

@@ -46,7 +46,7 @@ impl ChatModel {
         })
     }
 
-    async fn ask(&self, request: &SummaryRequest) -> Result<String, SummaryError> {
+    async fn ask(&self, request: &SummaryRequest<'_>) -> Result<String, SummaryError> {
         let body = json!({
             "model": self.model,
             "max_tokens": request.max_tokens,
@@ -96,7 +96,7 @@ impl ChatModel {
 }
 
 impl Summariser for ChatModel {
-    fn summarise<'a>(&'a self, request: &'a SummaryRequest) -> Summary<'a> {
+    fn summarise<'a>(&'a self, request: &'a SummaryRequest<'a>) -> Summary<'a> {
         Box::pin(self.ask(request))
     }
 }

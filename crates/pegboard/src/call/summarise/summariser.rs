@@ -2,7 +2,10 @@
 
 use std::pin::Pin;
 
-use crate::outcome::truncate::{self, Bounds, Part};
+use crate::{
+    caller::Caller,
+    outcome::truncate::{self, Bounds, Part},
+};
 
 /// The most of a result that a summariser gets, in tokens.
 const INPUT_TOKENS: usize = 100_000;
@@ -12,7 +15,7 @@ const CONTEXT_BYTES: usize = 64 << 10;
 /// Writes summaries. See [`SummaryRequest`] for the input.
 pub trait Summariser: Send + Sync + 'static {
     /// Writes a summary. An empty one counts as a failure. Dropping the future cancels the request.
-    fn summarise<'a>(&'a self, request: &'a SummaryRequest) -> Summary<'a>;
+    fn summarise<'a>(&'a self, request: &'a SummaryRequest<'a>) -> Summary<'a>;
 }
 
 /// The future of a summary.
@@ -23,7 +26,9 @@ pub type Summary<'a> = Pin<Box<dyn Future<Output = Result<String, SummaryError>>
 /// [`SummaryRequest::system_prompt`] and [`SummaryRequest::user_prompt`] render it as prompts for a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct SummaryRequest {
+pub struct SummaryRequest<'a> {
+    /// The call whose result it is, its view and its principal.
+    pub caller: Caller<'a>,
     /// The server that the result comes from.
     pub server: String,
     /// The tool that was called.
@@ -36,21 +41,32 @@ pub struct SummaryRequest {
     pub max_tokens: usize,
 }
 
-impl SummaryRequest {
-    pub(in crate::call) fn new(server: &str, tool: &str, context: Option<&str>, text: &str, max_tokens: usize) -> Self {
-        let shorten = |text: &str, bytes, part| {
-            let marker = |sizes: truncate::Sizes| format!("[{} of {} bytes are shown]", sizes.kept, sizes.bytes);
-            truncate::fit(text, &Bounds::bytes(bytes), part, marker).unwrap_or_else(|| text.to_owned())
-        };
+impl<'a> SummaryRequest<'a> {
+    /// Creates a request for a summary of `text`. Programs need this only to test their own summarisers. A longer text than
+    /// summarisers get is truncated.
+    pub fn new(server: &str, tool: &str, text: &str, max_tokens: usize, caller: Caller<'a>) -> Self {
         Self {
+            caller,
             server: server.to_owned(),
             tool: tool.to_owned(),
-            // Keeps both ends: the first request and the latest messages matter most.
-            context: context.map(|context| shorten(context, CONTEXT_BYTES, Part::Ends)),
+            context: None,
             text: shorten(text, 4 * INPUT_TOKENS, Part::Head),
             max_tokens,
         }
     }
+
+    /// Sets the conversation that led to the call.
+    #[must_use]
+    pub fn context(mut self, context: &str) -> Self {
+        // Keeps both ends: the first request and the latest messages matter most.
+        self.context = Some(shorten(context, CONTEXT_BYTES, Part::Ends));
+        self
+    }
+}
+
+fn shorten(text: &str, bytes: usize, part: Part) -> String {
+    let marker = |sizes: truncate::Sizes| format!("[{} of {} bytes are shown]", sizes.kept, sizes.bytes);
+    truncate::fit(text, &Bounds::bytes(bytes), part, marker).unwrap_or_else(|| text.to_owned())
 }
 
 /// Why there is no summary.

@@ -26,6 +26,23 @@ pub(super) const MAX_SCHEMA_DEPTH: usize = 32;
 pub(super) const MAX_TITLE: usize = 256;
 
 impl Tool {
+    /// Parses the definition of a tool: one item of a server's `tools/list`. Programs need this only to test their own callbacks. Fails with the
+    /// reason if a listing would leave the tool out.
+    ///
+    /// ```
+    /// # use pegboard::{ServerName, Tool};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let server: ServerName = "crm".parse()?;
+    /// let tool = Tool::from_definition(&server, serde_json::json!({"name": "find", "inputSchema": {"type": "object"}}))?;
+    /// assert_eq!(tool.dotted_name(), "crm.find");
+    /// assert!(Tool::from_definition(&server, serde_json::json!({"title": "no name"})).is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn from_definition(server: &ServerName, definition: Value) -> Result<Self, String> {
+        Self::parse(server, definition, HeaderRule::Ignored, &mut Vec::new())
+    }
+
     /// Creates a built-in tool from its definition.
     pub(crate) fn built_in(server: &ServerName, item: Value) -> Result<Self, String> {
         let mut warnings = Vec::new();

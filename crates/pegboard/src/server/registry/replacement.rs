@@ -105,10 +105,10 @@ impl Registry {
             if !view.get(candidate.name()).is_some_and(|own| own.is_ready()) {
                 continue;
             }
-            let server = match (&view.roots, first.take_if(|_| view.roots.is_none())) {
+            let server = match (&view.roots, first.take_if(|_| !view.needs_fresh())) {
                 (_, Some(candidate)) => candidate,
                 (roots, None) => {
-                    let copy = candidate.fresh();
+                    let copy = candidate.fresh_for(view.host.as_ref());
                     copy.mute();
                     if let Some(roots) = roots {
                         copy.set_roots(roots);

@@ -93,11 +93,11 @@ impl Registry {
     /// Creates an owner's instance of a configured server. A view without credentials takes over a spare, which a new spare then replaces.
     /// The caller holds the state lock.
     pub(super) fn instance_for(&self, owner: &ViewInstances, configured: &Server) -> Server {
-        let instance = match (&owner.provider, &owner.roots) {
+        let instance = match (&owner.provider, owner.needs_fresh()) {
             (Some(_), _) => configured.private(owner),
             (None, _) if kind(configured) == ServerKind::PerView => configured.private(owner),
-            (None, Some(_)) => configured.fresh(),
-            (None, None) => self.take_spare(configured),
+            (None, true) => configured.fresh_for(owner.host.as_ref()),
+            (None, false) => self.take_spare(configured),
         };
         if let Some(roots) = &owner.roots {
             instance.set_roots(roots);

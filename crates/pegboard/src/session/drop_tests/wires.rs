@@ -93,8 +93,8 @@ async fn on(spec: &Spec) {
         check(&tool.name, &session, || call(&session, tool)).await;
     }
     check("a listing", &session, || session.catalog(all, &undescribed, None)).await;
-    check("reading", &session, || session.read_resource("note://a")).await;
-    check("a prompt", &session, || session.get_prompt("p", &none)).await;
+    check("reading", &session, || session.read_resource("note://a", on_behalf())).await;
+    check("a prompt", &session, || session.get_prompt("p", &none, on_behalf())).await;
     check("a ping", &session, || session.probe(Duration::from_secs(5))).await;
     session.close().await;
     tasks.close();

@@ -3,7 +3,7 @@
 use std::sync::{Arc, atomic::AtomicBool};
 
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
@@ -20,6 +20,7 @@ use crate::{
         host::{Responder, ResponderTask},
         json_rpc::Params,
         mcp_session::Session,
+        modern_meta::ModernMeta,
         notifications::Notifications,
         patience::Patience,
         peer_info::PeerInfo,
@@ -196,15 +197,11 @@ impl ConnectAttempt<'_> {
     }
 
     fn modern_framing(&self) -> Framing {
-        let meta = json!({
-            "io.modelcontextprotocol/protocolVersion": MODERN_VERSION,
-            "io.modelcontextprotocol/clientInfo": &*self.spec.client,
-            "io.modelcontextprotocol/clientCapabilities": self.responder.capabilities(Era::Modern),
-        })
-        .to_string();
+        let (responder, client) = (&self.responder, self.spec.client.clone());
+        let meta = ModernMeta::new(MODERN_VERSION, client, responder.offers(), responder.has_roots());
         Framing {
             version: Some(MODERN_VERSION.into()),
-            modern_meta: Some(meta[1..meta.len() - 1].into()),
+            modern_meta: Some(meta.into()),
         }
     }
 }

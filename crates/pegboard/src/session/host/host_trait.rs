@@ -4,14 +4,20 @@ use std::{future::Future, pin::Pin};
 
 use serde_json::Value;
 
-use super::elicitation::{ElicitAnswer, Elicitation};
-use crate::name::ServerName;
+use super::{
+    elicitation::{ElicitAnswer, Elicitation},
+    host_context::HostContext,
+};
 
 pub(super) type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Answers the requests of servers to the embedding program. Servers are offered only the capabilities whose `offers_…` method returns `true`.
 ///
-/// The returned futures may be dropped at any time: when the call that they belong to is cancelled, or when its deadline passes.
+/// A host that is set with [`Builder::host`](crate::Builder::host) serves the whole board; one that is set with
+/// [`View::host`](crate::View::host) serves the calls of one view. [`HostContext`] names the server and the call that a request belongs to.
+///
+/// The `offers_…` methods are called when a session with a server starts, and for the host of a view when it is set. The returned futures may be
+/// dropped at any time: when the call that they belong to is cancelled, or when its deadline passes.
 pub trait Host: Send + Sync + 'static {
     /// Whether servers may use [`Host::elicit`].
     fn offers_elicitation(&self) -> bool {
@@ -24,8 +30,8 @@ pub trait Host: Send + Sync + 'static {
     }
 
     /// Asks the user for input that a server requests.
-    fn elicit<'a>(&'a self, server: &'a ServerName, request: Elicitation) -> Boxed<'a, ElicitAnswer> {
-        let _ = (server, request);
+    fn elicit<'a>(&'a self, context: HostContext<'a>, request: Elicitation) -> Boxed<'a, ElicitAnswer> {
+        let _ = (context, request);
         Box::pin(std::future::ready(ElicitAnswer::Decline))
     }
 
@@ -51,15 +57,15 @@ pub trait Host: Send + Sync + 'static {
 
     /// Decides whether a request may reach the model, for hosts that ask their user first. `params` are those of
     /// `sampling/createMessage`, with the limits applied.
-    fn approve_sampling<'a>(&'a self, server: &'a ServerName, params: &'a Value) -> Boxed<'a, bool> {
-        let _ = (server, params);
+    fn approve_sampling<'a>(&'a self, context: HostContext<'a>, params: &'a Value) -> Boxed<'a, bool> {
+        let _ = (context, params);
         Box::pin(std::future::ready(true))
     }
 
     /// Samples a model for a server. `params` and the result are those of `sampling/createMessage`. A result without `role`, `model` or
     /// valid `content` is not sent.
-    fn sample<'a>(&'a self, server: &'a ServerName, params: Value) -> Boxed<'a, Result<Value, String>> {
-        let _ = (server, params);
+    fn sample<'a>(&'a self, context: HostContext<'a>, params: Value) -> Boxed<'a, Result<Value, String>> {
+        let _ = (context, params);
         Box::pin(std::future::ready(Err("no model is offered to servers".to_owned())))
     }
 }

@@ -8,22 +8,48 @@ use std::{
     },
 };
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{
+    call_owner::{CallOwner, OnBehalf},
     callback::{ErrorResponse, catch_panic},
     elicitation::{self, ElicitAnswer},
+    host_context::HostContext,
     host_trait::Host,
+    offers::{HostHandle, Offers},
     request_params::RequestParams,
     sampling,
     tasks::HostTasks,
 };
-use crate::{mask::ServerMasker, name::ServerName, session::desired_state::DesiredState, status::Era};
+use crate::{
+    caller::Caller,
+    mask::ServerMasker,
+    name::ServerName,
+    session::{calls_in_flight::Attribution, desired_state::DesiredState},
+    status::Era,
+};
+
+/// The error code of a question whose call has ended.
+const CANCELLED: i64 = -32800;
+
+/// The host that answers a question of the server, and the call that it belongs to.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::session) struct Asked<'a> {
+    host: &'a HostHandle,
+    caller: Option<Caller<'a>>,
+}
+
+impl Asked<'_> {
+    fn offers(self, offers: Offers) -> bool {
+        self.host.offers.has(offers)
+    }
+}
 
 /// Responds to the requests of one server.
 pub(in crate::session) struct Responder {
     pub(in crate::session) server: ServerName,
-    pub(in crate::session) host: Arc<dyn Host>,
+    /// The host of the connection. It answers unless the view of the call has a host of its own.
+    host: HostHandle,
     pub(in crate::session) desired_state: Arc<DesiredState>,
     pub(super) masker: ServerMasker,
     tasks: HostTasks,
@@ -40,7 +66,7 @@ impl Responder {
     ) -> Self {
         Self {
             server,
-            host,
+            host: HostHandle::new(host),
             desired_state,
             masker,
             tasks: HostTasks::default(),
@@ -57,67 +83,74 @@ impl Responder {
         self.interactions.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// What the host of the connection offers, which is all that a handshake declares.
+    pub(in crate::session) fn offers(&self) -> Offers {
+        self.host.offers
+    }
+
     /// Returns the client capabilities: only those that the host or the config provides.
     pub(in crate::session) fn capabilities(&self, era: Era) -> Value {
-        let mut capabilities = Map::new();
-        if self.has_roots() {
-            let roots = match era {
-                Era::Legacy => json!({ "listChanged": true }),
-                Era::Modern => json!({}),
-            };
-            capabilities.insert("roots".to_owned(), roots);
-        }
-        if self.host.offers_elicitation() {
-            let mut modes = json!({ "form": {} });
-            if self.host.offers_pages() {
-                modes["url"] = json!({});
-            }
-            capabilities.insert("elicitation".to_owned(), modes);
-        }
-        if self.host.offers_sampling() {
-            capabilities.insert("sampling".to_owned(), sampling::capability(&*self.host));
-        }
-        if era == Era::Legacy && self.runs_tasks() {
-            let mut requests = Map::new();
-            if self.host.offers_elicitation() {
-                requests.insert("elicitation".to_owned(), json!({ "create": {} }));
-            }
-            if self.host.offers_sampling() {
-                requests.insert("sampling".to_owned(), json!({ "createMessage": {} }));
-            }
-            let tasks = json!({ "list": {}, "cancel": {}, "requests": requests });
-            capabilities.insert("tasks".to_owned(), tasks);
-        }
-        if era == Era::Modern {
-            // Declares that sessions can poll the server's tasks.
-            let extensions = json!({ "io.modelcontextprotocol/tasks": {} });
-            capabilities.insert("extensions".to_owned(), extensions);
-        }
-        Value::Object(capabilities)
+        self.offers().capabilities(era, self.has_roots())
     }
 
     pub(in crate::session) fn has_roots(&self) -> bool {
         !self.desired_state.roots().is_empty()
     }
 
-    pub(in crate::session) fn offers_url_elicitation(&self) -> bool {
-        self.host.offers_elicitation() && self.host.offers_pages()
+    /// The host that answers for a caller.
+    pub(in crate::session) fn asked<'a>(&'a self, on_behalf: OnBehalf<'a>) -> Asked<'a> {
+        Asked {
+            host: on_behalf.host.unwrap_or(&self.host),
+            caller: Some(on_behalf.caller),
+        }
     }
 
-    /// Responds to a request of the server. Starts a task if the request asks for one.
-    pub(super) async fn respond(&self, method: &str, request: RequestParams) -> Result<Value, ErrorResponse> {
-        let params = &request.params;
-        match method {
-            "elicitation/create" if self.host.offers_elicitation() && is_task(params) => {
-                self.start_task(method, request)
+    pub(in crate::session) fn offers_url_elicitation(&self, on_behalf: OnBehalf<'_>) -> bool {
+        self.offers().has(Offers::PAGES) && self.asked(on_behalf).offers(Offers::PAGES)
+    }
+
+    /// Responds to a request that the server sends by itself. Starts a task if the request asks for one.
+    pub(super) async fn respond(
+        &self,
+        method: &str,
+        request: RequestParams,
+        attribution: &Attribution,
+    ) -> Result<Value, ErrorResponse> {
+        let needed = match method {
+            "elicitation/create" => Offers::ELICITATION,
+            "sampling/createMessage" => Offers::SAMPLING,
+            "tasks/get" | "tasks/result" | "tasks/cancel" | "tasks/list" if self.offers().are_any() => {
+                return self.tasks.respond(method, &request.params).await;
             }
-            "sampling/createMessage" if self.host.offers_sampling() && is_task(params) => {
-                self.start_task(method, request)
+            _ => Offers::default(),
+        };
+        let asked = match attribution {
+            // The handshake did not declare it, whatever the host of a view offers.
+            _ if !self.offers().has(needed) => return Err(not_offered()),
+            Attribution::Rejected(why) if needed.are_any() => {
+                tracing::warn!(server = %self.server, why, "a question of the server is rejected");
+                return Err((-32603, (*why).to_owned()));
             }
-            "tasks/get" | "tasks/result" | "tasks/cancel" | "tasks/list" if self.runs_tasks() => {
-                self.tasks.respond(method, params).await
-            }
-            _ => self.respond_directly(method, request).await,
+            Attribution::Call(owner) => self.asked_for(owner),
+            Attribution::Connection | Attribution::Rejected(_) => self.asked_for_none(),
+        };
+        if needed.are_any() && asked.offers(needed) && is_task(&request.params) {
+            return self.start_task(method, request, attribution.clone());
+        }
+        self.respond_directly(method, request, asked).await
+    }
+
+    fn asked_for<'a>(&'a self, owner: &'a CallOwner) -> Asked<'a> {
+        Asked {
+            host: owner.host().unwrap_or(&self.host),
+            caller: Some(owner.caller()),
+        }
+    }
+
+    fn asked_for_none(&self) -> Asked<'_> {
+        Asked {
+            host: &self.host,
+            caller: None,
         }
     }
 
@@ -126,28 +159,37 @@ impl Responder {
         &self,
         method: &str,
         request: RequestParams,
+        asked: Asked<'_>,
     ) -> Result<Value, ErrorResponse> {
-        catch_panic(self.call_host(method, request)).await?
+        catch_panic(self.call_host(method, request, asked)).await?
     }
 
-    async fn call_host(&self, method: &str, request: RequestParams) -> Result<Value, ErrorResponse> {
+    async fn call_host(&self, method: &str, request: RequestParams, asked: Asked<'_>) -> Result<Value, ErrorResponse> {
         let RequestParams { params, order } = request;
         let params = self.masked(params);
         match method {
             "ping" => Ok(json!({})),
             // All roots may have been removed since the handshake.
             "roots/list" if self.has_roots() => Ok(json!({ "roots": &*self.desired_state.roots() })),
-            "elicitation/create" if self.host.offers_elicitation() => self.elicit(params, &order).await,
-            "sampling/createMessage" if self.host.offers_sampling() => self.sample(params).await,
-            _ => Err((-32601, "this client does not offer that".to_owned())),
+            "elicitation/create" if asked.offers(Offers::ELICITATION) => self.elicit(asked, params, &order).await,
+            "sampling/createMessage" if asked.offers(Offers::SAMPLING) => self.sample(asked, params).await,
+            _ => Err(not_offered()),
         }
     }
 
-    async fn elicit(&self, params: Value, order: &[String]) -> Result<Value, ErrorResponse> {
-        let request = elicitation::parse(params, order, self.host.offers_pages())?;
+    fn context<'a>(&'a self, asked: Asked<'a>) -> HostContext<'a> {
+        let context = HostContext::new(&self.server);
+        match asked.caller {
+            Some(caller) => context.caller(caller),
+            None => context,
+        }
+    }
+
+    async fn elicit(&self, asked: Asked<'_>, params: Value, order: &[String]) -> Result<Value, ErrorResponse> {
+        let request = elicitation::parse(params, order, asked.offers(Offers::PAGES))?;
         let form = request.form.clone();
         self.count_interaction();
-        let answer = self.host.elicit(&self.server, request).await;
+        let answer = asked.host.host.elicit(self.context(asked), request).await;
         Ok(match (answer, form) {
             (ElicitAnswer::Accept(content), Some(form)) => match form.complete(content) {
                 Ok(content) => json!({ "action": "accept", "content": content }),
@@ -164,32 +206,39 @@ impl Responder {
         })
     }
 
-    async fn sample(&self, mut params: Value) -> Result<Value, ErrorResponse> {
-        let limits = self.host.sampling_limits();
-        sampling::prepare_params(&*self.host, &mut params)?;
+    async fn sample(&self, asked: Asked<'_>, mut params: Value) -> Result<Value, ErrorResponse> {
+        let (host, context) = (&asked.host.host, self.context(asked));
+        let limits = host.sampling_limits();
+        sampling::prepare_params(asked.host.offers, &mut params)?;
         if !self.desired_state.admit_sampling(limits.per_minute) {
             let text = format!("only {} requests per minute are answered", limits.per_minute);
             return Err((-32603, text));
         }
         sampling::limit_tokens(&mut params, limits.tokens);
-        if !self.host.approve_sampling(&self.server, &params).await {
+        if !host.approve_sampling(context, &params).await {
             return Err((-1, "the user rejected the request".to_owned()));
         }
         self.count_interaction();
-        let result = self.host.sample(&self.server, params).await;
+        let result = host.sample(context, params).await;
         sampling::check_result(result.map_err(|problem| (-32603, problem))?)
     }
 
     /// Responds to a request in the background, and returns the handle of the task.
-    fn start_task(&self, method: &str, request: RequestParams) -> Result<Value, ErrorResponse> {
+    fn start_task(
+        &self,
+        method: &str,
+        request: RequestParams,
+        attribution: Attribution,
+    ) -> Result<Value, ErrorResponse> {
         let (worker, method) = (self.without_tasks(), method.to_owned());
-        self.tasks
-            .start(async move { Box::pin(worker.respond_directly(&method, request)).await })
-    }
-
-    /// Whether servers may have their requests answered as tasks.
-    fn runs_tasks(&self) -> bool {
-        self.host.offers_elicitation() || self.host.offers_sampling()
+        self.tasks.start(async move {
+            let asked = match &attribution {
+                Attribution::Call(owner) => worker.asked_for(owner),
+                Attribution::Connection | Attribution::Rejected(_) => worker.asked_for_none(),
+            };
+            let responding = Box::pin(worker.respond_directly(&method, request, asked));
+            until_ended(&attribution, responding).await
+        })
     }
 
     fn without_tasks(&self) -> Self {
@@ -207,6 +256,7 @@ impl Responder {
     pub(in crate::session) async fn elicit_url(
         &self,
         params: Value,
+        asked: Asked<'_>,
     ) -> Result<(ElicitAnswer, Option<String>), ErrorResponse> {
         let request = elicitation::parse(self.masked(params), &[], true)?;
         if request.url.is_none() {
@@ -214,7 +264,7 @@ impl Responder {
         }
         let id = request.id.clone();
         self.count_interaction();
-        let eliciting = async { self.host.elicit(&self.server, request).await };
+        let eliciting = async { asked.host.host.elicit(self.context(asked), request).await };
         Ok((catch_panic(eliciting).await?, id))
     }
 
@@ -232,6 +282,22 @@ impl Responder {
             params["elicitationId"] = id;
         }
         params
+    }
+}
+
+fn not_offered() -> ErrorResponse {
+    (-32601, "this client does not offer that".to_owned())
+}
+
+/// Responds to a question, unless the call that it belongs to ends before. The host's future is dropped then.
+pub(super) async fn until_ended<T>(
+    attribution: &Attribution,
+    responding: impl Future<Output = Result<T, ErrorResponse>>,
+) -> Result<T, ErrorResponse> {
+    tokio::select! {
+        biased;
+        () = attribution.ended() => Err((CANCELLED, "the call that the request belongs to has ended".to_owned())),
+        response = responding => response,
     }
 }
 

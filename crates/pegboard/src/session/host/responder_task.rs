@@ -7,7 +7,11 @@ use tokio::{
     task::JoinSet,
 };
 
-use super::{callback::with_timeout, request_params::RequestParams, responder::Responder};
+use super::{
+    callback::with_timeout,
+    request_params::RequestParams,
+    responder::{Responder, until_ended},
+};
 use crate::{
     session::{json_rpc, server_requests::ServerRequest, trace},
     transport::{Delivery, Envelope, Outgoing, Wire},
@@ -67,10 +71,11 @@ fn is_slow(method: &str) -> bool {
 /// Responds to one request. If the server cancels it, the callback is dropped and no response is sent.
 async fn respond(responder: Arc<Responder>, request: ServerRequest, wire: Arc<dyn Wire>) {
     let params = RequestParams::parse(request.params.as_deref());
+    let responding = responder.respond(&request.method, params, &request.attribution);
     let result = tokio::select! {
         biased;
         () = request.guard.cancelled() => return,
-        result = with_timeout(responder.respond(&request.method, params)) => result,
+        result = until_ended(&request.attribution, with_timeout(responding)) => result,
     };
     let result = result.as_ref().map_err(|(code, message)| (*code, message.as_str()));
     let body = json_rpc::response(&request.id, result);

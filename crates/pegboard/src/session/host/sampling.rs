@@ -1,23 +1,11 @@
 //! Sampling requests: which params reach the model, and which results reach the server.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{callback::ErrorResponse, host_trait::Host};
-
-/// Returns the `sampling` capability of the client.
-pub(super) fn capability(host: &dyn Host) -> Value {
-    let mut sampling = json!({});
-    if host.offers_sampling_tools() {
-        sampling["tools"] = json!({});
-    }
-    if host.offers_sampling_context() {
-        sampling["context"] = json!({});
-    }
-    sampling
-}
+use super::{callback::ErrorResponse, offers::Offers};
 
 /// Validates the params of `sampling/createMessage`, and removes what the host does not offer.
-pub(super) fn prepare_params(host: &dyn Host, params: &mut Value) -> Result<(), ErrorResponse> {
+pub(super) fn prepare_params(offers: Offers, params: &mut Value) -> Result<(), ErrorResponse> {
     let Some(fields) = params.as_object_mut() else {
         return Err((-32602, "the parameters are no object".to_owned()));
     };
@@ -25,12 +13,12 @@ pub(super) fn prepare_params(host: &dyn Host, params: &mut Value) -> Result<(), 
         return Err((-32602, "`messages` is missing".to_owned()));
     }
     for field in ["tools", "toolChoice"] {
-        if fields.get(field).is_some_and(|value| !value.is_null()) && !host.offers_sampling_tools() {
+        if fields.get(field).is_some_and(|value| !value.is_null()) && !offers.has(Offers::SAMPLING_TOOLS) {
             let text = format!("`{field}` needs the capability `sampling.tools`, which this client does not have");
             return Err((-32602, text));
         }
     }
-    if !host.offers_sampling_context() {
+    if !offers.has(Offers::SAMPLING_CONTEXT) {
         // The protocol allows clients to ignore the field, and in older versions servers cannot know whether a client does.
         fields.remove("includeContext");
     }
@@ -91,6 +79,8 @@ fn is_block(block: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

@@ -20,7 +20,7 @@ async fn a_result_above_the_threshold_is_summarised_and_kept() {
         ("k8s", "get_pods", 1000)
     );
     assert_eq!(requests.context.as_deref(), Some("user: which pods crash?"));
-    assert_eq!(requests.text, long);
+    assert_eq!((requests.call.as_str(), &requests.text), ("call-1", &long));
     assert!(presented.notes.truncated);
 }
 

@@ -1,5 +1,8 @@
 //! Runs against a local server that speaks the API.
 
+use std::sync::LazyLock;
+
+use serde_json::Map;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
@@ -7,7 +10,10 @@ use tokio::{
 };
 
 use super::*;
-use crate::secret::{SafeUrl, Secret};
+use crate::{
+    caller::Caller,
+    secret::{SafeUrl, Secret},
+};
 
 /// Answers one request, and returns the request.
 async fn answering(answer: String) -> (SummaryModel, oneshot::Receiver<String>) {
@@ -47,8 +53,10 @@ fn response(status: &str, body: &str) -> String {
     )
 }
 
-fn request() -> SummaryRequest {
-    SummaryRequest::new("k8s", "get_pods", Some("user: why?"), "pod-1 crashed", 1000)
+fn request() -> SummaryRequest<'static> {
+    static META: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
+    let caller = Caller::new("call-1", "view", &META);
+    SummaryRequest::new("k8s", "get_pods", "pod-1 crashed", 1000, caller).context("user: why?")
 }
 
 #[tokio::test]

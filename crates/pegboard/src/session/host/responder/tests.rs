@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use super::*;
-use crate::session::host::{NoHost, SamplingLimits, elicitation::Elicitation, host_trait::Boxed};
+use crate::session::host::{
+    NoHost, SamplingLimits, elicitation::Elicitation, host_context::HostContext, host_trait::Boxed,
+};
 
 #[derive(Default)]
 #[expect(clippy::struct_excessive_bools, reason = "independent switches")]
@@ -26,7 +28,7 @@ impl Host for FakeHost {
     fn offers_pages(&self) -> bool {
         !self.no_pages
     }
-    fn elicit<'a>(&'a self, _server: &'a ServerName, request: Elicitation) -> Boxed<'a, ElicitAnswer> {
+    fn elicit<'a>(&'a self, _context: HostContext<'a>, request: Elicitation) -> Boxed<'a, ElicitAnswer> {
         assert!(!self.panics, "a host that breaks");
         assert_eq!(request.message, "who?");
         let answer = self.answer.clone().unwrap_or(ElicitAnswer::Cancel);
@@ -41,10 +43,10 @@ impl Host for FakeHost {
             per_minute: 2,
         }
     }
-    fn approve_sampling<'a>(&'a self, _server: &'a ServerName, _params: &'a Value) -> Boxed<'a, bool> {
+    fn approve_sampling<'a>(&'a self, _context: HostContext<'a>, _params: &'a Value) -> Boxed<'a, bool> {
         Box::pin(std::future::ready(!self.rejects))
     }
-    fn sample<'a>(&'a self, _server: &'a ServerName, params: Value) -> Boxed<'a, Result<Value, String>> {
+    fn sample<'a>(&'a self, _context: HostContext<'a>, params: Value) -> Boxed<'a, Result<Value, String>> {
         assert!(!self.panics, "a host that breaks");
         let result = self.sampling_result.clone().unwrap_or_else(|| echo(&params));
         Box::pin(std::future::ready(Ok(result)))
@@ -54,6 +56,13 @@ impl Host for FakeHost {
     }
     fn offers_sampling_context(&self) -> bool {
         self.context
+    }
+}
+
+impl Responder {
+    /// Responds through the host of the connection.
+    async fn answer(&self, method: &str, request: RequestParams) -> Result<Value, ErrorResponse> {
+        self.respond_directly(method, request, self.asked_for_none()).await
     }
 }
 
@@ -93,7 +102,7 @@ fn a_capability_is_offered_only_if_the_host_provides_it() {
         let responder = responder(host, roots);
         let mut shown = responder.capabilities(Era::Legacy);
         let tasks = shown.as_object_mut().unwrap().remove("tasks");
-        assert_eq!(tasks.is_some(), responder.runs_tasks());
+        assert_eq!(tasks.is_some(), responder.offers().are_any());
         assert_eq!(shown, legacy);
         let mut expected = modern;
         expected["extensions"] = json!({ "io.modelcontextprotocol/tasks": {} });
@@ -137,16 +146,13 @@ fn a_capability_is_offered_only_if_the_host_provides_it() {
 #[tokio::test]
 async fn a_capability_that_is_not_offered_is_an_unknown_method() {
     let nothing = responder(NoHost, &[]);
-    assert_eq!(
-        nothing.respond_directly("ping", Value::Null.into()).await,
-        Ok(json!({}))
-    );
+    assert_eq!(nothing.answer("ping", Value::Null.into()).await, Ok(json!({})));
     for method in ["roots/list", "elicitation/create", "sampling/createMessage", "x"] {
-        let refused = nothing.respond_directly(method, form().into()).await.unwrap_err();
+        let refused = nothing.answer(method, form().into()).await.unwrap_err();
         assert_eq!(refused.0, -32601, "{method}");
     }
     let some = responder(NoHost, &["file:///srv"]);
-    let roots = some.respond_directly("roots/list", Value::Null.into()).await;
+    let roots = some.answer("roots/list", Value::Null.into()).await;
     assert_eq!(roots, Ok(json!({"roots": [{"uri": "file:///srv"}]})));
 }
 
@@ -159,9 +165,7 @@ async fn a_form_is_answered_with_defaults_and_never_with_invalid_values() {
             ..FakeHost::default()
         };
         assert_eq!(
-            responder(host, &[])
-                .respond_directly("elicitation/create", form().into())
-                .await,
+            responder(host, &[]).answer("elicitation/create", form().into()).await,
             Ok(expected)
         );
     };
@@ -188,7 +192,7 @@ async fn a_page_is_visited_only_where_pages_are_offered_and_only_on_the_web() {
         ..FakeHost::default()
     };
     let answer = responder(host(), &[])
-        .respond_directly("elicitation/create", url_request().into())
+        .answer("elicitation/create", url_request().into())
         .await;
     assert_eq!(answer, Ok(json!({"action": "accept"})));
     let no_pages = FakeHost {
@@ -197,7 +201,7 @@ async fn a_page_is_visited_only_where_pages_are_offered_and_only_on_the_web() {
     };
     assert_eq!(
         responder(no_pages, &[])
-            .respond_directly("elicitation/create", url_request().into())
+            .answer("elicitation/create", url_request().into())
             .await
             .unwrap_err()
             .0,
@@ -207,7 +211,7 @@ async fn a_page_is_visited_only_where_pages_are_offered_and_only_on_the_web() {
         let mut url_request = url_request();
         url_request["url"] = url.into();
         let refused = responder(host(), &[])
-            .respond_directly("elicitation/create", url_request.into())
+            .answer("elicitation/create", url_request.into())
             .await
             .unwrap_err();
         assert_eq!(refused.0, -32602, "{url}");
@@ -223,11 +227,7 @@ async fn a_model_is_asked_within_its_limits_and_with_the_users_consent() {
     };
     let ask = |tokens: u64| json!({"messages": [], "maxTokens": tokens});
     let willing = responder(samples(false), &[]);
-    let sample = async |tokens| {
-        willing
-            .respond_directly("sampling/createMessage", ask(tokens).into())
-            .await
-    };
+    let sample = async |tokens| willing.answer("sampling/createMessage", ask(tokens).into()).await;
     assert_eq!(sample(7).await, Ok(echo(&ask(7))));
     assert_eq!(sample(1_000_000).await, Ok(echo(&ask(100))));
     assert_eq!(
@@ -239,15 +239,13 @@ async fn a_model_is_asked_within_its_limits_and_with_the_users_consent() {
     let unwilling = responder(samples(true), &[]);
     assert_eq!(
         unwilling
-            .respond_directly("sampling/createMessage", ask(7).into())
+            .answer("sampling/createMessage", ask(7).into())
             .await
             .unwrap_err()
             .0,
         -1
     );
-    let wrong = willing
-        .respond_directly("sampling/createMessage", Value::Null.into())
-        .await;
+    let wrong = willing.answer("sampling/createMessage", Value::Null.into()).await;
     assert_eq!(wrong.unwrap_err().0, -32602);
 }
 
@@ -267,13 +265,17 @@ async fn a_request_may_be_answered_as_a_task() {
     let mut request = form();
     request["task"] = json!({"ttl": 60_000});
     let task = responder
-        .respond("elicitation/create", request.clone().into())
+        .respond("elicitation/create", request.clone().into(), &Attribution::Connection)
         .await
         .unwrap()["task"]
         .clone();
     let about = async |method: &str| {
         responder
-            .respond(method, json!({"taskId": task["taskId"]}).into())
+            .respond(
+                method,
+                json!({"taskId": task["taskId"]}).into(),
+                &Attribution::Connection,
+            )
             .await
     };
     assert_eq!(task["status"], "working");
@@ -287,46 +289,65 @@ async fn a_request_may_be_answered_as_a_task() {
     assert_eq!(about("tasks/cancel").await.unwrap_err().0, -32602);
 
     let second = responder
-        .respond("elicitation/create", request.clone().into())
+        .respond("elicitation/create", request.clone().into(), &Attribution::Connection)
         .await
         .unwrap()["task"]["taskId"]
         .clone();
     let cancelled = responder
-        .respond("tasks/cancel", json!({"taskId": second}).into())
+        .respond(
+            "tasks/cancel",
+            json!({"taskId": second}).into(),
+            &Attribution::Connection,
+        )
         .await
         .unwrap();
     assert_eq!(cancelled["status"], "cancelled");
     assert_eq!(
         responder
-            .respond("tasks/result", json!({"taskId": second}).into())
+            .respond(
+                "tasks/result",
+                json!({"taskId": second}).into(),
+                &Attribution::Connection
+            )
             .await
             .unwrap_err()
             .0,
         -32800
     );
     let unknown = responder
-        .respond("tasks/get", json!({"taskId": "task-99"}).into())
+        .respond(
+            "tasks/get",
+            json!({"taskId": "task-99"}).into(),
+            &Attribution::Connection,
+        )
         .await;
     assert_eq!(unknown.unwrap_err().0, -32602);
 
     // Ended tasks are evicted.
     for _ in 0..100 {
         let begun = responder
-            .respond("elicitation/create", request.clone().into())
+            .respond("elicitation/create", request.clone().into(), &Attribution::Connection)
             .await
             .unwrap();
         let done = responder
-            .respond("tasks/result", json!({"taskId": begun["task"]["taskId"]}).into())
+            .respond(
+                "tasks/result",
+                json!({"taskId": begun["task"]["taskId"]}).into(),
+                &Attribution::Connection,
+            )
             .await;
         assert!(done.is_ok());
     }
-    let listed = responder.respond("tasks/list", Value::Null.into()).await.unwrap();
+    let listed = responder
+        .respond("tasks/list", Value::Null.into(), &Attribution::Connection)
+        .await
+        .unwrap();
     assert_eq!(listed["tasks"].as_array().unwrap().len(), 32);
 }
 
 async fn sampled(host: FakeHost, params: &Value) -> Result<Value, ErrorResponse> {
     responder(host, &[])
-        .respond_directly("sampling/createMessage", params.clone().into())
+        .answer("sampling/createMessage", params.clone().into())
         .await
 }
 
@@ -380,28 +401,36 @@ async fn a_host_that_panics_is_an_error_to_the_server() {
     let sample = json!({"messages": [], "maxTokens": 7, "task": {}});
     for (method, mut params) in [("elicitation/create", form()), ("sampling/createMessage", sample)] {
         assert_eq!(
-            responder
-                .respond_directly(method, params.clone().into())
-                .await
-                .unwrap_err()
-                .0,
+            responder.answer(method, params.clone().into()).await.unwrap_err().0,
             -32603
         );
         params["task"] = json!({});
-        let begun = responder.respond(method, params.into()).await.unwrap();
+        let begun = responder
+            .respond(method, params.into(), &Attribution::Connection)
+            .await
+            .unwrap();
         let about = json!({"taskId": begun["task"]["taskId"]});
-        let ended = responder.respond("tasks/result", about.clone().into()).await;
+        let ended = responder
+            .respond("tasks/result", about.clone().into(), &Attribution::Connection)
+            .await;
         assert_eq!(ended.unwrap_err().0, -32603);
         assert_eq!(
-            responder.respond("tasks/get", about.into()).await.unwrap()["status"],
+            responder
+                .respond("tasks/get", about.into(), &Attribution::Connection)
+                .await
+                .unwrap()["status"],
             "failed"
         );
     }
-    assert_eq!(responder.elicit_url(url_request()).await.unwrap_err().0, -32603);
     assert_eq!(
-        responder.respond_directly("ping", Value::Null.into()).await,
-        Ok(json!({}))
+        responder
+            .elicit_url(url_request(), responder.asked_for_none())
+            .await
+            .unwrap_err()
+            .0,
+        -32603
     );
+    assert_eq!(responder.answer("ping", Value::Null.into()).await, Ok(json!({})));
 }
 
 #[tokio::test]
@@ -413,7 +442,7 @@ async fn the_fields_of_a_form_come_in_the_order_of_the_server() {
             true
         }
 
-        fn elicit<'a>(&'a self, _: &'a ServerName, request: Elicitation) -> Boxed<'a, ElicitAnswer> {
+        fn elicit<'a>(&'a self, _: HostContext<'a>, request: Elicitation) -> Boxed<'a, ElicitAnswer> {
             let form = request.form.unwrap();
             *self.0.lock().unwrap() = form.fields.into_iter().map(|field| field.name).collect();
             Box::pin(std::future::ready(ElicitAnswer::Decline))
@@ -427,7 +456,7 @@ async fn the_fields_of_a_form_come_in_the_order_of_the_server() {
     let raw = serde_json::value::RawValue::from_string(text.to_owned()).unwrap();
     let request = RequestParams::parse(Some(&raw));
     responder(host, &[])
-        .respond_directly("elicitation/create", request)
+        .answer("elicitation/create", request)
         .await
         .unwrap();
     assert_eq!(*seen.lock().unwrap(), ["user", "code", "again"]);
