@@ -3,9 +3,7 @@
 use std::{path::Path, process::Stdio, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail};
-use pegboard::{
-    Arguments, Config, Deadline, Env, EraChoice, Pegboard, Source, ToolCall, Toolset, View, bench::BareSession,
-};
+use pegboard::{Arguments, Config, Env, Pegboard, ToolCall, Toolset, View, bench::BareSession, config::{EraChoice, Source}, deadline::Deadline};
 use rmcp::{
     RoleClient, ServiceExt,
     model::CallToolRequestParams,

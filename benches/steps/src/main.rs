@@ -4,7 +4,7 @@
 //! `steps double` lists these.
 
 use bytes::Bytes;
-use pegboard::{Arguments, Masker, Masking, Provider, Reading, Secret, ServerName, bench};
+use pegboard::{Arguments, Provider, Secret, ServerName, bench, config::Reading, mask::{Masker, Masking}};
 use pegboard_steps::shapes::{PROSE, RECORD, SHAPES};
 use serde_json::{json, value::RawValue};
 

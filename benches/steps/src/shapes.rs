@@ -1,6 +1,6 @@
 //! Texts of any length for the masker, each full of one kind of match.
 
-use pegboard::{Masker, Masking, Secret};
+use pegboard::{Secret, mask::{Masker, Masking}};
 
 /// A secret that every masker here knows.
 const KNOWN: &str = "correct-horse-battery";

@@ -334,7 +334,7 @@ fn provider() -> impl TypedValueParser<Value = Provider> {
 }
 
 fn size(text: &str) -> Result<usize, &'static str> {
-    let bytes = pegboard::parse_size(text).and_then(|bytes| usize::try_from(bytes).ok());
+    let bytes = pegboard::config::parse_size(text).and_then(|bytes| usize::try_from(bytes).ok());
     bytes
         .filter(|bytes| *bytes > 0)
         .ok_or("write a number of bytes, or with a unit, such as 48KiB")

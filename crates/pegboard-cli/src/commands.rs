@@ -19,7 +19,7 @@ mod trust;
 
 use std::time::Duration;
 
-use pegboard::Deadline;
+use pegboard::deadline::Deadline;
 
 use crate::{
     cli::{Global, Verb},

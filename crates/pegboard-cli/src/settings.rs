@@ -3,8 +3,8 @@
 use std::{path::PathBuf, time::Duration};
 
 use pegboard::{
-    Config, Env, Format, Kind, Loaded, Misconfigured, Pegboard, Problem, Reading, ServerName, Source, Start, Transport,
-    TrustStore, ValueOrigin,
+    Config, Env, Format, Kind, Loaded, Pegboard, Problem, ServerName,
+    config::{Misconfigured, Reading, Source, Start, Transport, TrustStore, ValueOrigin},
 };
 use serde_json::json;
 

@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::ensure;
 use pegboard::{
-    Answer, Approval, Arguments, Command, Config, Decision, Kind, NativeTool, NativeTools, Pegboard, Question,
-    ServerConfig, ServerName, ToolCall, Transport, View,
+    Answer, Arguments, Config, Kind, NativeTool, NativeTools, Pegboard, ServerConfig, ServerName, ToolCall, View,
+    approval::{Decision, Question},
+    config::{Approval, Command, Transport},
 };
 use serde_json::json;
 

@@ -14,7 +14,10 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use pegboard::{Arguments, Config, Env, EraChoice, Pegboard, Source, ToolCall, Toolset, View};
+use pegboard::{
+    Arguments, Config, Env, Pegboard, ToolCall, Toolset, View,
+    config::{EraChoice, Source},
+};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
 use tokio::{task::JoinSet, time::Instant};

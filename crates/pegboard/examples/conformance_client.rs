@@ -5,8 +5,9 @@ use std::{future::Future, pin::Pin, time::Duration};
 
 use anyhow::{Context, bail, ensure};
 use pegboard::{
-    Arguments, Config, ElicitAnswer, Elicitation, Endpoint, Host, HostContext, ListedTool, Outcome, Pegboard, Reply,
-    SafeUrl, ServerConfig, ServerName, ToolCall, Toolset, Transport,
+    Arguments, Config, Host, ListedTool, Outcome, Pegboard, Reply, ServerConfig, ServerName, ToolCall, Toolset,
+    config::{Endpoint, SafeUrl, Transport},
+    host::{ElicitAnswer, Elicitation, HostContext},
 };
 use serde_json::{Map, Value, json};
 

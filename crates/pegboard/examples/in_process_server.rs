@@ -5,7 +5,9 @@
 use std::time::Duration;
 
 use anyhow::ensure;
-use pegboard::{Answer, Arguments, Config, Env, Kind, NativeTool, NativeTools, Pegboard, ServerName, Source, ToolCall};
+use pegboard::{
+    Answer, Arguments, Config, Env, Kind, NativeTool, NativeTools, Pegboard, ServerName, ToolCall, config::Source,
+};
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::json;
 

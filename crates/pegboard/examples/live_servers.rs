@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use pegboard::{
-    Config, Endpoint, Event, Events, Kind, Pegboard, SafeUrl, ServerConfig, ServerName, State, ToolCall, Transport,
+    Config, Event, Events, Kind, Pegboard, ServerConfig, ServerName, State, ToolCall,
+    config::{Endpoint, SafeUrl, Transport},
 };
 use pegboard_testkit::{FakeServer, Tool, refused_address};
 use tokio::time::timeout;

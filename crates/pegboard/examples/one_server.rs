@@ -8,7 +8,10 @@
 use std::time::Duration;
 
 use anyhow::ensure;
-use pegboard::{Arguments, Command, Config, Outcome, Pegboard, ServerConfig, ServerName, ToolCall, Transport};
+use pegboard::{
+    Arguments, Config, Outcome, Pegboard, ServerConfig, ServerName, ToolCall,
+    config::{Command, Transport},
+};
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::json;
 

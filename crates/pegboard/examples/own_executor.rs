@@ -18,8 +18,8 @@ use std::{
 
 use anyhow::{Context as _, ensure};
 use pegboard::{
-    Answer, ChainedTools, Config, Kind, ListedTool, Listing, NativeTool, NativeTools, Pegboard, Provider, Reply,
-    ServerName, ToolCall, ToolExecutor, View,
+    Answer, Config, Kind, ListedTool, Listing, NativeTool, NativeTools, Pegboard, Provider, Reply, ServerName,
+    ToolCall, ToolExecutor, View, toolset::ChainedTools,
 };
 use serde_json::{Value, json};
 

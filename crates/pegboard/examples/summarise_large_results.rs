@@ -4,8 +4,9 @@
 
 use anyhow::{Context as _, ensure};
 use pegboard::{
-    Answer, Arguments, ChatModel, Command, Config, NativeTool, NativeTools, Pegboard, SafeUrl, ServerConfig,
-    ServerName, Summarise, SummaryModel, ToolCall, Transport, View,
+    Answer, Arguments, Config, NativeTool, NativeTools, Pegboard, ServerConfig, ServerName, ToolCall, View,
+    config::{Command, SafeUrl, Summarise, SummaryModel, Transport},
+    summary::ChatModel,
 };
 use pegboard_testkit::ScriptedModel;
 use serde_json::json;

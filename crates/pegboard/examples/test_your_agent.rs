@@ -7,7 +7,10 @@
 use std::{collections::VecDeque, time::Duration};
 
 use anyhow::{Context as _, bail, ensure};
-use pegboard::{Outcome, Provider, StubReply, StubTools, ToolExecutor};
+use pegboard::{
+    Outcome, Provider, ToolExecutor,
+    testing::{StubReply, StubTools},
+};
 use serde_json::{Value, json};
 
 /// The limit on turns, for a model that loops.

@@ -11,7 +11,10 @@ use std::{
 
 use anyhow::ensure;
 use pegboard::{
-    Config, Json, Kind, NativeTool, NativeTools, Pegboard, Progress, ToolCall, ToolError, View, schemars::JsonSchema,
+    Config, Kind, NativeTool, NativeTools, Pegboard, ToolCall, View,
+    in_process::{Json, ToolError},
+    schemars::JsonSchema,
+    watch::Progress,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;

@@ -62,7 +62,7 @@ impl Arguments {
     /// Reads a model's text in the given way. `schema` is the tool's input schema; only [`Reading::Guided`] uses it.
     ///
     /// ```
-    /// use pegboard::{Arguments, Reading};
+    /// use pegboard::{Arguments, config::Reading};
     ///
     /// let schema = serde_json::json!({"properties": {
     ///     "tags": {"type": "array", "items": {"type": "string"}},
@@ -70,7 +70,7 @@ impl Arguments {
     /// }});
     /// let read = Arguments::read("tags: a,b,c, name: 5", Reading::Guided, &schema)?;
     /// assert_eq!(read.arguments.as_str(), r#"{"tags":["a","b","c"],"name":"5"}"#);
-    /// # Ok::<(), pegboard::ArgumentsError>(())
+    /// # Ok::<(), pegboard::args::ArgumentsError>(())
     /// ```
     pub fn read(text: &str, reading: Reading, schema: &Value) -> Result<ReadArguments, ArgumentsError> {
         check_length(text)?;

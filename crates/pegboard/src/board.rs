@@ -10,6 +10,7 @@ mod runtime_changes;
 mod selection_check;
 mod server_factory;
 
+pub use crate::server::BadSchedule;
 pub use builder::{Builder, NoRuntime};
 pub use runtime_changes::{Applied, NotConnected};
 

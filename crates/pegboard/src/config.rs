@@ -65,6 +65,7 @@ mod unpinned;
 #[cfg(all(feature = "sse", feature = "websocket"))]
 mod tests;
 
+pub use crate::secret::{BadUrl, SafeUrl, WithSecrets};
 pub use audit::AuditConfig;
 pub use board::Config;
 pub use board_limits::BoardLimits;

@@ -25,7 +25,7 @@
 //! # let (_first, handle) = fake.connect();
 //! # let dial = move || {
 //! #     let (read, write) = tokio::io::split(handle.connect());
-//! #     (Box::new(read) as pegboard::ByteSource, Box::new(write) as pegboard::ByteSink)
+//! #     (Box::new(read) as pegboard::in_process::ByteSource, Box::new(write) as pegboard::in_process::ByteSink)
 //! # };
 //! # let name = pegboard::ServerName::parse("time")?;
 //! # let board = Pegboard::builder(Config::default()).in_process(name, dial).open();
@@ -55,15 +55,15 @@
 //! * [`Provider`] is the vendor of a model's API. It formats tool definitions for that API, parses the model's calls and formats the results.
 //! * [`NativeTools`] are Rust functions that are called like the tools of servers, on the board or in one view.
 //! * [`Hook`] sees every call of a view and its reply, and may change or refuse them; [`Approver`] asks a person first.
-//! * [`Embedder`] enables semantic search for tools.
-//! * [`Summariser`] writes summaries of long results; [`ChatModel`] is one over HTTP.
+//! * [`Embedder`](toolset::Embedder) enables semantic search for tools.
+//! * [`Summariser`](summary::Summariser) writes summaries of long results; [`ChatModel`](summary::ChatModel) is one over HTTP.
 //! * [`Selection`] and [`Grants`] say what a view, or a single call, may use of the board.
 //! * [`Host`] answers requests of servers to the program: elicitation, sampling, roots.
-//! * [`TaskHandle`] is a call that its server runs in the background.
+//! * [`TaskHandle`](task::TaskHandle) is a call that its server runs in the background.
 //! * [`Event`] reports what happens on the board, for logs and dashboards: [`Pegboard::events`].
-//! * [`ToolExecutor`] is the trait that an agent loop needs. [`ChainedTools`] joins a program's own executor with a toolset, and [`StubTools`]
+//! * [`ToolExecutor`] is the trait that an agent loop needs. [`ChainedTools`](toolset::ChainedTools) joins a program's own executor with a toolset, and [`StubTools`](testing::StubTools)
 //!   replaces a toolset in tests.
-//! * [`Dialer`] opens the connection to a server in this process, or over a transport of your own.
+//! * [`Dialer`](in_process::Dialer) opens the connection to a server in this process, or over a transport of your own.
 //!
 //! The folder `examples` has complete programs: one server, an agent's loop, a web service with many users, tools in the same process, servers that
 //! come and go, tests of an agent, summaries, approval.
@@ -92,7 +92,7 @@
 //!
 //! With [`View::tool_budget`], if the definitions of all tools would take more tokens than the budget, the model gets tools that find,
 //! describe and call the others instead.
-//! Programs can search with [`Toolset::find`], or with [`Toolset::search`] if an [`Embedder`] is set.
+//! Programs can search with [`Toolset::find`], or with [`Toolset::search`] if an [`Embedder`](toolset::Embedder) is set.
 //!
 //! # Resources and subscriptions
 //!
@@ -142,7 +142,7 @@
 //!
 //! ```
 //! use std::pin::Pin;
-//! use pegboard::{Config, ElicitAnswer, Elicitation, Host, HostContext, Pegboard};
+//! use pegboard::{Config, Host, Pegboard, host::{ElicitAnswer, Elicitation, HostContext}};
 //!
 //! struct Console;
 //!
@@ -166,7 +166,7 @@
 //! let builder = Pegboard::builder(Config::default()).host(Console);
 //! ```
 //!
-//! Servers are offered only the capabilities that the host declares; without a host, none. [`HostContext`] names the call, its view and its
+//! Servers are offered only the capabilities that the host declares; without a host, none. [`HostContext`](host::HostContext) names the call, its view and its
 //! [`Principal`]. In a service with many users, [`View::host`] sets a host for each view, so that every user is asked for their own calls only.
 //!
 //! # Features
@@ -175,7 +175,7 @@
 //! in the build. A config may contain servers that a build cannot reach, or ask for checks that it cannot make: that is reported when it is
 //! loaded and when they are called.
 //!
-//! * `http`: servers over streamable HTTP, and [`ChatModel`].
+//! * `http`: servers over streamable HTTP, and [`ChatModel`](summary::ChatModel).
 //! * `sse`: servers over HTTP+SSE, the transport of 2024-11-05. It turns on `http`.
 //! * `validation`: arguments and structured results are validated against the schemas of tools. Without it only the presence of required
 //!   arguments is checked, types are not converted, and calls are refused where the config says `call_arguments = "strict"`, or
@@ -189,14 +189,14 @@
 //!
 //! # Types of other crates
 //!
-//! JSON is [`serde_json`]'s `Value` and `Map`, a time is a [`jiff`] `Timestamp`, and [`SafeUrl::expose`] returns a [`url`] `Url`; these crates
+//! JSON is [`serde_json`]'s `Value` and `Map`, a time is a [`jiff`] `Timestamp`, and [`SafeUrl::expose`](config::SafeUrl::expose) returns a [`url`] `Url`; these crates
 //! are exported here. [`ToolCall::progress`] takes a channel of tokio, which the program runs on anyway, and streams implement `Stream` of
 //! `futures-core`.
 //!
 //! # What you can rely on
 //!
 //! * Dropping the future of a call cancels it on the server and affects no other call.
-//! * Every wait has a limit and every buffer a bound; see [`Limits`].
+//! * Every wait has a limit and every buffer a bound; see [`Limits`](config::Limits).
 //! * A call that may have run is retried only if its tool is declared safe to repeat, by the operator or by a trusted server's annotations.
 //! * Two boards in one program are independent. They share only process-wide state without data of either board: counters for ids, values
 //!   that are loaded or compiled once (TLS roots, patterns, the random number in fences), and whether [`shim()`] was called.
@@ -213,35 +213,35 @@ struct ReadmeDoctests;
 #[doc = include_str!("../../../docs/concepts/observability.md")]
 struct ObservabilityDoctests;
 
-mod args;
-mod audit;
+pub mod args;
+pub mod audit;
 #[cfg(feature = "bench")]
 #[doc(hidden)]
 pub mod bench;
-mod board;
+pub mod board;
 mod call;
 mod caller;
-mod catalog;
-mod config;
-mod credential;
-mod deadline;
+pub mod catalog;
+pub mod config;
+pub mod credential;
+pub mod deadline;
 mod event;
-mod filter;
+pub mod filter;
 #[cfg(feature = "fuzz")]
 #[doc(hidden)]
 pub mod fuzz;
 mod grant;
 mod hint;
 mod json_scan;
-mod label;
-mod mask;
-mod metrics;
-mod name;
+pub mod label;
+pub mod mask;
+pub mod metrics;
+pub mod name;
 mod native;
-mod outcome;
-mod pin;
+pub mod outcome;
+pub mod pin;
 mod private_file;
-mod provider;
+pub mod provider;
 #[cfg(feature = "rmcp")]
 pub mod rmcp;
 mod search;
@@ -250,9 +250,9 @@ mod server;
 mod session;
 mod shim;
 mod spill;
-mod status;
+pub mod status;
 mod sync;
-mod toolset;
+pub mod toolset;
 #[cfg_attr(
     not(feature = "http"),
     expect(dead_code, reason = "some parts of a wire are for HTTP only")
@@ -260,65 +260,81 @@ mod toolset;
 mod transport;
 
 // Crates whose types are in signatures: a program can use them without a dependency of its own and in the same version.
-pub use {jiff, serde_json, url};
-
-pub use args::{Arguments, ArgumentsError, ReadArguments};
-pub use audit::{AuditBreak, AuditBreakKind, AuditCheck, verify as verify_audit};
-pub use board::{Applied, Builder, NoRuntime, NotConnected, Pegboard};
-#[cfg(feature = "http")]
-pub use call::ChatModel;
-pub use call::{
-    Approvals, Approved, Approver, Budget, CallEvent, CallStream, Called, Decision, Embedder, Hook, Proposed, Question,
-    Summariser, Summary, SummaryError, SummaryRequest, TaskHandle, ToolCall, View,
-};
-pub use caller::{Caller, Principal};
-pub use catalog::{
-    Catalog, CatalogDiff, Changed, Changes, DefinitionHash, Finding, FindingSeverity, InstructionFormat, Instructions,
-    Prompt, Resource, Risk, Schema, ServerWords, TaskSupport, TemplateError, Tool, ToolKind, UriTemplate,
-};
-pub use config::{
-    Approval, ArgumentRules, AuditConfig, Auth, BoardLimits, BreakerPolicy, BreakerRule, Capabilities, Check,
-    ClientCert, Command, Config, ConfigErrors, Endpoint, Env, EnvPolicy, EraChoice, Explained, Format, Health,
-    IdleStop, Images, Join, Limits, Loaded, Misconfigured, OnCrossing, Origin, OutputCheck, Overridden, PendingTrust,
-    Pins, Policy, Preset, Probe, Problem, ProjectFile, Queue, Rate, Reading, Restart, Results, Retry, RetryClass,
-    Rlimits, Sandbox, SandboxLevel, SandboxNetwork, Scan, Scope, ServerConfig, Severity, Source, Start, Structured,
-    Summarise, SummaryModel, Taint, Tls, TooLong, ToolPolicy, Transport, TrustError, TrustRecord, TrustStore, Unpinned,
-    Unreadable, ValueOrigin, parse_duration, parse_size,
-};
-pub use credential::{Credential, CredentialError, CredentialReason, CredentialRequest, Credentials};
-pub use deadline::{Deadline, Passed};
-pub use event::{Event, Events};
-pub use filter::{BadSelection, Selected, Selection};
-pub use grant::Grants;
-pub use hint::Hint;
-pub use label::UnknownWord;
-pub use mask::{BadMasking, Carried, Counts as MaskCounts, CustomPattern, MaskStyle, Masked, Masker, Masking};
-pub use metrics::{Bucket, CallMetrics, Histogram, Metrics, ServerMetrics};
-pub use name::{BadNameStyle, BadServerName, NameRules, NameStyle, ServerName};
-pub use native::{IntoAnswer, Json, NativeTool, NativeTools, ToolContext, ToolError};
-pub use outcome::{
-    Answer, BadBlob, Body, Completion, Content, ContentType, Failure, FilledPrompt, Kind, Outcome, PromptMessage,
-    Reply, ResourceContents, Role, TextPage, fence,
-};
-pub use pin::{FieldChange, Pin, PinChange, PinError, PinState, PinStore, PinnedServer};
-pub use provider::{Definition, Provider, Quarantine, Reverse, UnknownProvider};
 #[cfg(feature = "schemars")]
 pub use schemars;
-pub use secret::{BadUrl, SafeUrl, Secret, WithSecrets};
-pub use server::{BadSchedule, CatalogChange};
-pub use session::{
-    Choice, CompletionOf, ElicitAnswer, Elicitation, Field, FieldKind, Form, Host, HostContext, LogLevel, LogMessage,
-    NoHost, Progress, Root, SamplingLimits, ServerEvent, ServerEvents, Subscription, TaskState, TaskStatus, TextFormat,
-    UnknownLogLevel,
-};
+pub use {jiff, serde_json, url};
+
+/// Approval of calls by a person: who is asked, the answers, and the approvals that are remembered.
+pub mod approval {
+    pub use crate::call::{Approvals, Approved, Approver, Decision, Question};
+}
+
+/// Hooks around every call of a view, and the budget of a view.
+pub mod hook {
+    pub use crate::call::{Budget, Called, Hook, Proposed};
+}
+
+/// The program's answers to requests of servers: elicitation, sampling and roots.
+pub mod host {
+    pub use crate::session::{
+        Choice, ElicitAnswer, Elicitation, Field, FieldKind, Form, Host, HostContext, NoHost, Root, SamplingLimits,
+        TextFormat,
+    };
+}
+
+/// Servers and tools in the same process.
+pub mod in_process {
+    pub use crate::{
+        native::{IntoAnswer, Json, NativeTool, NativeTools, ToolContext, ToolError},
+        transport::{ByteSink, ByteSource, DialContext, Dialer, DialerError, dialer},
+    };
+}
+
+/// Summaries of long results.
+pub mod summary {
+    #[cfg(feature = "http")]
+    pub use crate::call::ChatModel;
+    pub use crate::call::{Summariser, Summary, SummaryError, SummaryRequest};
+}
+
+/// Calls that servers run in the background.
+pub mod task {
+    pub use crate::{
+        call::TaskHandle,
+        session::{TaskState, TaskStatus},
+    };
+}
+
+/// Replacements for a [`Toolset`] in tests of agents.
+pub mod testing {
+    pub use crate::toolset::{StubCall, StubReply, StubTools};
+}
+
+/// Notifications of servers: log messages, progress, changed resources and catalogues.
+pub mod watch {
+    pub use crate::{
+        server::CatalogChange,
+        session::{LogLevel, LogMessage, Progress, ServerEvent, ServerEvents, Subscription, UnknownLogLevel},
+    };
+}
+
+pub use args::Arguments;
+pub use board::{Builder, Pegboard};
+pub use call::{Approver, Hook, ToolCall, View};
+pub use caller::{Caller, Principal};
+pub use catalog::Tool;
+pub use config::{Config, Env, Format, Loaded, Problem, ServerConfig};
+pub use credential::{Credential, Credentials};
+pub use event::{Event, Events};
+pub use filter::Selection;
+pub use grant::Grants;
+pub use hint::Hint;
+pub use name::{NameStyle, ServerName};
+pub use native::{NativeTool, NativeTools};
+pub use outcome::{Answer, Content, Failure, Kind, Outcome, Reply};
+pub use provider::Provider;
+pub use secret::Secret;
+pub use session::Host;
 pub use shim::shim;
-pub use spill::SpillLimits;
-pub use status::{
-    BoardStatus, CallCounts, Era, LastError, PoolStatus, QueueStatus, SandboxStatus, ServerInfo, ServerStatus, State,
-    Warning,
-};
-pub use toolset::{
-    ChainedTools, FoundTool, InvalidTool, ListedTool, Listing, PromptListing, ResourceListing, ServerCost, StubCall,
-    StubReply, StubTools, ToolExecutor, Toolset, Unavailable,
-};
-pub use transport::{ByteSink, ByteSource, DialContext, Dialer, DialerError, dialer};
+pub use status::State;
+pub use toolset::{ListedTool, Listing, ToolExecutor, Toolset};

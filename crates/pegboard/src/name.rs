@@ -29,7 +29,7 @@ const MAX_SERVER_NAME: usize = 64;
 /// assert!(name == "github");
 /// let owners = BTreeMap::from([(name, "tools team")]);
 /// assert_eq!(owners.get("github"), Some(&"tools team"));
-/// # Ok::<(), pegboard::BadServerName>(())
+/// # Ok::<(), pegboard::name::BadServerName>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct ServerName(Arc<str>);

@@ -64,8 +64,8 @@ static HOOKED: AtomicBool = AtomicBool::new(false);
 /// After this call stdio servers run below one guard process, which is this program re-executed when the first of them starts. The guard
 /// kills all descendants of a server when the server is stopped or exits, and all servers when this program is gone, even if it was killed.
 /// If the guard itself is killed, this program kills the servers. The guard also disables core dumps and privilege escalation (`sudo`) for
-/// the servers, limits their resources ([`Rlimits`](crate::Rlimits)), sets their umask to 077, and enforces their
-/// [`Sandbox`](crate::Sandbox).
+/// the servers, limits their resources ([`Rlimits`](crate::config::Rlimits)), sets their umask to 077, and enforces their
+/// [`Sandbox`](crate::config::Sandbox).
 ///
 /// The call also protects this program from its servers, which run as the same user: it becomes non-dumpable (`PR_SET_DUMPABLE`), so that
 /// other processes of the user cannot read its environment and memory under `/proc` or attach a debugger to it, and it writes no core

@@ -32,6 +32,11 @@ mod tasks;
 mod test_double;
 mod toolset_handle;
 
+pub use crate::{
+    call::{CallEvent, CallStream, Embedder},
+    session::CompletionOf,
+    spill::SpillLimits,
+};
 pub use chain::ChainedTools;
 pub use executor::ToolExecutor;
 #[cfg(feature = "rmcp")]

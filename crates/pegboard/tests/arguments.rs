@@ -5,7 +5,9 @@ mod support;
 use std::pin::Pin;
 
 use pegboard::{
-    Called, Check, Failure, Hook, Kind, OutputCheck, Pegboard, Policy, Reading, Reply, ToolCall, Toolset, View,
+    Failure, Hook, Kind, Pegboard, Reply, ToolCall, Toolset, View,
+    config::{Check, OutputCheck, Policy, Reading},
+    hook::Called,
 };
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::{Value, json};

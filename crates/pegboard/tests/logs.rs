@@ -9,7 +9,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use pegboard::{Secret, Start, ToolCall};
+use pegboard::{Secret, ToolCall, config::Start};
 use pegboard_testkit::{FakeServer, Fault, Tool, When};
 use serde_json::json;
 use tracing::subscriber::DefaultGuard;

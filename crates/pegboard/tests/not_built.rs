@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use pegboard::{
-    Answer, Check, Config, Env, Format, Kind, NativeTool, NativeTools, OutputCheck, Pegboard, ServerConfig, ServerName,
-    State, ToolCall,
+    Answer, Config, Env, Format, Kind, NativeTool, NativeTools, Pegboard, ServerConfig, ServerName, State, ToolCall,
+    config::{Check, OutputCheck},
 };
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! Config files.
 
-use pegboard::{Config, Env, Format, Loaded, Source};
+use pegboard::{Config, Env, Format, Loaded, config::Source};
 
 /// The value of every environment variable. Nothing that is shown may contain it.
 const VARIABLE: &str = "canary-of-the-environment-7Qx";

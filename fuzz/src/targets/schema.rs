@@ -2,10 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use pegboard::{
-    Arguments, Check,
-    fuzz::{validate, validate_output},
-};
+use pegboard::{Arguments, config::Check, fuzz::{validate, validate_output}};
 use serde_json::{Value, value::RawValue};
 
 /// Far more than any bounded validation of a short input takes, even on a busy machine.

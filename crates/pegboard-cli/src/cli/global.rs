@@ -86,7 +86,7 @@ pub(super) fn duration(text: &str) -> Result<Duration, &'static str> {
             .ok()
             .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
     };
-    match pegboard::parse_duration(text).or_else(seconds) {
+    match pegboard::config::parse_duration(text).or_else(seconds) {
         Some(duration) if !duration.is_zero() => Ok(duration),
         _ => Err("write a number and a unit, such as 500ms, 30s or 2m"),
     }

@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pegboard::AuditCheck;
+use pegboard::audit::AuditCheck;
 use serde_json::{Value, json};
 
 use super::context::{Context, Ending, interrupted, time_up};
@@ -42,7 +42,7 @@ pub(super) async fn verify(mut context: Context<'_>, verify: AuditVerify) -> Exi
         return context.refuse(&complaint, &nothing).await;
     }
     let (path, head) = (log.clone(), verify.head.map(|head| head.to_ascii_lowercase()));
-    let verifying = tokio::task::spawn_blocking(move || pegboard::verify_audit(&path, head.as_deref()));
+    let verifying = tokio::task::spawn_blocking(move || pegboard::audit::verify(&path, head.as_deref()));
     let check = match context.work(verifying).await {
         Ending::Done(Ok(Ok(check))) => check,
         Ending::Done(Ok(Err(error))) if !is_named && is_gone(&log, &error) => {

@@ -7,8 +7,8 @@ mod input;
 use std::time::Duration;
 
 use pegboard::{
-    Arguments, Config, Deadline, Event, Events, Failure, Kind, Outcome, Pegboard, Progress, Reply, ServerStatus, State,
-    ToolCall, Toolset, View,
+    Arguments, Config, Event, Events, Failure, Kind, Outcome, Pegboard, Reply, State, ToolCall, Toolset, View,
+    deadline::Deadline, status::ServerStatus, watch::Progress,
 };
 use tokio::{sync::mpsc, time::Instant};
 

@@ -2,7 +2,10 @@
 
 mod toml;
 
-use pegboard::{Config, Explained, Loaded, Problem, ValueOrigin};
+use pegboard::{
+    Config, Loaded, Problem,
+    config::{Explained, ValueOrigin},
+};
 use serde_json::{Value, json};
 
 use super::context::{Context, empty, with_complaint};

@@ -2,7 +2,7 @@
 
 use std::{future::Future, time::Duration};
 
-use pegboard::{Deadline, Failure, Kind, Pegboard};
+use pegboard::{Failure, Kind, Pegboard, deadline::Deadline};
 use serde::Serialize;
 use tokio::time::Instant;
 

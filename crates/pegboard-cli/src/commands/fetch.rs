@@ -1,6 +1,6 @@
 //! What `prompts get` and `resources read` share: one item of one server, for people or as a document.
 
-use pegboard::{Deadline, Failure, Toolset};
+use pegboard::{Failure, Toolset, deadline::Deadline};
 use serde::Serialize;
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pegboard::{Config, Failure, Kind, ServerName, State, Toolset, Unavailable};
+use pegboard::{Config, Failure, Kind, ServerName, State, Toolset, toolset::Unavailable};
 use serde::Serialize;
 use serde_json::Value;
 

@@ -2,7 +2,10 @@
 
 use std::io::{self, Read as _};
 
-use pegboard::{BadMasking, Config, Masker, Masking};
+use pegboard::{
+    Config,
+    mask::{BadMasking, Masker, Masking},
+};
 use serde_json::json;
 
 use super::context::{Context, Ending, empty, interrupted, time_up};

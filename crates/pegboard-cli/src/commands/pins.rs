@@ -1,6 +1,10 @@
 //! `pegboard pins`: the definitions of tools that were pinned, what changed since, and accepting it.
 
-use pegboard::{FieldChange, Listing, Pegboard, PinChange, PinState, PinStore, PinnedServer, Unavailable};
+use pegboard::{
+    Listing, Pegboard,
+    pin::{FieldChange, PinChange, PinState, PinStore, PinnedServer},
+    toolset::Unavailable,
+};
 use serde::Serialize;
 use serde_json::{Value, json};
 

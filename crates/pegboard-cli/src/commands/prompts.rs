@@ -2,7 +2,13 @@
 
 use std::{fmt::Write as _, time::Duration};
 
-use pegboard::{Deadline, Failure, FilledPrompt, Kind, Prompt, PromptListing, Toolset, Unavailable};
+use pegboard::{
+    Failure, Kind, Toolset,
+    catalog::Prompt,
+    deadline::Deadline,
+    outcome::FilledPrompt,
+    toolset::{PromptListing, Unavailable},
+};
 use serde_json::{Map, Value, json};
 
 use super::{

@@ -3,7 +3,11 @@
 use std::{fmt::Write as _, time::Duration};
 
 use pegboard::{
-    Body, Deadline, Failure, Kind, Resource, ResourceContents, ResourceListing, ServerName, Toolset, Unavailable,
+    Failure, Kind, ServerName, Toolset,
+    catalog::Resource,
+    deadline::Deadline,
+    outcome::{Body, ResourceContents},
+    toolset::{ResourceListing, Unavailable},
 };
 use serde_json::{Value, json};
 

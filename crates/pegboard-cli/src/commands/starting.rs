@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, convert::Infallible, future::Future, time::Duration};
 
-use pegboard::{Config, Pegboard, ServerName, State, Transport};
+use pegboard::{Config, Pegboard, ServerName, State, config::Transport};
 
 use crate::output::Output;
 

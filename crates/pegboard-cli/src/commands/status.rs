@@ -1,6 +1,9 @@
 //! `pegboard status`: one row per server.
 
-use pegboard::{BoardStatus, Config, LastError, QueueStatus, ServerStatus, State};
+use pegboard::{
+    Config, State,
+    status::{BoardStatus, LastError, QueueStatus, ServerStatus},
+};
 use serde::Serialize;
 use serde_json::{Value, json};
 

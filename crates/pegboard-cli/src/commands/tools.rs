@@ -3,7 +3,10 @@
 mod arguments;
 mod pattern;
 
-use pegboard::{ListedTool, Listing, ServerCost, Unavailable, View};
+use pegboard::{
+    ListedTool, Listing, View,
+    toolset::{ServerCost, Unavailable},
+};
 use serde::Serialize;
 use serde_json::json;
 

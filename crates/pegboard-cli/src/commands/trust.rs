@@ -5,7 +5,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pegboard::{Env, Hint as _, ProjectFile, Source, TrustRecord, TrustStore};
+use pegboard::{
+    Env, Hint as _,
+    config::{ProjectFile, Source, TrustRecord, TrustStore},
+};
 use serde_json::{Value, json};
 
 use super::{
@@ -140,7 +143,7 @@ fn project_path(path: Option<PathBuf>, env: &Env<'_>, store: &TrustStore) -> Res
     })
 }
 
-fn failed(error: &pegboard::TrustError) -> Complaint {
+fn failed(error: &pegboard::config::TrustError) -> Complaint {
     let cause = std::error::Error::source(error).map(|cause| format!(": {cause}"));
     Complaint {
         message: format!("{error}{}", cause.unwrap_or_default()),

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use anyhow::{bail, ensure};
 use futures_util::future::join_all;
-use pegboard::{Pegboard, Provider, Reading, Reply, ToolCall, ToolExecutor, View};
+use pegboard::{Pegboard, Provider, Reply, ToolCall, ToolExecutor, View, config::Reading};
 use serde_json::{Value, json};
 
 use model::Model;

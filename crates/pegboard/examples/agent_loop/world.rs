@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use pegboard::{
-    Answer, Command, Config, Endpoint, NativeTool, NativeTools, Pegboard, RetryClass, SafeUrl, ServerConfig,
-    ServerName, Transport,
+    Answer, Config, NativeTool, NativeTools, Pegboard, ServerConfig, ServerName,
+    config::{Command, Endpoint, RetryClass, SafeUrl, Transport},
 };
 use pegboard_testkit::{FakeServer, NetHandle, ScriptedModel, Tool};
 use serde_json::{Value, json};

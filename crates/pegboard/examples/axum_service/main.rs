@@ -20,8 +20,9 @@ use axum::{
     routing::post,
 };
 use pegboard::{
-    Config, Credential, CredentialError, CredentialRequest, Credentials, Endpoint, Kind, Pegboard, Principal, SafeUrl,
-    ServerConfig, ServerName, Start, ToolCall, Transport, View,
+    Config, Credential, Credentials, Kind, Pegboard, Principal, ServerConfig, ServerName, ToolCall, View,
+    config::{Endpoint, SafeUrl, Start, Transport},
+    credential::{CredentialError, CredentialRequest},
 };
 use serde_json::{Value, json};
 use tokio::net::TcpListener;

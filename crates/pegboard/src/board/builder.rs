@@ -120,7 +120,7 @@ impl Builder {
     ///
     /// ```
     /// use std::{pin::Pin, time::Duration};
-    /// use pegboard::{Config, Credential, CredentialError, CredentialRequest, Credentials, Pegboard};
+    /// use pegboard::{Config, Credential, Credentials, Pegboard, credential::{CredentialError, CredentialRequest}};
     ///
     /// struct Vault;
     ///

@@ -64,7 +64,7 @@ impl<'a> Question<'a> {
     /// set.
     ///
     /// ```
-    /// use pegboard::{Arguments, Caller, Question, Risk, ServerName, Tool};
+    /// use pegboard::{Arguments, Caller, ServerName, Tool, approval::Question, catalog::Risk};
     /// use serde_json::{Map, json};
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

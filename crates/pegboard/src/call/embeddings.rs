@@ -30,7 +30,7 @@ type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// Turns texts into vectors that are close for texts of similar meaning: an embedding model, local or remote.
 ///
 /// ```
-/// use pegboard::Embedder;
+/// use pegboard::toolset::Embedder;
 ///
 /// /// Knows one thing about a text: whether it is about money.
 /// struct Money;

@@ -35,7 +35,7 @@ impl<'a> Called<'a> {
     /// Creates the context of a call. Programs need this only to test their own hooks and budgets; [`Tool::from_definition`] makes a tool for it.
     ///
     /// ```
-    /// use pegboard::{Called, Caller, Principal, ServerName, Tool};
+    /// use pegboard::{Caller, Principal, ServerName, Tool, hook::Called};
     /// use serde_json::{Map, json};
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -59,7 +59,7 @@ impl<'a> Called<'a> {
 /// Runs before and after every call of a view. The first hook of a view sees a call first and its reply last.
 ///
 /// ```
-/// use pegboard::{Called, Failure, Hook, Kind, ToolCall};
+/// use pegboard::{Failure, Hook, Kind, ToolCall, hook::Called};
 ///
 /// struct ReadOnlyOnSundays;
 ///

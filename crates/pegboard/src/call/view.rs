@@ -149,7 +149,7 @@ impl View {
     /// [`Credentials::covers`] returns `true` for its process; each principal then has a process of its own.
     ///
     /// ```
-    /// use pegboard::{Credential, CredentialError, CredentialRequest, Credentials, View};
+    /// use pegboard::{Credential, Credentials, View, credential::{CredentialError, CredentialRequest}};
     /// use std::{future::Future, pin::Pin};
     ///
     /// struct UserToken(String);
@@ -189,7 +189,7 @@ impl View {
     /// offer it on the board's host and answer it per view. A request for something that the view's host does not offer is rejected as
     /// unsupported.
     ///
-    /// [`HostContext`](crate::HostContext) describes how requests are attributed to calls.
+    /// [`HostContext`](crate::host::HostContext) describes how requests are attributed to calls.
     pub fn host(mut self, host: impl Host) -> Self {
         self.host = Some(HostHandle::new(Arc::new(host)));
         self

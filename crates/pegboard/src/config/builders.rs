@@ -16,7 +16,7 @@ impl Config {
     /// Creates a config without servers.
     ///
     /// ```
-    /// use pegboard::{Command, Config, Endpoint, Pegboard, ServerConfig};
+    /// use pegboard::{Config, Pegboard, ServerConfig, config::{Command, Endpoint}};
     ///
     /// # #[tokio::main]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -46,7 +46,7 @@ impl ServerConfig {
     /// Creates a server that is started as a child process.
     ///
     /// ```
-    /// use pegboard::{Command, ServerConfig};
+    /// use pegboard::{ServerConfig, config::Command};
     ///
     /// let files = ServerConfig::stdio(Command::new("npx").args(["-y", "@modelcontextprotocol/server-filesystem", "/srv"]));
     /// assert_eq!(files.transport.kind(), "stdio");
@@ -59,12 +59,12 @@ impl ServerConfig {
     /// start with `http://` or `https://`.
     ///
     /// ```
-    /// use pegboard::{Endpoint, ServerConfig};
+    /// use pegboard::{ServerConfig, config::Endpoint};
     ///
     /// let docs = ServerConfig::http("https://mcp.example.com/mcp")?;
     /// let github = ServerConfig::http(Endpoint::new("https://mcp.example.com/mcp")?.bearer("t0ken"))?;
     /// assert!(ServerConfig::http("wss://mcp.example.com/mcp").is_err());
-    /// # Ok::<(), pegboard::BadUrl>(())
+    /// # Ok::<(), pegboard::config::BadUrl>(())
     /// ```
     pub fn http<E>(endpoint: E) -> Result<Self, BadUrl>
     where
@@ -110,13 +110,13 @@ impl Endpoint {
     /// `wss://`.
     ///
     /// ```
-    /// use pegboard::Endpoint;
+    /// use pegboard::config::Endpoint;
     ///
     /// let endpoint = Endpoint::new("https://mcp.example.com/mcp")?.bearer("t0ken").header("X-Team", "blue");
     /// assert!(!format!("{endpoint:?}").contains("t0ken"));
     /// let bad = Endpoint::new("mcp.example.com").unwrap_err();
     /// assert_eq!(bad.to_string(), "the URL cannot be used: relative URL without a base");
-    /// # Ok::<(), pegboard::BadUrl>(())
+    /// # Ok::<(), pegboard::config::BadUrl>(())
     /// ```
     pub fn new(url: impl AsRef<str>) -> Result<Self, BadUrl> {
         let url = SafeUrl::parse(url.as_ref().trim())?;
@@ -194,7 +194,7 @@ impl Command {
     /// Sets the working directory.
     ///
     /// ```
-    /// use pegboard::Command;
+    /// use pegboard::config::Command;
     ///
     /// let command = Command::new("python").arg("server.py").env("TZ", "UTC").cwd("/srv/tools");
     /// assert_eq!(command.cwd.as_deref(), Some("/srv/tools".as_ref()));

@@ -62,7 +62,7 @@ impl Loaded {
     ///
     /// let config = Config::from_text("[servers.time]\ncommand = 'uvx'\n", Format::Toml, &Env::process()).into_result()?;
     /// assert!(config.servers.contains_key("time"));
-    /// # Ok::<(), pegboard::ConfigErrors>(())
+    /// # Ok::<(), pegboard::config::ConfigErrors>(())
     /// ```
     pub fn into_result(self) -> Result<Config, ConfigErrors> {
         let problems: Vec<Problem> = self.problems.into_iter().filter(Problem::is_error).collect();

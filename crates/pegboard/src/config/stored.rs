@@ -13,7 +13,7 @@ impl Config {
     /// Arguments and environment variables of a command may contain secrets, so they are all hidden.
     ///
     /// ```
-    /// use pegboard::{Config, Endpoint, ServerConfig, serde_json};
+    /// use pegboard::{Config, ServerConfig, serde_json, config::Endpoint};
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let github = Endpoint::new("https://mcp.example.com/mcp")?.bearer("t0ken");

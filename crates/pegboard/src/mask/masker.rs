@@ -35,13 +35,13 @@ const MIN_LEN: usize = 4;
 /// Finds and replaces secrets. It is built once and used for every text; it is cheap to clone.
 ///
 /// ```
-/// use pegboard::{Masker, Masking, Secret};
+/// use pegboard::{Secret, mask::{Masker, Masking}};
 ///
 /// let masker = Masker::new(&Masking::default(), [Secret::new("hunter2!")])?;
 /// let masked = masker.text("the password is hunter2!");
 /// assert_eq!(masked.text, "the password is [MASKED_SECRET]");
 /// assert_eq!(masked.counts.total(), 1);
-/// # Ok::<(), pegboard::BadMasking>(())
+/// # Ok::<(), pegboard::mask::BadMasking>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Masker {
@@ -121,7 +121,7 @@ impl Masker {
     /// an earlier text began is masked in this one.
     ///
     /// ```
-    /// use pegboard::{Carried, Masker, Masking};
+    /// use pegboard::mask::{Carried, Masker, Masking};
     ///
     /// let masker = Masker::new(&Masking::default(), [])?;
     /// let mut carried = Carried::default();
@@ -129,7 +129,7 @@ impl Masker {
     /// masker.next_text(header, &mut carried);
     /// let line = masker.next_text("MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7", &mut carried);
     /// assert_eq!(line.text, "[MASKED_PEM_PRIVATE_KEY]");
-    /// # Ok::<(), pegboard::BadMasking>(())
+    /// # Ok::<(), pegboard::mask::BadMasking>(())
     /// ```
     pub fn next_text<'t>(&self, text: &'t str, carried: &mut Carried) -> Masked<'t> {
         if !self.patterns.has(PRIVATE_KEY) {

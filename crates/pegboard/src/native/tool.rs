@@ -40,7 +40,7 @@ impl NativeTool {
     /// text, JSON, or a `Result` with any error.
     ///
     /// ```
-    /// use pegboard::{NativeTool, ToolError};
+    /// use pegboard::{NativeTool, in_process::ToolError};
     /// use serde_json::json;
     ///
     /// let tool = NativeTool::with_context("whoami", "Names the user.", json!({"type": "object"}), |_, context| async move {

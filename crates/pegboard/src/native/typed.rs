@@ -19,7 +19,7 @@ impl NativeTool {
     /// ```
     /// # #[tokio::main]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use pegboard::{Config, Json, NativeTool, NativeTools, Pegboard, ServerName, ToolCall, schemars::JsonSchema};
+    /// use pegboard::{Config, NativeTool, NativeTools, Pegboard, ServerName, ToolCall, in_process::Json, schemars::JsonSchema};
     /// use serde::{Deserialize, Serialize};
     /// use serde_json::json;
     ///

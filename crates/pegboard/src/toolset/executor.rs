@@ -9,14 +9,12 @@ pub(super) type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Lists tools and executes calls, with the verbs of a [`Toolset`]. An agent loop can hold a `dyn ToolExecutor` without depending on one.
 ///
-/// A program may implement it for tools of its own and join them with a board's in [`ChainedTools`](crate::ChainedTools):
+/// A program may implement it for tools of its own and join them with a board's in [`ChainedTools`](crate::toolset::ChainedTools):
 ///
 /// ```
 /// use std::{future::Future, pin::Pin, time::Duration};
 ///
-/// use pegboard::{
-///     Answer, ChainedTools, Config, Kind, ListedTool, Listing, Pegboard, Reply, ToolCall, ToolExecutor,
-/// };
+/// use pegboard::{Answer, Config, Kind, ListedTool, Listing, Pegboard, Reply, ToolCall, ToolExecutor, toolset::ChainedTools};
 /// use serde_json::json;
 ///
 /// type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -37,7 +37,7 @@ const NO_SERVER: &str = "stub";
 /// ```
 /// use std::time::Duration;
 ///
-/// use pegboard::{Kind, Outcome, Provider, ServerName, StubReply, StubTools, ToolCall, ToolExecutor};
+/// use pegboard::{Kind, Outcome, Provider, ServerName, ToolCall, ToolExecutor, testing::{StubReply, StubTools}};
 /// use serde_json::json;
 ///
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]

@@ -108,7 +108,7 @@ where
 /// ```no_run
 /// use std::io;
 ///
-/// use pegboard::{Config, Pegboard, ServerName, dialer};
+/// use pegboard::{Config, Pegboard, ServerName, in_process::dialer};
 /// use tokio::net::TcpStream;
 ///
 /// # #[tokio::main]

@@ -1,6 +1,10 @@
 //! What the log says about each call.
 
-use pegboard::{Approval, Decision, Question, ToolCall, View};
+use pegboard::{
+    ToolCall, View,
+    approval::{Decision, Question},
+    config::Approval,
+};
 use pegboard_testkit::{Answer, FakeServer, Fault, Tool, When};
 use serde_json::{Value, json};
 

@@ -61,7 +61,7 @@ async fn a_required_log_that_cannot_be_written_refuses_calls_and_recovers() {
     assert_eq!(reply.outcome.kind(), Kind::Ok, "{}", reply.text());
     assert_eq!(stage.fx.count("tools/call"), 1);
     assert!(
-        pegboard::verify_audit(&stage.log, None).unwrap().last >= 2,
+        pegboard::audit::verify(&stage.log, None).unwrap().last >= 2,
         "before the call was made"
     );
     stage.records().await;

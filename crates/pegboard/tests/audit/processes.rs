@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use pegboard::{Answer, AuditConfig, Config, NativeTool, NativeTools, Pegboard, ToolCall};
+use pegboard::{Answer, Config, NativeTool, NativeTools, Pegboard, ToolCall, config::AuditConfig};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -62,7 +62,7 @@ fn processes_take_turns_and_their_records_form_one_chain() {
     for child in &mut children {
         assert!(child.wait().unwrap().success());
     }
-    let check = pegboard::verify_audit(&log, None).unwrap();
+    let check = pegboard::audit::verify(&log, None).unwrap();
     assert_eq!((check.broken, check.lost, check.torn), (None, 0, 0));
     let headers = check.files.len() as u64;
     assert!(headers > 1, "a file was full");
@@ -82,10 +82,10 @@ fn a_killed_process_leaves_a_log_that_verifies_and_that_the_next_one_continues()
         std::thread::sleep(Duration::from_millis(u64::from(round) * 7));
         child.kill().unwrap();
         child.wait().unwrap();
-        let check = pegboard::verify_audit(&log, None).unwrap();
+        let check = pegboard::audit::verify(&log, None).unwrap();
         assert_eq!(check.broken, None, "round {round}");
     }
     assert!(start(&log, 1).wait().unwrap().success());
-    let check = pegboard::verify_audit(&log, None).unwrap();
+    let check = pegboard::audit::verify(&log, None).unwrap();
     assert_eq!((check.broken, check.is_last_torn), (None, false));
 }

@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
-use pegboard::{AuditConfig, Command, Config, Pegboard, ServerConfig, Transport};
+use pegboard::{
+    Config, Pegboard, ServerConfig,
+    config::{AuditConfig, Command, Transport},
+};
 use pegboard_testkit::{FakeServer, MemoryHandle};
 use serde_json::Value;
 
@@ -48,7 +51,7 @@ impl Stage {
     /// Closes the board and returns the records after the header. The chain must be whole.
     pub(crate) async fn records(&self) -> Vec<Value> {
         self.board.shutdown().await;
-        let check = pegboard::verify_audit(&self.log, None).unwrap();
+        let check = pegboard::audit::verify(&self.log, None).unwrap();
         assert_eq!(check.broken, None);
         let text = std::fs::read_to_string(&self.log).unwrap();
         let lines = text.lines().skip(1);

@@ -10,7 +10,7 @@ mod walk;
 
 use std::collections::BTreeSet;
 
-use pegboard::{NameRules, NameStyle, Pegboard, Provider, View};
+use pegboard::{NameStyle, Pegboard, Provider, View, name::NameRules};
 use serde_json::Value;
 
 use servers::{PATIENCE, board};

@@ -5,7 +5,10 @@ use std::{
     time::Duration,
 };
 
-use pegboard::{Command, Config, EraChoice, Pegboard, ServerConfig, ServerName, Transport};
+use pegboard::{
+    Config, Pegboard, ServerConfig, ServerName,
+    config::{Command, EraChoice, Transport},
+};
 
 /// Longer than ten servers take to start on a busy machine, shorter than a stuck test.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(90);

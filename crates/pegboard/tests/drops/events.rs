@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use futures_util::{FutureExt, future::BoxFuture};
-use pegboard::{Event, Events, Kind, Pegboard, Scope, Start, ToolCall, Toolset, View};
+use pegboard::{
+    Event, Events, Kind, Pegboard, ToolCall, Toolset, View,
+    config::{Scope, Start},
+};
 use pegboard_testkit::Era;
 use serde_json::json;
 

@@ -2,7 +2,11 @@
 
 use std::{future::poll_fn, pin::Pin, sync::LazyLock, task::Poll, time::Duration};
 
-use pegboard::{Config, ElicitAnswer, Elicitation, Host, HostContext, Pegboard, ServerConfig, Transport};
+use pegboard::{
+    Config, Host, Pegboard, ServerConfig,
+    config::Transport,
+    host::{ElicitAnswer, Elicitation, HostContext},
+};
 use pegboard_testkit::{Ask, Era, FakeServer, NetHandle, Tool};
 use serde_json::{Map, json};
 use tokio::runtime::{Handle, Runtime};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pegboard::{Start, ToolCall};
+use pegboard::{ToolCall, config::Start};
 use pegboard_testkit::{is_alive, read_log};
 
 use crate::{fixtures::*, support::*};

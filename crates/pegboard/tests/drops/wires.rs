@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pegboard::{Arguments, CompletionOf, LogLevel, ToolCall, Toolset};
+use pegboard::{Arguments, ToolCall, Toolset, toolset::CompletionOf, watch::LogLevel};
 use pegboard_testkit::Era;
 use serde_json::{Map, Value, json};
 

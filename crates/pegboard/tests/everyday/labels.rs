@@ -7,10 +7,19 @@ use std::{
 };
 
 use pegboard::{
-    Approval, Check, ContentType, Decision, EnvPolicy, Era, EraChoice, Event, FindingSeverity, Images, Join, Kind,
-    LogLevel, MaskStyle, NameStyle, OnCrossing, OutputCheck, PinState, Pins, Preset, Probe, Provider, Reading, Risk,
-    Role, SandboxLevel, Scan, Scope, ServerName, Severity, Start, State, Structured, Taint, TaskStatus, TaskSupport,
-    TooLong, ToolKind,
+    Event, Kind, NameStyle, Provider, ServerName, State,
+    approval::Decision,
+    catalog::{FindingSeverity, Risk, TaskSupport, ToolKind},
+    config::{
+        Approval, Check, EnvPolicy, EraChoice, Images, Join, OnCrossing, OutputCheck, Pins, Preset, Probe, Reading,
+        SandboxLevel, Scan, Scope, Severity, Start, Structured, Taint, TooLong,
+    },
+    mask::MaskStyle,
+    outcome::{ContentType, Role},
+    pin::PinState,
+    status::Era,
+    task::TaskStatus,
+    watch::LogLevel,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;

@@ -1,6 +1,9 @@
 //! Servers are looked up by any text.
 
-use pegboard::{ByteSink, ByteSource, Config, Grants, Kind, Pegboard, ServerName, View};
+use pegboard::{
+    Config, Grants, Kind, Pegboard, ServerName, View,
+    in_process::{ByteSink, ByteSource},
+};
 use pegboard_testkit::{FakeServer, Tool};
 
 fn board() -> Pegboard {

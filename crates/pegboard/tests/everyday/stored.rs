@@ -3,8 +3,10 @@
 use std::{path::PathBuf, time::Duration};
 
 use pegboard::{
-    Answer, AuditConfig, Auth, BreakerPolicy, Command, Config, Content, Endpoint, Env, Failure, Format, IdleStop, Kind,
-    Outcome, Preset, RetryClass, SandboxNetwork, ServerConfig, Transport,
+    Answer, Config, Content, Env, Failure, Format, Kind, Outcome, ServerConfig,
+    config::{
+        AuditConfig, Auth, BreakerPolicy, Command, Endpoint, IdleStop, Preset, RetryClass, SandboxNetwork, Transport,
+    },
 };
 use serde_json::{Value, json};
 

@@ -6,8 +6,11 @@ use std::{
 };
 
 use pegboard::{
-    Approval, Approver, Budget, Called, Caller, Decision, Failure, Hook, Question, Reply, Summariser, Summary,
-    SummaryRequest, ToolCall, View,
+    Approver, Caller, Failure, Hook, Reply, ToolCall, View,
+    approval::{Decision, Question},
+    config::Approval,
+    hook::{Budget, Called},
+    summary::{Summariser, Summary, SummaryRequest},
 };
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::Map;
@@ -70,12 +73,12 @@ async fn every_callback_of_a_view_sees_the_caller() {
     let fake = FakeServer::new("fx").tool(Tool::new("log").answers_text("word ".repeat(10_000)));
     let settings = set_to(|server| {
         server.policy.approval = Approval::Always;
-        server.policy.summarise = Some(pegboard::Summarise::default());
+        server.policy.summarise = Some(pegboard::config::Summarise::default());
     });
     let (board, _handle) = in_memory_with(&fake, settings);
     let notes = Notes::default();
     let of_meta = notes.clone();
-    let mut limits = pegboard::SpillLimits::default();
+    let mut limits = pegboard::toolset::SpillLimits::default();
     limits.folder = Some(folder.path().to_owned());
     let view = View::new()
         .name("chat")

@@ -8,7 +8,10 @@ use std::{
     },
 };
 
-use pegboard::{Caller, ElicitAnswer, Elicitation, Host, HostContext, Principal, Reply, ToolCall, Toolset, View};
+use pegboard::{
+    Caller, Host, Principal, Reply, ToolCall, Toolset, View,
+    host::{ElicitAnswer, Elicitation, HostContext},
+};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 

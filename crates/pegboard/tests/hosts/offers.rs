@@ -1,6 +1,6 @@
 //! What servers are offered: by the board's host on shared connections, by the view's host on its own, and per request in the newest era.
 
-use pegboard::{NoHost, Scope, View};
+use pegboard::{View, config::Scope, host::NoHost};
 use pegboard_testkit::{Era, MemoryHandle};
 use serde_json::{Value, json};
 

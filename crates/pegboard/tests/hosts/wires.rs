@@ -1,6 +1,6 @@
 //! Two people with views of their own share a server, on every wire and in both eras.
 
-use pegboard::{Config, Pegboard, ServerConfig, Transport};
+use pegboard::{Config, Pegboard, ServerConfig, config::Transport};
 use pegboard_testkit::{Ask, Era, FakeServer, MemoryHandle, Tool};
 use serde_json::Value;
 

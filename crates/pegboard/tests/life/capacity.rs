@@ -1,6 +1,6 @@
 //! Limits on the number of servers and processes of a board.
 
-use pegboard::{Config, Kind, NotConnected, Pegboard, State};
+use pegboard::{Config, Kind, Pegboard, State, board::NotConnected};
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::json;
 
@@ -92,7 +92,7 @@ async fn a_process_too_many_waits_until_another_has_ended() {
     let board = Pegboard::open(config);
     board.settle(PATIENCE).await;
     let status = board.status();
-    let is_ready = |server: &&pegboard::ServerStatus| server.state == State::Ready;
+    let is_ready = |server: &&pegboard::status::ServerStatus| server.state == State::Ready;
     let first = status
         .servers
         .iter()

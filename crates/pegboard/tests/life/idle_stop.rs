@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use pegboard::{IdleStop, Kind, ServerConfig, Start, State};
+use pegboard::{
+    Kind, ServerConfig, State,
+    config::{IdleStop, Start},
+};
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::json;
 

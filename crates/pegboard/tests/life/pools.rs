@@ -1,6 +1,9 @@
 //! Connection pools: several connections of one server behind one name.
 
-use pegboard::{Config, Pegboard, RetryClass, Scope, ServerConfig, State};
+use pegboard::{
+    Config, Pegboard, ServerConfig, State,
+    config::{RetryClass, Scope},
+};
 use pegboard_testkit::{FakeServer, Fault, Tool, When};
 use serde_json::json;
 use tokio::time::Instant;

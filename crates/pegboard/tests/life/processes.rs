@@ -56,7 +56,7 @@ async fn fifty_callers_at_once_cause_one_start() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("log");
     let mut config = process(&good().log(log.to_str().unwrap()));
-    config.start = pegboard::Start::Lazy;
+    config.start = pegboard::config::Start::Lazy;
     let board = board(config);
     let tools = board.toolset();
     let calls = (0..50).map(|_| call(&tools, "fx.hello", json!({})));
@@ -101,7 +101,7 @@ async fn one_server_that_hangs_does_not_hold_up_forty_nine_others() {
         let mut to = endpoint(&http.url());
         to.headers
             .insert("x-number".to_owned(), pegboard::Secret::new(number.to_string()));
-        let server = pegboard::ServerConfig::new(pegboard::Transport::Auto(to));
+        let server = pegboard::ServerConfig::new(pegboard::config::Transport::Auto(to));
         config.servers.insert(name(&format!("s{number}")), server);
     }
     let board = pegboard::Pegboard::open(config);
@@ -118,8 +118,8 @@ async fn one_server_that_hangs_does_not_hold_up_forty_nine_others() {
 /// A failure that only a config change can fix is not retried.
 #[tokio::test]
 async fn a_missing_program_is_not_started_in_a_loop() {
-    let command = pegboard::Command::new("no-such-program-anywhere");
-    let board = board(pegboard::ServerConfig::new(pegboard::Transport::Stdio(command)));
+    let command = pegboard::config::Command::new("no-such-program-anywhere");
+    let board = board(pegboard::ServerConfig::new(pegboard::config::Transport::Stdio(command)));
     board.settle(PATIENCE).await;
     let status = board.status().servers[0].clone();
     assert_eq!(status.state, State::Down);
@@ -131,7 +131,7 @@ async fn a_missing_program_is_not_started_in_a_loop() {
 #[tokio::test]
 async fn views_share_a_process_unless_the_config_gives_each_its_own() {
     let mut own = process(&good());
-    own.policy.scope = pegboard::Scope::Session;
+    own.policy.scope = pegboard::config::Scope::Session;
     let board = boards([("own", own), ("shared", process(&good()))]);
     let (first, second) = (board.toolset(), board.toolset());
     let shared = call(&first, "shared.pid", json!({})).await.text();
@@ -158,8 +158,8 @@ async fn a_slow_installer_is_kept_warming_and_started_once() {
     let (program, args) = fake.command();
     let npx = folder.path().join("npx");
     std::os::unix::fs::symlink(program, &npx).unwrap();
-    let command = pegboard::Command::new(npx.to_str().unwrap()).args(args);
-    let mut config = pegboard::ServerConfig::new(pegboard::Transport::Stdio(command));
+    let command = pegboard::config::Command::new(npx.to_str().unwrap()).args(args);
+    let mut config = pegboard::ServerConfig::new(pegboard::config::Transport::Stdio(command));
     config.limits.connect = Duration::from_millis(500);
     let board = board(config);
     let tools = board.toolset();
@@ -182,7 +182,7 @@ async fn the_tools_of_a_lazy_server_are_known_before_it_runs() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("log");
     let mut config = process(&good().log(log.to_str().unwrap()));
-    config.start = pegboard::Start::Lazy;
+    config.start = pegboard::config::Start::Lazy;
     let open = || {
         let mut all = pegboard::Config::default();
         all.servers.insert(name("fx"), config.clone());

@@ -177,11 +177,13 @@ async fn a_restart_under_way_and_a_failed_one_are_told_apart() {
 async fn what_may_have_run_stays_so_when_the_next_attempt_is_refused() {
     let fake = good().tool(Tool::new("read").answers_text("x").after(secs(3600)));
     let (_unused, handle) = fake.connect();
-    let mut settings = pegboard::ServerConfig::new(pegboard::Transport::Stdio(pegboard::Command::new("in-process")));
+    let mut settings = pegboard::ServerConfig::new(pegboard::config::Transport::Stdio(pegboard::config::Command::new(
+        "in-process",
+    )));
     settings
         .policy
         .retry
-        .insert("read".to_owned(), pegboard::RetryClass::Safe);
+        .insert("read".to_owned(), pegboard::config::RetryClass::Safe);
     let builder = Pegboard::builder(Config::default()).in_process_with(name("fx"), dialer(&handle), settings);
     let board = builder.without_jitter().open();
     let tools = board.toolset();

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use pegboard::{BreakerPolicy, BreakerRule, Config, Kind, Outcome, Pegboard, Probe, Restart, ServerConfig, State};
+use pegboard::{
+    Config, Kind, Outcome, Pegboard, ServerConfig, State,
+    config::{BreakerPolicy, BreakerRule, Probe, Restart},
+};
 use pegboard_testkit::{FakeServer, Fault, Tool, When};
 use serde_json::json;
 use tokio::time::Instant;
@@ -265,8 +268,8 @@ async fn a_program_that_cannot_be_run_is_not_tried_in_the_other_era() {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("log");
         let script = format!("echo run >> {}; exit {code}", log.display());
-        let command = pegboard::Command::new("/bin/sh").args(["-c", &script]);
-        let mut config = ServerConfig::new(pegboard::Transport::Stdio(command));
+        let command = pegboard::config::Command::new("/bin/sh").args(["-c", &script]);
+        let mut config = ServerConfig::new(pegboard::config::Transport::Stdio(command));
         config.policy.restart.enabled = false;
         let board = board(config);
         board.settle(PATIENCE).await;

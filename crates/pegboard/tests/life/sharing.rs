@@ -1,6 +1,9 @@
 //! Connections that several names share, and servers that only look alike and share none.
 
-use pegboard::{Config, Kind, Limits, Pegboard, ServerConfig, State, Transport};
+use pegboard::{
+    Config, Kind, Pegboard, ServerConfig, State,
+    config::{Limits, Transport},
+};
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::json;
 

@@ -2,7 +2,10 @@
 
 use std::{fs, path::PathBuf};
 
-use pegboard::{Config, Env, Kind, Pegboard, ProjectFile, Source, State, TrustStore};
+use pegboard::{
+    Config, Env, Kind, Pegboard, State,
+    config::{ProjectFile, Source, TrustStore},
+};
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::json;
 

@@ -1,6 +1,6 @@
 //! Servers of views as the board reports them: failures and changes.
 
-use pegboard::{Pegboard, Scope, ServerConfig, State, View};
+use pegboard::{Pegboard, ServerConfig, State, View, config::Scope};
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::json;
 

@@ -1,6 +1,6 @@
 //! `apply` on a running board: every kind of change.
 
-use pegboard::{Config, Kind, Start, State, ToolCall};
+use pegboard::{Config, Kind, State, ToolCall, config::Start};
 
 use crate::{
     stage::{Stage, for_each_case, listed, said, until},
@@ -47,7 +47,7 @@ async fn a_tool_that_is_denied_is_gone_from_every_view_and_the_processes_stay() 
 async fn approval_that_is_taken_back_holds_in_every_view() {
     async fn case(stage: Stage) {
         let call = stage.call_in_flight().await;
-        let never = stage.config(|settings| settings.policy.approval = pegboard::Approval::Never);
+        let never = stage.config(|settings| settings.policy.approval = pegboard::config::Approval::Never);
         stage.board.apply(never).await;
         for view in stage.views() {
             assert_outcome(&view.call(ToolCall::new("fx.hello")).await, Kind::NotPermitted, false);

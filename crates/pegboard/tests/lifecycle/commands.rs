@@ -1,6 +1,6 @@
 //! Operator commands for one server: enable, disable, connect, disconnect, reconnect, refresh.
 
-use pegboard::{Kind, NotConnected, State, ToolCall};
+use pegboard::{Kind, State, ToolCall, board::NotConnected};
 
 use crate::{
     stage::{Stage, for_each_case, until},

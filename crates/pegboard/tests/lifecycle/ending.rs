@@ -1,6 +1,6 @@
 //! Operations of the whole board: readiness, status, drain, shutdown, and the end of a view.
 
-use pegboard::{Kind, Start, State, ToolCall, View};
+use pegboard::{Kind, State, ToolCall, View, config::Start};
 
 use crate::{
     stage::{Stage, for_each_case, said, until},

@@ -10,8 +10,9 @@ use std::{
 
 use futures_util::FutureExt;
 use pegboard::{
-    Config, Env, Event, Events, Format, Pegboard, Reply, Scope, ServerConfig, ServerStatus, Start, State, ToolCall,
-    Toolset, View,
+    Config, Env, Event, Events, Format, Pegboard, Reply, ServerConfig, State, ToolCall, Toolset, View,
+    config::{Scope, Start},
+    status::ServerStatus,
 };
 use pegboard_testkit::{FakeServer, Tool, is_alive};
 use tokio::{
@@ -113,8 +114,8 @@ impl Stage {
 
     /// The settings of a server that cannot be started.
     pub(crate) fn broken(&self) -> ServerConfig {
-        let program = pegboard::Command::new("/nonexistent/server");
-        reached_by(pegboard::Transport::Stdio(program), &self.settings)
+        let program = pegboard::config::Command::new("/nonexistent/server");
+        reached_by(pegboard::config::Transport::Stdio(program), &self.settings)
     }
 
     fn log(&self) -> PathBuf {
@@ -260,7 +261,7 @@ fn settings(preset: &str, scope: &str, more: &str, fake: &FakeServer) -> ServerC
 }
 
 /// The same settings with another transport.
-fn reached_by(transport: pegboard::Transport, settings: &ServerConfig) -> ServerConfig {
+fn reached_by(transport: pegboard::config::Transport, settings: &ServerConfig) -> ServerConfig {
     let mut settings = settings.clone();
     settings.transport = transport;
     settings

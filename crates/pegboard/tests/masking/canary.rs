@@ -3,8 +3,9 @@
 use std::{sync::Mutex, time::Duration};
 
 use pegboard::{
-    Auth, Config, Content, ElicitAnswer, Elicitation, Host, HostContext, Pegboard, Secret, ServerConfig, ToolCall,
-    Transport,
+    Config, Content, Host, Pegboard, Secret, ServerConfig, ToolCall,
+    config::{Auth, Transport},
+    host::{ElicitAnswer, Elicitation, HostContext},
 };
 use pegboard_testkit::{Answer, Ask, Block, Era, FakeServer, Fault, MemoryHandle, Tool, When};
 use serde_json::{Map, json};

@@ -1,6 +1,10 @@
 //! What callers learn about masked text, and masking policies that change while a board runs.
 
-use pegboard::{Config, CustomPattern, Masking, Pegboard, ServerConfig, Transport};
+use pegboard::{
+    Config, Pegboard, ServerConfig,
+    config::Transport,
+    mask::{CustomPattern, Masking},
+};
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::json;
 
@@ -69,7 +73,7 @@ async fn a_server_put_on_the_board_later_brings_its_secrets() {
     let tools = board.toolset();
     assert_eq!(call(&tools, "fx.t", json!({})).await.text(), "a l4ter-s3cret-v4lue");
     let mut endpoint = endpoint("http://127.0.0.1:9/mcp");
-    endpoint.auth = pegboard::Auth::Bearer(pegboard::Secret::new("l4ter-s3cret-v4lue"));
+    endpoint.auth = pegboard::config::Auth::Bearer(pegboard::Secret::new("l4ter-s3cret-v4lue"));
     let mut server = ServerConfig::new(Transport::Http(endpoint));
     server.enabled = false;
     board.connect(name("later"), server).await.unwrap();

@@ -100,7 +100,7 @@ async fn events_show_the_refusal_and_not_the_secret() {
 async fn a_server_may_get_its_own_secret() {
     let fake = fake();
     let settings = set_to(|server| {
-        if let pegboard::Transport::Stdio(command) = &mut server.transport {
+        if let pegboard::config::Transport::Stdio(command) = &mut server.transport {
             command.env.insert("TOKEN".to_owned(), Secret::new(CANARY));
         }
     });
@@ -130,7 +130,7 @@ async fn the_audit_log_has_the_refusal_and_not_the_secret() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("calls.jsonl");
     let mut config = crate::canary::vault();
-    config.audit = Some(pegboard::AuditConfig::new(&log));
+    config.audit = Some(pegboard::config::AuditConfig::new(&log));
     let (_unused, handle) = fake().connect();
     let board = pegboard::Pegboard::builder(config)
         .in_process(name("fx"), dialer(&handle))

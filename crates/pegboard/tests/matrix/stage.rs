@@ -7,7 +7,7 @@ mod open;
 
 use std::{any::Any, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
-use pegboard::{Limits, Outcome, Pegboard, Reply, ServerStatus, ToolCall};
+use pegboard::{Outcome, Pegboard, Reply, ToolCall, config::Limits, status::ServerStatus};
 use pegboard_testkit::{
     Control, ErrorClass, FakeServer, Fault, History, MemoryHandle, NetHandle, Tool, When, read_log,
 };

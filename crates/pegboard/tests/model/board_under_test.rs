@@ -11,8 +11,9 @@ use std::{
 
 use futures_util::{FutureExt as _, future::BoxFuture};
 use pegboard::{
-    ByteSink, ByteSource, Command, Config, DialContext, Dialer, DialerError, Kind, Misconfigured, Outcome, Pegboard,
-    Probe, Reply, Scope, ServerConfig, Start, ToolCall, Toolset, Transport, View,
+    Config, Kind, Outcome, Pegboard, Reply, ServerConfig, ToolCall, Toolset, View,
+    config::{Command, Misconfigured, Probe, Scope, Start, Transport},
+    in_process::{ByteSink, ByteSource, DialContext, Dialer, DialerError},
 };
 use pegboard_testkit::{FakeServer, MemoryHandle, Tool as FakeTool};
 use proptest_state_machine::StateMachineTest;

@@ -1,6 +1,9 @@
 //! Boards over several in-process fakes.
 
-use pegboard::{Command, Config, Pegboard, ServerConfig, Toolset, Transport};
+use pegboard::{
+    Config, Pegboard, ServerConfig, Toolset,
+    config::{Command, Transport},
+};
 use pegboard_testkit::{FakeServer, Tool};
 
 use crate::support::*;

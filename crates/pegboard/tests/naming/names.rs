@@ -1,6 +1,6 @@
 //! Names that models see, names that are accepted, and names that are not.
 
-use pegboard::{Config, Env, Format, Kind, NameRules, NameStyle, Provider, View};
+use pegboard::{Config, Env, Format, Kind, NameStyle, Provider, View, name::NameRules};
 use serde_json::json;
 
 use crate::{fixtures::*, support::*};

@@ -177,9 +177,9 @@ async fn an_endless_answer_at_the_start_is_an_error_of_the_start() {
             .unwrap();
         let mut config = limited(http(&fake.url()), |limits| limits.message_bytes = SMALL);
         if method == "initialize" {
-            config.era = pegboard::EraChoice::Legacy;
+            config.era = pegboard::config::EraChoice::Legacy;
         } else {
-            config.era = pegboard::EraChoice::Modern;
+            config.era = pegboard::config::EraChoice::Modern;
         }
         let reply = tokio::time::timeout(PATIENCE, hello(&board(config).toolset()))
             .await

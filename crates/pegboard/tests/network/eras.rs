@@ -1,6 +1,6 @@
 //! Detecting the era and the transport of a URL with as few requests as possible, and remembering them.
 
-use pegboard::{Config, EraChoice, Kind, Pegboard, State};
+use pegboard::{Config, Kind, Pegboard, State, config::EraChoice};
 use pegboard_testkit::{Ask, Era, FakeServer, Fault, NetHandle, Refusal, Tool, When};
 use serde_json::json;
 

@@ -5,7 +5,11 @@ use std::{
     time::Duration,
 };
 
-use pegboard::{Kind, Limits, Outcome, Pegboard, Reply, ServerConfig, ServerStatus, State, Toolset, Transport};
+use pegboard::{
+    Kind, Outcome, Pegboard, Reply, ServerConfig, State, Toolset,
+    config::{Limits, Transport},
+    status::ServerStatus,
+};
 use pegboard_testkit::{Era, FakeServer, Fault, HttpStyle, NetHandle, Received, Tool, When};
 use serde_json::{Value, json};
 use tempfile::TempDir;

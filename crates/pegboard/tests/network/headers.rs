@@ -1,7 +1,10 @@
 //! The headers of every request.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use pegboard::{Auth, Secret, ServerConfig, Transport};
+use pegboard::{
+    Secret, ServerConfig,
+    config::{Auth, Transport},
+};
 use pegboard_testkit::{Ask, Era, FakeServer, HttpStyle, Tool};
 use serde_json::json;
 

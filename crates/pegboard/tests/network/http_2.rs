@@ -7,7 +7,7 @@ use std::sync::{
 
 use bytes::Bytes;
 use h2::{Reason, RecvStream, server::SendResponse};
-use pegboard::{Kind, ServerConfig, ToolCall, Transport};
+use pegboard::{Kind, ServerConfig, ToolCall, config::Transport};
 
 use crate::{
     fixtures::*,

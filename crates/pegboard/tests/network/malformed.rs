@@ -221,7 +221,7 @@ async fn a_hundred_callers_share_one_start() {
     for era in BOTH_ERAS {
         let fake = fake(era).serve_http().await.unwrap();
         let mut config = limited(at(&fake.url()), |limits| limits.in_flight = 100);
-        config.start = pegboard::Start::Lazy;
+        config.start = pegboard::config::Start::Lazy;
         let board = board(config);
         let tools = board.toolset();
         let replies = futures_util::future::join_all((0..100).map(|_| hello(&tools))).await;

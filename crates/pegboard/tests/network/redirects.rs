@@ -1,7 +1,10 @@
 //! Redirects: followed only if method, body and credentials may be kept, rejected otherwise. A call that was answered with a redirect may
 //! have run.
 
-use pegboard::{Auth, Kind, Reply, Secret, ServerConfig, Transport};
+use pegboard::{
+    Kind, Reply, Secret, ServerConfig,
+    config::{Auth, Transport},
+};
 use pegboard_testkit::{Era, Fault, When};
 use serde_json::json;
 

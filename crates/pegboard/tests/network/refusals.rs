@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pegboard::{Kind, Outcome, RetryClass, ServerConfig, State, ToolCall};
+use pegboard::{Kind, Outcome, ServerConfig, State, ToolCall, config::RetryClass};
 use pegboard_testkit::{Era, Fault, NetHandle, When, refused_address, stalled_listener};
 use serde_json::json;
 
@@ -414,7 +414,7 @@ async fn without_free_descriptors_a_start_fails_and_others_live() {
         fake(Era::Modern).serve_http().await.unwrap(),
     );
     let mut late = http(&other.url());
-    late.start = pegboard::Start::Lazy;
+    late.start = pegboard::config::Start::Lazy;
     let board = boards([("fx", http(&known.url())), ("late", late)]);
     let tools = board.toolset();
     assert_greets(&tools, "before").await;
@@ -426,7 +426,7 @@ async fn without_free_descriptors_a_start_fails_and_others_live() {
     refused(&reply, Kind::Unavailable);
     assert_greets(&tools, "on the connection that is there").await;
     drop(held);
-    let is_ready = |server: &pegboard::ServerStatus| server.state == State::Ready;
+    let is_ready = |server: &pegboard::status::ServerStatus| server.state == State::Ready;
     until("both are there, unasked", || {
         board.status().servers.iter().all(is_ready)
     })

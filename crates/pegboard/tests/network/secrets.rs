@@ -1,6 +1,9 @@
 //! Credentials: where they are sent, and where they never appear.
 
-use pegboard::{Auth, Kind, Secret, ServerConfig, Transport};
+use pegboard::{
+    Kind, Secret, ServerConfig,
+    config::{Auth, Transport},
+};
 use pegboard_testkit::{Era, Fault, When, refused_address};
 
 use crate::{fixtures::*, support::*};

@@ -6,7 +6,10 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use pegboard::{ClientCert, Endpoint, Kind, ServerConfig, State, Tls, Transport};
+use pegboard::{
+    Kind, ServerConfig, State,
+    config::{ClientCert, Endpoint, Tls, Transport},
+};
 use pegboard_testkit::Era;
 use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, date_time_ymd};
 use rustls::{

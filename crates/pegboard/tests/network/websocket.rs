@@ -1,6 +1,9 @@
 //! WebSocket, on whole boards.
 
-use pegboard::{Auth, Kind, Secret, ServerConfig, State, Transport};
+use pegboard::{
+    Kind, Secret, ServerConfig, State,
+    config::{Auth, Transport},
+};
 use pegboard_testkit::{Answer, Era, FakeServer, Fault, Tool, When};
 use serde_json::json;
 

@@ -1,6 +1,6 @@
 //! A config file as a user would write it, over several peers.
 
-use pegboard::{Config, Env, Era, Loaded, Pegboard, Source};
+use pegboard::{Config, Env, Loaded, Pegboard, config::Source, status::Era};
 use serde_json::json;
 use tempfile::TempDir;
 

@@ -1,6 +1,6 @@
 //! The reference server with one tool for every protocol feature, on each wire that it offers.
 
-use pegboard::{Answer, Content, Pegboard, ServerConfig, Toolset, Transport};
+use pegboard::{Answer, Content, Pegboard, ServerConfig, Toolset, config::Transport};
 use serde_json::{Value, json};
 
 use crate::{peer::*, support::*, talk::*};
@@ -167,7 +167,7 @@ async fn check_others(tools: &Toolset) {
         .get_prompt(&name("fx"), "simple-prompt", &serde_json::Map::new())
         .await
         .unwrap();
-    assert_eq!(prompt.messages[0].role, pegboard::Role::User);
+    assert_eq!(prompt.messages[0].role, pegboard::outcome::Role::User);
     let failure = tools.read_resource(&name("fx"), "demo://nowhere").await.unwrap_err();
     assert!(failure.message.contains("demo://nowhere"), "{}", failure.message);
 }

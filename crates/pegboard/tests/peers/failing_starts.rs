@@ -2,7 +2,7 @@
 
 use std::{path::Path, time::Duration};
 
-use pegboard::{EraChoice, ServerConfig};
+use pegboard::{ServerConfig, config::EraChoice};
 use tempfile::TempDir;
 
 use crate::{peer::*, support::*, talk::*};

@@ -7,8 +7,12 @@ use std::{
 };
 
 use pegboard::{
-    Arguments, CompletionOf, Config, Content, ElicitAnswer, Elicitation, FieldKind, Host, HostContext, LogLevel,
-    Pegboard, Role, Root, ServerConfig, ServerEvent, ServerEvents, TaskStatus, ToolCall, Toolset, View,
+    Arguments, Config, Content, Host, Pegboard, ServerConfig, ToolCall, Toolset, View,
+    host::{ElicitAnswer, Elicitation, FieldKind, HostContext, Root},
+    outcome::Role,
+    task::TaskStatus,
+    toolset::CompletionOf,
+    watch::{LogLevel, ServerEvent, ServerEvents},
 };
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;

@@ -1,6 +1,6 @@
 //! Servers on the newest SDKs, in both eras, on stdio and HTTP.
 
-use pegboard::{ElicitAnswer, EraChoice, Pegboard, ServerConfig, Toolset};
+use pegboard::{Pegboard, ServerConfig, Toolset, config::EraChoice, host::ElicitAnswer};
 use serde_json::{Map, Value, json};
 
 use crate::{peer::*, support::*, talk::*};

@@ -1,6 +1,11 @@
 //! Requests and notifications of the newest SDKs in the modern era, on stdio and HTTP.
 
-use pegboard::{CompletionOf, Config, EraChoice, LogLevel, Pegboard, ServerConfig, ServerEvent, ToolCall, Toolset};
+use pegboard::{
+    Config, Pegboard, ServerConfig, ToolCall, Toolset,
+    config::EraChoice,
+    toolset::CompletionOf,
+    watch::{LogLevel, ServerEvent},
+};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 

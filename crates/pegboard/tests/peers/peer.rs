@@ -7,7 +7,10 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use pegboard::{Command, Endpoint, EraChoice, ServerConfig, Transport};
+use pegboard::{
+    ServerConfig,
+    config::{Command, Endpoint, EraChoice, Transport},
+};
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, BufReader},
     process::Child,

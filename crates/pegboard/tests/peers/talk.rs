@@ -3,8 +3,10 @@
 use std::sync::{Arc, Mutex};
 
 use pegboard::{
-    Answer, Arguments, Config, ElicitAnswer, Elicitation, Era, Host, HostContext, Outcome, Pegboard, Progress, Reply,
-    ServerConfig, ServerStatus, ToolCall, Toolset,
+    Answer, Arguments, Config, Host, Outcome, Pegboard, Reply, ServerConfig, ToolCall, Toolset,
+    host::{ElicitAnswer, Elicitation, HostContext},
+    status::{Era, ServerStatus},
+    watch::Progress,
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc;

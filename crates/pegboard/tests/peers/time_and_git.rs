@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use pegboard::{Era, EraChoice};
+use pegboard::{config::EraChoice, status::Era};
 use serde_json::json;
 use tempfile::TempDir;
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use futures_util::future::join_all;
-use pegboard::{Config, Era, Pegboard, ServerConfig, State, Toolset, Transport};
+use pegboard::{Config, Pegboard, ServerConfig, State, Toolset, config::Transport, status::Era};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

@@ -1,6 +1,6 @@
 //! A server over WebSocket, on the last SDK that has this transport.
 
-use pegboard::{ServerConfig, Transport, View};
+use pegboard::{ServerConfig, View, config::Transport};
 use serde_json::json;
 
 use crate::{peer::*, support::*, talk::*};
@@ -28,7 +28,7 @@ async fn tools_are_called_over_websocket() {
 async fn a_server_that_refuses_the_newest_era_is_spoken_to_in_the_other() {
     let server = Listening::python_websocket().await;
     let transport = Transport::WebSocket(server.endpoint());
-    let board = board(in_era(ServerConfig::new(transport), pegboard::EraChoice::Probe));
+    let board = board(in_era(ServerConfig::new(transport), pegboard::config::EraChoice::Probe));
     assert_eq!(listed(&board.toolset()).await.len(), 4);
     assert_eq!(spoken(&board), handshake());
     board.shutdown().await;

@@ -1,6 +1,9 @@
 //! A person accepts definitions, here or in another process.
 
-use pegboard::{Kind, PinState, PinStore};
+use pegboard::{
+    Kind,
+    pin::{PinState, PinStore},
+};
 use serde_json::json;
 
 use crate::{fixtures::*, support::*};

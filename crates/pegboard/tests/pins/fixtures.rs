@@ -2,7 +2,10 @@
 
 use std::{path::Path, sync::Arc};
 
-use pegboard::{Config, Env, Format, Instructions, Pegboard, ServerWords, Toolset};
+use pegboard::{
+    Config, Env, Format, Pegboard, Toolset,
+    catalog::{Instructions, ServerWords},
+};
 use pegboard_testkit::{FakeServer, MemoryHandle, Tool};
 use serde_json::json;
 

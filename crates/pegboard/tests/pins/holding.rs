@@ -1,6 +1,6 @@
 //! Which definitions are held, and that nothing of them reaches an agent.
 
-use pegboard::{Event, Kind, PinState};
+use pegboard::{Event, Kind, pin::PinState};
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::{Value, json};
 

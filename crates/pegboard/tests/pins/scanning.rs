@@ -1,6 +1,6 @@
 //! Definitions that look like attacks.
 
-use pegboard::{FindingSeverity, Kind};
+use pegboard::{Kind, catalog::FindingSeverity};
 use pegboard_testkit::FakeServer;
 use serde_json::{Map, json};
 

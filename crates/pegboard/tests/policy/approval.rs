@@ -11,8 +11,10 @@ use std::{
 };
 
 use pegboard::{
-    Approval, Approvals, Approver, Command, Config, Decision, Kind, Pegboard, Question, Risk, ServerConfig, ToolCall,
-    ToolPolicy, Transport, View,
+    Approver, Config, Kind, Pegboard, ServerConfig, ToolCall, View,
+    approval::{Approvals, Decision, Question},
+    catalog::Risk,
+    config::{Approval, Command, ToolPolicy, Transport},
 };
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::json;

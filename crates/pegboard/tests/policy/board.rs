@@ -1,6 +1,9 @@
 //! Boards of in-process fakes, each with its own settings.
 
-use pegboard::{Command, Config, Listing, Pegboard, ServerConfig, Toolset, Transport};
+use pegboard::{
+    Config, Listing, Pegboard, ServerConfig, Toolset,
+    config::{Command, Transport},
+};
 use pegboard_testkit::{FakeServer, MemoryHandle};
 
 use crate::support::*;

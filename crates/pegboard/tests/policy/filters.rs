@@ -1,6 +1,6 @@
 //! Filters of a view: they apply to listings and calls alike.
 
-use pegboard::{Kind, ServerConfig, ToolPolicy, View};
+use pegboard::{Kind, ServerConfig, View, config::ToolPolicy};
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::json;
 
@@ -50,7 +50,7 @@ async fn a_hidden_tool_is_neither_listed_nor_called_under_any_style_of_its_name(
 async fn a_bare_name_that_one_server_hides_is_the_tool_of_another_that_is_not_started_yet() {
     let (board, _handles) = board([
         fake("a", &pods()).with(deny(&["get_pods"])),
-        fake("b", &pods()).with(|config| config.start = pegboard::Start::Lazy),
+        fake("b", &pods()).with(|config| config.start = pegboard::config::Start::Lazy),
     ]);
     board
         .toolset_with(View::new().allow(["a.*"]))

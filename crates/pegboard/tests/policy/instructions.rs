@@ -1,6 +1,10 @@
 //! Server instructions in a model's prompt.
 
-use pegboard::{InstructionFormat, Instructions, Selection, ServerWords, ToolPolicy, View};
+use pegboard::{
+    Selection, View,
+    catalog::{InstructionFormat, Instructions, ServerWords},
+    config::ToolPolicy,
+};
 use pegboard_testkit::{FakeServer, Fault, Tool};
 
 use crate::{

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pegboard::{Kind, Rate, Reply, ToolCall, Toolset, View};
+use pegboard::{Kind, Reply, ToolCall, Toolset, View, config::Rate};
 use pegboard_testkit::{Answer, FakeServer, Tool};
 use serde_json::json;
 

@@ -15,10 +15,10 @@ fn fakes() -> [Fake; 3] {
     let offers = |tools: &[&str]| FakeServer::new("fx").tools(tools.iter().map(|name| Tool::new(*name)));
     [
         fake("argocd", &offers(&["get_application_status", "sync"]))
-            .with(|config| config.start = pegboard::Start::Lazy),
-        fake("github", &offers(&["search", "sync"])).with(|config| config.start = pegboard::Start::Lazy),
+            .with(|config| config.start = pegboard::config::Start::Lazy),
+        fake("github", &offers(&["search", "sync"])).with(|config| config.start = pegboard::config::Start::Lazy),
         fake("k8s", &offers(&["get_pods", "delete_pod"])).with(|config| {
-            config.start = pegboard::Start::Lazy;
+            config.start = pegboard::config::Start::Lazy;
             config.deny = vec!["delete_pod".into()];
         }),
     ]

@@ -1,6 +1,6 @@
 //! Calls of high risk after the agent has read output of an untrusted server.
 
-use pegboard::{Kind, Taint, View};
+use pegboard::{Kind, View, config::Taint};
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::json;
 
@@ -76,7 +76,7 @@ async fn the_stricter_of_view_and_server_applies() {
     ] {
         let [web, db] = web_and_db();
         let (board, _handles) = board([web, db.with(|config| config.policy.taint = server)]);
-        let approver = |_: &pegboard::Question<'_>| pegboard::Decision::Once;
+        let approver = |_: &pegboard::approval::Question<'_>| pegboard::approval::Decision::Once;
         let tools = board.toolset_with(View::new().after_untrusted(view).approver(approver));
         call(&tools, "web.fetch", json!({})).await;
         let reply = call(&tools, "db.wipe", json!({})).await;

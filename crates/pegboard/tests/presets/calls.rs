@@ -1,6 +1,6 @@
 //! Rows about calls: timeouts, retries, the circuit breaker, arguments.
 
-use pegboard::{Arguments, BreakerPolicy, Kind, Outcome, ToolCall};
+use pegboard::{Arguments, Kind, Outcome, ToolCall, config::BreakerPolicy};
 use pegboard_testkit::{FakeServer, Fault, Tool, When};
 use serde_json::{Value, json};
 use tokio::time::Instant;

@@ -1,7 +1,9 @@
 //! Rows about names and transports: naming, environment, transports, primitives.
 
 use pegboard::{
-    EnvPolicy, InstructionFormat, Instructions, NameStyle, Pegboard, Provider, Secret, Start, Transport, View,
+    NameStyle, Pegboard, Provider, Secret, View,
+    catalog::{InstructionFormat, Instructions},
+    config::{EnvPolicy, Start, Transport},
 };
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::json;

@@ -1,6 +1,6 @@
 //! One server, `fx`, as a config file with a preset gives it, and a board over it.
 
-use pegboard::{Config, Env, Format, Loaded, Pegboard, Policy, Reply, ServerConfig, ToolCall, Toolset};
+use pegboard::{Config, Env, Format, Loaded, Pegboard, Reply, ServerConfig, ToolCall, Toolset, config::Policy};
 use pegboard_testkit::{FakeServer, Fault, MemoryHandle, Tool};
 
 use crate::support::*;

@@ -1,6 +1,9 @@
 //! Rows about the lifecycle: scope, start, failures, connect timeout, restarts, health.
 
-use pegboard::{Config, IdleStop, Kind, Pegboard, Probe, Scope, Start, State};
+use pegboard::{
+    Config, Kind, Pegboard, State,
+    config::{IdleStop, Probe, Scope, Start},
+};
 use pegboard_testkit::{FakeServer, Fault, Tool, When};
 use serde_json::json;
 use tokio::time::Instant;

@@ -1,6 +1,9 @@
 //! Row `result join / limit`: what a model gets of a result.
 
-use pegboard::{Outcome, Summariser, Summary, SummaryRequest, View};
+use pegboard::{
+    Outcome, View,
+    summary::{Summariser, Summary, SummaryRequest},
+};
 use pegboard_testkit::{Block, FakeServer, Tool};
 use serde_json::json;
 
@@ -39,7 +42,7 @@ async fn result_limit() {
     let (ours, small) = ([true, true, true, false], [true, false, false, false]);
     for (preset, whole) in row([ours, ours, small, ours, ours, ours]) {
         let stage = Stage::new(preset, "", &fake).await;
-        let mut limits = pegboard::SpillLimits::default();
+        let mut limits = pegboard::toolset::SpillLimits::default();
         limits.folder = Some(folder.path().to_owned());
         let tools = stage.board.toolset_with(View::new().spill(limits));
         for (size, whole) in sizes.iter().zip(whole) {
@@ -70,7 +73,7 @@ async fn result_summary() {
         .tool(Tool::new("long").answers_text("x".repeat(4 * 5100)));
     for (preset, summarises) in row([false, true, false, false, false, false]) {
         let stage = Stage::new(preset, "", &fake).await;
-        let mut limits = pegboard::SpillLimits::default();
+        let mut limits = pegboard::toolset::SpillLimits::default();
         limits.folder = Some(folder.path().to_owned());
         let tools = stage.board.toolset_with(View::new().spill(limits).summariser(Short));
         let short = call(&tools, "fx.short", json!({})).await;

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use pegboard::{Config, Env, Format, Kind, Pegboard, Probe, Scope, ServerConfig, State, ToolCall, Transport};
+use pegboard::{
+    Config, Env, Format, Kind, Pegboard, ServerConfig, State, ToolCall,
+    config::{Probe, Scope, Transport},
+};
 use pegboard_testkit::{Era, FakeServer, Fault, Tool, When, is_alive};
 use serde_json::{Value, json};
 use tokio::time::Instant;

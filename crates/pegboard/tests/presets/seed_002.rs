@@ -1,6 +1,6 @@
 //! antwort's client (seed 002): tools, results as untrusted input, and the health of remote servers.
 
-use pegboard::{BoardStatus, Content, Kind, Outcome, Pegboard, Provider, Reply, State, ToolKind};
+use pegboard::{Content, Kind, Outcome, Pegboard, Provider, Reply, State, catalog::ToolKind, status::BoardStatus};
 use pegboard_testkit::{Block, FakeServer, Fault, Tool, When};
 use serde_json::json;
 

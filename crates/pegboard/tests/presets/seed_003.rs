@@ -1,6 +1,6 @@
 //! goat's client (seed 003): its connection statuses and the equivalent states here.
 
-use pegboard::{Config, Outcome, Pegboard, Risk, ServerConfig, State};
+use pegboard::{Config, Outcome, Pegboard, ServerConfig, State, catalog::Risk};
 use pegboard_testkit::{FakeServer, Fault, Tool, When};
 use serde_json::json;
 

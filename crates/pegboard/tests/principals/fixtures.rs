@@ -7,8 +7,8 @@ use std::{
 };
 
 use pegboard::{
-    Config, Credential, CredentialError, CredentialRequest, Credentials, Pegboard, Reply, ServerConfig, ServerName,
-    View,
+    Config, Credential, Credentials, Pegboard, Reply, ServerConfig, ServerName, View,
+    credential::{CredentialError, CredentialRequest},
 };
 use pegboard_testkit::{Era, FakeServer, Received, Tool};
 use serde_json::Value;

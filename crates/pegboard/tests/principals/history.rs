@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use pegboard::{Arguments, Kind, Pegboard, Reply, ServerConfig, ToolCall, Toolset, Transport, View};
+use pegboard::{Arguments, Kind, Pegboard, Reply, ServerConfig, ToolCall, Toolset, View, config::Transport};
 use pegboard_testkit::{Era, NetHandle};
 use serde_json::{Value, json};
 

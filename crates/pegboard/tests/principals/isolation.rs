@@ -97,7 +97,7 @@ async fn the_catalog_store_neither_has_nor_gets_the_catalog_of_a_principal() {
     let folder = tempfile::tempdir().unwrap();
     let server = fake(Era::Legacy).serve_http().await.unwrap();
     let mut settings = at(&server.url());
-    settings.start = pegboard::Start::Lazy;
+    settings.start = pegboard::config::Start::Lazy;
     let board = Pegboard::builder(config(settings)).catalog_store(folder.path()).open();
     let files = || std::fs::read_dir(folder.path()).map_or(0, |files| files.count());
     assert_eq!(board.toolset_with(of("alice")).list(PATIENCE).await.tools.len(), 2);

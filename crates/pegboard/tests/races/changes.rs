@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use pegboard::*;
+use pegboard::{
+    config::{IdleStop, Scope, Start},
+    *,
+};
 use pegboard_testkit::{FakeServer, Fault, Tool as FakeTool, When, read_log};
 use serde_json::json;
 

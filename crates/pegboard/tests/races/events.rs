@@ -3,7 +3,12 @@
 use std::{collections::BTreeMap, future::Future, pin::Pin};
 
 use futures_util::FutureExt;
-use pegboard::*;
+use pegboard::{
+    config::{Command, Scope, Transport},
+    hook::Called,
+    pin::Pin,
+    *,
+};
 use pegboard_testkit::Fault;
 use serde_json::json;
 use tokio::time::Instant;

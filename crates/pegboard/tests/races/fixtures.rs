@@ -13,7 +13,13 @@ use std::{
 };
 
 use futures_util::FutureExt;
-use pegboard::*;
+use pegboard::{
+    approval::{Decision, Question},
+    board::Applied,
+    config::{Approval, Command, Scope, Start, Transport},
+    pin::Pin,
+    *,
+};
 use pegboard_testkit::{FakeServer, Tool as FakeTool, is_alive, read_log};
 use serde_json::json;
 use tempfile::TempDir;

@@ -9,7 +9,10 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use pegboard::*;
+use pegboard::{
+    config::{Scope, Start},
+    *,
+};
 use tokio::time::Instant;
 
 use crate::{

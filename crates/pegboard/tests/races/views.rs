@@ -7,7 +7,10 @@ use std::sync::{
 };
 
 use futures_util::{FutureExt, future::join_all};
-use pegboard::*;
+use pegboard::{
+    config::{Scope, Start},
+    *,
+};
 use pegboard_testkit::Fault;
 use serde_json::json;
 use tokio::time::Instant;

@@ -2,7 +2,11 @@
 
 use std::path::Path;
 
-use pegboard::{Command, Config, Pegboard, ServerConfig, SpillLimits, Transport, View};
+use pegboard::{
+    Config, Pegboard, ServerConfig, View,
+    config::{Command, Transport},
+    toolset::SpillLimits,
+};
 use pegboard_testkit::FakeServer;
 
 use crate::support::{dialer, name};

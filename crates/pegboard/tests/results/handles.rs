@@ -1,6 +1,6 @@
 //! Output handles: spilled results, the tool that reads them, and handles as arguments.
 
-use pegboard::{Kind, Outcome, Reading, ToolCall};
+use pegboard::{Kind, Outcome, ToolCall, config::Reading};
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::{Value, json};
 

@@ -1,8 +1,9 @@
 //! The config's result policies, from the file to the reply.
 
 use pegboard::{
-    Config, Env, Format, Kind, Outcome, Results, ServerConfig, Structured, Summariser, Summary, SummaryRequest,
-    TooLong, ToolCall, View,
+    Config, Env, Format, Kind, Outcome, ServerConfig, ToolCall, View,
+    config::{Results, Structured, TooLong},
+    summary::{Summariser, Summary, SummaryRequest},
 };
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::json;

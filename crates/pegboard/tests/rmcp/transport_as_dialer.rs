@@ -44,7 +44,7 @@ fn fake() -> FakeServer {
 }
 
 /// A board whose server `far` is reached over what `connect` opens.
-fn board_over(dialer: impl pegboard::Dialer) -> (Pegboard, Toolset) {
+fn board_over(dialer: impl pegboard::in_process::Dialer) -> (Pegboard, Toolset) {
     let board = Pegboard::builder(Config::default())
         .in_process(name("far"), dialer)
         .without_jitter()
@@ -56,7 +56,7 @@ fn board_over(dialer: impl pegboard::Dialer) -> (Pegboard, Toolset) {
 }
 
 /// A transport over the streams of a fake server.
-fn over(handle: &MemoryHandle) -> impl pegboard::Dialer + use<> {
+fn over(handle: &MemoryHandle) -> impl pegboard::in_process::Dialer + use<> {
     let handle = handle.clone();
     pegboard::rmcp::transport(move || {
         let stream = handle.connect();

@@ -2,7 +2,7 @@
 
 use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
 
-use pegboard::{CompletionOf, Era, LogLevel, Pegboard, ToolCall, Toolset};
+use pegboard::{Pegboard, ToolCall, Toolset, status::Era, toolset::CompletionOf, watch::LogLevel};
 use serde_json::{Map, Value, json};
 
 use crate::{scripted::*, support::*};

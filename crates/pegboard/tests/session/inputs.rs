@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pegboard::{ElicitAnswer, Era, Kind, Pegboard, ToolCall};
+use pegboard::{Kind, Pegboard, ToolCall, host::ElicitAnswer, status::Era};
 use serde_json::{Map, Value, json};
 
 use crate::{scripted::*, support::*};

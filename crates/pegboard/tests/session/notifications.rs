@@ -1,8 +1,11 @@
 //! Notifications from servers: resource updates and log messages, in both eras and across restarts.
 
 use pegboard::{
-    Command, Config, Era, Kind, LogLevel, NoHost, Pegboard, Root, Scope, ServerConfig, ServerEvent, Start, State,
-    Transport, View,
+    Config, Kind, Pegboard, ServerConfig, State, View,
+    config::{Command, Scope, Start, Transport},
+    host::{NoHost, Root},
+    status::Era,
+    watch::{LogLevel, ServerEvent},
 };
 use pegboard_testkit::{Ask, FakeServer, Fault, Tool, When};
 use serde_json::{Value, json};

@@ -1,6 +1,12 @@
 //! Resources, prompts and completions: listed from the available servers, read by type, and requested only if declared.
 
-use pegboard::{Body, CompletionOf, Era, Kind, NoHost, Role};
+use pegboard::{
+    Kind,
+    host::NoHost,
+    outcome::{Body, Role},
+    status::Era,
+    toolset::CompletionOf,
+};
 use serde_json::{Map, Value, json};
 
 use crate::{scripted::*, support::*};
@@ -45,7 +51,7 @@ async fn resources_templates_and_prompts_are_listed_in_both_eras() {
 #[tokio::test(start_paused = true)]
 async fn the_resources_of_those_who_are_there_are_listed_beside_the_names_of_those_who_are_not() {
     let board = Scripted::new(Era::Legacy, offers()).board(NoHost, |_| Answer::Silence);
-    let gone = pegboard::ServerConfig::new(pegboard::Transport::Stdio(pegboard::Command::new(
+    let gone = pegboard::ServerConfig::new(pegboard::config::Transport::Stdio(pegboard::config::Command::new(
         "/nonexistent/server",
     )));
     board.connect(name("gone"), gone).await.unwrap_err();
@@ -189,7 +195,10 @@ async fn what_a_server_does_not_offer_is_not_asked_of_it() {
         tools.get_prompt(&fx, "p", &none).await.unwrap_err(),
         tools.complete(&fx, &prompt, "a", "", &none).await.unwrap_err(),
         tools.subscribe(&fx, "a:b").await.unwrap_err(),
-        tools.set_log_level(&fx, pegboard::LogLevel::Info).await.unwrap_err(),
+        tools
+            .set_log_level(&fx, pegboard::watch::LogLevel::Info)
+            .await
+            .unwrap_err(),
     ];
     for refusal in refusals {
         assert_eq!(refusal.kind, Kind::Unavailable);

@@ -8,7 +8,11 @@ use std::{
     },
 };
 
-use pegboard::{Config, ElicitAnswer, Elicitation, Era, Host, HostContext, Pegboard, ServerConfig, Toolset};
+use pegboard::{
+    Config, Host, Pegboard, ServerConfig, Toolset,
+    host::{ElicitAnswer, Elicitation, HostContext},
+    status::Era,
+};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex},

@@ -9,7 +9,10 @@ use std::{
     },
 };
 
-use pegboard::{ElicitAnswer, Elicitation, Host, HostContext, Kind, Root};
+use pegboard::{
+    Host, Kind,
+    host::{ElicitAnswer, Elicitation, HostContext, Root},
+};
 use pegboard_testkit::{Ask, Control, Era, FakeServer, Fault, Tool, When};
 use serde_json::{Value, json};
 
@@ -185,7 +188,7 @@ impl Host for PendingHost {
 /// A server whose calls are never answered, so that its own requests are all that is in flight.
 async fn asking(host: &PendingHost) -> (Scripted, pegboard::Pegboard) {
     let server = Scripted::new(
-        pegboard::Era::Legacy,
+        pegboard::status::Era::Legacy,
         json!({"capabilities": {"tools": {}}, "tools": [tool("t")]}),
     );
     let board = server.board(host.clone(), |_| Answer::Silence);
@@ -263,7 +266,7 @@ async fn a_question_taken_back_before_its_turn_is_never_asked() {
 #[tokio::test(start_paused = true)]
 async fn a_server_with_a_handshake_cannot_take_our_own_requests_back() {
     let server = Scripted::new(
-        pegboard::Era::Legacy,
+        pegboard::status::Era::Legacy,
         json!({"capabilities": {"tools": {}}, "tools": [tool("t")]}),
     );
     let this = server.clone();

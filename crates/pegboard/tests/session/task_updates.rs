@@ -1,7 +1,7 @@
 //! Task notifications: progress reaches the caller until the task ends, and status updates trigger an early poll, but never unbounded
 //! polling.
 
-use pegboard::{Era, NoHost, Pegboard, Progress, Reply, ToolCall};
+use pegboard::{Pegboard, Reply, ToolCall, host::NoHost, status::Era, watch::Progress};
 use serde_json::{Value, json};
 use std::sync::{
     Arc,

@@ -5,7 +5,10 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use pegboard::{Called, Era, Event, Hook, Kind, NoHost, Pegboard, Reply, TaskStatus, ToolCall, Toolset, View};
+use pegboard::{
+    Event, Hook, Kind, Pegboard, Reply, ToolCall, Toolset, View, hook::Called, host::NoHost, status::Era,
+    task::TaskStatus,
+};
 use serde_json::{Value, json};
 use tokio::{sync::mpsc, time::Instant};
 

@@ -66,6 +66,6 @@ async fn a_full_file_is_followed_by_another_and_the_oldest_is_removed() {
         let top = format!("audit = {{ file = '{}', required = true, {limits} }}", log.display());
         calls(&top, 60).await;
         assert_eq!(files(folder.path()), expected, "{limits}");
-        assert_eq!(pegboard::verify_audit(&log, None).unwrap().broken, None, "{limits}");
+        assert_eq!(pegboard::audit::verify(&log, None).unwrap().broken, None, "{limits}");
     }
 }

@@ -1,6 +1,9 @@
 //! How often an agent may call a tool, and what it may call after untrusted output.
 
-use pegboard::{Decision, Kind, Question, View};
+use pegboard::{
+    Kind, View,
+    approval::{Decision, Question},
+};
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::json;
 

@@ -1,6 +1,6 @@
 //! One server, `fx`, with the settings of a config text, and a board over it.
 
-use pegboard::{Config, Env, Format, Pegboard, Reply, SpillLimits, ToolCall, Toolset, View};
+use pegboard::{Config, Env, Format, Pegboard, Reply, ToolCall, Toolset, View, toolset::SpillLimits};
 use pegboard_testkit::{FakeServer, Fault, MemoryHandle, Tool, When};
 use serde_json::Value;
 use tempfile::TempDir;

@@ -1,6 +1,10 @@
 //! Which tools are listed and called, and what a model and a person are told about them.
 
-use pegboard::{Decision, Grants, Instructions, Kind, Question, View};
+use pegboard::{
+    Grants, Kind, View,
+    approval::{Decision, Question},
+    catalog::Instructions,
+};
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::json;
 

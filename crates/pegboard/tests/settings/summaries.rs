@@ -1,6 +1,9 @@
 //! When long results are summarised, and by which model.
 
-use pegboard::{Reply, Summariser, Summary, SummaryRequest};
+use pegboard::{
+    Reply,
+    summary::{Summariser, Summary, SummaryRequest},
+};
 use pegboard_testkit::{FakeServer, ScriptedModel, Tool};
 use serde_json::json;
 use tokio::time::Instant;

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use pegboard::{Outcome, Pegboard, RetryClass, ServerConfig, Toolset};
+use pegboard::{Outcome, Pegboard, ServerConfig, Toolset, config::RetryClass};
 use pegboard_testkit::{ErrorClass, FakeServer, History, Tool, Violation};
 use serde_json::json;
 use tempfile::TempDir;

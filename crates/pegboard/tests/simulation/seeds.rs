@@ -11,7 +11,10 @@ use std::{
 };
 
 use futures_util::{FutureExt as _, future::join_all};
-use pegboard::{BreakerPolicy, BreakerRule, Outcome, Pegboard, ServerConfig, Tls, Transport};
+use pegboard::{
+    Outcome, Pegboard, ServerConfig,
+    config::{BreakerPolicy, BreakerRule, Tls, Transport},
+};
 use pegboard_testkit::NetHandle;
 use tokio::{
     runtime::{Builder, Handle, Runtime},

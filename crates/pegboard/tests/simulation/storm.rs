@@ -11,7 +11,10 @@ use std::{
     time::Duration,
 };
 
-use pegboard::{Command, Outcome, Pegboard, ServerConfig, State, Transport};
+use pegboard::{
+    Outcome, Pegboard, ServerConfig, State,
+    config::{Command, Transport},
+};
 use pegboard_testkit::{Era, NetHandle};
 use tokio::{
     sync::{Semaphore, SemaphorePermit},

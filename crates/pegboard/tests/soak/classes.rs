@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use pegboard::{Outcome, RetryClass, ServerConfig, Transport};
+use pegboard::{
+    Outcome, ServerConfig,
+    config::{RetryClass, Transport},
+};
 use pegboard_testkit::{Era, FakeServer, Fault, Tool, When};
 use serde_json::{Value, json};
 

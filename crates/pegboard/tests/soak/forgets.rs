@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use pegboard::{Outcome, Pegboard, ServerConfig, State, Transport};
+use pegboard::{Outcome, Pegboard, ServerConfig, State, config::Transport};
 use pegboard_testkit::{Era, NetHandle};
 
 use crate::{fixtures::*, support::*};

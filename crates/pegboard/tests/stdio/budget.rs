@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pegboard::{Config, Kind, Pegboard, ServerConfig, TooLong};
+use pegboard::{Config, Kind, Pegboard, ServerConfig, config::TooLong};
 use pegboard_testkit::{Answer, FakeServer, Tool};
 use serde_json::json;
 use tokio::{task::JoinSet, time::Instant};

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use pegboard::{Command, EnvPolicy, Reply, ServerConfig, Transport};
+use pegboard::{
+    Reply, ServerConfig,
+    config::{Command, EnvPolicy, Transport},
+};
 use pegboard_testkit::{Answer, Tool};
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::{path::Path, time::Duration};
 
-use pegboard::{Config, Era as Spoken, EraChoice, Kind, Pegboard, ServerConfig};
+use pegboard::{Config, Kind, Pegboard, ServerConfig, config::EraChoice, status::Era as Spoken};
 use pegboard_testkit::{Era, FakeServer, Fault, LEGACY_VERSIONS, MODERN_VERSION, Refusal, When};
 use serde_json::json;
 use tokio::time::Instant;

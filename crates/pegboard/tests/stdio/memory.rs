@@ -76,7 +76,7 @@ async fn a_start_without_free_files_fails_and_works_later() {
     assert_eq!(call(&others.toolset(), "fx.hello", json!({})).await.text(), "hi");
     let starved = TestDir::new();
     let mut config = process(&starved.fake());
-    config.start = pegboard::Start::Lazy;
+    config.start = pegboard::config::Start::Lazy;
     let board = board(config);
     let tools = board.toolset();
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);

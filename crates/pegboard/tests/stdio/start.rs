@@ -2,7 +2,11 @@
 
 use std::{os::unix::fs::PermissionsExt, process::Command as Shell, time::Duration};
 
-use pegboard::{Command, EnvPolicy, Kind, ServerConfig, Transport, Unavailable};
+use pegboard::{
+    Kind, ServerConfig,
+    config::{Command, EnvPolicy, Transport},
+    toolset::Unavailable,
+};
 use pegboard_testkit::{Fault, When, kill};
 use serde_json::json;
 use tokio::time::Instant;

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use pegboard::{Command, Pegboard, ServerConfig, Transport};
+use pegboard::{
+    Pegboard, ServerConfig,
+    config::{Command, Transport},
+};
 use pegboard_testkit::{Child, FakeServer, Fault};
 use serde_json::json;
 use tokio::time::Instant;

@@ -11,8 +11,9 @@ pub(crate) mod rng;
 use std::{path::Path, time::Duration};
 
 use pegboard::{
-    Arguments, ByteSink, ByteSource, Command, Config, Endpoint, Limits, Pegboard, Reply, SafeUrl, ServerConfig,
-    ServerName, ToolCall, Toolset, Transport,
+    Arguments, Config, Pegboard, Reply, ServerConfig, ServerName, ToolCall, Toolset,
+    config::{Command, Endpoint, Limits, SafeUrl, Transport},
+    in_process::{ByteSink, ByteSource},
 };
 use pegboard_testkit::{FakeServer, MemoryHandle};
 use serde_json::Value;

@@ -2,8 +2,9 @@
 
 use futures_util::StreamExt;
 use pegboard::{
-    Answer, CallEvent, Command, Config, Kind, NativeTool, NativeTools, Pegboard, Provider, ServerConfig, ServerName,
-    ToolCall, Transport,
+    Answer, Config, Kind, NativeTool, NativeTools, Pegboard, Provider, ServerConfig, ServerName, ToolCall,
+    config::{Command, Transport},
+    toolset::CallEvent,
 };
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::{Map, Value, json};

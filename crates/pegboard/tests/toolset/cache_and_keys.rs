@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pegboard::{Arguments, Config, Env, Format, Kind, RetryClass, ServerConfig, ToolCall};
+use pegboard::{Arguments, Config, Env, Format, Kind, ServerConfig, ToolCall, config::RetryClass};
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::json;
 

@@ -8,7 +8,10 @@ use std::{
     },
 };
 
-use pegboard::{Config, Dialer, Kind, Pegboard, ServerConfig, State, ToolCall, dialer};
+use pegboard::{
+    Config, Kind, Pegboard, ServerConfig, State, ToolCall,
+    in_process::{Dialer, dialer},
+};
 use pegboard_testkit::{FakeServer, Tool};
 use tokio::io::DuplexStream;
 
@@ -105,7 +108,7 @@ async fn a_dialer_that_hangs_is_dropped_at_the_connect_timeout() {
 
 #[tokio::test]
 async fn a_dialer_that_panics_fails_its_own_server_only() {
-    fn broken() -> (pegboard::ByteSource, pegboard::ByteSink) {
+    fn broken() -> (pegboard::in_process::ByteSource, pegboard::in_process::ByteSink) {
         panic!("on purpose")
     }
     let (_unused, handle) = FakeServer::new("ok")

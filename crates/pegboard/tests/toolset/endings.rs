@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use pegboard::{
-    Approval, BreakerPolicy, BreakerRule, Decision, Kind, Outcome, Provider, Question, ToolCall, ToolExecutor,
-    ToolPolicy, Toolset, View,
+    Kind, Outcome, Provider, ToolCall, ToolExecutor, Toolset, View,
+    approval::{Decision, Question},
+    config::{Approval, BreakerPolicy, BreakerRule, ToolPolicy},
 };
 use pegboard_testkit::{FakeServer, Fault, Tool, When};
 use serde_json::json;

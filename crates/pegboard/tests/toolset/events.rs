@@ -1,6 +1,6 @@
 //! Events of calls while they run.
 
-use pegboard::{CallEvent, Event, ToolCall};
+use pegboard::{Event, ToolCall, toolset::CallEvent};
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::json;
 

@@ -9,7 +9,10 @@ use std::{
     time::Duration,
 };
 
-use pegboard::{Arguments, Budget, Called, Event, Failure, Hook, Kind, Outcome, Reply, ToolCall, View};
+use pegboard::{
+    Arguments, Event, Failure, Hook, Kind, Outcome, Reply, ToolCall, View,
+    hook::{Budget, Called},
+};
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::json;
 

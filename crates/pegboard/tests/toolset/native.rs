@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use pegboard::{
-    Answer, Caller, Config, Json, Kind, NativeTool, NativeTools, Pegboard, Principal, Risk, ToolCall, ToolContext,
-    ToolError, ToolKind, View,
+    Answer, Caller, Config, Kind, NativeTool, NativeTools, Pegboard, Principal, ToolCall, View,
+    catalog::{Risk, ToolKind},
+    in_process::{Json, ToolContext, ToolError},
 };
 use pegboard_testkit::{FakeServer, Tool as FakeTool};
 use serde_json::{Map, json};

@@ -1,8 +1,9 @@
 //! Resources as tools for the model.
 
 use pegboard::{
-    Approval, Grants, Kind, NameStyle, Outcome, Pegboard, Risk, Secret, Selection, ServerConfig, ToolKind, Toolset,
-    View,
+    Grants, Kind, NameStyle, Outcome, Pegboard, Secret, Selection, ServerConfig, Toolset, View,
+    catalog::{Risk, ToolKind},
+    config::Approval,
 };
 use pegboard_testkit::{FakeServer, MemoryHandle, Tool};
 use serde_json::{Value, json};
@@ -267,7 +268,7 @@ async fn reading_is_checked_asked_about_and_counted_as_a_call_is() {
     let forbidden = call(&board.toolset_with(forbids), "read_resource", json!({"uri": "note:a"})).await;
     assert_contains(&forbidden.text(), &["fx \"note:a\""]);
     assert_eq!(handle.count("resources/read"), 0);
-    let agrees = view.approver(|_: &pegboard::Question<'_>| pegboard::Decision::Once);
+    let agrees = view.approver(|_: &pegboard::approval::Question<'_>| pegboard::approval::Decision::Once);
     assert_eq!(
         call(&board.toolset_with(agrees), "read_resource", json!({"uri": "note:a"}))
             .await

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use pegboard::{
-    Answer, Command, Config, NativeTool, NativeTools, NotConnected, Pegboard, ServerConfig, ToolCall, Transport, dialer,
+    Answer, Config, NativeTool, NativeTools, Pegboard, ServerConfig, ToolCall,
+    board::NotConnected,
+    config::{Command, Transport},
+    in_process::dialer,
 };
 use serde_json::json;
 use tokio::{io::DuplexStream, sync::Notify};

@@ -1,6 +1,6 @@
 //! More tools than a model should be shown.
 
-use pegboard::{Arguments, Kind, Provider, Reading, ToolCall, View};
+use pegboard::{Arguments, Kind, Provider, ToolCall, View, config::Reading};
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::{future::Future, pin::Pin, time::Duration};
 
-use pegboard::{Config, Embedder, Pegboard, Toolset, View};
+use pegboard::{Config, Pegboard, Toolset, View, toolset::Embedder};
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::json;
 use tokio::time::Instant;

@@ -6,8 +6,9 @@ use std::sync::{
 };
 
 use pegboard::{
-    Answer, Command, Config, Kind, Listing, NameStyle, NativeTool, NativeTools, Pegboard, Provider, Secret, Selection,
-    ServerConfig, ToolCall, Toolset, Transport, View,
+    Answer, Config, Kind, Listing, NameStyle, NativeTool, NativeTools, Pegboard, Provider, Secret, Selection,
+    ServerConfig, ToolCall, Toolset, View,
+    config::{Command, Transport},
 };
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::json;

@@ -3,8 +3,9 @@
 use std::pin::Pin;
 
 use pegboard::{
-    Called, Config, Failure, Hook, Kind, Pegboard, Scope, Selection, ServerConfig, Start, ToolCall, ToolExecutor,
-    Toolset, Transport, View,
+    Config, Failure, Hook, Kind, Pegboard, Selection, ServerConfig, ToolCall, ToolExecutor, Toolset, View,
+    config::{Scope, Start, Transport},
+    hook::Called,
 };
 use pegboard_testkit::{FakeServer, Fault, MemoryHandle, Tool, When};
 use serde_json::json;
@@ -61,7 +62,7 @@ fn board(scope: Scope) -> (Pegboard, MemoryHandle) {
         })
     };
     let mut config = Config::default();
-    let mut dead = ServerConfig::new(Transport::Stdio(pegboard::Command::new("/no/such/program")));
+    let mut dead = ServerConfig::new(Transport::Stdio(pegboard::config::Command::new("/no/such/program")));
     dead.start = Start::Lazy;
     let mut off = dead.clone();
     off.enabled = false;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use futures_util::FutureExt;
-use pegboard::{Event, Events, Kind, Metrics, Pegboard};
+use pegboard::{Event, Events, Kind, Pegboard, metrics::Metrics};
 
 /// The pending events, without waiting for more.
 pub(crate) fn pending_events(events: &mut Events) -> Vec<Event> {

@@ -1,6 +1,6 @@
 //! Metrics are read with one call, agree with what happened, and never decrease.
 
-use pegboard::{Kind, Scope, ToolCall};
+use pegboard::{Kind, ToolCall, config::Scope};
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::json;
 

@@ -1,6 +1,9 @@
 //! State changes of servers are events.
 
-use pegboard::{Event, Events, Pegboard, Scope, Start, State, ToolCall, View};
+use pegboard::{
+    Event, Events, Pegboard, State, ToolCall, View,
+    config::{Scope, Start},
+};
 use pegboard_testkit::{FakeServer, Fault, MemoryHandle, Tool, When};
 use serde_json::json;
 

@@ -12,7 +12,7 @@ use std::{collections::BTreeMap, fs, path::Path, time::Instant};
 use carriers::{Carried, NAMED, NAMES, NEUTRAL, PREFIXES};
 use classes::{PASSWORDS, Random, TOKENS};
 use corpora::Corpus;
-use pegboard::{Masked, Masker, Masking};
+use pegboard::mask::{Masked, Masker, Masking};
 use realistic::REALISTIC;
 
 /// How many secrets of a class are tried in each carrier.

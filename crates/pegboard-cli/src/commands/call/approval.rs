@@ -6,7 +6,10 @@ use std::{
     pin::Pin,
 };
 
-use pegboard::{Approver, Decision, Question};
+use pegboard::{
+    Approver,
+    approval::{Decision, Question},
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{

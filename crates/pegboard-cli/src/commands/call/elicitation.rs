@@ -7,7 +7,10 @@ use std::{
     sync::Arc,
 };
 
-use pegboard::{ElicitAnswer, Elicitation, Field, FieldKind, Form, Host, HostContext};
+use pegboard::{
+    Host,
+    host::{ElicitAnswer, Elicitation, Field, FieldKind, Form, HostContext},
+};
 use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;

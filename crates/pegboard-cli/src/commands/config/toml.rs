@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use pegboard::{Explained, Loaded, ServerName};
+use pegboard::{Loaded, ServerName, config::Explained};
 use serde_json::Value;
 
 /// Where comments start, unless a value is longer.

@@ -48,7 +48,7 @@ impl Rate {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// # use pegboard::Rate;
+    /// # use pegboard::config::Rate;
     /// assert_eq!(Rate::parse("60/min"), Some(Rate::new(60, Duration::from_secs(60))));
     /// assert_eq!(Rate::parse("often"), None);
     /// ```

@@ -1,6 +1,9 @@
 //! Faults between the start of a server and its handshake.
 
-use pegboard::{Command, ServerConfig, Transport};
+use pegboard::{
+    ServerConfig,
+    config::{Command, Transport},
+};
 use pegboard_testkit::{Fault, When, refused_address, stalled_listener};
 
 use super::{DOWN, NOT_RETRIED, at_start, cannot_run, case, diagnosis, play};

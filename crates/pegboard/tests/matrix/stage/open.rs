@@ -2,7 +2,10 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use pegboard::{Config, Endpoint, Pegboard, ServerConfig, Tls, Transport};
+use pegboard::{
+    Config, Pegboard, ServerConfig,
+    config::{Endpoint, Tls, Transport},
+};
 use pegboard_testkit::{FakeServer, MemoryHandle, NetHandle, Tool};
 use tokio::{runtime::Handle, task::JoinHandle};
 use tokio_tungstenite::tungstenite::Message;
@@ -173,7 +176,11 @@ fn schedule(builder: pegboard::Builder) -> pegboard::Builder {
     builder.restart_schedule(waits).unwrap().without_jitter()
 }
 
-fn dialer(servers: Handle, handle: MemoryHandle, first: Option<tokio::io::DuplexStream>) -> impl pegboard::Dialer {
+fn dialer(
+    servers: Handle,
+    handle: MemoryHandle,
+    first: Option<tokio::io::DuplexStream>,
+) -> impl pegboard::in_process::Dialer {
     let first = std::sync::Mutex::new(first);
     move || {
         let stream = first.lock().unwrap().take();
