@@ -213,6 +213,11 @@ struct ReadmeDoctests;
 #[doc = include_str!("../../../docs/concepts/observability.md")]
 struct ObservabilityDoctests;
 
+/// The programs in the guide to credentials are compiled with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/concepts/credentials.md")]
+struct CredentialsDoctests;
+
 pub mod args;
 pub mod audit;
 #[cfg(feature = "bench")]
