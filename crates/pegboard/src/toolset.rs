@@ -15,6 +15,7 @@ mod list_tools;
 mod listed_now;
 mod listing;
 mod open_state;
+mod principal_snapshots;
 mod prompts;
 mod read_only_requests;
 mod read_output;

@@ -2,7 +2,7 @@
 //!
 //! Two views share a snapshot if they use the same servers at the same revision under equal rules. Rules are compared by value, servers by
 //! identity. A view that owns servers, or tools, has a snapshot of its own, because the board must not keep such servers alive; it still shares
-//! the definitions of its tools.
+//! the definitions of its tools. The snapshots of a principal's views are kept with the principal's servers.
 
 use std::sync::{
     Arc, Mutex, MutexGuard, OnceLock, PoisonError,
@@ -12,6 +12,7 @@ use std::sync::{
 use arc_swap::ArcSwap;
 
 use super::{
+    principal_snapshots::PrincipalSnapshots,
     snapshot::{Revision, Snapshot},
     snapshot_rules::SnapshotRules,
 };
@@ -75,8 +76,24 @@ impl SharedSnapshots {
     pub(super) fn of(&self, (revision, _): Revision, servers: &ViewServers, view: &View) -> Arc<Snapshot> {
         match servers.shared_only().filter(|_| view.home.is_none()) {
             Some(shared) => self.shared(revision, shared, view),
-            None => self.build(&servers.usable(), view),
+            None => match servers.principal_only().filter(|_| view.home.is_none()) {
+                Some(revision) => self.of_principal(revision, servers, view),
+                None => self.build(&servers.usable(), view),
+            },
         }
+    }
+
+    /// The snapshot of a view that uses only servers of its principal and of the board. It is kept with the principal's servers, not here.
+    fn of_principal(&self, revision: (u64, u64), servers: &ViewServers, view: &View) -> Arc<Snapshot> {
+        let Some(kept) = servers.kept_with_principal::<PrincipalSnapshots>() else {
+            return self.build(&servers.usable(), view);
+        };
+        if let Some(snapshot) = kept.find(revision, view) {
+            return snapshot;
+        }
+        let snapshot = self.build(&servers.usable(), view);
+        kept.insert(revision, view, &snapshot);
+        snapshot
     }
 
     fn shared(&self, revision: u64, servers: Arc<[Server]>, view: &View) -> Arc<Snapshot> {
