@@ -13,6 +13,7 @@ mod instructions;
 mod list_tools;
 mod listing;
 mod open_state;
+mod principal_snapshots;
 mod prompts;
 mod read_only_requests;
 mod read_output;

@@ -344,3 +344,15 @@ async fn a_principal_with_refused_credentials_does_not_block_a_new_config() {
     assert_eq!(connections(&handle), before + 2);
     board.shutdown().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_views_of_a_principal_share_one_route_table() {
+    let (board, _handle) = board(remote());
+    let first = board.toolset_with(of("alice"));
+    hello(&first).await;
+    let second = board.toolset_with(of("alice"));
+    assert!(first.has_table_of(&second));
+    assert!(!first.has_table_of(&board.toolset_with(of("bob"))));
+    assert!(!first.has_table_of(&board.toolset()));
+    board.shutdown().await;
+}

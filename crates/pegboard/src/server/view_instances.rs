@@ -1,8 +1,9 @@
 //! The servers that one view owns, or that the views of one principal share.
 
 use std::{
+    any::Any,
     collections::BTreeMap,
-    sync::{Arc, PoisonError, RwLock, atomic::Ordering},
+    sync::{Arc, Mutex, PoisonError, RwLock, atomic::Ordering},
 };
 
 use super::{
@@ -31,6 +32,17 @@ pub(super) struct ViewInstances {
     pub(super) provider: Option<CurrentProvider>,
     /// The instances, ordered by name.
     own: RwLock<Arc<[Server]>>,
+    /// What the views of a principal keep together with its servers, and that may hold them.
+    kept: Mutex<Keepsake>,
+}
+
+#[derive(Debug, Default)]
+enum Keepsake {
+    #[default]
+    None,
+    Some(Arc<dyn Any + Send + Sync>),
+    /// The principal has ended.
+    Ended,
 }
 
 /// Which servers of the board an owner has for itself.
@@ -76,6 +88,7 @@ impl ViewInstances {
             variables: BTreeMap::new(),
             provider: (!identity.is_anonymous()).then(provider),
             own: RwLock::default(),
+            kept: Mutex::default(),
         }
     }
 
@@ -124,6 +137,29 @@ impl ViewInstances {
 
     pub(super) fn get(&self, name: &ServerName) -> Option<Server> {
         self.own().iter().find(|server| server.name() == name).cloned()
+    }
+
+    /// What the views of a principal keep together with its servers; created when it is needed first. `None` if the principal has ended.
+    pub(super) fn kept<T: Any + Default + Send + Sync>(&self) -> Option<Arc<T>> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if matches!(*kept, Keepsake::None) {
+            *kept = Keepsake::Some(Arc::<T>::default());
+        }
+        match &*kept {
+            Keepsake::Some(kept) => kept.clone().downcast().ok(),
+            Keepsake::None | Keepsake::Ended => None,
+        }
+    }
+
+    /// Takes the servers of a principal that has ended, and drops what was kept with them.
+    pub(super) fn end(&self) -> Vec<Server> {
+        let servers = self.all();
+        self.replace_own(Vec::new());
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let ended = std::mem::replace(&mut *kept, Keepsake::Ended);
+        drop(kept);
+        drop(ended);
+        servers
     }
 
     /// All servers that end with the owner.

@@ -1,6 +1,9 @@
 //! The servers that one view can use: those that it owns, those of its principal, and the shared ones of the board.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::{
+    any::Any,
+    sync::{Arc, atomic::Ordering},
+};
 
 use futures_util::future::join_all;
 
@@ -60,12 +63,26 @@ impl ViewServers {
         servers
     }
 
-    /// The shared servers and the spares of the board, if the view has no server besides them.
+    /// The shared servers and the spares of the board, if the view uses no server besides them and must not leave any out.
     pub(crate) fn shared_only(&self) -> Option<Arc<[Server]>> {
-        let view = &self.opened.view;
-        let has_own = view.brought.is_some() || !view.own().is_empty();
-        let is_shared = !view.is_private() && self.opened.principal.is_none() && !has_own;
+        let is_shared = !self.opened.view.is_private() && self.opened.principal.is_none() && !self.has_own();
         is_shared.then(|| self.registry.configured())
+    }
+
+    /// If the view uses only servers of its principal and of the board: their revisions.
+    pub(crate) fn principal_only(&self) -> Option<(u64, u64)> {
+        let principal = self.opened.principal.as_ref().filter(|_| !self.has_own())?;
+        Some((self.registry.revision(), principal.tag.revision.load(Ordering::Acquire)))
+    }
+
+    /// What the views of the principal keep together with its servers; created when it is needed first. `None` if the principal has ended.
+    pub(crate) fn kept_with_principal<T: Any + Default + Send + Sync>(&self) -> Option<Arc<T>> {
+        self.opened.principal.as_ref()?.kept()
+    }
+
+    /// Whether the view has servers or tools that no other view has.
+    fn has_own(&self) -> bool {
+        self.opened.view.brought.is_some() || !self.opened.view.own().is_empty()
     }
 
     /// The view's name in status rows.

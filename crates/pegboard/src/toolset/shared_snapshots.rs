@@ -1,7 +1,8 @@
 //! Snapshots that the toolsets of one board share, so that a toolset per request does not build a route table of its own.
 //!
 //! Two views share a snapshot if they use the same servers at the same revision under equal rules. Rules are compared by value, servers by
-//! identity. A view that owns servers, or tools, shares with no other view: the board must not keep such servers alive.
+//! identity. A view that owns servers, or tools, shares with no other view: the board must not keep such servers alive. Those of a principal are
+//! kept with its servers.
 
 use std::sync::{
     Arc, Mutex, OnceLock, PoisonError,
@@ -11,6 +12,7 @@ use std::sync::{
 use arc_swap::ArcSwap;
 
 use super::{
+    principal_snapshots::PrincipalSnapshots,
     snapshot::{Revision, Snapshot},
     snapshot_rules::SnapshotRules,
 };
@@ -72,8 +74,32 @@ impl SharedSnapshots {
         let own = previous.map(|snapshot| &*snapshot.table);
         match servers.shared_only().filter(|_| view.home.is_none()) {
             Some(shared) => self.shared(revision, shared, view, own),
-            None => self.build(&servers.usable(), view, own),
+            None => match servers.principal_only().filter(|_| view.home.is_none()) {
+                Some(revision) => self.of_principal(revision, servers, view, own),
+                None => self.build(&servers.usable(), view, own),
+            },
         }
+    }
+
+    /// The snapshot of a view that uses only servers of its principal and of the board. It is kept with the principal's servers, not here.
+    fn of_principal(
+        &self,
+        revision: (u64, u64),
+        servers: &ViewServers,
+        view: &View,
+        own: Option<&RouteTable>,
+    ) -> Arc<Snapshot> {
+        let Some(kept) = servers.kept_with_principal::<PrincipalSnapshots>() else {
+            return self.build(&servers.usable(), view, own);
+        };
+        if let Some(snapshot) = kept.find(revision, view) {
+            return snapshot;
+        }
+        let older = kept.older(view);
+        let older = older.as_ref().map(|snapshot| &*snapshot.table);
+        let snapshot = self.build(&servers.usable(), view, own.or(older));
+        kept.insert(revision, view, &snapshot);
+        snapshot
     }
 
     fn shared(&self, revision: u64, servers: Arc<[Server]>, view: &View, own: Option<&RouteTable>) -> Arc<Snapshot> {

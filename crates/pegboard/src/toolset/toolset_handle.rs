@@ -86,6 +86,12 @@ impl Toolset {
         self.servers.revision()
     }
 
+    /// Whether both toolsets use the same route table.
+    #[cfg(test)]
+    pub(crate) fn has_table_of(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.table(), &other.table())
+    }
+
     /// The route table of the current snapshot.
     pub(super) fn table(&self) -> Arc<RouteTable> {
         self.snapshot(|snapshot| snapshot.table.clone())

@@ -108,12 +108,8 @@ impl Principals {
     }
 
     fn take(&mut self, key: &PrincipalKey) -> Vec<Server> {
-        let Some(known) = self.known.remove(key) else {
-            return Vec::new();
-        };
-        let servers = known.instances.all();
-        known.instances.replace_own(Vec::new());
-        servers
+        let known = self.known.remove(key);
+        known.map(|known| known.instances.end()).unwrap_or_default()
     }
 
     /// When the next principal ends. `None` ends the reaper.
