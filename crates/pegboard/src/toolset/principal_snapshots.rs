@@ -30,13 +30,6 @@ impl PrincipalSnapshots {
         Some(found.snapshot.clone())
     }
 
-    /// An older snapshot, whose definitions of tools can be reused.
-    pub(super) fn older(&self, view: &View) -> Option<Arc<Snapshot>> {
-        let kept = self.lock();
-        let mut older = kept.iter().rev().filter(|kept| kept.rules.have_dialect_of(view));
-        older.next().map(|kept| kept.snapshot.clone())
-    }
-
     /// Keeps a snapshot. Those of older revisions, and the oldest ones if there are too many, are dropped.
     pub(super) fn insert(&self, revision: (u64, u64), view: &View, snapshot: &Arc<Snapshot>) {
         let new = Kept {

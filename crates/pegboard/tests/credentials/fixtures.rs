@@ -7,8 +7,9 @@ use std::{
 };
 
 use pegboard::{
-    Config, Credential, CredentialError, CredentialReason, CredentialRequest, Credentials, Kind, Outcome, Pegboard,
-    Reply, ServerConfig, ServerName, Toolset, Transport,
+    Config, Credential, Credentials, Kind, Outcome, Pegboard, Reply, ServerConfig, ServerName, Toolset,
+    config::Transport,
+    credential::{CredentialError, CredentialReason, CredentialRequest},
 };
 use pegboard_testkit::{Era, FakeServer, NetHandle, Tool};
 use serde_json::json;

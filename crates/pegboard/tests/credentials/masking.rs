@@ -1,6 +1,6 @@
 //! Credentials are masked like the secrets of a config, and kept from other servers.
 
-use pegboard::{Credential, OnCrossing, Pegboard};
+use pegboard::{Credential, Pegboard, config::OnCrossing};
 use pegboard_testkit::{Era, Fault, Tool, When};
 use serde_json::json;
 
@@ -85,9 +85,10 @@ async fn a_credential_is_not_sent_to_another_server() {
 
         fn credential<'a>(
             &'a self,
-            request: pegboard::CredentialRequest<'a>,
-        ) -> std::pin::Pin<Box<dyn Future<Output = Result<Credential, pegboard::CredentialError>> + Send + 'a>>
-        {
+            request: pegboard::credential::CredentialRequest<'a>,
+        ) -> std::pin::Pin<
+            Box<dyn Future<Output = Result<Credential, pegboard::credential::CredentialError>> + Send + 'a>,
+        > {
             self.0.credential(request)
         }
     }

@@ -4,7 +4,10 @@
 
 use std::path::Path;
 
-use pegboard::{Command, Credential, ServerConfig, Transport};
+use pegboard::{
+    Credential, ServerConfig,
+    config::{Command, Transport},
+};
 use pegboard_testkit::{Era, FakeServer, Tool};
 use serde_json::json;
 

@@ -2,7 +2,10 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use pegboard::{Auth, Config, Credential, Pegboard, Secret, Transport};
+use pegboard::{
+    Config, Credential, Pegboard, Secret,
+    config::{Auth, Transport},
+};
 use pegboard_testkit::{Era, Fault, When};
 use serde_json::json;
 
