@@ -8,7 +8,7 @@ use std::{
 use futures_util::future::join_all;
 
 use super::*;
-use crate::credential::CredentialError;
+use crate::credential::provider::CredentialError;
 
 /// A provider that records the reasons it was asked for, and returns what a function makes of their number.
 struct Scripted<F> {
