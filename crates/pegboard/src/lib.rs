@@ -200,6 +200,11 @@ struct ReadmeDoctests;
 #[doc = include_str!("../../../docs/concepts/observability.md")]
 struct ObservabilityDoctests;
 
+/// The programs in the guide to credentials are compiled with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/concepts/credentials.md")]
+struct CredentialsDoctests;
+
 mod args;
 mod audit;
 #[cfg(feature = "bench")]

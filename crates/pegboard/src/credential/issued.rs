@@ -84,6 +84,10 @@ impl Issued {
     }
 
     /// The headers of requests, marked as sensitive. Each replaces the config's header of the same name.
+    #[cfg_attr(
+        not(any(feature = "http", feature = "websocket", test)),
+        expect(dead_code, reason = "only remote servers take headers")
+    )]
     pub(crate) fn headers(&self) -> &HeaderMap {
         &self.values.headers
     }

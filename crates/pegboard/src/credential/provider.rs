@@ -8,6 +8,9 @@ use crate::{caller::Principal, name::ServerName, secret::Secret};
 ///
 /// A remote server's credential is requested for every HTTP request, unless the last one is still [valid](Credential::valid_for), and once
 /// more when the server answers 401. That of a stdio server is requested when its process starts.
+///
+/// Concurrent requests share one call for an expired or refused credential. A call that takes longer than 30 s, panics or returns an error
+/// fails the requests that wait for it, and nothing is sent.
 pub trait Credentials: Send + Sync + 'static {
     /// Whether this provider has credentials for a server. Others keep those of the config. `is_process` is `true` for stdio servers: each
     /// principal then gets a process of its own, with the credential's environment variables.

@@ -35,8 +35,9 @@ pub(crate) struct CredentialSource {
 struct State {
     /// The answer to the newest question that was answered, and the number of that question.
     last: Option<(u64, Arc<Issued>)>,
-    /// The newest generation that the server has refused.
+    /// The newest generation that the server has refused, and its values until the provider has been told of that.
     refused: u64,
+    refused_values: Option<Arc<Issued>>,
     /// How many questions the provider was asked. A new credential has the number of its question as its generation.
     asked: u64,
     /// How many renewals have failed, and why the last one did.
@@ -71,6 +72,45 @@ impl State {
     fn newer_than(&self, generation: u64) -> Option<Arc<Issued>> {
         let (_, last) = self.last.as_ref()?;
         (last.generation() > generation).then(|| last.clone())
+    }
+
+    /// Stores the answer to a question, and returns it as it is sent.
+    fn keep(
+        &mut self,
+        question: u64,
+        reason: CredentialReason<'_>,
+        credential: &Credential,
+    ) -> Result<Arc<Issued>, String> {
+        let has_values = |issued: &&Arc<Issued>| issued.has_values_of(credential);
+        let refused = self.refused_values.as_ref().filter(has_values);
+        let issued = match reason {
+            // Values that the server has refused are a new generation: the provider knows of the refusal and insists, so it is not asked again for
+            // each request that was refused with them.
+            CredentialReason::Refused { .. } => {
+                let issued = Issued::new(question, credential)?;
+                if refused.is_some() {
+                    self.refused_values = None;
+                }
+                issued
+            }
+            // Otherwise the same values are the same generation. A provider may still return those that were refused meanwhile.
+            CredentialReason::FirstUse | CredentialReason::Refresh => {
+                let last = self.last.as_ref().map(|(_, last)| last).filter(has_values);
+                match last.or(refused) {
+                    Some(known) => known.again(credential),
+                    None => Issued::new(question, credential)?,
+                }
+            }
+        };
+        let issued = Arc::new(issued);
+        // The answer to an older question may come late. It is for its own request only.
+        let is_newer = self.last.as_ref().is_none_or(|(newest, last)| {
+            last.generation() <= self.refused || (*newest < question && issued.generation() > self.refused)
+        });
+        if is_newer {
+            self.last = Some((question, issued.clone()));
+        }
+        Ok(issued)
     }
 
     /// The failure of a renewal that ended after `seen` failures.
@@ -127,15 +167,22 @@ impl CredentialSource {
     }
 
     /// Returns a credential in place of one that the server has refused. Asks the provider, unless another request has done so since.
+    #[cfg_attr(
+        not(any(feature = "http", feature = "websocket", test)),
+        expect(dead_code, reason = "only remote servers refuse credentials")
+    )]
     pub(crate) async fn after_refusal(
         &self,
-        refused: &Issued,
+        refused: &Arc<Issued>,
         challenge: Option<&str>,
     ) -> Result<Arc<Issued>, NoCredential> {
         let generation = refused.generation();
         let seen = {
             let mut state = self.state();
-            state.refused = state.refused.max(generation);
+            if generation > state.refused {
+                state.refused = generation;
+                state.refused_values = Some(refused.clone());
+            }
             if let Some(newer) = state.newer_than(generation) {
                 return Ok(newer);
             }
@@ -170,21 +217,8 @@ impl CredentialSource {
             state.asked
         };
         let credential = self.request(reason).await?;
-        let last = self.state().last.clone();
-        let known = last.filter(|(_, last)| last.has_values_of(&credential));
-        let issued = match (known, reason) {
-            // The same values again are the same generation, so that a request which was refused with them does not send them once more. After a
-            // refusal they are a new one, so that the provider is not asked again for each request that was refused with the old.
-            (Some((_, known)), CredentialReason::FirstUse | CredentialReason::Refresh) => known.again(&credential),
-            (_, _) => Issued::new(question, &credential).map_err(|reason| self.failure(reason))?,
-        };
-        let issued = Arc::new(issued);
-        let mut state = self.state();
-        // The answer to an older question may come late. It is for its own request only.
-        if state.last.as_ref().is_none_or(|(newest, _)| *newest < question) {
-            state.last = Some((question, issued.clone()));
-        }
-        Ok(issued)
+        let kept = self.state().keep(question, reason, &credential);
+        kept.map_err(|unusable| self.failure(unusable))
     }
 
     /// Runs the provider, which is the program's code: it may fail, hang or panic.

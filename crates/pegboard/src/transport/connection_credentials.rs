@@ -53,7 +53,7 @@ impl ConnectionCredentials {
     #[cfg(any(feature = "http", feature = "websocket"))]
     pub(super) async fn after_refusal(
         &self,
-        refused: &Issued,
+        refused: &Arc<Issued>,
         response: &http::HeaderMap,
     ) -> Result<Arc<Issued>, WireFailure> {
         let challenge = response.get(http::header::WWW_AUTHENTICATE);
@@ -61,14 +61,22 @@ impl ConnectionCredentials {
         self.known(self.source.after_refusal(refused, challenge).await)
     }
 
+    /// The failure of a credential that cannot be used.
+    pub(super) fn unusable(&self, text: String) -> WireFailure {
+        failed(&self.source.failure(text))
+    }
+
     /// Makes the masker know a credential before it is sent: the server may repeat it in its first response.
     fn known(&self, issued: Result<Arc<Issued>, NoCredential>) -> Result<Arc<Issued>, WireFailure> {
-        let issued =
-            issued.map_err(|failure| WireFailure::new(FailureKind::NoCredential, Sent::No, failure.to_string()))?;
+        let issued = issued.map_err(|failure| failed(&failure))?;
         if self.masked.load(Ordering::Acquire) != issued.generation() {
             self.masker.add_issued(issued.secrets());
             self.masked.store(issued.generation(), Ordering::Release);
         }
         Ok(issued)
     }
+}
+
+fn failed(failure: &NoCredential) -> WireFailure {
+    WireFailure::new(FailureKind::NoCredential, Sent::No, failure.to_string())
 }

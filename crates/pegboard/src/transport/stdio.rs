@@ -17,6 +17,7 @@ use super::{
     ndjson::{StdoutNoise, read_lines, write_lines},
     outbox::Outbox,
     outgoing::Outgoing,
+    request_failure::WireFailure,
     wire::{Boxed, Inbox, Wire},
     wire_end::{EndReason, WireEnd},
 };
@@ -57,7 +58,7 @@ impl Stdio {
             None => Cow::Borrowed(command),
             Some(credentials) => {
                 let issued = credentials.current_within(limits.connect).await?;
-                Cow::Owned(with_variables(command, &issued)?)
+                Cow::Owned(with_variables(command, &credentials, &issued)?)
             }
         };
         let tasks = TaskTracker::new();
@@ -107,14 +108,18 @@ impl Stdio {
 }
 
 /// Sets the variables of a credential in place of those of the config.
-fn with_variables(command: &Command, issued: &Issued) -> Result<Command, DialError> {
+fn with_variables(
+    command: &Command,
+    credentials: &ConnectionCredentials,
+    issued: &Issued,
+) -> Result<Command, WireFailure> {
     let mut command = command.clone();
     for (name, value) in issued.variables() {
         // As in a config, where such a variable needs `allow_loader_env`.
         if is_loader(name) && !command.env.contains_key(name) {
-            return Err(DialError::Setting(format!(
-                "the credential sets the variable `{}`, which would make the program load code that its command does not name; \
-                 it is passed on only if the server's `env` sets it too",
+            return Err(credentials.unusable(format!(
+                "it sets the variable `{}`, which would make the program load code that its command does not name; it is passed on only if \
+                 the server's `env` sets it too",
                 name.escape_debug()
             )));
         }

@@ -8,7 +8,7 @@ use std::{
 use futures_util::future::join_all;
 
 use super::*;
-use crate::credential::CredentialError;
+use crate::credential::provider::CredentialError;
 
 /// A provider that records the reasons it was asked for, and returns what a function makes of their number.
 struct Scripted<F> {
@@ -105,7 +105,7 @@ async fn concurrent_refusals_of_one_credential_ask_once() {
     for lifetime in [None, Some(MINUTE)] {
         for is_same in [false, true] {
             let provider = Scripted::new(move |number| {
-                let number = if is_same || number <= 40 && lifetime.is_none() {
+                let number = if is_same || number <= 32 && lifetime.is_none() {
                     1
                 } else {
                     number
@@ -188,6 +188,33 @@ async fn a_late_answer_does_not_replace_a_newer_one() {
     assert_eq!((sent(&late), sent(&replaced)), ("Bearer token-2", "Bearer token-3"));
     let newer = source.after_refusal(&late, None).await.unwrap();
     assert_eq!(sent(&newer), "Bearer token-3", "the newer one is there already");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_still_returns_a_refused_credential_does_not_replace_the_new_one() {
+    // The third question is asked and answered after the refusal, and its answer is outdated.
+    let provider = Scripted::new(|number| Ok(token(if number == 3 { 1 } else { number })));
+    let source = provider.source();
+    let first = source.current().await.unwrap();
+    let replaced = source.after_refusal(&first, None).await.unwrap();
+    let outdated = source.current().await.unwrap();
+    assert_eq!((sent(&replaced), sent(&outdated)), ("Bearer token-2", "Bearer token-1"));
+    let again = source.after_refusal(&outdated, None).await.unwrap();
+    assert_eq!(sent(&again), "Bearer token-2", "nothing is asked");
+    assert_eq!(provider.reasons().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_insists_on_a_refused_credential_is_asked_at_each_refusal() {
+    let provider = Scripted::new(|_| Ok(token(1)));
+    let source = provider.source();
+    for refusals in 1..=3 {
+        let issued = source.current().await.unwrap();
+        source.after_refusal(&issued, None).await.unwrap();
+        let reasons = provider.reasons();
+        let told = reasons.iter().filter(|reason| reason.starts_with("Refused")).count();
+        assert_eq!(told, refusals);
+    }
 }
 
 #[tokio::test(start_paused = true)]
