@@ -133,11 +133,6 @@ impl CredentialSource {
         })
     }
 
-    /// The principal whose credentials these are; `None` for the board's own connections.
-    pub(crate) fn principal(&self) -> Option<&Principal> {
-        self.principal.as_ref()
-    }
-
     /// Uses another provider from the next question on. A credential that is still valid is kept.
     pub(crate) fn set_provider(&self, provider: Arc<dyn Credentials>) {
         self.provider.store(Arc::new(provider));
