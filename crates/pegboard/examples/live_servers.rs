@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context as _, ensure};
 use pegboard::{
     Config, Event, Events, Kind, Pegboard, ServerConfig, ServerName, State, ToolCall,
-    config::{Endpoint, SafeUrl, Transport},
+    config::{Endpoint, Transport},
 };
 use pegboard_testkit::{FakeServer, Tool, refused_address};
 use tokio::time::timeout;
@@ -51,7 +51,7 @@ async fn main() -> anyhow::Result<()> {
     println!("weather is stopped: {}", reply.text());
     ensure!(reply.outcome.kind() != Kind::Ok);
     // An operator restarts it. That fails too, and the board tries again by itself until the server is back.
-    board.reconnect(&"weather".parse()?).await;
+    board.reconnect("weather").await;
     show_until(&mut events, |event| is(event, "weather", State::Down)).await?;
     weather.restart().await?;
     show_until(&mut events, |event| is(event, "weather", State::Ready)).await?;
@@ -60,7 +60,7 @@ async fn main() -> anyhow::Result<()> {
 
     // A server is disabled for a while, and another one is removed.
     let trains_name: ServerName = "trains".parse()?;
-    ensure!(board.disable(&"weather".parse()?).await);
+    ensure!(board.disable("weather").await);
     show_until(&mut events, |event| is(event, "weather", State::Disabled)).await?;
     ensure!(board.disconnect(&trains_name).await);
     let gone = tools.call(ToolCall::new("trains.next")).await;
@@ -76,7 +76,7 @@ async fn main() -> anyhow::Result<()> {
 }
 
 fn at(url: &str) -> anyhow::Result<ServerConfig> {
-    Ok(ServerConfig::new(Transport::Auto(Endpoint::new(SafeUrl::parse(url)?))))
+    Ok(ServerConfig::new(Transport::Auto(Endpoint::new(url)?)))
 }
 
 /// Prints events as they happen, up to the first that `is_last` accepts.

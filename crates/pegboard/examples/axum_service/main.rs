@@ -21,7 +21,7 @@ use axum::{
 };
 use pegboard::{
     Config, Credential, Credentials, Kind, Pegboard, Principal, ServerConfig, ServerName, ToolCall, View,
-    config::{Endpoint, SafeUrl, Start, Transport},
+    config::{Endpoint, Start, Transport},
     credential::{CredentialError, CredentialRequest},
 };
 use serde_json::{Value, json};
@@ -56,7 +56,7 @@ async fn main() -> anyhow::Result<()> {
 
 /// Runs the service until `stop`, then lets requests complete and ends the servers.
 async fn serve(listener: TcpListener, notes: String, stop: CancellationToken) -> anyhow::Result<()> {
-    let mut notes = ServerConfig::new(Transport::Auto(Endpoint::new(SafeUrl::parse(&notes)?)));
+    let mut notes = ServerConfig::new(Transport::Auto(Endpoint::new(&notes)?));
     // It has no connection of its own, only those of users, which are opened when they are needed.
     notes.start = Start::Lazy;
     let mut config = Config::default();

@@ -6,7 +6,6 @@ use futures_util::FutureExt;
 use pegboard::{
     config::{Command, Scope, Transport},
     hook::Called,
-    pin::Pin,
     *,
 };
 use pegboard_testkit::Fault;

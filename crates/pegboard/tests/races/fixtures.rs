@@ -17,7 +17,6 @@ use pegboard::{
     approval::{Decision, Question},
     board::Applied,
     config::{Approval, Command, Scope, Start, Transport},
-    pin::Pin,
     *,
 };
 use pegboard_testkit::{FakeServer, Tool as FakeTool, is_alive, read_log};
