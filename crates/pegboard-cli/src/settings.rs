@@ -185,7 +185,7 @@ impl Settings {
                 None if fetches => FETCH,
                 None => continue,
             };
-            server.limits.connect = server.limits.connect.max(allowed);
+            server.limits.connect_timeout = server.limits.connect_timeout.max(allowed);
         }
     }
 
@@ -200,7 +200,7 @@ impl Settings {
     pub(crate) fn guide(&self, config: &mut Config) {
         let set = self.servers_that_set("call_arguments.read");
         for (_, server) in config.servers.iter_mut().filter(|(name, _)| !set.contains(name)) {
-            server.policy.args.reading = Reading::Guided;
+            server.policy.call_arguments.read = Reading::Guided;
         }
     }
 
@@ -355,7 +355,11 @@ mod tests {
             (Some(secs(5)), secs(30), secs(30)),
         ] {
             let config = settings(timeout).usable().unwrap();
-            let connect: Vec<Duration> = config.servers.values().map(|server| server.limits.connect).collect();
+            let connect: Vec<Duration> = config
+                .servers
+                .values()
+                .map(|server| server.limits.connect_timeout)
+                .collect();
             assert_eq!(connect, [cold, plain, secs(5)], "{timeout:?}");
         }
     }

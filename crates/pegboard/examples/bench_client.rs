@@ -90,10 +90,10 @@ async fn run(options: &Options) -> anyhow::Result<()> {
     let mut config = Config::load(&[Source::file(&options.config)], &Env::process()).config;
     for server in config.servers.values_mut() {
         server.era = options.era.clone();
-        server.limits.items = 100_000;
-        server.limits.pages = 100_000;
-        server.limits.in_flight = 1024;
-        server.limits.message_bytes = 64 << 20;
+        server.limits.max_items = 100_000;
+        server.limits.max_pages = 100_000;
+        server.limits.max_in_flight = 1024;
+        server.limits.max_message = 64 << 20;
     }
     let (began, cpu) = (Instant::now(), cpu_us());
     let board = Pegboard::builder(config).tools_only().open();

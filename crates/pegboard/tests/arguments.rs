@@ -42,7 +42,7 @@ fn echoed(reply: &Reply) -> Value {
 
 #[tokio::test]
 async fn a_text_is_read_as_the_server_is_configured_or_the_call_says() {
-    let (board, tools) = with_policy(&issues(), |policy| policy.args.reading = Reading::Cascade);
+    let (board, tools) = with_policy(&issues(), |policy| policy.call_arguments.read = Reading::Cascade);
     let reply = write(&tools, "title: x, limit: 5").await;
     assert_eq!(echoed(&reply), json!({"title": "x", "limit": 5}));
     let guided = ToolCall::new("fx.create")
@@ -143,7 +143,7 @@ async fn hooks_see_the_arguments_that_were_read_from_a_text() {
 
 #[tokio::test]
 async fn without_a_check_everything_is_sent() {
-    let (board, tools) = with_policy(&issues(), |policy| policy.args.check = Check::Off);
+    let (board, tools) = with_policy(&issues(), |policy| policy.call_arguments.check = Check::Off);
     let odd = json!({"titel": 1, "limit": "x"});
     assert_eq!(echoed(&call(&tools, "fx.create", odd.clone()).await), odd);
     board.shutdown().await;

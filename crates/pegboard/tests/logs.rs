@@ -81,7 +81,7 @@ fn good() -> FakeServer {
 fn lazy() -> pegboard::ServerConfig {
     set_to(|settings| {
         settings.start = Start::Lazy;
-        settings.policy.health.every = Some(secs(60));
+        settings.policy.health.interval = Some(secs(60));
     })
 }
 

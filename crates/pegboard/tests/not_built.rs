@@ -84,7 +84,7 @@ async fn without_validation_required_arguments_are_checked_and_strict_settings_r
         (Check::Strict, &fine, or_ok(Kind::NotPermitted, !VALIDATES)),
     ] {
         let mut settings = ServerConfig::in_process();
-        settings.policy.args.check = check;
+        settings.policy.call_arguments.check = check;
         let (kind, text) = call(settings, "near.count", arguments).await;
         assert_eq!(kind, expected, "{check:?} {arguments}: {text}");
     }

@@ -30,7 +30,7 @@ impl World {
         let mut add = |name: &str, transport| -> anyhow::Result<()> {
             let mut server = ServerConfig::new(transport);
             // Reading twice is harmless, so a call that is lost with its server is retried.
-            server.policy.retry.insert("get_*".to_owned(), RetryClass::Safe);
+            server.policy.tool_retry.insert("get_*".to_owned(), RetryClass::Safe);
             config.servers.insert(ServerName::parse(name)?, server);
             Ok(())
         };

@@ -235,8 +235,8 @@ impl Builder {
                 revision: Arc::new(AtomicU64::new(1)),
                 link_context: LinkContext {
                     list_scope: self.list_scope,
-                    starts: Arc::new(Semaphore::new(limits.starts.max(1))),
-                    processes: Arc::new(Semaphore::new(limits.processes.min(Semaphore::MAX_PERMITS))),
+                    starts: Arc::new(Semaphore::new(limits.max_starts.max(1))),
+                    processes: Arc::new(Semaphore::new(limits.max_processes.min(Semaphore::MAX_PERMITS))),
                     generations: Arc::default(),
                     backoff: self.backoff,
                     closing: Arc::default(),
@@ -256,9 +256,9 @@ impl Builder {
             stand_ins: self.stand_ins,
             credentials: self.credentials,
             secrets: KnownSecrets::default(),
-            max_servers: AtomicUsize::new(limits.servers),
-            processes: AtomicUsize::new(limits.processes.min(Semaphore::MAX_PERMITS)),
-            budget: ByteBudget::new(limits.buffered),
+            max_servers: AtomicUsize::new(limits.max_servers),
+            processes: AtomicUsize::new(limits.max_processes.min(Semaphore::MAX_PERMITS)),
+            budget: ByteBudget::new(limits.max_buffered),
             keeps_pins: self.pins.is_some(),
         };
         // All secrets must be known before the first server starts: one server may print the secret of another.

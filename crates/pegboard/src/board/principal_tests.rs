@@ -275,7 +275,7 @@ async fn a_new_config_reaches_the_servers_of_principals() {
     hello(&view).await;
     let mut changed = remote();
     changed.start = crate::config::Start::Lazy;
-    changed.limits.message_bytes += 1;
+    changed.limits.max_message += 1;
     board.apply(config(changed)).await;
     hello(&view).await;
     assert_eq!(connections(&handle), 2);
@@ -332,7 +332,7 @@ async fn a_principal_with_refused_credentials_does_not_block_a_new_config() {
     let before = connections(&handle);
     let mut changed = remote();
     changed.start = crate::config::Start::Lazy;
-    changed.limits.message_bytes += 1;
+    changed.limits.max_message += 1;
     let applied = board.apply(config(changed)).await;
     assert_eq!((applied.replaced.len(), applied.errors.len()), (1, 0));
     assert_eq!(

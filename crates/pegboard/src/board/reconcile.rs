@@ -99,9 +99,9 @@ pub(super) fn same_connection(old: &ServerConfig, new: &ServerConfig) -> bool {
         },
         // The wire reads these three limits only when it is opened.
         limits: Limits {
-            message_bytes: old.limits.message_bytes,
-            write: old.limits.write,
-            stop: old.limits.stop,
+            max_message: old.limits.max_message,
+            write_timeout: old.limits.write_timeout,
+            stop_timeout: old.limits.stop_timeout,
             ..new.limits
         },
         policy: Policy {

@@ -449,7 +449,7 @@ pub(super) enum StartMode {
 /// Starts a server and waits until it is ready, within its own limits.
 async fn wait_ready(server: &Server) -> Result<(), Unavailable> {
     let limits = server.config().limits;
-    let deadline = Deadline::within(limits.connect + limits.list + MARGIN);
+    let deadline = Deadline::within(limits.connect_timeout + limits.list_timeout + MARGIN);
     match server.live(deadline).await {
         Ok(_) => Ok(()),
         Err(outage) => Err(Unavailable::of(server, &outage)),

@@ -74,14 +74,14 @@ impl ServerFactory {
 
     /// Applies the limits of a new config. The limit of processes only grows, because running processes keep their permits.
     pub(super) fn take_limits(&self, limits: &BoardLimits) {
-        self.max_servers.store(limits.servers, Ordering::Relaxed);
-        let wanted = limits.processes.min(Semaphore::MAX_PERMITS);
+        self.max_servers.store(limits.max_servers, Ordering::Relaxed);
+        let wanted = limits.max_processes.min(Semaphore::MAX_PERMITS);
         let before = self.processes.fetch_max(wanted, Ordering::Relaxed);
         self.shared
             .link_context
             .processes
             .add_permits(wanted.saturating_sub(before));
-        self.budget.raise(limits.buffered);
+        self.budget.raise(limits.max_buffered);
     }
 
     pub(super) fn configured(&self, name: ServerName, config: ServerConfig, others: usize) -> Server {

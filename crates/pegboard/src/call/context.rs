@@ -21,7 +21,7 @@ pub(crate) struct CallContext<'a> {
 impl<'a> CallContext<'a> {
     pub(super) fn new(view: &'a View, route: &'a Route, call: &ToolCall, started: Instant) -> Self {
         let config = route.server.config_snapshot();
-        let most = config.limits.call_total;
+        let most = config.limits.call_total_timeout;
         Self {
             view,
             route,

@@ -89,7 +89,7 @@ impl PreparedCall<'_> {
             arguments: self.arguments.as_raw(),
             meta: &self.meta,
             patience: Patience {
-                idle: self.context.config.limits.call_idle,
+                idle: self.context.config.limits.call_timeout,
                 total: self.context.deadline,
             },
             on_behalf: self.context.view.on_behalf(self.call),
@@ -113,7 +113,7 @@ impl PreparedCall<'_> {
         );
         let mut tool = self.context.route.tool.clone();
         let class = ToolClass::under(policy, &tool).with_arguments(self.arguments);
-        let mut retries = RetryState::new(class, &policy.retries);
+        let mut retries = RetryState::new(class, &policy.retry);
         let mut lost_generation = 0;
         loop {
             let has_timed_out = matches!(fault.kind, FaultKind::TimedOut { .. });
@@ -159,5 +159,5 @@ impl PreparedCall<'_> {
 /// Returns whether a failed call triggers a health check: only where no schedule would soon detect that the server is gone. Elsewhere calls
 /// keep trying until a check is due, because the next call finds a recovered server.
 fn needs_health_check(policy: &Policy) -> bool {
-    !policy.restart.enabled || policy.health.every.is_none()
+    !policy.restart.enabled || policy.health.interval.is_none()
 }

@@ -25,7 +25,7 @@ pub(super) async fn prepare<'c>(
         // Boxed, because it is rare and every call would pay for the space.
         arguments = Box::pin(output_handles::resolve(arguments, &context.view.result_options.spill)).await?;
     }
-    let check = context.config.policy.args.check;
+    let check = context.config.policy.call_arguments.check;
     let compiled = &context.view.compiled_schemas;
     let arguments = with_key(context, call, arguments);
     validate(context.tool(), check, compiled, arguments, notes)
@@ -49,7 +49,12 @@ fn with_key<'c>(context: &CallContext<'_>, call: &ToolCall, arguments: Cow<'c, A
 /// Parses arguments given as text, and maps arguments written for a provider's schema back to the tool's own schema.
 pub(super) fn parse(context: &CallContext<'_>, call: &mut ToolCall) -> Result<(), Failure> {
     let definition = context.route.definition.as_deref();
-    parse_for(context.tool(), definition, context.config.policy.args.reading, call)
+    parse_for(
+        context.tool(),
+        definition,
+        context.config.policy.call_arguments.read,
+        call,
+    )
 }
 
 fn parse_for(
@@ -89,8 +94,8 @@ pub(crate) fn check_standalone(
     definition: Option<&Definition>,
     call: &mut ToolCall,
 ) -> Result<(), Failure> {
-    let rules = Policy::default().args;
-    parse_for(tool, definition, rules.reading, call)?;
+    let rules = Policy::default().call_arguments;
+    parse_for(tool, definition, rules.read, call)?;
     let mut notes = Vec::new();
     let (compiled, arguments) = (CompiledSchemas::default(), Cow::Borrowed(&call.arguments));
     let changed = match validate(tool, rules.check, &compiled, arguments, &mut notes)? {
@@ -128,7 +133,7 @@ fn refuse_unchecked(context: &CallContext<'_>) -> Result<(), Failure> {
         return Ok(());
     }
     let (policy, tool) = (&context.config.policy, context.tool());
-    let setting = match (policy.args.check, policy.output_check) {
+    let setting = match (policy.call_arguments.check, policy.output_check) {
         (Check::Strict, _) => "`call_arguments = \"strict\"`",
         (_, OutputCheck::Error) if tool.output_schema.is_some() => "`output_check = \"error\"`",
         _ => return Ok(()),

@@ -71,14 +71,14 @@ pub(super) async fn present(context: &CallContext<'_>, call: &ToolCall, outcome:
 /// The limits for results of a tool: under its name, else under the first glob that matches it, else those of its server.
 fn results_of_tool(policy: &Policy, tool: &str) -> Results {
     if policy.tool_results.is_empty() {
-        return policy.results;
+        return policy.result;
     }
     let fits = |(glob, _): &(&String, &Results)| filter::fits(glob, tool);
     let of_tool = policy.tool_results.get(tool);
     of_tool
         .or_else(|| policy.tool_results.iter().find(fits).map(|(_, results)| results))
         .copied()
-        .unwrap_or(policy.results)
+        .unwrap_or(policy.result)
 }
 
 impl ResultRules<'_> {

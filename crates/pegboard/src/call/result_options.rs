@@ -63,7 +63,7 @@ impl ResultOptions {
             Size::AtMost(bytes) => Results {
                 max_bytes: bytes,
                 ceiling: bytes,
-                too_long: TooLong::HeadTail,
+                mode: TooLong::HeadTail,
                 ..plain(results.whole())
             },
         }

@@ -41,11 +41,11 @@ pub(crate) enum ToolClass {
 impl ToolClass {
     /// The class of a tool under a policy: its entry for the tool first, then its setting for the server.
     pub(crate) fn under(policy: &Policy, tool: &Tool) -> Self {
-        let of_server = || match &policy.retries {
+        let of_server = || match &policy.retry {
             Retry { even_if_run: true, .. } => Some(Self::Anyway),
             Retry { mode, .. } => mode.as_ref().map(Self::from),
         };
-        let operator = Self::by_operator(tool, &policy.retry).or_else(of_server);
+        let operator = Self::by_operator(tool, &policy.tool_retry).or_else(of_server);
         Self::of(tool, operator.as_ref(), policy.trust)
     }
 
@@ -258,8 +258,8 @@ impl<'a> RetryState<'a> {
 
     /// The delay before the next attempt.
     fn delay(&mut self) -> Duration {
-        let at = (self.attempts.made as usize).min(self.rule.waits.len());
-        match at.checked_sub(1).and_then(|at| self.rule.waits.get(at)) {
+        let at = (self.attempts.made as usize).min(self.rule.backoff.len());
+        match at.checked_sub(1).and_then(|at| self.rule.backoff.get(at)) {
             Some(wait) => self.backoff.varied(*wait, self.rule.jitter),
             None => self.backoff.next(),
         }

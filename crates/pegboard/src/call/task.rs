@@ -128,7 +128,7 @@ pub(crate) async fn attach_task(
         return Err(Failure::new(Kind::Unavailable, message));
     }
     let patience = Patience {
-        idle: server.config().limits.call_idle,
+        idle: server.config().limits.call_timeout,
         total: deadline,
     };
     let response = request(&route, &live, deadline, |live| async move {
@@ -181,7 +181,7 @@ async fn begin(context: &CallContext<'_>, call: &ToolCall, record: &mut Record) 
         arguments: arguments.as_raw(),
         meta: &meta,
         patience: Patience {
-            idle: context.config.limits.call_idle,
+            idle: context.config.limits.call_timeout,
             total: deadline,
         },
         on_behalf: view.on_behalf(call),
@@ -261,8 +261,8 @@ impl TaskHandle {
         };
         let limits = self.route.server.config().limits;
         let patience = Patience {
-            idle: limits.call_idle,
-            total: Deadline::within(limits.call_idle),
+            idle: limits.call_timeout,
+            total: Deadline::within(limits.call_timeout),
         };
         let response = request(&self.route, &self.live, patience.total, |live| async move {
             live.session.task_state(&task.id, patience).await
@@ -359,7 +359,7 @@ impl TaskHandle {
             );
             return Err(Failure::new(Kind::Unavailable, message));
         }
-        let deadline = Deadline::within(self.route.server.config().limits.call_idle);
+        let deadline = Deadline::within(self.route.server.config().limits.call_timeout);
         let response = request(&self.route, &self.live, deadline, |live| async move {
             live.session.cancel_task(&task.id).await
         });
@@ -378,7 +378,7 @@ async fn follow(
     deadline: Deadline,
 ) -> Result<CallResult, Fault> {
     let patience = Patience {
-        idle: route.server.config().limits.call_idle,
+        idle: route.server.config().limits.call_timeout,
         total: deadline,
     };
     let mut lost = 0;

@@ -185,8 +185,12 @@ fn server(loaded: &Loaded, name: &ServerName, config: &ServerConfig, values: &Va
         each.explained.insert(0, each.follows(&of::TYPE, kind.into(), by));
     }
     for (limit, field, other) in [
-        (config.limits.call_idle, &of::CALL_TIMEOUT, &of::CALL_TOTAL_TIMEOUT),
-        (config.limits.call_total, &of::CALL_TOTAL_TIMEOUT, &of::CALL_TIMEOUT),
+        (config.limits.call_timeout, &of::CALL_TIMEOUT, &of::CALL_TOTAL_TIMEOUT),
+        (
+            config.limits.call_total_timeout,
+            &of::CALL_TOTAL_TIMEOUT,
+            &of::CALL_TIMEOUT,
+        ),
     ] {
         let value: Json = units::duration_text(limit).into();
         each.amend(field, |one| one.move_to(value, other));

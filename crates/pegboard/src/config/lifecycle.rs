@@ -26,11 +26,11 @@ pub enum IdleStop {
 #[non_exhaustive]
 pub struct Restart {
     /// Whether the server is restarted automatically. Otherwise the next call restarts it, once the current backoff has elapsed; see also
-    /// [`Health::restarts`].
+    /// [`Health::restart`].
     pub enabled: bool,
     /// The waits before each attempt; the last one repeats. Empty for the schedule of the board.
     #[serde(with = "duration_text")]
-    pub waits: Vec<Duration>,
+    pub backoff: Vec<Duration>,
     /// The number of failed starts in a row after which automatic restarts end. Calls then make one attempt at a time, at most one per
     /// longest wait.
     pub max_attempts: Option<u32>,
@@ -60,7 +60,7 @@ impl Default for Restart {
     fn default() -> Self {
         Self {
             enabled: true,
-            waits: Vec::new(),
+            backoff: Vec::new(),
             max_attempts: None,
             wait: Self::WAIT,
             start_wait: Duration::ZERO,
@@ -78,21 +78,21 @@ pub struct Health {
     /// The time since the last message, or since the last listing with [`Probe::ListTools`], after which a probe is sent while no call is
     /// in flight; `None` for only after a call has failed in transit.
     #[serde(with = "duration_text")]
-    pub every: Option<Duration>,
+    pub interval: Option<Duration>,
     /// The timeout for the response.
     #[serde(with = "duration_text")]
-    pub within: Duration,
+    pub timeout: Duration,
     /// Whether a server whose session was lost is restarted when a probe is due, even if [`Restart::enabled`] is `false`.
-    pub restarts: bool,
+    pub restart: bool,
 }
 
 impl Health {
     /// The default, also shown by the table of fields.
     pub(super) const DEFAULT: Self = Self {
         probe: Probe::Auto,
-        every: Some(Duration::from_secs(60)),
-        within: Duration::from_secs(5),
-        restarts: false,
+        interval: Some(Duration::from_secs(60)),
+        timeout: Duration::from_secs(5),
+        restart: false,
     };
 }
 
@@ -142,7 +142,7 @@ pub struct Retry {
     pub attempts: u32,
     /// The waits before each retry; the last one repeats. Empty for short random waits.
     #[serde(with = "duration_text")]
-    pub waits: Vec<Duration>,
+    pub backoff: Vec<Duration>,
     /// By how many percent each wait is varied at random, in both directions.
     pub jitter: u32,
     /// Whether calls that may have run are retried too, regardless of `mode`.
@@ -159,7 +159,7 @@ impl Default for Retry {
         Self {
             mode: None,
             attempts: Self::ATTEMPTS,
-            waits: Vec::new(),
+            backoff: Vec::new(),
             jitter: 0,
             even_if_run: false,
         }

@@ -91,10 +91,10 @@ fn load(sources: &[Source], env: &Env<'_>) -> Loaded {
     let top = TopTable::new(&loaded.top);
     config.preset = preset.unwrap_or_default();
     config.limits = BoardLimits {
-        servers: top.get(&top_fields::MAX_SERVERS),
-        processes: top.get(&top_fields::MAX_PROCESSES),
-        starts: top.get(&top_fields::MAX_STARTS),
-        buffered: top.get(&top_fields::MAX_BUFFERED),
+        max_servers: top.get(&top_fields::MAX_SERVERS),
+        max_processes: top.get(&top_fields::MAX_PROCESSES),
+        max_starts: top.get(&top_fields::MAX_STARTS),
+        max_buffered: top.get(&top_fields::MAX_BUFFERED),
     };
     let written = top.set(&top_fields::NAMING).and_then(|naming| naming.0.ok());
     config.naming = written.unwrap_or_else(|| config.preset.naming());

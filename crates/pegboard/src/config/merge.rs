@@ -235,7 +235,7 @@ mod tests {
 
     fn limits(preset: &str, settings: &str) -> [(Duration, Duration); 2] {
         [server(preset, settings, ""), server(preset, "", settings)]
-            .map(|server| (server.limits.call_idle, server.limits.call_total))
+            .map(|server| (server.limits.call_timeout, server.limits.call_total_timeout))
     }
 
     #[test]
@@ -257,7 +257,7 @@ mod tests {
         );
         // The server's own setting moves the one for all servers, too.
         let own = server("tarsy", "call_total_timeout = '70s'", "call_timeout = '80s'").limits;
-        assert_eq!((own.call_idle, own.call_total), (secs(80), secs(80)));
+        assert_eq!((own.call_timeout, own.call_total_timeout), (secs(80), secs(80)));
     }
 
     #[test]
@@ -284,22 +284,22 @@ mod tests {
     fn a_table_is_filled_key_by_key() {
         for policy in policies("tarsy", "call_arguments = { check = 'strict' }") {
             assert_eq!(
-                (policy.args.reading, policy.args.check),
+                (policy.call_arguments.read, policy.call_arguments.check),
                 (Reading::Cascade, Check::Strict)
             );
         }
         for policy in policies("tarsy", "call_arguments = 'strict'") {
             assert_eq!(
-                (policy.args.reading, policy.args.check),
+                (policy.call_arguments.read, policy.call_arguments.check),
                 (Reading::Cascade, Check::Strict)
             );
         }
         for policy in policies("tarsy", "retry = { unsafe = true }") {
-            assert_eq!((policy.retries.attempts, policy.retries.even_if_run), (1, true));
+            assert_eq!((policy.retry.attempts, policy.retry.even_if_run), (1, true));
         }
         for policy in policies("minion", "restart = { wait = '3s' }") {
             assert_eq!(policy.restart.wait, secs(3));
-            assert_eq!(policy.restart.waits[0], secs(1));
+            assert_eq!(policy.restart.backoff[0], secs(1));
             assert!(policy.restart.max_attempts.is_some());
         }
         for policy in policies("minion", "breaker = { failures = 9 }") {
@@ -309,20 +309,20 @@ mod tests {
             assert_eq!((rule.failures, rule.percent, rule.probes), (9, 50, 3));
         }
         for policy in policies("ai-agent", "result = { max_lines = 9 }") {
-            assert_eq!((policy.results.max_lines, policy.results.max_bytes), (Some(9), 12_288));
+            assert_eq!((policy.result.max_lines, policy.result.max_bytes), (Some(9), 12_288));
         }
     }
 
     #[test]
     fn a_short_form_changes_only_what_it_is_short_for() {
         for policy in policies("ai-agent", "max_result = '1MiB'\nstructured = 'content_only'") {
-            let Results { max_bytes, ceiling, .. } = policy.results;
+            let Results { max_bytes, ceiling, .. } = policy.result;
             assert_eq!((max_bytes, ceiling), (1 << 20, 1 << 20));
-            assert_eq!(policy.results.structured, Structured::ContentOnly);
-            assert_eq!(policy.results.join, crate::config::Join::Nothing);
+            assert_eq!(policy.result.structured, Structured::ContentOnly);
+            assert_eq!(policy.result.join, crate::config::Join::Nothing);
         }
         for policy in policies("minion", "restart = true") {
-            assert_eq!(policy.restart.waits[0], secs(1));
+            assert_eq!(policy.restart.backoff[0], secs(1));
         }
     }
 
@@ -342,7 +342,9 @@ mod tests {
             assert!(!policy.restart.enabled, "a wait alone does not restart");
         }
         for policy in policies("goat", "health_interval = '30s'") {
-            let Health { probe, every, .. } = policy.health;
+            let Health {
+                probe, interval: every, ..
+            } = policy.health;
             assert_eq!((probe, every), (Probe::Auto, Some(secs(30))));
         }
     }
@@ -354,14 +356,14 @@ mod tests {
             "retry = { key_argument = 'id', attempts = 5 }",
             "retry = 'never'",
         );
-        assert_eq!(one.policy.retries.mode, Some(crate::config::RetryClass::Never));
-        assert_eq!(one.policy.retries.attempts, 5);
+        assert_eq!(one.policy.retry.mode, Some(crate::config::RetryClass::Never));
+        assert_eq!(one.policy.retry.attempts, 5);
         let two = server(
             "pegboard",
             "connect_timeout = '5s'\nenv_policy = 'inherit'",
             "connect_timeout = '6s'",
         );
-        assert_eq!(two.limits.connect, secs(6));
+        assert_eq!(two.limits.connect_timeout, secs(6));
         let remote = load("env_policy = 'inherit'\n[servers.x]\nurl = 'https://h/'");
         let told: Vec<String> = remote.problems.iter().map(ToString::to_string).collect();
         let is_told = told.iter().any(|told| told.contains("env_policy"));

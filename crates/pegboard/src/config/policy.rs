@@ -152,7 +152,7 @@ pub enum Check {
 #[non_exhaustive]
 pub struct ArgumentRules {
     /// How text is parsed.
-    pub reading: Reading,
+    pub read: Reading,
     /// How the arguments are validated.
     pub check: Check,
 }
@@ -250,9 +250,9 @@ pub struct Policy {
     /// What happens when a definition looks like an attack.
     pub scan: Scan,
     /// Whether calls of individual tools can be retried, by name or glob.
-    pub retry: BTreeMap<String, RetryClass>,
+    pub tool_retry: BTreeMap<String, RetryClass>,
     /// Which calls are retried, and how often.
-    pub retries: Retry,
+    pub retry: Retry,
     /// When the server is stopped because it is idle.
     pub idle_stop: IdleStop,
     /// How the server is restarted.
@@ -264,13 +264,13 @@ pub struct Policy {
     /// Whether the annotations of tools are trusted.
     pub trust: bool,
     /// How arguments are parsed and validated.
-    pub args: ArgumentRules,
+    pub call_arguments: ArgumentRules,
     /// What happens when structured content does not match the tool's output schema.
     pub output_check: OutputCheck,
     /// What is masked in the server's output.
     pub masking: Masking,
     /// How results are limited and formatted.
-    pub results: Results,
+    pub result: Results,
     /// How results of individual tools are limited and formatted, by name or glob.
     pub tool_results: BTreeMap<String, Results>,
     /// When long results are summarised; `None` for never.

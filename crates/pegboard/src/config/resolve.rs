@@ -181,24 +181,24 @@ fn allowed(context: &mut Context<'_>, transport: Transport, values: ServerTable<
 
 fn limits(values: ServerTable<'_>) -> Limits {
     let mut limits = Limits {
-        connect: values.get(&server::CONNECT_TIMEOUT),
-        list: values.get(&server::LIST_TIMEOUT),
-        call_idle: values.get(&server::CALL_TIMEOUT),
-        call_total: values.get(&server::CALL_TOTAL_TIMEOUT),
-        write: values.get(&server::WRITE_TIMEOUT),
+        connect_timeout: values.get(&server::CONNECT_TIMEOUT),
+        list_timeout: values.get(&server::LIST_TIMEOUT),
+        call_timeout: values.get(&server::CALL_TIMEOUT),
+        call_total_timeout: values.get(&server::CALL_TOTAL_TIMEOUT),
+        write_timeout: values.get(&server::WRITE_TIMEOUT),
         era_silence: values.get(&server::ERA_SILENCE),
-        stop: values.get(&server::STOP_TIMEOUT),
-        message_bytes: values.get(&server::MAX_MESSAGE),
-        pages: values.get(&server::MAX_PAGES),
-        items: values.get(&server::MAX_ITEMS),
-        in_flight: values.get(&server::MAX_IN_FLIGHT),
+        stop_timeout: values.get(&server::STOP_TIMEOUT),
+        max_message: values.get(&server::MAX_MESSAGE),
+        max_pages: values.get(&server::MAX_PAGES),
+        max_items: values.get(&server::MAX_ITEMS),
+        max_in_flight: values.get(&server::MAX_IN_FLIGHT),
     };
-    if limits.call_total < limits.call_idle {
+    if limits.call_total_timeout < limits.call_timeout {
         // The weaker setting is adjusted: a default or a preset's value to a written one.
         if values.rank(&server::CALL_TOTAL_TIMEOUT) > values.rank(&server::CALL_TIMEOUT) {
-            limits.call_idle = limits.call_total;
+            limits.call_timeout = limits.call_total_timeout;
         } else {
-            limits.call_total = limits.call_idle;
+            limits.call_total_timeout = limits.call_timeout;
         }
     }
     limits
@@ -226,17 +226,17 @@ fn policy(context: &Context<'_>, values: ServerTable<'_>) -> Policy {
         crossing: values.get(&server::CROSSING),
         pins: values.get(&server::PINS),
         scan: values.get(&server::SCAN),
-        retry: tools::retries(values),
-        retries: lifecycle::retries(values),
+        tool_retry: tools::retries(values),
+        retry: lifecycle::retries(values),
         idle_stop: values.get(&server::IDLE_STOP),
         restart: lifecycle::restart(values),
         health: lifecycle::health(values),
         breaker: lifecycle::breaker(values),
         trust,
-        args: arguments::rules(values),
+        call_arguments: arguments::rules(values),
         output_check: values.get(&server::OUTPUT_CHECK),
         masking: masking::layered(context.masking, values.find(&server::MASKING)),
-        results,
+        result: results,
         tool_results: results::of_tools(values, results),
         summarise: results::summarise(values),
     }

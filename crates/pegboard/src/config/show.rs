@@ -71,7 +71,7 @@ fn server(config: &ServerConfig, values: &Values) -> Map<String, Json> {
     let mut shown = section(SERVER, values, |field| field.applies != other);
     shown.insert("type".into(), config.transport.kind().into());
     // The values in effect may differ from those written: one timeout can raise the other, and `tls` can set `insecure`.
-    let (idle, total) = (config.limits.call_idle, config.limits.call_total);
+    let (idle, total) = (config.limits.call_timeout, config.limits.call_total_timeout);
     shown.insert(of::CALL_TIMEOUT.name.into(), units::duration_text(idle).into());
     shown.insert(of::CALL_TOTAL_TIMEOUT.name.into(), units::duration_text(total).into());
     if let Some(endpoint) = config.transport.endpoint() {

@@ -209,11 +209,11 @@ pub struct Rlimits {
     /// The most open files.
     pub open_files: Option<u64>,
     /// The most memory for data, in bytes.
-    pub data_bytes: Option<u64>,
+    pub memory: Option<u64>,
     /// The most processes and threads of its user, including those of other programs.
     pub processes: Option<u64>,
     /// The largest file that it may write, in bytes.
-    pub file_bytes: Option<u64>,
+    pub file_size: Option<u64>,
 }
 
 impl Rlimits {
@@ -221,9 +221,9 @@ impl Rlimits {
     /// processes is not limited, because the kernel counts those of the user's other programs too.
     pub const DEFAULT: Self = Self {
         open_files: Some(1024),
-        data_bytes: Some(2 << 30),
+        memory: Some(2 << 30),
         processes: None,
-        file_bytes: Some(1 << 30),
+        file_size: Some(1 << 30),
     };
 }
 
@@ -250,7 +250,7 @@ pub struct Endpoint {
     pub tls: Tls,
     /// HTTP statuses, besides 404, with which this server reports that the session is gone.
     #[serde(default)]
-    pub session_gone: Vec<u16>,
+    pub session_gone_status: Vec<u16>,
 }
 
 impl From<SafeUrl> for Endpoint {
@@ -260,7 +260,7 @@ impl From<SafeUrl> for Endpoint {
             headers: BTreeMap::new(),
             auth: Auth::default(),
             tls: Tls::default(),
-            session_gone: Vec::new(),
+            session_gone_status: Vec::new(),
         }
     }
 }

@@ -25,7 +25,7 @@ pub struct Metrics {
     /// Events that slow subscribers have missed.
     pub events_lost: u64,
     /// Bytes of messages of all servers that are being read, are queued to be written, or are held for callers. The limit is
-    /// [`BoardLimits::buffered`](crate::config::BoardLimits::buffered); messages of up to 64 KiB do not count.
+    /// [`BoardLimits::max_buffered`](crate::config::BoardLimits::max_buffered); messages of up to 64 KiB do not count.
     pub buffered_bytes: u64,
 }
 

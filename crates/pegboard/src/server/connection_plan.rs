@@ -48,9 +48,9 @@ impl ConnectionPlan {
     pub(super) fn is_compatible_with(&self, other: &Self) -> bool {
         let (ours, theirs) = (&self.spec, &other.spec);
         let limits = Limits {
-            call_idle: theirs.limits.call_idle,
-            call_total: theirs.limits.call_total,
-            in_flight: theirs.limits.in_flight,
+            call_timeout: theirs.limits.call_timeout,
+            call_total_timeout: theirs.limits.call_total_timeout,
+            max_in_flight: theirs.limits.max_in_flight,
             ..ours.limits
         };
         let same_target = match (&ours.target, &theirs.target) {

@@ -240,7 +240,7 @@ impl Link {
             }
         };
         let _ = deadline
-            .at_most(self.plan().spec.limits.list + RESEND)
+            .at_most(self.plan().spec.limits.list_timeout + RESEND)
             .run(waiting)
             .await;
     }

@@ -317,7 +317,7 @@ fn slots(config: &ServerConfig) -> usize {
     if config.policy.serial {
         1
     } else {
-        config.limits.in_flight.max(1)
+        config.limits.max_in_flight.max(1)
     }
 }
 

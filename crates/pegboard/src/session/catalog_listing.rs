@@ -83,7 +83,7 @@ impl Session {
         let mut all = PartialCatalog::default();
         let masker = Masker::clone(&self.masker().current());
         if self.offers("tools") {
-            let deadline = Deadline::within(self.limits.list);
+            let deadline = Deadline::within(self.limits.list_timeout);
             let tools = ListedTools::new(&self.server, self.header_rule(), Some(masker.clone()));
             match self.list_tools(deadline, tools, &mut all).await {
                 Ok(tools) => all.catalog.take_tools(tools),
@@ -127,7 +127,7 @@ impl Session {
         if !is_enabled || !self.offers("resources") {
             return Ok(listed);
         }
-        let deadline = Deadline::within(self.limits.list);
+        let deadline = Deadline::within(self.limits.list_timeout);
         match self.list("resources/list", "resources", deadline, &mut listed).await {
             Ok(items) => {
                 listed.catalog.resources = listed.catalog.read_resources(&self.server, items, "uri");
@@ -161,7 +161,7 @@ impl Session {
         if !is_enabled || !self.offers("prompts") {
             return Ok(listed);
         }
-        let deadline = Deadline::within(self.limits.list);
+        let deadline = Deadline::within(self.limits.list_timeout);
         match self.list("prompts/list", "prompts", deadline, &mut listed).await {
             Ok(items) => listed.catalog.read_prompts(&self.server, items),
             Err(fault) => {

@@ -109,7 +109,7 @@ impl ConnectAttempt<'_> {
             (EraChoice::Probe, _) | (EraChoice::Auto, Some(RememberedEra::Modern)) => self.discover_first().await,
             (EraChoice::Auto, Some(RememberedEra::Legacy | RememberedEra::Sse)) => {
                 // The server is more likely to be slow than to have changed, so the other era is tried later.
-                let patience = self.spec.limits.connect / 2;
+                let patience = self.spec.limits.connect_timeout / 2;
                 self.initialize_first(silence.map(|silence| silence.max(patience)))
                     .await
             }

@@ -121,8 +121,8 @@ impl Session {
     /// The timeouts of a call, by the server's config.
     pub(super) fn patience(&self) -> Patience {
         Patience {
-            idle: self.limits.call_idle,
-            total: Deadline::within(self.limits.call_total),
+            idle: self.limits.call_timeout,
+            total: Deadline::within(self.limits.call_total_timeout),
         }
     }
 

@@ -171,7 +171,7 @@ impl Pages<'_> {
     /// Fails if there may be no further page, or if its cursor is invalid.
     fn check_cursor(&mut self, cursor: &str) -> Result<(), Fault> {
         let (method, count, limits) = (self.method, self.count, &self.session.limits);
-        let problem = if count >= limits.pages || self.items > limits.items {
+        let problem = if count >= limits.max_pages || self.items > limits.max_items {
             format!("{method} did not end after {count} pages with {} items", self.items)
         } else if cursor.len() > MAX_CURSOR {
             format!("{method} gave a cursor of {} bytes", cursor.len())
@@ -185,7 +185,7 @@ impl Pages<'_> {
 
     /// Truncates the last page to the item limit. Returns a warning if that dropped items.
     fn truncate_surplus(&self, items: &mut Vec<Item>) -> Option<String> {
-        let (all, limit) = (self.items, self.session.limits.items);
+        let (all, limit) = (self.items, self.session.limits.max_items);
         let surplus = all.checked_sub(limit).filter(|surplus| *surplus > 0)?;
         items.truncate(items.len().saturating_sub(surplus));
         let key = self.key;

@@ -57,9 +57,9 @@ fn wanted(limits: &Rlimits) -> [(Resource, Option<u64>); 5] {
     [
         (Resource::Core, Some(CORE_BYTES)),
         (Resource::Nofile, limits.open_files),
-        (Resource::Data, limits.data_bytes),
+        (Resource::Data, limits.memory),
         (Resource::Nproc, limits.processes),
-        (Resource::Fsize, limits.file_bytes),
+        (Resource::Fsize, limits.file_size),
     ]
 }
 

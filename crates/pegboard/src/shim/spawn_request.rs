@@ -124,9 +124,9 @@ impl Writer {
     fn limits(&mut self, limits: &Rlimits) {
         let Rlimits {
             open_files,
-            data_bytes,
+            memory: data_bytes,
             processes,
-            file_bytes,
+            file_size: file_bytes,
         } = *limits;
         for limit in [open_files, data_bytes, processes, file_bytes] {
             self.number(u64::from(limit.is_some()));
@@ -193,9 +193,9 @@ impl Reader<'_> {
         };
         Some(Rlimits {
             open_files: limit()?,
-            data_bytes: limit()?,
+            memory: limit()?,
             processes: limit()?,
-            file_bytes: limit()?,
+            file_size: limit()?,
         })
     }
 
@@ -237,7 +237,7 @@ mod tests {
             grace: Duration::from_millis(2500),
             rlimits: Rlimits {
                 open_files: Some(64),
-                file_bytes: Some(1 << 40),
+                file_size: Some(1 << 40),
                 ..Rlimits::default()
             },
             sandbox: None,

@@ -118,8 +118,8 @@ impl HttpClient {
             headers,
             post_headers,
             credentials,
-            limit: limits.message_bytes,
-            session_gone: endpoint.session_gone.clone(),
+            limit: limits.max_message,
+            session_gone: endpoint.session_gone_status.clone(),
         })
     }
 

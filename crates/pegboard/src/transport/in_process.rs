@@ -28,11 +28,11 @@ impl InProcess {
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
     {
-        let outbox = Arc::new(Outbox::new(inbox.budget().quota(limits.message_bytes)));
+        let outbox = Arc::new(Outbox::new(inbox.budget().quota(limits.max_message)));
         let stop = CancellationToken::new();
         let tasks = TaskTracker::new();
-        let reading = read_lines(read, inbox.clone(), limits.message_bytes, StdoutNoise::default());
-        let writing = write_lines(write, outbox.clone(), limits.write);
+        let reading = read_lines(read, inbox.clone(), limits.max_message, StdoutNoise::default());
+        let writing = write_lines(write, outbox.clone(), limits.write_timeout);
         let (end, ending) = (inbox.clone(), (stop.clone(), outbox.clone()));
         tasks.spawn(async move {
             let (stop, outbox) = ending;

@@ -154,7 +154,7 @@ where
     }
 }
 
-/// Opens a connection within `limits.connect`. Turns an error, a panic and the timeout into a failed connection.
+/// Opens a connection within `limits.connect_timeout`. Turns an error, a panic and the timeout into a failed connection.
 pub(super) async fn open(
     dialer: &dyn Dialer,
     server: &str,
@@ -162,7 +162,7 @@ pub(super) async fn open(
 ) -> Result<(ByteSource, ByteSink), WireFailure> {
     // The dialer is called within the guarded future, because it may panic before it returns a future.
     let opening = caught(async { dialer.dial(DialContext::new(server)).await });
-    let message = match tokio::time::timeout(limits.connect, opening).await {
+    let message = match tokio::time::timeout(limits.connect_timeout, opening).await {
         Ok(Ok(Ok(streams))) => return Ok(streams),
         Ok(Ok(Err(error))) => error.to_string(),
         Ok(Err(_)) => "its dialer panicked".to_owned(),

@@ -113,7 +113,7 @@ impl Outbox {
 #[cfg(test)]
 impl Default for Outbox {
     fn default() -> Self {
-        Self::new(ByteBudget::default().quota(crate::config::Limits::default().message_bytes))
+        Self::new(ByteBudget::default().quota(crate::config::Limits::default().max_message))
     }
 }
 

@@ -67,7 +67,7 @@ impl Sse {
             let wire = Self {
                 shared: Arc::new(Shared {
                     client,
-                    outgoing: inbox.budget().quota(limits.message_bytes),
+                    outgoing: inbox.budget().quota(limits.max_message),
                     inbox,
                     address,
                     version: OnceLock::new(),
@@ -86,7 +86,7 @@ impl Sse {
             };
             refused.map_or(Ok(wire), Err)
         };
-        let opened = tokio::time::timeout(limits.connect, opening).await;
+        let opened = tokio::time::timeout(limits.connect_timeout, opening).await;
         let late = |_| {
             let text = "the event stream did not name an address for messages in time";
             WireFailure::new(FailureKind::Connect(ConnectFault::Timeout), Sent::No, text)

@@ -57,7 +57,7 @@ impl Stdio {
         let command = match credentials {
             None => Cow::Borrowed(command),
             Some(credentials) => {
-                let issued = credentials.current_within(limits.connect).await?;
+                let issued = credentials.current_within(limits.connect_timeout).await?;
                 Cow::Owned(with_variables(command, &credentials, &issued)?)
             }
         };
@@ -72,7 +72,7 @@ impl Stdio {
             inbox.clone(),
         ));
         let (outbox, stdout_noise) = (
-            Arc::new(Outbox::new(inbox.budget().quota(limits.message_bytes))),
+            Arc::new(Outbox::new(inbox.budget().quota(limits.max_message))),
             StdoutNoise::default(),
         );
         let wire = Self {
@@ -84,8 +84,8 @@ impl Stdio {
             stop: stop.clone(),
             tasks: tasks.clone(),
         };
-        let reading = read_lines(pipes.stdout, inbox.clone(), limits.message_bytes, stdout_noise.clone());
-        let writing = write_lines(pipes.stdin, outbox.clone(), limits.write);
+        let reading = read_lines(pipes.stdout, inbox.clone(), limits.max_message, stdout_noise.clone());
+        let writing = write_lines(pipes.stdin, outbox.clone(), limits.write_timeout);
         tasks.spawn(async move {
             let reason = run(reading, writing, &outbox, &process, &stop).await;
             outbox.close();

@@ -73,12 +73,12 @@ impl WebSocket {
         let request = handshake_request(endpoint)?;
         let connector = Connector {
             url: endpoint.url.expose(),
-            limit: limits.message_bytes,
+            limit: limits.max_message,
             tls,
             inbox: &inbox,
         };
         let connecting = connector.connect(request, credentials.as_ref());
-        let socket = match tokio::time::timeout(limits.connect, connecting).await {
+        let socket = match tokio::time::timeout(limits.connect_timeout, connecting).await {
             Ok(Ok(socket)) => socket,
             Ok(Err(error)) => return Err(error.into_failure().into()),
             Err(_) => {
@@ -87,7 +87,7 @@ impl WebSocket {
             }
         };
         let (out, incoming) = socket.split();
-        let quota = inbox.budget().quota(limits.message_bytes);
+        let quota = inbox.budget().quota(limits.max_message);
         let outbox = Arc::new(Outbox::new(quota.clone()));
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         let wire = Self {
@@ -96,7 +96,7 @@ impl WebSocket {
             stop: stop.clone(),
             tasks: tasks.clone(),
         };
-        let (write_limit, message_limit) = (limits.write, limits.message_bytes);
+        let (write_limit, message_limit) = (limits.write_timeout, limits.max_message);
         tasks.spawn(async move {
             let writing = write(out, &outbox, write_limit);
             tokio::pin!(writing);

@@ -20,7 +20,7 @@ pub(crate) fn board() -> Pegboard {
         let mut server = ServerConfig::new(Transport::Stdio(command));
         // Some of them never answer the probe for the modern era.
         server.era = EraChoice::Legacy;
-        server.limits.connect = PATIENCE;
+        server.limits.connect_timeout = PATIENCE;
         config.servers.insert(ServerName::parse(name).unwrap(), server);
     }
     Pegboard::builder(config).tools_only().open()

@@ -61,7 +61,7 @@ async fn a_provider_that_hangs_costs_a_call_its_own_time_and_nothing_is_sent() {
         let issuer = Issuer::new(|_| Ok(Credential::none()));
         let fake = place.serve(&fake(place.era())).await;
         let config = with_limits(place.config(&fake.url()), |limits| {
-            limits.call_idle = Duration::from_millis(300)
+            limits.call_timeout = Duration::from_millis(300)
         });
         let board = board_with(config, &issuer);
         let tools = board.toolset();
@@ -79,7 +79,7 @@ async fn a_provider_that_hangs_after_a_refusal_leaves_the_call_unexecuted() {
     let issuer = Issuer::counting();
     let fake = fake(Era::Modern).bearer(&token(1)).serve_http().await.unwrap();
     let config = Place::Http(Era::Modern).config(&fake.url());
-    let config = with_limits(config, |limits| limits.call_idle = Duration::from_millis(300));
+    let config = with_limits(config, |limits| limits.call_timeout = Duration::from_millis(300));
     let board = board_with(config, &issuer);
     let tools = board.toolset();
     assert_greeted(&hello(&tools).await);
@@ -96,7 +96,7 @@ async fn a_start_does_not_wait_longer_than_its_limit_for_the_provider() {
         issuer.hangs();
         let fake = place.serve(&fake(place.era())).await;
         let config = with_limits(place.config(&fake.url()), |limits| {
-            limits.connect = Duration::from_millis(300)
+            limits.connect_timeout = Duration::from_millis(300)
         });
         let board = board_with(config, &issuer);
         let reply = hello(&board.toolset()).await;

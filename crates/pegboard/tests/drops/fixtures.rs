@@ -98,7 +98,7 @@ impl Fixture {
             (Wire::Stdio, _) => process(&fake),
             _ => in_process_settings(),
         };
-        settings.limits.in_flight = 1;
+        settings.limits.max_in_flight = 1;
         change(&mut settings);
         let mut config = Config::default();
         let builder = if wire == Wire::Memory {

@@ -63,7 +63,7 @@ async fn a_board_can_be_dropped_at_any_moment_of_a_start() {
 async fn changes_of_a_server_can_be_dropped_at_any_moment() {
     for wire in [Wire::Memory, Wire::Stdio, Wire::Http] {
         let fixture = Fixture::new(wire, fake(pegboard_testkit::Era::Legacy), |settings| {
-            settings.limits.stop = Duration::from_millis(200);
+            settings.limits.stop_timeout = Duration::from_millis(200);
         })
         .await;
         let (board, fx) = (&fixture.board, name("fx"));

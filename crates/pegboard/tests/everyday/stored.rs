@@ -176,7 +176,7 @@ fn settings_with_data_are_stored_and_read_back() {
                 RetryClass::Key("k".into()),
             ];
             for class in classes {
-                server.policy.retries.mode = Some(class);
+                server.policy.retry.mode = Some(class);
                 let stored = serde_json::to_string(&server).unwrap();
                 assert_eq!(
                     serde_json::from_str::<ServerConfig>(&stored).unwrap(),

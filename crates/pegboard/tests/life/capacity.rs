@@ -12,7 +12,7 @@ fn good(server: &str) -> FakeServer {
 
 fn config(servers: &[&str], most: usize) -> Config {
     let mut config = Config::default();
-    config.limits.servers = most;
+    config.limits.max_servers = most;
     config.servers = servers
         .iter()
         .map(|server| (name(server), process(&good(server))))
@@ -84,10 +84,10 @@ async fn room_is_looked_for_with_every_change() {
 #[tokio::test]
 async fn a_process_too_many_waits_until_another_has_ended() {
     let mut config = config(&["a", "b"], 10);
-    config.limits.processes = 1;
+    config.limits.max_processes = 1;
     let waits = vec![std::time::Duration::from_millis(20)];
     for server in config.servers.values_mut() {
-        server.policy.restart.waits.clone_from(&waits);
+        server.policy.restart.backoff.clone_from(&waits);
     }
     let board = Pegboard::open(config);
     board.settle(PATIENCE).await;

@@ -21,8 +21,8 @@ fn good() -> FakeServer {
 fn lazy() -> ServerConfig {
     let mut settings = in_process_settings();
     settings.start = Start::Lazy;
-    settings.limits.call_idle = secs(3600);
-    settings.limits.call_total = secs(3600);
+    settings.limits.call_timeout = secs(3600);
+    settings.limits.call_total_timeout = secs(3600);
     settings
 }
 

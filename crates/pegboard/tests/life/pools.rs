@@ -102,7 +102,7 @@ async fn a_pool_grows_only_when_it_must_and_shrinks_when_it_can() {
 async fn calls_that_fail_together_in_a_full_pool_do_not_wait_for_each_other() {
     let dying = good().fault_on(When::tool("slow").first(2), Fault::DiesBeforeExecuting { code: 1 });
     let mut settings = serial(Scope::Pool(2));
-    settings.policy.retry.insert("slow".to_owned(), RetryClass::Safe);
+    settings.policy.tool_retry.insert("slow".to_owned(), RetryClass::Safe);
     let (board, handle) = in_memory_with(&dying, settings);
     let tools = board.toolset();
     board.settle(PATIENCE).await;

@@ -160,7 +160,7 @@ async fn a_slow_installer_is_kept_warming_and_started_once() {
     std::os::unix::fs::symlink(program, &npx).unwrap();
     let command = pegboard::config::Command::new(npx.to_str().unwrap()).args(args);
     let mut config = pegboard::ServerConfig::new(pegboard::config::Transport::Stdio(command));
-    config.limits.connect = Duration::from_millis(500);
+    config.limits.connect_timeout = Duration::from_millis(500);
     let board = board(config);
     let tools = board.toolset();
     let early = call(&tools, "fx.hello", json!({})).await;

@@ -182,7 +182,7 @@ async fn what_may_have_run_stays_so_when_the_next_attempt_is_refused() {
     )));
     settings
         .policy
-        .retry
+        .tool_retry
         .insert("read".to_owned(), pegboard::config::RetryClass::Safe);
     let builder = Pegboard::builder(Config::default()).in_process_with(name("fx"), dialer(&handle), settings);
     let board = builder.without_jitter().open();

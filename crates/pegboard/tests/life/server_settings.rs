@@ -111,8 +111,8 @@ async fn how_long_a_call_waits_for_a_restart_is_a_setting() {
 #[tokio::test(start_paused = true)]
 async fn a_servers_own_schedule_wins_over_the_boards() {
     let (_unused, handle) = silent().connect();
-    let mut settings = restarts(|restart| restart.waits = vec![secs(100)]);
-    settings.limits.connect = secs(1);
+    let mut settings = restarts(|restart| restart.backoff = vec![secs(100)]);
+    settings.limits.connect_timeout = secs(1);
     let board = Pegboard::builder(Config::default())
         .in_process_with(name("fx"), dialer(&handle), settings)
         .restart_schedule(vec![secs(5)])
@@ -134,7 +134,7 @@ async fn a_server_is_asked_in_the_words_and_as_often_as_its_config_says() {
     let asked = async |probe, every, method: &str| {
         let mut settings = in_process_settings();
         settings.policy.health.probe = probe;
-        settings.policy.health.every = every;
+        settings.policy.health.interval = every;
         let (board, handle) = in_memory_with(&good(), settings);
         board.settle(PATIENCE).await;
         let before = handle.count(method);
@@ -155,8 +155,8 @@ async fn a_server_is_asked_in_the_words_and_as_often_as_its_config_says() {
 #[tokio::test(start_paused = true)]
 async fn a_server_at_work_is_not_asked() {
     let mut settings = in_process_settings();
-    settings.limits.call_idle = secs(3600);
-    settings.limits.call_total = secs(3600);
+    settings.limits.call_timeout = secs(3600);
+    settings.limits.call_total_timeout = secs(3600);
     let deaf = good()
         .fault_on(When::method("ping"), Fault::NeverAnswers)
         .fault_on(When::method("tools/list").after(1), Fault::NeverAnswers);
@@ -176,10 +176,10 @@ async fn a_server_at_work_is_not_asked() {
 async fn a_server_that_is_never_asked_by_itself_is_asked_after_a_timeout() {
     for (probe, expected) in [(Probe::Auto, 1), (Probe::Never, 0)] {
         let mut settings = in_process_settings();
-        settings.policy.health.every = None;
+        settings.policy.health.interval = None;
         settings.policy.health.probe = probe;
-        settings.policy.health.within = secs(3);
-        settings.limits.call_idle = secs(5);
+        settings.policy.health.timeout = secs(3);
+        settings.limits.call_timeout = secs(5);
         let dead = good()
             .fault_on(When::method("ping"), Fault::NeverAnswers)
             .fault_on(When::method("tools/list").after(1), Fault::NeverAnswers)
@@ -197,9 +197,9 @@ async fn a_server_that_is_never_asked_by_itself_is_asked_after_a_timeout() {
 async fn a_server_that_is_never_probed_was_last_checked_when_it_started() {
     for (probe, is_checked) in [(Probe::Auto, true), (Probe::Never, false)] {
         let mut settings = in_process_settings();
-        settings.policy.health.every = None;
+        settings.policy.health.interval = None;
         settings.policy.health.probe = probe;
-        settings.limits.call_idle = secs(5);
+        settings.limits.call_timeout = secs(5);
         let (board, _handle) = in_memory_with(&good(), settings);
         board.settle(PATIENCE).await;
         let checked_at = || board.status().servers[0].checked_at.expect("the check of the start");
@@ -216,8 +216,8 @@ async fn a_server_that_is_never_probed_was_last_checked_when_it_started() {
 async fn a_servers_config_says_which_calls_are_made_again() {
     let check = async |attempts, even_if_run, expected: Result<u32, u32>| {
         let mut settings = in_process_settings();
-        settings.policy.retries.attempts = attempts;
-        settings.policy.retries.even_if_run = even_if_run;
+        settings.policy.retry.attempts = attempts;
+        settings.policy.retry.even_if_run = even_if_run;
         let dying = good().fault_on(When::tool("hello").first(2), Fault::DiesAfterExecuting { code: 1 });
         let (board, _handle) = in_memory_with(&dying, settings);
         let reply = call(&board.toolset(), "fx.hello", json!({})).await;
@@ -245,7 +245,7 @@ async fn a_servers_own_breaker_wins_over_the_boards() {
     ] {
         let mut settings = in_process_settings();
         settings.policy.breaker = policy;
-        settings.limits.call_idle = secs(1);
+        settings.limits.call_timeout = secs(1);
         let (_unused, handle) = good().fault_on(When::tool("hello"), Fault::NeverAnswers).connect();
         let board = Pegboard::builder(Config::default())
             .in_process_with(name("fx"), dialer(&handle), settings)

@@ -39,7 +39,7 @@ async fn two_names_for_the_same_server_share_a_process_and_nothing_else() {
     let log = folder.path().join("log");
     let mut narrow = process(&good(&log));
     narrow.deny = vec!["hello".into()];
-    narrow.limits.call_idle = secs(7);
+    narrow.limits.call_timeout = secs(7);
     let board = boards([("narrow", narrow), ("wide", process(&good(&log)))]);
     board.settle(PATIENCE).await;
     assert_eq!(pid(&board, "narrow").await, pid(&board, "wide").await);
@@ -70,10 +70,10 @@ async fn names_with_other_limits_for_their_calls_share_a_process() {
         settings
     };
     let board = boards([
-        ("idle", with(|limits| limits.call_idle += secs(1))),
-        ("in-flight", with(|limits| limits.in_flight += 1)),
+        ("idle", with(|limits| limits.call_timeout += secs(1))),
+        ("in-flight", with(|limits| limits.max_in_flight += 1)),
         ("plain", process(&good(&log))),
-        ("total", with(|limits| limits.call_total += secs(1))),
+        ("total", with(|limits| limits.call_total_timeout += secs(1))),
     ]);
     board.settle(PATIENCE).await;
     let shared = pid(&board, "plain").await;
@@ -144,7 +144,7 @@ async fn a_change_that_does_not_fit_the_other_parts_them() {
     let first = pid(&board, "a").await;
     let mut config = Config::default();
     let mut patient = process(&good(&log));
-    patient.limits.list = secs(77);
+    patient.limits.list_timeout = secs(77);
     config.servers = [("a", patient.clone()), ("b", process(&good(&log)))]
         .map(|(server, settings)| (name(server), settings))
         .into();
@@ -153,7 +153,7 @@ async fn a_change_that_does_not_fit_the_other_parts_them() {
     assert_ne!(second, first);
     assert_eq!(pid(&board, "b").await, first);
     // With a single name left, the next such change is applied in place.
-    patient.limits.list = secs(78);
+    patient.limits.list_timeout = secs(78);
     config.servers.insert(name("a"), patient);
     board.apply(config).await;
     assert_eq!(pid(&board, "a").await, second);
@@ -169,7 +169,7 @@ async fn the_one_who_is_left_keeps_its_own_name() {
     let first = pid(&board, "b").await;
     let mut config = Config::default();
     let mut patient = process(&good(&log));
-    patient.limits.list = secs(77);
+    patient.limits.list_timeout = secs(77);
     config.servers.insert(name("b"), patient);
     board.apply(config).await;
     let tools = board.toolset().list(PATIENCE).await.tools;

@@ -19,7 +19,7 @@ fn of_views(change: impl FnOnce(&mut ServerConfig)) -> ServerConfig {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_of_a_view_that_cannot_be_had_is_a_warning_with_the_views_name_until_it_can() {
-    let (board, handle) = in_memory_with(&good(), of_views(|settings| settings.limits.connect = secs(5)));
+    let (board, handle) = in_memory_with(&good(), of_views(|settings| settings.limits.connect_timeout = secs(5)));
     let tools = board.toolset_with(View::new().name("agent"));
     assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
     assert!(board.status().warnings.is_empty());

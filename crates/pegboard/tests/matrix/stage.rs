@@ -55,14 +55,14 @@ pub(crate) struct Stage {
 impl Stage {
     pub(crate) fn new(cell: Cell, servers: Handle) -> Self {
         let mut limits = Limits::default();
-        limits.connect = Duration::from_millis(2_500);
-        limits.list = Duration::from_millis(2_000);
-        limits.call_idle = Duration::from_millis(1_000);
-        limits.call_total = Duration::from_millis(1_800);
-        limits.write = Duration::from_millis(1_000);
+        limits.connect_timeout = Duration::from_millis(2_500);
+        limits.list_timeout = Duration::from_millis(2_000);
+        limits.call_timeout = Duration::from_millis(1_000);
+        limits.call_total_timeout = Duration::from_millis(1_800);
+        limits.write_timeout = Duration::from_millis(1_000);
         limits.era_silence = Duration::from_millis(600);
-        limits.stop = Duration::from_millis(500);
-        limits.message_bytes = MESSAGE;
+        limits.stop_timeout = Duration::from_millis(500);
+        limits.max_message = MESSAGE;
         Self {
             cell,
             folder: tempfile::tempdir().unwrap(),
@@ -85,7 +85,7 @@ impl Stage {
 
     /// Raises the timeouts of calls to ten seconds.
     pub(crate) fn allow_long_calls(&mut self) {
-        self.limit(|limits| (limits.call_idle, limits.call_total) = (secs(10), secs(10)));
+        self.limit(|limits| (limits.call_timeout, limits.call_total_timeout) = (secs(10), secs(10)));
     }
 
     pub(crate) fn servers(&self) -> &Handle {

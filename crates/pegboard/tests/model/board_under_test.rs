@@ -373,7 +373,7 @@ fn config_of(settings: Settings) -> ServerConfig {
     } else {
         Scope::Shared
     };
-    config.policy.restart.waits = vec![Duration::from_millis(RESTART)];
+    config.policy.restart.backoff = vec![Duration::from_millis(RESTART)];
     config.policy.restart.wait = Duration::ZERO;
     config.policy.health.probe = Probe::Never;
     config

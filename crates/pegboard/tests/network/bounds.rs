@@ -34,7 +34,7 @@ async fn an_answer_larger_than_the_limit_costs_its_call_only() {
     };
     for fault in [Fault::EndlessBody, oversized] {
         for (fake, config) in broken(&fault).await {
-            let board = board(limited(config, |limits| limits.message_bytes = SMALL));
+            let board = board(limited(config, |limits| limits.max_message = SMALL));
             let tools = board.toolset();
             let reply = hello(&tools).await;
             let text = lost(&reply, Kind::LimitExceeded);
@@ -62,7 +62,7 @@ async fn an_event_larger_than_the_limit_costs_its_call_only() {
             .serve_http()
             .await
             .unwrap();
-        let board = board(limited(http(&fake.url()), |limits| limits.message_bytes = SMALL));
+        let board = board(limited(http(&fake.url()), |limits| limits.max_message = SMALL));
         let tools = board.toolset();
         lost(&tools.call(ToolCall::new("fx.big")).await, Kind::LimitExceeded);
         assert_greets(&tools, "after").await;
@@ -89,9 +89,7 @@ async fn events_without_end_are_bounded_whatever_they_are_made_of() {
                 _ => raw::healthy(seen, modern),
             })
             .await;
-            let board = board(limited(http(&server.url("/mcp")), |limits| {
-                limits.message_bytes = SMALL
-            }));
+            let board = board(limited(http(&server.url("/mcp")), |limits| limits.max_message = SMALL));
             let reply = tokio::time::timeout(PATIENCE, hello(&board.toolset())).await;
             let reply = reply.unwrap_or_else(|_| panic!("no end for {start}"));
             lost(&reply, Kind::LimitExceeded);
@@ -127,7 +125,9 @@ async fn an_answer_that_never_comes_to_an_end_ends_with_the_calls_limit() {
 #[tokio::test]
 async fn keep_alives_are_no_sign_of_life_but_progress_is() {
     for (fake, config) in broken(&Fault::OnlyKeepAlive { every_ms: 10 }).await {
-        let board = board(limited(config, |limits| limits.call_idle = Duration::from_millis(300)));
+        let board = board(limited(config, |limits| {
+            limits.call_timeout = Duration::from_millis(300)
+        }));
         let text = lost(&hello(&board.toolset()).await, Kind::Timeout);
         assert!(text.contains("no sign of life"), "{text}");
         drop(fake);
@@ -144,7 +144,7 @@ async fn keep_alives_are_no_sign_of_life_but_progress_is() {
             .await
             .unwrap();
         let board = board(limited(http(&fake.url()), |limits| {
-            limits.call_idle = Duration::from_secs(2)
+            limits.call_timeout = Duration::from_secs(2)
         }));
         assert_greets(&board.toolset(), "longer than the idle limit, with progress").await;
     }
@@ -175,7 +175,7 @@ async fn an_endless_answer_at_the_start_is_an_error_of_the_start() {
             .serve_http()
             .await
             .unwrap();
-        let mut config = limited(http(&fake.url()), |limits| limits.message_bytes = SMALL);
+        let mut config = limited(http(&fake.url()), |limits| limits.max_message = SMALL);
         if method == "initialize" {
             config.era = pegboard::config::EraChoice::Legacy;
         } else {
@@ -220,8 +220,8 @@ async fn listings_are_bounded_over_the_network_too() {
                 .await
                 .unwrap();
             let config = limited(http(&fake.url()), |limits| {
-                limits.list = Duration::from_secs(2);
-                limits.pages = 10;
+                limits.list_timeout = Duration::from_secs(2);
+                limits.max_pages = 10;
             });
             let reply = tokio::time::timeout(PATIENCE, hello(&board(config).toolset()))
                 .await

@@ -334,7 +334,9 @@ async fn the_connect_limit_holds_for_the_end_of_the_handshake_too() {
         _ => raw::healthy(seen, false),
     })
     .await;
-    let board = board(limited(http(&server.url("/mcp")), |limits| limits.connect = secs(1)));
+    let board = board(limited(http(&server.url("/mcp")), |limits| {
+        limits.connect_timeout = secs(1)
+    }));
     let began = tokio::time::Instant::now();
     refused(&hello(&board.toolset()).await, Kind::Unavailable);
     assert!(began.elapsed() < secs(5), "{:?}", began.elapsed());

@@ -220,7 +220,7 @@ async fn an_error_of_the_tool_is_passed_on_and_never_repeated() {
 async fn a_hundred_callers_share_one_start() {
     for era in BOTH_ERAS {
         let fake = fake(era).serve_http().await.unwrap();
-        let mut config = limited(at(&fake.url()), |limits| limits.in_flight = 100);
+        let mut config = limited(at(&fake.url()), |limits| limits.max_in_flight = 100);
         config.start = pegboard::config::Start::Lazy;
         let board = board(config);
         let tools = board.toolset();
@@ -288,7 +288,9 @@ async fn every_call_ends_exactly_once_when_the_server_dies() {
         (1000, server().serve_sse().await.unwrap(), "sse"),
     ];
     for (count, fake, wire) in servers {
-        let board = board(limited(board_config(&fake, wire), |limits| limits.in_flight = count));
+        let board = board(limited(board_config(&fake, wire), |limits| {
+            limits.max_in_flight = count
+        }));
         let tools = board.toolset();
         let calls = (0..count).map(|_| {
             let tools = tools.clone();

@@ -63,7 +63,7 @@ async fn a_host_that_never_says_a_word_ends_with_the_connect_limit() {
             sse(&format!("http{scheme}://{address}/sse")),
             ws(&format!("ws{scheme}://{address}/mcp")),
         ] {
-            let board = board(limited(config, |limits| limits.connect = secs(1)));
+            let board = board(limited(config, |limits| limits.connect_timeout = secs(1)));
             let started = tokio::time::Instant::now();
             let reply = tokio::time::timeout(PATIENCE, hello(&board.toolset()))
                 .await
@@ -234,7 +234,7 @@ async fn an_unavailable_server_is_asked_again_only_for_what_is_harmless() {
     for era in BOTH_ERAS {
         let fake = faulty(era, busy(503, Some(1))).await;
         let mut config = http(&fake.url());
-        config.policy.retry.insert("hello".to_owned(), RetryClass::Safe);
+        config.policy.tool_retry.insert("hello".to_owned(), RetryClass::Safe);
         let reply = hello(&board(config).toolset()).await;
         assert_retried(&reply);
         assert!(reply.latency >= secs(1), "{:?}", reply.latency);

@@ -92,7 +92,7 @@ async fn no_secret_appears_in_replies_status_or_debug_whatever_goes_wrong() {
                 "http" | "https" => Transport::Auto(endpoint),
                 _ => Transport::WebSocket(endpoint),
             };
-            let config = limited(ServerConfig::new(transport), |limits| limits.connect = secs(5));
+            let config = limited(ServerConfig::new(transport), |limits| limits.connect_timeout = secs(5));
             let debug = format!("{config:?}");
             let board = board(config);
             let reply = hello(&board.toolset()).await;

@@ -221,7 +221,7 @@ async fn a_call_that_comes_while_a_dead_session_is_closed_is_made_in_the_next_on
     })
     .await;
     let mut config = http(&server.url("/mcp"));
-    config.policy.health.within = Duration::from_millis(200);
+    config.policy.health.timeout = Duration::from_millis(200);
     let board = board(config);
     let tools = board.toolset();
     tools.list(PATIENCE).await;

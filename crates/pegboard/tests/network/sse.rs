@@ -78,7 +78,9 @@ async fn an_address_on_another_origin_is_refused_at_once_and_hears_nothing() {
 async fn a_stream_that_never_names_an_address_ends_with_the_connect_limit() {
     let fake = fake(Era::Legacy).fault(Fault::NoEndpoint).serve_sse().await.unwrap();
     for config in [sse(&fake.url()), at(&fake.url())] {
-        let board = board(limited(config, |limits| limits.connect = Duration::from_millis(700)));
+        let board = board(limited(config, |limits| {
+            limits.connect_timeout = Duration::from_millis(700)
+        }));
         let started = tokio::time::Instant::now();
         refused(&hello(&board.toolset()).await, Kind::Unavailable);
         assert!(started.elapsed() < secs(8), "{:?}", started.elapsed());
@@ -201,14 +203,14 @@ async fn an_event_that_is_too_large_costs_its_call_and_an_endless_one_the_connec
         then_valid: false,
     };
     let fake = fails_once(Era::Legacy, oversized).serve_sse().await.unwrap();
-    let board = board(limited(sse(&fake.url()), |limits| limits.message_bytes = small));
+    let board = board(limited(sse(&fake.url()), |limits| limits.max_message = small));
     let tools = board.toolset();
     lost(&hello(&tools).await, Kind::LimitExceeded);
     assert_greets(&tools, "on the same stream").await;
     assert_eq!(fake.count("GET"), 1);
 
     let fake = fails_once(Era::Legacy, Fault::EndlessLine).serve_sse().await.unwrap();
-    let board = crate::support::board(limited(sse(&fake.url()), |limits| limits.message_bytes = small));
+    let board = crate::support::board(limited(sse(&fake.url()), |limits| limits.max_message = small));
     let tools = board.toolset();
     let reply = tokio::time::timeout(PATIENCE, hello(&tools)).await.expect("bounded");
     assert!(reply.outcome.may_have_executed(), "{:?}", reply.outcome);

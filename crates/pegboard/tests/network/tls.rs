@@ -432,7 +432,7 @@ async fn http_2_is_spoken_where_the_server_offers_it() {
     let url = newer.url("https", "localhost", "/mcp");
     let board = board(limited(
         ServerConfig::new(Transport::Auto(secured(&url, trusting(&authority)))),
-        |limits| limits.in_flight = 100,
+        |limits| limits.max_in_flight = 100,
     ));
     let tools = board.toolset();
     assert_greets(&tools, "over HTTP/2").await;

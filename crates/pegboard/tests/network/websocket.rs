@@ -74,7 +74,7 @@ async fn a_message_larger_than_the_limit_costs_only_the_call_that_it_answers() {
         .serve_ws()
         .await
         .unwrap();
-    let board = board(limited(ws(&fake.url()), |limits| limits.message_bytes = 64 << 10));
+    let board = board(limited(ws(&fake.url()), |limits| limits.max_message = 64 << 10));
     let tools = board.toolset();
     let reply = call(&tools, "fx.big", json!({})).await;
     let text = lost(&reply, Kind::LimitExceeded);
@@ -130,7 +130,7 @@ async fn a_thousand_calls_end_exactly_once_when_the_server_dies() {
         .serve_ws()
         .await
         .unwrap();
-    let board = board(limited(ws(&fake.url()), |limits| limits.in_flight = 1000));
+    let board = board(limited(ws(&fake.url()), |limits| limits.max_in_flight = 1000));
     let tools = board.toolset();
     let calls = (0..1000).map(|_| {
         let tools = tools.clone();

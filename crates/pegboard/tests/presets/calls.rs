@@ -50,7 +50,7 @@ async fn retry_calls() {
         .tool(Tool::new("write").answers_text("x"))
         .fault_on(When::method("tools/call"), Fault::DiesAfterExecuting { code: 1 });
     for (preset, again) in row([2, 1, 0, 0, 0, 3]) {
-        assert_eq!(policy(preset).retries.attempts, again, "{preset}");
+        assert_eq!(policy(preset).retry.attempts, again, "{preset}");
         let settings = format!("trust = true\nretry = {again}");
         for (settings, tool, attempts) in [
             ("trust = true", "read", again + 1),
@@ -78,7 +78,7 @@ async fn retry_of_calls_that_may_have_run_is_opt_in() {
         .tool(Tool::new("write").answers_text("x"))
         .fault_on(When::tool("write").first(1), Fault::DiesAfterExecuting { code: 1 });
     for (preset, attempts) in [("tarsy", 1), ("minion", 3)] {
-        assert!(!policy(preset).retries.even_if_run, "{preset}");
+        assert!(!policy(preset).retry.even_if_run, "{preset}");
         let settings = format!("retry = {{ attempts = {attempts}, unsafe = true }}");
         let stage = Stage::new(preset, &settings, &fake).await;
         let reply = stage.call("write").await;

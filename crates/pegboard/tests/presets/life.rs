@@ -98,7 +98,7 @@ async fn on_start_failure() {
 async fn connect_and_acquire_timeout() {
     let expected = row([(30, 10), (30, 30), (60, 10), (30, 30), (30, 10), (30, 30)]);
     for (preset, (seconds, later)) in expected {
-        assert_eq!(file(preset, "").0.limits.connect, secs(seconds), "{preset}");
+        assert_eq!(file(preset, "").0.limits.connect_timeout, secs(seconds), "{preset}");
         let stage = Stage::new(preset, "", &silent()).await;
         let took = async || {
             let began = Instant::now();
@@ -163,7 +163,7 @@ async fn restart_backoff() {
     let waits = |preset| {
         policy(preset)
             .restart
-            .waits
+            .backoff
             .iter()
             .map(|wait| wait.as_secs())
             .collect::<Vec<_>>()
@@ -237,7 +237,7 @@ async fn health_after_a_timeout() {
 #[tokio::test(start_paused = true)]
 async fn health_restart() {
     for (preset, restarts) in row([false, true, false, true, false, false]) {
-        assert_eq!(policy(preset).health.restarts, restarts, "{preset}");
+        assert_eq!(policy(preset).health.restart, restarts, "{preset}");
         let stage = Stage::new(preset, "restart = false", &good()).await;
         stage.call("hello").await;
         let starts = stage.starts();

@@ -49,7 +49,7 @@ fn every_pair_of_limits_loads_under_every_preset() {
                             }
                         }
                         if let Some(server) = loaded.config.servers.values().next()
-                            && server.limits.call_total < server.limits.call_idle
+                            && server.limits.call_total_timeout < server.limits.call_timeout
                         {
                             bad.push(format!("{preset} {a}={x} {b}={y}: total < idle"));
                         }

@@ -342,7 +342,7 @@ async fn seed_001_a_web_page_in_place_of_an_answer_is_lost() {
         let fake = good().era(era).fault_on(When::tool("hello").first(1), Fault::HtmlPage);
         let http = fake.serve_http().await.unwrap();
         let mut config = servers(&json!({"fx": {"type": "http", "url": http.url()}}));
-        config.servers.get_mut(&name("fx")).unwrap().limits.connect = secs(10);
+        config.servers.get_mut(&name("fx")).unwrap().limits.connect_timeout = secs(10);
         let board = Pegboard::open(config);
         let tools = board.toolset();
         let reply = call(&tools, "fx.hello", json!({})).await;

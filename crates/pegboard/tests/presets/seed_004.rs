@@ -83,8 +83,8 @@ async fn seed_004_pauses_between_call_retries() {
     assert_eq!(stage.call("read").await.attempts, 4);
     assert_eq!(began.elapsed().as_secs(), 7);
     let waits: Vec<u64> = policy("minion")
-        .retries
-        .waits
+        .retry
+        .backoff
         .iter()
         .map(|wait| wait.as_secs())
         .collect();

@@ -120,7 +120,7 @@ impl Stage {
     /// Changes the config and restarts the server until the tasks are done.
     async fn disturb(&self, server: &ServerConfig, is_over: &AtomicBool) {
         let mut changed = caching(server.clone());
-        let before = changed.limits.message_bytes;
+        let before = changed.limits.max_message;
         for round in 0.. {
             tokio::time::sleep(Duration::from_millis(40)).await;
             if is_over.load(Ordering::Acquire) {
@@ -129,7 +129,7 @@ impl Stage {
             if round % 3 == 2 {
                 self.board.reconnect(&name("fx")).await;
             } else {
-                changed.limits.message_bytes = before + round % 2;
+                changed.limits.max_message = before + round % 2;
                 self.board.apply(config(changed.clone())).await;
             }
         }

@@ -46,7 +46,7 @@ async fn nothing_starts_after_shutdown_by_apply_then_enable() {
 /// A board with room for one server of two, `a` and `b`, from which `a` was then removed.
 async fn full_then_free(a: ServerConfig, b: ServerConfig) -> Pegboard {
     let mut config = Config::default();
-    config.limits.servers = 1;
+    config.limits.max_servers = 1;
     config.servers.insert(name("a"), a);
     config.servers.insert(name("b"), b);
     let board = Pegboard::open(config);
@@ -84,7 +84,7 @@ async fn enable_of_a_misconfigured_server_is_not_success() {
 async fn enable_keeps_to_max_servers() {
     let (_folder, [log]) = files(["log"]);
     let mut config = Config::default();
-    config.limits.servers = 1;
+    config.limits.max_servers = 1;
     for n in ["a", "b", "c"] {
         let mut server = process(&good(&log, "hi").instructions(n));
         server.enabled = false;
@@ -111,7 +111,7 @@ async fn servers_that_are_connected_at_once_keep_to_max_servers() {
     let _log = folder.path().join("log");
     for round in 0..10 {
         let mut config = Config::default();
-        config.limits.servers = 1;
+        config.limits.max_servers = 1;
         let board = Pegboard::open(config);
         let barrier = Arc::new(tokio::sync::Barrier::new(4));
         let connecting = (0..4).map(|n| {
@@ -138,10 +138,10 @@ async fn servers_that_are_connected_at_once_keep_to_max_servers() {
 async fn max_processes_can_be_raised_by_apply() {
     let (_folder, [log]) = files(["log"]);
     let mut config = one(process(&good(&log, "old")));
-    config.limits.processes = 1;
+    config.limits.max_processes = 1;
     let board = Pegboard::open(config.clone());
     board.settle(PATIENCE).await;
-    config.limits.processes = 5;
+    config.limits.max_processes = 5;
     config.servers.insert(name("second"), process(&good(&log, "new")));
     let applied = board.apply(config).await;
     assert!(applied.errors.is_empty(), "{:?}", applied.errors);
@@ -285,8 +285,8 @@ async fn a_task_handle_is_not_asked_of_another_server() {
                         .answers_text(says),
                 ),
         );
-        config.limits.call_total = secs(2);
-        config.limits.call_idle = secs(2);
+        config.limits.call_total_timeout = secs(2);
+        config.limits.call_timeout = secs(2);
         config
     };
     let board = board(fake(&a, "old"));
@@ -315,7 +315,7 @@ async fn serial_holds_from_the_next_call_on() {
     let board = settled(config.clone()).await;
     let mut serial = config.clone();
     serial.policy.serial = true;
-    serial.limits.in_flight = 1;
+    serial.limits.max_in_flight = 1;
     let applied = board.apply(one(serial)).await;
     assert_eq!(applied.retuned, [name("fx")]);
     let view = board.toolset();
@@ -346,7 +346,7 @@ async fn reconnect_is_not_lost_in_a_full_mailbox() {
     let (_folder, [log]) = files(["log"]);
     let mut config =
         process(&good(&log, "x").fault_on(When::method("tools/list").after(1), Fault::LateAnswer { ms: 700 }));
-    config.limits.list = secs(1);
+    config.limits.list_timeout = secs(1);
     let board = settled(config).await;
     let before = alive(&log);
     for _ in 0..60 {

@@ -68,7 +68,7 @@ async fn views_come_and_go_while_the_board_changes_and_nothing_hangs_or_stays() 
             _ => Scope::Pool(2),
         };
         config.start = if n.is_multiple_of(2) { Start::Lazy } else { Start::Eager };
-        config.limits.connect = secs(10);
+        config.limits.connect_timeout = secs(10);
         config
     };
     let board = board(of(0));

@@ -44,7 +44,7 @@ async fn readiness_does_not_flap_with_views_of_a_server_that_fails() {
     let mut config = process(&good(&log, "x").then_after(1, later));
     config.policy.scope = Scope::Session;
     config.required = true;
-    config.policy.restart.waits = vec![secs(60)];
+    config.policy.restart.backoff = vec![secs(60)];
     let board = board(config);
     until("ready", || board.status().ready).await;
     let first = board.toolset();
@@ -177,7 +177,7 @@ async fn settings_reach_every_view_however_many_are_being_opened() {
 async fn shutdown_waits_for_the_processes_of_views_that_are_dropped_meanwhile() {
     let (_folder, [log]) = files(["log"]);
     let mut config = per_view(&good(&log, "x").fault(Fault::IgnoresEof));
-    config.limits.stop = ms(300);
+    config.limits.stop_timeout = ms(300);
     for round in 0..10 {
         let board = board(config.clone());
         let view = board.toolset();
@@ -215,7 +215,7 @@ impl Drop for SlowToDrop {
 async fn shutdown_waits_for_the_processes_of_a_view_that_is_half_dropped() {
     let (_folder, [log]) = files(["log"]);
     let mut config = per_view(&good(&log, "x").fault(Fault::IgnoresEof));
-    config.limits.stop = ms(300);
+    config.limits.stop_timeout = ms(300);
     let board = board(config);
     let (release, go_on) = mpsc::channel();
     let began = Arc::new(AtomicBool::new(false));

@@ -71,8 +71,8 @@ async fn programs_can_set_the_policy_too() {
     let fake = FakeServer::new("fx").tool(Tool::new("weather").answers_structured(json!({"t": 21})));
     let mut config = plain();
     let mut results = Results::default();
-    (results.structured, results.fence, results.too_long) = (Structured::StructuredOnly, true, TooLong::Head);
-    config.policy.results = results;
+    (results.structured, results.fence, results.mode) = (Structured::StructuredOnly, true, TooLong::Head);
+    config.policy.result = results;
     let board = of_fakes([("fx", fake, config)]);
     let reply = call(&board.toolset(), "fx.weather", json!({})).await;
     assert_contains(&reply.text(), &["<untrusted-", "from=\"fx.weather\"", "{\"t\":21}"]);

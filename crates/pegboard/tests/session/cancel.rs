@@ -86,7 +86,7 @@ async fn a_call_given_up_while_it_waits_for_its_turn_is_never_sent() {
     let (board, handle) = in_memory(&fake);
     let tools = board.toolset();
     tools.list(PATIENCE).await;
-    let in_flight = pegboard::config::Limits::default().in_flight;
+    let in_flight = pegboard::config::Limits::default().max_in_flight;
     let mut busy = tokio::task::JoinSet::new();
     for _ in 0..in_flight {
         let tools = tools.clone();

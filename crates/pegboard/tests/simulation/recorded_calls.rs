@@ -166,14 +166,14 @@ impl fmt::Display for Figures {
 /// A board with one server, `fx`, with short timeouts and immediate restarts. Calls of `read` may be retried.
 pub(crate) fn opened(mut server: ServerConfig, change: impl FnOnce(&mut ServerConfig)) -> Pegboard {
     let limits = &mut server.limits;
-    limits.connect = Duration::from_millis(1_000);
-    limits.list = Duration::from_millis(1_000);
-    limits.call_idle = Duration::from_millis(700);
-    limits.call_total = LIMIT;
-    limits.write = Duration::from_millis(500);
+    limits.connect_timeout = Duration::from_millis(1_000);
+    limits.list_timeout = Duration::from_millis(1_000);
+    limits.call_timeout = Duration::from_millis(700);
+    limits.call_total_timeout = LIMIT;
+    limits.write_timeout = Duration::from_millis(500);
     limits.era_silence = Duration::from_millis(400);
-    limits.stop = Duration::from_millis(300);
-    server.policy.retry.insert("read".to_owned(), RetryClass::Safe);
+    limits.stop_timeout = Duration::from_millis(300);
+    server.policy.tool_retry.insert("read".to_owned(), RetryClass::Safe);
     change(&mut server);
     restarting_board(server)
 }

@@ -85,7 +85,7 @@ fn settings(mut config: ServerConfig, case: &Case) -> ServerConfig {
     config.policy.trust = case.trust;
     config
         .policy
-        .retry
+        .tool_retry
         .extend(case.operator.clone().map(|class| ("read".to_owned(), class)));
     config
 }

@@ -21,7 +21,7 @@ async fn no_call_is_lost_crossed_or_run_twice_while_its_sessions_are_forgotten()
         let fake = Arc::new(run.fake().era(era).serve_http().await.unwrap());
         // A request that is handed to a pooled connection just as that closes can be stuck in the channel between the two, never written
         // and never failed (one in some ten thousand here). Only this timeout ends it.
-        let board = restarting_board(with_limits(http(&fake), |limits| limits.call_idle = secs(5)));
+        let board = restarting_board(with_limits(http(&fake), |limits| limits.call_timeout = secs(5)));
         board.settle(PATIENCE).await;
         let total = length(300);
         let mut disturbing = tokio::spawn(disturb_repeatedly(fake.clone(), board.clone(), rng.split()));

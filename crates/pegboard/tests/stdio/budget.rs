@@ -16,7 +16,7 @@ const BUDGET: usize = 128 * MIB;
 
 fn board_with(buffered: usize, servers: impl IntoIterator<Item = (String, ServerConfig)>) -> Pegboard {
     let mut config = Config::default();
-    config.limits.buffered = buffered;
+    config.limits.max_buffered = buffered;
     for (server, settings) in servers {
         config.servers.insert(name(&server), settings);
     }
@@ -26,9 +26,9 @@ fn board_with(buffered: usize, servers: impl IntoIterator<Item = (String, Server
 /// A server whose tool `big` answers with `bytes` bytes, of which the board keeps the first ones.
 fn talkative(fake: FakeServer, bytes: usize) -> ServerConfig {
     let fake = fake.tool(Tool::new("big").answers(Answer::Bytes(bytes)));
-    let mut settings = with_limits(process(&fake), |limits| limits.message_bytes = ANSWER + MIB);
+    let mut settings = with_limits(process(&fake), |limits| limits.max_message = ANSWER + MIB);
     settings.policy.masking.enabled = false;
-    settings.policy.results.too_long = TooLong::Head;
+    settings.policy.result.mode = TooLong::Head;
     settings
 }
 

@@ -108,7 +108,7 @@ async fn a_thousand_calls_in_flight_end_once_each_when_the_server_dies() {
     let dir = TestDir::new();
     let ledger = dir.file("ledger");
     let fake = dir.fake().ledger(&ledger);
-    let board = board(with_limits(process(&fake), |limits| limits.in_flight = CALLS));
+    let board = board(with_limits(process(&fake), |limits| limits.max_in_flight = CALLS));
     let tools = board.toolset();
     tools.list(PATIENCE).await;
     let history = std::sync::Arc::new(History::new());
@@ -165,8 +165,8 @@ async fn a_server_that_stops_reading_holds_nobody_up() {
         .tool(Tool::new("deaf"))
         .fault_on(When::tool("deaf"), Fault::StopsReading);
     let config = with_limits(process(&fake), |limits| {
-        limits.write = secs(2);
-        limits.stop = Duration::from_millis(500);
+        limits.write_timeout = secs(2);
+        limits.stop_timeout = Duration::from_millis(500);
     });
     let board = board(config);
     let tools = board.toolset();

@@ -127,7 +127,7 @@ async fn a_silent_process_that_will_not_end_holds_nobody_up() {
         .fault(Fault::IgnoresTerm);
     let config = with_limits(process(&fake), |limits| {
         limits.era_silence = Duration::from_millis(300);
-        limits.stop = secs(4);
+        limits.stop_timeout = secs(4);
     });
     let board = board(config);
     let started = Instant::now();
@@ -202,7 +202,7 @@ async fn an_era_that_changes_with_a_restart_is_found_out_anew() {
 }
 
 async fn check_change(dir: &TestDir, fake: &FakeServer, before: Spoken, after: Spoken) {
-    let config = with_limits(process(fake), |limits| limits.connect = secs(12));
+    let config = with_limits(process(fake), |limits| limits.connect_timeout = secs(12));
     let board = board(config);
     let tools = board.toolset();
     assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");

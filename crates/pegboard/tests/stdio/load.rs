@@ -13,7 +13,7 @@ async fn two_hundred_calls_at_once_get_their_own_answers() {
     let dir = TestDir::new();
     let ledger = dir.file("ledger");
     let board = board(with_limits(process(&dir.fake().ledger(&ledger)), |limits| {
-        limits.in_flight = CALLS
+        limits.max_in_flight = CALLS
     }));
     let tools = board.toolset();
     tools.list(PATIENCE).await;

@@ -165,7 +165,7 @@ async fn a_silent_server_is_given_up_and_ended() {
     let dir = TestDir::new();
     let fake = dir.fake().fault(Fault::SilentHandshake);
     let config = with_limits(process(&fake), |limits| {
-        limits.connect = secs(2);
+        limits.connect_timeout = secs(2);
         limits.era_silence = Duration::from_millis(500);
     });
     let failure = failed(config, Kind::Unavailable, secs(10)).await;
@@ -182,7 +182,7 @@ async fn a_question_without_a_newline_is_quoted() {
     let fake = dir.fake().fault(Fault::Prompts {
         text: "Ok to proceed? (y) ".into(),
     });
-    let config = with_limits(process(&fake), |limits| limits.connect = secs(1));
+    let config = with_limits(process(&fake), |limits| limits.connect_timeout = secs(1));
     let failure = failed(config, Kind::Unavailable, secs(10)).await;
     assert_contains(&failure.error, &["Ok to proceed? (y)"]);
     dir.assert_no_process_left().await;

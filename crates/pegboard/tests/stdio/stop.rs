@@ -67,7 +67,7 @@ async fn a_sleeper_behind_a_shell_goes_with_it() {
     let script = format!("sleep 300 & echo $! > {}; cat > /dev/null", dir.pid_file().display());
     let command = Command::new("sh").args(["-c", &script]);
     let config = ServerConfig::new(Transport::Stdio(command));
-    let board = board(with_limits(config, |limits| limits.connect = secs(1)));
+    let board = board(with_limits(config, |limits| limits.connect_timeout = secs(1)));
     assert_eq!(board.toolset().list(PATIENCE).await.unavailable.len(), 1);
     board.shutdown().await;
     assert!(!dir.children().is_empty());

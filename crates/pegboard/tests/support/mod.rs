@@ -169,7 +169,7 @@ pub(crate) async fn gone(pid: u32, limit: Duration) {
 /// Limits with a short connect timeout, for servers that will not answer.
 pub(crate) fn short_connect(limit: Duration) -> Limits {
     let mut limits = Limits::default();
-    limits.connect = limit;
+    limits.connect_timeout = limit;
     limits
 }
 

@@ -149,7 +149,7 @@ async fn a_key_becomes_the_argument_that_the_config_names_unless_that_is_given()
     let fake = FakeServer::new("fx").tool(Tool::new("pay").schema(schema).echoes());
     let config = set_to(|server| {
         let keyed = RetryClass::Key("token".to_owned());
-        server.policy.retry.insert("pay".to_owned(), keyed);
+        server.policy.tool_retry.insert("pay".to_owned(), keyed);
     });
     let (board, handle) = in_memory_with(&fake, config);
     let tools = board.toolset();

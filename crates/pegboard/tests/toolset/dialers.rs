@@ -19,7 +19,7 @@ use crate::support::{PATIENCE, assert_contains, assert_outcome, name, secs};
 
 fn board(dialer: impl Dialer) -> Pegboard {
     let mut settings = ServerConfig::in_process();
-    settings.limits.connect = secs(5);
+    settings.limits.connect_timeout = secs(5);
     Pegboard::builder(Config::default())
         .in_process_with(name("fx"), dialer, settings)
         .without_jitter()

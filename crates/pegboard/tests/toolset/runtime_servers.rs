@@ -120,7 +120,7 @@ async fn a_replacement_that_cannot_be_dialled_does_not_replace_a_working_server(
 #[tokio::test(start_paused = true)]
 async fn a_full_board_and_a_closing_one_take_no_more_servers() {
     let mut config = Config::default();
-    config.limits.servers = 1;
+    config.limits.max_servers = 1;
     let board = Pegboard::open(config);
     board.add_in_process(name("a"), tools("a")).await.unwrap();
     let refused = board.add_in_process(name("b"), tools("b")).await.unwrap_err();

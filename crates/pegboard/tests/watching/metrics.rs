@@ -48,7 +48,7 @@ async fn calls_are_counted_by_kind_and_duration_and_status_has_the_same_figures(
 
 #[tokio::test(start_paused = true)]
 async fn waits_for_a_turn_and_calls_under_way_are_seen() {
-    let (board, _handle) = in_memory_with(&fake(), set_to(|settings| settings.limits.in_flight = 1));
+    let (board, _handle) = in_memory_with(&fake(), set_to(|settings| settings.limits.max_in_flight = 1));
     let tools = board.toolset();
     tools.list(PATIENCE).await;
     let running = tools.call_all(["fx.slow", "fx.slow"].map(ToolCall::new).into());

@@ -140,8 +140,8 @@ async fn a_server_that_ends_again_and_again_is_told_to_loop() {
 #[tokio::test(start_paused = true)]
 async fn a_probe_that_fails_and_a_catalogue_that_changes_are_told() {
     let (board, handle) = lazy(|settings| {
-        settings.policy.health.every = Some(secs(60));
-        settings.policy.health.within = secs(5);
+        settings.policy.health.interval = Some(secs(60));
+        settings.policy.health.timeout = secs(5);
     });
     let (mut events, tools, fx) = (board.events(), board.toolset(), name("fx"));
     call(&tools, "fx.t", json!({})).await;
@@ -222,7 +222,7 @@ async fn two_names_of_one_connection_are_both_told_and_a_pool_is_told_as_one_ser
 
     let (board, handle) = lazy(|settings| {
         settings.policy.scope = Scope::Pool(3);
-        settings.limits.in_flight = 1;
+        settings.limits.max_in_flight = 1;
     });
     handle.change(|script| *script = good().tool(Tool::new("slow").after(secs(1))).script().clone());
     let (mut events, tools) = (board.events(), board.toolset());

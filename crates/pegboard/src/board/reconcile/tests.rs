@@ -90,9 +90,9 @@ fn what_a_connection_is_made_of_replaces_it() {
     check(&stdio, "era", "replace", |c| c.era = EraChoice::Legacy);
     check(&stdio, "scope", "replace", |c| c.policy.scope = Scope::Session);
     check(&stdio, "roots", "replace", |c| c.roots.push("file:///tmp".into()));
-    check(&stdio, "message_bytes", "replace", |c| c.limits.message_bytes = 1);
-    check(&stdio, "write", "replace", |c| c.limits.write = Duration::ZERO);
-    check(&stdio, "stop", "replace", |c| c.limits.stop = Duration::ZERO);
+    check(&stdio, "message_bytes", "replace", |c| c.limits.max_message = 1);
+    check(&stdio, "write", "replace", |c| c.limits.write_timeout = Duration::ZERO);
+    check(&stdio, "stop", "replace", |c| c.limits.stop_timeout = Duration::ZERO);
 }
 
 #[test]
@@ -104,8 +104,10 @@ fn what_is_looked_at_at_each_call_retunes_it() {
     check(&stdio, "start", "retune", |c| c.start = Start::Lazy);
     check(&stdio, "description", "retune", |c| c.description = Some("d".into()));
     check(&stdio, "instructions", "retune", |c| c.instructions = Some("i".into()));
-    check(&stdio, "call_idle", "retune", |c| c.limits.call_idle = Duration::ZERO);
-    check(&stdio, "in_flight", "retune", |c| c.limits.in_flight = 1);
+    check(&stdio, "call_idle", "retune", |c| {
+        c.limits.call_timeout = Duration::ZERO
+    });
+    check(&stdio, "in_flight", "retune", |c| c.limits.max_in_flight = 1);
     check(&stdio, "queue", "retune", |c| c.policy.queue = Some("slow".into()));
     check(&stdio, "trust", "retune", |c| c.policy.trust = true);
 }
@@ -186,7 +188,7 @@ fn config() -> impl Strategy<Value = ServerConfig> {
     (transport, any::<[bool; 4]>(), 1usize..3, filters).prop_map(|(transport, flags, size, (allow, deny))| {
         let mut config = ServerConfig::new(transport);
         [config.enabled, config.required, config.policy.serial, _] = flags;
-        config.limits.in_flight = size;
+        config.limits.max_in_flight = size;
         if flags[3] {
             config.era = EraChoice::Modern;
         }

@@ -106,10 +106,10 @@ pub(super) async fn limit(
     if !over && !long {
         return Limited::Fits(answer);
     }
-    if over && !failed && rules.results.too_long == TooLong::Error {
+    if over && !failed && rules.results.mode == TooLong::Error {
         return Limited::Refused(refusal(rules, answer.body().len(), max_bytes));
     }
-    let is_summarised = long || (over && !failed && rules.results.too_long == TooLong::Summarise);
+    let is_summarised = long || (over && !failed && rules.results.mode == TooLong::Summarise);
     notes.truncated = over;
     let others = take_other_blocks(&mut answer, max_bytes, &mut notes.warnings);
     if !sizes.parts_fit && !answer.shown().0 && !answer.content.is_empty() {
@@ -119,7 +119,7 @@ pub(super) async fn limit(
     }
     let (form, text) = take_body(&mut answer);
     let text = Arc::new(text);
-    if !text.is_empty() && matches!(rules.results.too_long, TooLong::Spill | TooLong::Summarise) {
+    if !text.is_empty() && matches!(rules.results.mode, TooLong::Spill | TooLong::Summarise) {
         notes.handle = spill(rules, form, text.clone(), notes).await;
     }
     spill_structured(rules, &mut answer, &text, max_bytes, notes).await;
@@ -294,7 +294,7 @@ async fn spill_structured(
     let known = text.as_str() == written || is_json_of(text, &structured);
     let mut warning = format!("the structured content has {} bytes and was left out", written.len());
     if !known
-        && matches!(rules.results.too_long, TooLong::Spill | TooLong::Summarise)
+        && matches!(rules.results.mode, TooLong::Spill | TooLong::Summarise)
         && let Some(handle) = spill(rules, Form::Json, Arc::new(written), notes).await
     {
         warning.push_str(&format!("; it is kept as {handle}"));
@@ -305,7 +305,7 @@ async fn spill_structured(
 
 /// The text within its limits, with a marker.
 fn truncated(rules: &ResultRules<'_>, text: &str, space: &Bounds<'_>, handle: Option<&str>) -> String {
-    let part = match rules.results.too_long {
+    let part = match rules.results.mode {
         TooLong::Head => Part::Head,
         TooLong::HeadTail | TooLong::Spill | TooLong::Summarise | TooLong::Error => Part::Ends,
     };

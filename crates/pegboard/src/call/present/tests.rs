@@ -170,7 +170,7 @@ async fn each_way_of_cutting_keeps_to_its_limit_and_tells_what_is_missing() {
         (TooLong::Head, "[truncated: the first 903 of "),
         (TooLong::HeadTail, "[truncated: the first and last "),
     ] {
-        let fixture = fixture(|results| (results.max_bytes, results.too_long) = (1000, too_long));
+        let fixture = fixture(|results| (results.max_bytes, results.mode) = (1000, too_long));
         let presented = fixture.shape(done(lines(1000))).await;
         let text = presented.outcome.text();
         assert!(text.len() <= 1000 && text.contains(marker), "{text}");
@@ -185,7 +185,7 @@ async fn each_way_of_cutting_keeps_to_its_limit_and_tells_what_is_missing() {
 
 #[tokio::test]
 async fn a_limit_may_be_an_error_but_an_error_is_always_told() {
-    let fixture = fixture(|results| (results.max_bytes, results.too_long) = (1000, TooLong::Error));
+    let fixture = fixture(|results| (results.max_bytes, results.mode) = (1000, TooLong::Error));
     let presented = fixture.shape(done(lines(1000))).await;
     let Outcome::Lost(failure) = &presented.outcome else {
         panic!("{presented:?}")
@@ -252,10 +252,10 @@ async fn blocks_that_are_not_text_take_up_to_half_of_the_limit_and_the_text_gets
 
 #[tokio::test]
 async fn lines_and_tokens_are_limits_too() {
-    let by_lines = fixture(|results| (results.max_lines, results.too_long) = (Some(20), TooLong::HeadTail));
+    let by_lines = fixture(|results| (results.max_lines, results.mode) = (Some(20), TooLong::HeadTail));
     let text = by_lines.shape(done(lines(100))).await.outcome.text();
     assert_eq!(text.lines().count(), 20);
-    let by_tokens = fixture(|results| (results.max_tokens, results.too_long) = (Some(100), TooLong::Head));
+    let by_tokens = fixture(|results| (results.max_tokens, results.mode) = (Some(100), TooLong::Head));
     let text = by_tokens.shape(done(lines(100))).await.outcome.text();
     assert!(text.len() <= 400 && text.len() > 300, "{text}");
 }

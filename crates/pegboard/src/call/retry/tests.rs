@@ -303,7 +303,7 @@ fn the_operator_says_how_often_and_after_which_waits() {
     check(5, [5, 0, 5, 1, 5]);
     let rule = Retry {
         attempts: 3,
-        waits: vec![Duration::from_secs(1), Duration::from_secs(2)],
+        backoff: vec![Duration::from_secs(1), Duration::from_secs(2)],
         ..Retry::default()
     };
     let mut recovery = RetryState::new(ToolClass::Anyway, &rule);
@@ -323,9 +323,11 @@ fn a_tools_own_setting_wins_over_its_servers() {
             trust,
             ..Policy::default()
         };
-        policy.retry.extend(of_tool.map(|class| ("get_*".to_owned(), class)));
-        policy.retries.mode = mode;
-        policy.retries.even_if_run = even_if_run;
+        policy
+            .tool_retry
+            .extend(of_tool.map(|class| ("get_*".to_owned(), class)));
+        policy.retry.mode = mode;
+        policy.retry.even_if_run = even_if_run;
         assert_eq!(ToolClass::under(&policy, &reads), expected, "{policy:?}");
     };
     check(true, None, None, false, ToolClass::Safe);

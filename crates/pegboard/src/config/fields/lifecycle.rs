@@ -13,11 +13,11 @@ section! {
     rlimits = "rlimits" {
         OPEN_FILES: Ceiling = either("open_files", &[Kind::Count { min: 8, max: 1 << 20 }, UNLIMITED], Ceiling(Rlimits::DEFAULT.open_files), DefaultValue::Count(1024), "The most files that each of its processes may have open at once; `none` for no limit.")
             .aka(&["nofile"]);
-        MEMORY: Ceiling = either("memory", &[UNLIMITED, Kind::Size { min: 16 << 20, max: 1 << 40 }], Ceiling(Rlimits::DEFAULT.data_bytes), DefaultValue::Size(2 << 30), "The most memory that each of its processes may use for data; `none` for no limit.")
+        MEMORY: Ceiling = either("memory", &[UNLIMITED, Kind::Size { min: 16 << 20, max: 1 << 40 }], Ceiling(Rlimits::DEFAULT.memory), DefaultValue::Size(2 << 30), "The most memory that each of its processes may use for data; `none` for no limit.")
             .aka(&["data"]);
         PROCESSES: Ceiling = either("processes", &[Kind::Count { min: 1, max: 1 << 20 }, UNLIMITED], Ceiling(Rlimits::DEFAULT.processes), DefaultValue::Text("none"), "The most processes and threads that its user may run at once, including those of other programs; `none` for no limit.")
             .aka(&["nproc"]);
-        FILE_SIZE: Ceiling = either("file_size", &[UNLIMITED, Kind::Size { min: 0, max: 1 << 50 }], Ceiling(Rlimits::DEFAULT.file_bytes), DefaultValue::Size(1 << 30), "The largest file that it may write; `none` for no limit.")
+        FILE_SIZE: Ceiling = either("file_size", &[UNLIMITED, Kind::Size { min: 0, max: 1 << 50 }], Ceiling(Rlimits::DEFAULT.file_size), DefaultValue::Size(1 << 30), "The largest file that it may write; `none` for no limit.")
             .aka(&["fsize"]);
     }
 }

@@ -90,36 +90,36 @@ section! {
             .aka(&["idle_timeout", "idle_ttl"]);
         HEALTH_PROBE: crate::config::lifecycle::Probe = choice("health_probe", "How the health of an idle server is probed: with the request of its era and then by listing its tools, by listing them at once, or not at all.")
             .aka(&["health", "health_check"]);
-        HEALTH_INTERVAL: Interval = either("health_interval", &[Kind::Word(&[word("off")]), LIMIT], Interval(Health::DEFAULT.every), HEALTH_INTERVAL_SHOWN, "After how much silence the server is probed; with `off` only after a call has timed out.")
+        HEALTH_INTERVAL: Interval = either("health_interval", &[Kind::Word(&[word("off")]), LIMIT], Interval(Health::DEFAULT.interval), HEALTH_INTERVAL_SHOWN, "After how much silence the server is probed; with `off` only after a call has timed out.")
             .aka(&["health_check_interval"]);
-        HEALTH_TIMEOUT: Duration = limit("health_timeout", Health::DEFAULT.within, "The timeout for the response to a probe.");
-        HEALTH_RESTART: bool = flag("health_restart", Health::DEFAULT.restarts, "Whether a server whose connection was lost is restarted when a probe is due, also with `restart = false`.");
+        HEALTH_TIMEOUT: Duration = limit("health_timeout", Health::DEFAULT.timeout, "The timeout for the response to a probe.");
+        HEALTH_RESTART: bool = flag("health_restart", Health::DEFAULT.restart, "Whether a server whose connection was lost is restarted when a probe is due, also with `restart = false`.");
         BREAKER: Nested<breaker::In> = nested("breaker", Kind::Either(&[Kind::Bool, Kind::Word(&[word("off")]), Kind::Table(&breaker::SECTION)]), "The circuit breaker: when calls are rejected at once because the server keeps failing.")
             .aka(&["circuit_breaker"]);
         SESSION_GONE_STATUS: Vec<u16> = list("session_gone_status", &Kind::Count { min: 1, max: 1_000_000 }, "HTTP statuses, besides 404, with which this server reports that the session is gone; the response must mention a session.");
         PRESET: Preset = choice("preset", "The preset that provides the defaults of this server.");
         // Timeouts and limits.
-        CONNECT_TIMEOUT: Duration = limit("connect_timeout", Limits::DEFAULT.connect, "The timeout from spawn or connect until the server has answered the handshake.")
+        CONNECT_TIMEOUT: Duration = limit("connect_timeout", Limits::DEFAULT.connect_timeout, "The timeout from spawn or connect until the server has answered the handshake.")
             .aka(&["startup_timeout", "init_timeout", "connection_timeout", "start_timeout"]);
         START_WAIT: Duration = duration("start_wait", WAIT, Duration::ZERO, "How long calls wait, counted from the first start, while failed starts are retried; with zero they fail with the first failed start.")
             .aka(&["acquire_timeout", "acquire_wait"])
             .shown(DefaultValue::Text("0s"));
-        LIST_TIMEOUT: Duration = limit("list_timeout", Limits::DEFAULT.list, "The timeout for listing the tools of a server, all pages together, and again for listing everything else it offers.")
+        LIST_TIMEOUT: Duration = limit("list_timeout", Limits::DEFAULT.list_timeout, "The timeout for listing the tools of a server, all pages together, and again for listing everything else it offers.")
             .aka(&["list_tools_timeout"]);
-        CALL_TIMEOUT: Duration = limit("call_timeout", Limits::DEFAULT.call_idle, "The timeout for one call; every progress notification restarts it.")
+        CALL_TIMEOUT: Duration = limit("call_timeout", Limits::DEFAULT.call_timeout, "The timeout for one call; every progress notification restarts it.")
             .aka(&["timeout", "request_timeout", "tool_timeout", "tool_call_timeout", "read_timeout"]);
-        CALL_TOTAL_TIMEOUT: Duration = limit("call_total_timeout", Limits::DEFAULT.call_total, "The timeout for one call regardless of progress; at least `call_timeout`.")
+        CALL_TOTAL_TIMEOUT: Duration = limit("call_total_timeout", Limits::DEFAULT.call_total_timeout, "The timeout for one call regardless of progress; at least `call_timeout`.")
             .aka(&["max_total_timeout"]);
-        WRITE_TIMEOUT: Duration = limit("write_timeout", Limits::DEFAULT.write, "The timeout for writing one message.");
+        WRITE_TIMEOUT: Duration = limit("write_timeout", Limits::DEFAULT.write_timeout, "The timeout for writing one message.");
         ERA_SILENCE: Duration = limit("era_silence", Limits::DEFAULT.era_silence, "How long a stdio server may stay silent before the other era is tried.")
             .aka(&["discover_timeout"]);
-        STOP_TIMEOUT: Duration = limit("stop_timeout", Limits::DEFAULT.stop, "How long a server has to exit after its input is closed, and again after it is sent a termination signal.")
+        STOP_TIMEOUT: Duration = limit("stop_timeout", Limits::DEFAULT.stop_timeout, "How long a server has to exit after its input is closed, and again after it is sent a termination signal.")
             .aka(&["shutdown_timeout"]);
-        MAX_MESSAGE: usize = size("max_message", (1024, 1 << 30), Limits::DEFAULT.message_bytes, "The largest message.")
+        MAX_MESSAGE: usize = size("max_message", (1024, 1 << 30), Limits::DEFAULT.max_message, "The largest message.")
             .aka(&["max_message_bytes", "max_message_size"]);
-        MAX_PAGES: usize = count("max_pages", (1, 100_000), Limits::DEFAULT.pages, "The most pages of one listing.");
-        MAX_ITEMS: usize = count("max_items", (1, 1_000_000), Limits::DEFAULT.items, "The most items of one listing.").aka(&["max_tools"]);
-        MAX_IN_FLIGHT: usize = count("max_in_flight", (1, 65_536), Limits::DEFAULT.in_flight, "The most calls in flight at once.")
+        MAX_PAGES: usize = count("max_pages", (1, 100_000), Limits::DEFAULT.max_pages, "The most pages of one listing.");
+        MAX_ITEMS: usize = count("max_items", (1, 1_000_000), Limits::DEFAULT.max_items, "The most items of one listing.").aka(&["max_tools"]);
+        MAX_IN_FLIGHT: usize = count("max_in_flight", (1, 65_536), Limits::DEFAULT.max_in_flight, "The most calls in flight at once.")
             .aka(&["concurrency", "concurrent", "max_concurrent", "max_concurrency"]);
         // Tools and approval.
         ALLOW: Vec<String> = texts("allow", "Globs of the tools that are visible; empty means all.")
@@ -216,7 +216,7 @@ const IDLE_WORDS: &[Word] = &[
     },
 ];
 
-const HEALTH_INTERVAL_SHOWN: DefaultValue = match Health::DEFAULT.every {
+const HEALTH_INTERVAL_SHOWN: DefaultValue = match Health::DEFAULT.interval {
     Some(every) => DefaultValue::Duration(every),
     None => DefaultValue::Text("off"),
 };

@@ -40,14 +40,14 @@ section! {
             "The audit log of all calls: a file, or a table. Without it there is none.",
         )
         .aka(&["audit_log"]);
-        MAX_SERVERS: usize = count("max_servers", (1, 1000), BoardLimits::DEFAULT.servers, "The most servers; further ones are refused.");
-        MAX_PROCESSES: usize = count("max_processes", (1, 65_536), BoardLimits::DEFAULT.processes, "The most child processes at once.");
-        MAX_STARTS: usize = count("max_starts", (1, 1000), BoardLimits::DEFAULT.starts, "The most servers that start at once; the others wait.")
+        MAX_SERVERS: usize = count("max_servers", (1, 1000), BoardLimits::DEFAULT.max_servers, "The most servers; further ones are refused.");
+        MAX_PROCESSES: usize = count("max_processes", (1, 65_536), BoardLimits::DEFAULT.max_processes, "The most child processes at once.");
+        MAX_STARTS: usize = count("max_starts", (1, 1000), BoardLimits::DEFAULT.max_starts, "The most servers that start at once; the others wait.")
             .aka(&["start_concurrency"]);
         MAX_BUFFERED: usize = size(
             "max_buffered",
             (1 << 20, 1 << 40),
-            BoardLimits::DEFAULT.buffered,
+            BoardLimits::DEFAULT.max_buffered,
             "The most bytes that the messages of all servers may buffer together; one connection may use a quarter of them in each direction, and messages of up to 64KiB do not count.",
         );
         NAMING: Naming = either(

@@ -21,7 +21,7 @@ pub struct Results {
     /// The same limit in tokens, counted by the view's tokenizer or estimated as a quarter of the bytes.
     pub max_tokens: Option<usize>,
     /// What happens to a larger result.
-    pub too_long: TooLong,
+    pub mode: TooLong,
     /// The highest value to which a server may raise `max_bytes` for one of its tools or results.
     pub ceiling: usize,
     /// The separator between content blocks in the text of a result.
@@ -58,7 +58,7 @@ impl Results {
         max_bytes: 48 << 10,
         max_lines: None,
         max_tokens: None,
-        too_long: TooLong::Spill,
+        mode: TooLong::Spill,
         ceiling: 500_000,
         join: Join::Newline,
         structured: Structured::ContentFirst,

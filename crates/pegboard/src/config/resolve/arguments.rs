@@ -11,7 +11,7 @@ pub(super) fn rules(values: ServerTable<'_>) -> ArgumentRules {
         return ArgumentRules::default();
     };
     ArgumentRules {
-        reading: table.get(&call_arguments::READ),
+        read: table.get(&call_arguments::READ),
         check: table.get(&call_arguments::CHECK),
     }
 }
@@ -39,7 +39,11 @@ mod tests {
             .unwrap();
         let policy = &server.policy;
         assert_eq!(
-            (policy.args.reading, policy.args.check, policy.output_check),
+            (
+                policy.call_arguments.read,
+                policy.call_arguments.check,
+                policy.output_check
+            ),
             expected,
             "{name}"
         );

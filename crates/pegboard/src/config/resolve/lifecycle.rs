@@ -53,7 +53,7 @@ pub(super) fn restart(values: ServerTable<'_>) -> Restart {
     let Waits(waits) = table.get(&restart_fields::BACKOFF);
     Restart {
         enabled: table.get(&restart_fields::ENABLED),
-        waits,
+        backoff: waits,
         max_attempts: table.get(&restart_fields::MAX_ATTEMPTS),
         wait: table.get(&restart_fields::CALL_WAIT),
         start_wait,
@@ -63,9 +63,9 @@ pub(super) fn restart(values: ServerTable<'_>) -> Restart {
 pub(super) fn health(values: ServerTable<'_>) -> Health {
     Health {
         probe: values.get(&server::HEALTH_PROBE),
-        every: values.get(&server::HEALTH_INTERVAL).0,
-        within: values.get(&server::HEALTH_TIMEOUT),
-        restarts: values.get(&server::HEALTH_RESTART),
+        interval: values.get(&server::HEALTH_INTERVAL).0,
+        timeout: values.get(&server::HEALTH_TIMEOUT),
+        restart: values.get(&server::HEALTH_RESTART),
     }
 }
 
@@ -77,7 +77,7 @@ pub(super) fn retries(values: ServerTable<'_>) -> Retry {
     Retry {
         mode: keyed.or_else(|| table.get(&retry::MODE)),
         attempts: table.get(&retry::ATTEMPTS),
-        waits: table.get(&retry::BACKOFF),
+        backoff: table.get(&retry::BACKOFF),
         jitter: table.get(&retry::JITTER),
         even_if_run: table.get(&retry::UNSAFE),
     }

@@ -44,7 +44,7 @@ pub(super) fn transport(
         headers,
         auth,
         tls: tls?,
-        session_gone: values.get(&server::SESSION_GONE_STATUS),
+        session_gone_status: values.get(&server::SESSION_GONE_STATUS),
     };
     let scheme = endpoint.url.expose().scheme().to_owned();
     let is_socket = matches!(scheme.as_str(), "ws" | "wss");

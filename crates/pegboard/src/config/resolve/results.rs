@@ -73,7 +73,7 @@ fn over(
         max_bytes: results.max_bytes,
         max_lines: table.set(&result::MAX_LINES).unwrap_or(results.max_lines),
         max_tokens: table.set(&result::MAX_TOKENS).unwrap_or(results.max_tokens),
-        too_long: table.set(&result::MODE).unwrap_or(results.too_long),
+        mode: table.set(&result::MODE).unwrap_or(results.mode),
         ceiling: table.set(&result::CEILING).unwrap_or(results.ceiling),
         join: table.set(&result::JOIN).unwrap_or(results.join),
         structured: table.set(&result::STRUCTURED).unwrap_or(results.structured),

@@ -62,9 +62,9 @@ fn program_path(context: &Context<'_>, written: &str) -> String {
 fn rlimits(table: Table<'_, rlimits::In>) -> Rlimits {
     Rlimits {
         open_files: table.get(&rlimits::OPEN_FILES).0,
-        data_bytes: table.get(&rlimits::MEMORY).0,
+        memory: table.get(&rlimits::MEMORY).0,
         processes: table.get(&rlimits::PROCESSES).0,
-        file_bytes: table.get(&rlimits::FILE_SIZE).0,
+        file_size: table.get(&rlimits::FILE_SIZE).0,
     }
 }
 

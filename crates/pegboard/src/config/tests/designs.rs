@@ -60,9 +60,12 @@ mcp_servers:
         ],
     );
     let stdio = get(&config, "kubernetes-server");
-    assert_eq!((stdio.limits.call_idle, stdio.limits.call_total), (secs(60), secs(60)));
+    assert_eq!(
+        (stdio.limits.call_timeout, stdio.limits.call_total_timeout),
+        (secs(60), secs(60))
+    );
     assert_eq!(stdio.policy.scope, Scope::Session);
-    assert_eq!(stdio.policy.args.reading, Reading::Cascade);
+    assert_eq!(stdio.policy.call_arguments.read, Reading::Cascade);
     assert_eq!(stdio.policy.summarise.as_ref().unwrap().threshold_tokens, 5000);
     let Transport::Stdio(command) = &stdio.transport else {
         panic!()
@@ -72,14 +75,17 @@ mcp_servers:
         (EnvPolicy::Inherit, "/k/config")
     );
     let http = get(&config, "argocd-server");
-    assert_eq!((http.limits.call_idle, http.limits.call_total), (secs(90), secs(90)));
+    assert_eq!(
+        (http.limits.call_timeout, http.limits.call_total_timeout),
+        (secs(90), secs(90))
+    );
     let to = http.transport.endpoint().unwrap();
     assert_eq!(
         (&to.auth, to.tls.insecure),
         (&Auth::Bearer(crate::secret::Secret::new("s3cr3t")), false)
     );
     let sse = get(&config, "events-server");
-    assert_eq!((sse.transport.kind(), sse.limits.call_idle), ("sse", secs(60)));
+    assert_eq!((sse.transport.kind(), sse.limits.call_timeout), ("sse", secs(60)));
 }
 
 #[test]
@@ -101,18 +107,21 @@ fn ai_agent_with_its_server_config() {
     let config = load("ai-agent.json", text, &[]);
     let github = get(&config, "github");
     assert_eq!(
-        (github.limits.call_idle, github.limits.call_total),
+        (github.limits.call_timeout, github.limits.call_total_timeout),
         (secs(600), secs(600))
     );
     assert_eq!((github.allow.len(), github.policy.queue.as_deref()), (2, Some("heavy")));
-    assert_eq!(github.limits.connect, secs(60));
+    assert_eq!(github.limits.connect_timeout, secs(60));
     assert_eq!(get(&config, "ws").transport.kind(), "websocket");
     let http = get(&config, "http");
     assert_eq!(
         (http.policy.scope, http.policy.health.probe),
         (Scope::Session, Probe::ListTools)
     );
-    assert_eq!((http.limits.call_idle, http.limits.call_total), (secs(300), secs(300)));
+    assert_eq!(
+        (http.limits.call_timeout, http.limits.call_total_timeout),
+        (secs(300), secs(300))
+    );
     assert_eq!(config.queues["heavy"].concurrent, 1);
 }
 
@@ -201,12 +210,15 @@ Servers:
     let told = "minion.yaml:32: servers.signed.AuthType: signing in with OAuth is not built in yet, so that the server would be asked \
                 without credentials (give it a token: `auth = { bearer = \"${TOKEN}\" }`)";
     let config = load("minion.yaml", text, &[told]);
-    assert_eq!(config.limits.servers, 10);
+    assert_eq!(config.limits.max_servers, 10);
     let github = get(&config, "github");
-    assert_eq!((github.limits.connect, github.limits.call_idle), (secs(20), secs(45)));
+    assert_eq!(
+        (github.limits.connect_timeout, github.limits.call_timeout),
+        (secs(20), secs(45))
+    );
     let custom = get(&config, "custom");
-    assert_eq!(custom.limits.call_idle, secs(90));
-    assert!(custom.limits.call_total >= secs(90));
+    assert_eq!(custom.limits.call_timeout, secs(90));
+    assert!(custom.limits.call_total_timeout >= secs(90));
     let to = custom.transport.endpoint().unwrap();
     assert_eq!(
         (to.url.to_string().as_str(), to.headers["X-API-Key"].expose()),
@@ -215,7 +227,7 @@ Servers:
     for server in config.servers.values() {
         let restart = &server.policy.restart;
         assert_eq!((restart.enabled, restart.max_attempts), (true, Some(5)));
-        assert_eq!(restart.waits, [2, 4, 8, 16, 30].map(secs));
+        assert_eq!(restart.backoff, [2, 4, 8, 16, 30].map(secs));
     }
 }
 
@@ -267,7 +279,7 @@ fn the_golden_files_load_under_the_preset_that_they_are_written_for() {
         let errors: Vec<String> = loaded.errors().map(ToString::to_string).collect();
         assert_eq!(errors, Vec::<String>::new(), "{preset}");
         let github = get(&loaded.config, "github");
-        assert_eq!(github.limits.call_idle, secs(90), "{preset}");
-        assert!(github.limits.call_total >= secs(90), "{preset}");
+        assert_eq!(github.limits.call_timeout, secs(90), "{preset}");
+        assert!(github.limits.call_total_timeout >= secs(90), "{preset}");
     }
 }

@@ -28,14 +28,14 @@ fn wanted() -> BTreeMap<ServerName, ServerConfig> {
         .args(["mcp-server-time", "--local-timezone=UTC"])
         .env("TZ", "UTC");
     let mut time = ServerConfig::new(Transport::Stdio(command));
-    time.limits.connect = Duration::from_secs(45);
+    time.limits.connect_timeout = Duration::from_secs(45);
 
     let mut to = endpoint("https://mcp.example.com/mcp");
     to.headers.insert("X-Api-Key".into(), Secret::new("s3cr3t"));
     let mut github = ServerConfig::new(Transport::Http(to));
     github.allow = vec!["issues_*".into(), "search_code".into()];
     github.deny = vec!["*delete*".into()];
-    github.limits.call_idle = Duration::from_secs(90);
+    github.limits.call_timeout = Duration::from_secs(90);
     github.required = true;
 
     let mut events = ServerConfig::new(Transport::Sse(endpoint("https://events.example.com/sse")));

@@ -58,7 +58,7 @@ fn restarts_and_health_are_read() {
         .restart;
     let expected = Restart {
         enabled: true,
-        waits: [0, 1, 30].map(secs).into(),
+        backoff: [0, 1, 30].map(secs).into(),
         max_attempts: Some(5),
         wait: Duration::ZERO,
         start_wait: Duration::ZERO,
@@ -86,27 +86,27 @@ fn restarts_and_health_are_read() {
         .health;
     let expected = Health {
         probe: Probe::ListTools,
-        every: Some(secs(15)),
-        within: secs(3),
-        restarts: false,
+        interval: Some(secs(15)),
+        timeout: secs(3),
+        restart: false,
     };
     assert_eq!(health, expected);
-    assert!(with("health_restart = true").policy.health.restarts);
-    assert_eq!(with("health_interval = 'off'").policy.health.every, None);
+    assert!(with("health_restart = true").policy.health.restart);
+    assert_eq!(with("health_interval = 'off'").policy.health.interval, None);
     assert_eq!(with("health_probe = 'none'").policy.health.probe, Probe::Never);
     assert_eq!(with("health_probe = 'ping'").policy.health.probe, Probe::Auto);
 }
 
 #[test]
 fn retries_trust_and_queues_are_read() {
-    let retries = |settings: &str| with(settings).policy.retries;
+    let retries = |settings: &str| with(settings).policy.retry;
     assert_eq!(retries(""), Retry::default());
     assert_eq!(retries("retry = 0").attempts, 0);
     assert_eq!(retries("retry = 'safe'").mode, Some(RetryClass::Safe));
     let expected = Retry {
         mode: None,
         attempts: 3,
-        waits: [1, 2].map(secs).into(),
+        backoff: [1, 2].map(secs).into(),
         jitter: 50,
         even_if_run: true,
     };
@@ -155,8 +155,8 @@ fn how_much_a_board_takes_on_is_said_at_the_top() {
     let limits = toml("max_servers = 2\nmax_processes = 3\nmax_starts = 4\nmax_buffered = '5MiB'")
         .config
         .limits;
-    assert_eq!((limits.servers, limits.processes, limits.starts), (2, 3, 4));
-    assert_eq!(limits.buffered, 5 << 20);
+    assert_eq!((limits.max_servers, limits.max_processes, limits.max_starts), (2, 3, 4));
+    assert_eq!(limits.max_buffered, 5 << 20);
     assert_eq!(
         problems("max_servers = 0"),
         ["pegboard.toml:1: max_servers: must be between 1 and 1000"]

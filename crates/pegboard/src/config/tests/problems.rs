@@ -251,7 +251,7 @@ fn yaml_files_may_share_settings_and_carry_notes() {
     let loaded = Config::from_text(text, Format::Yaml, &env());
     assert_eq!(loaded.problems, []);
     let (_, server) = loaded.config.servers.first_key_value().unwrap();
-    assert_eq!(server.limits.call_idle, Duration::from_secs(5));
+    assert_eq!(server.limits.call_timeout, Duration::from_secs(5));
     assert!(matches!(&server.transport, Transport::Stdio(command) if command.program == "b"));
 }
 
@@ -373,11 +373,11 @@ fn values_that_are_not_texts_may_come_from_variables() {
     assert!(loaded.problems.is_empty(), "{:?}", loaded.problems);
     let (_, server) = loaded.config.servers.first_key_value().unwrap();
     assert_eq!(
-        (server.enabled, server.transport.kind(), server.limits.in_flight),
+        (server.enabled, server.transport.kind(), server.limits.max_in_flight),
         (false, "sse", 3)
     );
-    assert_eq!(server.limits.call_idle, Duration::from_secs(5));
-    assert_eq!(server.limits.connect, Duration::from_millis(250));
+    assert_eq!(server.limits.call_timeout, Duration::from_secs(5));
+    assert_eq!(server.limits.connect_timeout, Duration::from_millis(250));
 }
 
 #[test]
@@ -410,7 +410,7 @@ fn seeds_and_peers_names_mean_what_they_meant_there() {
     assert_eq!(x.policy.approval_exempt, ["t"]);
     assert_eq!(x.policy.cache, Some(Duration::from_secs(300)));
     assert_eq!(
-        x.limits.call_total,
+        x.limits.call_total_timeout,
         Duration::from_secs(1200),
         "the whole is at least a part"
     );
@@ -469,6 +469,6 @@ fn a_number_below_zero_is_an_error_and_a_limit_of_zero_is_not_set() {
         "RequestTimeout = 0",
     ] {
         let x = server(&format!("preset = 'tarsy'\n[servers.x]\ncommand = 'a'\n{settings}\n"));
-        assert_eq!(x.limits.call_idle, Duration::from_secs(60), "{settings}");
+        assert_eq!(x.limits.call_timeout, Duration::from_secs(60), "{settings}");
     }
 }

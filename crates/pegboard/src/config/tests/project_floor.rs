@@ -63,8 +63,8 @@ fn what_the_user_sets_about_results_and_arguments_stays() {
         "result = { fence = true }\noutput_check = 'error'\n",
         "[servers.x]\ncommand = 'p'\noutput_check = 'off'\nresult = { fence = false, max_lines = 9 }\n",
     );
-    assert!(server.policy.results.fence);
-    assert_eq!(server.policy.results.max_lines, Some(9));
+    assert!(server.policy.result.fence);
+    assert_eq!(server.policy.result.max_lines, Some(9));
     assert!(problems.contains("servers.x.result.fence: is left out"), "{problems}");
     assert!(problems.contains("servers.x.output_check: is left out"), "{problems}");
 }

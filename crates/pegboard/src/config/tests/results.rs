@@ -29,9 +29,9 @@ fn a_tool_overrides_its_server_and_a_server_the_top_part_by_part() {
         result = { images = "spill", find_images = true, ceiling = "1MiB" }
         "#,
     );
-    let server = policy.results;
+    let server = policy.result;
     assert_eq!((server.max_bytes, server.ceiling), (12 << 10, 12 << 10));
-    assert_eq!((server.max_lines, server.too_long), (Some(400), TooLong::HeadTail));
+    assert_eq!((server.max_lines, server.mode), (Some(400), TooLong::HeadTail));
     assert_eq!((server.fence, server.join), (true, Join::Nothing));
     let page = policy.tool_results["page"];
     assert_eq!((page.max_bytes, page.max_lines), (300 << 10, Some(400)));
@@ -44,8 +44,8 @@ fn a_tool_overrides_its_server_and_a_server_the_top_part_by_part() {
 #[test]
 fn without_a_word_results_are_handed_on_up_to_48_kib_and_then_put_aside() {
     let policy = policy("[servers.x]\ncommand = 'a'\n");
-    assert_eq!(policy.results, Results::default());
-    assert_eq!((policy.results.max_bytes, policy.results.ceiling), (48 << 10, 500_000));
+    assert_eq!(policy.result, Results::default());
+    assert_eq!((policy.result.max_bytes, policy.result.ceiling), (48 << 10, 500_000));
     assert_eq!(policy.summarise, None);
 }
 

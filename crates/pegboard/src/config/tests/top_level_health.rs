@@ -8,7 +8,7 @@ fn health(top: &str, own: &str) -> (Probe, Option<Duration>) {
     let health = server(&format!("{top}\n[servers.x]\ncommand = 'a'\n{own}\n"))
         .policy
         .health;
-    (health.probe, health.every)
+    (health.probe, health.interval)
 }
 
 const THIRTY: Option<Duration> = Some(Duration::from_secs(30));

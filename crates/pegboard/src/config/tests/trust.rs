@@ -317,7 +317,10 @@ fn limits_of_the_board_only_become_lower() {
         "max_servers = 10\nmax_starts = 5\n[queues]\na = 3\n",
         "max_servers = 1000\nmax_starts = 2\nserve = { listen = '0.0.0.0:1' }\n[queues]\na = 9\nb = 4\n",
     );
-    assert_eq!((loaded.config.limits.servers, loaded.config.limits.starts), (10, 2));
+    assert_eq!(
+        (loaded.config.limits.max_servers, loaded.config.limits.max_starts),
+        (10, 2)
+    );
     let queues: Vec<usize> = loaded.config.queues.values().map(|queue| queue.concurrent).collect();
     assert_eq!(queues, [3, 4]);
     let problems = texts(&loaded);
@@ -337,14 +340,14 @@ fn other_settings_at_the_top_apply_to_the_files_own_servers() {
         "call_timeout = '5s'\nenv_policy = 'allowlist'\nresult = { fence = true }\n[servers.u]\ncommand = 'u'\n",
         "preset = 'tarsy'\ncall_timeout = '7s'\nenv_policy = 'explicit'\nnaming = 'dot'\nresult = { max_lines = 9 }\n[servers.p]\ncommand = 'p'\n",
     );
-    let seconds = |name: &str| get(&loaded, name).limits.call_idle.as_secs();
+    let seconds = |name: &str| get(&loaded, name).limits.call_timeout.as_secs();
     assert_eq!((seconds("u"), seconds("p")), (5, 7));
     let policy = |name: &str| match &get(&loaded, name).transport {
         Transport::Stdio(command) => command.env_policy,
         other => panic!("{other:?}"),
     };
     assert_eq!((policy("u"), policy("p")), (EnvPolicy::Allowlist, EnvPolicy::Explicit));
-    let results = |name: &str| &get(&loaded, name).policy.results;
+    let results = |name: &str| &get(&loaded, name).policy.result;
     assert!(results("u").fence && results("p").fence, "tables are merged key by key");
     assert_eq!((results("u").max_lines, results("p").max_lines), (None, Some(9)));
     // The preset of the project sets no default of the user's servers.

@@ -159,7 +159,7 @@ impl Registry {
         for server in servers {
             // Only a ready session can have calls in flight; calls that wait for a start go to the successor.
             let has_calls = server.is_ready() && server.busy() > 0;
-            let limit = server.config().limits.call_total;
+            let limit = server.config().limits.call_total_timeout;
             let registry = Arc::downgrade(self);
             let closing = self.tasks.spawn(async move {
                 match has_calls || server.is_ready() {

@@ -46,9 +46,9 @@ impl Supervisor {
         }
         let plan = self.plan();
         let limit = if plan.spec.fetches_first() {
-            FETCH.max(plan.spec.limits.connect)
+            FETCH.max(plan.spec.limits.connect_timeout)
         } else {
-            plan.spec.limits.connect
+            plan.spec.limits.connect_timeout
         };
         let (list_scope, starts, processes) = (
             self.list_scope.within(plan.capabilities),

@@ -55,12 +55,12 @@ impl Supervisor {
         if restart.max_attempts.is_some_and(|most| self.history.failures >= most) {
             let outage = outage.given_up_after(self.history.failures);
             // A busy agent must not start a broken server with every call.
-            let pause = self.history.schedule(&restart.waits).longest();
+            let pause = self.history.schedule(&restart.backoff).longest();
             return self.down(outage, cause, NextStart::on_demand_in(pause));
         }
         // Respects the server's `Retry-After`.
         let retry_after = error.retry_after().unwrap_or_default();
-        let delay = self.history.next_wait(&restart.waits).max(retry_after);
+        let delay = self.history.next_wait(&restart.backoff).max(retry_after);
         if !restart.enabled {
             let next = match self.probe_delay() {
                 Some(every) => NextStart {
@@ -95,7 +95,7 @@ impl Supervisor {
         let plan = self.plan();
         let (restart, outage) = (&plan.restart, Outage::of_end(end));
         if is_crash(end) && self.history.crashes.exited(Instant::now()) {
-            let delay = self.history.next_wait(&restart.waits);
+            let delay = self.history.next_wait(&restart.backoff);
             let delay = self.history.crashes.wait(delay);
             tracing::warn!(next_try_in = ?delay, "the server ends again and again");
             let next = if restart.enabled {
@@ -122,7 +122,7 @@ impl Supervisor {
             };
             return self.down(outage, Cause::Failed, next);
         }
-        let delay = self.history.next_wait(&restart.waits);
+        let delay = self.history.next_wait(&restart.backoff);
         if delay.is_zero() || delay < restart.wait {
             return self.restart(outage, delay, restart.wait);
         }
@@ -139,9 +139,9 @@ impl Supervisor {
     /// The delay after which a health check starts a lost server whose automatic restarts are disabled; `None` if none does.
     fn probe_delay(&self) -> Option<Duration> {
         let health = self.plan().health;
-        let is_probed = health.restarts && health.probe != Probe::Never;
+        let is_probed = health.restart && health.probe != Probe::Never;
         // A server that has never been ready is started by calls only.
-        health.every.filter(|_| is_probed && self.history.generation > 0)
+        health.interval.filter(|_| is_probed && self.history.generation > 0)
     }
 
     /// Resets the restart schedule and the crash history after a healthy session.

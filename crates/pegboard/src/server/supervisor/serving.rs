@@ -171,7 +171,7 @@ impl Supervisor {
     /// The kind of probe and its interval; `None` if the server is not probed.
     fn probe_schedule(&self) -> Option<(Probe, Duration)> {
         let health = self.plan().health;
-        let every = health.every.filter(|_| health.probe != Probe::Never)?;
+        let every = health.interval.filter(|_| health.probe != Probe::Never)?;
         Some((health.probe, every))
     }
 
@@ -183,10 +183,10 @@ impl Supervisor {
             match health.probe {
                 Probe::Never => Ok(None),
                 Probe::ListTools if session.offers("tools") => {
-                    let listing = session.relist_tools(&plan.described, live.catalog(), health.within);
+                    let listing = session.relist_tools(&plan.described, live.catalog(), health.timeout);
                     listing.await.map(Some)
                 }
-                Probe::ListTools | Probe::Auto => session.probe(health.within).await.map(|()| None),
+                Probe::ListTools | Probe::Auto => session.probe(health.timeout).await.map(|()| None),
             }
         };
         let answer = tokio::select! {
@@ -214,7 +214,7 @@ impl Supervisor {
         }
         let why = match &fault.kind {
             FaultKind::TimedOut { .. } => {
-                format!("it did not answer a probe within {} s", health.within.as_secs_f64())
+                format!("it did not answer a probe within {} s", health.timeout.as_secs_f64())
             }
             _ => format!("a probe failed: {fault}"),
         };

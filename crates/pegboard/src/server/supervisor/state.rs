@@ -112,7 +112,7 @@ impl Supervisor {
         if self.history.was_lost {
             plan.restart.wait
         } else {
-            plan.spec.limits.connect
+            plan.spec.limits.connect_timeout
         }
     }
 

@@ -83,7 +83,7 @@ impl ConnectAttempt<'_> {
         let credentials = credentials.map(|source| ConnectionCredentials::new(source.clone(), spec.masker.clone()));
         // All attempts share one deadline.
         let limits = Limits {
-            connect: self.deadline.remaining(),
+            connect_timeout: self.deadline.remaining(),
             ..self.spec.limits
         };
         let wire = transport::dial(target, &limits, credentials, dispatcher.clone()).await?;

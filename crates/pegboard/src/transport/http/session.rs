@@ -51,8 +51,8 @@ impl HttpSession {
         let budget = inbox.budget();
         Self {
             client,
-            incoming: budget.quota(limits.message_bytes),
-            outgoing: budget.quota(limits.message_bytes),
+            incoming: budget.quota(limits.max_message),
+            outgoing: budget.quota(limits.max_message),
             inbox,
             state: Mutex::default(),
             open: Mutex::default(),

@@ -70,7 +70,7 @@ impl Process {
         limits: &Limits,
         tasks: &TaskTracker,
     ) -> Result<(Self, Pipes), SpawnError> {
-        let (child, pipes) = ChildProcess::spawn(command, limits.stop).await?;
+        let (child, pipes) = ChildProcess::spawn(command, limits.stop_timeout).await?;
         let stop = CancellationToken::new();
         let (exited, exit) = watch::channel(None);
         let process = Self {
@@ -80,7 +80,7 @@ impl Process {
             exit,
             stop: stop.clone(),
         };
-        let grace = limits.stop;
+        let grace = limits.stop_timeout;
         tasks.spawn(async move {
             let mut child = child;
             let status = child.watch(&stop, grace).await;

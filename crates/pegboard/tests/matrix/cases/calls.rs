@@ -93,7 +93,7 @@ fn deaths() -> Vec<Case> {
             "the operator reconnects with 100 calls in flight",
             "each call ends exactly once",
             play!(|stage| {
-                stage.limit(|limits| limits.in_flight = 100);
+                stage.limit(|limits| limits.max_in_flight = 100);
                 let fake = stage.fake();
                 stage.open_listed(&fake).await;
                 let board = stage.board().clone();
@@ -149,9 +149,9 @@ async fn unanswered(
     change: fn(pegboard_testkit::FakeServer, u32) -> pegboard_testkit::FakeServer,
 ) -> String {
     stage.limit(|limits| {
-        limits.in_flight = count as usize;
-        limits.call_idle = secs(10);
-        limits.call_total = secs(10);
+        limits.max_in_flight = count as usize;
+        limits.call_timeout = secs(10);
+        limits.call_total_timeout = secs(10);
     });
     let mut script = stage.fake().script().clone();
     script.tools = vec![Tool::new("pay").destructive().echoes_nonce().waits_at("never")];
@@ -367,7 +367,7 @@ fn floods() -> Vec<Case> {
             "the server sends 5,000 progress notifications at once",
             "they are coalesced, and the answer arrives",
             play!(|stage| {
-                stage.limit(|limits| limits.call_total = secs(10));
+                stage.limit(|limits| limits.call_total_timeout = secs(10));
                 on_call(stage, Fault::ProgressFlood { count: 5_000 }).await
             }),
             WELL,

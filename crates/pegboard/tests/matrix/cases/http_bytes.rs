@@ -259,7 +259,7 @@ pub(super) fn cases() -> Vec<Case> {
             "the session expires during the calls of a hundred callers",
             "each call runs in a new session",
             play!(|stage| {
-                stage.limit(|limits| limits.in_flight = 100);
+                stage.limit(|limits| limits.max_in_flight = 100);
                 let fake = stage.fake().fault_on(When::tool("pay").nth(50), Fault::SessionGone);
                 stage.open_listed(&fake).await;
                 let replies = stage.calls(100, json!({})).await;

@@ -39,7 +39,7 @@ pub(super) fn cases() -> Vec<Case> {
             "100 callers reach a server that is not connected yet",
             "one connection is opened",
             play!(|stage| {
-                stage.limit(|limits| limits.in_flight = 100);
+                stage.limit(|limits| limits.max_in_flight = 100);
                 let fake = stage.fake();
                 stage.open(&fake).await;
                 let replies = stage.calls(100, json!({})).await;

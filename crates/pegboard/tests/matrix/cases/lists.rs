@@ -80,8 +80,8 @@ pub(super) fn cases() -> Vec<Case> {
             "the excess tools are dropped, and the others work",
             play!(|stage| {
                 stage.limit(|limits| {
-                    limits.items = 200;
-                    limits.message_bytes = 4 << 20;
+                    limits.max_items = 200;
+                    limits.max_message = 4 << 20;
                 });
                 listed(stage, Fault::ManyTools { count: 300 }).await
             }),
@@ -220,11 +220,11 @@ pub(super) fn cases() -> Vec<Case> {
 
 async fn bombed(stage: &mut Stage, kind: Bomb) -> String {
     stage.limit(|limits| {
-        limits.message_bytes = 8 << 20;
-        limits.connect = secs(10);
-        limits.list = secs(10);
-        limits.call_total = secs(10);
-        limits.call_idle = secs(10);
+        limits.max_message = 8 << 20;
+        limits.connect_timeout = secs(10);
+        limits.list_timeout = secs(10);
+        limits.call_total_timeout = secs(10);
+        limits.call_timeout = secs(10);
     });
     let fake = stage.fake().fault(Fault::SchemaBomb { kind });
     stage.open(&fake).await;

@@ -92,7 +92,7 @@ async fn a_summary_without_end_is_bounded() {
 
 #[tokio::test]
 async fn summarising_may_be_the_way_to_bound_a_result() {
-    let fixture = fixture(|results| (results.max_bytes, results.too_long) = (1000, TooLong::Summarise));
+    let fixture = fixture(|results| (results.max_bytes, results.mode) = (1000, TooLong::Summarise));
     let presented = fixture.shape(done(lines(500))).await;
     assert!(presented.outcome.text().ends_with("\n\nall is well"));
     let mut alone = fixture;
