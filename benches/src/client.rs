@@ -122,8 +122,8 @@ fn config(places: &[Place], modern: bool) -> anyhow::Result<Config> {
     remove(&file);
     for server in config.servers.values_mut() {
         server.era = if modern { EraChoice::Modern } else { EraChoice::Legacy };
-        server.limits.items = 100_000;
-        server.limits.in_flight = 1024;
+        server.limits.max_items = 100_000;
+        server.limits.max_in_flight = 1024;
     }
     Ok(config)
 }

@@ -32,7 +32,7 @@ pub(super) fn check<'c>(
     match policy {
         OnCrossing::Block if !found.owners.is_empty() => Err(refused(&context.tool().dotted_name(), server, &found)),
         OnCrossing::Mask => {
-            warnings.push(format!("{} in the arguments was masked", describe(&found)));
+            warnings.push(format!("{} in the arguments was masked", describe(server, &found)));
             let masked: Option<Map<String, Value>> = serde_json::from_str(&found.masked(&text)).ok();
             let masked = masked.ok_or_else(|| unsearchable(server))?;
             Ok(Cow::Owned(masked.into()))
@@ -40,7 +40,7 @@ pub(super) fn check<'c>(
         // A secret that belongs to no server, or is an ordinary word, is no reason to refuse a call.
         OnCrossing::Block | OnCrossing::Warn | OnCrossing::Allow => {
             tracing::warn!(server = %server.name(), owners = ?found.owners, "a call sends a secret that is not its server's");
-            warnings.push(format!("the arguments contain {}", describe(&found)));
+            warnings.push(format!("the arguments contain {}", describe(server, &found)));
             Ok(arguments)
         }
     }
@@ -69,7 +69,7 @@ pub(crate) fn check_text(server: &Server, what: &str, text: &str) -> Result<(), 
 fn refused(what: &str, server: &Server, found: &Crossed) -> Failure {
     let message = format!(
         "`{what}` was not called: its arguments contain {}, which server `{}` must not get. Leave it out.",
-        describe(found),
+        describe(server, found),
         server.name()
     );
     let hint = format!(
@@ -88,7 +88,10 @@ fn unsearchable(server: &Server) -> Failure {
 }
 
 /// Names the owners, never the secret.
-fn describe(found: &Crossed) -> String {
+fn describe(server: &Server, found: &Crossed) -> String {
+    if found.owners.contains(server.name()) {
+        return format!("a secret of another user of server `{}`", server.name());
+    }
     let owners: Vec<String> = found.owners.iter().map(|owner| format!("`{owner}`")).collect();
     match owners.as_slice() {
         [] => "a known secret".to_owned(),

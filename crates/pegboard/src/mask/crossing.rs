@@ -24,7 +24,7 @@ pub(crate) enum Crossing {
 /// The secrets in a text for a server that are not its own.
 #[derive(Debug)]
 pub(crate) struct Crossed {
-    /// The other servers whose secrets are in the text.
+    /// The other servers whose secrets are in the text. The server itself, if they are those of another user of it.
     pub(crate) owners: Vec<ServerName>,
     spans: Vec<Span>,
 }
@@ -58,8 +58,8 @@ impl ServerMasker {
                 return Crossing::Unknown;
             };
             found.retain(|span| !is_own(span));
-            if found.iter().any(|span| !is_word(&text[span.range.clone()])) && !owners.contains(owner) {
-                owners.push(owner.clone());
+            if found.iter().any(|span| !is_word(&text[span.range.clone()])) && !owners.contains(&owner.server) {
+                owners.push(owner.server.clone());
             }
             spans.extend(found);
         }
@@ -124,6 +124,22 @@ mod tests {
         check(&b, "the postgres database", Some(&[]));
         drop(a);
         check(&b, "it is t0ken-of-a.", None);
+    }
+
+    #[test]
+    fn a_token_of_one_user_of_a_server_crosses_to_another() {
+        let known = KnownSecrets::default();
+        let board = masker(&known, "a", &["config-t0ken"]);
+        let (alice, bob) = (board.of_user(1), board.of_user(2));
+        alice.add_issued(&[Secret::new("t0ken-of-alice")].into());
+        bob.add_issued(&[Secret::new("t0ken-of-bob")].into());
+        check(&alice, "t0ken-of-alice and config-t0ken", None);
+        check(&bob, "t0ken-of-alice", Some(&["a"]));
+        check(&board, "t0ken-of-alice", Some(&["a"]));
+        assert_eq!(
+            bob.text("t0ken-of-alice, config-t0ken"),
+            "[MASKED_SECRET], [MASKED_SECRET]"
+        );
     }
 
     #[test]

@@ -122,12 +122,20 @@ impl KnownSecrets {
     }
 }
 
+/// Whose secrets they are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct SecretOwner {
+    pub(super) server: ServerName,
+    /// The principal or view that uses the server with credentials of its own.
+    user: Option<u64>,
+}
+
 /// The secrets of one server's config. Dropping it releases them.
 #[derive(Debug)]
 pub(super) struct OwnedSecrets {
     pub(super) known: KnownSecrets,
     /// The server; set once, before its first use.
-    pub(super) owner: OnceLock<ServerName>,
+    pub(super) owner: OnceLock<SecretOwner>,
     current: Mutex<HashSet<Secret>>,
     /// The secrets of credentials that the program supplied at run time, the newest last.
     issued: Mutex<VecDeque<Arc<[Secret]>>>,
@@ -136,6 +144,16 @@ pub(super) struct OwnedSecrets {
 }
 
 impl OwnedSecrets {
+    fn new(known: KnownSecrets) -> Self {
+        Self {
+            known,
+            owner: OnceLock::new(),
+            current: Mutex::default(),
+            issued: Mutex::default(),
+            matcher: Mutex::default(),
+        }
+    }
+
     /// Returns the matcher of this server's secrets.
     pub(super) fn matcher(&self) -> Arc<KnownValues> {
         let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
@@ -214,6 +232,15 @@ struct CachedMasker {
     update_lock: Mutex<()>,
 }
 
+impl CachedMasker {
+    fn new(masker: Masker) -> Self {
+        Self {
+            masker: ArcSwap::from_pointee(masker),
+            update_lock: Mutex::default(),
+        }
+    }
+}
+
 impl Default for ServerMasker {
     fn default() -> Self {
         Self::new(&Masking::default(), KnownSecrets::default())
@@ -222,19 +249,43 @@ impl Default for ServerMasker {
 
 impl ServerMasker {
     pub(crate) fn new(policy: &Masking, known: KnownSecrets) -> Self {
-        let owned = OwnedSecrets {
-            known,
-            owner: OnceLock::new(),
-            current: Mutex::default(),
-            issued: Mutex::default(),
-            matcher: Mutex::default(),
-        };
-        Self::with_secrets(policy, Arc::new(owned))
+        Self::with_secrets(policy, Arc::new(OwnedSecrets::new(known)))
     }
 
     /// Names the server whose secrets this masker owns.
     pub(crate) fn owned_by(&self, server: &ServerName) {
-        if self.owned.owner.set(server.clone()).is_ok() {
+        self.set_owner(SecretOwner {
+            server: server.clone(),
+            user: None,
+        });
+    }
+
+    /// Returns a masker for the same server when one principal or view, known by its number, uses it with credentials of its own. Those are
+    /// secret from other users of the server.
+    pub(crate) fn of_user(&self, user: u64) -> Self {
+        let owned = OwnedSecrets::new(self.owned.known.clone());
+        owned.replace(
+            self.owned
+                .current
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone(),
+        );
+        let copy = Self {
+            owned: Arc::new(owned),
+            cached: Arc::new(CachedMasker::new((**self.current()).clone())),
+        };
+        if let Some(owner) = self.owned.owner.get() {
+            copy.set_owner(SecretOwner {
+                server: owner.server.clone(),
+                user: Some(user),
+            });
+        }
+        copy
+    }
+
+    fn set_owner(&self, owner: SecretOwner) {
+        if self.owned.owner.set(owner).is_ok() {
             let owners = &self.owned.known.0.owners;
             let mut owners = owners.lock().unwrap_or_else(PoisonError::into_inner);
             owners.retain(|owner| owner.strong_count() > 0);
@@ -247,13 +298,9 @@ impl ServerMasker {
             patterns: patterns(policy),
             values: Guard::into_inner(owned.known.values()),
         };
-        let cached = CachedMasker {
-            masker: ArcSwap::from_pointee(masker),
-            update_lock: Mutex::default(),
-        };
         Self {
             owned,
-            cached: Arc::new(cached),
+            cached: Arc::new(CachedMasker::new(masker)),
         }
     }
 

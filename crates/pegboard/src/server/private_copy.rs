@@ -24,6 +24,7 @@ impl Server {
             host,
             owner: Some(owner.tag.number),
             target,
+            masker: self.0.spec.masker.of_user(owner.tag.number),
             ..self.0.spec.clone()
         });
         if let Some(bad) = bad_header {

@@ -72,7 +72,7 @@ impl PendingRequests {
     }
 
     /// Adds a request without an owner.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "fuzz"))]
     pub(super) fn register(&self) -> Result<ResponseReceiver, Fault> {
         self.register_for(None)
     }
