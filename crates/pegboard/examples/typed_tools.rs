@@ -122,7 +122,7 @@ async fn main() -> anyhow::Result<()> {
         .progress(reports);
     let reply = ann.call(call).await;
     println!("ann: {}", reply.text());
-    ensure!(reply.text() == r#"{"room":"blue","hour":9,"seats":3,"by":"ann"}"#);
+    ensure!(reply.text() == r#"{"by":"ann","hour":9,"room":"blue","seats":3}"#);
     while let Some(report) = seen.recv().await {
         println!("  {} of 2: {}", report.progress, report.message.unwrap_or_default());
     }

@@ -15,8 +15,13 @@ pub(crate) fn serialize<S: Serializer>(duration: &Option<Duration>, serializer: 
     };
     match u64::try_from(duration.as_millis()) {
         Ok(millis) if duration.subsec_nanos().is_multiple_of(NANOS) => millis.serialize(serializer),
-        _ => (duration.as_secs_f64() * 1e3).serialize(serializer),
+        _ => to_nanos(duration.as_secs_f64() * 1e3).serialize(serializer),
     }
+}
+
+/// Rounds a number of milliseconds to whole nanoseconds, so that 1.9 ms is not written as 1.9000000000000001.
+fn to_nanos(millis: f64) -> f64 {
+    format!("{millis:.6}").parse().unwrap_or(millis)
 }
 
 /// Reads a number of milliseconds.
@@ -46,7 +51,7 @@ mod tests {
             (None, "null"),
             (Some(Duration::from_secs(30)), "30000"),
             (Some(Duration::from_micros(1900)), "1.9"),
-            (Some(Duration::from_nanos(1)), "0.000001"),
+            (Some(Duration::from_nanos(1)), "1e-6"),
             (Some(Duration::from_nanos(86_400_000_000_001)), "86400000.000001"),
         ] {
             assert_eq!(serde_json::to_string(&Stored(duration)).unwrap(), written);

@@ -41,7 +41,7 @@ sandbox = { level = "basic", read = ["/usr/share"], network = [443] }
 rate = "60/min"
 taint = "ask"
 allow = ["get_*"]
-tools.delete_it = { approval = "always", retry = "never", result = { max_bytes = 100 } }
+tools.delete_it = { approval = "always", retry = "never", result = { max_bytes = 1000 } }
 summarise = { url = "https://models.example.com/v1", model = "small", api_key = "s3cret-key-1" }
 
 [servers.remote]
@@ -121,7 +121,7 @@ fn settings_that_are_missing_have_their_defaults_and_unknown_ones_are_ignored() 
     for bad in [
         json!({"transport": {"type": "pigeon"}}),
         json!({"transport": {"type": "http", "url": "nowhere"}}),
-        json!({"transport": {"type": "stdio", "program": "x"}, "limits": {"connect": "soon"}}),
+        json!({"transport": {"type": "stdio", "program": "x"}, "limits": {"connect_timeout": "soon"}}),
         json!({}),
     ] {
         assert!(serde_json::from_value::<ServerConfig>(bad.clone()).is_err(), "{bad}");

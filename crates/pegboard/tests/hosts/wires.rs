@@ -31,7 +31,7 @@ pub(crate) fn in_memory_of(fake: &FakeServer, settings: ServerConfig, host: &Per
     (board, handle)
 }
 
-/// Whether the protocol says which call a question belongs to.
+/// Whether the connection or the protocol says which call a question belongs to.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Named {
     Yes,
@@ -91,16 +91,17 @@ async fn people_who_share_a_server_are_asked_for_their_own_calls_only() {
         let (board, _handle) = in_memory_of(&fake, in_process_settings(), &operator);
         each_is_asked_for_their_own_calls(board, &operator, pipes, &format!("in memory, {era:?}")).await;
         check(process(&fake), pipes, &format!("stdio, {era:?}")).await;
+        // Principals do not share connections to remote servers, so a question on one belongs to its principal.
         let ws = fake.serve_ws().await.unwrap();
         let transport = Transport::WebSocket(endpoint(&ws.url()));
-        check(ServerConfig::new(transport), pipes, &format!("websocket, {era:?}")).await;
+        check(ServerConfig::new(transport), Named::Yes, &format!("websocket, {era:?}")).await;
         let http = asking(era).streams().serve_http().await.unwrap();
         let transport = Transport::Http(endpoint(&http.url()));
         check(ServerConfig::new(transport), Named::Yes, &format!("http, {era:?}")).await;
     }
     let sse = asking(Era::Legacy).serve_sse().await.unwrap();
     let transport = Transport::Sse(endpoint(&sse.url()));
-    check(ServerConfig::new(transport), Named::No, "sse").await;
+    check(ServerConfig::new(transport), Named::Yes, "sse").await;
 }
 
 /// Views of one principal that answer through the board's host are told apart as far as possible.

@@ -88,6 +88,7 @@ fn every_mistake_is_named_with_its_line_and_field() {
         "url = 'https://h/'\nauth = { type = 'basic', bearer = 'x' }",
         "url = 'https://h/'\nbearer_token = 'x'\nheaders = { authorization = 'y' }",
         "url = 'https://h/'\nheaders = { 'a b' = 'y', c = \"d\\ne\" }",
+        "url = 'https://h/'\nheaders = { a = '{{TENANT', b = 'x-{{two words}}', c = '{{TENANT}}' }",
         "url = 'https://h/'\ntls = { cert = 'c.pem' }",
         "url = 'https://h/'\nbearer_token = '${input:token}'",
         "url = 'https://h/'\nenv_headers = { A = 'NO' }",

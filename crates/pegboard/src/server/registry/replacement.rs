@@ -45,6 +45,8 @@ impl Registry {
             drop(server.set_availability(Availability::Closed));
         }
         let is_per_view = kind(server) == ServerKind::PerView;
+        // Asked now, because the first view may take the spare over.
+        let is_spare = server.is_spare();
         let (private, others): (Vec<_>, Vec<_>) = owners(&state)
             .into_iter()
             .partition(|owner| owner.is_private() || is_per_view);
@@ -62,7 +64,7 @@ impl Registry {
                 Some(ready) => Some(ready.clone()),
                 None => self
                     .get(server.name())
-                    .filter(|_| server.is_spare())
+                    .filter(|_| is_spare)
                     .map(|spare| self.instance_for(owner, &spare)),
             };
             displaced.extend(replace_instance(owner, server.name(), next, Some(server)));
@@ -71,7 +73,7 @@ impl Registry {
             // A shared server has no successor if its replacement is a spare, because view instances are private, or if a view that used it
             // must not use the replacement.
             let is_for_all = private.is_empty() || kind(old) == kind(server);
-            old.hand_over_to(Some(server).filter(|server| !server.is_spare() && is_for_all));
+            old.hand_over_to(Some(server).filter(|_| !is_spare && is_for_all));
         }
         server.unmute();
         displaced.extend(old);

@@ -85,7 +85,6 @@ async fn what_does_not_change_the_tools_is_no_reason_for_another_table() {
     let plain = board.toolset();
     for (what, view) in [
         ("name", View::new().name("request-7")),
-        ("principal", View::new().principal("ann")),
         ("tool budget", View::new().tool_budget(100)),
         ("check", View::new().check(|_| Ok(()))),
         ("rate", View::new().writes_in_turn()),
