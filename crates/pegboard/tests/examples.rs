@@ -192,6 +192,10 @@ async fn an_own_executor_is_mixed_with_the_board() {
 
 #[tokio::test]
 async fn native_tools_have_types() {
-    let words = ["by\":\"ann\"}", "2 of 2: reserved", "ann has the room at 9:00 already"];
+    let words = [
+        "ann: {\"by\":\"ann\"",
+        "2 of 2: reserved",
+        "ann has the room at 9:00 already",
+    ];
     runs("typed_tools", &words).await;
 }

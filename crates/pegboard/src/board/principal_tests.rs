@@ -254,14 +254,14 @@ async fn status_and_events_name_the_principal() {
     assert!(rows[0].get("principal").is_none());
     let mut ready = None;
     while ready.is_none() {
-        match events.next().await.unwrap() {
-            crate::event::Event::ServerChanged {
-                state: State::Ready,
-                principal,
-                view,
-                ..
-            } => ready = Some((principal, view)),
-            _ => {}
+        if let crate::event::Event::ServerChanged {
+            state: State::Ready,
+            principal,
+            view,
+            ..
+        } = events.next().await.unwrap()
+        {
+            ready = Some((principal, view))
         }
     }
     assert_eq!(ready, Some((Some(Principal::new("alice")), None)));

@@ -62,7 +62,7 @@ pub struct TaskHandle {
 #[derive(Debug)]
 enum Stage {
     /// In flight. The server may send progress for as long as the handle exists.
-    Running(Task, TaskContext),
+    Running(Box<Task>, TaskContext),
     /// The server answered at once instead of creating a task.
     Answered(CallResult),
     /// The task has ended and its reply is being built. If the awaiting caller is dropped, the next one continues.
@@ -152,7 +152,7 @@ pub(crate) async fn attach_task(
         guard: Some(guard),
         live,
         id: Some(id.to_owned()),
-        stage: Stage::Running(task, TaskContext::default()),
+        stage: Stage::Running(Box::new(task), TaskContext::default()),
     })
 }
 
@@ -190,7 +190,7 @@ async fn begin(context: &CallContext<'_>, call: &ToolCall, record: &mut Record) 
     });
     let stage = match begun.await? {
         CallResponse::Result(result) => Stage::Answered(result),
-        CallResponse::Task(task, context) => Stage::Running(*task, context),
+        CallResponse::Task(task, context) => Stage::Running(task, context),
     };
     Ok((live, stage))
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use tokio::time::Instant;
+use tokio::{sync::Semaphore, time::Instant};
 
 use super::{
     issued::Issued,
@@ -28,7 +28,7 @@ pub(crate) struct CredentialSource {
     provider: ArcSwap<Arc<dyn Credentials>>,
     state: Mutex<State>,
     /// Held by the request that renews the credential, so that concurrent requests ask the provider once.
-    renewing: tokio::sync::Mutex<()>,
+    renewing: Semaphore,
 }
 
 #[derive(Default)]
@@ -129,7 +129,7 @@ impl CredentialSource {
             principal,
             provider: ArcSwap::from_pointee(provider),
             state: Mutex::default(),
-            renewing: tokio::sync::Mutex::default(),
+            renewing: Semaphore::new(1),
         })
     }
 
@@ -145,7 +145,7 @@ impl CredentialSource {
             (state.next(), state.failures)
         };
         if let Next::Renew(_) = next {
-            let _renewing = self.renewing.lock().await;
+            let _permit = self.renewing.acquire().await;
             {
                 let state = self.state();
                 state.failed_since(seen)?;
@@ -183,7 +183,7 @@ impl CredentialSource {
             }
             state.failures
         };
-        let _renewing = self.renewing.lock().await;
+        let _permit = self.renewing.acquire().await;
         {
             let state = self.state();
             if let Some(newer) = state.newer_than(generation) {

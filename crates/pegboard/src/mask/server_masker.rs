@@ -480,7 +480,10 @@ mod tests {
         masker.add_issued(&token(86));
         drop(in_use);
         masker.add_issued(&token(101));
-        assert_eq!(other.text("token-000086, token-000101"), "[MASKED_SECRET], [MASKED_SECRET]");
+        assert_eq!(
+            other.text("token-000086, token-000101"),
+            "[MASKED_SECRET], [MASKED_SECRET]"
+        );
         let known = masker.owned.known.clone();
         drop((masker, other));
         let left = ServerMasker::new(&Masking::default(), known);

@@ -82,7 +82,8 @@ mod tests {
     #[test]
     fn a_name_equals_its_text_and_is_found_by_it() {
         let name = ServerName::parse("k8s").unwrap();
-        assert!(name == "k8s" && "k8s" == name && name == *"k8s" && *"k8s" == name);
+        assert!(name == "k8s" && name == *"k8s");
+        assert!("k8s" == name && *"k8s" == name);
         assert_eq!(name.as_ref(), "k8s");
         let sorted: BTreeMap<_, _> = [(name.clone(), 1)].into();
         let hashed: HashMap<_, _> = [(name.clone(), 1)].into();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Serialize, Serializer, ser::SerializeStruct};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::{
     call::Route,
@@ -126,11 +126,13 @@ impl ListedTool {
         description: Option<String>,
         schema: Value,
     ) -> Result<Self, InvalidTool> {
-        let mut definition = json!({"name": tool, "inputSchema": schema});
+        let mut definition = Map::new();
+        definition.insert("name".to_owned(), tool.into());
+        definition.insert("inputSchema".to_owned(), schema);
         if let Some(description) = description {
-            definition["description"] = description.into();
+            definition.insert("description".to_owned(), description.into());
         }
-        let tool = Tool::built_in(server, definition).map_err(InvalidTool)?;
+        let tool = Tool::built_in(server, definition.into()).map_err(InvalidTool)?;
         Ok(Self {
             kind: ToolKind::Native,
             risk: tool.risk(true),

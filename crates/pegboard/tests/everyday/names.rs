@@ -34,7 +34,7 @@ async fn an_unknown_name_and_an_impossible_one_get_the_same_error() {
         assert!(board.changes(wrong).is_empty());
     }
     // A name, a reference to one, and every kind of text.
-    for found in [tools.events(&name), tools.events("fx"), tools.events("fx".to_owned())] {
+    for found in [tools.events(&name), tools.events("fx"), tools.events("fx")] {
         found.unwrap();
     }
     assert!(board.reconnect("fx").await && board.reconnect(&name).await);

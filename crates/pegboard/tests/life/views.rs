@@ -60,11 +60,11 @@ async fn changes_of_the_catalogues_of_views_are_told() {
     for tools in [&first, &second] {
         assert_eq!(call(tools, "fx.hello", json!({})).await.text(), "hi");
     }
-    assert!(board.changes(&name("fx")).is_empty());
+    assert!(board.changes(name("fx")).is_empty());
     handle.change(|script| *script = good().tool(Tool::new("more")).script().clone());
-    assert!(board.refresh(&name("fx")));
+    assert!(board.refresh(name("fx")));
     tokio::time::sleep(secs(1)).await;
-    assert_eq!(board.changes(&name("fx")).len(), 2, "one for each view");
+    assert_eq!(board.changes(name("fx")).len(), 2, "one for each view");
 }
 
 #[tokio::test]

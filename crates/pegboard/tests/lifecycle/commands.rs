@@ -122,15 +122,15 @@ async fn refresh_lists_the_server_of_every_view_again() {
     async fn case(stage: Stage) {
         let call = stage.call_in_flight().await;
         let before = stage.listings();
-        assert!(stage.board.refresh(&name("fx")));
+        assert!(stage.board.refresh(name("fx")));
         until("each is listed again", || {
             stage.listings() >= before + stage.instances()
         })
         .await;
-        assert!(!stage.board.refresh(&name("nobody")));
+        assert!(!stage.board.refresh(name("nobody")));
         stage.finish_call(call).await;
         stage.board.disable(&name("fx")).await;
-        assert!(!stage.board.refresh(&name("fx")), "nothing is connected");
+        assert!(!stage.board.refresh(name("fx")), "nothing is connected");
         stage.end(&[State::Disabled]).await;
     }
     for_each_case(case).await;

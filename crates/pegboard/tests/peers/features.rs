@@ -304,7 +304,7 @@ async fn check_elicitation(tools: &Toolset, host: &FullHost) {
 
 async fn check_roots(board: &Pegboard, tools: &Toolset) {
     assert_contains(&text(tools, "get-roots-list", json!({})).await, &["file:///srv/one"]);
-    assert!(board.set_roots(&name("fx"), &[Root::new("file:///srv/two").name("Two")]));
+    assert!(board.set_roots(name("fx"), &[Root::new("file:///srv/two").name("Two")]));
     let changed = async {
         while !text(tools, "get-roots-list", json!({}))
             .await

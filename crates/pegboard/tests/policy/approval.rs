@@ -267,7 +267,7 @@ async fn what_is_agreed_to_for_all_is_kept_and_taken_back() {
     let second = open(again.clone());
     call(&second.toolset(), "fx.read", json!({})).await;
     assert_eq!(clerk.asked().len(), 0);
-    assert!(again.forget(&name("fx"), "read"));
+    assert!(again.forget(name("fx"), "read"));
     call(&second.toolset(), "fx.read", json!({})).await;
     assert_eq!(clerk.asked().len(), 1);
 }

@@ -350,7 +350,7 @@ async fn reconnect_is_not_lost_in_a_full_mailbox() {
     let board = settled(config).await;
     let before = alive(&log);
     for _ in 0..60 {
-        board.refresh(&name("fx"));
+        board.refresh(name("fx"));
     }
     assert!(board.reconnect(&name("fx")).await);
     tokio::time::sleep(secs(20)).await;

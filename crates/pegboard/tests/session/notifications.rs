@@ -245,7 +245,7 @@ async fn a_server_logs_from_the_level_that_it_was_told_also_after_a_restart() {
 async fn a_server_is_told_when_its_roots_change() {
     let server = Scripted::new(Era::Legacy, json!({"capabilities": {}}));
     let board = server.board(NoHost, |_| Answer::Silence);
-    assert!(board.set_roots(&name("fx"), &[Root::new("file:///one")]));
+    assert!(board.set_roots(name("fx"), &[Root::new("file:///one")]));
     board.settle(PATIENCE).await;
     let hello = server.received("initialize").remove(0);
     assert_eq!(hello["capabilities"], json!({"roots": {"listChanged": true}}));
@@ -261,13 +261,13 @@ async fn a_server_is_told_when_its_roots_change() {
 
     board
         .toolset()
-        .set_roots(&name("fx"), &[Root::new("file:///two").name("Two")])
+        .set_roots(name("fx"), &[Root::new("file:///two").name("Two")])
         .unwrap();
     server.wait_for("notifications/roots/list_changed", 1).await;
     assert_eq!(roots("r2").await, json!([{"uri": "file:///two", "name": "Two"}]));
     board
         .toolset()
-        .set_roots(&name("fx"), &[Root::new("file:///two").name("Two")])
+        .set_roots(name("fx"), &[Root::new("file:///two").name("Two")])
         .unwrap();
     tokio::time::sleep(secs(1)).await;
     assert_eq!(
@@ -275,7 +275,7 @@ async fn a_server_is_told_when_its_roots_change() {
         1,
         "nothing changed"
     );
-    assert!(!board.set_roots(&name("nobody"), &[]));
+    assert!(!board.set_roots(name("nobody"), &[]));
 }
 
 /// A server that only one view uses gets the roots of that view.

@@ -192,7 +192,7 @@ async fn asking(host: &PendingHost) -> (Scripted, pegboard::Pegboard) {
         json!({"capabilities": {"tools": {}}, "tools": [tool("t")]}),
     );
     let board = server.board(host.clone(), |_| Answer::Silence);
-    board.set_roots(&name("fx"), &[Root::new("file:///one")]);
+    board.set_roots(name("fx"), &[Root::new("file:///one")]);
     board.settle(PATIENCE).await;
     (server, board)
 }

@@ -51,7 +51,8 @@ fn listed(tools: &Toolset) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn equal_views_share_one_table_and_any_difference_that_matters_separates_them() {
     let board = board().await;
-    let views: [(&str, fn() -> View); 12] = [
+    type Make = fn() -> View;
+    let views: [(&str, Make); 12] = [
         ("plain", View::new),
         ("naming", || View::new().naming(NameStyle::McpDunder)),
         ("name rules", || View::new().name_rules(NameRules::STRICT)),

@@ -68,7 +68,7 @@ pub(super) fn cases() -> Vec<Case> {
                     .fake()
                     .fault_on(When::default().after(1), Fault::HangingPage { page: 1 });
                 stage.open_listed(&fake).await;
-                stage.board().refresh(&name("fx"));
+                stage.board().refresh(name("fx"));
                 stage.until(secs(5), |stage| stage.count("tools/list") > 1).await;
                 format!("{} tools; {}", count(stage).await, stage.call().await)
             }),
@@ -207,9 +207,9 @@ pub(super) fn cases() -> Vec<Case> {
             play!(|stage| {
                 let fake = stage.fake().fault_on(When::default().after(1), Fault::ToolsChange);
                 stage.open_listed(&fake).await;
-                stage.board().refresh(&name("fx"));
+                stage.board().refresh(name("fx"));
                 let changed = stage
-                    .until(secs(5), |stage| !stage.board().changes(&name("fx")).is_empty())
+                    .until(secs(5), |stage| !stage.board().changes(name("fx")).is_empty())
                     .await;
                 format!("told: {changed}; {}", stage.call().await)
             }),
