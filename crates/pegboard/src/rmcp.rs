@@ -1,4 +1,4 @@
-//! Works together with [`rmcp`](::rmcp), the official Rust SDK: handlers and transports as servers, a toolset as a handler, and conversions.
+//! Works together with [the crate `rmcp`](::rmcp), the official Rust SDK: handlers and transports as servers, a toolset as a handler, and conversions.
 //!
 //! * [`in_process`] makes an in-process server of a `ServerHandler`.
 //! * [`transport`] reaches a server over any client transport of rmcp.
