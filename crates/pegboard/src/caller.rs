@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 /// The identity that calls are made for: a user, a tenant, an account of a service. It is a label that the program chooses, not a credential.
 ///
-/// Views with different principals share no connection that carries credentials, and no cached answers.
+/// Views with different principals share no connection to a remote server, and no cached answers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Principal(Arc<str>);

@@ -356,3 +356,30 @@ async fn the_views_of_a_principal_share_one_route_table() {
     assert!(!first.has_table_of(&board.toolset()));
     board.shutdown().await;
 }
+
+/// A provider that owns a view, for example to exchange tokens through a server.
+struct OwnsView(#[expect(dead_code, reason = "its drop matters")] Toolset);
+
+impl Credentials for OwnsView {
+    fn credential<'a>(
+        &'a self,
+        _: CredentialRequest<'a>,
+    ) -> Pin<Box<dyn Future<Output = Result<Credential, CredentialError>> + Send + 'a>> {
+        Box::pin(async { Ok(Credential::none()) })
+    }
+}
+
+/// Dropping such a provider closes its view, which takes the lock of the registry.
+#[tokio::test(start_paused = true)]
+async fn providers_that_own_views_are_dropped_without_a_lock() {
+    let (board, _handle) = board(remote());
+    let view = |principal: &str| board.toolset_with(of(principal).credentials(OwnsView(board.toolset())));
+    let views = [view("ann"), view("ann")];
+    drop(views);
+    for number in 0..300 {
+        drop(view(&format!("user-{number}")));
+    }
+    tokio::time::sleep(LATER).await;
+    assert_eq!(board.0.registry.known_principals(), 0);
+    board.shutdown().await;
+}

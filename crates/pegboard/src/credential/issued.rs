@@ -27,6 +27,10 @@ const RESERVED: &[&str] = &[
 ];
 /// Prefixes of such headers.
 const RESERVED_PREFIXES: &[&str] = &["mcp-", "sec-websocket-"];
+/// The most headers, and the most variables, of a credential.
+const MAX_VALUES: usize = 64;
+/// The longest value of a credential.
+const MAX_VALUE_BYTES: usize = 16 << 10;
 
 /// A credential of one server and principal, as it is sent.
 #[derive(Debug)]
@@ -109,7 +113,25 @@ fn valid_until(credential: &Credential) -> Option<Instant> {
     credential.lifetime().map(|lifetime| Instant::now() + lifetime.min(MAX))
 }
 
+/// Bounds what a provider may return. Every value is also searched for in all texts, so long ones are costly.
+fn check_size(values: &[(String, Secret)], what: &str) -> Result<(), String> {
+    if values.len() > MAX_VALUES {
+        return Err(format!(
+            "the credential has {} {what}; {MAX_VALUES} are allowed",
+            values.len()
+        ));
+    }
+    match values.iter().find(|(_, value)| value.expose().len() > MAX_VALUE_BYTES) {
+        Some((name, _)) => Err(format!(
+            "the value of `{}` in the credential is longer than {MAX_VALUE_BYTES} bytes",
+            name.escape_debug()
+        )),
+        None => Ok(()),
+    }
+}
+
 fn headers(credential: &Credential) -> Result<HeaderMap, String> {
+    check_size(credential.headers(), "headers")?;
     let mut headers = HeaderMap::new();
     for (name, value) in credential.headers() {
         let shown = name.escape_debug();
@@ -132,6 +154,7 @@ fn headers(credential: &Credential) -> Result<HeaderMap, String> {
 }
 
 fn check_variables(credential: &Credential) -> Result<(), String> {
+    check_size(credential.variables(), "variables")?;
     for (name, value) in credential.variables() {
         let shown = name.escape_debug();
         if !is_variable_name(name) {

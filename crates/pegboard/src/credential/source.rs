@@ -133,9 +133,10 @@ impl CredentialSource {
         })
     }
 
-    /// Uses another provider from the next question on. A credential that is still valid is kept.
-    pub(crate) fn set_provider(&self, provider: Arc<dyn Credentials>) {
-        self.provider.store(Arc::new(provider));
+    /// Uses another provider from the next question on, and returns the one before. A credential that is still valid is kept.
+    #[must_use = "dropping a provider runs the program's code, so no lock may be held"]
+    pub(crate) fn set_provider(&self, provider: Arc<dyn Credentials>) -> Arc<Arc<dyn Credentials>> {
+        self.provider.swap(Arc::new(provider))
     }
 
     /// Returns the credential for a request. Asks the provider unless the last credential is still valid.

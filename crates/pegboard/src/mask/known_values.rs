@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use base64::{
     Engine as _,
     engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD},
@@ -141,8 +141,10 @@ impl Segment {
                 chunks(value).for_each(|chunk| encodings.extend(encodings_of(chunk)));
             }
         }
+        let bytes: usize = encodings.iter().map(String::len).sum();
         let built = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
+            .kind((bytes > MAX_DFA_BYTES).then_some(AhoCorasickKind::ContiguousNFA))
             .build(&encodings);
         let grams: HashSet<[u8; 4]> = encodings
             .iter()
@@ -206,6 +208,10 @@ impl Segment {
         }
     }
 }
+
+/// Up to how many bytes of encodings the matcher may be a DFA, which is faster. A DFA takes about 300 bytes for each of them, so the tokens of
+/// many users would fill the memory.
+const MAX_DFA_BYTES: usize = 16 << 10;
 
 /// The size of the bitmap, in 64-bit words.
 const BIT_WORDS: usize = 1 << 10;

@@ -97,18 +97,20 @@ impl CurrentProvider {
         self.0.load().as_deref().cloned()
     }
 
-    /// Uses another provider from now on, for these servers too. Returns `false` if it is the current one.
-    pub(super) fn replace(&self, provider: &Arc<dyn Credentials>, servers: &[Server]) -> bool {
+    /// Uses another provider from now on, for these servers too. Returns those before, or `None` if it is the current one.
+    pub(super) fn replace(&self, provider: &Arc<dyn Credentials>, servers: &[Server]) -> Option<ReplacedProviders> {
         if self.get().is_some_and(|current| Arc::ptr_eq(&current, provider)) {
-            return false;
+            return None;
         }
-        self.0.store(Some(Arc::new(provider.clone())));
+        let mut replaced = ReplacedProviders::default();
+        replaced.0.extend(self.0.swap(Some(Arc::new(provider.clone()))));
         for server in servers {
             if let Some(source) = server.credentials() {
-                source.set_provider(Arc::new(CoveredOnly::new(Some(provider.clone()), server)));
+                let covered = CoveredOnly::new(Some(provider.clone()), server);
+                replaced.0.push(source.set_provider(Arc::new(covered)));
             }
         }
-        true
+        Some(replaced)
     }
 
     /// The source of the credentials for one server.
@@ -117,6 +119,11 @@ impl CurrentProvider {
         CredentialSource::new(server.name().clone(), principal.cloned(), Arc::new(provider))
     }
 }
+
+/// Providers that are used no longer. Dropping them runs the program's code, so no lock may be held.
+#[derive(Default)]
+#[must_use]
+pub(super) struct ReplacedProviders(Vec<Arc<Arc<dyn Credentials>>>);
 
 impl fmt::Debug for CurrentProvider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

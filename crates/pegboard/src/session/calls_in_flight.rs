@@ -12,8 +12,9 @@ use super::{
 };
 use crate::sync::{Mutex, MutexGuard};
 
-/// How long a server may still ask for the sake of a call that was cancelled: its request and the cancellation may cross.
-const CROSSING: Duration = Duration::from_secs(30);
+/// How long a server may still ask for the sake of a call that was cancelled or whose task was left: the cancellation may cross its request, or
+/// be ignored.
+const CROSSING: Duration = Duration::from_secs(600);
 /// The most owners of cancelled calls that are kept. If there are more, requests that name no call are rejected.
 const MAX_CANCELLED: usize = 256;
 

@@ -159,7 +159,8 @@ impl Session {
             result = self.poll_task(task, terms, context.progress.as_mut()) => result,
             never = self.listen_to_task(&id, terms) => match never {},
         };
-        let has_ended = result.as_ref().err().is_none_or(Fault::is_response);
+        // After an error in response to a poll the task may still run and ask.
+        let has_ended = result.is_ok();
         if has_ended && let Some(call) = &mut context.in_flight {
             call.complete();
         }

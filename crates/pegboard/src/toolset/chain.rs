@@ -1,6 +1,14 @@
 //! [`ChainedTools`]: several executors as one.
 
-use std::{collections::HashSet, fmt, sync::Arc, time::Duration};
+use std::{
+    collections::HashSet,
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use futures_util::future::join_all;
 
@@ -23,7 +31,11 @@ use crate::{
 /// Tools are listed for the provider of the first executor whose listing is for one other than [`Provider::Mcp`].
 #[derive(Clone, Default)]
 #[must_use]
-pub struct ChainedTools(Vec<Arc<dyn ToolExecutor>>);
+pub struct ChainedTools {
+    executors: Vec<Arc<dyn ToolExecutor>>,
+    /// Set by `close`, because an executor may have nothing to close. Clones share it.
+    is_closed: Arc<AtomicBool>,
+}
 
 impl ChainedTools {
     /// Creates a chain without executors.
@@ -33,28 +45,38 @@ impl ChainedTools {
 
     /// Adds an executor after the others.
     pub fn and(mut self, executor: impl ToolExecutor + 'static) -> Self {
-        self.0.push(Arc::new(executor));
+        self.executors.push(Arc::new(executor));
         self
     }
 }
 
 impl fmt::Debug for ChainedTools {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ChainedTools").field(&self.0.len()).finish()
+        f.debug_tuple("ChainedTools").field(&self.executors.len()).finish()
     }
 }
 
 impl ToolExecutor for ChainedTools {
     fn list(&self, patience: Duration) -> Boxed<'_, Listing> {
         Box::pin(async move {
-            let listings = join_all(self.0.iter().map(|executor| executor.list(patience))).await;
+            if self.is_closed() {
+                return Listing::of([]);
+            }
+            let listings = join_all(self.executors.iter().map(|executor| executor.list(patience))).await;
             joined(listings)
         })
     }
 
     fn call(&self, call: ToolCall) -> Boxed<'_, Reply> {
         Box::pin(async move {
-            let Some((last, first)) = self.0.split_last() else {
+            if self.is_closed() {
+                return Reply::refused(
+                    &call,
+                    Kind::Unavailable,
+                    "these tools are closed and take no more calls",
+                );
+            }
+            let Some((last, first)) = self.executors.split_last() else {
                 return Reply::refused(&call, Kind::UnknownTool, "there are no tools");
             };
             for executor in first {
@@ -68,13 +90,16 @@ impl ToolExecutor for ChainedTools {
     }
 
     fn close(&self) -> Boxed<'_, ()> {
+        self.is_closed.store(true, Ordering::Release);
         Box::pin(async {
-            join_all(self.0.iter().map(|executor| executor.close())).await;
+            join_all(self.executors.iter().map(|executor| executor.close())).await;
         })
     }
 
     fn is_closed(&self) -> bool {
-        self.0.iter().all(|executor| executor.is_closed())
+        let mut executors = self.executors.iter();
+        let are_all_closed = !self.executors.is_empty() && executors.all(|executor| executor.is_closed());
+        are_all_closed || self.is_closed.load(Ordering::Acquire)
     }
 }
 
@@ -135,6 +160,28 @@ mod tests {
         let unknown = chain.call(ToolCall::new("nowhere")).await;
         assert_eq!(unknown.outcome.kind(), Kind::UnknownTool);
         assert!(ChainedTools::new().call(ToolCall::new("x")).await.is_error());
+    }
+
+    #[tokio::test]
+    async fn a_closed_chain_stays_closed_whatever_its_executors_do() {
+        struct NeverCloses;
+        impl ToolExecutor for NeverCloses {
+            fn list(&self, _: Duration) -> Boxed<'_, Listing> {
+                let tool = ListedTool::new("dice", "Rolls.", json!({"type": "object"})).unwrap();
+                Box::pin(async { Listing::of([tool]) })
+            }
+            fn call(&self, call: ToolCall) -> Boxed<'_, Reply> {
+                Box::pin(async move { Reply::done(&call, crate::outcome::Answer::from_text("6")) })
+            }
+        }
+        let chain = ChainedTools::new().and(NeverCloses);
+        assert_eq!(chain.call(ToolCall::new("dice")).await.text(), "6");
+        chain.close().await;
+        assert!(chain.is_closed() && chain.list(PATIENCE).await.tools.is_empty());
+        assert_eq!(
+            chain.call(ToolCall::new("dice")).await.outcome.kind(),
+            Kind::Unavailable
+        );
     }
 
     #[tokio::test]

@@ -7,11 +7,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     board_registry::Registry,
-    principals::{MAX_KEPT, PrincipalKey, Principals},
+    principals::{EndedPrincipal, MAX_KEPT, PrincipalKey, Principals},
 };
 use crate::{
     name::ServerName,
-    server::{server_handle::Server, view_identity::ViewIdentity, view_instances::ViewInstances},
+    server::{
+        server_handle::Server,
+        view_identity::{ReplacedProviders, ViewIdentity},
+        view_instances::ViewInstances,
+    },
 };
 
 impl Registry {
@@ -22,15 +26,18 @@ impl Registry {
         instances
     }
 
-    /// Gives a known principal the credentials of its newest view. The caller holds the state lock.
-    pub(super) fn update_principal(&self, known: &ViewInstances, identity: &ViewIdentity, covered: &[ServerName]) {
+    /// Gives a known principal the credentials of its newest view. The caller holds the state lock, and drops the result after it.
+    pub(super) fn update_principal(
+        &self,
+        known: &ViewInstances,
+        identity: &ViewIdentity,
+        covered: &[ServerName],
+    ) -> Option<ReplacedProviders> {
         let (Some(current), Some(newest)) = (&known.provider, &identity.credentials) else {
-            return;
+            return None;
         };
         let own = known.own();
-        if !current.replace(newest, &own) {
-            return;
-        }
+        let replaced = current.replace(newest, &own)?;
         let is_new = |server: &&Server| {
             known.owns(server, covered.contains(server.name())) && !own.iter().any(|own| own.name() == server.name())
         };
@@ -43,10 +50,15 @@ impl Registry {
         if !new.is_empty() {
             known.replace_own(own.iter().cloned().chain(new).collect());
         }
+        Some(replaced)
     }
 
-    /// Counts the end of a principal's view. Returns the servers of principals that are kept no longer.
-    pub(super) fn leave_principal(self: &Arc<Self>, principals: &mut Principals, key: &PrincipalKey) -> Vec<Server> {
+    /// Counts the end of a principal's view. Returns the principals that are kept no longer.
+    pub(super) fn leave_principal(
+        self: &Arc<Self>,
+        principals: &mut Principals,
+        key: &PrincipalKey,
+    ) -> Vec<EndedPrincipal> {
         if !principals.leave(key, Instant::now()) {
             return Vec::new();
         }

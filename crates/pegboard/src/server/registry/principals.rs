@@ -34,6 +34,15 @@ pub(super) struct Principals {
     pub(super) reaper: Option<AbortHandle>,
 }
 
+/// A principal that is kept no longer. Dropping it closes its servers and runs the program's code (the provider and the host), so no lock may
+/// be held.
+#[derive(Debug)]
+#[must_use]
+pub(super) struct EndedPrincipal {
+    _servers: Vec<Server>,
+    _instances: Arc<ViewInstances>,
+}
+
 #[derive(Debug)]
 struct Known {
     instances: Arc<ViewInstances>,
@@ -87,29 +96,32 @@ impl Principals {
         true
     }
 
-    /// Removes idle principals, the oldest first, until at most `most` are left. Returns their servers.
-    pub(super) fn take_surplus(&mut self, most: usize) -> Vec<Server> {
-        let mut servers = Vec::new();
+    /// Removes idle principals, the oldest first, until at most `most` are left.
+    pub(super) fn take_surplus(&mut self, most: usize) -> Vec<EndedPrincipal> {
+        let mut ended = Vec::new();
         while self.idle.len() > most {
             let Some((_, (_, key))) = self.idle.pop_first() else {
                 break;
             };
-            servers.extend(self.take(&key));
+            ended.extend(self.take(&key));
         }
-        servers
+        ended
     }
 
-    /// Removes the principals whose time is over. Returns their servers.
-    pub(super) fn take_expired(&mut self) -> Vec<Server> {
+    /// Removes the principals whose time is over.
+    pub(super) fn take_expired(&mut self) -> Vec<EndedPrincipal> {
         let now = Instant::now();
         let is_over = |(since, _): &(Instant, PrincipalKey)| now.duration_since(*since) >= KEPT_FOR;
         let expired = self.idle.values().take_while(|idle| is_over(idle)).count();
         self.take_surplus(self.idle.len() - expired)
     }
 
-    fn take(&mut self, key: &PrincipalKey) -> Vec<Server> {
-        let known = self.known.remove(key);
-        known.map(|known| known.instances.end()).unwrap_or_default()
+    fn take(&mut self, key: &PrincipalKey) -> Option<EndedPrincipal> {
+        let known = self.known.remove(key)?;
+        Some(EndedPrincipal {
+            _servers: known.instances.end(),
+            _instances: known.instances,
+        })
     }
 
     /// When the next principal ends. `None` ends the reaper.

@@ -4,7 +4,10 @@ use std::sync::{Arc, atomic::Ordering};
 
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::{board_registry::Registry, principals::PrincipalKey};
+use super::{
+    board_registry::Registry,
+    principals::{EndedPrincipal, PrincipalKey},
+};
 use crate::{
     name::ServerName,
     server::{
@@ -30,8 +33,7 @@ pub(in crate::server) struct OpenedView {
 /// The servers of a view or principal that was removed. Shutdown waits until this is dropped, which closes them.
 pub(in crate::server) struct ForgottenView {
     pub(in crate::server) servers: Vec<Server>,
-    /// Servers of principals that are kept no longer.
-    _of_principals: Vec<Server>,
+    _of_principals: Vec<EndedPrincipal>,
     /// Released after the servers, because fields are dropped in order.
     _token: TaskTrackerToken,
 }
@@ -51,29 +53,47 @@ impl Registry {
         if let Some(server) = &brought {
             server.belong_to(&tag);
         }
-        let covered = identity.covered_processes(&self.configured());
+        let asked = self.configured();
+        let mut covered = identity.covered_processes(&asked);
         let view = Arc::new(ViewInstances::of_view(tag, identity, roots, brought));
         let key = identity.principal.clone().map(PrincipalKey);
+        // Dropped after the lock is released.
+        let mut replaced = None;
         let mut state = self.lock();
         let mut principal = None;
         if !self.is_closing() {
+            if identity.credentials.is_some() {
+                covered.extend(self.added_since(&asked));
+            }
             view.replace_own(self.own_instances(&view, &covered));
             principal = key.as_ref().map(|key| {
                 let make = || self.principal_instances(identity, &covered);
                 let (instances, is_known) = state.principals.open(key, make);
                 if is_known {
-                    self.update_principal(&instances, identity, &covered);
+                    replaced = self.update_principal(&instances, identity, &covered);
                 }
                 instances
             });
         }
         state.views.insert(view.tag.number, Arc::downgrade(&view));
         drop(state);
+        drop(replaced);
         for server in view.own().iter().filter(|server| server.starts_with_view()) {
             server.start();
         }
         let key = key.filter(|_| principal.is_some());
         (name, OpenedView { view, principal, key })
+    }
+
+    /// The servers that were added after a provider was asked which ones it covers. They count as covered, to be safe.
+    fn added_since(&self, asked: &[Server]) -> Vec<ServerName> {
+        let configured = self.configured();
+        let is_new = |server: &&Server| !asked.iter().any(|known| known.is(server));
+        configured
+            .iter()
+            .filter(is_new)
+            .map(|server| server.name().clone())
+            .collect()
     }
 
     pub(super) fn owner_tag(&self, name: Option<Arc<str>>, identity: &ViewIdentity) -> ViewTag {
