@@ -21,6 +21,8 @@ use crate::{
 
 const TASKS: u64 = 64;
 const STEPS: u64 = 6;
+/// How many calls end between two changes of the board.
+const CALLS_PER_CHANGE: usize = 32;
 /// Who calls. The last one has neither a principal nor a token.
 const CALLERS: [&str; 3] = ["alice", "bob", ""];
 
@@ -122,9 +124,13 @@ impl Stage {
         let mut changed = caching(server.clone());
         let before = changed.limits.max_message;
         for round in 0.. {
-            tokio::time::sleep(Duration::from_millis(40)).await;
-            if is_over.load(Ordering::Acquire) {
-                return;
+            // Paced by the calls, so that most of them succeed on a slow machine too.
+            let seen = self.history.entries.lock().unwrap().len();
+            while self.history.entries.lock().unwrap().len() < seen + CALLS_PER_CHANGE {
+                if is_over.load(Ordering::Acquire) {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
             }
             if round % 3 == 2 {
                 self.board.reconnect(&name("fx")).await;
