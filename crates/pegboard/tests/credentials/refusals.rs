@@ -86,7 +86,7 @@ async fn concurrent_requests_that_are_refused_ask_once() {
             let current = accepted.clone();
             let issuer = Issuer::counting();
             if !is_reused {
-                // The provider has not noticed the rotation before it is told of the refusal.
+                // The provider returns the old token until it is asked because of a refusal.
                 issuer.answers(move |_| Ok(Credential::bearer(current.lock().unwrap().clone())));
             }
             let (fake, board) = place.board(&fake(place.era()).bearer(&token(1)), &issuer).await;
