@@ -10,8 +10,8 @@ mod discover;
 mod events;
 mod executor;
 mod instructions;
+mod list_changes;
 mod list_tools;
-#[cfg(feature = "rmcp")]
 mod listed_now;
 mod listing;
 mod open_state;
@@ -40,8 +40,7 @@ pub use crate::{
 };
 pub use chain::ChainedTools;
 pub use executor::ToolExecutor;
-#[cfg(feature = "rmcp")]
-pub(crate) use listed_now::ListedNow;
+pub use list_changes::{ChangedLists, ListChanges};
 pub use listing::{InvalidTool, ListedTool, Listing, Unavailable};
 pub use prompts::PromptListing;
 pub use resources::ResourceListing;
