@@ -56,6 +56,7 @@ mod summarise;
 
 // Other kinds of calls and other forms of a call.
 mod event_stream;
+mod forward;
 mod model_messages;
 mod resource;
 mod task;
@@ -69,6 +70,7 @@ pub use embeddings::Embedder;
 pub(crate) use embeddings::Embeddings;
 pub(crate) use error::{failure_of, unavailable};
 pub use event_stream::{CallEvent, CallStream};
+pub use forward::{Forwarded, ForwardedResult, Forwarding, ResultKind};
 pub(crate) use guard::CallGuard;
 pub use hook::{Budget, Called, Hook};
 pub(crate) use prepare_arguments::check_standalone;

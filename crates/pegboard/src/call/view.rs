@@ -1,5 +1,6 @@
 //! The configuration and the state of one agent's view of the board.
 
+mod from_config;
 mod permissions;
 mod results;
 
