@@ -276,7 +276,10 @@ pub mod approval {
 
 /// Results of servers as bytes, for gateways: [`Toolset::forward_call`] and [`Toolset::forward`].
 pub mod forward {
-    pub use crate::call::{Forwarded, ForwardedResult, Forwarding, ResultKind};
+    pub use crate::{
+        call::{Forwarded, Forwarding},
+        outcome::{ForwardedResult, ResultKind},
+    };
 }
 
 /// Hooks around every call of a view, and the budget of a view.

@@ -1,11 +1,19 @@
-//! The types of the raw path: how a request is passed on, and what the server answered.
+//! Calls and requests that are passed on for a client of the program: how, and what the server answered.
 
-use std::{fmt, sync::Arc};
+use std::sync::{Arc, OnceLock};
 
-use bytes::Bytes;
-use serde_json::{Value, value::RawValue};
+use serde_json::{Map, Value, value::RawValue};
 
-use crate::outcome::Failure;
+use super::{context::CallContext, error::CallError, present, tool_call::ToolCall};
+use crate::{
+    config::{OutputCheck, Policy},
+    deadline::Deadline,
+    mask::{Counts, Masker},
+    outcome::{Answer, Failure, ForwardedResult, Outcome, Reply, sanitize_error},
+    server::Server,
+    session::{Fault, PassOn},
+    transport::{RpcError, URL_ELICITATION_REQUIRED},
+};
 
 /// What a server answered to a request that was passed on. Secrets in it are masked.
 #[derive(Debug, Clone)]
@@ -33,68 +41,6 @@ impl Forwarded {
             Self::Result(result) => Some(result),
             Self::Error { .. } | Self::Failed(_) => None,
         }
-    }
-}
-
-/// The `result` of a response: a JSON object as the server wrote it, except that secrets are masked and, unless the server is trusted,
-/// invisible characters are removed.
-#[derive(Clone, PartialEq, Eq)]
-pub struct ForwardedResult {
-    pub(crate) json: Bytes,
-    pub(crate) kind: ResultKind,
-    pub(crate) has_result_type: bool,
-    pub(crate) is_error: bool,
-}
-
-/// What a result is, by its `resultType`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum ResultKind {
-    /// The final result of the request.
-    #[default]
-    Complete,
-    /// A request for input. The same request is sent again with the input in `inputResponses` and the `requestState` of this result.
-    InputRequired,
-    /// A task that the server runs in the background.
-    Task,
-}
-
-impl ForwardedResult {
-    /// The JSON object. It may have line breaks between its tokens.
-    pub fn json(&self) -> &[u8] {
-        &self.json
-    }
-
-    /// Returns the JSON object. A long one is a part of the server's message and holds its share of the board's memory budget until it is
-    /// dropped.
-    pub fn into_bytes(self) -> Bytes {
-        self.json
-    }
-
-    /// What the result is.
-    pub fn kind(&self) -> ResultKind {
-        self.kind
-    }
-
-    /// Whether the object has the field `resultType`, as servers of the newest era write it.
-    pub fn has_result_type(&self) -> bool {
-        self.has_result_type
-    }
-
-    /// Whether it is the result of a tool that failed.
-    pub fn is_error(&self) -> bool {
-        self.is_error
-    }
-}
-
-impl fmt::Debug for ForwardedResult {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ForwardedResult")
-            .field("bytes", &self.json.len())
-            .field("kind", &self.kind)
-            .field("has_result_type", &self.has_result_type)
-            .field("is_error", &self.is_error)
-            .finish()
     }
 }
 
@@ -147,4 +93,158 @@ impl Forwarding {
         self.returns_tasks = true;
         self
     }
+}
+
+/// One call while it is passed on.
+#[derive(Debug)]
+pub(crate) struct ForwardedCall<'a> {
+    forwarding: &'a Forwarding,
+    /// The error response of the server, set when the call ends with one.
+    error: OnceLock<Box<RpcError>>,
+}
+
+impl<'a> ForwardedCall<'a> {
+    pub(crate) fn new(forwarding: &'a Forwarding) -> Self {
+        Self {
+            forwarding,
+            error: OnceLock::new(),
+        }
+    }
+
+    pub(super) fn pass_on(&self, keeps_raw: bool) -> PassOn<'a> {
+        self.forwarding.pass_on(keeps_raw)
+    }
+
+    /// Takes note of the error with which the call ends.
+    pub(super) fn note(&self, context: &CallContext<'_>, error: &CallError) {
+        if let CallError::Fault(fault) = error
+            && let Some(error) = forwarded_error(fault, context.server())
+        {
+            // A call ends once.
+            let _ = self.error.set(Box::new(error));
+        }
+    }
+
+    /// Returns what the server answered, by the record of the call.
+    pub(crate) fn finish(self, reply: Reply) -> Forwarded {
+        if let Some(error) = self.error.into_inner() {
+            return Forwarded::of_error(*error);
+        }
+        match reply.outcome {
+            Outcome::Done(answer) => Forwarded::Result(of_answer(answer, false)),
+            Outcome::ToolFailed(answer) => Forwarded::Result(of_answer(answer, true)),
+            Outcome::Refused(failure) | Outcome::Lost(failure) => Forwarded::Failed(failure),
+        }
+    }
+}
+
+impl Forwarding {
+    pub(crate) fn pass_on(&self, keeps_raw: bool) -> PassOn<'_> {
+        PassOn {
+            params: self.params.as_deref(),
+            capabilities: self.capabilities.as_deref(),
+            returns_input_requests: self.returns_input_requests,
+            returns_tasks: self.returns_tasks,
+            keeps_raw,
+        }
+    }
+}
+
+impl Forwarded {
+    pub(crate) fn of_error(error: RpcError) -> Self {
+        Self::Error {
+            code: error.code,
+            message: error.message,
+            data: error.data,
+        }
+    }
+}
+
+/// Returns whether the result of a call stays unparsed: if it is passed on, and no rule needs its parts.
+pub(super) fn keeps_raw(context: &CallContext<'_>, call: &ToolCall) -> bool {
+    let (view, policy) = (context.view, &context.config.policy);
+    let is_checked = policy.output_check != OutputCheck::Off && context.tool().output_schema.is_some();
+    context.forwarded.is_some()
+        && view.result_options.are_whole()
+        && !view.hooks.see_replies()
+        && call.key.is_none()
+        && !is_checked
+}
+
+/// Whether invisible characters are removed from the texts of a server.
+fn sanitizes(policy: &Policy) -> bool {
+    policy.result.clean && !policy.trust
+}
+
+/// Returns the error response in a fault, masked.
+pub(crate) fn forwarded_error(fault: &Fault, server: &Server) -> Option<RpcError> {
+    let mut error = fault.rpc_error()?.clone();
+    let masker = server.masker().current();
+    if error.code == URL_ELICITATION_REQUIRED
+        && let Some(data) = &mut error.data
+    {
+        mask_pages(data, &masker);
+    }
+    if sanitizes(&server.config_snapshot().policy) {
+        sanitize_error(&mut error.message, error.data.as_mut());
+    }
+    Some(error)
+}
+
+/// Masks the data of an error that sends the user to pages. In their URLs only known secrets are masked, because a pattern match would break
+/// them.
+fn mask_pages(data: &mut Value, masker: &Masker) {
+    let take = |page: &mut Value| (page["url"].take(), page["elicitationId"].take());
+    let mut pages: Vec<(Value, Value)> = match data.get_mut("elicitations") {
+        Some(Value::Array(pages)) if pages.iter().all(Value::is_object) => pages.iter_mut().map(take).collect(),
+        _ => Vec::new(),
+    };
+    masker.mask_value(data, &mut Counts::default());
+    if let Some(Value::Array(masked)) = data.get_mut("elicitations") {
+        for (page, (url, id)) in masked.iter_mut().zip(&mut pages) {
+            masker.known_only().mask_value(url, &mut Counts::default());
+            (page["url"], page["elicitationId"]) = (url.take(), id.take());
+        }
+    }
+}
+
+/// Masks the result of a request that was passed on, on a blocking thread if it is long.
+pub(crate) async fn mask_forwarded(
+    result: ForwardedResult,
+    server: &Server,
+    deadline: Deadline,
+) -> Result<ForwardedResult, Failure> {
+    let answer = Answer {
+        raw: Some(Box::new(result)),
+        ..Answer::from_content([])
+    };
+    let policy = &server.config_snapshot().policy;
+    let masked = present::mask(Outcome::Done(answer), sanitizes(policy), server, deadline);
+    match masked.await {
+        (Outcome::Done(Answer { raw: Some(raw), .. }), _) => Ok(*raw),
+        (Outcome::Done(answer) | Outcome::ToolFailed(answer), _) => Ok(of_answer(answer, false)),
+        (Outcome::Refused(failure) | Outcome::Lost(failure), _) => Err(failure),
+    }
+}
+
+/// The result in an answer: unparsed, or written from its parts.
+fn of_answer(answer: Answer, is_error: bool) -> ForwardedResult {
+    if let Some(raw) = answer.raw {
+        return *raw;
+    }
+    let mut result = Map::new();
+    result.insert(
+        "content".to_owned(),
+        serde_json::to_value(&answer.content).unwrap_or_default(),
+    );
+    if let Some(structured) = answer.structured {
+        result.insert("structuredContent".to_owned(), structured);
+    }
+    if is_error {
+        result.insert("isError".to_owned(), true.into());
+    }
+    if let Some(meta) = answer.meta {
+        result.insert("_meta".to_owned(), meta.into());
+    }
+    ForwardedResult::written(Value::Object(result).to_string(), is_error)
 }
