@@ -40,18 +40,12 @@ impl Fixture {
     pub(crate) async fn with(fake: FakeServer, configure: impl FnOnce(GatewayBuilder) -> GatewayBuilder) -> Self {
         let server = fake.serve_http().await.expect("a server");
         let config = format!("[servers.s]\nurl = \"{}\"\n", server.url());
-        let loaded = Config::from_text(&config, Format::Toml, &Env::process());
-        assert!(loaded.problems.is_empty(), "{:?}", loaded.problems);
-        let board = Pegboard::builder(loaded.config).host(GatewayHost).open();
-        let gateway = configure(Gateway::of_board(board.clone()).expect("randomness")).build();
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let address = listener.local_addr().expect("an address").to_string();
-        let serving = tokio::spawn(async move { gateway.serve(vec![listener], std::future::pending()).await });
+        let (board, address, serving) = serve(&config, configure).await;
         Self {
             server,
             board,
             address,
-            serving: serving.abort_handle(),
+            serving,
         }
     }
 
@@ -67,4 +61,19 @@ impl Fixture {
         let noticed = tokio::time::timeout(crate::http::PATIENCE, noticed).await;
         noticed.expect("the server notices the cancellation");
     }
+}
+
+/// Opens a board with this config, and serves it.
+pub(crate) async fn serve(
+    config: &str,
+    configure: impl FnOnce(GatewayBuilder) -> GatewayBuilder,
+) -> (Pegboard, String, AbortHandle) {
+    let loaded = Config::from_text(config, Format::Toml, &Env::process());
+    assert!(loaded.problems.is_empty(), "{:?}", loaded.problems);
+    let board = Pegboard::builder(loaded.config).host(GatewayHost).open();
+    let gateway = configure(Gateway::of_board(board.clone()).expect("randomness")).build();
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address").to_string();
+    let serving = tokio::spawn(async move { gateway.serve(vec![listener], std::future::pending()).await });
+    (board, address, serving.abort_handle())
 }
