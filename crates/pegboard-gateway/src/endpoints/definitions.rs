@@ -6,7 +6,7 @@ use pegboard::{
     catalog::{Prompt, Resource},
     toolset::Listing,
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::pages::page;
 use crate::protocol::{Answer, CacheScope, Params, RawResult};
@@ -32,61 +32,44 @@ pub(super) struct ToolStyle {
 
 /// The definitions of tools.
 pub(super) fn tools(listing: &Listing, style: ToolStyle) -> Vec<Value> {
-    let mut definitions = listing.definitions();
-    for (definition, listed) in definitions.iter_mut().zip(&listing.tools) {
-        if style.own_names {
-            definition["name"] = listed.tool.name.as_str().into();
+    let definitions = listing.tools.iter().map(|listed| {
+        let mut definition = listed.tool.definition();
+        if !style.own_names {
+            definition["name"] = listed.name.as_str().into();
         }
         if style.may_be_tasks && definition.get("execution").is_none() {
             definition["execution"] = json!({ "taskSupport": "optional" });
         }
-    }
-    definitions
+        definition
+    });
+    definitions.collect()
 }
 
 /// The definition of a resource under this URI.
 pub(super) fn resource(resource: &Resource, uri: &str) -> Value {
-    let mut shown = described("uri", uri, resource);
-    if let Some(size) = resource.size {
-        shown.insert("size".into(), size.into());
-    }
-    shown.into()
+    let mut definition = resource.definition(false);
+    definition["uri"] = uri.into();
+    named(definition, uri)
 }
 
 /// The definition of a resource template under this URI template.
 pub(super) fn template(template: &Resource, uri: &str) -> Value {
-    described("uriTemplate", uri, template).into()
+    let mut definition = template.definition(true);
+    definition["uriTemplate"] = uri.into();
+    named(definition, uri)
 }
 
-fn described(key: &str, uri: &str, resource: &Resource) -> Map<String, Value> {
-    let mut shown = Map::new();
-    shown.insert(key.into(), uri.into());
-    // The protocol requires a name.
-    shown.insert("name".into(), resource.name.as_deref().unwrap_or(uri).into());
-    let texts = [
-        ("title", &resource.title),
-        ("description", &resource.description),
-        ("mimeType", &resource.mime_type),
-    ];
-    for (key, text) in texts {
-        if let Some(text) = text {
-            shown.insert(key.into(), text.as_str().into());
-        }
+/// The protocol requires a name.
+fn named(mut definition: Value, uri: &str) -> Value {
+    if definition.get("name").is_none() {
+        definition["name"] = uri.into();
     }
-    shown
+    definition
 }
 
 /// The definition of a prompt under this name.
 pub(super) fn prompt(prompt: &Prompt, name: &str) -> Value {
-    let mut shown = json!({ "name": name });
-    if let Some(title) = &prompt.title {
-        shown["title"] = title.as_str().into();
-    }
-    if let Some(description) = &prompt.description {
-        shown["description"] = description.as_str().into();
-    }
-    if !prompt.arguments.is_empty() {
-        shown["arguments"] = prompt.arguments.clone().into();
-    }
-    shown
+    let mut definition = prompt.definition();
+    definition["name"] = name.into();
+    definition
 }

@@ -4,19 +4,20 @@ use std::{pin::Pin, sync::Arc};
 
 use pegboard::{
     Host,
-    host::{ElicitAnswer, Elicitation, HostContext, SamplingLimits},
+    host::{HostContext, SamplingLimits},
 };
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use super::open_exchanges::OpenExchanges;
 use crate::protocol::RpcError;
 
-type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+/// The result of a request, or the code and the message of an error.
+type Asked<'a> = Pin<Box<dyn Future<Output = Result<Value, (i64, String)>> + Send + 'a>>;
 
 /// The host of a board behind a gateway. It offers to servers what clients may be able to answer, and answers nothing itself: each question
 /// goes to the client whose call it belongs to.
 ///
-/// A handshake with a server declares what this host offers, because it is made before any client is known.
+/// The handshake with a server declares what this host offers, because it is made before any client is known.
 ///
 /// ```no_run
 /// use pegboard::{Config, Pegboard};
@@ -30,6 +31,10 @@ type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub struct GatewayHost;
 
 impl Host for GatewayHost {
+    fn takes_requests(&self) -> bool {
+        true
+    }
+
     fn offers_elicitation(&self) -> bool {
         true
     }
@@ -45,9 +50,14 @@ impl Host for GatewayHost {
     fn offers_sampling_context(&self) -> bool {
         true
     }
+
+    fn offers_roots(&self) -> bool {
+        true
+    }
 }
 
-/// Asks the client whose call a question belongs to.
+/// Asks the client whose call a question belongs to. It offers everything, because a principal's connections declare what its first view
+/// offers; modern servers are told each client's own capabilities.
 #[derive(Debug)]
 pub(super) struct ClientHost {
     exchanges: Arc<OpenExchanges>,
@@ -58,55 +68,46 @@ impl ClientHost {
         Self { exchanges }
     }
 
-    async fn ask(&self, context: HostContext<'_>, method: &str, params: Value) -> Result<Value, RpcError> {
+    async fn ask(&self, context: HostContext<'_>, method: &str, params: Value) -> Result<Value, (i64, String)> {
         let call = context.caller.map_or("", |caller| caller.call);
         let Some(exchange) = self.exchanges.find(call) else {
-            let message = "the call that this question belongs to is not known, so no client was asked";
-            return Err(RpcError::new(RpcError::INTERNAL, message));
+            let message = "no call of a client that this question could belong to is open, so no client was asked";
+            return Err((RpcError::INTERNAL, message.to_owned()));
         };
         if let Some(id) = params.get("elicitationId").and_then(Value::as_str) {
             self.exchanges.note_elicitation(id);
         }
-        exchange.ask(method, params).await
-    }
-
-    async fn elicited(&self, context: HostContext<'_>, request: Elicitation) -> ElicitAnswer {
-        let answer = self
-            .ask(context, "elicitation/create", elicitation_params(request))
-            .await;
-        match answer {
-            Ok(mut answer) => match answer["action"].as_str() {
-                Some("accept") => ElicitAnswer::Accept(content(answer["content"].take())),
-                Some("cancel") => ElicitAnswer::Cancel,
-                _ => ElicitAnswer::Decline,
-            },
-            Err(error) => {
-                tracing::debug!(server = %context.server, %error.message, "a client was not asked");
-                ElicitAnswer::Decline
-            }
-        }
+        exchange.ask(method, params).await.map_err(|error| match error.code {
+            // To the server it is as if the client did not know the method.
+            RpcError::MISSING_CAPABILITY => (RpcError::METHOD_NOT_FOUND, error.message),
+            code => (code, error.message),
+        })
     }
 }
 
 impl Host for ClientHost {
-    fn offers_elicitation(&self) -> bool {
-        true
+    fn takes_requests(&self) -> bool {
+        GatewayHost.takes_requests()
     }
 
-    fn elicit<'a>(&'a self, context: HostContext<'a>, request: Elicitation) -> Boxed<'a, ElicitAnswer> {
-        Box::pin(self.elicited(context, request))
+    fn offers_elicitation(&self) -> bool {
+        GatewayHost.offers_elicitation()
     }
 
     fn offers_sampling(&self) -> bool {
-        true
+        GatewayHost.offers_sampling()
     }
 
     fn offers_sampling_tools(&self) -> bool {
-        true
+        GatewayHost.offers_sampling_tools()
     }
 
     fn offers_sampling_context(&self) -> bool {
-        true
+        GatewayHost.offers_sampling_context()
+    }
+
+    fn offers_roots(&self) -> bool {
+        GatewayHost.offers_roots()
     }
 
     /// The client limits what its model does.
@@ -116,30 +117,7 @@ impl Host for ClientHost {
         limits
     }
 
-    fn sample<'a>(&'a self, context: HostContext<'a>, params: Value) -> Boxed<'a, Result<Value, String>> {
-        Box::pin(async move {
-            let answer = self.ask(context, "sampling/createMessage", params).await;
-            answer.map_err(|error| error.message)
-        })
-    }
-}
-
-fn elicitation_params(request: Elicitation) -> Value {
-    match request.url {
-        Some(url) => {
-            let mut params = json!({"mode": "url", "message": request.message, "url": url});
-            if let Some(id) = request.id {
-                params["elicitationId"] = id.into();
-            }
-            params
-        }
-        None => json!({"message": request.message, "requestedSchema": request.schema}),
-    }
-}
-
-fn content(content: Value) -> Map<String, Value> {
-    match content {
-        Value::Object(content) => content,
-        _ => Map::new(),
+    fn request<'a>(&'a self, context: HostContext<'a>, method: &'a str, params: Value) -> Asked<'a> {
+        Box::pin(self.ask(context, method, params))
     }
 }

@@ -11,6 +11,7 @@ use pegboard::{
     toolset::{ChangedLists, ListChanges},
     watch::{ServerEvent, ServerEvents, Subscription},
 };
+use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -165,29 +166,43 @@ impl Source {
         true
     }
 
+    /// Whether what the server sends by itself is for this client.
+    fn may_read(&self, server: &str) -> bool {
+        self.core.may_read_logs(self.principal.as_ref(), server)
+    }
+
     async fn send_event(&self, server: &str, event: &ServerEvent) -> bool {
         let event = match event {
-            ServerEvent::Log(message) => {
-                if !self.core.may_read_logs(self.principal.as_ref(), server) {
-                    return true;
-                }
-                let Some((level, params)) = log_params(message) else {
-                    return true;
-                };
+            ServerEvent::Log(message) if self.may_read(server) => {
+                let Some((level, params)) = log_params(message) else { return true };
                 Event::Log { level, params }
             }
             ServerEvent::ElicitationComplete { id } if self.tools.exchanges.has_asked(id) => {
-                let mut params = serde_json::Map::new();
-                params.insert("elicitationId".into(), id.as_str().into());
-                Event::Other {
-                    method: "notifications/elicitation/complete".into(),
-                    params,
-                }
+                other("notifications/elicitation/complete", json!({ "elicitationId": id }))
             }
-            // Updates of resources come from subscriptions.
+            ServerEvent::TaskStatus { id, params } => {
+                let principal = self.principal.as_ref();
+                let Some(own) = self.core.tasks.id_of(principal, server, id) else { return true };
+                let mut params = params.clone();
+                params["taskId"] = own.into();
+                other("notifications/tasks/status", params)
+            }
+            ServerEvent::Other { method, params } if self.may_read(server) => other(method, params.clone()),
+            // Changes of lists and updates of resources have their own sources.
             _ => return true,
         };
         self.events.send(event).await.is_ok()
+    }
+}
+
+fn other(method: &str, params: Value) -> Event {
+    let params = match params {
+        Value::Object(params) => params,
+        _ => Map::new(),
+    };
+    Event::Other {
+        method: method.to_owned(),
+        params,
     }
 }
 
@@ -215,5 +230,5 @@ pub(super) fn no_such_resource(uri: &str, is_modern: bool) -> RpcError {
     } else {
         RpcError::RESOURCE_NOT_FOUND
     };
-    RpcError::new(code, "no server offers this resource").data(serde_json::json!({ "uri": uri }))
+    RpcError::new(code, "no server offers this resource").data(json!({ "uri": uri }))
 }

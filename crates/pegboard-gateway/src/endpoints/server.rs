@@ -3,7 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::{FutureExt, future::BoxFuture, stream::BoxStream};
-use pegboard::{Pegboard, ServerName, status::Era, toolset::ServerDescription};
+use pegboard::{
+    Pegboard, ServerName,
+    status::{Era, ServerDeclaration},
+};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -37,11 +40,11 @@ impl ServerEndpoint {
 
     async fn describe_for(&self, client: &Arc<Client>) -> Result<Description, RpcError> {
         let tools = self.core.tools(client)?;
-        let described = tools.toolset.describe_server(&self.server).await;
+        let described = tools.toolset.server_info(&self.server).await;
         let server = described.map_err(|failure| request_failed(&failure))?;
         Ok(Description {
             capabilities: capabilities(&server, client.version().is_modern()),
-            server_info: server.info,
+            server_info: server.server_info,
             instructions: server.instructions,
             more: Map::new(),
             cache: None,
@@ -73,7 +76,7 @@ impl ServerEndpoint {
             let message = format!("server `{}` is unavailable: {}", self.server, unavailable.error);
             return Err(RpcError::new(RpcError::INTERNAL, message));
         }
-        let described = tools.toolset.describe_server(&self.server).await;
+        let described = tools.toolset.server_info(&self.server).await;
         let may_be_tasks = !exchange.client().version().is_modern()
             && described.is_ok_and(|server| server.era == Era::Modern && has_tasks(&server.capabilities));
         let style = ToolStyle {
@@ -106,7 +109,7 @@ impl Service for ServerEndpoint {
 }
 
 /// The capabilities of a server as its client's era declares them. The gateway notices changes of lists itself.
-fn capabilities(server: &ServerDescription, is_modern: bool) -> Map<String, Value> {
+fn capabilities(server: &ServerDeclaration, is_modern: bool) -> Map<String, Value> {
     let mut capabilities = server.capabilities.clone();
     for list in ["tools", "resources", "prompts"] {
         if let Some(Value::Object(list)) = capabilities.get_mut(list) {

@@ -15,8 +15,8 @@ use crate::protocol::RpcError;
 
 /// The most principals whose toolsets are kept. The one that was not used for longest is dropped first.
 const MAX_PRINCIPALS: usize = 256;
-/// How long a toolset is kept after its last request. Its own servers end with it.
-const IDLE: Duration = Duration::from_secs(5 * 60);
+/// How long a toolset is kept after its last request. Its own servers end with it, and its tasks can no longer be asked after.
+const IDLE: Duration = Duration::from_secs(10 * 60);
 /// How often idle toolsets are looked for.
 const SWEEP: Duration = Duration::from_secs(60);
 

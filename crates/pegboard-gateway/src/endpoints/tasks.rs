@@ -256,7 +256,7 @@ impl Core {
 
     /// The era of the server that runs a task.
     async fn era_of(&self, tools: &ClientTools, kept: &Kept) -> Result<Era, RpcError> {
-        let described = tools.toolset.describe_server(&kept.server).await;
+        let described = tools.toolset.server_info(&kept.server).await;
         described
             .map(|server| server.era)
             .map_err(|failure| request_failed(&failure))
