@@ -5,9 +5,11 @@
 
 mod endpoints;
 mod protocol;
+mod wire;
 
 pub use endpoints::GatewayHost;
 pub use protocol::{
     Answer, CacheScope, Client, Description, Event, Exchange, Filter, LogLevel, Notification, Params, RawResult,
     Request, RpcError, Sealer, Service, Version,
 };
+pub use wire::serve_stdio;

@@ -67,6 +67,12 @@ impl Endpoint {
         self.stop.cancel();
     }
 
+    /// The number of calls that wait for their client.
+    #[cfg(test)]
+    pub(super) fn parked_calls(&self) -> usize {
+        self.parked.len()
+    }
+
     /// Starts a request of a session or connection, of whichever era it is.
     pub(crate) fn start(&self, peer: &Arc<Peer>, request: Request) -> Result<Running, RpcError> {
         if &*request.method == "initialize" {
