@@ -174,7 +174,9 @@ impl Source {
     async fn send_event(&self, server: &str, event: &ServerEvent) -> bool {
         let event = match event {
             ServerEvent::Log(message) if self.may_read(server) => {
-                let Some((level, params)) = log_params(message) else { return true };
+                let Some((level, params)) = log_params(message) else {
+                    return true;
+                };
                 Event::Log { level, params }
             }
             ServerEvent::ElicitationComplete { id } if self.tools.exchanges.has_asked(id) => {
@@ -182,7 +184,9 @@ impl Source {
             }
             ServerEvent::TaskStatus { id, params } => {
                 let principal = self.principal.as_ref();
-                let Some(own) = self.core.tasks.id_of(principal, server, id) else { return true };
+                let Some(own) = self.core.tasks.id_of(principal, server, id) else {
+                    return true;
+                };
                 let mut params = params.clone();
                 params["taskId"] = own.into();
                 other("notifications/tasks/status", params)

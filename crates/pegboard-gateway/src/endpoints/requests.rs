@@ -37,9 +37,18 @@ impl Core {
         }
     }
 
-    /// Takes a notification of a client.
+    /// Takes a notification of a client. Servers are told that a legacy client's roots have changed; they ask for them when they need them.
     pub(super) fn notified(&self, client: &Arc<Client>, notification: &Notification) {
-        let _ = (client, notification);
+        if &*notification.method != "notifications/roots/list_changed" || client.version().is_modern() {
+            return;
+        }
+        let Ok(tools) = self.tools(client) else { return };
+        for row in self.board.status().servers {
+            // Fails for servers that the endpoint does not show.
+            if let Err(failure) = tools.toolset.roots_changed(row.name.as_str()) {
+                tracing::trace!(server = %row.name, %failure, "the server was not told of changed roots");
+            }
+        }
     }
 }
 

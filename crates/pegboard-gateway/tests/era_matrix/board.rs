@@ -9,7 +9,10 @@ use crate::{
 
 /// Two servers with the same tools, resources and prompts, of different eras.
 async fn two_servers() -> (Servers, String) {
-    let (a, b) = (server(Era::Legacy).serve_http().await, server(Era::Modern).serve_http().await);
+    let (a, b) = (
+        server(Era::Legacy).serve_http().await,
+        server(Era::Modern).serve_http().await,
+    );
     let (a, b) = (a.expect("a server"), b.expect("a server"));
     let config = format!(
         "[servers.a]\nurl = \"{}\"\n[servers.b]\nurl = \"{}\"\n\
@@ -74,9 +77,12 @@ async fn the_board_shows_all_servers_as_one() {
 
         let prompts = client.ask("prompts/list", json!({})).await;
         assert_eq!(texts(prompts.result(), "prompts", "name"), ["a__greet", "b__greet"]);
-        let filled = client.ask("prompts/get", json!({"name": "b__greet", "arguments": {"who": "Ada"}})).await;
+        let filled = client
+            .ask("prompts/get", json!({"name": "b__greet", "arguments": {"who": "Ada"}}))
+            .await;
         assert_eq!(filled.result()["messages"][0]["content"]["text"], "Hello Ada.");
-        let completion = json!({"ref": {"type": "ref/prompt", "name": "a__greet"}, "argument": {"name": "who", "value": "A"}});
+        let completion =
+            json!({"ref": {"type": "ref/prompt", "name": "a__greet"}, "argument": {"name": "who", "value": "A"}});
         let completed = client.ask("completion/complete", completion).await;
         assert_eq!(completed.result()["completion"]["values"], json!(["Ada", "Alan"]));
     }
@@ -97,7 +103,10 @@ async fn a_view_shows_and_calls_only_what_it_allows() {
             assert!(is_refused, "{hidden}: {}", refused.response);
         }
     }
-    let described = Client::connect(&address, "/mcp/view/small", Era::Modern, json!({})).await.ask("server/discover", json!({})).await;
+    let described = Client::connect(&address, "/mcp/view/small", Era::Modern, json!({}))
+        .await
+        .ask("server/discover", json!({}))
+        .await;
     let instructions = described.result()["instructions"].as_str().expect("instructions");
     assert!(instructions.starts_with("A small view."), "{instructions}");
     servers.board.shutdown().await;
@@ -109,10 +118,15 @@ async fn a_view_with_a_budget_finds_describes_and_calls_tools() {
     for era in [Era::Legacy, Era::Modern] {
         let mut client = Client::connect(&address, "/mcp/view/tight", era, json!({})).await;
         let tools = client.ask("tools/list", json!({})).await;
-        assert_eq!(texts(tools.result(), "tools", "name"), ["find_tools", "describe_tool", "call_tool"]);
+        assert_eq!(
+            texts(tools.result(), "tools", "name"),
+            ["find_tools", "describe_tool", "call_tool"]
+        );
         let found = client.call("find_tools", json!({"query": "echo"})).await;
         assert!(found.text().contains("a__echo"), "{}", found.text());
-        let called = client.call("call_tool", json!({"name": "b__echo", "arguments": {"x": "through"}})).await;
+        let called = client
+            .call("call_tool", json!({"name": "b__echo", "arguments": {"x": "through"}}))
+            .await;
         assert!(called.text().contains("through"), "{}", called.text());
     }
     servers.board.shutdown().await;

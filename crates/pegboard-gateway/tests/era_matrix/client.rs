@@ -51,7 +51,9 @@ impl Outcome {
 
     pub(crate) fn notified(&self, method: &str) -> Vec<&Value> {
         let all = self.notifications.iter();
-        all.filter(|message| message["method"] == method).map(|message| &message["params"]).collect()
+        all.filter(|message| message["method"] == method)
+            .map(|message| &message["params"])
+            .collect()
     }
 }
 
@@ -118,7 +120,9 @@ impl Client {
     async fn shake_hands(&mut self) {
         let params = json!({"protocolVersion": "2025-11-25", "capabilities": self.capabilities,
             "clientInfo": {"name": "matrix", "version": "1"}});
-        let mut response = self.post(&json!({"jsonrpc": "2.0", "id": "init", "method": "initialize", "params": params})).await;
+        let mut response = self
+            .post(&json!({"jsonrpc": "2.0", "id": "init", "method": "initialize", "params": params}))
+            .await;
         let session = response.header("mcp-session-id").map(str::to_owned);
         let welcome = response.next().await.expect("a response to initialize");
         assert!(welcome["result"]["protocolVersion"].is_string(), "{welcome}");
@@ -137,7 +141,9 @@ impl Client {
         let reading = tokio::spawn(async move {
             loop {
                 // No limit: this stream is quiet most of the time.
-                let Some(message) = stream.next_or_wait().await else { return };
+                let Some(message) = stream.next_or_wait().await else {
+                    return;
+                };
                 if sender.send(message).await.is_err() {
                     return;
                 }
@@ -165,7 +171,9 @@ impl Client {
         }
         loop {
             let next = timeout(PATIENCE, self.general.recv()).await;
-            let mut message = next.unwrap_or_else(|_| panic!("`{method}` does not come")).expect("the stream is open");
+            let mut message = next
+                .unwrap_or_else(|_| panic!("`{method}` does not come"))
+                .expect("the stream is open");
             if message["method"] == method {
                 return message["params"].take();
             }
@@ -182,7 +190,8 @@ impl Client {
     }
 
     pub(crate) async fn call(&mut self, tool: &str, arguments: Value) -> Outcome {
-        self.ask("tools/call", json!({"name": tool, "arguments": arguments})).await
+        self.ask("tools/call", json!({"name": tool, "arguments": arguments}))
+            .await
     }
 
     /// Sends a request and answers what is asked meanwhile.
@@ -255,7 +264,14 @@ impl Client {
 
     /// Sends a message that is no request.
     pub(crate) async fn post(&self, message: &Value) -> Response {
-        http::send(&self.address, "POST", &self.path, &self.headers(None), &message.to_string()).await
+        http::send(
+            &self.address,
+            "POST",
+            &self.path,
+            &self.headers(None),
+            &message.to_string(),
+        )
+        .await
     }
 
     fn request(&mut self, method: &str, mut params: Value) -> (Value, Vec<(&'static str, String)>) {
@@ -266,7 +282,10 @@ impl Client {
         }
         if self.era == Era::Modern {
             meta.insert("io.modelcontextprotocol/protocolVersion".into(), MODERN.into());
-            meta.insert("io.modelcontextprotocol/clientCapabilities".into(), self.capabilities.clone());
+            meta.insert(
+                "io.modelcontextprotocol/clientCapabilities".into(),
+                self.capabilities.clone(),
+            );
             let info = json!({"name": "matrix", "version": "1"});
             meta.insert("io.modelcontextprotocol/clientInfo".into(), info);
         } else {

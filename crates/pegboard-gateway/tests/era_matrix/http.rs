@@ -36,14 +36,21 @@ pub(crate) async fn send(address: &str, method: &str, path: &str, headers: &[(&s
         head.push_str(&format!("{name}: {value}\r\n"));
     }
     if method == "POST" {
-        head.push_str(&format!("content-type: application/json\r\ncontent-length: {}\r\n", body.len()));
+        head.push_str(&format!(
+            "content-type: application/json\r\ncontent-length: {}\r\n",
+            body.len()
+        ));
     }
     head.push_str("\r\n");
     stream.write_all(head.as_bytes()).await.unwrap();
     stream.write_all(body.as_bytes()).await.unwrap();
     let mut reader = BufReader::new(stream);
     let status = line(&mut reader).await;
-    let status = status.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status line");
+    let status = status
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok())
+        .expect("a status line");
     let mut headers = Vec::new();
     loop {
         let header = line(&mut reader).await;
@@ -94,7 +101,10 @@ impl Response {
     }
 
     async fn next_message(&mut self) -> Option<Value> {
-        if self.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream")) {
+        if self
+            .header("content-type")
+            .is_some_and(|kind| kind.starts_with("text/event-stream"))
+        {
             return self.next_event().await;
         }
         let mut text = Vec::new();
@@ -114,7 +124,8 @@ impl Response {
                 }
             }
             let part = self.part().await?;
-            self.data.push_str(&String::from_utf8(part).expect("text").replace("\r\n", "\n"));
+            self.data
+                .push_str(&String::from_utf8(part).expect("text").replace("\r\n", "\n"));
         }
     }
 

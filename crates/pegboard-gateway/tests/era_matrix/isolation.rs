@@ -33,9 +33,14 @@ async fn a_task_id_is_of_no_use_to_another_principal() {
     for era in [Era::Legacy, Era::Modern] {
         let fixture = fixture(era).await;
         let (mut ada, mut bob) = (connect(&fixture, "ada", era).await, connect(&fixture, "bob", era).await);
-        let created = ada.ask("tools/call", json!({"name": "task", "arguments": {}, "task": {}})).await;
+        let created = ada
+            .ask("tools/call", json!({"name": "task", "arguments": {}, "task": {}}))
+            .await;
         let result = created.result();
-        let id = result["task"]["taskId"].as_str().or(result["taskId"].as_str()).expect("a task");
+        let id = result["task"]["taskId"]
+            .as_str()
+            .or(result["taskId"].as_str())
+            .expect("a task");
         for method in ["tasks/get", "tasks/cancel"] {
             let refused = bob.ask(method, json!({ "taskId": id })).await;
             assert_eq!(refused.error()["code"], -32602, "{method}");
@@ -60,15 +65,20 @@ async fn a_request_state_is_of_no_use_to_another_principal_or_tool() {
             connect(&fixture, "ada", Era::Modern).await,
             connect(&fixture, "bob", Era::Modern).await,
         );
-        let (_, mut asked) = ada.begin("tools/call", json!({"name": "elicit", "arguments": {}})).await;
+        let (_, mut asked) = ada
+            .begin("tools/call", json!({"name": "elicit", "arguments": {}}))
+            .await;
         let asked = asked.next().await.expect("a response");
         let result = &asked["result"];
         assert_eq!(result["resultType"], "input_required", "{asked}");
-        let key = result["inputRequests"].as_object().expect("questions").keys().next().expect("a question");
+        let key = result["inputRequests"]
+            .as_object()
+            .expect("questions")
+            .keys()
+            .next()
+            .expect("a question");
         let answers = json!({ key: {"action": "accept", "content": {"colour": "stolen"}} });
-        let again = |name: &str| {
-            json!({"name": name, "arguments": {}, "requestState": result["requestState"], "inputResponses": answers})
-        };
+        let again = |name: &str| json!({"name": name, "arguments": {}, "requestState": result["requestState"], "inputResponses": answers});
         assert_eq!(bob.ask("tools/call", again("elicit")).await.error()["code"], -32602);
         assert_eq!(ada.ask("tools/call", again("echo")).await.error()["code"], -32602);
         assert!(ada.ask("tools/call", again("elicit")).await.text().contains("stolen"));
@@ -116,9 +126,18 @@ async fn no_header_of_a_client_reaches_a_server() {
     for era in [Era::Legacy, Era::Modern] {
         let fixture = Fixture::new(era).await;
         let mut client = Client::connect(&fixture.address, SERVER, Era::Modern, json!({})).await;
-        client.more_headers = ["authorization", "proxy-authorization", "cookie", "x-api-key", "mcp-param-region", "x-canary", "via", "user-agent"]
-            .map(|name| (name, "canary-credential".to_owned()))
-            .to_vec();
+        client.more_headers = [
+            "authorization",
+            "proxy-authorization",
+            "cookie",
+            "x-api-key",
+            "mcp-param-region",
+            "x-canary",
+            "via",
+            "user-agent",
+        ]
+        .map(|name| (name, "canary-credential".to_owned()))
+        .to_vec();
         client.call("echo", json!({"a": 1})).await.result();
         client.ask("tools/list", json!({})).await.result();
         client.ask("resources/read", json!({"uri": "note://1"})).await.result();

@@ -96,7 +96,10 @@ async fn progress_comes_under_the_clients_token() {
         let outcome = client.ask("tools/call", params).await;
         let progress = outcome.notified("notifications/progress");
         assert!(!progress.is_empty(), "{:?}", outcome.notifications);
-        assert!(progress.iter().all(|report| report["progressToken"] == "mine"), "{progress:?}");
+        assert!(
+            progress.iter().all(|report| report["progressToken"] == "mine"),
+            "{progress:?}"
+        );
         outcome.result();
     })
     .await;
@@ -147,7 +150,10 @@ async fn a_changed_list_is_told_and_listed() {
         let before = names(&mut client).await;
         client.call("change_tools", json!({})).await.result();
         client.wait_for("notifications/tools/list_changed").await;
-        assert_ne!(names(&mut client).await.contains(&json!("guest")), before.contains(&json!("guest")));
+        assert_ne!(
+            names(&mut client).await.contains(&json!("guest")),
+            before.contains(&json!("guest"))
+        );
     })
     .await;
 }
@@ -156,7 +162,10 @@ async fn a_changed_list_is_told_and_listed() {
 async fn an_update_of_a_resource_is_told_to_its_subscribers() {
     in_all_combinations(async |_, mut client| {
         if client.era == Era::Legacy {
-            client.ask("resources/subscribe", json!({"uri": "note://1"})).await.result();
+            client
+                .ask("resources/subscribe", json!({"uri": "note://1"}))
+                .await
+                .result();
         } else {
             client.listen(json!({"resourceSubscriptions": ["note://1"]})).await;
         }
@@ -168,7 +177,11 @@ async fn an_update_of_a_resource_is_told_to_its_subscribers() {
             if let Some(update) = client.wait_briefly_for("notifications/resources/updated").await {
                 break (update, text);
             }
-            assert_eq!(client.era, Era::Modern, "a legacy subscription holds once it is confirmed");
+            assert_eq!(
+                client.era,
+                Era::Modern,
+                "a legacy subscription holds once it is confirmed"
+            );
         };
         assert_eq!(update["uri"], "note://1");
         let read = client.ask("resources/read", json!({"uri": "note://1"})).await;
@@ -182,7 +195,10 @@ async fn logs_come_from_the_clients_level_on() {
     in_all_combinations(async |_, mut client| {
         let levels: Vec<Value> = match client.era {
             Era::Legacy => {
-                client.ask("logging/setLevel", json!({"level": "warning"})).await.result();
+                client
+                    .ask("logging/setLevel", json!({"level": "warning"}))
+                    .await
+                    .result();
                 client.call("log", json!({})).await.result();
                 let first = client.wait_for("notifications/message").await;
                 let second = client.wait_for("notifications/message").await;
@@ -225,7 +241,10 @@ async fn a_task_is_polled_to_its_result() {
             let id = task["taskId"].as_str().expect("a task").to_owned();
             assert!(!id.contains("task-task"), "the server's own id is not shown");
             let status = client.ask("tasks/get", json!({ "taskId": id })).await;
-            assert_eq!((&status.result()["status"], &status.result()["taskId"]), (&json!("completed"), &json!(id)));
+            assert_eq!(
+                (&status.result()["status"], &status.result()["taskId"]),
+                (&json!("completed"), &json!(id))
+            );
             let content = match era {
                 Era::Legacy => {
                     let listed = client.ask("tasks/list", json!({})).await;
