@@ -19,6 +19,7 @@ mod pages;
 mod pass_on;
 mod request_state;
 mod requests;
+mod resolver;
 mod scope;
 mod server;
 mod shared_tools;
@@ -26,3 +27,4 @@ mod tasks;
 mod tool_call;
 
 pub use hosts::GatewayHost;
+pub use resolver::BoardEndpoints;
