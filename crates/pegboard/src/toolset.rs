@@ -25,6 +25,7 @@ mod resources;
 mod routing;
 mod search;
 mod selection_check;
+mod server_info;
 mod server_selection;
 mod shared_snapshots;
 mod snapshot;

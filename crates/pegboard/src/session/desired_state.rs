@@ -85,6 +85,11 @@ impl DesiredState {
         ServerEvents::new(self.events.subscribe())
     }
 
+    /// Whether events have subscribers.
+    pub(super) fn has_subscribers(&self) -> bool {
+        self.events.receiver_count() > 0
+    }
+
     /// Publishes an event to all subscribers.
     pub(super) fn publish(&self, event: ServerEvent) {
         // Fails only if there are no subscribers.

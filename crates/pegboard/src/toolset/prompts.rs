@@ -129,6 +129,7 @@ mod tests {
             title: None,
             description: None,
             arguments: vec![json!({"name": "city", "required": true}), json!({"name": "days"})],
+            more: None,
         };
         let check = |arguments: Value, expected: Result<Value, &str>| {
             let got = checked(Some(&prompt), arguments.as_object().unwrap());
