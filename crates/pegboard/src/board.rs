@@ -25,7 +25,7 @@ use tokio::sync::Semaphore;
 use crate::{
     args::CompiledSchemas,
     audit::AuditLog,
-    call::Embeddings,
+    call::{Embeddings, UsageByPrincipal},
     deadline::Deadline,
     event::Events,
     metrics::Metrics,
@@ -59,6 +59,8 @@ struct Inner {
     snapshots: Arc<SharedSnapshots>,
     /// The compiled schemas of tools.
     compiled_schemas: Arc<CompiledSchemas>,
+    /// What the principals use of their limits.
+    usage: UsageByPrincipal,
     /// The naming of tools in views that set none.
     naming: Mutex<NameStyle>,
     /// One permit: changes of the config run one after the other.

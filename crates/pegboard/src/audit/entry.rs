@@ -61,6 +61,8 @@ pub(crate) enum AuditRule {
     Taint,
     /// The rate limit was reached.
     Rate,
+    /// Too many calls of the agent are in flight.
+    InFlight,
     /// The agent repeats itself.
     Loop,
     /// The arguments cannot be parsed or do not fit the tool's schema.

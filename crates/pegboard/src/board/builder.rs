@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 use super::{Inner, Pegboard, approval_defaults::ApprovalDefaults, server_factory::ServerFactory};
 use crate::{
     audit::AuditLog,
-    call::{Approvals, Approver, Embedder, Embeddings},
+    call::{Approvals, Approver, Embedder, Embeddings, UsageByPrincipal},
     catalog::store::CatalogStore,
     config::{BreakerPolicy, Capabilities, Config, ServerConfig},
     credential::Credentials,
@@ -304,6 +304,7 @@ impl Builder {
             audit,
             snapshots: Arc::default(),
             compiled_schemas: Arc::default(),
+            usage: UsageByPrincipal::default(),
             naming,
             changes: Semaphore::new(1),
         }))
