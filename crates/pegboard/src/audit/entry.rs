@@ -43,7 +43,7 @@ pub(crate) enum AuditRule {
     Once,
     /// The approver allowed all calls of the tool by this view.
     ForView,
-    /// The approver allowed all calls of the tool.
+    /// The approver allowed all calls of the tool by this principal.
     Always,
     /// A check of the view refused the arguments.
     Check,

@@ -109,7 +109,7 @@ impl Builder {
         self
     }
 
-    /// Sets earlier approvals for all views. New approvals for all views are added to them.
+    /// Sets earlier approvals. New ones that are given for always are added to them. Each holds for the views of its principal.
     pub fn approvals(mut self, approvals: Approvals) -> Self {
         self.approval_defaults.approvals = approvals;
         self

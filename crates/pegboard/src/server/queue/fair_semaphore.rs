@@ -82,7 +82,8 @@ impl FairSemaphore {
 
     /// Takes a free permit. It overtakes no call: while calls wait, released permits pass to them.
     pub(super) fn try_acquire(self: &Arc<Self>) -> Option<BorrowedGrant<'_>> {
-        self.try_take().then_some(BorrowedGrant(self))
+        // Made only then, because dropping one returns a permit.
+        self.try_take().then(|| BorrowedGrant(self))
     }
 
     /// Like [`Self::try_acquire`], with a permit that does not borrow the semaphore.

@@ -359,4 +359,5 @@ async fn a_smaller_server_takes_no_new_calls_until_enough_have_ended() {
     assert!(gate.try_enter("tool").is_none());
     gate.resize(2);
     assert!(gate.try_enter("tool").is_some());
+    assert_eq!(gate.stats().in_use, 1, "a failed attempt returns nothing");
 }
