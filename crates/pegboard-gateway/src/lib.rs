@@ -1,1 +1,11 @@
-//! A daemon in front of a board, with one MCP endpoint and an HTTP API. Not implemented yet.
+//! Puts a [`Pegboard`](pegboard::Pegboard) behind one MCP endpoint, for clients of both eras on every transport.
+//!
+//! A message takes the path `wire` → `protocol` → a [`Service`], and its response the same way back. The endpoints of a board are
+//! services; a program can serve its own with the same wires.
+
+mod protocol;
+
+pub use protocol::{
+    Answer, CacheScope, Client, Description, Event, Exchange, Filter, LogLevel, Notification, Params, RawResult,
+    Request, RpcError, Sealer, Service, Version,
+};

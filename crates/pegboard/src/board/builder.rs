@@ -9,9 +9,10 @@ use std::{
     time::Duration,
 };
 
+use arc_swap::ArcSwap;
 use tokio::sync::Semaphore;
 
-use super::{Inner, Pegboard, approval_defaults::ApprovalDefaults, server_factory::ServerFactory};
+use super::{GatewaySettings, Inner, Pegboard, approval_defaults::ApprovalDefaults, server_factory::ServerFactory};
 use crate::{
     audit::AuditLog,
     call::{Approvals, Approver, Embedder, Embeddings, UsageByPrincipal},
@@ -268,6 +269,7 @@ impl Builder {
         let early = ServerMasker::new(&Masking::default(), factory.secrets.clone());
         early.own_secrets(configs.flat_map(ServerConfig::secrets));
         let naming = Mutex::new(self.config.naming);
+        let gateway = ArcSwap::from_pointee(GatewaySettings::new(self.config.views, self.config.serve));
         let audit = self.config.audit;
         let audit = audit.map(|config| AuditLog::open(config, factory.shared.events.clone()));
         let mut servers: Vec<Server> = Vec::new();
@@ -306,6 +308,7 @@ impl Builder {
             compiled_schemas: Arc::default(),
             usage: UsageByPrincipal::default(),
             naming,
+            gateway,
             changes: Semaphore::new(1),
         }))
     }

@@ -1,5 +1,6 @@
 //! The configuration and the state of one agent's view of the board.
 
+mod from_config;
 mod permissions;
 mod results;
 
@@ -19,6 +20,7 @@ use super::{
     cache::Cache,
     call_limits::CallLimits,
     embeddings::{Embedder, Embeddings},
+    forwarded_tasks::ForwardedTasks,
     hook::{Budget, Called, Hook, Hooks},
     idempotency::IdempotencyKeys,
     owner_usage::{InFlightSlot, OwnerUsage},
@@ -84,6 +86,8 @@ pub struct View {
     // State that outlives a call. Each toolset has its own: see `opened`.
     pub(crate) cache: Arc<Cache>,
     pub(crate) idempotency_keys: Arc<IdempotencyKeys>,
+    /// The tasks that clients of this view poll by themselves.
+    pub(crate) forwarded_tasks: Arc<ForwardedTasks>,
     pub(crate) events: EventSender,
     pub(crate) tallies: Arc<BoardCounters>,
     /// How often the view's owner may call, and how many of its calls may be in flight.
@@ -322,6 +326,7 @@ impl View {
             owner: owner.unwrap_or(QuotaOwner::View(number)),
             cache: Arc::default(),
             idempotency_keys: Arc::default(),
+            forwarded_tasks: Arc::default(),
             call_limits: Arc::default(),
             result_options: self.result_options.opened(),
             events,

@@ -5,12 +5,18 @@ use std::{sync::Arc, time::Duration};
 use super::View;
 use crate::{
     call::{approval::Approver, view_rules::Proposed},
-    config::{Rate, Taint},
+    config::{Approval, Rate, Taint},
     filter::Selection,
     grant::Grants,
 };
 
 impl View {
+    /// Adds names or globs of servers that may be used; without any, all may. This covers their tools, resources and prompts.
+    pub fn servers(mut self, globs: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.rules.servers.extend(globs.into_iter().map(Into::into));
+        self
+    }
+
     /// Adds globs of tools that may be used; without any, all may. A glob with a dot matches `server.tool`, one without matches the tool's
     /// own name. Tools that the servers' own filters hide stay hidden.
     pub fn allow(mut self, globs: impl IntoIterator<Item = impl Into<String>>) -> Self {
@@ -40,6 +46,13 @@ impl View {
     /// fast.
     pub fn check(mut self, check: impl Fn(&Proposed<'_>) -> Result<(), String> + Send + Sync + 'static) -> Self {
         self.rules.checks.push(Arc::new(check));
+        self
+    }
+
+    /// Sets which calls a person must approve. The stricter of this and `approval` of the called server applies, and the server's list of exempt
+    /// tools does not lift this one.
+    pub fn approval(mut self, mode: Approval) -> Self {
+        self.rules.approval = mode;
         self
     }
 
