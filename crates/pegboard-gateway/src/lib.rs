@@ -4,8 +4,10 @@
 //! services; a program can serve its own with the same wires.
 
 mod protocol;
+mod wire;
 
 pub use protocol::{
     Answer, CacheScope, Client, Description, Event, Exchange, Filter, LogLevel, Notification, Params, RawResult,
     Request, RpcError, Sealer, Service, Version,
 };
+pub use wire::serve_stdio;
