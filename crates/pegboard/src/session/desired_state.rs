@@ -42,6 +42,8 @@ pub(super) struct Desired {
     pub(super) subscriptions: BTreeMap<Arc<str>, DesiredSubscription>,
     pub(super) level: Option<DesiredLogLevel>,
     pub(super) roots: Arc<[Root]>,
+    /// Incremented when the roots of a caller have changed, which its host answers for.
+    pub(super) roots_revision: u64,
     /// The last revision given to a subscription or log level.
     last_revision: u64,
 }
@@ -123,6 +125,11 @@ impl DesiredState {
             }
             changes
         })
+    }
+
+    /// Tells the server that the roots of a caller have changed.
+    pub(crate) fn announce_roots(&self) {
+        self.desired.send_modify(|desired| desired.roots_revision += 1);
     }
 
     /// Sets the log level and returns its revision.

@@ -101,4 +101,11 @@ impl Toolset {
         self.desired_state(server)?.set_roots(roots);
         Ok(())
     }
+
+    /// Tells a server with a handshake that the roots of this view's callers have changed. The view's host answers when the server asks for them.
+    pub fn roots_changed(&self, server: impl AsRef<str>) -> Result<(), Failure> {
+        let server = &self.server_name(server.as_ref())?;
+        self.desired_state(server)?.announce_roots();
+        Ok(())
+    }
 }

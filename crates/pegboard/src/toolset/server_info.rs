@@ -19,7 +19,8 @@ impl Toolset {
             protocol_version: peer.version.to_string(),
             server_info: peer.info_fields.clone(),
             capabilities: peer.capabilities.clone(),
-            instructions: peer.instructions.clone(),
+            // Not those that are held until a person accepts them.
+            instructions: server.instructions(),
         };
         let masker = server.masker().current();
         let mut counts = Counts::default();

@@ -60,7 +60,7 @@ impl Established {
             connection: self.connection,
             server: spec.name.clone(),
             limits: spec.limits,
-            has_offered_roots: responder.has_roots(),
+            has_offered_roots: responder.offers_roots(),
             responder,
             applied: AppliedState::default(),
         }

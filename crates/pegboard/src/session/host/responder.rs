@@ -97,6 +97,11 @@ impl Responder {
         !self.desired_state.roots().is_empty()
     }
 
+    /// Whether the handshake declares roots: those of the config, or of callers.
+    pub(in crate::session) fn offers_roots(&self) -> bool {
+        self.has_roots() || self.offers().has(Offers::ROOTS)
+    }
+
     /// The host that answers for a caller.
     pub(in crate::session) fn asked<'a>(&'a self, on_behalf: OnBehalf<'a>) -> Asked<'a> {
         Asked {
