@@ -47,11 +47,6 @@ impl BoardEndpoints {
         Self { board, sealer, known }
     }
 
-    /// The endpoint of the whole board.
-    pub(crate) fn whole(&self) -> Arc<Endpoint> {
-        self.known.read().unwrap_or_else(PoisonError::into_inner).board.clone()
-    }
-
     fn find(&self, target: Target<'_>) -> Option<Arc<Endpoint>> {
         {
             let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
