@@ -49,10 +49,6 @@ impl Core {
     }
 
     /// What is kept for a legacy client.
-    #[expect(
-        clippy::unused_self,
-        reason = "the state belongs to the endpoint that the client speaks to"
-    )]
     pub(super) fn legacy(&self, client: &Arc<Client>) -> Arc<LegacyClient> {
         client.state(LegacyClient::default)
     }

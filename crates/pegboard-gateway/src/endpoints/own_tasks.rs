@@ -74,13 +74,6 @@ impl OwnTasks {
         task.map(|task| task.id.clone())
     }
 
-    /// Forgets a task.
-    pub(super) fn remove(&self, principal: Option<&Principal>, id: &str) {
-        if let Some(tasks) = self.lock().get_mut(&principal.cloned()) {
-            tasks.retain(|task| task.id != id);
-        }
-    }
-
     fn lock(&self) -> MutexGuard<'_, HashMap<Option<Principal>, VecDeque<OwnTask>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -113,10 +106,6 @@ mod tests {
         assert!(tasks.find(Some(&bob), "sealed-1").is_none() && tasks.find(Some(&ada), "sealed-1").is_some());
         assert_eq!(tasks.id_of(Some(&ada), "s", "1").as_deref(), Some("sealed-1"));
         assert_eq!(tasks.id_of(Some(&bob), "s", "1"), None);
-        tasks.remove(Some(&bob), "sealed-1");
-        assert_eq!(tasks.of(Some(&ada)).len(), 1);
-        tasks.remove(Some(&ada), "sealed-1");
-        assert!(tasks.of(Some(&ada)).is_empty());
     }
 
     #[test]

@@ -145,16 +145,13 @@ fn progress_fields(report: Progress) -> Map<String, Value> {
 }
 
 /// A whole number is written without a fraction, as servers write it.
-#[expect(clippy::cast_possible_truncation, reason = "checked by comparing")]
 fn number(value: f64) -> Value {
     let whole = value as i64;
-    #[expect(
-        clippy::cast_precision_loss,
-        clippy::float_cmp,
-        reason = "a whole number that fits stays the same"
-    )]
-    let is_whole = whole as f64 == value;
-    if is_whole { whole.into() } else { value.into() }
+    if whole as f64 == value {
+        whole.into()
+    } else {
+        value.into()
+    }
 }
 
 /// The answer to a request that is no tool call.

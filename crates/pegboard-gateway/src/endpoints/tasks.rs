@@ -236,17 +236,18 @@ impl Core {
     }
 
     async fn listed_task(&self, tools: &ClientTools, task: OwnTask, exchange: &Exchange) -> Option<Value> {
-        if let Some((_, at)) = &task.result {
-            return Some(finished_task(&task.id, at, false));
+        let OwnTask { id, kept, result } = task;
+        if let Some((_, at)) = result {
+            return Some(finished_task(&id, &at, false));
         }
-        let era = self.era_of(tools, &task.kept).await.ok()?;
-        let params = raw(&json!({ "taskId": task.kept.text })).ok()?;
-        let asked = self.pass_on_request(tools, &task.kept.server, "tasks/get", &params, exchange);
+        let era = self.era_of(tools, &kept).await.ok()?;
+        let params = raw(&json!({ "taskId": kept.text })).ok()?;
+        let asked = self.pass_on_request(tools, &kept.server, "tasks/get", &params, exchange);
         let Forwarded::Result(result) = asked.await else {
             return None;
         };
         let mut status: Value = parse(&result).ok()?;
-        status["taskId"] = task.id.as_str().into();
+        status["taskId"] = id.into();
         Some(if era == Era::Modern {
             legacy_task(&status)
         } else {
