@@ -1,5 +1,7 @@
 //! What both eras mean, as tests against a service in memory.
 
+#![expect(clippy::needless_pass_by_value, reason = "`json!` is written in the call")]
+
 mod bounds;
 mod legacy;
 mod modern;
