@@ -10,7 +10,7 @@ mod serve;
 mod wire;
 
 pub use door::Token;
-pub use endpoints::GatewayHost;
+pub use endpoints::{BoardEndpoints, BoardPart, GatewayHost, board_service};
 pub use protocol::{
     Answer, CacheScope, Client, Description, Event, Exchange, Filter, LogLevel, Notification, Params, RawResult,
     Request, RpcError, Sealer, Service, Version,

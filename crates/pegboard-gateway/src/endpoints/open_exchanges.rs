@@ -58,17 +58,15 @@ impl OpenExchanges {
         self.register(&format!("request-{number}"), exchange)
     }
 
-    /// The exchange that a question for `call` belongs to. `call` is empty if the server may have asked for any open call.
+    /// The exchange that a question for `call` belongs to. Among several clients only the call itself tells them apart. One client is asked
+    /// on any of its exchanges: a task asks under an id of its own, and a server may not say which call it asks for.
     pub(super) fn find(&self, call: &str) -> Option<Exchange> {
         let open = self.lock();
-        if let Some(exchange) = open.get(call) {
-            return Some(exchange.clone());
-        }
-        // A task asks under an id of its own, and a request that is no call has none.
-        match (self.audience, open.len()) {
-            (Audience::OneClient, _) | (Audience::Several, 1) => open.values().next().cloned(),
-            (Audience::Several, _) => None,
-        }
+        let any = || match self.audience {
+            Audience::OneClient => open.values().next(),
+            Audience::Several => None,
+        };
+        open.get(call).or_else(any).cloned()
     }
 
     /// Remembers that a client was sent to a page.

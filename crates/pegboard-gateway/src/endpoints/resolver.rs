@@ -47,11 +47,6 @@ impl BoardEndpoints {
         Self { board, sealer, known }
     }
 
-    /// The endpoint of the whole board.
-    pub(crate) fn whole(&self) -> Arc<Endpoint> {
-        self.known.read().unwrap_or_else(PoisonError::into_inner).board.clone()
-    }
-
     fn find(&self, target: Target<'_>) -> Option<Arc<Endpoint>> {
         {
             let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
@@ -127,6 +122,10 @@ impl Endpoints for BoardEndpoints {
     fn stop(&self) {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         known.board.stop();
-        known.views.values().chain(known.servers.values()).for_each(|endpoint| endpoint.stop());
+        known
+            .views
+            .values()
+            .chain(known.servers.values())
+            .for_each(|endpoint| endpoint.stop());
     }
 }
