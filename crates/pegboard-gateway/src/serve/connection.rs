@@ -39,8 +39,9 @@ pub(super) async fn serve(
     closing: CancellationToken,
     permit: OwnedSemaphorePermit,
 ) {
-    let first = closing.run_until_cancelled(timeout(IDLE_TIME, stream.readable()));
-    if matches!(first.await, Some(Ok(Ok(())))) {
+    let mut byte = [0];
+    let first = closing.run_until_cancelled(timeout(IDLE_TIME, stream.peek(&mut byte)));
+    if matches!(first.await, Some(Ok(Ok(1)))) {
         // Boxed, so that a connection without a request has no room for a parser and buffers.
         Box::pin(serve_requests(stream, site, closing)).await;
     }
