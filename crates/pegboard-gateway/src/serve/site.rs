@@ -18,7 +18,7 @@ use crate::{
     door::{Caller, Door, Origin, Rejection},
     protocol::Endpoint,
     wire::{
-        Endpoints, HttpResponse, HttpWire, ResponseBody, SseWire, Target, WebSocketWire, empty, is_upgrade,
+        Endpoints, HttpResponse, HttpWire, NoEndpoint, ResponseBody, SseWire, Target, WebSocketWire, empty, is_upgrade,
         method_not_allowed, problem,
     },
 };
@@ -128,13 +128,8 @@ impl Site {
             let detail = "the token is for one view only: use /mcp";
             return Err(problem(StatusCode::FORBIDDEN, detail));
         };
-        self.endpoints.endpoint(target, caller).map_err(|none| {
-            let known = match &*none.known {
-                [] => String::new(),
-                known => format!("; there are {}", known.join(", ")),
-            };
-            problem(StatusCode::NOT_FOUND, &format!("there is no {target}{known}"))
-        })
+        let found = self.endpoints.endpoint(target, caller);
+        found.map_err(|none| not_found(target, &none))
     }
 
     async fn other<B>(&self, mut parts: Parts, body: B, caller: Caller) -> HttpResponse
@@ -165,6 +160,14 @@ fn live(method: &Method) -> HttpResponse {
     } else {
         method_not_allowed("GET", "use GET")
     }
+}
+
+fn not_found(target: Target<'_>, none: &NoEndpoint) -> HttpResponse {
+    let known = match &*none.known {
+        [] => String::new(),
+        known => format!("; there are {}", known.join(", ")),
+    };
+    problem(StatusCode::NOT_FOUND, &format!("there is no {target}{known}"))
 }
 
 fn reject(rejection: Rejection) -> HttpResponse {
