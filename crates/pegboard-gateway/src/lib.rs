@@ -6,6 +6,6 @@
 mod protocol;
 
 pub use protocol::{
-    Answer, Client, Description, Event, Exchange, Filter, LogLevel, Notification, RawResult, Request, RpcError,
-    Service, Version,
+    Answer, CacheScope, Client, Description, Event, Exchange, Filter, LogLevel, Notification, Params, RawResult,
+    Request, RpcError, Sealer, Service, Version,
 };

@@ -2,19 +2,49 @@
 //!
 //! A wire parses a [`Message`], starts a [`Request`] for a [`Client`], and sends what it yields. A [`Service`] answers.
 
+mod capability;
 mod client;
+mod connection;
+mod endpoint;
+mod events;
 mod exchange;
+mod handshake;
+mod json_fields;
+mod limits;
+mod log_level;
 mod message;
+mod outgoing;
 mod params;
+mod parked;
+mod peer;
+mod questions;
 mod raw_result;
+mod request_meta;
+mod request_stream;
 mod rpc_error;
+mod running;
+mod sealer;
 mod service;
+mod subscriptions;
 mod version;
 
 pub use client::Client;
 pub use exchange::Exchange;
+pub use log_level::LogLevel;
 pub use message::{Notification, Request};
-pub use raw_result::RawResult;
+pub use params::Params;
+pub use raw_result::{CacheScope, RawResult};
 pub use rpc_error::RpcError;
-pub use service::{Answer, Description, Event, Filter, LogLevel, Service};
+pub use sealer::Sealer;
+pub use service::{Answer, Description, Event, Filter, Service};
 pub use version::Version;
+
+pub(crate) use connection::Connection;
+pub(crate) use endpoint::Endpoint;
+pub(crate) use limits::Limits;
+pub(crate) use message::{Broken, Incoming, MAX_MESSAGE, Message, parse};
+pub(crate) use outgoing::Outgoing;
+pub(crate) use params::META_VERSION;
+pub(crate) use peer::Peer;
+pub(crate) use request_meta::unsupported;
+pub(crate) use running::{Running, Step};

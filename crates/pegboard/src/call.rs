@@ -56,6 +56,8 @@ mod summarise;
 
 // Other kinds of calls and other forms of a call.
 mod event_stream;
+mod forward;
+mod forwarded_tasks;
 mod model_messages;
 mod resource;
 mod task;
@@ -64,11 +66,13 @@ mod task;
 mod embeddings;
 
 pub use approval::{Approvals, Approved, Approver, Decision, Question};
-pub(crate) use crossing::check_text;
+pub(crate) use crossing::{check_params, check_text};
 pub use embeddings::Embedder;
 pub(crate) use embeddings::Embeddings;
 pub(crate) use error::{failure_of, unavailable};
 pub use event_stream::{CallEvent, CallStream};
+pub use forward::{Forwarded, Forwarding};
+pub(crate) use forward::{ForwardedCall, forwarded_error, mask_forwarded};
 pub(crate) use guard::CallGuard;
 pub use hook::{Budget, Called, Hook};
 pub(crate) use prepare_arguments::check_standalone;
@@ -109,8 +113,12 @@ pub(crate) async fn run(
     call: &mut ToolCall,
     started: Instant,
     guard: CallGuard<'_>,
+    forwarded: Option<&ForwardedCall<'_>>,
 ) -> Reply {
-    let context = CallContext::new(view, route, call, started);
+    let context = CallContext {
+        forwarded,
+        ..CallContext::new(view, route, call, started)
+    };
     let reply = match admit::admit(&context, call).await {
         // Boxed, because calls with a key are rare and every call would pay for the space.
         Ok(()) if call.key.is_some() => Box::pin(run_once(&context, call)).await,
@@ -185,7 +193,11 @@ async fn steps(context: &CallContext<'_>, call: &ToolCall, record: &mut Record) 
         record.cached = true;
         return Ok(Outcome::Done(answer));
     }
-    let result = deliver::deliver(context, call, &arguments, record).await?;
+    let keeps_raw = cacheable.is_none() && forward::keeps_raw(context, call);
+    let result = deliver::deliver(context, call, &arguments, record, keeps_raw).await?;
+    if result.raw.is_some() {
+        return Ok(present::extract(result));
+    }
     if let Some(failed) = output_check::check(context, &result, &mut record.warnings) {
         return Ok(failed);
     }

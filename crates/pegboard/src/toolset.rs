@@ -9,6 +9,7 @@ mod completion;
 mod discover;
 mod events;
 mod executor;
+mod forward;
 mod instructions;
 mod list_tools;
 #[cfg(feature = "rmcp")]

@@ -1,33 +1,151 @@
 //! [`Params`]: the params of a message as JSON text, whose fields are found without a tree.
 
+use std::{borrow::Cow, ops::Range};
+
 use bytes::Bytes;
 use serde::Deserialize;
 
-use super::rpc_error::RpcError;
+use super::{
+    json_fields::{MAX_DEPTH, fields},
+    rpc_error::RpcError,
+};
+
+/// The `_meta` key of the protocol version.
+pub(crate) const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+/// The `_meta` key of the client's capabilities.
+pub(crate) const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+/// The `_meta` key of the client's name and version.
+pub(crate) const META_CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+/// The `_meta` key of the lowest level of log messages.
+pub(crate) const META_LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+
+/// The fields whose places are noted when a message is parsed.
+const NOTED: [&str; 6] = ["_meta", "name", "arguments", "uri", "requestState", "inputResponses"];
 
 /// The params of a message: a JSON object as text, checked when the message was parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Params(Bytes);
+pub struct Params {
+    json: Bytes,
+    noted: [Option<Range<usize>>; NOTED.len()],
+}
 
 impl Params {
-    /// Wraps the text of a JSON object.
-    pub(crate) fn from_text(json: Bytes) -> Self {
-        Self(json)
+    /// Wraps the text of a JSON object, which must be valid. Refuses one that nests too deep, and one with two fields of a name
+    /// that decides where a request goes: parsers differ in which of them they take.
+    pub(crate) fn from_text(json: Bytes) -> Result<Self, RpcError> {
+        let mut noted: [Option<Range<usize>>; NOTED.len()] = Default::default();
+        let mut all = fields(&json);
+        for field in all.by_ref() {
+            let Some(index) = NOTED.iter().position(|key| field.is(key)) else {
+                continue;
+            };
+            if noted[index].replace(field.value).is_some() {
+                let key = NOTED[index];
+                return Err(RpcError::invalid_params(format!(
+                    "`params` has the field `{key}` twice"
+                )));
+            }
+        }
+        if all.depth() > MAX_DEPTH {
+            let message = format!("`params` nests deeper than {MAX_DEPTH} levels");
+            return Err(RpcError::invalid_params(message));
+        }
+        Ok(Self { json, noted })
     }
 
     /// The text of the object; `{}` if the message has no params.
     pub fn json(&self) -> &Bytes {
-        &self.0
+        &self.json
     }
 
     /// Parses the fields that `T` has.
     pub fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T, RpcError> {
-        serde_json::from_slice(&self.0).map_err(|error| RpcError::invalid_params(format!("invalid params: {error}")))
+        serde_json::from_slice(&self.json).map_err(|error| RpcError::invalid_params(format!("invalid params: {error}")))
+    }
+
+    /// Returns the value of a top-level field as JSON text, a slice of [`Params::json`].
+    pub fn field(&self, key: &str) -> Option<Bytes> {
+        self.range(key).map(|range| self.json.slice(range))
+    }
+
+    /// Returns the value of a top-level field that is a string.
+    pub fn text(&self, key: &str) -> Option<Cow<'_, str>> {
+        self.range(key).and_then(|range| text(&self.json[range]))
+    }
+
+    /// Returns the value of a `_meta` field as JSON text.
+    pub fn meta(&self, key: &str) -> Option<Bytes> {
+        let meta = self.field("_meta")?;
+        let range = fields(&meta).find(|field| field.is(key))?.value;
+        Some(meta.slice(range))
+    }
+
+    fn range(&self, key: &str) -> Option<Range<usize>> {
+        match NOTED.iter().position(|noted| *noted == key) {
+            Some(index) => self.noted[index].clone(),
+            None => fields(&self.json).find(|field| field.is(key)).map(|field| field.value),
+        }
     }
 }
 
 impl Default for Params {
     fn default() -> Self {
-        Self(Bytes::from_static(b"{}"))
+        Self {
+            json: Bytes::from_static(b"{}"),
+            noted: Default::default(),
+        }
+    }
+}
+
+/// The string that a JSON text is.
+pub(super) fn text(json: &[u8]) -> Option<Cow<'_, str>> {
+    let inner = json.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+    if inner.contains(&b'\\') {
+        serde_json::from_slice(json).ok().map(Cow::Owned)
+    } else {
+        std::str::from_utf8(inner).ok().map(Cow::Borrowed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn params(json: &str) -> Result<Params, RpcError> {
+        Params::from_text(Bytes::copy_from_slice(json.as_bytes()))
+    }
+
+    #[test]
+    fn fields_are_slices_of_the_text() {
+        let params = params(r#"{"name":"a\"b","arguments":{"x":[1]},"other":7,"_meta":{"progressToken":3}}"#).unwrap();
+        assert_eq!(params.text("name").as_deref(), Some("a\"b"));
+        let arguments = params.field("arguments").unwrap();
+        assert_eq!(arguments, r#"{"x":[1]}"#);
+        assert_eq!(params.json().slice_ref(&arguments), arguments, "not copied");
+        assert_eq!(params.field("other").unwrap(), "7");
+        assert_eq!(params.meta("progressToken").unwrap(), "3");
+        assert_eq!(params.meta("none"), None);
+        assert_eq!(params.text("arguments"), None);
+    }
+
+    #[test]
+    fn a_field_that_decides_must_be_single() {
+        for json in [
+            r#"{"name":"a","name":"b"}"#,
+            r#"{"name":"a","n\u0061me":"b"}"#,
+            r#"{"_meta":{},"x":1,"_meta":{}}"#,
+            r#"{"requestState":"a","requestState":"a"}"#,
+        ] {
+            assert_eq!(params(json).unwrap_err().code, RpcError::INVALID_PARAMS, "{json}");
+        }
+        params(r#"{"other":1,"other":2}"#).unwrap();
+    }
+
+    #[test]
+    fn depth_is_bounded() {
+        let nested = |depth: usize| format!("{{\"a\":{}1{}}}", "[".repeat(depth), "]".repeat(depth));
+        params(&nested(MAX_DEPTH - 1)).unwrap();
+        assert!(params(&nested(MAX_DEPTH)).unwrap_err().message.contains("128"));
+        params(&nested(1_000_000)).unwrap_err();
     }
 }

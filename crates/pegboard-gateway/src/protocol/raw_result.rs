@@ -1,6 +1,8 @@
 //! [`RawResult`]: the `result` of a response, as JSON text.
 
-use bytes::Bytes;
+use std::time::Duration;
+
+use bytes::{BufMut, Bytes, BytesMut};
 use serde::Serialize;
 
 use super::rpc_error::RpcError;
@@ -11,13 +13,29 @@ pub struct RawResult {
     json: Bytes,
     /// Whether the object has a `resultType`.
     has_type: bool,
+    /// How long a modern client may keep it, and for whom.
+    cache: Option<(Duration, CacheScope)>,
+}
+
+/// For whom a result may be cached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CacheScope {
+    /// For all clients.
+    Public,
+    /// For the client's own principal.
+    Private,
 }
 
 impl RawResult {
     /// Wraps the text of a JSON object. `has_type` says whether it has a `resultType`, which modern clients require and this adds
     /// otherwise.
     pub fn from_text(json: Bytes, has_type: bool) -> Self {
-        Self { json, has_type }
+        let start = json.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        Self {
+            json: json.slice(start..),
+            has_type,
+            cache: None,
+        }
     }
 
     /// Serialises a value without a `resultType`, which must be an object.
@@ -25,6 +43,14 @@ impl RawResult {
         let json = serde_json::to_vec(value)
             .map_err(|error| RpcError::new(RpcError::INTERNAL, format!("the result cannot be written: {error}")))?;
         Ok(Self::from_text(json.into(), false))
+    }
+
+    /// Says how long and for whom a modern client may cache the result. Ignored if the result has a `resultType`: it then comes
+    /// from a modern server, which says this itself.
+    #[must_use]
+    pub fn cached(mut self, for_time: Duration, scope: CacheScope) -> Self {
+        self.cache = Some((for_time, scope));
+        self
     }
 
     /// The text of the object.
@@ -35,5 +61,38 @@ impl RawResult {
     /// Whether the object has a `resultType`.
     pub fn has_type(&self) -> bool {
         self.has_type
+    }
+
+    /// Marks the result as stale at once, unless the service said how long it may be cached. Modern lists must say something.
+    pub(super) fn cached_by_default(mut self) -> Self {
+        self.cache.get_or_insert((Duration::ZERO, CacheScope::Private));
+        self
+    }
+
+    /// The length, if it is at most `limit`, else 0.
+    pub(super) fn short_len(&self, limit: usize) -> usize {
+        if self.json.len() <= limit { self.json.len() } else { 0 }
+    }
+
+    /// Writes the fields that modern results have first. Returns the rest of the object.
+    pub(super) fn write_modern_head(&self, head: &mut BytesMut) -> Bytes {
+        if self.has_type {
+            return self.json.clone();
+        }
+        head.put_slice(b"{\"resultType\":\"complete\"");
+        if let Some((for_time, scope)) = self.cache {
+            let scope = match scope {
+                CacheScope::Public => "public",
+                CacheScope::Private => "private",
+            };
+            let fields = format!(",\"ttlMs\":{},\"cacheScope\":\"{scope}\"", for_time.as_millis());
+            head.put_slice(fields.as_bytes());
+        }
+        let rest = self.json.slice(1.min(self.json.len())..);
+        let is_empty = rest.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'}');
+        if !is_empty {
+            head.put_u8(b',');
+        }
+        rest
     }
 }

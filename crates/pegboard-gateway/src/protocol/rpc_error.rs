@@ -58,6 +58,11 @@ impl RpcError {
         Self::new(Self::METHOD_NOT_FOUND, message)
     }
 
+    /// The error for work that panicked. The panic itself is logged by its hook.
+    pub(super) fn panicked() -> Self {
+        Self::new(Self::INTERNAL, "the server failed while it answered this request")
+    }
+
     /// Sets the data.
     #[must_use]
     pub fn data(mut self, data: Value) -> Self {

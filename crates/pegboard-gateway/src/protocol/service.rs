@@ -1,12 +1,16 @@
 //! [`Service`]: answers the requests of clients, whatever their era and transport.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use futures_util::{future::BoxFuture, stream::BoxStream};
 use serde_json::{Map, Value};
 
 use super::{
-    client::Client, exchange::Exchange, message::Notification, message::Request, raw_result::RawResult,
+    client::Client,
+    exchange::Exchange,
+    log_level::LogLevel,
+    message::{Notification, Request},
+    raw_result::{CacheScope, RawResult},
     rpc_error::RpcError,
 };
 
@@ -20,6 +24,9 @@ pub trait Service: Send + Sync + 'static {
     fn describe<'a>(&'a self, client: &'a Arc<Client>) -> BoxFuture<'a, Result<Description, RpcError>>;
 
     /// Answers a request. Dropping the future cancels the request.
+    ///
+    /// `resources/subscribe` and `resources/unsubscribe` of legacy clients come here too, so that the service can refuse a resource
+    /// that it does not know. The updates of one that it accepts are those that [`Service::listen`] streams for its URI.
     fn handle<'a>(&'a self, request: Request, exchange: Exchange) -> BoxFuture<'a, Answer>;
 
     /// Takes a notification of a client that the protocol itself does not know, such as `notifications/roots/list_changed`.
@@ -46,6 +53,8 @@ pub struct Description {
     pub instructions: Option<String>,
     /// Further fields of the result, such as `_meta`.
     pub more: Map<String, Value>,
+    /// How long and for whom a modern client may cache this; `None` means not at all.
+    pub cache: Option<(Duration, CacheScope)>,
 }
 
 /// Which events a client wants.
@@ -94,43 +103,4 @@ pub enum Event {
         /// Its params.
         params: Map<String, Value>,
     },
-}
-
-/// The severity of a log message, lowest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[expect(missing_docs, reason = "the names say it")]
-pub enum LogLevel {
-    Debug,
-    Info,
-    Notice,
-    Warning,
-    Error,
-    Critical,
-    Alert,
-    Emergency,
-}
-
-impl LogLevel {
-    const ALL: [(&'static str, Self); 8] = [
-        ("debug", Self::Debug),
-        ("info", Self::Info),
-        ("notice", Self::Notice),
-        ("warning", Self::Warning),
-        ("error", Self::Error),
-        ("critical", Self::Critical),
-        ("alert", Self::Alert),
-        ("emergency", Self::Emergency),
-    ];
-
-    /// Returns the level of this name.
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find_map(|(known, level)| (known == name).then_some(level))
-    }
-
-    /// The name in messages.
-    pub fn as_str(self) -> &'static str {
-        Self::ALL[self as usize].0
-    }
 }

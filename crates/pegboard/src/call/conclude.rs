@@ -21,6 +21,9 @@ pub(super) async fn conclude(
         Ok(outcome) => outcome,
         Err(error) => {
             error.count_masked(&mut record.masked);
+            if let Some(forwarded) = context.forwarded {
+                forwarded.note(context, &error);
+            }
             error.into_outcome(context.route)
         }
     };

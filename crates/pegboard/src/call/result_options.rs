@@ -89,6 +89,11 @@ impl ResultOptions {
         matches!(self.size, Size::Configured | Size::Limits(_))
     }
 
+    /// Whether results are returned whole.
+    pub(super) fn are_whole(&self) -> bool {
+        matches!(self.size, Size::Whole)
+    }
+
     /// Whether results are summarised at all.
     pub(super) fn summarises(&self) -> bool {
         matches!(self.size, Size::Configured | Size::Limits(_))

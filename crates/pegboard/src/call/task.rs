@@ -31,8 +31,8 @@ use crate::{
     outcome::{Failure, Kind, Outcome, Reply},
     server::Live,
     session::{
-        Call, CallResponse, CallResult, Fault, FaultKind, OnBehalf, Patience, Session, Task, TaskContext, TaskState,
-        TaskStatus,
+        Call, CallResponse, CallResult, Fault, FaultKind, OnBehalf, PassOn, Patience, Session, Task, TaskContext,
+        TaskState, TaskStatus,
     },
     status::Era,
 };
@@ -187,6 +187,7 @@ async fn begin(context: &CallContext<'_>, call: &ToolCall, record: &mut Record) 
         on_behalf: view.on_behalf(call),
         progress: call.progress.clone(),
         as_task: true,
+        pass_on: PassOn::default(),
     });
     let stage = match begun.await? {
         CallResponse::Result(result) => Stage::Answered(result),

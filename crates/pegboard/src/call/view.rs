@@ -19,6 +19,7 @@ use super::{
     cache::Cache,
     call_limits::CallLimits,
     embeddings::{Embedder, Embeddings},
+    forwarded_tasks::ForwardedTasks,
     hook::{Budget, Called, Hook, Hooks},
     idempotency::IdempotencyKeys,
     result_options::ResultOptions,
@@ -80,6 +81,8 @@ pub struct View {
     // State that outlives a call. Each toolset has its own: see `opened`.
     pub(crate) cache: Arc<Cache>,
     pub(crate) idempotency_keys: Arc<IdempotencyKeys>,
+    /// The tasks that clients of this view poll by themselves.
+    pub(crate) forwarded_tasks: Arc<ForwardedTasks>,
     pub(crate) events: EventSender,
     pub(crate) tallies: Arc<BoardCounters>,
     /// How often the view may call tools, and the counters behind all its limits.
@@ -312,6 +315,7 @@ impl View {
             name: Some(name),
             cache: Arc::default(),
             idempotency_keys: Arc::default(),
+            forwarded_tasks: Arc::default(),
             call_limits: Arc::default(),
             result_options: self.result_options.opened(),
             events,

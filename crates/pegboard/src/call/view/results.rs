@@ -10,7 +10,10 @@ use crate::{
 };
 
 impl View {
-    /// Returns results whole, without limits, fences and summaries, for programs and people instead of models.
+    /// Returns results whole, without limits, fences and summaries, for programs and people instead of models. [`Toolset::forward_call`] then
+    /// passes them on as bytes.
+    ///
+    /// [`Toolset::forward_call`]: crate::Toolset::forward_call
     pub fn whole_results(mut self) -> Self {
         self.result_options.size = Size::Whole;
         self

@@ -1,0 +1,152 @@
+//! [`Connection`]: a bidirectional wire (stdio, WebSocket, HTTP+SSE). Requests run concurrently, and all messages leave through one
+//! bounded queue in the order in which they are ready.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use futures_util::future::join_all;
+use pegboard::Principal;
+use tokio::sync::mpsc;
+use tokio_util::task::TaskTracker;
+
+use super::{
+    endpoint::Endpoint,
+    message::{self, Broken, Incoming, MAX_MESSAGE, Message, Request},
+    outgoing::Outgoing,
+    peer::Peer,
+    rpc_error::RpcError,
+    running::{Running, Step},
+};
+
+/// How long requests in flight may take to finish after the client's input ended.
+const FINISH_TIME: Duration = Duration::from_millis(250);
+
+/// The server's end of one connection. Dropping it cancels everything that is in flight.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    endpoint: Arc<Endpoint>,
+    peer: Arc<Peer>,
+    tasks: TaskTracker,
+}
+
+impl Connection {
+    /// Opens a connection. Returns it with the queue of messages for the wire, which ends when the connection is closed.
+    pub(crate) fn open(endpoint: &Arc<Endpoint>, principal: Option<Principal>) -> (Self, mpsc::Receiver<Outgoing>) {
+        let (peer, outbox) = endpoint.open(principal);
+        let connection = Self {
+            endpoint: endpoint.clone(),
+            peer,
+            tasks: TaskTracker::new(),
+        };
+        (connection, outbox)
+    }
+
+    /// Handles one message. Each request runs in a task of its own; this waits only while the queue is full.
+    pub(crate) async fn receive(&self, bytes: &Bytes) {
+        match message::parse(bytes) {
+            Ok(Incoming::One(Message::Request(request))) => match self.start(request) {
+                Ok(running) => {
+                    let outbox = self.peer.outbox().clone();
+                    self.tasks.spawn(async move {
+                        if let Some(response) = finish(running, &outbox).await {
+                            send(&outbox, response).await;
+                        }
+                    });
+                }
+                Err(refusal) => self.send(refusal).await,
+            },
+            Ok(Incoming::One(message)) => self.take(message),
+            Ok(Incoming::Batch(batch)) => self.batch(batch).await,
+            Err(broken) => self.send(refusal(&broken)).await,
+        }
+    }
+
+    /// Sends the error for a message over the length limit.
+    pub(crate) async fn refuse_too_long(&self) {
+        let message = format!("the message is longer than {MAX_MESSAGE} bytes");
+        let error = RpcError::new(RpcError::INVALID_REQUEST, message);
+        self.send(Outgoing::error(None, &error)).await;
+    }
+
+    /// Gives requests in flight a moment to finish, cancels the rest and ends the queue.
+    pub(crate) async fn close(self) {
+        self.tasks.close();
+        if tokio::time::timeout(FINISH_TIME, self.tasks.wait()).await.is_err() {
+            self.peer.close();
+            // What is left waits for a wire that no longer writes, and ends when the queue is dropped.
+            let _ = tokio::time::timeout(FINISH_TIME, self.tasks.wait()).await;
+        }
+    }
+
+    /// Handles a batch, which only 2025-03-26 has. Its responses are sent together.
+    async fn batch(&self, batch: Vec<Result<Message, Broken>>) {
+        if !self.peer.allows_batches() {
+            let error = RpcError::new(RpcError::INVALID_REQUEST, "this protocol version has no batches");
+            return self.send(Outgoing::error(None, &error)).await;
+        }
+        let (mut started, mut responses) = (Vec::new(), Vec::new());
+        for item in batch {
+            match item {
+                Ok(Message::Request(request)) => match self.start(request) {
+                    Ok(running) => started.push(running),
+                    Err(refusal) => responses.push(refusal),
+                },
+                Ok(message) => self.take(message),
+                Err(broken) => responses.push(refusal(&broken)),
+            }
+        }
+        let outbox = self.peer.outbox().clone();
+        self.tasks.spawn(async move {
+            let finished = join_all(started.into_iter().map(|running| finish(running, &outbox))).await;
+            responses.extend(finished.into_iter().flatten());
+            if !responses.is_empty() {
+                send(&outbox, Outgoing::batch(responses)).await;
+            }
+        });
+    }
+
+    fn start(&self, request: Request) -> Result<Running, Outgoing> {
+        let id = request.id.clone();
+        self.endpoint
+            .start(&self.peer, request)
+            .map_err(|error| Outgoing::error(Some(&id), &error))
+    }
+
+    /// Takes a notification or a response.
+    fn take(&self, message: Message) {
+        match message {
+            Message::Notification(notification) => self.peer.notified(notification),
+            Message::Response { id, outcome } => self.peer.answered(&id, outcome),
+            Message::Request(_) => {}
+        }
+    }
+
+    async fn send(&self, message: Outgoing) {
+        send(self.peer.outbox(), message).await;
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.peer.close();
+    }
+}
+
+/// Sends the messages of a request. Returns its response, or `None` if the client cancelled it.
+async fn finish(mut running: Running, outbox: &mpsc::Sender<Outgoing>) -> Option<Outgoing> {
+    loop {
+        match running.next().await {
+            Step::Message(message) => send(outbox, message).await,
+            Step::Done(response) => return response,
+        }
+    }
+}
+
+async fn send(outbox: &mpsc::Sender<Outgoing>, message: Outgoing) {
+    // A closed queue means that the connection is gone.
+    let _ = outbox.send(message).await;
+}
+
+fn refusal(broken: &Broken) -> Outgoing {
+    Outgoing::error(broken.id.as_deref(), &broken.error)
+}

@@ -1,0 +1,279 @@
+//! [`Endpoint`]: a service at one path. All wires start their requests here.
+
+use std::{fmt, sync::Arc};
+
+use pegboard::Principal;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    client::Client,
+    exchange::{Exchange, Shared},
+    handshake,
+    json_fields::fields,
+    limits::Limits,
+    log_level::LogLevel,
+    message::Request,
+    outgoing::Outgoing,
+    params::text,
+    parked::{Origin, ParkedCalls},
+    peer::Peer,
+    raw_result::RawResult,
+    request_meta::RequestMeta,
+    request_stream::{RequestStream, Wants},
+    rpc_error::RpcError,
+    running::{Era, Modern, Running},
+    sealer::{EndpointSealer, Purpose, Sealer},
+    service::{Answer, Filter, Service},
+    subscriptions,
+};
+
+/// A service at one path, for all clients on all wires.
+pub(crate) struct Endpoint {
+    service: Arc<dyn Service>,
+    sealer: Arc<EndpointSealer>,
+    parked: Arc<ParkedCalls>,
+    limits: Limits,
+    stop: CancellationToken,
+}
+
+impl Endpoint {
+    /// Creates an endpoint. `path` tells it apart from the others: what is sealed at one is of no use at another.
+    pub(crate) fn new(path: &str, service: Arc<dyn Service>, sealer: Arc<Sealer>, limits: Limits) -> Arc<Self> {
+        Arc::new(Self {
+            service,
+            sealer: Arc::new(EndpointSealer {
+                sealer,
+                endpoint: path.into(),
+            }),
+            parked: Arc::new(ParkedCalls::new(limits.clone())),
+            limits,
+            stop: CancellationToken::new(),
+        })
+    }
+
+    /// Opens a legacy session or a bidirectional connection. The receiver yields the messages that belong to no request.
+    pub(crate) fn open(&self, principal: Option<Principal>) -> (Arc<Peer>, mpsc::Receiver<Outgoing>) {
+        Peer::open(
+            principal,
+            self.service.clone(),
+            self.parked.clone(),
+            self.limits.clone(),
+        )
+    }
+
+    /// Ends the subscriptions of modern clients with a result. Other requests go on.
+    pub(crate) fn stop(&self) {
+        self.stop.cancel();
+    }
+
+    /// Starts a request of a session or connection, of whichever era it is.
+    pub(crate) fn start(&self, peer: &Arc<Peer>, request: Request) -> Result<Running, RpcError> {
+        if &*request.method == "initialize" {
+            return self.initialize(peer, request);
+        }
+        let meta = RequestMeta::of(&request.params);
+        if meta.is_modern() || &*request.method == "server/discover" {
+            let (client, wants) = meta.modern(peer.principal().cloned())?;
+            return self.modern(client, wants, request, Some(peer));
+        }
+        self.legacy(peer, meta, request)
+    }
+
+    /// Starts a modern request that belongs to no connection.
+    pub(crate) fn start_modern(&self, principal: Option<&Principal>, request: Request) -> Result<Running, RpcError> {
+        let (client, wants) = RequestMeta::of(&request.params).modern(principal.cloned())?;
+        self.modern(client, wants, request, None)
+    }
+
+    fn initialize(&self, peer: &Arc<Peer>, request: Request) -> Result<Running, RpcError> {
+        peer.check(&request.id)?;
+        let client = Arc::new(handshake::client(peer.principal().cloned(), &request.params)?);
+        // Stored before the response is ready, so that a request right behind finds it.
+        peer.settle(client.clone());
+        let shared = self.shared(client.clone(), Wants::default(), Some(peer));
+        let entry = peer.enter(&request.id, &shared)?;
+        let service = self.service.clone();
+        let work = async move {
+            let description = service.describe(&client).await?;
+            handshake::welcome(client.version(), description)
+        };
+        Ok(Running::here(
+            request.id,
+            shared,
+            Box::pin(work),
+            Era::Legacy,
+            Some(entry),
+        ))
+    }
+
+    fn legacy(&self, peer: &Arc<Peer>, meta: RequestMeta, request: Request) -> Result<Running, RpcError> {
+        let client = match (peer.client(), &*request.method) {
+            (client, "ping") => {
+                peer.check(&request.id)?;
+                drop(client);
+                return Ok(answered(request.id, empty()));
+            }
+            (None, _) => {
+                let message = "send `initialize` first, or name a protocol version in `_meta`";
+                return Err(RpcError::new(RpcError::INVALID_REQUEST, message));
+            }
+            (Some(_), "logging/setLevel") => {
+                peer.check(&request.id)?;
+                let outcome = set_level(peer, &request);
+                return Ok(answered(request.id, outcome));
+            }
+            (Some(_), "subscriptions/listen") => return Err(RpcError::method_not_found(&request.method)),
+            (Some(client), _) => client,
+        };
+        let shared = self.shared(client, meta.wants(peer.level()), Some(peer));
+        let entry = peer.enter(&request.id, &shared)?;
+        let (id, service, exchange) = (request.id.clone(), self.service.clone(), Exchange(shared.clone()));
+        let work: futures_util::future::BoxFuture<'static, Answer> = match &*request.method {
+            "resources/subscribe" => Box::pin(subscribe(service, peer.clone(), request, exchange)),
+            "resources/unsubscribe" => Box::pin(unsubscribe(service, peer.clone(), request, exchange)),
+            _ => Box::pin(async move { service.handle(request, exchange).await }),
+        };
+        Ok(Running::here(id, shared, work, Era::Legacy, Some(entry)))
+    }
+
+    fn modern(
+        &self,
+        client: Client,
+        wants: Wants,
+        request: Request,
+        peer: Option<&Arc<Peer>>,
+    ) -> Result<Running, RpcError> {
+        let modern = Modern {
+            parked: self.parked.clone(),
+            peer: peer.map(|peer| peer.number),
+            method: request.method.clone(),
+            params: request.params.clone(),
+        };
+        if let Some(state) = request.params.field("requestState")
+            && let Some(parked) = self.parked_call(&client, &state)?
+        {
+            return self.resume(&client, wants, &parked, request, modern, peer);
+        }
+        let shared = Arc::new(Shared {
+            client: Arc::new(client),
+            stream: RequestStream::new(wants),
+            sealer: self.sealer.clone(),
+            questions: None,
+            question_time: self.limits.question_time,
+        });
+        let entry = peer.map(|peer| peer.enter(&request.id, &shared)).transpose()?;
+        let (id, service, exchange) = (request.id.clone(), self.service.clone(), Exchange(shared.clone()));
+        let work: futures_util::future::BoxFuture<'static, Answer> = match &*request.method {
+            "server/discover" => {
+                Box::pin(async move { handshake::discovery(service.describe(exchange.client()).await?) })
+            }
+            "subscriptions/listen" => Box::pin(subscriptions::listen(service, request, exchange, self.stop.clone())),
+            "ping" | "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe" => {
+                return Err(RpcError::method_not_found(&request.method));
+            }
+            _ => Box::pin(async move { service.handle(request, exchange).await }),
+        };
+        Ok(Running::here(id, shared, work, Era::Modern(modern), entry))
+    }
+
+    /// Opens the `requestState` of a request. Returns what names a parked call; a state of the service is left to the service.
+    fn parked_call(&self, client: &Client, state: &[u8]) -> Result<Option<Vec<u8>>, RpcError> {
+        let Some(state) = text(state) else {
+            return Err(RpcError::invalid_params("`requestState` must be a string"));
+        };
+        match self.sealer.open(client.principal(), &state)? {
+            (Purpose::ParkedCall, parked) => Ok(Some(parked)),
+            (Purpose::Service, _) => Ok(None),
+        }
+    }
+
+    /// Continues a parked call with the client's answers.
+    fn resume(
+        &self,
+        client: &Client,
+        wants: Wants,
+        parked: &[u8],
+        request: Request,
+        modern: Modern,
+        peer: Option<&Arc<Peer>>,
+    ) -> Result<Running, RpcError> {
+        let origin = Origin::new(modern.peer, &request.method, &request.params);
+        let call = self.parked.attach(parked, client.principal(), &origin, wants)?;
+        let entry = match peer.map(|peer| peer.enter(&request.id, &call.shared)).transpose() {
+            Ok(entry) => entry,
+            Err(error) => {
+                // The state stays good for a request with a free id.
+                call.release();
+                return Err(error);
+            }
+        };
+        if let Some(answers) = request.params.field("inputResponses") {
+            for field in fields(&answers) {
+                let answer = answers.slice(field.value.clone());
+                // An answer to a question that was withdrawn is of no use.
+                field.key().map(|key| call.shared.stream.answer(&key, answer));
+            }
+        }
+        Ok(Running::attached(request.id, call, modern, entry))
+    }
+
+    fn shared(&self, client: Arc<Client>, wants: Wants, peer: Option<&Arc<Peer>>) -> Arc<Shared> {
+        Arc::new(Shared {
+            client,
+            stream: RequestStream::new(wants),
+            sealer: self.sealer.clone(),
+            questions: peer.map(|peer| peer.questions.clone()),
+            question_time: self.limits.question_time,
+        })
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint")
+            .field("path", &self.sealer.endpoint)
+            .finish_non_exhaustive()
+    }
+}
+
+fn answered(id: Box<str>, outcome: Answer) -> Running {
+    Running::answered(id, outcome, Era::Legacy)
+}
+
+fn empty() -> Answer {
+    Ok(RawResult::from_text(bytes::Bytes::from_static(b"{}"), false))
+}
+
+fn set_level(peer: &Peer, request: &Request) -> Answer {
+    let level = request.params.text("level").and_then(|level| LogLevel::parse(&level));
+    let Some(level) = level else {
+        return Err(RpcError::invalid_params("`level` must be one of debug … emergency"));
+    };
+    peer.set_level(level);
+    empty()
+}
+
+/// Lets the service refuse a resource, then sends its updates.
+async fn subscribe(service: Arc<dyn Service>, peer: Arc<Peer>, request: Request, exchange: Exchange) -> Answer {
+    let uri = uri_of(&request)?;
+    let filter = Filter {
+        uris: vec![uri.clone()],
+        ..Filter::default()
+    };
+    // Before the service agrees, so that no update after that is missed.
+    let updates = service.listen(exchange.client(), filter);
+    let result = service.handle(request, exchange).await?;
+    peer.subscribe(uri, updates)?;
+    Ok(result)
+}
+
+async fn unsubscribe(service: Arc<dyn Service>, peer: Arc<Peer>, request: Request, exchange: Exchange) -> Answer {
+    peer.unsubscribe(&uri_of(&request)?);
+    service.handle(request, exchange).await
+}
+
+fn uri_of(request: &Request) -> Result<String, RpcError> {
+    let uri = request.params.text("uri").map(std::borrow::Cow::into_owned);
+    uri.ok_or_else(|| RpcError::invalid_params("`uri` is missing or not a string"))
+}

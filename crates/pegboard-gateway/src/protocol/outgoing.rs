@@ -1,0 +1,219 @@
+//! [`Outgoing`]: a whole message to the client, around a result that is not copied if it is long.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use memchr::memchr2;
+use serde::Serialize;
+
+use super::{raw_result::RawResult, rpc_error::RpcError};
+
+/// Up to this length a result is copied into one buffer with its envelope: one write of one buffer costs less than three.
+const COPIED: usize = 4 * 1024;
+
+/// A JSON-RPC message to the client, in up to three parts.
+#[derive(Clone, Debug)]
+pub(crate) struct Outgoing {
+    head: Bytes,
+    /// The text of a long result or of long params.
+    body: Bytes,
+    tail: Bytes,
+    error: Option<i64>,
+}
+
+impl Outgoing {
+    /// The response with a result. A modern client gets the fields of the result that its version requires.
+    pub(crate) fn result(id: &str, result: &RawResult, is_modern: bool) -> Self {
+        let mut head = BytesMut::with_capacity(64 + id.len() + result.short_len(COPIED));
+        head.put_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+        head.put_slice(id.as_bytes());
+        head.put_slice(b",\"result\":");
+        let rest = if is_modern {
+            result.write_modern_head(&mut head)
+        } else {
+            result.json().clone()
+        };
+        Self::close(head, rest, None)
+    }
+
+    /// The response with an error. The id is `null` if the request's could not be parsed.
+    pub(crate) fn error(id: Option<&str>, error: &RpcError) -> Self {
+        let mut head = BytesMut::with_capacity(128);
+        head.put_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+        head.put_slice(id.unwrap_or("null").as_bytes());
+        head.put_slice(b",\"error\":");
+        let error_text = to_text(error);
+        Self::close(head, error_text, Some(error.code))
+    }
+
+    /// A notification. `params` is the text of an object.
+    pub(crate) fn notification(method: &str, params: Bytes) -> Self {
+        Self::with_method(None, method, params)
+    }
+
+    /// A request of ours. `params` is the text of an object.
+    pub(crate) fn request(id: u64, method: &str, params: Bytes) -> Self {
+        Self::with_method(Some(id), method, params)
+    }
+
+    /// The responses of a batch.
+    pub(crate) fn batch(responses: Vec<Self>) -> Self {
+        let length = responses.iter().map(|response| response.len() + 1).sum::<usize>();
+        let mut whole = BytesMut::with_capacity(length + 1);
+        for response in responses {
+            whole.put_u8(if whole.is_empty() { b'[' } else { b',' });
+            response.parts().into_iter().for_each(|part| whole.put_slice(part));
+        }
+        whole.put_u8(b']');
+        Self::whole(whole.freeze(), None)
+    }
+
+    /// The parts in order. Short messages have one, and the others are empty.
+    pub(crate) fn parts(&self) -> [&Bytes; 3] {
+        [&self.head, &self.body, &self.tail]
+    }
+
+    /// The length of the message.
+    pub(crate) fn len(&self) -> usize {
+        self.head.len() + self.body.len() + self.tail.len()
+    }
+
+    /// The message in one buffer. Copies only if it has several parts.
+    pub(crate) fn into_bytes(self) -> Bytes {
+        if self.body.is_empty() && self.tail.is_empty() {
+            return self.head;
+        }
+        let mut whole = BytesMut::with_capacity(self.len());
+        self.parts().into_iter().for_each(|part| whole.put_slice(part));
+        whole.freeze()
+    }
+
+    /// The code, if the message is a response with an error.
+    pub(crate) fn error_code(&self) -> Option<i64> {
+        self.error
+    }
+
+    /// The message without line breaks, for wires on which one ends a message. JSON has them only between tokens, so that a space
+    /// means the same. Copies only a part that has one.
+    pub(crate) fn on_one_line(mut self) -> Self {
+        for part in [&mut self.head, &mut self.body, &mut self.tail] {
+            if memchr2(b'\n', b'\r', part).is_some() {
+                let line = part
+                    .iter()
+                    .map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte });
+                *part = line.collect::<Vec<_>>().into();
+            }
+        }
+        self
+    }
+
+    fn with_method(id: Option<u64>, method: &str, params: Bytes) -> Self {
+        let mut head = BytesMut::with_capacity(64 + method.len() + params.len().min(COPIED));
+        head.put_slice(b"{\"jsonrpc\":\"2.0\",");
+        if let Some(id) = id {
+            head.put_slice(format!("\"id\":{id},").as_bytes());
+        }
+        head.put_slice(b"\"method\":");
+        head.put_slice(&to_text(&method));
+        head.put_slice(b",\"params\":");
+        Self::close(head, params, None)
+    }
+
+    /// Adds the body and the closing brace.
+    fn close(mut head: BytesMut, body: Bytes, error: Option<i64>) -> Self {
+        if body.len() <= COPIED {
+            head.put_slice(&body);
+            head.put_u8(b'}');
+            return Self::whole(head.freeze(), error);
+        }
+        Self {
+            head: head.freeze(),
+            body,
+            tail: Bytes::from_static(b"}"),
+            error,
+        }
+    }
+
+    fn whole(head: Bytes, error: Option<i64>) -> Self {
+        Self {
+            head,
+            body: Bytes::new(),
+            tail: Bytes::new(),
+            error,
+        }
+    }
+}
+
+/// The JSON text of a value that cannot fail to serialise.
+pub(super) fn to_text(value: &impl Serialize) -> Bytes {
+    // Strings, numbers and JSON values have no case that fails.
+    serde_json::to_vec(value).unwrap_or_else(|_| b"null".to_vec()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn json_of(outgoing: Outgoing) -> Value {
+        assert_eq!(outgoing.len(), outgoing.clone().into_bytes().len());
+        serde_json::from_slice(&outgoing.into_bytes()).unwrap()
+    }
+
+    fn raw(text: &str) -> RawResult {
+        RawResult::from_text(Bytes::copy_from_slice(text.as_bytes()), false)
+    }
+
+    #[test]
+    fn a_result_is_put_into_its_envelope() {
+        for text in ["{}", " { } ", r#"{"a":1}"#, "\n{\n\"a\": 1}"] {
+            let value: Value = serde_json::from_str(text).unwrap();
+            let legacy = json_of(Outgoing::result("\"x\"", &raw(text), false));
+            assert_eq!(legacy, json!({"jsonrpc": "2.0", "id": "x", "result": value}), "{text}");
+            let modern = json_of(Outgoing::result("1", &raw(text), true));
+            let mut expected = value;
+            expected["resultType"] = json!("complete");
+            assert_eq!(modern["result"], expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_long_result_is_not_copied() {
+        let text = Bytes::from(format!("{{\"a\":\"{}\"}}", "x".repeat(COPIED)));
+        for (is_modern, skipped) in [(false, 0), (true, 1)] {
+            let outgoing = Outgoing::result("1", &RawResult::from_text(text.clone(), false), is_modern);
+            let body = outgoing.parts()[1];
+            assert_eq!(body.as_ptr(), text[skipped..].as_ptr());
+            json_of(outgoing);
+        }
+    }
+
+    #[test]
+    fn a_message_can_be_put_on_one_line() {
+        let text = format!("{{\n\"a\":\r\n\"{}\\n\"}}", "x".repeat(COPIED));
+        let outgoing = Outgoing::result("1", &raw(&text), false);
+        let expected = json_of(outgoing.clone());
+        let line = outgoing.on_one_line();
+        assert!(!line.clone().into_bytes().contains(&b'\n'));
+        assert_eq!(json_of(line), expected);
+    }
+
+    #[test]
+    fn errors_notifications_requests_and_batches_are_messages() {
+        let error = Outgoing::error(None, &RpcError::new(-1, "no").data(json!(3)));
+        assert_eq!(error.error_code(), Some(-1));
+        let error_json = json!({"jsonrpc": "2.0", "id": null, "error": {"code": -1, "message": "no", "data": 3}});
+        assert_eq!(json_of(error.clone()), error_json);
+        let batch = Outgoing::batch(vec![error.clone(), error]);
+        assert_eq!(json_of(batch), json!([error_json, error_json]));
+        let notification = Outgoing::notification("a/\"b", Bytes::from_static(b"{\"x\":1}"));
+        assert_eq!(
+            json_of(notification),
+            json!({"jsonrpc": "2.0", "method": "a/\"b", "params": {"x": 1}})
+        );
+        let request = Outgoing::request(3, "roots/list", Bytes::from_static(b"{}"));
+        assert_eq!(
+            json_of(request),
+            json!({"jsonrpc": "2.0", "id": 3, "method": "roots/list", "params": {}})
+        );
+    }
+}

@@ -1,0 +1,286 @@
+//! Modern calls that wait for their client: the work goes on in a task, and the client's next request attaches to it.
+
+use std::{
+    collections::HashMap,
+    panic::AssertUnwindSafe,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+};
+
+use futures_util::{FutureExt, future::BoxFuture};
+use pegboard::Principal;
+use ring::digest::{SHA256, digest};
+use serde_json::{Map, Value};
+use tokio::{sync::Notify, task::AbortHandle, time::Instant};
+
+use super::{
+    exchange::Shared, limits::Limits, params::Params, request_stream::Wants, rpc_error::RpcError, sealer::Purpose,
+    service::Answer,
+};
+
+/// All waiting calls of an endpoint. Dropping it aborts their work.
+#[derive(Debug)]
+pub(super) struct ParkedCalls {
+    calls: Mutex<HashMap<u128, Arc<ParkedCall>>>,
+    limits: Limits,
+}
+
+/// What a request must have in common with the one that it continues.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Origin {
+    /// The connection; `None` if requests need none.
+    pub(super) peer: Option<u64>,
+    pub(super) method: Box<str>,
+    /// A digest of the params, without those fields that differ.
+    digest: [u8; 32],
+}
+
+/// One waiting call.
+#[derive(Debug)]
+pub(super) struct ParkedCall {
+    id: u128,
+    pub(super) shared: Arc<Shared>,
+    origin: Origin,
+    state: Mutex<State>,
+    /// Notified when the state changes.
+    changed: Notify,
+    limits: Limits,
+}
+
+#[derive(Debug)]
+struct State {
+    /// How often the client was asked. A request state is good for one answer.
+    round: u32,
+    /// When the call ends for lack of an answer; `None` while a request is attached.
+    until: Option<Instant>,
+    outcome: Option<Answer>,
+    task: Option<AbortHandle>,
+}
+
+impl Origin {
+    pub(super) fn new(peer: Option<u64>, method: &str, params: &Params) -> Self {
+        Self {
+            peer,
+            method: method.into(),
+            digest: digest_of(params),
+        }
+    }
+}
+
+/// `_meta` differs from request to request, and the other two are what continues a call.
+fn digest_of(params: &Params) -> [u8; 32] {
+    let text = match params.parse::<Map<String, Value>>() {
+        Ok(mut fields) => {
+            for key in ["_meta", "requestState", "inputResponses"] {
+                fields.remove(key);
+            }
+            serde_json::to_vec(&fields).unwrap_or_default()
+        }
+        Err(_) => params.json().to_vec(),
+    };
+    let mut bytes = [0; 32];
+    bytes.copy_from_slice(digest(&SHA256, &text).as_ref());
+    bytes
+}
+
+impl ParkedCalls {
+    pub(super) fn new(limits: Limits) -> Self {
+        Self {
+            calls: Mutex::default(),
+            limits,
+        }
+    }
+
+    /// Moves work into a task of its own, where it goes on until it is done, nobody answers in time, or it is removed.
+    pub(super) fn park(
+        self: &Arc<Self>,
+        shared: Arc<Shared>,
+        origin: Origin,
+        work: BoxFuture<'static, Answer>,
+    ) -> Result<Arc<ParkedCall>, RpcError> {
+        let mut id = [0; 16];
+        getrandom::fill(&mut id)
+            .map_err(|_| RpcError::new(RpcError::INTERNAL, "no random numbers for a request state"))?;
+        let call = Arc::new(ParkedCall {
+            id: u128::from_be_bytes(id),
+            shared,
+            origin,
+            state: Mutex::new(State {
+                round: 0,
+                until: None,
+                outcome: None,
+                task: None,
+            }),
+            changed: Notify::new(),
+            limits: self.limits.clone(),
+        });
+        let mut calls = self.calls();
+        self.check_room(&calls, call.principal())?;
+        calls.insert(call.id, call.clone());
+        drop(calls);
+        let task = tokio::spawn(drive(work, call.clone(), Arc::downgrade(self)));
+        call.state().task = Some(task.abort_handle());
+        Ok(call)
+    }
+
+    fn check_room(
+        &self,
+        calls: &HashMap<u128, Arc<ParkedCall>>,
+        principal: Option<&Principal>,
+    ) -> Result<(), RpcError> {
+        let own = calls.values().filter(|call| call.principal() == principal).count();
+        if calls.len() < self.limits.parked_calls && own < self.limits.parked_calls_per_principal {
+            return Ok(());
+        }
+        let message = "too many calls wait for answers of their clients; answer some of them or try later";
+        Err(RpcError::new(RpcError::BUSY, message))
+    }
+
+    /// Attaches a request to the call that its state names, which must be one of the same principal, connection, method and params.
+    pub(super) fn attach(
+        &self,
+        state: &[u8],
+        principal: Option<&Principal>,
+        origin: &Origin,
+        wants: Wants,
+    ) -> Result<Arc<ParkedCall>, RpcError> {
+        let (id, round) = parse_state(state).ok_or_else(unknown)?;
+        let call = self.calls().get(&id).cloned().ok_or_else(unknown)?;
+        if call.principal() != principal || call.origin.peer != origin.peer {
+            return Err(unknown());
+        }
+        if call.origin != *origin {
+            let message =
+                "`requestState` belongs to a request with another method or other params; send the same as before";
+            return Err(RpcError::invalid_params(message));
+        }
+        let mut state = call.state();
+        if state.round != round || state.until.is_none() {
+            let message = "`requestState` was used already; use the one of the latest response";
+            return Err(RpcError::invalid_params(message));
+        }
+        state.until = None;
+        drop(state);
+        call.shared.stream.reopen(wants);
+        call.changed.notify_waiters();
+        Ok(call)
+    }
+
+    /// Removes a call and aborts its work.
+    pub(super) fn remove(&self, call: &ParkedCall) {
+        let removed = self.calls().remove(&call.id);
+        if let Some(call) = removed {
+            call.abort();
+        }
+    }
+
+    /// Removes all calls of a connection.
+    pub(super) fn remove_peer(&self, peer: u64) {
+        let mut calls = self.calls();
+        let gone: Vec<_> = calls.extract_if(|_, call| call.origin.peer == Some(peer)).collect();
+        drop(calls);
+        gone.iter().for_each(|(_, call)| call.abort());
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.calls().len()
+    }
+
+    fn calls(&self) -> MutexGuard<'_, HashMap<u128, Arc<ParkedCall>>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for ParkedCalls {
+    fn drop(&mut self) {
+        self.calls().values().for_each(|call| call.abort());
+    }
+}
+
+fn unknown() -> RpcError {
+    let message = "`requestState` is unknown, or the answer came too late; send the request without it";
+    RpcError::invalid_params(message)
+}
+
+fn parse_state(state: &[u8]) -> Option<(u128, u32)> {
+    let (id, round) = state.split_first_chunk()?;
+    Some((u128::from_be_bytes(*id), u32::from_be_bytes(round.try_into().ok()?)))
+}
+
+impl ParkedCall {
+    /// Ends the attachment of a request, which got a result that asks for input. Returns the sealed state for the next request.
+    pub(super) fn detach(&self) -> Result<String, RpcError> {
+        self.shared.stream.mute();
+        let mut state = self.state();
+        state.round += 1;
+        state.until = Some(Instant::now() + self.limits.question_time);
+        let mut text = self.id.to_be_bytes().to_vec();
+        text.extend_from_slice(&state.round.to_be_bytes());
+        drop(state);
+        self.changed.notify_waiters();
+        self.shared.sealer.seal(self.principal(), Purpose::ParkedCall, &text)
+    }
+
+    /// Ends the attachment of a request that was refused. The state that it used stays good.
+    pub(super) fn release(&self) {
+        self.shared.stream.mute();
+        self.state().until = Some(Instant::now() + self.limits.question_time);
+        self.changed.notify_waiters();
+    }
+
+    /// Takes the outcome, if the work is done.
+    pub(super) fn take_outcome(&self) -> Option<Answer> {
+        self.state().outcome.take()
+    }
+
+    fn principal(&self) -> Option<&Principal> {
+        self.shared.client.principal()
+    }
+
+    fn abort(&self) {
+        if let Some(task) = &self.state().task {
+            task.abort();
+        }
+    }
+
+    /// Completes when the client was asked and has not answered in time.
+    async fn expired(&self) {
+        loop {
+            let changed = self.changed.notified();
+            let mut changed = std::pin::pin!(changed);
+            changed.as_mut().enable();
+            let until = self.state().until;
+            match until {
+                None => changed.await,
+                Some(until) => tokio::select! {
+                    biased;
+                    () = changed => {}
+                    () = tokio::time::sleep_until(until) => return,
+                },
+            }
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Runs the work of a parked call, and keeps its outcome until a request takes it.
+async fn drive(work: BoxFuture<'static, Answer>, call: Arc<ParkedCall>, calls: Weak<ParkedCalls>) {
+    let work = AssertUnwindSafe(work).catch_unwind();
+    let outcome = tokio::select! {
+        biased;
+        outcome = work => Some(outcome.unwrap_or_else(|_| Err(RpcError::panicked()))),
+        () = call.expired() => None,
+    };
+    if let Some(outcome) = outcome {
+        call.state().outcome = Some(outcome);
+        call.shared.stream.wake();
+        // The request that takes the outcome removes the call, which aborts this task.
+        call.expired().await;
+    }
+    if let Some(calls) = calls.upgrade() {
+        calls.remove(&call);
+    }
+}

@@ -1,0 +1,296 @@
+//! [`Peer`]: the server's end of a legacy session or of a bidirectional connection.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use bytes::Bytes;
+use futures_util::{StreamExt, stream::BoxStream};
+use pegboard::Principal;
+use tokio::sync::mpsc;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::{
+    client::Client,
+    events,
+    exchange::Shared,
+    limits::Limits,
+    log_level::{LogLevel, LowestLevel},
+    message::{Notification, parse_id},
+    outgoing::Outgoing,
+    parked::ParkedCalls,
+    questions::Questions,
+    rpc_error::RpcError,
+    service::{Event, Filter, Service},
+    version::Version,
+};
+
+/// The capacity of the outbox. When it is full requests and events wait, so that a client that does not read delays only itself.
+const OUTBOX: usize = 64;
+
+/// The limit on subscribed resources per client.
+const MAX_SUBSCRIPTIONS: usize = 256;
+
+static LAST_NUMBER: AtomicU64 = AtomicU64::new(0);
+
+/// The server's end of a legacy session or of a connection. Before `initialize` it has no [`Client`].
+pub(crate) struct Peer {
+    pub(super) number: u64,
+    principal: Option<Principal>,
+    service: Arc<dyn Service>,
+    parked: Arc<ParkedCalls>,
+    pub(super) questions: Arc<Questions>,
+    level: Arc<LowestLevel>,
+    limits: Limits,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    client: Option<Arc<Client>>,
+    in_flight: HashMap<Box<str>, Arc<Shared>>,
+    /// Sends events to the outbox, from `notifications/initialized` on.
+    events: Option<AbortOnDropHandle<()>>,
+    /// Sends the updates of each subscribed resource to the outbox.
+    subscriptions: HashMap<String, AbortOnDropHandle<()>>,
+    is_closed: bool,
+}
+
+impl Peer {
+    pub(super) fn open(
+        principal: Option<Principal>,
+        service: Arc<dyn Service>,
+        parked: Arc<ParkedCalls>,
+        limits: Limits,
+    ) -> (Arc<Self>, mpsc::Receiver<Outgoing>) {
+        let (outbox, receiver) = mpsc::channel(OUTBOX);
+        let peer = Self {
+            number: LAST_NUMBER.fetch_add(1, Ordering::Relaxed),
+            principal,
+            service,
+            parked,
+            questions: Arc::new(Questions::new(outbox)),
+            level: Arc::default(),
+            limits,
+            state: Mutex::default(),
+        };
+        (Arc::new(peer), receiver)
+    }
+
+    /// The user or program that the client acts for.
+    pub(crate) fn principal(&self) -> Option<&Principal> {
+        self.principal.as_ref()
+    }
+
+    /// The version of the handshake.
+    pub(crate) fn version(&self) -> Option<Version> {
+        self.state().client.as_ref().map(|client| client.version())
+    }
+
+    /// Whether the version has batches, which only 2025-03-26 does.
+    pub(crate) fn allows_batches(&self) -> bool {
+        self.version() == Some(Version::V2025_03_26)
+    }
+
+    /// The number of requests in flight.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.state().in_flight.len()
+    }
+
+    /// Where the messages go that belong to no request.
+    pub(crate) fn outbox(&self) -> &mpsc::Sender<Outgoing> {
+        &self.questions.outbox
+    }
+
+    /// Handles a notification of the client.
+    pub(crate) fn notified(&self, notification: Notification) {
+        match &*notification.method {
+            "notifications/cancelled" => {
+                if let Some(id) = notification.params.field("requestId") {
+                    self.cancel(&id);
+                }
+            }
+            "notifications/initialized" => self.send_events(),
+            _ => {
+                let client = self.state().client.clone();
+                if let Some(client) = client {
+                    self.service.notified(&client, notification);
+                }
+            }
+        }
+    }
+
+    /// Handles the client's response to a question.
+    pub(crate) fn answered(&self, id: &str, outcome: Result<Bytes, RpcError>) {
+        self.questions.answered(id, outcome);
+    }
+
+    /// Ends the session: cancels what is in flight and stops its events.
+    pub(crate) fn close(&self) {
+        let mut state = self.state();
+        state.is_closed = true;
+        state.in_flight.values().for_each(|shared| shared.stream.cancel());
+        let ended = (state.events.take(), std::mem::take(&mut state.subscriptions));
+        drop(state);
+        drop(ended);
+        self.parked.remove_peer(self.number);
+    }
+
+    /// Stores the client of a handshake. A second handshake starts anew.
+    pub(super) fn settle(&self, client: Arc<Client>) {
+        self.level.set(None);
+        let mut state = self.state();
+        state.client = Some(client);
+        let ended = (state.events.take(), std::mem::take(&mut state.subscriptions));
+        drop(state);
+        drop(ended);
+    }
+
+    pub(super) fn client(&self) -> Option<Arc<Client>> {
+        self.state().client.clone()
+    }
+
+    pub(super) fn set_level(&self, level: LogLevel) {
+        self.level.set(Some(level));
+    }
+
+    pub(super) fn level(&self) -> Option<LogLevel> {
+        self.level.get()
+    }
+
+    /// Lists a request as in flight. Refuses an id that is taken, and one request too many.
+    pub(super) fn enter(self: &Arc<Self>, id: &str, shared: &Arc<Shared>) -> Result<Entry, RpcError> {
+        let mut state = self.state();
+        self.check_entry(&state, id)?;
+        state.in_flight.insert(id.into(), shared.clone());
+        drop(state);
+        Ok(Entry {
+            peer: self.clone(),
+            id: id.into(),
+        })
+    }
+
+    /// Refuses a request that [`Peer::enter`] would refuse, if it is answered at once.
+    pub(super) fn check(&self, id: &str) -> Result<(), RpcError> {
+        self.check_entry(&self.state(), id)
+    }
+
+    fn check_entry(&self, state: &State, id: &str) -> Result<(), RpcError> {
+        let refuse = |code, message: &str| Err(RpcError::new(code, message));
+        if state.is_closed {
+            return refuse(
+                RpcError::INVALID_REQUEST,
+                "the session has ended; send `initialize` again",
+            );
+        }
+        if state.in_flight.contains_key(id) {
+            let message = "this id belongs to a request that is still in flight";
+            return refuse(RpcError::INVALID_REQUEST, message);
+        }
+        if state.in_flight.len() >= self.limits.in_flight {
+            let most = self.limits.in_flight;
+            let message = format!("{most} requests are in flight; wait for a response before sending more");
+            return refuse(RpcError::BUSY, &message);
+        }
+        Ok(())
+    }
+
+    /// Sends a resource's updates to the outbox until [`Peer::unsubscribe`].
+    pub(super) fn subscribe(&self, uri: String, updates: BoxStream<'static, Event>) -> Result<(), RpcError> {
+        let mut state = self.state();
+        if state.subscriptions.len() >= MAX_SUBSCRIPTIONS && !state.subscriptions.contains_key(&uri) {
+            let message = format!("{MAX_SUBSCRIPTIONS} resources are subscribed; unsubscribe from one first");
+            return Err(RpcError::new(RpcError::BUSY, message));
+        }
+        let replaced = state.subscriptions.insert(uri, self.forward(updates));
+        drop(state);
+        drop(replaced);
+        Ok(())
+    }
+
+    pub(super) fn unsubscribe(&self, uri: &str) {
+        let removed = self.state().subscriptions.remove(uri);
+        drop(removed);
+    }
+
+    /// Cancels the request with this id. An unknown id is ignored: the response may already have been sent.
+    fn cancel(&self, id: &[u8]) {
+        let id = std::str::from_utf8(id).ok().and_then(|id| parse_id(id).ok());
+        let shared = id.and_then(|id| self.state().in_flight.get(&id).cloned());
+        if let Some(shared) = shared {
+            shared.stream.cancel();
+        }
+    }
+
+    fn send_events(&self) {
+        let Some(client) = self.client() else { return };
+        let filter = Filter {
+            tools: true,
+            resources: true,
+            prompts: true,
+            uris: Vec::new(),
+            others: true,
+        };
+        let events = self.forward(self.service.listen(&client, filter));
+        let mut state = self.state();
+        let replaced = if state.is_closed {
+            Some(events)
+        } else {
+            state.events.replace(events)
+        };
+        drop(state);
+        drop(replaced);
+    }
+
+    /// Sends events to the outbox in a task.
+    fn forward(&self, mut events: BoxStream<'static, Event>) -> AbortOnDropHandle<()> {
+        let (outbox, level) = (self.outbox().clone(), self.level.clone());
+        AbortOnDropHandle::new(tokio::spawn(async move {
+            while let Some(event) = events.next().await {
+                if let Some(message) = events::for_legacy(event, level.get())
+                    && outbox.send(message).await.is_err()
+                {
+                    return;
+                }
+            }
+        }))
+    }
+
+    /// Locks the state. Held for a lookup or an insert only, never across an await.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        self.parked.remove_peer(self.number);
+    }
+}
+
+impl fmt::Debug for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Peer")
+            .field("number", &self.number)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A request in the list of those in flight. Dropping it frees its id.
+#[derive(Debug)]
+pub(super) struct Entry {
+    peer: Arc<Peer>,
+    id: Box<str>,
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        let removed = self.peer.state().in_flight.remove(&self.id);
+        drop(removed);
+    }
+}

@@ -1,0 +1,226 @@
+//! [`RequestStream`]: what a request in flight sends to its client before the response. It allocates nothing until it is used.
+
+use std::{
+    collections::VecDeque,
+    fmt,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::Waker,
+};
+
+use bytes::Bytes;
+use futures_util::task::AtomicWaker;
+use tokio::sync::{Notify, oneshot};
+
+use super::{log_level::LogLevel, outgoing::Outgoing};
+
+/// The capacity of the queue. When it is full the work waits, so that a client that does not read delays only its own request.
+const QUEUE: usize = 16;
+
+/// What the client wants to see of a request.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Wants {
+    /// The token for progress as the client wrote it; `None` if it wants no progress.
+    pub(super) progress_token: Option<Bytes>,
+    /// The lowest level of log messages; `None` if it wants none.
+    pub(super) level: Option<LogLevel>,
+}
+
+/// A question to a modern client, which stands in a result that asks for input.
+#[derive(Debug)]
+pub(super) struct Question {
+    pub(super) key: String,
+    pub(super) method: String,
+    /// The text of an object.
+    pub(super) params: Bytes,
+    pub(super) answer: oneshot::Sender<Bytes>,
+}
+
+/// The messages and questions of one request, from the work to the wire.
+#[derive(Default)]
+pub(super) struct RequestStream {
+    state: Mutex<State>,
+    /// Whether there is or was anything in the state. Most requests never send anything, and are not locked.
+    is_used: AtomicBool,
+    is_cancelled: AtomicBool,
+    /// The task that polls [`super::running::Running`].
+    reader: AtomicWaker,
+    /// Notified when the queue has room again or takes no more.
+    space: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    wants: Wants,
+    mode: Mode,
+    queue: VecDeque<Outgoing>,
+    questions: Vec<Question>,
+    asked: u64,
+}
+
+/// Where messages go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Mode {
+    #[default]
+    Open,
+    /// The wire cannot carry them, or no request of the client is attached. They are dropped.
+    Muted,
+}
+
+impl RequestStream {
+    pub(super) fn new(wants: Wants) -> Self {
+        let state = State {
+            wants,
+            ..State::default()
+        };
+        Self {
+            state: Mutex::new(state),
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn wants(&self) -> Wants {
+        self.state().wants.clone()
+    }
+
+    /// Queues a message, and waits while the queue is full. Drops it if the stream is muted.
+    pub(super) async fn push(&self, message: Outgoing) {
+        loop {
+            let space = self.space.notified();
+            let mut space = std::pin::pin!(space);
+            // Enabled before the check, so that a message taken in between is not missed.
+            space.as_mut().enable();
+            {
+                let mut state = self.state();
+                if state.mode == Mode::Muted {
+                    return;
+                }
+                if state.queue.len() < QUEUE {
+                    state.queue.push_back(message);
+                    drop(state);
+                    return self.wake_used();
+                }
+            }
+            space.await;
+        }
+    }
+
+    /// Queues a message that must not wait, beyond the capacity if need be. Returns it if the stream is muted.
+    pub(super) fn push_now(&self, message: Outgoing) -> Result<(), Outgoing> {
+        let mut state = self.state();
+        if state.mode == Mode::Muted {
+            return Err(message);
+        }
+        state.queue.push_back(message);
+        drop(state);
+        self.wake_used();
+        Ok(())
+    }
+
+    /// Takes the next message.
+    pub(super) fn pop(&self) -> Option<Outgoing> {
+        if !self.is_used.load(Ordering::Acquire) {
+            return None;
+        }
+        let message = self.state().queue.pop_front();
+        if message.is_some() {
+            self.space.notify_one();
+        }
+        message
+    }
+
+    /// Adds a question. Returns its key and where the answer arrives.
+    pub(super) fn ask(&self, method: &str, params: Bytes) -> (String, oneshot::Receiver<Bytes>) {
+        let (answer, answered) = oneshot::channel();
+        let mut state = self.state();
+        state.asked += 1;
+        let key = format!("q{}", state.asked);
+        state.questions.push(Question {
+            key: key.clone(),
+            method: method.to_owned(),
+            params,
+            answer,
+        });
+        drop(state);
+        self.wake_used();
+        (key, answered)
+    }
+
+    /// Removes a question that the work no longer waits for.
+    pub(super) fn withdraw(&self, key: &str) {
+        self.state().questions.retain(|question| question.key != key);
+    }
+
+    /// Answers the question with this key. Returns `false` if there is none.
+    pub(super) fn answer(&self, key: &str, answer: Bytes) -> bool {
+        let mut state = self.state();
+        let Some(index) = state.questions.iter().position(|question| question.key == key) else {
+            return false;
+        };
+        let question = state.questions.remove(index);
+        drop(state);
+        question.answer.send(answer).is_ok()
+    }
+
+    /// Calls `read` with the open questions, if there are any.
+    pub(super) fn with_questions<T>(&self, read: impl FnOnce(&[Question]) -> T) -> Option<T> {
+        if !self.is_used.load(Ordering::Acquire) {
+            return None;
+        }
+        let state = self.state();
+        (!state.questions.is_empty()).then(|| read(&state.questions))
+    }
+
+    /// Drops messages from now on, also those that are queued.
+    pub(super) fn mute(&self) {
+        let mut state = self.state();
+        state.mode = Mode::Muted;
+        let dropped = std::mem::take(&mut state.queue);
+        drop(state);
+        drop(dropped);
+        self.space.notify_waiters();
+    }
+
+    /// Carries messages again, those that the client wants now.
+    pub(super) fn reopen(&self, wants: Wants) {
+        let mut state = self.state();
+        state.mode = Mode::Open;
+        state.wants = wants;
+    }
+
+    pub(super) fn cancel(&self) {
+        self.is_cancelled.store(true, Ordering::Release);
+        self.reader.wake();
+    }
+
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.is_cancelled.load(Ordering::Acquire)
+    }
+
+    /// Wakes `waker` for the next message, question or cancellation.
+    pub(super) fn register(&self, waker: &Waker) {
+        self.reader.register(waker);
+    }
+
+    pub(super) fn wake(&self) {
+        self.reader.wake();
+    }
+
+    fn wake_used(&self) {
+        self.is_used.store(true, Ordering::Release);
+        self.reader.wake();
+    }
+
+    /// Locks the state. Held for a push or a pop only, never across an await.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for RequestStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RequestStream").finish_non_exhaustive()
+    }
+}

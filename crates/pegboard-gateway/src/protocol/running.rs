@@ -1,0 +1,260 @@
+//! [`Running`]: a request in flight, polled by the wire that received it.
+
+use std::{
+    fmt,
+    future::poll_fn,
+    mem,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use futures_util::future::BoxFuture;
+use serde_json::{Map, Value, json};
+
+use super::{
+    exchange::Shared,
+    outgoing::Outgoing,
+    params::Params,
+    parked::{Origin, ParkedCall, ParkedCalls},
+    peer::Entry,
+    raw_result::RawResult,
+    request_stream::Question,
+    rpc_error::RpcError,
+    service::Answer,
+};
+
+/// What a request in flight yields.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// A notification, or a question to a legacy client. More follows.
+    Message(Outgoing),
+    /// The response; `None` if the client cancelled the request.
+    Done(Option<Outgoing>),
+}
+
+/// A request in flight, owned by the wire. Dropping it cancels the request.
+pub(crate) struct Running {
+    id: Box<str>,
+    /// `None` if the request was answered at once.
+    shared: Option<Arc<Shared>>,
+    work: Work,
+    outcome: Option<Answer>,
+    era: Era,
+    entry: Option<Entry>,
+}
+
+enum Work {
+    /// Polled here.
+    Here(BoxFuture<'static, Answer>),
+    /// In a task, because the client had to answer a question meanwhile.
+    Parked(Arc<ParkedCall>, Arc<ParkedCalls>),
+    Over,
+}
+
+pub(super) enum Era {
+    Legacy,
+    Modern(Modern),
+}
+
+/// What the response to a modern request needs.
+pub(super) struct Modern {
+    pub(super) parked: Arc<ParkedCalls>,
+    pub(super) peer: Option<u64>,
+    pub(super) method: Box<str>,
+    pub(super) params: Params,
+}
+
+impl Running {
+    /// A request that was answered at once.
+    pub(super) fn answered(id: Box<str>, outcome: Answer, era: Era) -> Self {
+        Self {
+            id,
+            shared: None,
+            work: Work::Over,
+            outcome: Some(outcome),
+            era,
+            entry: None,
+        }
+    }
+
+    /// A request whose work is polled with it.
+    pub(super) fn here(
+        id: Box<str>,
+        shared: Arc<Shared>,
+        work: BoxFuture<'static, Answer>,
+        era: Era,
+        entry: Option<Entry>,
+    ) -> Self {
+        Self {
+            id,
+            shared: Some(shared),
+            work: Work::Here(work),
+            outcome: None,
+            era,
+            entry,
+        }
+    }
+
+    /// A request that continues a parked call.
+    pub(super) fn attached(id: Box<str>, call: Arc<ParkedCall>, modern: Modern, entry: Option<Entry>) -> Self {
+        Self {
+            id,
+            shared: Some(call.shared.clone()),
+            work: Work::Parked(call, modern.parked.clone()),
+            outcome: None,
+            era: Era::Modern(modern),
+            entry,
+        }
+    }
+
+    /// The id of the request: JSON text.
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Drops notifications from now on, because the wire can carry only the response. Questions to a legacy client go to its outbox.
+    pub(crate) fn mute(&self) {
+        if let Some(shared) = &self.shared {
+            shared.stream.mute();
+        }
+    }
+
+    /// The next message. Cancel-safe. Must not be called after [`Step::Done`].
+    pub(crate) async fn next(&mut self) -> Step {
+        poll_fn(|context| self.poll_next(context)).await
+    }
+
+    /// As [`Running::next`].
+    pub(crate) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Step> {
+        let Some(shared) = self.shared.clone() else {
+            return Poll::Ready(self.respond());
+        };
+        shared.stream.register(context.waker());
+        if shared.stream.is_cancelled() {
+            self.stop();
+            return Poll::Ready(Step::Done(None));
+        }
+        if let Some(message) = shared.stream.pop() {
+            return Poll::Ready(Step::Message(message));
+        }
+        if self.outcome.is_none() {
+            self.poll_work(context);
+        }
+        // What the work has sent goes before its result.
+        if let Some(message) = shared.stream.pop() {
+            return Poll::Ready(Step::Message(message));
+        }
+        if self.outcome.is_some() {
+            return Poll::Ready(self.respond());
+        }
+        if shared.questions.is_none()
+            && let Some(questions) = shared.stream.with_questions(input_requests)
+        {
+            self.outcome = Some(self.ask(&shared, &questions));
+            return Poll::Ready(self.respond());
+        }
+        Poll::Pending
+    }
+
+    fn poll_work(&mut self, context: &mut Context<'_>) {
+        let outcome = match &mut self.work {
+            Work::Here(work) => match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
+                Ok(Poll::Pending) => return,
+                Ok(Poll::Ready(outcome)) => outcome,
+                Err(_) => Err(RpcError::panicked()),
+            },
+            Work::Parked(call, _) => match call.take_outcome() {
+                Some(outcome) => outcome,
+                None => return,
+            },
+            Work::Over => return,
+        };
+        self.end_work();
+        self.outcome = Some(outcome);
+    }
+
+    /// Parks the call and returns the result that asks the client.
+    fn ask(&mut self, shared: &Arc<Shared>, requests: &Map<String, Value>) -> Answer {
+        let Era::Modern(modern) = &self.era else {
+            return Err(RpcError::panicked());
+        };
+        let call = match mem::replace(&mut self.work, Work::Over) {
+            Work::Here(work) => {
+                let origin = Origin::new(modern.peer, &modern.method, &modern.params);
+                modern.parked.park(shared.clone(), origin, work)?
+            }
+            Work::Parked(call, _) => call,
+            Work::Over => return Err(RpcError::panicked()),
+        };
+        let state = call.detach()?;
+        let result = json!({"resultType": "input_required", "inputRequests": requests, "requestState": state});
+        Ok(RawResult::from_text(super::outgoing::to_text(&result), true))
+    }
+
+    fn respond(&mut self) -> Step {
+        // The id is free again before the client sees the response.
+        self.entry = None;
+        let response = self.outcome.take().map(|outcome| match (outcome, &self.era) {
+            (Err(error), _) => Outgoing::error(Some(&self.id), &error),
+            (Ok(result), Era::Legacy) => Outgoing::result(&self.id, &result, false),
+            (Ok(result), Era::Modern(modern)) if is_cacheable(&modern.method) => {
+                Outgoing::result(&self.id, &result.cached_by_default(), true)
+            }
+            (Ok(result), Era::Modern(_)) => Outgoing::result(&self.id, &result, true),
+        });
+        Step::Done(response)
+    }
+
+    fn stop(&mut self) {
+        if let (Work::Here(_), Some(shared)) = (&self.work, &self.shared) {
+            // A question that is open is then cancelled on the general stream, because this one ends.
+            shared.stream.mute();
+        }
+        self.end_work();
+        self.entry = None;
+    }
+
+    fn end_work(&mut self) {
+        if let Work::Parked(call, calls) = mem::replace(&mut self.work, Work::Over) {
+            calls.remove(&call);
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Running").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// The methods whose results a modern client may cache.
+fn is_cacheable(method: &str) -> bool {
+    matches!(
+        method,
+        "server/discover"
+            | "tools/list"
+            | "resources/list"
+            | "resources/templates/list"
+            | "resources/read"
+            | "prompts/list"
+    )
+}
+
+/// The open questions by key, as a result names them.
+fn input_requests(questions: &[Question]) -> Map<String, Value> {
+    let request = |question: &Question| {
+        let params: Value = serde_json::from_slice(&question.params).unwrap_or_default();
+        (
+            question.key.clone(),
+            json!({"method": question.method, "params": params}),
+        )
+    };
+    questions.iter().map(request).collect()
+}
