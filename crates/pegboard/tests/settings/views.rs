@@ -62,14 +62,22 @@ async fn a_view_has_names_of_its_own() {
 #[tokio::test(start_paused = true)]
 async fn a_view_with_a_small_budget_lists_the_tools_that_find_others() {
     for (settings, expected) in [
-        ("budget = 1", &["pegboard__find_tools", "pegboard__describe_tool", "pegboard__call_tool"][..]),
+        (
+            "budget = 1",
+            &["pegboard__find_tools", "pegboard__describe_tool", "pegboard__call_tool"][..],
+        ),
         ("budget = 100000", &["fx__read_a", "fx__read_b", "fx__write"]),
     ] {
         let (_stage, tools) = of_view(settings, &three());
         assert_eq!(names(&tools).await, expected, "{settings}");
     }
     let (_stage, tools) = of_view("budget = 1", &three());
-    let reply = call(&tools, "pegboard__call_tool", json!({"name": "fx__read_a", "arguments": {}})).await;
+    let reply = call(
+        &tools,
+        "pegboard__call_tool",
+        json!({"name": "fx__read_a", "arguments": {}}),
+    )
+    .await;
     assert_eq!(reply.text(), "a");
 }
 
