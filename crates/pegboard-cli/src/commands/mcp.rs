@@ -1,9 +1,7 @@
 //! `pegboard mcp`: the board, a view or one server as one MCP server on stdio.
 
-use std::sync::Arc;
-
-use pegboard::{Config, Pegboard};
-use pegboard_gateway::{Service, serve_stdio};
+use pegboard::{Config, ServerName};
+use pegboard_gateway::{BoardPart, board_service, serve_stdio};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -33,7 +31,7 @@ pub(super) async fn run(mut context: Context<'_>, options: Mcp) -> Exit {
     // Hosts show stderr to their users; stdout belongs to the protocol.
     settings.announce(&context.output);
     let board = serving::open(config);
-    let service = service(&board, &options, &settings);
+    let service = board_service(board.clone(), part(options, &settings));
     let stop = CancellationToken::new();
     let mut serving = std::pin::pin!(serve_stdio(service, stop.clone().cancelled_owned()));
     let reloader = Reloader {
@@ -53,6 +51,12 @@ pub(super) async fn run(mut context: Context<'_>, options: Mcp) -> Exit {
         () = reloader.run(&settings) => Report::new(Exit::Done),
     };
     context.close(&board, report).await
+}
+
+/// What is served: a view, a single server, or everything.
+fn part(options: Mcp, settings: &Settings) -> BoardPart {
+    let server = || ServerName::parse(settings.picked()?).ok().map(BoardPart::Server);
+    options.view.map(BoardPart::View).or_else(server).unwrap_or_default()
 }
 
 fn ended(served: std::io::Result<()>) -> Report {
