@@ -134,7 +134,7 @@ impl Stage {
                 replies.texts.push(reply);
                 Some(())
             }
-            Act::Question(question) => self.question(question, replies).await,
+            Act::Questions(round) => self.questions(round, replies).await,
             Act::Log(line) if self.client.wants(&line) => self.send(Frame::message(&line.notice(), false)).await,
             Act::Log(_) => Some(()),
             Act::SetLevel(level) => {
@@ -243,42 +243,60 @@ impl Stage {
         Some(())
     }
 
-    /// Asks a question under its own name, or that with a number if it is open already.
-    async fn question(&self, question: Question, replies: &mut Replies) -> Option<()> {
-        let Question { key, method, params } = question;
-        let id = {
-            let asked = lock(&self.asked);
-            let names = std::iter::once(key.clone()).chain((2..).map(|number| format!("{key}-{number}")));
-            names
-                .map(Value::String)
-                .find(|name| !asked.contains_key(&name.to_string()))
-        };
-        let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
-        let reply = self.ask(&message).await?;
-        let result = match reply.get("result") {
-            Some(result) => result.clone(),
-            None => {
-                replies.refused = true;
-                reply
-            }
-        };
-        replies.texts.push(json!({ key: result }));
+    /// Asks all questions of a round, then waits for their answers.
+    async fn questions(&self, round: Vec<Question>, replies: &mut Replies) -> Option<()> {
+        let mut open = Vec::new();
+        for question in round {
+            let message = self.named(&question);
+            let answer = self.open_question(&message).await?;
+            open.push((question.key, message, answer));
+        }
+        for (key, message, answer) in open {
+            let reply = self.reply(&message, answer).await;
+            let result = match reply.get("result") {
+                Some(result) => result.clone(),
+                None => {
+                    replies.refused = true;
+                    reply
+                }
+            };
+            replies.texts.push(json!({ key: result }));
+        }
         Some(())
+    }
+
+    /// The request for a question. Its id is the key, with a number if a question with that id is open.
+    fn named(&self, question: &Question) -> Value {
+        let Question { key, method, params } = question;
+        let asked = lock(&self.asked);
+        let names = std::iter::once(key.clone()).chain((2..).map(|number| format!("{key}-{number}")));
+        let id = names
+            .map(Value::String)
+            .find(|name| !asked.contains_key(&name.to_string()));
+        json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
     }
 
     /// Sends a request to the client. Returns its response, or a note that there was none.
     async fn ask(&self, question: &Value) -> Option<Value> {
+        let answer = self.open_question(question).await?;
+        Some(self.reply(question, answer).await)
+    }
+
+    async fn open_question(&self, question: &Value) -> Option<oneshot::Receiver<Value>> {
         let (answered, answer) = oneshot::channel();
-        let id = question["id"].to_string();
-        lock(&self.asked).insert(id.clone(), answered);
+        lock(&self.asked).insert(question["id"].to_string(), answered);
         self.send(Frame::message(question, false)).await?;
-        Some(match timeout(ASK_LIMIT, answer).await {
+        Some(answer)
+    }
+
+    async fn reply(&self, question: &Value, answer: oneshot::Receiver<Value>) -> Value {
+        match timeout(ASK_LIMIT, answer).await {
             Ok(Ok(reply)) => reply,
             Ok(Err(_)) | Err(_) => {
-                lock(&self.asked).remove(&id);
+                lock(&self.asked).remove(&question["id"].to_string());
                 json!({ "unanswered": question["method"] })
             }
-        })
+        }
     }
 
     /// Passes the client's response to the act that waits for it.

@@ -39,8 +39,8 @@ pub(crate) enum Act {
     },
     /// Sends a request to the client and waits for its response, which is appended to the result.
     Ask(Value),
-    /// Sends a question to the client and waits for its answer, which is appended to the result.
-    Question(Question),
+    /// Sends questions to the client together and waits for their answers, which are appended to the result.
+    Questions(Vec<Question>),
     /// Sends a log message, unless the client set a higher level (legacy era).
     Log(LogLine),
     /// Sets the client's log level (legacy era).

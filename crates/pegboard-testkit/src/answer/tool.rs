@@ -100,15 +100,14 @@ fn logs(tool: &Tool, request: &Request<'_>) -> Vec<Act> {
     acts
 }
 
-/// The questions of the legacy era: requests to the client, one after the other.
+/// The questions of the legacy era: requests to the client, those of a round together.
 pub(super) fn legacy_questions(rounds: &[Vec<Question>], request: &Request<'_>) -> Vec<Act> {
-    let questions = rounds.iter().flatten().cloned();
-    questions
-        .map(|mut question| {
-            question.params = fill(&question.params, &request.params["arguments"]);
-            Act::Question(question)
-        })
-        .collect()
+    let filled = |question: &Question| Question {
+        params: fill(&question.params, &request.params["arguments"]),
+        ..question.clone()
+    };
+    let rounds = rounds.iter().map(|round| round.iter().map(filled).collect());
+    rounds.map(Act::Questions).collect()
 }
 
 fn filled(effect: &Effect, request: &Request<'_>) -> Effect {

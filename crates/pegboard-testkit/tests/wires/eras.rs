@@ -328,3 +328,43 @@ async fn raw_status(address: std::net::SocketAddr, request: &str) -> String {
     stream.read_to_string(&mut head).await.unwrap();
     head.split(' ').nth(1).unwrap().to_owned()
 }
+
+#[tokio::test]
+async fn a_task_is_made_polled_and_read_in_each_era_and_on_each_wire() {
+    for (era, over) in ERAS.into_iter().flat_map(|era| WIRES.map(|over| (era, over))) {
+        let mut host = Host::connect(everything("all", era), over).await;
+        let made = host
+            .request("tools/call", json!({ "name": "task", "task": {} }))
+            .await
+            .response;
+        let task = if host.modern {
+            assert_eq!(made["result"]["resultType"], "task");
+            &made["result"]
+        } else {
+            &made["result"]["task"]
+        };
+        assert_eq!(task["status"], "working", "{made}");
+        let id = json!({ "taskId": task["taskId"] });
+        let polled = host.request("tasks/get", id.clone()).await.response;
+        assert_eq!(polled["result"]["status"], "completed");
+        let result = if host.modern {
+            polled["result"]["result"].clone()
+        } else {
+            host.request("tasks/result", id).await.response["result"].clone()
+        };
+        assert_eq!(result["content"][0]["text"], "ok", "{era:?} {over:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_questions_of_a_round_are_asked_together() {
+    let mut host = Host::connect(conformance(Era::Legacy), Over::Lines).await;
+    let tool = "test_input_required_result_multiple_inputs";
+    host.lines().send(call(1, tool, json!({}))).await;
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        ids.push(host.message().await["id"].clone());
+    }
+    assert_eq!(ids, ["user_name", "greeting", "client_roots"]);
+    assert!(host.lines().is_silent().await);
+}

@@ -45,7 +45,7 @@ impl Style {
                     | Act::Say(_)
                     | Act::Progress { .. }
                     | Act::Ask(_)
-                    | Act::Question(_)
+                    | Act::Questions(_)
                     | Act::Log(_)
                     | Act::Listen { .. }
             )
