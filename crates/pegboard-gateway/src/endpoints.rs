@@ -4,6 +4,7 @@
 //! back through the host of that toolset to the exchange of the call.
 
 mod board;
+mod board_service;
 mod client_capabilities;
 mod client_tools;
 mod confirmations;
@@ -19,10 +20,13 @@ mod pages;
 mod pass_on;
 mod request_state;
 mod requests;
+mod resolver;
 mod scope;
 mod server;
 mod shared_tools;
 mod tasks;
 mod tool_call;
 
+pub use board_service::{BoardPart, board_service};
 pub use hosts::GatewayHost;
+pub use resolver::BoardEndpoints;

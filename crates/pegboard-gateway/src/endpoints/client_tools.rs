@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use pegboard::{Pegboard, Principal, Toolset, board::GatewaySettings};
+use pegboard::{Pegboard, Principal, Toolset, View, board::GatewaySettings, config::TokenConfig};
 
 use super::{
     client_capabilities::LastCapabilities,
@@ -45,7 +45,7 @@ impl ClientTools {
             .name(format!("{}#{number}", scope.label()))
             .host(ClientHost::new(exchanges.clone()));
         if let Some(principal) = principal {
-            view = view.principal(principal.clone());
+            view = limited(view, settings.serve.tokens.get(principal.as_str())).principal(principal.clone());
         }
         Ok(Arc::new(Self {
             toolset: board.toolset_with(view),
@@ -57,7 +57,20 @@ impl ClientTools {
 
     /// Whether it shows what the config says now.
     pub(super) fn is_current(&self, board: &Pegboard, scope: &Scope) -> bool {
-        scope.is_same(&self.settings, &board.gateway_settings())
+        let now = board.gateway_settings();
+        let same_tokens = Arc::ptr_eq(&self.settings, &now) || self.settings.serve.tokens == now.serve.tokens;
+        same_tokens && scope.is_same(&self.settings, &now)
+    }
+}
+
+/// Limits a view as the token of its principal says.
+fn limited(mut view: View, token: Option<&TokenConfig>) -> View {
+    if let Some(rate) = token.and_then(|token| token.rate) {
+        view = view.rate(rate);
+    }
+    match token.and_then(|token| token.concurrent) {
+        Some(most) => view.max_in_flight(most),
+        None => view,
     }
 }
 

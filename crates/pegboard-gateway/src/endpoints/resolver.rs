@@ -127,6 +127,10 @@ impl Endpoints for BoardEndpoints {
     fn stop(&self) {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         known.board.stop();
-        known.views.values().chain(known.servers.values()).for_each(|endpoint| endpoint.stop());
+        known
+            .views
+            .values()
+            .chain(known.servers.values())
+            .for_each(|endpoint| endpoint.stop());
     }
 }
