@@ -10,7 +10,7 @@ use crate::{
     deadline::Deadline,
     name::ServerName,
     outcome::{Failure, Kind},
-    server::{Live, Server},
+    server::{Live, Permit, Server},
     session::{Fault, OnBehalf},
 };
 
@@ -46,6 +46,12 @@ impl Toolset {
         self.server(name)
     }
 
+    /// Waits until the server may be asked for something that is no tool call.
+    pub(super) async fn enter_read_queue<'a>(&self, server: &'a Server) -> Result<Permit<'a>, Failure> {
+        let queued = server.enter_read_queue(&self.view.owner, Deadline::within(LOOKUP_TIMEOUT));
+        queued.await.map_err(|refused| call::not_admitted(&refused))
+    }
+
     /// Begins a request that is no tool call, within the limits of the view.
     pub(super) fn begin_request(&self) -> Result<ViewRequest, Failure> {
         Ok(ViewRequest {
@@ -67,8 +73,7 @@ impl Toolset {
         F: Future<Output = Result<T, Fault>>,
     {
         let server = self.usable_server(name)?;
-        let queued = server.enter_read_queue(&self.view.owner, Deadline::within(LOOKUP_TIMEOUT));
-        let _permit = queued.await.map_err(|refused| call::not_admitted(&refused))?;
+        let _permit = self.enter_read_queue(&server).await?;
         let live = ready(&server).await?;
         must_offer(&live, name, capability)?;
         // Completions are for the person who types; everything else is for the model.

@@ -2,7 +2,12 @@
 
 use std::time::Duration;
 
-use pegboard::{Failure, Kind, Outcome, Pegboard, ToolCall, Toolset, View, config::Rate, toolset::CompletionOf};
+use pegboard::{
+    Failure, Kind, Outcome, Pegboard, ToolCall, Toolset, View,
+    config::Rate,
+    forward::{Forwarded, Forwarding},
+    toolset::CompletionOf,
+};
 use pegboard_testkit::{FakeServer, MemoryHandle, Tool};
 use serde_json::{Map, json};
 
@@ -64,14 +69,34 @@ async fn completes(tools: Toolset) -> Result<(), Failure> {
     completed.map(drop)
 }
 
+fn passed_on(forwarded: Forwarded) -> Result<(), Failure> {
+    match forwarded {
+        Forwarded::Failed(failure) => Err(failure),
+        _ => Ok(()),
+    }
+}
+
+async fn passes_a_call_on(tools: Toolset) -> Result<(), Failure> {
+    let call = ToolCall::new("fx.quick");
+    passed_on(tools.forward_call(call, &Forwarding::new()).await)
+}
+
+async fn passes_a_read_on(tools: Toolset) -> Result<(), Failure> {
+    let params = serde_json::value::to_raw_value(&json!({"uri": "a:a"})).unwrap();
+    let how = Forwarding::new();
+    passed_on(tools.forward("fx", "resources/read", &params, &how, None).await)
+}
+
 /// Makes one request of each kind, each with a view of its own.
-async fn one_of_each(view: impl Fn() -> Toolset) -> [(&'static str, Result<(), Failure>); 5] {
+async fn one_of_each(view: impl Fn() -> Toolset) -> [(&'static str, Result<(), Failure>); 7] {
     [
         ("call", calls(view()).await),
         ("task", starts_a_task(view()).await),
         ("read", reads(view()).await),
         ("prompt", gets_a_prompt(view()).await),
         ("completion", completes(view()).await),
+        ("passed call", passes_a_call_on(view()).await),
+        ("passed read", passes_a_read_on(view()).await),
     ]
 }
 
@@ -86,7 +111,7 @@ async fn requests_beyond_the_limit_of_a_principal_are_refused_whatever_they_are_
     let received_before = handle.requests().len();
     let busy = view("alice");
     let held = tokio::spawn(async move { call(&busy, "fx.held", json!({})).await });
-    received(&handle, 3).await;
+    received(&handle, 4).await;
     for (what, outcome) in one_of_each(|| view("alice")).await {
         let failure = outcome.expect_err(what);
         assert_eq!(failure.kind, Kind::LimitExceeded, "{what}: {failure}");
@@ -145,7 +170,7 @@ async fn a_dropped_call_and_a_dropped_task_are_no_longer_in_flight() {
 async fn a_rate_counts_over_all_views_of_a_principal_and_every_kind_of_request() {
     let (board, _handle) = server();
     let view = |principal: &str| {
-        let rate = Rate::new(5, Duration::from_secs(300));
+        let rate = Rate::new(7, Duration::from_secs(420));
         board.toolset_with(View::new().principal(principal).rate(rate))
     };
     board.toolset().list(PATIENCE).await;
