@@ -16,4 +16,4 @@ pub use protocol::{
     Request, RpcError, Sealer, Service, Version,
 };
 pub use serve::{Gateway, GatewayBuilder, ServeError};
-pub use wire::serve_stdio;
+pub use wire::{InMemory, serve_stdio};

@@ -7,6 +7,7 @@ mod accepts;
 mod body_limit;
 mod event_body;
 mod event_frame;
+mod in_memory;
 mod replay;
 mod response;
 mod response_body;
@@ -20,6 +21,7 @@ mod target;
 mod websocket;
 
 pub(crate) use body_limit::BodyLimit;
+pub use in_memory::InMemory;
 pub(crate) use response::{HttpResponse, empty, method_not_allowed, problem};
 pub(crate) use response_body::ResponseBody;
 pub(crate) use sse::SseWire;

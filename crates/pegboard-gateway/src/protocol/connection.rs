@@ -13,7 +13,7 @@ use super::{
     endpoint::Endpoint,
     message::{self, Broken, Incoming, MAX_MESSAGE, Message, Request},
     outgoing::Outgoing,
-    peer::Peer,
+    peer::{Entry, Peer},
     rpc_error::RpcError,
     running::{Running, Step},
 };
@@ -45,13 +45,14 @@ impl Connection {
     pub(crate) async fn receive(&self, bytes: &Bytes) {
         match message::parse(bytes) {
             Ok(Incoming::One(Message::Request(request))) => match self.start(request) {
+                // Not in a task, because the number of these is not limited otherwise.
+                Ok(running) if running.is_answered() => {
+                    respond(self.peer.outbox(), finish(running, self.peer.outbox()).await).await
+                }
                 Ok(running) => {
                     let outbox = self.peer.outbox().clone();
-                    self.tasks.spawn(async move {
-                        if let Some(response) = finish(running, &outbox).await {
-                            send(&outbox, response).await;
-                        }
-                    });
+                    self.tasks
+                        .spawn(async move { respond(&outbox, finish(running, &outbox).await).await });
                 }
                 Err(refusal) => self.send(refusal).await,
             },
@@ -98,9 +99,10 @@ impl Connection {
         let outbox = self.peer.outbox().clone();
         self.tasks.spawn(async move {
             let finished = join_all(started.into_iter().map(|running| finish(running, &outbox))).await;
+            let (finished, entries): (Vec<_>, Vec<_>) = finished.into_iter().unzip();
             responses.extend(finished.into_iter().flatten());
             if !responses.is_empty() {
-                send(&outbox, Outgoing::batch(responses)).await;
+                respond(&outbox, (Some(Outgoing::batch(responses)), entries)).await;
             }
         });
     }
@@ -132,13 +134,25 @@ impl Drop for Connection {
     }
 }
 
-/// Sends the messages of a request. Returns its response, or `None` if the client cancelled it.
-async fn finish(mut running: Running, outbox: &mpsc::Sender<Outgoing>) -> Option<Outgoing> {
+/// Sends the messages of a request. Returns its response, or `None` if the client cancelled it, and its place among those in flight.
+async fn finish(mut running: Running, outbox: &mpsc::Sender<Outgoing>) -> (Option<Outgoing>, Option<Entry>) {
+    let entry = running.take_entry();
     loop {
         match running.next().await {
             Step::Message(message) => send(outbox, message).await,
-            Step::Done(response) => return response,
+            Step::Done(response) => return (response, entry),
         }
+    }
+}
+
+/// Sends a response. Its id is free before the client sees it, but not before there is room, so that responses that wait are bounded
+/// like requests in flight.
+async fn respond<T>(outbox: &mpsc::Sender<Outgoing>, (response, entries): (Option<Outgoing>, T)) {
+    if let Some(response) = response
+        && let Ok(place) = outbox.reserve().await
+    {
+        drop(entries);
+        place.send(response);
     }
 }
 

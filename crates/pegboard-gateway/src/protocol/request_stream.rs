@@ -28,6 +28,12 @@ pub(super) struct Wants {
     pub(super) level: Option<LogLevel>,
 }
 
+impl Wants {
+    fn is_any(&self) -> bool {
+        self.progress_token.is_some() || self.level.is_some()
+    }
+}
+
 /// A question to a modern client, which stands in a result that asks for input.
 #[derive(Debug)]
 pub(super) struct Question {
@@ -42,6 +48,8 @@ pub(super) struct Question {
 #[derive(Default)]
 pub(super) struct RequestStream {
     state: Mutex<State>,
+    /// Whether the client wants anything. Most clients do not, and are not locked.
+    has_wants: AtomicBool,
     /// Whether there is or was anything in the state. Most requests never send anything, and are not locked.
     is_used: AtomicBool,
     is_cancelled: AtomicBool,
@@ -71,17 +79,22 @@ enum Mode {
 
 impl RequestStream {
     pub(super) fn new(wants: Wants) -> Self {
+        let has_wants = AtomicBool::new(wants.is_any());
         let state = State {
             wants,
             ..State::default()
         };
         Self {
             state: Mutex::new(state),
+            has_wants,
             ..Self::default()
         }
     }
 
     pub(super) fn wants(&self) -> Wants {
+        if !self.has_wants.load(Ordering::Acquire) {
+            return Wants::default();
+        }
         self.state().wants.clone()
     }
 
@@ -187,6 +200,7 @@ impl RequestStream {
     pub(super) fn reopen(&self, wants: Wants) {
         let mut state = self.state();
         state.mode = Mode::Open;
+        self.has_wants.store(wants.is_any(), Ordering::Release);
         state.wants = wants;
     }
 

@@ -43,6 +43,8 @@ pub(crate) struct Running {
     /// `None` in the legacy era.
     modern: Option<Modern>,
     entry: Option<Entry>,
+    /// Whether a question of work in another task was seen, which may be about to ask more.
+    is_asked: bool,
 }
 
 enum Work {
@@ -71,6 +73,7 @@ impl Running {
             outcome: Some(outcome),
             modern: None,
             entry: None,
+            is_asked: false,
         }
     }
 
@@ -89,6 +92,7 @@ impl Running {
             outcome: None,
             modern,
             entry,
+            is_asked: false,
         }
     }
 
@@ -101,12 +105,23 @@ impl Running {
             outcome: None,
             modern: Some(modern),
             entry,
+            is_asked: false,
         }
     }
 
     /// The id of the request: JSON text.
     pub(crate) fn id(&self) -> &str {
         &self.id
+    }
+
+    /// Returns `true` if the response is ready without any work.
+    pub(super) fn is_answered(&self) -> bool {
+        self.shared.is_none()
+    }
+
+    /// Takes the entry in the list of requests in flight, for a wire that frees the id only when there is room for the response.
+    pub(super) fn take_entry(&mut self) -> Option<Entry> {
+        self.entry.take()
     }
 
     /// Drops notifications from now on, because the wire can carry only the response. Questions to a legacy client go to its outbox.
@@ -147,6 +162,10 @@ impl Running {
         if shared.questions.is_none()
             && let Some(questions) = shared.stream.with_questions(input_requests)
         {
+            if matches!(self.work, Work::Parked(..)) && !mem::replace(&mut self.is_asked, true) {
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
             self.outcome = Some(self.ask(&shared, &questions));
             return Poll::Ready(self.respond());
         }

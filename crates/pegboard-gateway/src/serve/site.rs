@@ -70,7 +70,11 @@ impl Site {
         let (mut parts, body) = request.into_parts();
         // A copy of the path costs less than a borrow of the parts, which a WebSocket handshake needs.
         let uri = parts.uri.clone();
-        let route = Route::of(uri.path());
+        let route = match Route::of(uri.path()) {
+            // Clients of WebSocket are often given an address without a path.
+            Route::Other if uri.path() == "/" && is_upgrade(&parts.headers) => Route::Mcp(Target::Board),
+            route => route,
+        };
         if route == Route::Live {
             return live(&parts.method);
         }

@@ -170,14 +170,43 @@ async fn dropping_a_connection_ends_its_work() {
 
 #[tokio::test(start_paused = true)]
 async fn a_connection_that_is_not_read_delays_only_itself() {
-    let rig = rig();
-    let (blocked, _outbox) = connection(&rig, "2025-11-25").await;
+    let limits = Limits {
+        in_flight: 100,
+        ..Limits::default()
+    };
+    let rig = rig_with(limits);
+    let (blocked, mut unread) = connection(&rig, "2025-11-25").await;
     let (other, mut outbox) = connection(&rig, "2025-11-25").await;
-    for id in 0..200 {
-        blocked
-            .receive(&line(&rpc(id, "tools/call", json!({"name": "echo", "arguments": {}}))))
-            .await;
-    }
+    let flood = async {
+        for id in 0..1000 {
+            blocked
+                .receive(&line(&rpc(id, "tools/call", json!({"name": "echo", "arguments": {}}))))
+                .await;
+            tokio::task::yield_now().await;
+        }
+    };
+    let flood = timeout(Duration::from_secs(60), flood).await;
+    assert!(
+        flood.is_err(),
+        "the reader waits once responses, and then refusals, find no room"
+    );
     other.receive(&line(&rpc(1, "ping", json!({})))).await;
     assert_eq!(receive(&mut outbox).await["result"], json!({}));
+    let mut refused = 0;
+    while let Ok(Some(response)) = timeout(Duration::from_secs(1), unread.recv()).await {
+        refused += usize::from(response.error_code() == Some(RpcError::BUSY));
+    }
+    assert!(refused > 0, "responses that wait count as requests in flight");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_id_is_free_once_its_response_is_read() {
+    let rig = rig();
+    let (connection, mut outbox) = connection(&rig, "2025-11-25").await;
+    for _ in 0..200 {
+        connection
+            .receive(&line(&rpc(1, "tools/call", json!({"name": "echo", "arguments": {}}))))
+            .await;
+        assert_eq!(receive(&mut outbox).await["result"], json!({}));
+    }
 }
