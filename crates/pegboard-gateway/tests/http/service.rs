@@ -108,7 +108,7 @@ impl Service for Tools {
                     let params = json!({"message": "well?", "requestedSchema": schema});
                     exchange.ask("elicitation/create", params).await?.to_string()
                 }
-                "busy" => return Err(RpcError::new(RpcError::BUSY, "later")),
+                "busy" => return Err(RpcError::new(RpcError::BUSY, "later").data(json!({"retry_after": 7}))),
                 _ => return Err(RpcError::invalid_params("no such tool")),
             };
             RawResult::new(&json!({"content": [{"type": "text", "text": text}]}))
