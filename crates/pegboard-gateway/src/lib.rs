@@ -1,11 +1,19 @@
 //! Puts a [`Pegboard`](pegboard::Pegboard) behind one MCP endpoint, for clients of both eras on every transport.
 //!
-//! A message takes the path `wire` → `protocol` → a [`Service`], and its response the same way back. The endpoints of a board are
-//! services; a program can serve its own with the same wires.
+//! A message takes the path `serve` → `door` → `wire` → `protocol` → a [`Service`], and its response the same way back. The endpoints
+//! of a board are services; a program can serve its own with the same wires.
 
+mod door;
+mod endpoints;
 mod protocol;
+mod serve;
+mod wire;
 
+pub use door::Token;
+pub use endpoints::{BoardEndpoints, BoardPart, GatewayHost, board_service};
 pub use protocol::{
     Answer, CacheScope, Client, Description, Event, Exchange, Filter, LogLevel, Notification, Params, RawResult,
     Request, RpcError, Sealer, Service, Version,
 };
+pub use serve::{Gateway, GatewayBuilder, ServeError};
+pub use wire::serve_stdio;

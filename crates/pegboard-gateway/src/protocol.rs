@@ -48,3 +48,6 @@ pub(crate) use params::META_VERSION;
 pub(crate) use peer::Peer;
 pub(crate) use request_meta::unsupported;
 pub(crate) use running::{Running, Step};
+
+#[cfg(test)]
+mod tests;

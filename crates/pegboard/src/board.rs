@@ -28,7 +28,7 @@ use tokio::sync::Semaphore;
 use crate::{
     args::CompiledSchemas,
     audit::AuditLog,
-    call::Embeddings,
+    call::{Embeddings, UsageByPrincipal},
     deadline::Deadline,
     event::Events,
     metrics::Metrics,
@@ -62,6 +62,8 @@ struct Inner {
     snapshots: Arc<SharedSnapshots>,
     /// The compiled schemas of tools.
     compiled_schemas: Arc<CompiledSchemas>,
+    /// What the principals use of their limits.
+    usage: UsageByPrincipal,
     /// The naming of tools in views that set none.
     naming: Mutex<NameStyle>,
     /// The named views and the settings of the gateway.

@@ -31,7 +31,9 @@ mod audit_trail;
 mod call_limits;
 mod crossing;
 mod limit_check;
+mod owner_usage;
 mod permission;
+mod rates;
 mod taint;
 mod verdict;
 mod view_rules;
@@ -69,12 +71,13 @@ pub use approval::{Approvals, Approved, Approver, Decision, Question};
 pub(crate) use crossing::{check_params, check_text};
 pub use embeddings::Embedder;
 pub(crate) use embeddings::Embeddings;
-pub(crate) use error::{failure_of, unavailable};
+pub(crate) use error::{failure_of, not_admitted, unavailable};
 pub use event_stream::{CallEvent, CallStream};
 pub use forward::{Forwarded, Forwarding};
 pub(crate) use forward::{ForwardedCall, forwarded_error, mask_forwarded};
 pub(crate) use guard::CallGuard;
 pub use hook::{Budget, Called, Hook};
+pub(crate) use owner_usage::{InFlightSlot, UsageByPrincipal};
 pub(crate) use prepare_arguments::check_standalone;
 pub(crate) use resource::read_resource;
 pub(crate) use route::{
@@ -87,6 +90,7 @@ pub use summarise::{Summariser, Summary, SummaryError, SummaryRequest};
 pub use task::TaskHandle;
 pub(crate) use task::{attach_task, start_task};
 pub use tool_call::ToolCall;
+pub(crate) use tool_call::generate_id;
 pub(crate) use trace::{is_traced, traced};
 pub use view::View;
 pub use view_rules::Proposed;
@@ -121,8 +125,8 @@ pub(crate) async fn run(
     };
     let reply = match admit::admit(&context, call).await {
         // Boxed, because calls with a key are rare and every call would pay for the space.
-        Ok(()) if call.key.is_some() => Box::pin(run_once(&context, call)).await,
-        Ok(()) => run_steps(&context, call).await,
+        Ok(_slot) if call.key.is_some() => Box::pin(run_once(&context, call)).await,
+        Ok(_slot) => run_steps(&context, call).await,
         Err(failure) => {
             let record = Record::open(&context, call);
             conclude::conclude(&context, call, record, Err(failure.into())).await

@@ -29,7 +29,7 @@ pub(crate) use render::is_json_of;
 pub use reply::{ContentType, Reply};
 pub(crate) use reply::{Notes, Presented, millis};
 pub use resources_prompts::{BadBlob, Body, Completion, FilledPrompt, PromptMessage, ResourceContents, Role, TextPage};
-pub(crate) use sanitize::sanitize_error;
+pub(crate) use sanitize::{sanitize_error, sanitize_map};
 pub use untrusted_fence::around as fence;
 pub(crate) use untrusted_fence::number as fence_number;
 

@@ -53,7 +53,7 @@ mod tools_call;
 mod trace;
 
 pub use desired_state::Subscription;
-pub use events::{LogMessage, ServerEvent, ServerEvents};
+pub use events::{ListKind, LogMessage, ServerEvent, ServerEvents};
 pub use host::{
     Choice, ElicitAnswer, Elicitation, Field, FieldKind, Form, Host, HostContext, NoHost, SamplingLimits, TextFormat,
 };

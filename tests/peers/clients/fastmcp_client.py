@@ -3,7 +3,7 @@
 from fastmcp import Client
 from fastmcp.client.transports import StdioTransport, StreamableHttpTransport
 
-from plan import Plan, Report, run
+from plan import Plan, Report, list_until_complete, run
 
 
 async def client(plan: Plan, report: Report) -> None:
@@ -20,7 +20,11 @@ async def client(plan: Plan, report: Report) -> None:
     mode = "auto" if plan.era == "modern" else "legacy"
     async with Client(transport, mode=mode, elicitation_handler=answer) as connected:
         report.protocol = connected.session.protocol_version
-        report.tools = [tool.name for tool in await connected.list_tools()]
+
+        async def list_names():
+            return [tool.name for tool in await connected.list_tools()]
+
+        report.tools = await list_until_complete(plan, list_names)
         for call in plan.calls:
             tool = call["tool"]
             count = report.on_progress(tool)

@@ -2,7 +2,7 @@
 // All runs share this process: starting Node for each costs a second of a core.
 // See plan.mjs for its use.
 
-import { installed, run } from './plan.mjs';
+import { installed, listUntilComplete, run } from './plan.mjs';
 
 const { runCli } = await import(installed('@modelcontextprotocol/inspector/clients/cli/build/index.js'));
 
@@ -33,7 +33,7 @@ async function inspect(plan, ...request) {
 
 run(async (plan, report) => {
     report.protocol = (await inspect(plan, '--method', 'initialize')).protocolVersion;
-    report.tools = (await inspect(plan, '--method', 'tools/list')).tools.map(tool => tool.name);
+    report.tools = await listUntilComplete(plan, async () => (await inspect(plan, '--method', 'tools/list')).tools);
     for (const { tool, arguments: args } of plan.calls) {
         const named = ['--tool-name', tool, '--tool-args-json', JSON.stringify(args)];
         report.addCall(tool, await inspect(plan, '--method', 'tools/call', ...named));

@@ -1,6 +1,6 @@
 // A client on mcporter, which speaks the handshake era only and cannot be asked anything. See plan.mjs for its use.
 
-import { installed, run } from './plan.mjs';
+import { installed, listUntilComplete, run } from './plan.mjs';
 
 const { createRuntime } = await import(installed('mcporter/dist/index.js'));
 
@@ -11,7 +11,7 @@ run(async (plan, report) => {
     const runtime = await createRuntime({ servers: [{ name: 'board', command }] });
     // Its transport for processes does not keep the version.
     report.protocol = (await runtime.connect('board')).transport.protocolVersion ?? '';
-    report.tools = (await runtime.listTools('board')).map(tool => tool.name);
+    report.tools = await listUntilComplete(plan, () => runtime.listTools('board'));
     for (const { tool, arguments: args } of plan.calls) {
         report.addCall(tool, await runtime.callTool('board', tool, { args }));
     }

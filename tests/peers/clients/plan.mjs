@@ -14,6 +14,9 @@ export const installed = file => new URL(`node_modules/${file}`, packages);
 
 // One run of a plan, with all its calls.
 const LIMIT_MS = 60_000;
+// How long tools are waited for, and how often they are listed meanwhile.
+const TOOLS_MS = 30_000;
+const PAUSE_MS = 200;
 
 export class Report {
     protocol = '';
@@ -58,8 +61,21 @@ function readPlan() {
     if (!['legacy', 'modern'].includes(values.era) || !values.plan || !values.url === !positionals.length) {
         throw new Error('usage: CLIENT --era legacy|modern --plan FILE (--url URL | -- COMMAND ARGUMENT...)');
     }
-    const { calls, resource, prompt, answer = {} } = JSON.parse(readFileSync(values.plan, 'utf8'));
-    return { era: values.era, url: values.url, command: positionals, calls, resource, prompt, answer };
+    const { tools = [], calls, resource, prompt, answer = {} } = JSON.parse(readFileSync(values.plan, 'utf8'));
+    return { era: values.era, url: values.url, command: positionals, tools, calls, resource, prompt, answer };
+}
+
+// Lists tools until those of the plan are there, or for as long as servers may take to start.
+export async function listUntilComplete(plan, list) {
+    let names;
+    for (let waited = 0; waited < TOOLS_MS; waited += PAUSE_MS) {
+        names = (await list()).map(tool => tool.name);
+        if (plan.tools.every(tool => names.includes(tool))) {
+            break;
+        }
+        await new Promise(resolve => setTimeout(resolve, PAUSE_MS));
+    }
+    return names;
 }
 
 // Runs `client(plan, report)` and prints the report.

@@ -3,9 +3,10 @@
     python CLIENT.py --era legacy|modern --plan FILE --url URL
     python CLIENT.py --era legacy|modern --plan FILE -- COMMAND ARGUMENT...
 
-A plan is a JSON object: `calls` (each with `tool` and `arguments`), `resource` (a URI), `prompt` (with `name` and
-`arguments`) and `answer`, the content of the answer to every form that a server asks the user to fill in. The report is
-one JSON object on stdout with what the client was given. A failure is one line on stderr and exit code 1.
+A plan is a JSON object: `tools` (the names to wait for, because a gateway lists the tools of a server once that has
+started), `calls` (each with `tool` and `arguments`), `resource` (a URI), `prompt` (with `name` and `arguments`) and
+`answer`, the content of the answer to every form that a server asks the user to fill in. The report is one JSON object on
+stdout with what the client was given. A failure is one line on stderr and exit code 1.
 """
 
 import argparse
@@ -18,6 +19,9 @@ from pathlib import Path
 
 # One run of a plan, with all its calls.
 LIMIT_SECONDS = 60
+# How long tools are waited for, and how often they are listed meanwhile.
+TOOLS_SECONDS = 30
+PAUSE_SECONDS = 0.2
 
 
 @dataclass
@@ -27,6 +31,7 @@ class Plan:
     era: str
     url: str | None
     command: list[str]
+    tools: list[str]
     calls: list[dict]
     resource: str | None
     prompt: dict | None
@@ -59,6 +64,16 @@ class Report:
         return count
 
 
+async def list_until_complete(plan: Plan, list_names) -> list[str]:
+    """Lists tools until those of the plan are there, or for as long as servers may take to start."""
+    for _ in range(int(TOOLS_SECONDS / PAUSE_SECONDS)):
+        names = await list_names()
+        if set(plan.tools) <= set(names):
+            break
+        await asyncio.sleep(PAUSE_SECONDS)
+    return names
+
+
 def block_text(block: dict) -> str:
     """The text of a content block, or what identifies a block without text."""
     match block["type"]:
@@ -87,6 +102,7 @@ def read_plan() -> Plan:
         era=given.era,
         url=given.url,
         command=given.command,
+        tools=plan.get("tools", []),
         calls=plan["calls"],
         resource=plan.get("resource"),
         prompt=plan.get("prompt"),

@@ -3,7 +3,7 @@
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 
-from plan import Plan, Report, run
+from plan import Plan, Report, list_until_complete, run
 
 IS_FIRST_LINE = version("mcp").startswith("1.")
 
@@ -74,7 +74,7 @@ async def client(plan: Plan, report: Report) -> None:
 
     connect = connect_first_line if IS_FIRST_LINE else connect_second_line
     async with connect(plan, report, answer) as connected:
-        report.tools = await list_tools(connected)
+        report.tools = await list_until_complete(plan, lambda: list_tools(connected))
         for call in plan.calls:
             tool = call["tool"]
             count = report.on_progress(tool)

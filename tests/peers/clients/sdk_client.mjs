@@ -1,6 +1,6 @@
 // A client on the TypeScript SDK 1.x, which speaks the handshake era only. See plan.mjs for its use.
 
-import { require, run } from './plan.mjs';
+import { listUntilComplete, require, run } from './plan.mjs';
 
 const { Client } = require('@modelcontextprotocol/sdk/client/index.js');
 const { StreamableHTTPClientTransport } = require('@modelcontextprotocol/sdk/client/streamableHttp.js');
@@ -27,12 +27,16 @@ run(async (plan, report) => {
     };
     await client.connect(transport);
     await client.ping();
-    let cursor;
-    do {
-        const page = await client.listTools({ cursor });
-        report.tools.push(...page.tools.map(tool => tool.name));
-        cursor = page.nextCursor;
-    } while (cursor);
+    report.tools = await listUntilComplete(plan, async () => {
+        const tools = [];
+        let cursor;
+        do {
+            const page = await client.listTools({ cursor });
+            tools.push(...page.tools);
+            cursor = page.nextCursor;
+        } while (cursor);
+        return tools;
+    });
     for (const { tool, arguments: args } of plan.calls) {
         const options = { onprogress: report.onProgress(tool) };
         report.addCall(tool, await client.callTool({ name: tool, arguments: args }, undefined, options));

@@ -1,6 +1,6 @@
 // A client on the TypeScript SDK 2.x, in both eras. See plan.mjs for its use.
 
-import { require, run } from './plan.mjs';
+import { listUntilComplete, require, run } from './plan.mjs';
 
 const { Client, StreamableHTTPClientTransport } = require('@modelcontextprotocol/client');
 const { StdioClientTransport } = require('@modelcontextprotocol/client/stdio');
@@ -23,7 +23,7 @@ run(async (plan, report) => {
     await client.connect(transport);
     report.protocol = client.getNegotiatedProtocolVersion();
     // It reads all pages by itself.
-    report.tools = (await client.listTools()).tools.map(tool => tool.name);
+    report.tools = await listUntilComplete(plan, async () => (await client.listTools()).tools);
     for (const { tool, arguments: args } of plan.calls) {
         const result = await client.callTool({ name: tool, arguments: args }, { onprogress: report.onProgress(tool) });
         report.addCall(tool, result);

@@ -1,7 +1,9 @@
 //! [`Endpoint`]: a service at one path. All wires start their requests here.
 
-use std::{fmt, sync::Arc};
+use std::{borrow::Cow, fmt, sync::Arc};
 
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use pegboard::Principal;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -22,7 +24,7 @@ use super::{
     request_meta::RequestMeta,
     request_stream::{RequestStream, Wants},
     rpc_error::RpcError,
-    running::{Era, Modern, Running},
+    running::{Modern, Running},
     sealer::{EndpointSealer, Purpose, Sealer},
     service::{Answer, Filter, Service},
     subscriptions,
@@ -67,6 +69,12 @@ impl Endpoint {
         self.stop.cancel();
     }
 
+    /// The number of calls that wait for their client.
+    #[cfg(test)]
+    pub(super) fn parked_calls(&self) -> usize {
+        self.parked.len()
+    }
+
     /// Starts a request of a session or connection, of whichever era it is.
     pub(crate) fn start(&self, peer: &Arc<Peer>, request: Request) -> Result<Running, RpcError> {
         if &*request.method == "initialize" {
@@ -98,13 +106,7 @@ impl Endpoint {
             let description = service.describe(&client).await?;
             handshake::welcome(client.version(), description)
         };
-        Ok(Running::here(
-            request.id,
-            shared,
-            Box::pin(work),
-            Era::Legacy,
-            Some(entry),
-        ))
+        Ok(Running::here(request.id, shared, Box::pin(work), None, Some(entry)))
     }
 
     fn legacy(&self, peer: &Arc<Peer>, meta: RequestMeta, request: Request) -> Result<Running, RpcError> {
@@ -112,7 +114,7 @@ impl Endpoint {
             (client, "ping") => {
                 peer.check(&request.id)?;
                 drop(client);
-                return Ok(answered(request.id, empty()));
+                return Ok(Running::answered(request.id, empty()));
             }
             (None, _) => {
                 let message = "send `initialize` first, or name a protocol version in `_meta`";
@@ -121,7 +123,7 @@ impl Endpoint {
             (Some(_), "logging/setLevel") => {
                 peer.check(&request.id)?;
                 let outcome = set_level(peer, &request);
-                return Ok(answered(request.id, outcome));
+                return Ok(Running::answered(request.id, outcome));
             }
             (Some(_), "subscriptions/listen") => return Err(RpcError::method_not_found(&request.method)),
             (Some(client), _) => client,
@@ -129,12 +131,12 @@ impl Endpoint {
         let shared = self.shared(client, meta.wants(peer.level()), Some(peer));
         let entry = peer.enter(&request.id, &shared)?;
         let (id, service, exchange) = (request.id.clone(), self.service.clone(), Exchange(shared.clone()));
-        let work: futures_util::future::BoxFuture<'static, Answer> = match &*request.method {
+        let work: BoxFuture<'static, Answer> = match &*request.method {
             "resources/subscribe" => Box::pin(subscribe(service, peer.clone(), request, exchange)),
             "resources/unsubscribe" => Box::pin(unsubscribe(service, peer.clone(), request, exchange)),
             _ => Box::pin(async move { service.handle(request, exchange).await }),
         };
-        Ok(Running::here(id, shared, work, Era::Legacy, Some(entry)))
+        Ok(Running::here(id, shared, work, None, Some(entry)))
     }
 
     fn modern(
@@ -164,7 +166,7 @@ impl Endpoint {
         });
         let entry = peer.map(|peer| peer.enter(&request.id, &shared)).transpose()?;
         let (id, service, exchange) = (request.id.clone(), self.service.clone(), Exchange(shared.clone()));
-        let work: futures_util::future::BoxFuture<'static, Answer> = match &*request.method {
+        let work: BoxFuture<'static, Answer> = match &*request.method {
             "server/discover" => {
                 Box::pin(async move { handshake::discovery(service.describe(exchange.client()).await?) })
             }
@@ -174,7 +176,7 @@ impl Endpoint {
             }
             _ => Box::pin(async move { service.handle(request, exchange).await }),
         };
-        Ok(Running::here(id, shared, work, Era::Modern(modern), entry))
+        Ok(Running::here(id, shared, work, Some(modern), entry))
     }
 
     /// Opens the `requestState` of a request. Returns what names a parked call; a state of the service is left to the service.
@@ -237,12 +239,8 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-fn answered(id: Box<str>, outcome: Answer) -> Running {
-    Running::answered(id, outcome, Era::Legacy)
-}
-
 fn empty() -> Answer {
-    Ok(RawResult::from_text(bytes::Bytes::from_static(b"{}"), false))
+    Ok(RawResult::from_text(Bytes::from_static(b"{}"), false))
 }
 
 fn set_level(peer: &Peer, request: &Request) -> Answer {
@@ -274,6 +272,6 @@ async fn unsubscribe(service: Arc<dyn Service>, peer: Arc<Peer>, request: Reques
 }
 
 fn uri_of(request: &Request) -> Result<String, RpcError> {
-    let uri = request.params.text("uri").map(std::borrow::Cow::into_owned);
+    let uri = request.params.text("uri").map(Cow::into_owned);
     uri.ok_or_else(|| RpcError::invalid_params("`uri` is missing or not a string"))
 }

@@ -17,6 +17,8 @@ pub(crate) struct Outgoing {
     body: Bytes,
     tail: Bytes,
     error: Option<i64>,
+    /// The field `retry_after` of the error's data, in seconds.
+    retry_after: Option<u64>,
 }
 
 impl Outgoing {
@@ -41,7 +43,11 @@ impl Outgoing {
         head.put_slice(id.unwrap_or("null").as_bytes());
         head.put_slice(b",\"error\":");
         let error_text = to_text(error);
-        Self::close(head, error_text, Some(error.code))
+        let retry_after = error.data.as_ref().and_then(|data| data.get("retry_after")?.as_u64());
+        Self {
+            retry_after,
+            ..Self::close(head, error_text, Some(error.code))
+        }
     }
 
     /// A notification. `params` is the text of an object.
@@ -91,6 +97,11 @@ impl Outgoing {
         self.error
     }
 
+    /// After how many seconds the client may send the request again, if the error says so.
+    pub(crate) fn retry_after(&self) -> Option<u64> {
+        self.retry_after
+    }
+
     /// The message without line breaks, for wires on which one ends a message. JSON has them only between tokens, so that a space
     /// means the same. Copies only a part that has one.
     pub(crate) fn on_one_line(mut self) -> Self {
@@ -129,6 +140,7 @@ impl Outgoing {
             body,
             tail: Bytes::from_static(b"}"),
             error,
+            retry_after: None,
         }
     }
 
@@ -138,6 +150,7 @@ impl Outgoing {
             body: Bytes::new(),
             tail: Bytes::new(),
             error,
+            retry_after: None,
         }
     }
 }

@@ -52,6 +52,8 @@ struct State {
     round: u32,
     /// When the call ends for lack of an answer; `None` while a request is attached.
     until: Option<Instant>,
+    /// Whether that time has come.
+    is_expired: bool,
     outcome: Option<Answer>,
     task: Option<AbortHandle>,
 }
@@ -107,6 +109,7 @@ impl ParkedCalls {
             state: Mutex::new(State {
                 round: 0,
                 until: None,
+                is_expired: false,
                 outcome: None,
                 task: None,
             }),
@@ -115,10 +118,11 @@ impl ParkedCalls {
         });
         let mut calls = self.calls();
         self.check_room(&calls, call.principal())?;
-        calls.insert(call.id, call.clone());
-        drop(calls);
+        // Under the lock, so that a call that is removed has a task to abort.
         let task = tokio::spawn(drive(work, call.clone(), Arc::downgrade(self)));
         call.state().task = Some(task.abort_handle());
+        calls.insert(call.id, call.clone());
+        drop(calls);
         Ok(call)
     }
 
@@ -154,6 +158,9 @@ impl ParkedCalls {
             return Err(RpcError::invalid_params(message));
         }
         let mut state = call.state();
+        if state.is_expired {
+            return Err(unknown());
+        }
         if state.round != round || state.until.is_none() {
             let message = "`requestState` was used already; use the one of the latest response";
             return Err(RpcError::invalid_params(message));
@@ -255,7 +262,14 @@ impl ParkedCall {
                 Some(until) => tokio::select! {
                     biased;
                     () = changed => {}
-                    () = tokio::time::sleep_until(until) => return,
+                    () = tokio::time::sleep_until(until) => {
+                        // Unless a request was attached in the last moment.
+                        let mut state = self.state();
+                        state.is_expired = state.until == Some(until);
+                        if state.is_expired {
+                            return;
+                        }
+                    }
                 },
             }
         }

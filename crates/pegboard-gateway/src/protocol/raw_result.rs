@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 use serde::Serialize;
 
 use super::rpc_error::RpcError;
@@ -29,10 +29,10 @@ pub enum CacheScope {
 impl RawResult {
     /// Wraps the text of a JSON object. `has_type` says whether it has a `resultType`, which modern clients require and this adds
     /// otherwise.
-    pub fn from_text(json: Bytes, has_type: bool) -> Self {
-        let start = json.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+    pub fn from_text(mut json: Bytes, has_type: bool) -> Self {
+        json.advance(json.iter().take_while(|byte| byte.is_ascii_whitespace()).count());
         Self {
-            json: json.slice(start..),
+            json,
             has_type,
             cache: None,
         }

@@ -40,7 +40,8 @@ pub(crate) struct Running {
     shared: Option<Arc<Shared>>,
     work: Work,
     outcome: Option<Answer>,
-    era: Era,
+    /// `None` in the legacy era.
+    modern: Option<Modern>,
     entry: Option<Entry>,
 }
 
@@ -50,11 +51,6 @@ enum Work {
     /// In a task, because the client had to answer a question meanwhile.
     Parked(Arc<ParkedCall>, Arc<ParkedCalls>),
     Over,
-}
-
-pub(super) enum Era {
-    Legacy,
-    Modern(Modern),
 }
 
 /// What the response to a modern request needs.
@@ -67,13 +63,13 @@ pub(super) struct Modern {
 
 impl Running {
     /// A request that was answered at once.
-    pub(super) fn answered(id: Box<str>, outcome: Answer, era: Era) -> Self {
+    pub(super) fn answered(id: Box<str>, outcome: Answer) -> Self {
         Self {
             id,
             shared: None,
             work: Work::Over,
             outcome: Some(outcome),
-            era,
+            modern: None,
             entry: None,
         }
     }
@@ -83,7 +79,7 @@ impl Running {
         id: Box<str>,
         shared: Arc<Shared>,
         work: BoxFuture<'static, Answer>,
-        era: Era,
+        modern: Option<Modern>,
         entry: Option<Entry>,
     ) -> Self {
         Self {
@@ -91,7 +87,7 @@ impl Running {
             shared: Some(shared),
             work: Work::Here(work),
             outcome: None,
-            era,
+            modern,
             entry,
         }
     }
@@ -103,7 +99,7 @@ impl Running {
             shared: Some(call.shared.clone()),
             work: Work::Parked(call, modern.parked.clone()),
             outcome: None,
-            era: Era::Modern(modern),
+            modern: Some(modern),
             entry,
         }
     }
@@ -176,7 +172,7 @@ impl Running {
 
     /// Parks the call and returns the result that asks the client.
     fn ask(&mut self, shared: &Arc<Shared>, requests: &Map<String, Value>) -> Answer {
-        let Era::Modern(modern) = &self.era else {
+        let Some(modern) = &self.modern else {
             return Err(RpcError::panicked());
         };
         let call = match mem::replace(&mut self.work, Work::Over) {
@@ -195,13 +191,13 @@ impl Running {
     fn respond(&mut self) -> Step {
         // The id is free again before the client sees the response.
         self.entry = None;
-        let response = self.outcome.take().map(|outcome| match (outcome, &self.era) {
+        let response = self.outcome.take().map(|outcome| match (outcome, &self.modern) {
             (Err(error), _) => Outgoing::error(Some(&self.id), &error),
-            (Ok(result), Era::Legacy) => Outgoing::result(&self.id, &result, false),
-            (Ok(result), Era::Modern(modern)) if is_cacheable(&modern.method) => {
+            (Ok(result), None) => Outgoing::result(&self.id, &result, false),
+            (Ok(result), Some(modern)) if is_cacheable(&modern.method) => {
                 Outgoing::result(&self.id, &result.cached_by_default(), true)
             }
-            (Ok(result), Era::Modern(_)) => Outgoing::result(&self.id, &result, true),
+            (Ok(result), Some(_)) => Outgoing::result(&self.id, &result, true),
         });
         Step::Done(response)
     }

@@ -59,6 +59,7 @@ pub struct Description {
 
 /// Which events a client wants.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each list is asked for on its own")]
 #[non_exhaustive]
 pub struct Filter {
     /// Changes of the list of tools.

@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 use super::{GatewaySettings, Inner, Pegboard, approval_defaults::ApprovalDefaults, server_factory::ServerFactory};
 use crate::{
     audit::AuditLog,
-    call::{Approvals, Approver, Embedder, Embeddings},
+    call::{Approvals, Approver, Embedder, Embeddings, UsageByPrincipal},
     catalog::store::CatalogStore,
     config::{BreakerPolicy, Capabilities, Config, ServerConfig},
     credential::Credentials,
@@ -110,7 +110,7 @@ impl Builder {
         self
     }
 
-    /// Sets earlier approvals for all views. New approvals for all views are added to them.
+    /// Sets earlier approvals. New ones that are given for always are added to them. Each holds for the views of its principal.
     pub fn approvals(mut self, approvals: Approvals) -> Self {
         self.approval_defaults.approvals = approvals;
         self
@@ -306,6 +306,7 @@ impl Builder {
             audit,
             snapshots: Arc::default(),
             compiled_schemas: Arc::default(),
+            usage: UsageByPrincipal::default(),
             naming,
             gateway,
             changes: Semaphore::new(1),

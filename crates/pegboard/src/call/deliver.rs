@@ -30,7 +30,9 @@ pub(super) async fn deliver(
     keeps_raw: bool,
 ) -> Result<CallResult, CallError> {
     let (server, deadline) = (context.server(), context.deadline);
-    let permit = server.enter_queue(&context.tool().name, deadline).await?;
+    let permit = server
+        .enter_queue(&context.tool().name, &context.view.owner, deadline)
+        .await?;
     record.queued = permit.waited();
     server.retries().deposit();
     let live = server.live(deadline).await?;

@@ -80,7 +80,12 @@ impl ForwardedTasks {
         let Ok(Ids { id: Some(id), .. }) = ids else {
             return false;
         };
-        self.lock().known.contains(&(server.clone(), id))
+        self.has_id(server, &id)
+    }
+
+    /// Whether this is the id of a task of this view.
+    pub(crate) fn has_id(&self, server: &ServerName, id: &str) -> bool {
+        self.lock().known.contains(&(server.clone(), id.to_owned()))
     }
 
     /// Every statement leaves the sets valid, so a poisoned lock can be used.

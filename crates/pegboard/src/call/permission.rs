@@ -165,7 +165,13 @@ fn requirement_in(mode: Approval, only_reads: bool) -> Requirement {
 /// cover them too.
 async fn request_approval(context: &CallContext<'_>, call: &ToolCall, arguments: &Arguments) -> Verdict {
     let (rules, tool) = (&context.view.rules, context.tool());
-    let past = || [rules.approved.past(tool), rules.approved_for_all.past(tool)];
+    let principal = context.view.principal.as_ref();
+    let past = || {
+        [
+            rules.approved.past(tool, principal),
+            rules.approved_for_all.past(tool, principal),
+        ]
+    };
     if past().contains(&PastApproval::Approved) {
         return Ok(Some(AuditRule::EarlierApproval));
     }
@@ -200,11 +206,11 @@ async fn request_approval(context: &CallContext<'_>, call: &ToolCall, arguments:
         // Stored before the permit is released, so that the next waiting call sees it.
         let rule = match decision {
             Decision::ForView => {
-                rules.approved.remember(tool);
+                rules.approved.remember(tool, principal);
                 AuditRule::ForView
             }
             Decision::Always => {
-                rules.approved_for_all.remember(tool);
+                rules.approved_for_all.remember(tool, principal);
                 AuditRule::Always
             }
             Decision::Once => AuditRule::Once,

@@ -48,7 +48,7 @@ pub(crate) struct Rules {
     pub(super) checks: Vec<Arc<CallCheck>>,
     pub(super) approver: Option<Arc<dyn Approver>>,
     pub(super) approval_timeout: Option<Duration>,
-    /// Approvals for this view, and for all views of the board.
+    /// Approvals for this view, and for all views by principal.
     pub(super) approved: Approvals,
     pub(super) approved_for_all: Approvals,
     pub(super) open_questions: Arc<OpenQuestions>,

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::{Catalog, Prompt, Resource, schema::Schema, tool::Tool};
 use crate::{
     mask::{Counts, Masker},
@@ -73,16 +75,29 @@ fn mask_resource(resource: &mut Resource, masker: &Masker) {
     mask_text(&mut resource.name, masker);
     mask_text(&mut resource.title, masker);
     mask_text(&mut resource.description, masker);
+    mask_more(&mut resource.more, masker);
 }
 
 fn mask_prompt(prompt: &mut Prompt, masker: &Masker) {
     mask_text(&mut prompt.title, masker);
     mask_text(&mut prompt.description, masker);
+    mask_more(&mut prompt.more, masker);
     let mut counts = Counts::default();
     prompt
         .arguments
         .iter_mut()
         .for_each(|argument| masker.mask_value(argument, &mut counts));
+}
+
+/// Masks the other fields of a definition.
+pub(super) fn mask_more(more: &mut Option<Box<str>>, masker: &Masker) {
+    let Some(text) = more.as_deref().filter(|text| !masker.is_surely_clean(text)) else {
+        return;
+    };
+    let mut tree: Value = serde_json::from_str(text).unwrap_or_default();
+    if !masker.value(&mut tree).is_empty() {
+        *more = Some(tree.to_string().into());
+    }
 }
 
 fn mask_text(text: &mut Option<String>, masker: &Masker) {

@@ -3,6 +3,8 @@
 pub(super) mod fast_parse;
 mod parse;
 
+pub(super) use parse::more;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -138,13 +140,7 @@ impl Tool {
 
     /// Masks secrets in the fields that only the hash and a comparison of definitions use.
     pub(super) fn mask_more(&mut self, masker: &Masker) {
-        let Some(more) = self.more.as_deref().filter(|more| !masker.is_surely_clean(more)) else {
-            return;
-        };
-        let mut tree: Value = serde_json::from_str(more).unwrap_or_default();
-        if !masker.value(&mut tree).is_empty() {
-            self.more = Some(tree.to_string().into());
-        }
+        super::mask::mask_more(&mut self.more, masker);
     }
 
     /// Returns whether both tools have the same definition, apart from their names.

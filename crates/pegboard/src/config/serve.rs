@@ -27,6 +27,8 @@ pub struct ServeConfig {
     pub origins: Vec<String>,
     /// The most open connections.
     pub max_connections: usize,
+    /// The most requests that are handled at once. Streams on which a client only listens do not count.
+    pub max_in_flight: usize,
     /// The largest body of a request.
     pub max_body: usize,
     /// The most sessions of clients with a handshake.
@@ -46,7 +48,9 @@ impl ServeConfig {
     /// The same as it is shown in the table of fields.
     pub(super) const LISTEN_TEXT: &str = "127.0.0.1:7337";
     /// The default of `max_connections`.
-    pub(super) const MAX_CONNECTIONS: usize = 4096;
+    pub(super) const MAX_CONNECTIONS: usize = 12_000;
+    /// The default of `max_in_flight`.
+    pub(super) const MAX_IN_FLIGHT: usize = 4096;
     /// The default of `max_body`.
     pub(super) const MAX_BODY: usize = 8 << 20;
     /// The default of `max_sessions`.
@@ -82,6 +86,7 @@ impl Default for ServeConfig {
             hosts: Vec::new(),
             origins: Vec::new(),
             max_connections: Self::MAX_CONNECTIONS,
+            max_in_flight: Self::MAX_IN_FLIGHT,
             max_body: Self::MAX_BODY,
             max_sessions: Self::MAX_SESSIONS,
             session_idle: Self::SESSION_IDLE,

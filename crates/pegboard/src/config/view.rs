@@ -20,8 +20,8 @@ pub struct ViewConfig {
     pub tools: Vec<String>,
     /// Globs of the tools that it hides, as in [`View::deny`](crate::View::deny).
     pub deny: Vec<String>,
-    /// About how many tokens the definitions of all tools may take. When they take more, `find_tools`, `describe_tool` and `call_tool` are listed
-    /// instead.
+    /// About how many tokens the definitions of all tools may take. When they take more, `find_tools`, `describe_tool` and `call_tool` of the
+    /// built-in server `pegboard` are listed instead.
     pub budget: Option<usize>,
     /// How its tools are named; `None` means as the config says for all.
     pub naming: Option<NameStyle>,

@@ -66,7 +66,7 @@ fn sanitize_value(value: &mut Value) {
 }
 
 /// Of keys that become equal, one is kept.
-pub(super) fn sanitize_map(fields: &mut Map<String, Value>) {
+pub(crate) fn sanitize_map(fields: &mut Map<String, Value>) {
     fields.values_mut().for_each(sanitize_value);
     if fields.keys().any(|key| has_invisible(key)) {
         let cleaned = std::mem::take(fields).into_iter().map(|(mut key, value)| {

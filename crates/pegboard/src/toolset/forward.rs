@@ -3,7 +3,7 @@
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
-use super::{routing::LOOKUP_TIMEOUT, toolset_handle::Toolset};
+use super::{read_only_requests::ViewRequest, routing::LOOKUP_TIMEOUT, toolset_handle::Toolset};
 use crate::{
     call::{self, Forwarded, ForwardedCall, Forwarding, ToolCall},
     deadline::Deadline,
@@ -73,6 +73,9 @@ impl Toolset {
     /// `params` is a JSON object. Of the fields of its `_meta`, those that are reserved for the protocol are replaced by ours. `progress`
     /// receives the server's progress; when it is full, updates are dropped. [`Forwarding::params`] is ignored.
     ///
+    /// Requests count within [`View::rate`](crate::View::rate) and [`View::max_in_flight`](crate::View::max_in_flight), except `tasks/cancel`, and take
+    /// turns with those of other views, except `tasks/…`.
+    ///
     /// Refused are requests about tasks that this view did not start by [`Toolset::forward_call`], and methods that have other ways because they
     /// concern all views of the server: `tools/…`, subscriptions, log levels and the handshake.
     pub async fn forward(
@@ -104,6 +107,12 @@ impl Toolset {
         self.check_task(&name, &request).map_err(refused)?;
         let target = self.server(&name).map_err(refused)?;
         call::check_params(&target, request.method, request.params.get()).map_err(refused)?;
+        let counted = self.begin_passing(request.method).map_err(refused)?;
+        // Requests about tasks do not wait, because a request for a result lasts as long as the task.
+        let _permit = match request.method.starts_with("tasks/") {
+            true => None,
+            false => Some(self.enter_read_queue(&target).await.map_err(refused)?),
+        };
         let (server, live) = self.ready_server(&name).await.map_err(refused)?;
         // Completions are for the person who types; everything else may be for a model.
         if request.method != "completion/complete" && !server.config().policy.trust {
@@ -114,13 +123,13 @@ impl Toolset {
             idle: limits.call_timeout,
             total: Deadline::within(limits.call_total_timeout),
         };
-        let result = match self.send(&live, &request, patience).await {
+        let result = match self.send(&live, &request, &counted, patience).await {
             Err(fault) if request.may_repeat(&fault) => {
                 let lost = live.generation;
                 drop(live);
                 server.replace(lost);
                 match server.live_after(lost, Deadline::within(LOOKUP_TIMEOUT)).await {
-                    Ok(live) => self.send(&live, &request, patience).await,
+                    Ok(live) => self.send(&live, &request, &counted, patience).await,
                     Err(_) => Err(fault),
                 }
             }
@@ -133,8 +142,21 @@ impl Toolset {
         Ok(masked)
     }
 
-    async fn send(&self, live: &Live, request: &Passed<'_>, patience: Patience) -> Result<ForwardedResult, Fault> {
-        let meta = serde_json::Map::new();
+    /// Counts a request within the limits of the view. The cancellation of a task is never refused.
+    fn begin_passing(&self, method: &str) -> Result<ViewRequest, Failure> {
+        match method {
+            "tasks/cancel" => Ok(ViewRequest::of_call(call::generate_id().1)),
+            _ => self.begin_request(),
+        }
+    }
+
+    async fn send(
+        &self,
+        live: &Live,
+        request: &Passed<'_>,
+        counted: &ViewRequest,
+        patience: Patience,
+    ) -> Result<ForwardedResult, Fault> {
         let passed = ForwardRequest {
             method: request.method,
             pass_on: PassOn {
@@ -142,7 +164,7 @@ impl Toolset {
                 ..request.forwarding.pass_on(true)
             },
             patience,
-            on_behalf: self.view.on_behalf_of("", &meta),
+            on_behalf: counted.on_behalf(self),
             progress: request.progress.clone(),
         };
         live.session.forward(passed).await

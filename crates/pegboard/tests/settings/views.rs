@@ -62,14 +62,22 @@ async fn a_view_has_names_of_its_own() {
 #[tokio::test(start_paused = true)]
 async fn a_view_with_a_small_budget_lists_the_tools_that_find_others() {
     for (settings, expected) in [
-        ("budget = 1", &["find_tools", "describe_tool", "call_tool"][..]),
+        (
+            "budget = 1",
+            &["pegboard__find_tools", "pegboard__describe_tool", "pegboard__call_tool"][..],
+        ),
         ("budget = 100000", &["fx__read_a", "fx__read_b", "fx__write"]),
     ] {
         let (_stage, tools) = of_view(settings, &three());
         assert_eq!(names(&tools).await, expected, "{settings}");
     }
     let (_stage, tools) = of_view("budget = 1", &three());
-    let reply = call(&tools, "call_tool", json!({"name": "fx__read_a", "arguments": {}})).await;
+    let reply = call(
+        &tools,
+        "pegboard__call_tool",
+        json!({"name": "fx__read_a", "arguments": {}}),
+    )
+    .await;
     assert_eq!(reply.text(), "a");
 }
 
@@ -122,7 +130,7 @@ async fn a_view_returns_results_whole_unless_it_limits_them() {
 async fn a_view_that_spills_lists_the_tool_that_reads_the_rest() {
     let fake = FakeServer::new("fx").tool(Tool::new("big").answers(Answer::Bytes(20_000)));
     let (_stage, tools) = of_view("result = { max_bytes = 1000, mode = 'spill' }", &fake);
-    assert!(names(&tools).await.contains(&"read_output".to_owned()));
+    assert!(names(&tools).await.contains(&"pegboard__read_output".to_owned()));
     let reply = call(&tools, "fx.big", json!({})).await;
     assert!(reply.text().len() < 5000, "{}", reply.text().len());
     assert!(reply.text().contains("read_output"), "{}", reply.text());

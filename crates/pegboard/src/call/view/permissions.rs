@@ -80,10 +80,26 @@ impl View {
         self
     }
 
-    /// Sets how often this view may call tools, all together: a token bucket of `rate.calls` that fills up once in `rate.per`. `rate` of a server
-    /// and of a tool in the config limit each view too.
+    /// Sets how often this view may call tools, read resources, get prompts and request completions, all together: a token bucket of
+    /// `rate.calls` that fills up once in `rate.per`. `rate` of a server and of a tool in the config limit tool calls too.
+    ///
+    /// Rates count for the principal of the view, over all its views with an equal rate, so a view per request does not start with a full
+    /// bucket; without a principal they count for this view. A call beyond it is refused with
+    /// [`Kind::LimitExceeded`](crate::Kind::LimitExceeded), and [`Failure::retry_after`](crate::Failure::retry_after) says when a token returns.
     pub fn rate(mut self, rate: Rate) -> Self {
         self.rate = Some(rate);
+        self
+    }
+
+    /// Sets how many requests of this view may be in flight at once: tool calls, tasks, resource reads, prompts and completions. A call is in
+    /// flight from its arrival to its reply, so time in queues and waiting for approval counts; a task until its [`TaskHandle`](crate::TaskHandle)
+    /// has its result or is dropped. Built-in tools such as `find_tools` and listings do not count.
+    ///
+    /// The limit is one on the principal of the view: its requests through all its views with a limit count together. Without a principal,
+    /// those of this view count. A request beyond it does not wait: it is refused at once with
+    /// [`Kind::LimitExceeded`](crate::Kind::LimitExceeded) and a [`Failure::retry_after`](crate::Failure::retry_after).
+    pub fn max_in_flight(mut self, most: usize) -> Self {
+        self.max_in_flight = Some(most);
         self
     }
 }

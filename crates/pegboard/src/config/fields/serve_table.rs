@@ -17,6 +17,7 @@ section! {
         HOSTS: Vec<Text> = located_texts("hosts", "Further names that clients may use for the gateway in `Host`, such as `gateway.example.com`.").aka(&["allowed_hosts"]);
         ORIGINS: Vec<Text> = located_texts("origins", "Web origins whose pages may use the gateway, such as `https://app.example.com`.").aka(&["allowed_origins"]);
         MAX_CONNECTIONS: usize = count("max_connections", (1, 1_000_000), ServeConfig::MAX_CONNECTIONS, "The most open connections; further ones wait.");
+        MAX_IN_FLIGHT: usize = count("max_in_flight", (1, 1_000_000), ServeConfig::MAX_IN_FLIGHT, "The most requests that are handled at once; further ones are refused with `Retry-After`. Streams on which a client only listens do not count.");
         MAX_BODY: usize = size("max_body", (1024, 1 << 30), ServeConfig::MAX_BODY, "The largest body of a request.");
         MAX_SESSIONS: usize = count("max_sessions", (1, 1_000_000), ServeConfig::MAX_SESSIONS, "The most sessions of clients with a handshake; further ones are refused.");
         SESSION_IDLE: Duration = limit("session_idle", ServeConfig::SESSION_IDLE, "How long a session without a request or a stream is kept.");

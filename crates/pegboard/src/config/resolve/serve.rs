@@ -164,6 +164,7 @@ pub(in crate::config) fn serve(
         hosts: texts(table.get(&fields::HOSTS), is_host),
         origins: texts(table.get(&fields::ORIGINS), is_origin),
         max_connections: table.get(&fields::MAX_CONNECTIONS),
+        max_in_flight: table.get(&fields::MAX_IN_FLIGHT),
         max_body: table.get(&fields::MAX_BODY),
         max_sessions: table.get(&fields::MAX_SESSIONS),
         session_idle: table.get(&fields::SESSION_IDLE),

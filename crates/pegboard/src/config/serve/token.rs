@@ -64,6 +64,11 @@ impl TokenDigest {
         Self(Sha256::digest(token.as_bytes()).into())
     }
 
+    /// Its bytes.
+    pub fn to_bytes(self) -> [u8; 32] {
+        self.0
+    }
+
     /// Whether two digests are the same, in a time that does not depend on them.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         let differing = self.0.iter().zip(other.0).fold(0, |all, (a, b)| all | (a ^ b));

@@ -1,0 +1,44 @@
+//! [`Rejection`]: why a request is not admitted.
+
+use http::StatusCode;
+
+/// Why a request is not admitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Rejection {
+    #[error("the Host header is missing")]
+    NoHost,
+    #[error("the Host header does not name this server; add the name to `serve.hosts`")]
+    Host,
+    #[error("the Origin header names another site; add the origin to `serve.origins`")]
+    Origin,
+    #[error("the request comes from a page of another site")]
+    CrossSite,
+    #[error("a header that must be single is given twice")]
+    Doubled,
+    #[error("a header is not plain text")]
+    NotText,
+    #[error("a token is needed: send it as `Authorization: Bearer …`")]
+    NoToken,
+    #[error("the token is unknown or has expired")]
+    Token,
+}
+
+impl Rejection {
+    /// The status of the response.
+    pub(crate) fn status(self) -> StatusCode {
+        match self {
+            Self::NoHost | Self::Doubled | Self::NotText => StatusCode::BAD_REQUEST,
+            Self::Host | Self::Origin | Self::CrossSite => StatusCode::FORBIDDEN,
+            Self::NoToken | Self::Token => StatusCode::UNAUTHORIZED,
+        }
+    }
+
+    /// The `WWW-Authenticate` header of the response.
+    pub(crate) fn challenge(self) -> Option<&'static str> {
+        match self {
+            Self::NoToken => Some(r#"Bearer realm="pegboard""#),
+            Self::Token => Some(r#"Bearer realm="pegboard", error="invalid_token""#),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! The tokens of clients. Only their SHA-256 digests are kept, and each is compared in constant time.
+
+use std::{fmt, sync::Arc, time::SystemTime};
+
+use http::{HeaderMap, header::AUTHORIZATION};
+use pegboard::Principal;
+use ring::digest;
+
+use super::{caller::Caller, rejection::Rejection, site_check::single};
+
+/// A token that clients may present as `Authorization: Bearer`, known by its SHA-256 digest.
+#[derive(Clone)]
+pub struct Token {
+    digest: [u8; 32],
+    caller: Caller,
+    expires: Option<SystemTime>,
+}
+
+impl Token {
+    /// A token for the whole board. Clients with it are the principal `name`.
+    pub fn new(name: &str, sha256: [u8; 32]) -> Self {
+        let caller = Caller {
+            principal: Some(Principal::new(name)),
+            view: None,
+        };
+        Self {
+            digest: sha256,
+            caller,
+            expires: None,
+        }
+    }
+
+    /// Limits the token to one view: `/mcp` is that view, and no server can be reached around it.
+    #[must_use]
+    pub fn view(mut self, view: &str) -> Self {
+        self.caller.view = Some(Arc::from(view));
+        self
+    }
+
+    /// Sets when the token expires.
+    #[must_use]
+    pub fn expires(mut self, at: SystemTime) -> Self {
+        self.expires = Some(at);
+        self
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Token")
+            .field("caller", &self.caller)
+            .finish_non_exhaustive()
+    }
+}
+
+/// All tokens of a gateway.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tokens {
+    known: Vec<Token>,
+    /// Whether requests need a token. A config whose tokens are all unusable must not make the gateway an open one.
+    required: bool,
+}
+
+impl Tokens {
+    pub(crate) fn new(known: Vec<Token>, required: bool) -> Self {
+        let required = required || !known.is_empty();
+        Self { known, required }
+    }
+
+    /// Returns `true` if requests need a token.
+    pub(crate) fn are_required(&self) -> bool {
+        self.required
+    }
+
+    /// The caller that a request's token names. Without tokens, every caller is the same one.
+    pub(crate) fn check(&self, headers: &HeaderMap) -> Result<Caller, Rejection> {
+        if !self.required {
+            return Ok(Caller::default());
+        }
+        let header = single(headers, &AUTHORIZATION)?.ok_or(Rejection::NoToken)?;
+        let (scheme, presented) = header.split_once(' ').ok_or(Rejection::Token)?;
+        if !scheme.eq_ignore_ascii_case("bearer") {
+            return Err(Rejection::NoToken);
+        }
+        self.find(presented.trim_matches(' ')).ok_or(Rejection::Token)
+    }
+
+    /// Compares with every token, so that the time says nothing about which of them is near.
+    fn find(&self, presented: &str) -> Option<Caller> {
+        let digest = digest::digest(&digest::SHA256, presented.as_bytes());
+        let mut found = None;
+        for token in &self.known {
+            if is_same(&token.digest, digest.as_ref()) {
+                found = Some(token);
+            }
+        }
+        let token = found?;
+        let has_expired = token.expires.is_some_and(|at| SystemTime::now() >= at);
+        (!has_expired).then(|| token.caller.clone())
+    }
+}
+
+/// Compares in a time that does not depend on the values.
+fn is_same(known: &[u8; 32], presented: &[u8]) -> bool {
+    let differing = known.iter().zip(presented).fold(0, |all, (a, b)| all | (a ^ b));
+    std::hint::black_box(differing) == 0 && presented.len() == known.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn token(name: &str, text: &str) -> Token {
+        let digest = digest::digest(&digest::SHA256, text.as_bytes());
+        Token::new(name, digest.as_ref().try_into().unwrap())
+    }
+
+    fn check(tokens: &Tokens, headers: &[&str]) -> Result<Option<String>, Rejection> {
+        let mut map = HeaderMap::new();
+        for value in headers {
+            map.append(AUTHORIZATION, HeaderValue::from_str(value).unwrap());
+        }
+        let caller = tokens.check(&map)?;
+        Ok(caller.principal.map(|principal| principal.as_str().to_owned()))
+    }
+
+    #[test]
+    fn a_token_names_the_principal() {
+        let now = SystemTime::now();
+        let tokens = Tokens::new(
+            vec![
+                token("alice", "pgb_alice"),
+                token("bob", "pgb_bob").expires(now + Duration::from_secs(3600)),
+                token("past", "pgb_past").expires(now - Duration::from_secs(1)),
+            ],
+            false,
+        );
+        for (headers, outcome) in [
+            (&["Bearer pgb_alice"][..], Ok("alice")),
+            (&["bearer pgb_bob"], Ok("bob")),
+            (&["Bearer  pgb_bob "], Ok("bob")),
+            (&["Bearer pgb_past"], Err(Rejection::Token)),
+            (&["Bearer pgb_alicE"], Err(Rejection::Token)),
+            (&["Bearer pgb_alice2"], Err(Rejection::Token)),
+            (&["Bearer "], Err(Rejection::Token)),
+            (&["Bearer"], Err(Rejection::Token)),
+            (&["pgb_alice"], Err(Rejection::Token)),
+            (&["Basic pgb_alice"], Err(Rejection::NoToken)),
+            (&["Bearer pgb_alice", "Bearer pgb_bob"], Err(Rejection::Doubled)),
+            (&[], Err(Rejection::NoToken)),
+        ] {
+            let outcome = outcome.map(|name| Some(name.to_owned()));
+            assert_eq!(check(&tokens, headers), outcome, "{headers:?}");
+        }
+    }
+
+    #[test]
+    fn without_tokens_every_client_is_the_same_caller() {
+        let open = Tokens::new(vec![], false);
+        assert_eq!(check(&open, &[]), Ok(None));
+        assert_eq!(check(&open, &["Bearer x"]), Ok(None));
+        let closed = Tokens::new(vec![], true);
+        assert_eq!(check(&closed, &[]), Err(Rejection::NoToken));
+        assert_eq!(check(&closed, &["Bearer x"]), Err(Rejection::Token));
+    }
+
+    #[test]
+    fn a_token_is_never_printed() {
+        let printed = format!("{:?}", token("alice", "pgb_alice").view("coding"));
+        assert!(printed.contains("alice") && !printed.contains("digest"), "{printed}");
+    }
+}

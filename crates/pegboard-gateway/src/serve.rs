@@ -1,0 +1,14 @@
+//! Serves endpoints over HTTP: routes, listeners, limits on connections, and shutdown.
+//!
+//! A connection's requests go through the [`Door`](crate::door::Door), then to the wire of their path.
+
+mod activity;
+mod board_gateway;
+mod connection;
+mod cors;
+mod gateway;
+mod listener;
+mod routes;
+mod site;
+
+pub use gateway::{Gateway, GatewayBuilder, ServeError};

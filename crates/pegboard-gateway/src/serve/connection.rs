@@ -1,0 +1,170 @@
+//! One connection: HTTP/1.1 over a stream that notes what it is doing.
+
+use std::{
+    convert::Infallible,
+    io::{self, IoSlice},
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::{server::conn::http1, service::service_fn};
+use hyper_util::rt::TokioIo;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::TcpStream,
+    sync::OwnedSemaphorePermit,
+    time::{Instant, sleep_until, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    activity::{Activity, Busy, IDLE_TIME},
+    site::Site,
+};
+use crate::wire::ResponseBody;
+
+/// The limit on the head of a request, and on what is read ahead of a body.
+const BUFFER: usize = 64 * 1024;
+
+/// The limit on the headers of a request.
+const MAX_HEADERS: usize = 100;
+
+/// Serves a connection until the client closes it, it expires, or its last request after `closing` was answered.
+pub(super) async fn serve(
+    stream: TcpStream,
+    site: Arc<Site>,
+    closing: CancellationToken,
+    permit: OwnedSemaphorePermit,
+) {
+    let mut byte = [0];
+    let first = closing.run_until_cancelled(timeout(IDLE_TIME, stream.peek(&mut byte)));
+    if matches!(first.await, Some(Ok(Ok(1)))) {
+        // Boxed, so that a connection without a request has no room for a parser and buffers.
+        Box::pin(serve_requests(stream, site, closing)).await;
+    }
+    drop(permit);
+}
+
+async fn serve_requests(stream: TcpStream, site: Arc<Site>, closing: CancellationToken) {
+    let activity = Activity::new();
+    let io = TokioIo::new(Watched {
+        stream,
+        activity: activity.clone(),
+    });
+    let service = service_fn(|request| {
+        let (site, busy) = (site.clone(), activity.begin());
+        async move {
+            let response = site.handle(request).await;
+            Ok::<_, Infallible>(response.map(|body| SentBody { body, busy }))
+        }
+    });
+    let mut builder = http1::Builder::new();
+    builder
+        .max_buf_size(BUFFER)
+        .max_headers(MAX_HEADERS)
+        .half_close(false)
+        .pipeline_flush(false);
+    let mut serving = pin!(builder.serve_connection(io, service).with_upgrades());
+    let mut expiry = pin!(sleep_until(Instant::now() + IDLE_TIME));
+    let mut stop = pin!(closing.cancelled());
+    let mut is_closing = false;
+    let outcome = std::future::poll_fn(|cx| {
+        if let Poll::Ready(outcome) = serving.as_mut().poll(cx) {
+            return Poll::Ready(outcome);
+        }
+        if !is_closing && stop.as_mut().poll(cx).is_ready() {
+            is_closing = true;
+            serving.as_mut().graceful_shutdown();
+            if let Poll::Ready(outcome) = serving.as_mut().poll(cx) {
+                return Poll::Ready(outcome);
+            }
+        }
+        activity.poll_expired(expiry.as_mut(), cx).map(Ok)
+    });
+    if let Err(error) = outcome.await {
+        tracing::debug!(%error, "connection ended badly");
+    }
+}
+
+/// A body that keeps its connection busy until it was sent.
+struct SentBody {
+    body: ResponseBody,
+    #[expect(dead_code, reason = "held until the body is dropped")]
+    busy: Busy,
+}
+
+impl Body for SentBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// A stream that notes when the client sends and when it does not read.
+#[derive(Debug)]
+struct Watched {
+    stream: TcpStream,
+    activity: Arc<Activity>,
+}
+
+impl Watched {
+    fn note(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        match written {
+            Poll::Pending => self.activity.stalled(),
+            Poll::Ready(_) => self.activity.sent(),
+        }
+        written
+    }
+}
+
+impl AsyncRead for Watched {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        if buffer.filled().len() > before {
+            self.activity.received();
+        }
+        read
+    }
+}
+
+impl AsyncWrite for Watched {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.note(written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, parts);
+        self.note(written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,290 @@
+//! [`Gateway`]: serves endpoints, as a router within another server or on listeners of its own.
+
+use std::{
+    convert::Infallible,
+    io,
+    net::{IpAddr, SocketAddr},
+    sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use arc_swap::ArcSwap;
+use axum::Router;
+use futures_util::future::BoxFuture;
+use http::Request;
+use tokio::{net::TcpListener, sync::Semaphore};
+
+use super::{
+    listener::{self, ListenLimits},
+    site::Site,
+};
+use crate::{
+    door::{Door, SiteCheck, Token, Tokens},
+    protocol::{Endpoint, Limits as EndpointLimits, Sealer, Service},
+    wire::{BodyLimit, Endpoints, HttpResponse, HttpWire, Limits, SseWire, WebSocketWire},
+};
+
+/// Serves MCP over streamable HTTP in both eras, over HTTP+SSE and over WebSocket. Clones share everything.
+///
+/// Requests are admitted by `Host`, `Origin` and, if there are tokens, by token. Headers of clients never reach a server.
+#[derive(Clone, Debug)]
+pub struct Gateway {
+    site: Arc<Site>,
+    listen: ListenLimits,
+    settings: Arc<Mutex<DoorSettings>>,
+}
+
+/// What the door is built from.
+#[derive(Clone, Debug, Default)]
+struct DoorSettings {
+    bound: Vec<IpAddr>,
+    hosts: Vec<String>,
+    origins: Vec<String>,
+    tokens: Tokens,
+}
+
+/// Configures a [`Gateway`].
+#[must_use]
+pub struct GatewayBuilder {
+    endpoints: Arc<dyn Endpoints>,
+    settings: DoorSettings,
+    tokens: Vec<Token>,
+    requires_token: bool,
+    wire: Limits,
+    in_flight: usize,
+    listen: ListenLimits,
+    others: Option<Router>,
+}
+
+/// Why a gateway cannot serve.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// A listener accepts connections from other machines, and there are no tokens.
+    #[error("the gateway has no tokens, so it cannot listen on {0}: add a token, or listen on 127.0.0.1")]
+    NeedsToken(SocketAddr),
+    /// The address of a listener is not known.
+    #[error("cannot tell the address of a listener")]
+    Address(#[source] io::Error),
+}
+
+impl Gateway {
+    /// Configures a gateway for one service, at the paths of a board: `/mcp` and `/sse`.
+    pub fn of_service(service: Arc<dyn Service>) -> io::Result<GatewayBuilder> {
+        let sealer = Sealer::random()?;
+        let endpoint = Endpoint::new("/mcp", service, Arc::new(sealer), EndpointLimits::default());
+        Ok(GatewayBuilder::new(Arc::new(endpoint)))
+    }
+
+    /// A router for another server. It serves every path, and answers 404 where a gateway has nothing.
+    ///
+    /// That server must limit connections and slow clients, and must not be reachable from other machines without tokens. Its names
+    /// beyond loopback must be configured as [hosts](GatewayBuilder::hosts).
+    pub fn router(&self) -> Router {
+        Router::new().fallback_service(SiteService(self.site.clone()))
+    }
+
+    /// Serves until `shutdown` completes; then answers the requests in flight and returns.
+    ///
+    /// Fails if a listener can be reached from other machines and clients need no token.
+    pub async fn serve(
+        &self,
+        listeners: Vec<TcpListener>,
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<(), ServeError> {
+        let addresses: Result<Vec<_>, _> = listeners.iter().map(TcpListener::local_addr).collect();
+        let addresses = addresses.map_err(ServeError::Address)?;
+        let mut refused = None;
+        self.change(|settings| {
+            let is_reachable = |address: &&SocketAddr| !address.ip().to_canonical().is_loopback();
+            refused = addresses
+                .iter()
+                .find(is_reachable)
+                .filter(|_| !settings.tokens.are_required());
+            if refused.is_none() {
+                settings.bound.extend(addresses.iter().map(SocketAddr::ip));
+            }
+        });
+        if let Some(address) = refused {
+            return Err(ServeError::NeedsToken(*address));
+        }
+        listener::serve(listeners, &self.site, self.listen, shutdown).await;
+        Ok(())
+    }
+
+    /// Replaces the tokens. Requests with a token that is gone are refused from now on. Returns `false`, and changes nothing, if the
+    /// gateway listens beyond loopback and would need no token any more.
+    pub fn set_tokens(&self, tokens: Vec<Token>, required: bool) -> bool {
+        let tokens = Tokens::new(tokens, required);
+        let mut is_safe = true;
+        self.change(|settings| {
+            is_safe = tokens.are_required() || settings.bound.iter().all(|ip| ip.to_canonical().is_loopback());
+            if is_safe {
+                settings.tokens = tokens;
+            }
+        });
+        is_safe
+    }
+
+    /// Replaces the configured names of this server, and the web origins that may use it.
+    pub fn set_sites(&self, hosts: Vec<String>, origins: Vec<String>) {
+        self.change(|settings| (settings.hosts, settings.origins) = (hosts, origins));
+    }
+
+    /// The number of open legacy sessions.
+    pub fn open_sessions(&self) -> usize {
+        self.site.http.open_sessions()
+    }
+
+    fn change(&self, change: impl FnOnce(&mut DoorSettings)) {
+        let mut settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut settings);
+        self.site.door.store(Arc::new(settings.door()));
+    }
+}
+
+impl DoorSettings {
+    fn door(&self) -> Door {
+        Door {
+            site: SiteCheck::new(self.bound.clone(), &self.hosts, &self.origins),
+            tokens: self.tokens.clone(),
+        }
+    }
+}
+
+impl GatewayBuilder {
+    pub(crate) fn new(endpoints: Arc<dyn Endpoints>) -> Self {
+        Self {
+            endpoints,
+            settings: DoorSettings::default(),
+            tokens: Vec::new(),
+            requires_token: false,
+            wire: Limits {
+                body: 4 * 1024 * 1024,
+                sessions: 1024,
+                session_idle: Duration::from_secs(30 * 60),
+            },
+            in_flight: 4096,
+            listen: ListenLimits {
+                connections: 12_000,
+                drain: Duration::from_secs(5),
+            },
+            others: None,
+        }
+    }
+
+    /// Adds names that clients may use in `Host`, each with or without a port. Loopback names and the addresses of the listeners are
+    /// always accepted.
+    pub fn hosts(mut self, hosts: impl IntoIterator<Item = String>) -> Self {
+        self.settings.hosts.extend(hosts);
+        self
+    }
+
+    /// Adds web origins whose pages may use the gateway, such as `https://app.example.com`.
+    pub fn origins(mut self, origins: impl IntoIterator<Item = String>) -> Self {
+        self.settings.origins.extend(origins);
+        self
+    }
+
+    /// Adds a token. As soon as there is one, every request needs one.
+    pub fn token(mut self, token: Token) -> Self {
+        self.tokens.push(token);
+        self
+    }
+
+    /// Demands a token even if none is known, so that a config with unusable tokens does not open the gateway.
+    pub fn require_token(mut self) -> Self {
+        self.requires_token = true;
+        self
+    }
+
+    /// Sets the limit on open connections; further ones wait. 12,000 by default.
+    pub fn max_connections(mut self, max: usize) -> Self {
+        self.listen.connections = max;
+        self
+    }
+
+    /// Sets the limit on requests in flight; further ones are refused with 503. 4,096 by default.
+    pub fn max_in_flight(mut self, max: usize) -> Self {
+        self.in_flight = max;
+        self
+    }
+
+    /// Sets the limit on the body of a request and on a WebSocket message. 4 MiB by default.
+    pub fn max_body(mut self, max: usize) -> Self {
+        self.wire.body = max;
+        self
+    }
+
+    /// Sets the limit on open sessions, and the same one on HTTP+SSE streams and on WebSockets. 1,024 by default.
+    pub fn max_sessions(mut self, max: usize) -> Self {
+        self.wire.sessions = max;
+        self
+    }
+
+    /// Sets how long a session without a request or a stream is kept. 30 minutes by default.
+    pub fn session_idle(mut self, time: Duration) -> Self {
+        self.wire.session_idle = time;
+        self
+    }
+
+    /// Sets how long requests in flight may take to end at shutdown. 5 s by default.
+    pub fn drain_time(mut self, time: Duration) -> Self {
+        self.listen.drain = time;
+        self
+    }
+
+    /// Serves all paths that are not the gateway's own. The same checks stand before it; a request with a token carries its
+    /// `Principal` as an extension.
+    pub fn others(mut self, router: Router) -> Self {
+        self.others = Some(router);
+        self
+    }
+
+    /// Builds the gateway.
+    pub fn build(self) -> Gateway {
+        let mut settings = self.settings;
+        settings.tokens = Tokens::new(self.tokens, self.requires_token);
+        let bodies = BodyLimit::new(self.wire.body);
+        let site = Site {
+            door: ArcSwap::from_pointee(settings.door()),
+            endpoints: self.endpoints,
+            http: HttpWire::new(self.wire, bodies.clone()),
+            sse: SseWire::new(self.wire.sessions, bodies),
+            websocket: WebSocketWire::new(self.wire.sessions, self.wire.body),
+            in_flight: Arc::new(Semaphore::new(self.in_flight)),
+            others: self.others,
+        };
+        Gateway {
+            site: Arc::new(site),
+            listen: self.listen,
+            settings: Arc::new(Mutex::new(settings)),
+        }
+    }
+}
+
+impl std::fmt::Debug for GatewayBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GatewayBuilder").finish_non_exhaustive()
+    }
+}
+
+/// The gateway as a service for axum.
+#[derive(Clone, Debug)]
+struct SiteService(Arc<Site>);
+
+impl tower_service::Service<Request<axum::body::Body>> for SiteService {
+    type Response = HttpResponse;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<HttpResponse, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<axum::body::Body>) -> Self::Future {
+        let site = self.0.clone();
+        Box::pin(async move { Ok(site.handle(request).await) })
+    }
+}

@@ -1,0 +1,94 @@
+//! The accept loops of all listeners, and shutdown in order: no new connections, then the requests in flight, then the rest.
+
+use std::{io, sync::Arc, time::Duration};
+
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::{OwnedSemaphorePermit, Semaphore},
+    task::JoinSet,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{connection, site::Site};
+
+/// The pause after a failed accept, whose usual cause is a lack of file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// The limits of the listeners.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ListenLimits {
+    /// The limit on open connections. Further ones wait in the kernel's backlog.
+    pub(super) connections: usize,
+    /// How long requests in flight may take to end at shutdown.
+    pub(super) drain: Duration,
+}
+
+/// Accepts connections until `shutdown`, then drains them.
+pub(super) async fn serve(
+    listeners: Vec<TcpListener>,
+    site: &Arc<Site>,
+    limits: ListenLimits,
+    shutdown: impl Future<Output = ()>,
+) {
+    let permits = Arc::new(Semaphore::new(limits.connections));
+    let closing = CancellationToken::new();
+    let mut accepting = JoinSet::new();
+    for listener in listeners {
+        accepting.spawn(accept(listener, site.clone(), permits.clone(), closing.clone()));
+    }
+    shutdown.await;
+    closing.cancel();
+    site.endpoints.stop();
+    site.http.end_listening();
+    site.sse.end();
+    site.websocket.end();
+    let drained = async {
+        while accepting.join_next().await.is_some() {}
+        site.websocket.ended().await;
+    };
+    if tokio::time::timeout(limits.drain, drained).await.is_err() {
+        tracing::warn!("requests in flight were cancelled by the shutdown");
+    }
+    // Aborts what is left, with its connections.
+    accepting.shutdown().await;
+    site.http.end();
+}
+
+/// Accepts until `closing`, then waits for the connections.
+async fn accept(listener: TcpListener, site: Arc<Site>, permits: Arc<Semaphore>, closing: CancellationToken) {
+    let mut connections = JoinSet::new();
+    let mut stop = std::pin::pin!(closing.cancelled());
+    loop {
+        let next = next(&listener, &permits);
+        tokio::select! {
+            biased;
+            () = &mut stop => break,
+            Some(_) = connections.join_next(), if !connections.is_empty() => {}
+            accepted = next => match accepted {
+                Ok((stream, permit)) => {
+                    prepare(&stream);
+                    connections.spawn(connection::serve(stream, site.clone(), closing.clone(), permit));
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "accept failed");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            },
+        }
+    }
+    drop(listener);
+    while connections.join_next().await.is_some() {}
+}
+
+async fn next(listener: &TcpListener, permits: &Arc<Semaphore>) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
+    let permit = permits.clone().acquire_owned().await.map_err(io::Error::other)?;
+    let (stream, _) = listener.accept().await?;
+    Ok((stream, permit))
+}
+
+fn prepare(stream: &TcpStream) {
+    // Without Nagle's algorithm a small response does not wait for the previous acknowledgement.
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "cannot set TCP_NODELAY");
+    }
+}

@@ -1,0 +1,103 @@
+//! The paths that a gateway serves.
+
+use crate::{door::Caller, wire::Target};
+
+/// What a path stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Route<'a> {
+    /// Streamable HTTP or WebSocket.
+    Mcp(Target<'a>),
+    /// The event stream of HTTP+SSE.
+    Sse(Target<'a>),
+    /// Where clients of HTTP+SSE send their messages.
+    Messages(Target<'a>),
+    /// Whether the process is alive.
+    Live,
+    Other,
+}
+
+impl<'a> Route<'a> {
+    pub(super) fn of(path: &'a str) -> Self {
+        let mut parts = path.strip_prefix('/').unwrap_or_default().split('/');
+        let parts = (
+            parts.next().unwrap_or_default(),
+            parts.next(),
+            parts.next(),
+            parts.next(),
+        );
+        match parts {
+            ("mcp", None | Some(""), None, None) => Self::Mcp(Target::Board),
+            ("mcp", Some("view"), Some(name), None) if !name.is_empty() => Self::Mcp(Target::View(name)),
+            ("mcp", Some(server), None, None) => Self::Mcp(Target::Server(server)),
+            ("sse", None, None, None) => Self::Sse(Target::Board),
+            ("messages", None, None, None) => Self::Messages(Target::Board),
+            ("livez", None, None, None) => Self::Live,
+            (server, Some("sse"), None, None) if !server.is_empty() => Self::Sse(Target::Server(server)),
+            (server, Some("messages"), None, None) if !server.is_empty() => Self::Messages(Target::Server(server)),
+            _ => Self::Other,
+        }
+    }
+}
+
+/// The target that a caller reaches at the path of `target`; `None` if its token forbids it. A token for a view reaches that view
+/// only: a server's own endpoint would lead around the rules of the view.
+pub(super) fn allowed<'a>(target: Target<'a>, caller: &'a Caller) -> Option<Target<'a>> {
+    let Some(view) = caller.view.as_deref() else {
+        return Some(target);
+    };
+    match target {
+        Target::Board => Some(Target::View(view)),
+        Target::View(name) if name == view => Some(target),
+        Target::View(_) | Target::Server(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_name_targets() {
+        for (path, route) in [
+            ("/mcp", Route::Mcp(Target::Board)),
+            ("/mcp/", Route::Mcp(Target::Board)),
+            ("/mcp/time", Route::Mcp(Target::Server("time"))),
+            ("/mcp/view", Route::Mcp(Target::Server("view"))),
+            ("/mcp/view/coding", Route::Mcp(Target::View("coding"))),
+            ("/sse", Route::Sse(Target::Board)),
+            ("/time/sse", Route::Sse(Target::Server("time"))),
+            ("/messages", Route::Messages(Target::Board)),
+            ("/time/messages", Route::Messages(Target::Server("time"))),
+            ("/livez", Route::Live),
+            ("/mcp/sse", Route::Mcp(Target::Server("sse"))),
+            ("/", Route::Other),
+            ("", Route::Other),
+            ("/mcp/view/", Route::Other),
+            ("/mcp/view/a/b", Route::Other),
+            ("/mcp/time/x", Route::Other),
+            ("//mcp", Route::Other),
+            ("//sse", Route::Other),
+            ("/mcpx", Route::Other),
+            ("/MCP", Route::Other),
+        ] {
+            assert_eq!(Route::of(path), route, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_token_for_a_view_reaches_only_that_view() {
+        let caller = Caller {
+            view: Some("coding".into()),
+            ..Caller::default()
+        };
+        for (target, reached) in [
+            (Target::Board, Some(Target::View("coding"))),
+            (Target::View("coding"), Some(Target::View("coding"))),
+            (Target::View("other"), None),
+            (Target::Server("coding"), None),
+        ] {
+            assert_eq!(allowed(target, &caller), reached, "{target}");
+            assert_eq!(allowed(target, &Caller::default()), Some(target));
+        }
+    }
+}

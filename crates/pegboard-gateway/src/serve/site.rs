@@ -1,0 +1,186 @@
+//! [`Site`]: what is served, whatever the listener. It admits requests, routes them and hands them to the wires.
+
+use std::{fmt, sync::Arc};
+
+use arc_swap::ArcSwap;
+use axum::Router;
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, StatusCode, header::WWW_AUTHENTICATE, request::Parts};
+use http_body::Body;
+use tokio::sync::Semaphore;
+use tower_service::Service as _;
+
+use super::{
+    cors,
+    routes::{Route, allowed},
+};
+use crate::{
+    door::{Caller, Door, Origin, Rejection},
+    protocol::Endpoint,
+    wire::{
+        Endpoints, HttpResponse, HttpWire, NoEndpoint, ResponseBody, SseWire, Target, WebSocketWire, empty, is_upgrade,
+        method_not_allowed, problem,
+    },
+};
+
+/// What a gateway serves.
+pub(super) struct Site {
+    pub(super) door: ArcSwap<Door>,
+    pub(super) endpoints: Arc<dyn Endpoints>,
+    pub(super) http: HttpWire,
+    pub(super) sse: SseWire,
+    pub(super) websocket: WebSocketWire,
+    /// The requests that may be handled at once. Streams on which a client only listens do not count.
+    pub(super) in_flight: Arc<Semaphore>,
+    /// Serves all other paths.
+    pub(super) others: Option<Router>,
+}
+
+impl Site {
+    /// Handles a request.
+    pub(super) async fn handle<B>(&self, request: Request<B>) -> HttpResponse
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<axum::BoxError>,
+    {
+        let door = self.door.load();
+        let origin = match door.site.check(request.uri(), request.headers()) {
+            Ok(origin) => origin,
+            Err(rejection) => return reject(rejection),
+        };
+        match origin {
+            Origin::Local => self.admitted_site(&door, request).await,
+            Origin::Configured(origin) => {
+                let mut response = match cors::preflight(request.method(), request.headers()) {
+                    Some(response) => response,
+                    None => self.admitted_site(&door, request).await,
+                };
+                cors::allow(origin, &mut response);
+                response
+            }
+        }
+    }
+
+    /// Handles a request of an admitted site: checks its token, unless it only asks whether the process is alive.
+    async fn admitted_site<B>(&self, door: &Door, request: Request<B>) -> HttpResponse
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<axum::BoxError>,
+    {
+        let (mut parts, body) = request.into_parts();
+        // A copy of the path costs less than a borrow of the parts, which a WebSocket handshake needs.
+        let uri = parts.uri.clone();
+        let route = Route::of(uri.path());
+        if route == Route::Live {
+            return live(&parts.method);
+        }
+        let caller = match door.tokens.check(&parts.headers) {
+            Ok(caller) => caller,
+            Err(rejection) => return reject(rejection),
+        };
+        match route {
+            Route::Mcp(target) => {
+                let endpoint = match self.endpoint(target, &caller) {
+                    Ok(endpoint) => endpoint,
+                    Err(refusal) => return refusal,
+                };
+                if is_upgrade(&parts.headers) {
+                    return self.websocket.upgrade(&mut parts, endpoint, caller).await;
+                }
+                let handled = self
+                    .http
+                    .handle(&parts.method, &endpoint, &caller, &parts.headers, body);
+                self.limited(&parts.method, handled).await
+            }
+            Route::Sse(target) => match self.endpoint(target, &caller) {
+                Ok(endpoint) => self.sse.open(&parts, &uri, endpoint, caller),
+                Err(refusal) => refusal,
+            },
+            Route::Messages(target) => match self.endpoint(target, &caller) {
+                Ok(endpoint) => {
+                    let handled = self.sse.receive(&parts, &endpoint, &caller, body);
+                    self.limited(&parts.method, handled).await
+                }
+                Err(refusal) => refusal,
+            },
+            Route::Live | Route::Other => self.other(parts, body, caller).await,
+        }
+    }
+
+    /// Runs a request that counts as one in flight.
+    async fn limited(&self, method: &Method, handled: impl Future<Output = HttpResponse>) -> HttpResponse {
+        if *method != Method::POST {
+            return handled.await;
+        }
+        let Ok(place) = self.in_flight.clone().try_acquire_owned() else {
+            return problem(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "too many requests are in flight; try again later",
+            );
+        };
+        let mut response = handled.await;
+        response.body_mut().held().in_flight = Some(place);
+        response
+    }
+
+    fn endpoint(&self, target: Target<'_>, caller: &Caller) -> Result<Arc<Endpoint>, HttpResponse> {
+        let Some(target) = allowed(target, caller) else {
+            let detail = "the token is for one view only: use /mcp";
+            return Err(problem(StatusCode::FORBIDDEN, detail));
+        };
+        let found = self.endpoints.endpoint(target, caller);
+        found.map_err(|none| not_found(target, &none))
+    }
+
+    async fn other<B>(&self, mut parts: Parts, body: B, caller: Caller) -> HttpResponse
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<axum::BoxError>,
+    {
+        let Some(others) = &self.others else {
+            return problem(
+                StatusCode::NOT_FOUND,
+                "there is nothing at this path; MCP is served at /mcp",
+            );
+        };
+        if let Some(principal) = caller.principal {
+            parts.extensions.insert(principal);
+        }
+        let request = Request::from_parts(parts, axum::body::Body::new(body));
+        match others.clone().call(request).await {
+            Ok(response) => response.map(ResponseBody::other),
+            Err(never) => match never {},
+        }
+    }
+}
+
+fn live(method: &Method) -> HttpResponse {
+    if matches!(*method, Method::GET | Method::HEAD) {
+        empty(StatusCode::OK)
+    } else {
+        method_not_allowed("GET", "use GET")
+    }
+}
+
+fn not_found(target: Target<'_>, none: &NoEndpoint) -> HttpResponse {
+    let known = match &*none.known {
+        [] => String::new(),
+        known => format!("; there are {}", known.join(", ")),
+    };
+    problem(StatusCode::NOT_FOUND, &format!("there is no {target}{known}"))
+}
+
+fn reject(rejection: Rejection) -> HttpResponse {
+    let mut response = problem(rejection.status(), &rejection.to_string());
+    if let Some(challenge) = rejection.challenge() {
+        let challenge = HeaderValue::from_static(challenge);
+        response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+    }
+    response
+}
+
+impl fmt::Debug for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Site").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,29 @@
+//! The transports: they carry messages between clients and an [`Endpoint`](crate::protocol::Endpoint), and know no more of MCP than
+//! that requires.
+//!
+//! A response leaves as the parts that its [`Outgoing`](crate::protocol::Outgoing) has, so that a long result is never copied.
+
+mod accepts;
+mod body_limit;
+mod event_body;
+mod event_frame;
+mod replay;
+mod response;
+mod response_body;
+mod secret_id;
+mod session;
+mod sessions;
+mod sse;
+mod stdio;
+mod streamable_http;
+mod target;
+mod websocket;
+
+pub(crate) use body_limit::BodyLimit;
+pub(crate) use response::{HttpResponse, empty, method_not_allowed, problem};
+pub(crate) use response_body::ResponseBody;
+pub(crate) use sse::SseWire;
+pub use stdio::serve_stdio;
+pub(crate) use streamable_http::{HttpWire, Limits};
+pub(crate) use target::{Endpoints, NoEndpoint, Target};
+pub(crate) use websocket::{WebSocketWire, is_upgrade};

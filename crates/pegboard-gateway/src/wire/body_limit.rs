@@ -1,0 +1,152 @@
+//! [`BodyLimit`]: reads the bodies of requests, with limits on the length of one, on the length of all together, and on time.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, StatusCode, header::CONTENT_TYPE};
+use http_body::Body;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::response::{HttpResponse, problem};
+
+/// How long a body may take to arrive.
+const BODY_TIME: Duration = Duration::from_secs(30);
+
+/// Longer bodies reserve their length, in units of this size.
+const UNIT: usize = 64 * 1024;
+
+/// The limit on all long bodies together: 256 MiB.
+const ALL_UNITS: usize = 256 * 1024 * 1024 / UNIT;
+
+/// Reads the bodies of requests.
+#[derive(Clone, Debug)]
+pub(crate) struct BodyLimit {
+    one: usize,
+    all: Arc<Semaphore>,
+}
+
+/// The body of a request, and what it reserves of the limit on all bodies.
+pub(super) struct RequestBody {
+    pub(super) bytes: Bytes,
+    pub(super) reserved: Option<OwnedSemaphorePermit>,
+}
+
+impl BodyLimit {
+    /// Limits the length of one body to `one` bytes.
+    pub(crate) fn new(one: usize) -> Self {
+        Self {
+            one,
+            all: Arc::new(Semaphore::new(ALL_UNITS.max(one.div_ceil(UNIT)))),
+        }
+    }
+
+    /// Reads a JSON body.
+    pub(super) async fn read<B>(&self, headers: &HeaderMap, body: B) -> Result<RequestBody, HttpResponse>
+    where
+        B: Body<Data = Bytes>,
+    {
+        if !is_json(headers) {
+            let detail = "the body must be application/json: set the Content-Type header";
+            return Err(problem(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
+        }
+        let hint = body.size_hint();
+        if hint.lower() > self.one as u64 {
+            return Err(self.too_long());
+        }
+        let mut body = std::pin::pin!(body);
+        let read = async {
+            let first = next(body.as_mut()).await?.unwrap_or_default();
+            // Most bodies come in one part, which is not copied.
+            if body.is_end_stream() {
+                return self.whole(first);
+            }
+            self.rest(&first, hint.lower(), body.as_mut()).await
+        };
+        match tokio::time::timeout(BODY_TIME, read).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(problem(StatusCode::REQUEST_TIMEOUT, "the body took too long")),
+        }
+    }
+
+    fn whole(&self, bytes: Bytes) -> Result<RequestBody, HttpResponse> {
+        let mut reserved = None;
+        self.reserve(&mut reserved, bytes.len())?;
+        Ok(RequestBody { bytes, reserved })
+    }
+
+    async fn rest<B>(
+        &self,
+        first: &Bytes,
+        length: u64,
+        mut body: std::pin::Pin<&mut B>,
+    ) -> Result<RequestBody, HttpResponse>
+    where
+        B: Body<Data = Bytes>,
+    {
+        let mut reserved = None;
+        // Checked against the limit before.
+        let length = usize::try_from(length).unwrap_or(self.one);
+        self.reserve(&mut reserved, length.max(first.len()))?;
+        let mut whole = BytesMut::with_capacity(length.max(first.len()));
+        whole.extend_from_slice(first);
+        while let Some(part) = next(body.as_mut()).await? {
+            if whole.len() + part.len() > self.one {
+                return Err(self.too_long());
+            }
+            self.reserve(&mut reserved, whole.len() + part.len())?;
+            whole.extend_from_slice(&part);
+        }
+        let bytes = whole.freeze();
+        Ok(RequestBody { bytes, reserved })
+    }
+
+    /// Reserves `length` bytes in all, unless they are few.
+    fn reserve(&self, reserved: &mut Option<OwnedSemaphorePermit>, length: usize) -> Result<(), HttpResponse> {
+        if length > self.one {
+            return Err(self.too_long());
+        }
+        let needed = if length <= UNIT { 0 } else { length.div_ceil(UNIT) };
+        let has = reserved.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        if needed <= has {
+            return Ok(());
+        }
+        let missing = u32::try_from(needed - has).unwrap_or(u32::MAX);
+        let Ok(more) = self.all.clone().try_acquire_many_owned(missing) else {
+            let detail = "too many long requests are being handled; try again later";
+            return Err(problem(StatusCode::SERVICE_UNAVAILABLE, detail));
+        };
+        match reserved {
+            Some(reserved) => reserved.merge(more),
+            None => *reserved = Some(more),
+        }
+        Ok(())
+    }
+
+    fn too_long(&self) -> HttpResponse {
+        let detail = format!("the body is longer than {} bytes", self.one);
+        problem(StatusCode::PAYLOAD_TOO_LARGE, &detail)
+    }
+}
+
+/// The next part of the body; `None` at its end. Trailers are skipped.
+async fn next<B: Body<Data = Bytes>>(mut body: std::pin::Pin<&mut B>) -> Result<Option<Bytes>, HttpResponse> {
+    loop {
+        match std::future::poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
+            None => return Ok(None),
+            Some(Ok(frame)) => {
+                if let Ok(data) = frame.into_data() {
+                    return Ok(Some(data));
+                }
+            }
+            // The client is gone or sent a malformed body.
+            Some(Err(_)) => return Err(problem(StatusCode::BAD_REQUEST, "the body ended too early")),
+        }
+    }
+}
+
+/// Requires the JSON content type. A web page cannot send it to another origin without a CORS preflight.
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let kind = kind.and_then(|kind| kind.split(';').next()).unwrap_or_default();
+    kind.trim().eq_ignore_ascii_case("application/json")
+}

@@ -1,0 +1,352 @@
+//! [`ReplayStream`]: an event stream of a legacy session that outlives its connection. What was sent last is kept, and a client that
+//! comes back with `Last-Event-ID` gets what it missed.
+
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use tokio::{sync::mpsc, time::Instant};
+use tokio_util::task::TaskTracker;
+
+use super::{event_body::EventSource, event_frame::EventId};
+use crate::protocol::{Outgoing, Running, Step};
+
+/// The limit on the events that one stream keeps.
+const MAX_EVENTS: usize = 256;
+
+/// The limit on their bytes. The newest event is kept even if it is longer, because it may be the response.
+const MAX_BYTES: usize = 1024 * 1024;
+
+/// The limit on the bytes that all streams keep.
+const MAX_ALL_BYTES: usize = 64 * 1024 * 1024;
+
+/// How long a call goes on after its stream broke, and how long the events of a finished one are kept.
+pub(super) const LINGER: Duration = Duration::from_secs(60);
+
+/// The bytes that all streams of a gateway keep.
+#[derive(Debug, Default)]
+pub(super) struct KeptBytes(AtomicUsize);
+
+/// The events of one request, of one batch, or of no request.
+#[derive(Debug)]
+pub(super) struct ReplayStream {
+    number: u64,
+    state: Mutex<State>,
+    all: Arc<KeptBytes>,
+    tasks: TaskTracker,
+}
+
+/// Where the messages of a stream come from.
+#[derive(Debug)]
+pub(super) enum Source {
+    Calls(Vec<Running>),
+    Outbox(mpsc::Receiver<Outgoing>),
+    Ended,
+}
+
+#[derive(Debug)]
+struct State {
+    source: Source,
+    kept: VecDeque<Kept>,
+    kept_bytes: usize,
+    /// The place of the last event.
+    last: u64,
+    /// The number of the last reader. Only it gets events.
+    reader: u64,
+    waker: Option<Waker>,
+    /// When the last reader left.
+    left: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    place: u64,
+    message: Outgoing,
+    all: Arc<KeptBytes>,
+}
+
+impl ReplayStream {
+    pub(super) fn new(number: u64, source: Source, all: Arc<KeptBytes>, tasks: TaskTracker) -> Arc<Self> {
+        let state = State {
+            source,
+            kept: VecDeque::new(),
+            kept_bytes: 0,
+            last: 0,
+            reader: 0,
+            waker: None,
+            left: None,
+        };
+        Arc::new(Self {
+            number,
+            state: Mutex::new(state),
+            all,
+            tasks,
+        })
+    }
+
+    /// The number of the stream within its session.
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Reads the stream after this place, or what comes from now on. An earlier reader gets no more: each event is sent once.
+    ///
+    /// `is_primed` says that the client has an id to come back with before it gets an event.
+    pub(super) fn read(self: &Arc<Self>, after: Option<u64>, is_primed: bool) -> Reader {
+        let mut state = self.lock();
+        state.reader += 1;
+        state.left = None;
+        let reader = Reader {
+            number: state.reader,
+            after: after.unwrap_or(state.last).min(state.last),
+            can_resume: false,
+            is_primed,
+            stream: self.clone(),
+        };
+        let waker = state.waker.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        reader
+    }
+
+    /// Puts a message before all others.
+    pub(super) fn push(&self, message: Outgoing) {
+        let mut state = self.lock();
+        self.keep(&mut state, message);
+    }
+
+    /// Ends the stream, which cancels its calls.
+    pub(super) fn end(&self) {
+        let mut state = self.lock();
+        let source = std::mem::replace(&mut state.source, Source::Ended);
+        let waker = state.waker.take();
+        drop(state);
+        // Outside the lock, because it runs code of the service.
+        drop(source);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Returns `true` if no client will come back: nothing happens any more, and its last reader left long ago.
+    pub(super) fn is_stale(&self) -> bool {
+        let state = self.lock();
+        matches!(state.source, Source::Ended) && state.left.is_some_and(|left| left.elapsed() >= LINGER)
+    }
+
+    /// Returns `true` if the stream has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        matches!(self.lock().source, Source::Ended)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives the next event its place and keeps it within the limits.
+    fn keep(&self, state: &mut State, message: Outgoing) -> u64 {
+        state.last += 1;
+        let (place, length) = (state.last, message.len());
+        state.kept_bytes += length;
+        state.kept.push_back(Kept::new(place, message, &self.all));
+        while state.kept.len() > MAX_EVENTS || (state.kept_bytes > MAX_BYTES && state.kept.len() > 1) {
+            let Some(oldest) = state.kept.pop_front() else { break };
+            state.kept_bytes -= oldest.message.len();
+        }
+        place
+    }
+
+    fn poll(&self, reader: &mut Reader, cx: &mut Context<'_>) -> Poll<Option<(EventId, Outgoing)>> {
+        let mut state = self.lock();
+        if state.reader != reader.number {
+            return Poll::Ready(None);
+        }
+        if reader.after == state.last {
+            match state.source.poll(cx) {
+                Poll::Ready(Some(message)) => {
+                    self.keep(&mut state, message);
+                    if matches!(&state.source, Source::Calls(calls) if calls.is_empty()) {
+                        state.source = Source::Ended;
+                    }
+                }
+                Poll::Ready(None) => {
+                    state.source = Source::Ended;
+                    return Poll::Ready(None);
+                }
+                Poll::Pending => {
+                    state.waker = Some(cx.waker().clone());
+                    return Poll::Pending;
+                }
+            }
+        }
+        let index = state.kept.partition_point(|kept| kept.place <= reader.after);
+        let Some(next) = state.kept.get(index) else {
+            // Only if all that was kept has been dropped.
+            reader.after = state.last;
+            return Poll::Ready(None);
+        };
+        reader.after = next.place;
+        let id = EventId {
+            stream: self.number,
+            place: next.place,
+        };
+        let message = next.message.clone();
+        // While a reader follows, other streams may use the room that is short.
+        if self.all.is_full() {
+            state.forget_until(id.place);
+        }
+        Poll::Ready(Some((id, message)))
+    }
+
+    /// Notes that a reader is gone. A call whose client can come back goes on for a while; any other is cancelled.
+    fn left(self: &Arc<Self>, reader: u64, can_resume: bool) {
+        let mut state = self.lock();
+        if state.reader != reader {
+            return;
+        }
+        state.left = Some(Instant::now());
+        state.waker = None;
+        if !matches!(state.source, Source::Calls(_)) {
+            return;
+        }
+        if !can_resume || tokio::runtime::Handle::try_current().is_err() {
+            drop(state);
+            return self.end();
+        }
+        // The number is given here, so that a client that comes back meanwhile has a later one.
+        state.reader += 1;
+        let collector = Reader {
+            number: state.reader,
+            after: state.last,
+            can_resume: true,
+            is_primed: true,
+            stream: self.clone(),
+        };
+        drop(state);
+        self.tasks.spawn(linger(self.clone(), collector));
+    }
+}
+
+/// Collects the events of calls whose client is away, until they end or a client comes back.
+async fn linger(stream: Arc<ReplayStream>, mut collector: Reader) {
+    let collected = async {
+        while std::future::poll_fn(|cx| stream.poll(&mut collector, cx))
+            .await
+            .is_some()
+        {
+            if stream.all.is_full() {
+                return Err(());
+            }
+        }
+        Ok(())
+    };
+    let outcome = tokio::time::timeout(LINGER, collected).await;
+    // This is no client that left.
+    collector.number = 0;
+    if !matches!(outcome, Ok(Ok(()))) {
+        stream.end();
+    }
+}
+
+impl State {
+    fn forget_until(&mut self, place: u64) {
+        while self.kept.front().is_some_and(|kept| kept.place <= place) {
+            if let Some(kept) = self.kept.pop_front() {
+                self.kept_bytes -= kept.message.len();
+            }
+        }
+    }
+}
+
+impl Source {
+    /// The next message; `None` when all calls have ended.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Outgoing>> {
+        match self {
+            Self::Ended => Poll::Ready(None),
+            Self::Outbox(outbox) => outbox.poll_recv(cx),
+            Self::Calls(calls) => {
+                let mut index = 0;
+                while let Some(call) = calls.get_mut(index) {
+                    match call.poll_next(cx) {
+                        Poll::Pending => index += 1,
+                        Poll::Ready(Step::Message(message)) => return Poll::Ready(Some(message)),
+                        Poll::Ready(Step::Done(response)) => {
+                            drop(calls.swap_remove(index));
+                            if response.is_some() {
+                                return Poll::Ready(response);
+                            }
+                        }
+                    }
+                }
+                if calls.is_empty() {
+                    Poll::Ready(None)
+                } else {
+                    Poll::Pending
+                }
+            }
+        }
+    }
+}
+
+impl KeptBytes {
+    fn is_full(&self) -> bool {
+        self.0.load(Ordering::Relaxed) > MAX_ALL_BYTES
+    }
+}
+
+impl Kept {
+    fn new(place: u64, message: Outgoing, all: &Arc<KeptBytes>) -> Self {
+        all.0.fetch_add(message.len(), Ordering::Relaxed);
+        Self {
+            place,
+            message,
+            all: all.clone(),
+        }
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.all.0.fetch_sub(self.message.len(), Ordering::Relaxed);
+    }
+}
+
+/// Reads the events of a stream for one connection.
+#[derive(Debug)]
+pub(super) struct Reader {
+    stream: Arc<ReplayStream>,
+    number: u64,
+    /// The place of the last event that was read.
+    after: u64,
+    is_primed: bool,
+    /// Whether the client has got an id to come back with.
+    can_resume: bool,
+}
+
+impl EventSource for Reader {
+    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<(Option<EventId>, Outgoing)>> {
+        // The priming event is taken before the first event is asked for.
+        self.can_resume |= self.is_primed;
+        let stream = self.stream.clone();
+        let event = stream.poll(self, cx);
+        self.can_resume |= matches!(event, Poll::Ready(Some(_)));
+        event.map(|event| event.map(|(id, message)| (Some(id), message)))
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.stream.left(self.number, self.can_resume);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,106 @@
+//! Builds HTTP responses: messages as JSON, event streams, and errors as `application/problem+json`.
+
+use bytes::Bytes;
+use http::{
+    HeaderName, HeaderValue, Response, StatusCode,
+    header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER},
+};
+use serde_json::json;
+
+use super::{event_body::EventBody, response_body::ResponseBody};
+use crate::protocol::{Outgoing, RpcError};
+
+/// A response of this crate.
+pub(crate) type HttpResponse = Response<ResponseBody>;
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
+const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
+const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache, no-transform");
+const NO: HeaderValue = HeaderValue::from_static("no");
+
+/// Tells nginx not to buffer an event stream.
+const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+/// After how many seconds a client should try again if the error does not say.
+const RETRY_LATER: u64 = 1;
+
+/// A response that has only a status.
+pub(crate) fn empty(status: StatusCode) -> HttpResponse {
+    let mut response = Response::new(ResponseBody::empty());
+    *response.status_mut() = status;
+    response
+}
+
+/// An error of HTTP itself.
+pub(crate) fn problem(status: StatusCode, detail: &str) -> HttpResponse {
+    let title = status.canonical_reason().unwrap_or("Error");
+    let body = json!({"type": "about:blank", "title": title, "status": status.as_u16(), "detail": detail});
+    let mut response = with_body(status, PROBLEM, ResponseBody::full(body.to_string()));
+    if status == StatusCode::SERVICE_UNAVAILABLE {
+        response
+            .headers_mut()
+            .insert(RETRY_AFTER, HeaderValue::from(RETRY_LATER));
+    }
+    response
+}
+
+/// The response to a method that the path does not have.
+pub(crate) fn method_not_allowed(allow: &'static str, detail: &str) -> HttpResponse {
+    let mut response = problem(StatusCode::METHOD_NOT_ALLOWED, detail);
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
+    response
+}
+
+/// A message with the status that its error calls for.
+pub(crate) fn message(message: &Outgoing, is_modern: bool) -> HttpResponse {
+    let code = message.error_code();
+    let status = code.map_or(StatusCode::OK, |code| status_of(code, is_modern));
+    error_message(status, message)
+}
+
+/// A JSON-RPC error with this status.
+pub(crate) fn error_message(status: StatusCode, message: &Outgoing) -> HttpResponse {
+    let mut response = with_body(status, JSON, ResponseBody::message(message));
+    if status == StatusCode::SERVICE_UNAVAILABLE {
+        let seconds = message.retry_after().unwrap_or(RETRY_LATER).max(1);
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+/// Several messages in one JSON array.
+pub(crate) fn json_bytes(bytes: Bytes) -> HttpResponse {
+    with_body(StatusCode::OK, JSON, ResponseBody::full(bytes))
+}
+
+/// An event stream.
+pub(crate) fn events(events: EventBody) -> HttpResponse {
+    let mut response = with_body(StatusCode::OK, EVENTS, ResponseBody::events(events));
+    response.headers_mut().insert(CACHE_CONTROL, NO_CACHE);
+    response.headers_mut().insert(ACCEL_BUFFERING, NO);
+    response
+}
+
+fn with_body(status: StatusCode, kind: HeaderValue, body: ResponseBody) -> HttpResponse {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
+}
+
+/// The status of a response with an error. A legacy client gets 200, because its errors are those of JSON-RPC; a modern one gets
+/// what its version says. Overload has a status in both, so that proxies know it.
+pub(crate) fn status_of(code: i64, is_modern: bool) -> StatusCode {
+    match code {
+        RpcError::BUSY => StatusCode::SERVICE_UNAVAILABLE,
+        _ if !is_modern => StatusCode::OK,
+        RpcError::METHOD_NOT_FOUND => StatusCode::NOT_FOUND,
+        RpcError::PARSE
+        | RpcError::INVALID_REQUEST
+        | RpcError::HEADER_MISMATCH
+        | RpcError::MISSING_CAPABILITY
+        | RpcError::UNSUPPORTED_VERSION => StatusCode::BAD_REQUEST,
+        _ => StatusCode::OK,
+    }
+}

@@ -1,0 +1,165 @@
+//! [`Session`]: a legacy client between its requests.
+
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{sync::mpsc, time::Instant};
+use tokio_util::task::TaskTracker;
+
+use super::{
+    event_frame::EventId,
+    replay::{KeptBytes, Reader, ReplayStream, Source},
+};
+use crate::{
+    door::Caller,
+    protocol::{Endpoint, Outgoing, Peer, Running},
+};
+
+/// The limit on the streams of requests that a session keeps. Ended ones are dropped first.
+const MAX_STREAMS: usize = 64;
+
+/// The number of the stream for messages that belong to no request.
+const GENERAL: u64 = 0;
+
+/// The state of one client between its requests.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) endpoint: Arc<Endpoint>,
+    pub(super) peer: Arc<Peer>,
+    caller: Caller,
+    general: Arc<ReplayStream>,
+    streams: Mutex<VecDeque<Arc<ReplayStream>>>,
+    last_stream: AtomicU64,
+    kept: Arc<KeptBytes>,
+    tasks: TaskTracker,
+    /// How many requests and streams are open.
+    open: AtomicUsize,
+    used: Mutex<Instant>,
+}
+
+/// Marks a session as in use.
+#[derive(Debug)]
+pub(super) struct InUse(pub(super) Arc<Session>);
+
+impl Session {
+    pub(super) fn new(
+        endpoint: Arc<Endpoint>,
+        caller: Caller,
+        (peer, outbox): (Arc<Peer>, mpsc::Receiver<Outgoing>),
+        kept: Arc<KeptBytes>,
+        tasks: TaskTracker,
+    ) -> Self {
+        Self {
+            endpoint,
+            peer,
+            caller,
+            general: ReplayStream::new(GENERAL, Source::Outbox(outbox), kept.clone(), tasks.clone()),
+            streams: Mutex::default(),
+            last_stream: AtomicU64::new(GENERAL),
+            kept,
+            tasks,
+            open: AtomicUsize::new(0),
+            used: Mutex::new(Instant::now()),
+        }
+    }
+
+    /// Returns `true` if this caller opened the session at this endpoint. To any other the session does not exist.
+    pub(super) fn belongs_to(&self, caller: &Caller, endpoint: &Arc<Endpoint>) -> bool {
+        self.caller == *caller && Arc::ptr_eq(&self.endpoint, endpoint)
+    }
+
+    /// Returns `true` if this caller opened the session.
+    pub(super) fn is_of(&self, caller: &Caller) -> bool {
+        self.caller == *caller
+    }
+
+    /// Marks the session as in use until the returned value is dropped.
+    pub(super) fn enter(self: Arc<Self>) -> InUse {
+        self.open.fetch_add(1, Ordering::Relaxed);
+        InUse(self)
+    }
+
+    /// How long the session has been idle; `None` if it is in use.
+    pub(super) fn idle(&self) -> Option<Duration> {
+        let is_open = self.open.load(Ordering::Relaxed) > 0;
+        let used = *self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        (!is_open).then(|| used.elapsed())
+    }
+
+    /// Adds the stream of a request or of a batch.
+    pub(super) fn add_stream(&self, calls: Vec<Running>) -> Arc<ReplayStream> {
+        let number = self.last_stream.fetch_add(1, Ordering::Relaxed) + 1;
+        let stream = ReplayStream::new(number, Source::Calls(calls), self.kept.clone(), self.tasks.clone());
+        let mut streams = self.streams();
+        let is_full = streams.len() >= MAX_STREAMS;
+        let oldest = if is_full {
+            let index = streams.iter().position(|stream| stream.has_ended()).unwrap_or(0);
+            streams.remove(index)
+        } else {
+            None
+        };
+        streams.push_back(stream.clone());
+        drop(streams);
+        // It is not ended: its client may still be connected, and just cannot come back.
+        drop(oldest);
+        stream
+    }
+
+    /// Reads the stream of messages that belong to no request.
+    pub(super) fn general(&self) -> Reader {
+        self.general.read(None, false)
+    }
+
+    /// Reads on after an event. Returns `None` if its stream is no longer kept.
+    pub(super) fn resume(&self, last: EventId) -> Option<Reader> {
+        if last.stream == GENERAL {
+            return Some(self.general.read(Some(last.place), true));
+        }
+        let streams = self.streams();
+        let stream = streams.iter().find(|stream| stream.number() == last.stream)?.clone();
+        drop(streams);
+        Some(stream.read(Some(last.place), true))
+    }
+
+    /// Ends the stream of messages that belong to no request, because the server stops.
+    pub(super) fn end_general(&self) {
+        self.general.end();
+    }
+
+    /// Ends everything that the session runs.
+    pub(super) fn end(&self) {
+        self.general.end();
+        let streams = std::mem::take(&mut *self.streams());
+        for stream in streams {
+            stream.end();
+        }
+        self.peer.close();
+    }
+
+    /// Drops the streams that no client will come back for.
+    pub(super) fn sweep(&self) {
+        let mut streams = self.streams();
+        let (stale, kept) = streams.drain(..).partition(|stream| stream.is_stale());
+        *streams = kept;
+        drop(streams);
+        let stale: VecDeque<_> = stale;
+        drop(stale);
+    }
+
+    fn streams(&self) -> MutexGuard<'_, VecDeque<Arc<ReplayStream>>> {
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        *self.0.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,151 @@
+//! [`Sessions`]: the legacy sessions of all endpoints, limited in number and in idle time.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, PoisonError, RwLock, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio_util::task::TaskTracker;
+
+use super::{
+    replay::KeptBytes,
+    secret_id::SecretId,
+    session::{InUse, Session},
+};
+use crate::{door::Caller, protocol::Endpoint};
+
+/// A session that was idle for this long may be evicted for a new one.
+const EVICTABLE: Duration = Duration::from_secs(60);
+
+/// The interval of the search for idle sessions.
+const SWEEP: Duration = Duration::from_secs(10);
+
+type Open = HashMap<SecretId, Arc<Session>>;
+
+/// All sessions of a gateway.
+#[derive(Debug)]
+pub(super) struct Sessions {
+    open: RwLock<Open>,
+    max: usize,
+    idle: Duration,
+    pub(super) kept: Arc<KeptBytes>,
+    pub(super) tasks: TaskTracker,
+    has_sweeper: AtomicBool,
+}
+
+impl Sessions {
+    pub(super) fn new(max: usize, idle: Duration) -> Arc<Self> {
+        Arc::new(Self {
+            open: RwLock::default(),
+            max,
+            idle,
+            kept: Arc::default(),
+            tasks: TaskTracker::new(),
+            has_sweeper: AtomicBool::new(false),
+        })
+    }
+
+    /// Adds a session under a fresh id. Gives it back if too many sessions are in use.
+    pub(super) fn insert(self: &Arc<Self>, id: SecretId, session: &Arc<Session>, caller: &Caller) -> bool {
+        let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
+        let evicted = if open.len() >= self.max {
+            let Some(id) = evictable(&open, caller) else {
+                return false;
+            };
+            open.remove(&id)
+        } else {
+            None
+        };
+        open.insert(id, session.clone());
+        drop(open);
+        if let Some(evicted) = evicted {
+            evicted.end();
+        }
+        if !self.has_sweeper.swap(true, Ordering::AcqRel) {
+            self.tasks.spawn(sweep(Arc::downgrade(self)));
+        }
+        true
+    }
+
+    /// Finds the session that this caller opened at this endpoint.
+    pub(super) fn enter(&self, id: SecretId, caller: &Caller, endpoint: &Arc<Endpoint>) -> Option<InUse> {
+        let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
+        let session = open.get(&id).filter(|session| session.belongs_to(caller, endpoint))?;
+        Some(session.clone().enter())
+    }
+
+    /// Ends a session of this caller at this endpoint. Returns `false` if there is none.
+    pub(super) fn end(&self, id: SecretId, caller: &Caller, endpoint: &Arc<Endpoint>) -> bool {
+        let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
+        if !open
+            .get(&id)
+            .is_some_and(|session| session.belongs_to(caller, endpoint))
+        {
+            return false;
+        }
+        let session = open.remove(&id);
+        drop(open);
+        if let Some(session) = session {
+            session.end();
+        }
+        true
+    }
+
+    /// Ends the streams on which clients only listen, because the server stops.
+    pub(super) fn end_listening(&self) {
+        let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
+        let sessions: Vec<_> = open.values().cloned().collect();
+        drop(open);
+        sessions.iter().for_each(|session| session.end_general());
+    }
+
+    /// Ends all sessions.
+    pub(super) fn end_all(&self) {
+        let open = std::mem::take(&mut *self.open.write().unwrap_or_else(PoisonError::into_inner));
+        open.values().for_each(|session| session.end());
+    }
+
+    /// The number of sessions.
+    pub(super) fn len(&self) -> usize {
+        self.open.read().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// Ends idle sessions, and drops what others keep for clients that do not come back.
+    fn sweep(&self) {
+        let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
+        let idle: Vec<_> = open
+            .extract_if(|_, session| session.idle().is_some_and(|idle| idle >= self.idle))
+            .collect();
+        let others: Vec<_> = open.values().cloned().collect();
+        drop(open);
+        idle.iter().for_each(|(_, session)| session.end());
+        others.iter().for_each(|session| session.sweep());
+    }
+}
+
+/// Sweeps until the sessions are dropped.
+async fn sweep(sessions: Weak<Sessions>) {
+    loop {
+        tokio::time::sleep(SWEEP).await;
+        match sessions.upgrade() {
+            Some(sessions) => sessions.sweep(),
+            None => return,
+        }
+    }
+}
+
+/// The session that makes room for a new one: the one that has been idle longest, first among the caller's own.
+fn evictable(open: &Open, caller: &Caller) -> Option<SecretId> {
+    let candidates = open.iter().filter_map(|(id, session)| {
+        let idle = session.idle().filter(|idle| *idle >= EVICTABLE)?;
+        Some(((session.is_of(caller), idle), *id))
+    });
+    candidates.max_by_key(|(rank, _)| *rank).map(|(_, id)| id)
+}
+
+#[cfg(test)]
+mod tests;

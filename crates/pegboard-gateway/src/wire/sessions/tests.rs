@@ -1,0 +1,101 @@
+use futures_util::{FutureExt, future::BoxFuture};
+use pegboard::Principal;
+use tokio::time::advance;
+
+use super::*;
+use crate::protocol::{Answer, Client, Description, Exchange, Limits, Request, RpcError, Sealer, Service};
+
+struct Silent;
+
+impl Service for Silent {
+    fn describe<'a>(&'a self, _: &'a Arc<Client>) -> BoxFuture<'a, Result<Description, RpcError>> {
+        async { Ok(Description::default()) }.boxed()
+    }
+
+    fn handle<'a>(&'a self, request: Request, _: Exchange) -> BoxFuture<'a, Answer> {
+        async move { Err(RpcError::method_not_found(&request.method)) }.boxed()
+    }
+}
+
+fn endpoint() -> Arc<Endpoint> {
+    let sealer = Sealer::random().unwrap();
+    Endpoint::new("/mcp", Arc::new(Silent), Arc::new(sealer), Limits::default())
+}
+
+fn caller(name: &str) -> Caller {
+    Caller {
+        principal: Some(Principal::new(name)),
+        view: None,
+    }
+}
+
+fn open(sessions: &Arc<Sessions>, endpoint: &Arc<Endpoint>, caller: &Caller) -> Option<SecretId> {
+    let opened = endpoint.open(caller.principal.clone());
+    let (kept, tasks) = (sessions.kept.clone(), sessions.tasks.clone());
+    let session = Arc::new(Session::new(endpoint.clone(), caller.clone(), opened, kept, tasks));
+    let id = SecretId::random().unwrap();
+    sessions.insert(id, &session, caller).then_some(id)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_house_makes_room_only_for_the_long_idle() {
+    let (sessions, endpoint, alice) = (Sessions::new(2, 10 * EVICTABLE), endpoint(), caller("alice"));
+    let first = open(&sessions, &endpoint, &alice).unwrap();
+    advance(Duration::from_secs(1)).await;
+    let second = open(&sessions, &endpoint, &alice).unwrap();
+    assert!(open(&sessions, &endpoint, &alice).is_none());
+    advance(EVICTABLE - Duration::from_secs(1)).await;
+    let third = open(&sessions, &endpoint, &alice).unwrap();
+    assert!(open(&sessions, &endpoint, &alice).is_none());
+    let is_open = |id| sessions.enter(id, &alice, &endpoint).is_some();
+    assert_eq!([first, second, third].map(is_open), [false, true, true]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_evicts_its_own_sessions_first() {
+    let (sessions, endpoint) = (Sessions::new(2, 10 * EVICTABLE), endpoint());
+    let (alice, bob) = (caller("alice"), caller("bob"));
+    let of_bob = open(&sessions, &endpoint, &bob).unwrap();
+    advance(EVICTABLE).await;
+    let of_alice = open(&sessions, &endpoint, &alice).unwrap();
+    advance(EVICTABLE).await;
+    open(&sessions, &endpoint, &alice).unwrap();
+    assert!(sessions.enter(of_bob, &bob, &endpoint).is_some());
+    assert!(sessions.enter(of_alice, &alice, &endpoint).is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_session_ends_by_itself_and_one_in_use_does_not() {
+    let (sessions, endpoint, alice) = (Sessions::new(8, EVICTABLE), endpoint(), caller("alice"));
+    let idle = open(&sessions, &endpoint, &alice).unwrap();
+    let used = open(&sessions, &endpoint, &alice).unwrap();
+    let in_use = sessions.enter(used, &alice, &endpoint).unwrap();
+    tokio::time::sleep(EVICTABLE + 2 * SWEEP).await;
+    assert_eq!(sessions.len(), 1);
+    assert!(sessions.enter(idle, &alice, &endpoint).is_none());
+    drop(in_use);
+    tokio::time::sleep(EVICTABLE + 2 * SWEEP).await;
+    assert_eq!(sessions.len(), 0);
+}
+
+#[tokio::test]
+async fn a_session_belongs_to_one_caller_at_one_endpoint() {
+    let (sessions, here, there) = (Sessions::new(8, EVICTABLE), endpoint(), endpoint());
+    let alice = caller("alice");
+    let id = open(&sessions, &here, &alice).unwrap();
+    let narrowed = Caller {
+        view: Some("coding".into()),
+        ..alice.clone()
+    };
+    for (caller, endpoint) in [
+        (&caller("bob"), &here),
+        (&Caller::default(), &here),
+        (&narrowed, &here),
+        (&alice, &there),
+    ] {
+        assert!(sessions.enter(id, caller, endpoint).is_none(), "{caller:?}");
+        assert!(!sessions.end(id, caller, endpoint), "{caller:?}");
+    }
+    assert!(sessions.end(id, &alice, &here));
+    assert!(!sessions.end(id, &alice, &here));
+}

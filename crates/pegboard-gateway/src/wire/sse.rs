@@ -1,0 +1,185 @@
+//! HTTP+SSE of 2024-11-05: the client opens an event stream, whose first event names the path for its messages. All responses are
+//! sent on the stream, and the connection ends with it.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{Method, StatusCode, Uri, header::ACCEPT, request::Parts};
+use http_body::Body;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    accepts::Accepts,
+    body_limit::BodyLimit,
+    event_body::{EventBody, EventSource},
+    event_frame::{self, EventId},
+    response::{self, HttpResponse, method_not_allowed, problem},
+    secret_id::SecretId,
+};
+use crate::{
+    door::Caller,
+    protocol::{Connection, Endpoint, Outgoing},
+};
+
+/// How long a message may wait for space in a connection's queue.
+const RECEIVE_TIME: Duration = Duration::from_secs(10);
+
+/// Serves HTTP+SSE for all endpoints of a gateway.
+#[derive(Debug)]
+pub(crate) struct SseWire {
+    bodies: BodyLimit,
+    streams: Arc<Streams>,
+    max: usize,
+    closing: CancellationToken,
+}
+
+/// The open streams.
+#[derive(Debug, Default)]
+struct Streams(Mutex<HashMap<SecretId, Arc<Stream>>>);
+
+#[derive(Debug)]
+struct Stream {
+    connection: Connection,
+    endpoint: Arc<Endpoint>,
+    caller: Caller,
+}
+
+impl SseWire {
+    pub(crate) fn new(max: usize, bodies: BodyLimit) -> Self {
+        Self {
+            bodies,
+            streams: Arc::default(),
+            max,
+            closing: CancellationToken::new(),
+        }
+    }
+
+    /// Opens a stream. `uri` is that of the stream; messages go to the path next to it.
+    pub(crate) fn open(&self, parts: &Parts, uri: &Uri, endpoint: Arc<Endpoint>, caller: Caller) -> HttpResponse {
+        if parts.method != Method::GET {
+            return method_not_allowed("GET", "open the event stream with GET, or use /mcp");
+        }
+        if parts.headers.contains_key(ACCEPT) && !Accepts::of(&parts.headers).events {
+            return problem(StatusCode::NOT_ACCEPTABLE, "accept text/event-stream");
+        }
+        let Ok(id) = SecretId::random() else {
+            let detail = "there are no random numbers for a session id";
+            return problem(StatusCode::INTERNAL_SERVER_ERROR, detail);
+        };
+        let (connection, queue) = Connection::open(&endpoint, caller.principal.clone());
+        let stream = Stream {
+            connection,
+            endpoint,
+            caller,
+        };
+        if !self.streams.insert(id, stream, self.max) {
+            let detail = "too many streams are open; close one or try later";
+            return problem(StatusCode::SERVICE_UNAVAILABLE, detail);
+        }
+        let events = Events {
+            id,
+            queue,
+            streams: self.streams.clone(),
+        };
+        let base = uri.path().strip_suffix("sse").unwrap_or_default();
+        let endpoint = event_frame::endpoint(&format!("{base}messages?session={}", id.text()));
+        let events = EventBody::new(Box::new(events)).first(endpoint);
+        response::events(events.until(self.closing.clone()))
+    }
+
+    /// Handles a message. Its response is sent on the stream.
+    pub(crate) async fn receive<B>(
+        &self,
+        parts: &Parts,
+        endpoint: &Arc<Endpoint>,
+        caller: &Caller,
+        body: B,
+    ) -> HttpResponse
+    where
+        B: Body<Data = Bytes>,
+    {
+        if parts.method != Method::POST {
+            return method_not_allowed("POST", "send messages with POST");
+        }
+        let id = parts.uri.query().and_then(session_of);
+        let stream = id.and_then(|id| self.streams.get(id, endpoint, caller));
+        let Some(stream) = stream else {
+            return problem(StatusCode::NOT_FOUND, "no such session; open a new stream");
+        };
+        let body = match self.bodies.read(&parts.headers, body).await {
+            Ok(body) => body,
+            Err(refusal) => return refusal,
+        };
+        match tokio::time::timeout(RECEIVE_TIME, stream.connection.receive(&body.bytes)).await {
+            Ok(()) => response::empty(StatusCode::ACCEPTED),
+            Err(_) => problem(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "the session's stream is not being read",
+            ),
+        }
+    }
+
+    /// Ends all streams, and their calls with them.
+    pub(crate) fn end(&self) {
+        self.closing.cancel();
+    }
+}
+
+impl Streams {
+    /// Adds a stream, unless there are too many.
+    fn insert(&self, id: SecretId, stream: Stream, max: usize) -> bool {
+        let mut open = self.lock();
+        if open.len() >= max {
+            return false;
+        }
+        open.insert(id, Arc::new(stream));
+        true
+    }
+
+    /// Finds the stream that this caller opened at this endpoint.
+    fn get(&self, id: SecretId, endpoint: &Arc<Endpoint>, caller: &Caller) -> Option<Arc<Stream>> {
+        let open = self.lock();
+        let stream = open.get(&id)?;
+        (stream.caller == *caller && Arc::ptr_eq(&stream.endpoint, endpoint)).then(|| stream.clone())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<SecretId, Arc<Stream>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The events of one stream. Dropping them ends the connection.
+struct Events {
+    id: SecretId,
+    queue: mpsc::Receiver<Outgoing>,
+    streams: Arc<Streams>,
+}
+
+impl EventSource for Events {
+    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<(Option<EventId>, Outgoing)>> {
+        self.queue
+            .poll_recv(cx)
+            .map(|message| message.map(|message| (None, message)))
+    }
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        let removed = self.streams.lock().remove(&self.id);
+        // Outside the lock, because it cancels calls.
+        drop(removed);
+    }
+}
+
+/// The session that a query names.
+fn session_of(query: &str) -> Option<SecretId> {
+    let mut ids = query.split('&').filter_map(|pair| pair.strip_prefix("session="));
+    let id = ids.next().and_then(|id| SecretId::parse(id.as_bytes()));
+    id.filter(|_| ids.next().is_none())
+}

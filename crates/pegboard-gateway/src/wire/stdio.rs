@@ -1,0 +1,143 @@
+//! stdio: one message per line on stdin and stdout. Nothing else is written to stdout.
+
+use std::{
+    future::Future,
+    io::{self, BufRead, Read, Write},
+    pin::pin,
+    sync::Arc,
+    thread,
+    time::Duration,
+};
+
+use bytes::Bytes;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::protocol::{Connection, Endpoint, Limits, MAX_MESSAGE, Outgoing, Sealer, Service};
+
+/// The number of lines read ahead. Few, because each may have 4 MiB.
+const READ_AHEAD: usize = 4;
+
+/// How long the last responses may take to be written.
+const LAST_WRITES: Duration = Duration::from_secs(1);
+
+enum Line {
+    Text(Bytes),
+    TooLong,
+}
+
+/// Serves the client on stdin and stdout, until stdin ends, stdout breaks or `stop` completes. A process can do this once.
+pub async fn serve_stdio(service: Arc<dyn Service>, stop: impl Future<Output = ()> + Send) -> io::Result<()> {
+    let sealer = Arc::new(Sealer::random()?);
+    let endpoint = Endpoint::new("stdio", service, sealer, Limits::default());
+    let (connection, outbox) = Connection::open(&endpoint, None);
+    let mut lines = read_stdin()?;
+    let mut written = write_stdout(outbox)?;
+    let read = async {
+        while let Some(line) = lines.recv().await {
+            match line {
+                Line::Text(line) => connection.receive(&line).await,
+                Line::TooLong => connection.refuse_too_long().await,
+            }
+        }
+    };
+    tokio::select! {
+        biased;
+        () = pin!(stop) => {}
+        _ = &mut written => return Ok(()),
+        () = read => {}
+    }
+    endpoint.stop();
+    connection.close().await;
+    // The writer ends with the queue, unless it is blocked because the client does not read.
+    let _ = tokio::time::timeout(LAST_WRITES, written).await;
+    Ok(())
+}
+
+/// Reads stdin on a plain thread: unlike the runtime's blocking threads, it does not keep the process alive while it waits for input.
+fn read_stdin() -> io::Result<mpsc::Receiver<Line>> {
+    let (sender, lines) = mpsc::channel(READ_AHEAD);
+    thread::Builder::new().name("stdin".into()).spawn(move || {
+        let mut stdin = io::stdin().lock();
+        while let Ok(Some(line)) = read_line(&mut stdin, MAX_MESSAGE) {
+            let is_blank = matches!(&line, Line::Text(text) if text.trim_ascii().is_empty());
+            if !is_blank && sender.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    })?;
+    Ok(lines)
+}
+
+/// The next line without its newline; `None` at the end of the input.
+fn read_line(input: &mut impl BufRead, limit: usize) -> io::Result<Option<Line>> {
+    let mut line = Vec::new();
+    input.by_ref().take(limit as u64 + 1).read_until(b'\n', &mut line)?;
+    if line.is_empty() {
+        return Ok(None);
+    }
+    if line.pop_if(|last| *last == b'\n').is_some() || line.len() <= limit {
+        return Ok(Some(Line::Text(line.into())));
+    }
+    input.skip_until(b'\n')?;
+    Ok(Some(Line::TooLong))
+}
+
+/// Writes stdout on a plain thread, for the same reason. The returned receiver completes when the thread ends.
+fn write_stdout(mut outbox: mpsc::Receiver<Outgoing>) -> io::Result<oneshot::Receiver<()>> {
+    let (done, written) = oneshot::channel();
+    thread::Builder::new().name("stdout".into()).spawn(move || {
+        let mut stdout = io::BufWriter::new(io::stdout().lock());
+        while let Some(message) = outbox.blocking_recv() {
+            if write_lines(&mut stdout, message, &mut outbox).is_err() {
+                break;
+            }
+        }
+        let _ = done.send(());
+    })?;
+    Ok(written)
+}
+
+/// Writes a message and those queued behind it, then flushes once.
+fn write_lines(output: &mut impl Write, first: Outgoing, outbox: &mut mpsc::Receiver<Outgoing>) -> io::Result<()> {
+    let mut next = Some(first);
+    while let Some(message) = next {
+        for part in message.on_one_line().parts() {
+            output.write_all(part)?;
+        }
+        output.write_all(b"\n")?;
+        next = outbox.try_recv().ok();
+    }
+    output.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::protocol::RawResult;
+
+    use super::*;
+
+    #[test]
+    fn lines_are_split_and_long_ones_are_dropped() {
+        let mut input = io::Cursor::new(b"ab\n\nabcd\nabcde\nabcdef\nlast".to_vec());
+        let mut seen = Vec::new();
+        while let Some(line) = read_line(&mut input, 4).unwrap() {
+            seen.push(match line {
+                Line::Text(text) => String::from_utf8(text.to_vec()).unwrap(),
+                Line::TooLong => "(too long)".into(),
+            });
+        }
+        assert_eq!(seen, ["ab", "", "abcd", "(too long)", "(too long)", "last"]);
+    }
+
+    #[test]
+    fn a_result_with_line_breaks_is_one_line() {
+        let result = RawResult::from_text(Bytes::from_static(b"{\n  \"a\": 1\n}"), false);
+        let (sender, mut outbox) = mpsc::channel(1);
+        sender.try_send(Outgoing::result("2", &result, false)).unwrap();
+        let mut written = Vec::new();
+        write_lines(&mut written, Outgoing::result("1", &result, false), &mut outbox).unwrap();
+        let lines: Vec<_> = written.split(|byte| *byte == b'\n').collect();
+        assert_eq!(lines.len(), 3, "two lines and nothing after the last newline");
+        assert!(lines[0].starts_with(br#"{"jsonrpc":"2.0","id":1"#) && lines[2].is_empty());
+    }
+}

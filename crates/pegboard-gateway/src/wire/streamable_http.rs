@@ -1,0 +1,286 @@
+//! Streamable HTTP, in both eras on one path. A modern request needs no session; a legacy one belongs to a session that `initialize`
+//! opens. This file tells the two apart.
+
+mod answer;
+mod batch;
+mod headers;
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, StatusCode};
+use http_body::Body;
+
+use super::{
+    accepts::Accepts,
+    body_limit::BodyLimit,
+    event_body::EventBody,
+    event_frame::EventId,
+    response::{self, HttpResponse, method_not_allowed, problem},
+    secret_id::SecretId,
+    session::{InUse, Session},
+    sessions::Sessions,
+};
+use crate::{
+    door::Caller,
+    protocol::{Broken, Endpoint, Incoming, Message, Request, RpcError, Step, parse},
+};
+use answer::{Refusal, receive, refuse};
+use headers::{LAST_EVENT_ID, SESSION_ID};
+
+/// The limits of the wire.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// The limit on the length of a body.
+    pub(crate) body: usize,
+    /// The limit on open sessions.
+    pub(crate) sessions: usize,
+    /// How long a session without a request or a stream is kept.
+    pub(crate) session_idle: Duration,
+}
+
+/// Serves streamable HTTP for all endpoints of a gateway.
+#[derive(Debug)]
+pub(crate) struct HttpWire {
+    bodies: BodyLimit,
+    sessions: Arc<Sessions>,
+}
+
+/// A request to one endpoint.
+#[derive(Clone, Copy, Debug)]
+struct Visit<'a> {
+    endpoint: &'a Arc<Endpoint>,
+    caller: &'a Caller,
+    headers: &'a HeaderMap,
+    accepts: Accepts,
+}
+
+impl HttpWire {
+    pub(crate) fn new(limits: Limits, bodies: BodyLimit) -> Self {
+        Self {
+            bodies,
+            sessions: Sessions::new(limits.sessions, limits.session_idle),
+        }
+    }
+
+    /// Handles a request to an endpoint.
+    pub(crate) async fn handle<B>(
+        &self,
+        method: &Method,
+        endpoint: &Arc<Endpoint>,
+        caller: &Caller,
+        headers: &HeaderMap,
+        body: B,
+    ) -> HttpResponse
+    where
+        B: Body<Data = Bytes>,
+    {
+        let visit = Visit {
+            endpoint,
+            caller,
+            headers,
+            accepts: Accepts::of(headers),
+        };
+        match *method {
+            Method::POST => self.post(visit, body).await,
+            Method::GET => self.get(visit),
+            Method::DELETE => self.delete(visit),
+            _ => method_not_allowed("GET, POST, DELETE", "send messages with POST"),
+        }
+    }
+
+    /// Ends the streams on which clients only listen. Requests in flight go on.
+    pub(crate) fn end_listening(&self) {
+        self.sessions.end_listening();
+    }
+
+    /// Ends all sessions and their calls.
+    pub(crate) fn end(&self) {
+        self.sessions.end_all();
+    }
+
+    /// The number of open sessions.
+    pub(crate) fn open_sessions(&self) -> usize {
+        self.sessions.len()
+    }
+
+    async fn post<B>(&self, visit: Visit<'_>, body: B) -> HttpResponse
+    where
+        B: Body<Data = Bytes>,
+    {
+        if !visit.accepts.json && !visit.accepts.events {
+            let detail = "accept application/json and text/event-stream";
+            return problem(StatusCode::NOT_ACCEPTABLE, detail);
+        }
+        let body = match self.bodies.read(visit.headers, body).await {
+            Ok(body) => body,
+            Err(refusal) => return refusal,
+        };
+        let mut response = self.incoming(visit, body.bytes).await;
+        response.body_mut().held().reserved = body.reserved;
+        response
+    }
+
+    async fn incoming(&self, visit: Visit<'_>, bytes: Bytes) -> HttpResponse {
+        match parse(&bytes) {
+            Ok(Incoming::One(Message::Request(request))) => self.request(visit, request).await,
+            Ok(Incoming::One(message)) => match self.session_if_any(visit) {
+                Ok(Some(session)) => {
+                    receive(&session.0, message);
+                    response::empty(StatusCode::ACCEPTED)
+                }
+                // A modern client has nothing to say outside of requests, but may say it.
+                Ok(None) => response::empty(StatusCode::ACCEPTED),
+                Err(refusal) => refuse(None, refusal),
+            },
+            Ok(Incoming::Batch(batch)) => match self.session(visit) {
+                Ok(session) => batch::answer(session, batch, visit.accepts).await,
+                Err(refusal) => refuse(None, refusal),
+            },
+            Err(Broken { id, error }) => refuse(id.as_deref(), (StatusCode::BAD_REQUEST, error)),
+        }
+    }
+
+    async fn request(&self, visit: Visit<'_>, request: Request) -> HttpResponse {
+        let id = request.id.clone();
+        let outcome = if headers::is_modern(visit.headers, &request) {
+            modern(visit, request).await
+        } else if &*request.method == "initialize" {
+            self.initialize(visit, request).await
+        } else {
+            self.legacy(visit, request).await
+        };
+        outcome.unwrap_or_else(|refusal| refuse(Some(&id), refusal))
+    }
+
+    async fn legacy(&self, visit: Visit<'_>, request: Request) -> Result<HttpResponse, Refusal> {
+        let session = self.session(visit)?;
+        let running = visit
+            .endpoint
+            .start(&session.0.peer, request)
+            .map_err(|error| (response::status_of(error.code, false), error))?;
+        Ok(answer::legacy(running, session, visit.accepts).await)
+    }
+
+    /// Opens a session, unless the endpoint refuses the handshake.
+    async fn initialize(&self, visit: Visit<'_>, request: Request) -> Result<HttpResponse, Refusal> {
+        let (peer, outbox) = visit.endpoint.open(visit.caller.principal.clone());
+        let mut running = visit
+            .endpoint
+            .start(&peer, request)
+            .map_err(|error| (StatusCode::BAD_REQUEST, error))?;
+        // A client that has no session yet cannot answer.
+        running.mute();
+        let answer = loop {
+            if let Step::Done(answer) = running.next().await {
+                break answer;
+            }
+        };
+        let Some(answer) = answer else {
+            return Ok(response::empty(StatusCode::ACCEPTED));
+        };
+        if answer.error_code().is_some() {
+            return Ok(response::message(&answer, false));
+        }
+        let internal = |_| {
+            let error = RpcError::new(RpcError::INTERNAL, "there are no random numbers for a session id");
+            (StatusCode::INTERNAL_SERVER_ERROR, error)
+        };
+        let id = SecretId::random().map_err(internal)?;
+        let (kept, tasks) = (self.sessions.kept.clone(), self.sessions.tasks.clone());
+        let session = Session::new(
+            visit.endpoint.clone(),
+            visit.caller.clone(),
+            (peer, outbox),
+            kept,
+            tasks,
+        );
+        let session = Arc::new(session);
+        if !self.sessions.insert(id, &session, visit.caller) {
+            let error = RpcError::new(RpcError::BUSY, "too many sessions are in use; end one or try later");
+            return Err((StatusCode::SERVICE_UNAVAILABLE, error));
+        }
+        let mut response = answer::single(answer, visit.accepts);
+        if let Some(id) = id.header() {
+            response.headers_mut().insert(SESSION_ID, id);
+        }
+        Ok(response)
+    }
+
+    fn get(&self, visit: Visit<'_>) -> HttpResponse {
+        let session = match self.session_if_any(visit) {
+            Ok(Some(session)) => session,
+            Ok(None) => return method_not_allowed("POST", "only POST works without a session"),
+            Err((status, error)) => return problem(status, &error.message),
+        };
+        if !visit.accepts.events {
+            return problem(StatusCode::NOT_ACCEPTABLE, "accept text/event-stream");
+        }
+        let reader = match visit.headers.get(LAST_EVENT_ID) {
+            None => session.0.general(),
+            Some(last) => {
+                let last = last.to_str().ok().and_then(EventId::parse);
+                let Some(reader) = last.and_then(|last| session.0.resume(last)) else {
+                    let detail = "the stream of this Last-Event-ID is no longer kept; send the request again";
+                    return problem(StatusCode::BAD_REQUEST, detail);
+                };
+                reader
+            }
+        };
+        let mut response = response::events(EventBody::new(Box::new(reader)));
+        response.body_mut().held().session = Some(session);
+        response
+    }
+
+    fn delete(&self, visit: Visit<'_>) -> HttpResponse {
+        let Some(id) = visit.headers.get(SESSION_ID) else {
+            return method_not_allowed("POST", "only POST works without a session");
+        };
+        let id = SecretId::parse(id.as_bytes());
+        if id.is_some_and(|id| self.sessions.end(id, visit.caller, visit.endpoint)) {
+            response::empty(StatusCode::NO_CONTENT)
+        } else {
+            problem(StatusCode::NOT_FOUND, NO_SESSION)
+        }
+    }
+
+    /// The session that a legacy message names.
+    fn session(&self, visit: Visit<'_>) -> Result<InUse, Refusal> {
+        self.session_if_any(visit)?.ok_or_else(|| {
+            let message = "the Mcp-Session-Id header is missing; send `initialize` first";
+            (
+                StatusCode::BAD_REQUEST,
+                RpcError::new(RpcError::INVALID_REQUEST, message),
+            )
+        })
+    }
+
+    fn session_if_any(&self, visit: Visit<'_>) -> Result<Option<InUse>, Refusal> {
+        let mut ids = visit.headers.get_all(SESSION_ID).iter();
+        let Some(id) = ids.next() else { return Ok(None) };
+        let id = SecretId::parse(id.as_bytes()).filter(|_| ids.next().is_none());
+        let session = id.and_then(|id| self.sessions.enter(id, visit.caller, visit.endpoint));
+        let Some(session) = session else {
+            let error = RpcError::new(RpcError::INVALID_REQUEST, NO_SESSION);
+            return Err((StatusCode::NOT_FOUND, error));
+        };
+        headers::check_version(visit.headers, session.0.peer.version())
+            .map_err(|error| (StatusCode::BAD_REQUEST, error))?;
+        Ok(Some(session))
+    }
+}
+
+async fn modern(visit: Visit<'_>, request: Request) -> Result<HttpResponse, Refusal> {
+    headers::check(visit.headers, &request).map_err(|error| (StatusCode::BAD_REQUEST, error))?;
+    let running = visit
+        .endpoint
+        .start_modern(visit.caller.principal.as_ref(), request)
+        .map_err(|error| match response::status_of(error.code, true) {
+            // A request that cannot be started is a bad one, also if its error is one of params.
+            StatusCode::OK => (StatusCode::BAD_REQUEST, error),
+            status => (status, error),
+        })?;
+    Ok(answer::modern(running, visit.accepts).await)
+}
+
+const NO_SESSION: &str = "no such session; send `initialize` again";

@@ -1,0 +1,124 @@
+//! Validates the MCP headers of a request against its body.
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use http::{HeaderMap, HeaderName};
+
+use crate::protocol::{META_VERSION, Request, RpcError, Version, unsupported};
+
+pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const NAME: HeaderName = HeaderName::from_static("mcp-name");
+
+/// The start of the headers that repeat arguments of a tool.
+const PARAM: &str = "mcp-param-";
+
+/// Returns `true` if a request is of the modern era: by a version header that no handshake negotiates, or by its body.
+pub(super) fn is_modern(headers: &HeaderMap, request: &Request) -> bool {
+    let named = headers.get(VERSION).and_then(|version| version.to_str().ok());
+    match named {
+        Some(named) if Version::parse(named).is_none_or(Version::is_modern) => true,
+        // The header of a session decides: such a request is what the handshake agreed on.
+        _ if headers.contains_key(SESSION_ID) => false,
+        _ => &*request.method == "server/discover" || request.params.meta(META_VERSION).is_some(),
+    }
+}
+
+/// Checks the version header of a legacy session. Clients of 2025-03-26 send none.
+pub(super) fn check_version(headers: &HeaderMap, negotiated: Option<Version>) -> Result<(), RpcError> {
+    let Some(named) = single(headers, &VERSION)? else {
+        return Ok(());
+    };
+    if Version::parse(named) == negotiated {
+        return Ok(());
+    }
+    let negotiated = negotiated.map_or("none", Version::as_str);
+    let named = named.escape_debug();
+    Err(RpcError::new(
+        RpcError::INVALID_REQUEST,
+        format!("the MCP-Protocol-Version header says `{named}`, the session negotiated `{negotiated}`"),
+    ))
+}
+
+/// Checks that the headers of a modern request match its body.
+pub(super) fn check(headers: &HeaderMap, request: &Request) -> Result<(), RpcError> {
+    let version = single(headers, &VERSION)?;
+    let Some(in_body) = request.params.meta(META_VERSION) else {
+        // The endpoint refuses it.
+        return match version {
+            Some(named) if Version::parse(named).is_none() => Err(unsupported(named)),
+            _ => Ok(()),
+        };
+    };
+    let unquoted = in_body.strip_prefix(b"\"").and_then(|text| text.strip_suffix(b"\""));
+    agree("MCP-Protocol-Version", version, unquoted.unwrap_or(&in_body))?;
+    agree("Mcp-Method", single(headers, &METHOD)?, request.method.as_bytes())?;
+    check_params(headers)?;
+    let key = match &*request.method {
+        "tools/call" | "prompts/get" => "name",
+        "resources/read" => "uri",
+        _ => return Ok(()),
+    };
+    let Some(in_body) = request.params.text(key) else {
+        return Err(RpcError::invalid_params(format!("`{key}` is missing or not a string")));
+    };
+    match single(headers, &NAME)? {
+        Some(name) => agree("Mcp-Name", Some(&decode("Mcp-Name", name)?), in_body.as_bytes()),
+        None => agree("Mcp-Name", None, in_body.as_bytes()),
+    }
+}
+
+/// Checks that the headers for arguments can be decoded. Only the server that defines a tool knows which argument each repeats, and
+/// it gets the arguments themselves.
+fn check_params(headers: &HeaderMap) -> Result<(), RpcError> {
+    for name in headers.keys().filter(|name| name.as_str().starts_with(PARAM)) {
+        if let Some(value) = single(headers, name)? {
+            decode(name.as_str(), value)?;
+        }
+    }
+    Ok(())
+}
+
+fn agree(header: &str, value: Option<&str>, in_body: &[u8]) -> Result<(), RpcError> {
+    match value {
+        Some(value) if value.as_bytes() == in_body => Ok(()),
+        Some(value) => {
+            let (value, in_body) = (value.escape_debug(), in_body.escape_ascii());
+            Err(mismatch(format!(
+                "the {header} header says `{value}`, the body says `{in_body}`"
+            )))
+        }
+        None => Err(mismatch(format!("the {header} header is missing"))),
+    }
+}
+
+fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, RpcError> {
+    let mut values = headers.get_all(name).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    if values.next().is_some() {
+        return Err(mismatch(format!("the {name} header is given twice")));
+    }
+    value
+        .to_str()
+        .map(Some)
+        .map_err(|_| mismatch(format!("the {name} header is not plain text")))
+}
+
+/// Decodes a header value. Text that a header cannot carry is sent as `=?base64?…?=`.
+fn decode(header: &str, value: &str) -> Result<String, RpcError> {
+    let Some(coded) = value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) else {
+        return Ok(value.to_owned());
+    };
+    let bytes = BASE64_STANDARD.decode(coded).ok();
+    bytes
+        .and_then(|bytes| String::from_utf8(bytes).ok())
+        .ok_or_else(|| mismatch(format!("the {header} header is not valid base64 of UTF-8")))
+}
+
+fn mismatch(message: impl Into<String>) -> RpcError {
+    RpcError::new(RpcError::HEADER_MISMATCH, message)
+}
+
+#[cfg(test)]
+mod tests;

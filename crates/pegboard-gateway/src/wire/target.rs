@@ -1,0 +1,58 @@
+//! [`Target`]: what a path names. [`Endpoints`] finds the endpoint for it.
+
+use std::{fmt, sync::Arc};
+
+use crate::{door::Caller, protocol::Endpoint};
+
+/// What the path of a request names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Target<'a> {
+    /// All servers.
+    Board,
+    /// One server, with its own names.
+    Server(&'a str),
+    /// A view of the config.
+    View(&'a str),
+}
+
+/// Finds the endpoint of a path. An endpoint that has not changed must be the same `Arc` each time, because a session ends when its
+/// endpoint is another one.
+pub(crate) trait Endpoints: Send + Sync + 'static {
+    /// Returns the endpoint of a target that the caller may use. The wire has already applied the view of the caller's token: such a
+    /// caller never gets here with another target than its view.
+    fn endpoint(&self, target: Target<'_>, caller: &Caller) -> Result<Arc<Endpoint>, NoEndpoint>;
+
+    /// Ends the subscriptions of modern clients at all endpoints, because the server stops.
+    fn stop(&self);
+}
+
+/// Why there is no endpoint.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct NoEndpoint {
+    /// The names that the caller could use instead.
+    pub(crate) known: Vec<String>,
+}
+
+/// A single endpoint, at the path of the board.
+impl Endpoints for Arc<Endpoint> {
+    fn endpoint(&self, target: Target<'_>, _: &Caller) -> Result<Arc<Endpoint>, NoEndpoint> {
+        match target {
+            Target::Board => Ok(self.clone()),
+            Target::Server(_) | Target::View(_) => Err(NoEndpoint::default()),
+        }
+    }
+
+    fn stop(&self) {
+        Endpoint::stop(self);
+    }
+}
+
+impl fmt::Display for Target<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Board => f.write_str("the board"),
+            Self::Server(name) => write!(f, "server `{}`", name.escape_debug()),
+            Self::View(name) => write!(f, "view `{}`", name.escape_debug()),
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! WebSocket with the subprotocol `mcp`: one message per text frame.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use axum::extract::{
+    FromRequestParts,
+    ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code},
+};
+use bytes::Bytes;
+use futures_util::{SinkExt, StreamExt, stream::SplitSink};
+use http::{
+    HeaderMap, StatusCode,
+    header::{SEC_WEBSOCKET_PROTOCOL, UPGRADE},
+    request::Parts,
+};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{
+    response::{HttpResponse, problem},
+    response_body::ResponseBody,
+};
+use crate::{
+    door::Caller,
+    protocol::{Connection, Endpoint, Outgoing},
+};
+
+/// The timeout of writing one frame.
+const WRITE_TIME: Duration = Duration::from_secs(30);
+
+/// How long a client may take to answer the close frame.
+const CLOSE_TIME: Duration = Duration::from_millis(500);
+
+/// The interval of pings. A client that sends nothing for [`MISSED_PINGS`] of them is gone.
+const PING_TIME: Duration = Duration::from_secs(30);
+const MISSED_PINGS: u32 = 3;
+
+/// Serves WebSocket for all endpoints of a gateway.
+#[derive(Clone, Debug)]
+pub(crate) struct WebSocketWire {
+    permits: Arc<Semaphore>,
+    open: TaskTracker,
+    max_message: usize,
+    closing: CancellationToken,
+}
+
+/// Returns `true` if a request is a WebSocket handshake.
+pub(crate) fn is_upgrade(headers: &HeaderMap) -> bool {
+    headers
+        .get(UPGRADE)
+        .is_some_and(|protocol| protocol.as_bytes().eq_ignore_ascii_case(b"websocket"))
+}
+
+impl WebSocketWire {
+    /// Allows `max` open sockets, and messages up to `max_message` bytes.
+    pub(crate) fn new(max: usize, max_message: usize) -> Self {
+        Self {
+            permits: Arc::new(Semaphore::new(max)),
+            open: TaskTracker::new(),
+            max_message,
+            closing: CancellationToken::new(),
+        }
+    }
+
+    /// Answers a handshake.
+    pub(crate) async fn upgrade(&self, parts: &mut Parts, endpoint: Arc<Endpoint>, caller: Caller) -> HttpResponse {
+        if !offers_mcp(&parts.headers) {
+            return problem(StatusCode::BAD_REQUEST, "offer the subprotocol `mcp`");
+        }
+        let Ok(permit) = self.permits.clone().try_acquire_owned() else {
+            let detail = "too many sockets are open; close one or try later";
+            return problem(StatusCode::SERVICE_UNAVAILABLE, detail);
+        };
+        let upgrade = match WebSocketUpgrade::from_request_parts(parts, &()).await {
+            Ok(upgrade) => upgrade,
+            Err(rejection) => return problem(rejection.status(), &rejection.body_text()),
+        };
+        let wire = self.clone();
+        // Tracked before the upgrade is confirmed, so that shutdown waits for every socket.
+        let open = self.open.token();
+        let response = upgrade
+            .protocols(["mcp"])
+            .max_message_size(self.max_message)
+            .max_frame_size(self.max_message)
+            .on_upgrade(move |socket| async move {
+                wire.serve(socket, &endpoint, caller, permit).await;
+                drop(open);
+            });
+        response.map(ResponseBody::other)
+    }
+
+    /// Ends all sockets, and their calls with them.
+    pub(crate) fn end(&self) {
+        self.closing.cancel();
+        self.open.close();
+    }
+
+    /// Waits until all sockets are closed.
+    pub(crate) async fn ended(&self) {
+        self.open.wait().await;
+    }
+
+    async fn serve(self, socket: WebSocket, endpoint: &Arc<Endpoint>, caller: Caller, permit: OwnedSemaphorePermit) {
+        let (mut sink, mut source) = socket.split();
+        let (connection, mut queue) = Connection::open(endpoint, caller.principal);
+        let (seen, mut pings) = (AtomicBool::new(true), tokio::time::interval(PING_TIME));
+        // Concurrently: a reader that waits for the queue must not block the writer.
+        let read = async {
+            while let Some(Ok(frame)) = source.next().await {
+                seen.store(true, Ordering::Relaxed);
+                match frame {
+                    Message::Text(text) => connection.receive(&Bytes::from(text)).await,
+                    Message::Binary(_) => return Some((close_code::UNSUPPORTED, "messages are text frames")),
+                    Message::Close(_) => return None,
+                    Message::Ping(_) | Message::Pong(_) => {}
+                }
+            }
+            None
+        };
+        let write = async {
+            let mut missed = 0;
+            loop {
+                let frame = tokio::select! {
+                    biased;
+                    message = queue.recv() => match message.and_then(frame) {
+                        Some(frame) => frame,
+                        None => return,
+                    },
+                    _ = pings.tick() => {
+                        missed = if seen.swap(false, Ordering::Relaxed) { 0 } else { missed + 1 };
+                        if missed >= MISSED_PINGS {
+                            return;
+                        }
+                        Message::Ping(Bytes::new())
+                    }
+                };
+                if !send(&mut sink, frame).await {
+                    return;
+                }
+            }
+        };
+        let goodbye = tokio::select! {
+            biased;
+            () = self.closing.cancelled() => Some((close_code::AWAY, "the server stops")),
+            goodbye = read => goodbye,
+            () = write => None,
+        };
+        drop(connection);
+        if let Some((code, reason)) = goodbye {
+            let reason = reason.into();
+            send(&mut sink, Message::Close(Some(CloseFrame { code, reason }))).await;
+            // Pending input is read first. Closing with unread data would send a reset, which can discard the close frame.
+            let _ = tokio::time::timeout(CLOSE_TIME, async { while let Some(Ok(_)) = source.next().await {} }).await;
+        }
+        drop(permit);
+    }
+}
+
+/// Returns `true` if the client offers `mcp`, or no subprotocol at all: many simple clients cannot offer one.
+fn offers_mcp(headers: &HeaderMap) -> bool {
+    let mut offers = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter().peekable();
+    offers.peek().is_none()
+        || offers
+            .filter_map(|offer| offer.to_str().ok())
+            .flat_map(|offer| offer.split(','))
+            .any(|name| name.trim() == "mcp")
+}
+
+/// The frame of a message; `None` if it is no UTF-8, which JSON always is.
+fn frame(message: Outgoing) -> Option<Message> {
+    message.into_bytes().try_into().ok().map(Message::Text)
+}
+
+/// Sends a frame. Returns `false` if that fails or times out.
+async fn send(sink: &mut SplitSink<WebSocket, Message>, frame: Message) -> bool {
+    matches!(tokio::time::timeout(WRITE_TIME, sink.send(frame)).await, Ok(Ok(())))
+}
