@@ -257,7 +257,7 @@ impl Stage {
                 Some(result) => result.clone(),
                 None => {
                     replies.refused = true;
-                    reply
+                    json!({ "refused": reply["error"] })
                 }
             };
             replies.texts.push(json!({ key: result }));
