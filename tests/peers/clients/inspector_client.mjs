@@ -8,7 +8,7 @@ const { runCli } = await import(installed('@modelcontextprotocol/inspector/clien
 
 // Runs the command line and returns the result in the document that it prints.
 async function inspect(plan, ...request) {
-    const target = plan.url ? ['--server-url', plan.url, '--transport', 'http'] : plan.command;
+    const target = plan.url ? ['--server-url', plan.url, '--transport', 'http'] : ['--', ...plan.command];
     // Options that take several values come first, so that they do not take the target.
     const options = [...request, '--format', 'json', '--quiet', '--protocol-era', plan.era];
     const printed = [];

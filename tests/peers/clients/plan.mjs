@@ -13,9 +13,9 @@ export const require = createRequire(new URL('package.json', packages));
 export const installed = file => new URL(`node_modules/${file}`, packages);
 
 // One run of a plan, with all its calls.
-const LIMIT_MS = 60_000;
+const LIMIT_MS = 120_000;
 // How long tools are waited for, and how often they are listed meanwhile.
-const TOOLS_MS = 30_000;
+const TOOLS_MS = 60_000;
 const PAUSE_MS = 200;
 
 export class Report {

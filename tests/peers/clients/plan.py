@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 # One run of a plan, with all its calls.
-LIMIT_SECONDS = 60
+LIMIT_SECONDS = 120
 # How long tools are waited for, and how often they are listed meanwhile.
-TOOLS_SECONDS = 30
+TOOLS_SECONDS = 60
 PAUSE_SECONDS = 0.2
 
 
