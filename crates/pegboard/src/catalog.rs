@@ -16,6 +16,7 @@ mod config_defined_tools;
 mod header_arguments;
 mod listing_item;
 mod mask;
+mod other_fields;
 mod parse_listings;
 pub(crate) mod store;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::{forward::ForwardedCall, route::resolved::Route, tool_call::ToolCall, view::View};
+use super::{forwarding::ForwardedCall, route::resolved::Route, tool_call::ToolCall, view::View};
 use crate::{catalog::Tool, config::ServerConfig, deadline::Deadline, server::Server};
 
 /// The state that all steps of a call share.

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
-use super::{Catalog, Prompt, Resource, schema::Schema, tool::Tool};
+use super::{Catalog, Prompt, Resource, other_fields::mask_more, schema::Schema, tool::Tool};
 use crate::{
     mask::{Counts, Masker},
     secret::Secret,
@@ -87,17 +85,6 @@ fn mask_prompt(prompt: &mut Prompt, masker: &Masker) {
         .arguments
         .iter_mut()
         .for_each(|argument| masker.mask_value(argument, &mut counts));
-}
-
-/// Masks the other fields of a definition.
-pub(super) fn mask_more(more: &mut Option<Box<str>>, masker: &Masker) {
-    let Some(text) = more.as_deref().filter(|text| !masker.is_surely_clean(text)) else {
-        return;
-    };
-    let mut tree: Value = serde_json::from_str(text).unwrap_or_default();
-    if !masker.value(&mut tree).is_empty() {
-        *more = Some(tree.to_string().into());
-    }
 }
 
 fn mask_text(text: &mut Option<String>, masker: &Masker) {

@@ -10,7 +10,7 @@ use super::{
     listing_item::Item,
     mask::mask_tool,
     sanitize::{MAX_DESCRIPTION, for_display},
-    tool::{Tool, fast_parse::ToolParser, more},
+    tool::{Tool, fast_parse::ToolParser, parse::more},
 };
 use crate::{mask::Masker, name::ServerName};
 

@@ -1,15 +1,14 @@
 //! One tool as its server defines it.
 
 pub(super) mod fast_parse;
-mod parse;
-
-pub(super) use parse::more;
+pub(super) mod parse;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
     definition_hash::{CachedHash, DefinitionHash},
+    other_fields::mask_more,
     removed_text::RemovedText,
     schema::Schema,
 };
@@ -140,7 +139,7 @@ impl Tool {
 
     /// Masks secrets in the fields that only the hash and a comparison of definitions use.
     pub(super) fn mask_more(&mut self, masker: &Masker) {
-        super::mask::mask_more(&mut self.more, masker);
+        mask_more(&mut self.more, masker);
     }
 
     /// Returns whether both tools have the same definition, apart from their names.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{content::Content, raw_result::ForwardedResult};
+use super::{content::Content, forwarded_result::ForwardedResult};
 use crate::config::{Join, Structured};
 
 /// A tool's answer: content blocks, and structured content if it has some.

@@ -1,12 +1,10 @@
-//! [`ForwardedResult`]: the result of a request as bytes, and how secrets and invisible characters are removed from it.
+//! Removes secrets and invisible characters from a result that is passed on as bytes.
 
-use std::fmt;
-
-use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use super::{
     content::Content,
+    forwarded_result::ForwardedResult,
     mask::{mask_answer, mask_block},
     sanitize,
 };
@@ -19,71 +17,7 @@ use crate::{
 /// A field that the server wants back unchanged. It is opaque to everyone else.
 const STATE: &str = "requestState";
 
-/// The `result` of a response: a JSON object as the server wrote it, except that secrets are masked and, unless the server is trusted,
-/// invisible characters are removed.
-#[derive(Clone, PartialEq, Eq)]
-pub struct ForwardedResult {
-    pub(crate) json: Bytes,
-    pub(crate) kind: ResultKind,
-    pub(crate) has_result_type: bool,
-    pub(crate) is_error: bool,
-    /// The size of the payload in bytes.
-    pub(crate) payload: usize,
-}
-
-/// What a result is, by its `resultType`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum ResultKind {
-    /// The final result of the request.
-    #[default]
-    Complete,
-    /// A request for input. The same request is sent again with the input in `inputResponses` and the `requestState` of this result.
-    InputRequired,
-    /// A task that the server runs in the background.
-    Task,
-    /// A result of another type, which an extension of the protocol defines.
-    Other,
-}
-
 impl ForwardedResult {
-    /// The JSON object. It may have line breaks between its tokens.
-    pub fn json(&self) -> &[u8] {
-        &self.json
-    }
-
-    /// Returns the JSON object. A long one is a part of the server's message, and holds the message's share of the board's memory budget until
-    /// it is dropped.
-    pub fn into_bytes(self) -> Bytes {
-        self.json
-    }
-
-    /// What the result is.
-    pub fn kind(&self) -> ResultKind {
-        self.kind
-    }
-
-    /// Whether the object has the field `resultType`, as servers of the newest era write it.
-    pub fn has_result_type(&self) -> bool {
-        self.has_result_type
-    }
-
-    /// Whether it is the result of a tool that failed.
-    pub fn is_error(&self) -> bool {
-        self.is_error
-    }
-
-    /// Creates a final result from the text of an object.
-    pub(crate) fn written(json: String, is_error: bool) -> Self {
-        Self {
-            payload: json.len(),
-            json: json.into(),
-            kind: ResultKind::Complete,
-            has_result_type: false,
-            is_error,
-        }
-    }
-
     /// The content blocks, for the text of an error.
     pub(crate) fn content(&self) -> Vec<Content> {
         Parts::parse(&self.json)
@@ -249,17 +183,6 @@ fn put_urls(rest: &mut Map<String, Value>, urls: Vec<(String, Value)>, masker: &
         if let Some(params) = request.and_then(|request| request.get_mut("params")) {
             params["url"] = url;
         }
-    }
-}
-
-impl fmt::Debug for ForwardedResult {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ForwardedResult")
-            .field("bytes", &self.json.len())
-            .field("kind", &self.kind)
-            .field("has_result_type", &self.has_result_type)
-            .field("is_error", &self.is_error)
-            .finish()
     }
 }
 

@@ -60,7 +60,7 @@ impl Toolset {
             self.call_untraced(call, Some(&forwarded)).await
         };
         let server = reply.server.clone();
-        let answered = forwarded.finish(reply);
+        let answered = call::answered(forwarded, reply);
         if let (Some(result), Some(server)) = (answered.result(), server) {
             self.view.forwarded_tasks.note(&server, result);
         }
