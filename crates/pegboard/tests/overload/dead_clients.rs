@@ -37,9 +37,11 @@ async fn the_process_of_a_client_ends_with_it_even_in_a_call() {
     let mut settings = process(&server(&log));
     settings.policy.scope = Scope::Session;
     let board = board(settings);
-    let tools = board.toolset_with(View::new().principal("alice"));
+    let tools = board.toolset_with(View::new().name("client").principal("alice"));
     assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
-    let pid = spawned(&log)[0];
+    let rows = board.status().servers;
+    let row = rows.iter().find(|row| row.view.as_deref() == Some("client"));
+    let pid = row.and_then(|row| row.pid).expect("a process of the view");
     let client = tokio::spawn(async move { call(&tools, "fx.slow", json!({})).await });
     received(&log, 2).await;
     client.abort();
