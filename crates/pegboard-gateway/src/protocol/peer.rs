@@ -98,7 +98,8 @@ impl Peer {
     }
 
     /// The number of requests in flight.
-    pub(crate) fn in_flight(&self) -> usize {
+    #[cfg(test)]
+    pub(super) fn in_flight(&self) -> usize {
         self.state().in_flight.len()
     }
 

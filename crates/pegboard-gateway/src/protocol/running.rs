@@ -109,11 +109,6 @@ impl Running {
         }
     }
 
-    /// The id of the request: JSON text.
-    pub(crate) fn id(&self) -> &str {
-        &self.id
-    }
-
     /// Returns `true` if the response is ready without any work.
     pub(super) fn is_answered(&self) -> bool {
         self.shared.is_none()
