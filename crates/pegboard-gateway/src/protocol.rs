@@ -39,6 +39,7 @@ pub use sealer::Sealer;
 pub use service::{Answer, Description, Event, Filter, Service};
 pub use version::Version;
 
+pub(crate) use capability::check as check_capability;
 pub(crate) use connection::Connection;
 pub(crate) use endpoint::Endpoint;
 pub(crate) use limits::Limits;

@@ -1,18 +1,19 @@
 //! [`BoardEndpoint`]: all servers of the board, or those of a view, as one.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use futures_util::{FutureExt, future::BoxFuture, stream::BoxStream};
 use pegboard::{Pegboard, catalog::Instructions};
-use serde_json::{Map, Value, json, value::RawValue};
+use serde_json::{Map, Value, json};
 
 use super::{
     core::Core,
     definitions::{self, ToolStyle},
     listen::no_such_resource,
     owners::{Owned, listed_prompts, listed_uris, owner_of_uri, prefixed},
+    requests::own_params,
     scope::Scope,
-    tool_call::{raw, to_text},
+    tool_call::to_text,
 };
 use crate::protocol::{
     Answer, Client, Description, Event, Exchange, Filter, Notification, Params, RawResult, Request, RpcError, Service,
@@ -87,7 +88,8 @@ impl BoardEndpoint {
 
     async fn list_tools(&self, request: &Request, exchange: &Exchange) -> Answer {
         let tools = self.core.tools(exchange.client())?;
-        let listing = tools.toolset.list(PATIENCE).await;
+        let mut listing = tools.toolset.list(PATIENCE).await;
+        definitions::use_plain_names(&mut listing, &tools.toolset);
         definitions::list(
             "tools",
             &definitions::tools(&listing, ToolStyle::default()),
@@ -136,19 +138,24 @@ impl BoardEndpoint {
                 .any_request(&owned.server, "resources/read", &request.params, exchange)
                 .await;
         }
-        let params = with_field(&request.params, "uri", &owned.uri.as_str().into())?;
+        let own = Some(("uri", owned.uri.as_str().into()));
+        let params = own_params(&request.params, &owned.server, "resources/read", own, exchange)?;
         let result = self
             .core
             .send_request(&owned.server, "resources/read", &params, exchange)
-            .await?;
-        with_prefix(&result, &owned)
+            .await;
+        match result {
+            Ok(result) => with_prefix(&result, &owned),
+            Err(error) => Err(with_listed_uri(error, &owned)),
+        }
     }
 
     async fn get_prompt(&self, request: &Request, exchange: &Exchange) -> Answer {
         let name = request.params.text("name");
         let name = name.ok_or_else(|| RpcError::invalid_params("`name` is missing or no string"))?;
         let (server, own) = self.owner_of_prompt(&name, exchange).await?;
-        let params = with_field(&request.params, "name", &own.into())?;
+        let own = Some(("name", own.into()));
+        let params = own_params(&request.params, &server, "prompts/get", own, exchange)?;
         self.core.send_request(&server, "prompts/get", &params, exchange).await
     }
 
@@ -168,7 +175,8 @@ impl BoardEndpoint {
             ));
         };
         reference[key] = own.into();
-        let params = with_field(&request.params, "ref", &reference)?;
+        let own = Some(("ref", reference));
+        let params = own_params(&request.params, &server, "completion/complete", own, exchange)?;
         self.core
             .send_request(&server, "completion/complete", &params, exchange)
             .await
@@ -238,11 +246,15 @@ fn uri_of(params: &Params) -> Result<String, RpcError> {
     Ok(uri.into_owned())
 }
 
-/// The params with another value of a field.
-fn with_field(params: &Params, key: &str, value: &Value) -> Result<Box<RawValue>, RpcError> {
-    let mut fields: BTreeMap<String, Box<RawValue>> = params.parse()?;
-    fields.insert(key.to_owned(), raw(value)?);
-    raw(&fields)
+/// Writes the URI of a resource in an error as the client knows it.
+fn with_listed_uri(mut error: RpcError, owned: &Owned) -> RpcError {
+    if let Some(Value::Object(data)) = &mut error.data
+        && let Some(uri) = data.get_mut("uri")
+        && *uri == owned.uri
+    {
+        *uri = prefixed(&owned.server, &owned.uri).into();
+    }
+    error
 }
 
 /// Writes the URI of a resource in its contents as the client knows it.

@@ -98,7 +98,7 @@ fn raw(value: &Value) -> Arc<RawValue> {
 mod tests {
     use super::*;
 
-    fn converted(declared: Value, is_modern: bool) -> (Value, bool, bool) {
+    fn converted(declared: &Value, is_modern: bool) -> (Value, bool, bool) {
         let of = ForServers::new(declared.to_string().as_bytes(), is_modern);
         (
             serde_json::from_str(of.json.get()).unwrap(),
@@ -110,8 +110,8 @@ mod tests {
     #[test]
     fn a_modern_clients_capabilities_are_passed_on_as_they_are() {
         let declared = json!({"elicitation": {"url": {}}, "extensions": {TASKS: {}, "x/y": {"z": 1}}, "unknown": {}});
-        assert_eq!(converted(declared.clone(), true), (declared, true, true));
-        assert_eq!(converted(json!({}), true), (json!({}), false, false));
+        assert_eq!(converted(&declared, true), (declared, true, true));
+        assert_eq!(converted(&json!({}), true), (json!({}), false, false));
     }
 
     #[test]
@@ -120,9 +120,9 @@ mod tests {
             "tasks": {"list": {}}, "experimental": {"a": {}}});
         let expected = json!({"elicitation": {"form": {}}, "sampling": {"tools": {}}, "roots": {},
             "experimental": {"a": {}}, "extensions": {TASKS: {}}});
-        assert_eq!(converted(declared, false), (expected, true, false));
+        assert_eq!(converted(&declared, false), (expected, true, false));
         assert_eq!(
-            converted(json!({}), false),
+            converted(&json!({}), false),
             (json!({"extensions": {TASKS: {}}}), false, false)
         );
     }

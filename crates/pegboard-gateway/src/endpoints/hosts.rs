@@ -2,6 +2,7 @@
 
 use std::{pin::Pin, sync::Arc};
 
+use bytes::Bytes;
 use pegboard::{
     Host,
     host::{HostContext, SamplingLimits},
@@ -9,7 +10,7 @@ use pegboard::{
 use serde_json::Value;
 
 use super::open_exchanges::OpenExchanges;
-use crate::protocol::RpcError;
+use crate::protocol::{RpcError, check_capability};
 
 /// The result of a request, or the code and the message of an error.
 type Asked<'a> = Pin<Box<dyn Future<Output = Result<Value, (i64, String)>> + Send + 'a>>;
@@ -70,18 +71,35 @@ impl ClientHost {
 
     async fn ask(&self, context: HostContext<'_>, method: &str, params: Value) -> Result<Value, (i64, String)> {
         let call = context.caller.map_or("", |caller| caller.call);
-        let Some(exchange) = self.exchanges.find(call) else {
-            let message = "no call of a client that this question could belong to is open, so no client was asked";
-            return Err((RpcError::INTERNAL, message.to_owned()));
+        let Some((call, exchange)) = self.exchanges.find(call) else {
+            return Err(self.unattended(call, method, &params));
         };
         if let Some(id) = params.get("elicitationId").and_then(Value::as_str) {
             self.exchanges.note_elicitation(id);
         }
-        exchange.ask(method, params).await.map_err(|error| match error.code {
-            // To the server it is as if the client did not know the method.
-            RpcError::MISSING_CAPABILITY => (RpcError::METHOD_NOT_FOUND, error.message),
-            code => (code, error.message),
-        })
+        let asked = exchange.ask_named(context.request, method, params).await;
+        asked.map_err(|error| self.told(&call, error))
+    }
+
+    /// The error for a question to a call without an exchange. The exchanges of clients that answer no questions are not kept.
+    fn unattended(&self, call: &str, method: &str, params: &Value) -> (i64, String) {
+        match check_capability(&Bytes::from_static(b"{}"), method, params) {
+            Err(lacking) if !call.is_empty() => self.told(call, lacking),
+            _ => {
+                let message = "no call of a client that this question could belong to is open, so no client was asked";
+                (RpcError::INTERNAL, message.to_owned())
+            }
+        }
+    }
+
+    /// What the server is told. If its client lacks a capability, it is as if that did not know the method.
+    fn told(&self, call: &str, error: RpcError) -> (i64, String) {
+        if error.code != RpcError::MISSING_CAPABILITY {
+            return (error.code, error.message);
+        }
+        let message = error.message.clone();
+        self.exchanges.note_lacking(call, error);
+        (RpcError::METHOD_NOT_FOUND, message)
     }
 }
 

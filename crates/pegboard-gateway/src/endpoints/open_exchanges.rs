@@ -8,17 +8,19 @@ use std::{
     },
 };
 
-use crate::protocol::Exchange;
+use crate::protocol::{Exchange, RpcError};
 
 /// The most pages that are remembered until their servers say that the user has finished there.
 const MAX_ELICITATIONS: usize = 64;
+/// The most calls that are noted until they end. A note is lost only if so many others end in the meantime.
+const MAX_LACKING: usize = 256;
 
 /// Whose requests a toolset sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Audience {
     /// One client's: whatever request a question belongs to, the same person is asked.
     OneClient,
-    /// Those of several clients of one principal. A question must belong to one of them for certain.
+    /// Those of several clients of one principal.
     Several,
 }
 
@@ -26,11 +28,20 @@ pub(super) enum Audience {
 #[derive(Debug)]
 pub(super) struct OpenExchanges {
     audience: Audience,
-    open: Mutex<HashMap<String, Exchange>>,
-    /// The number of the last request that is no call.
-    last_request: AtomicU64,
+    open: Mutex<HashMap<String, Open>>,
+    /// The number of the last exchange, and of the last request that is no call.
+    last: AtomicU64,
     /// The ids of the last pages that a client was sent to.
     elicitations: Mutex<VecDeque<String>>,
+    /// The last calls whose client lacks what their servers asked for.
+    lacking: Mutex<VecDeque<(String, RpcError)>>,
+}
+
+#[derive(Debug)]
+struct Open {
+    exchange: Exchange,
+    /// Later ones have higher numbers.
+    number: u64,
 }
 
 impl OpenExchanges {
@@ -38,35 +49,66 @@ impl OpenExchanges {
         Arc::new(Self {
             audience,
             open: Mutex::default(),
-            last_request: AtomicU64::new(0),
+            last: AtomicU64::new(0),
             elicitations: Mutex::default(),
+            lacking: Mutex::default(),
         })
     }
 
     /// Adds the exchange of a call until the returned value is dropped.
     pub(super) fn register(self: &Arc<Self>, call: &str, exchange: &Exchange) -> Registered {
-        self.lock().insert(call.to_owned(), exchange.clone());
+        let open = Open {
+            exchange: exchange.clone(),
+            number: self.last.fetch_add(1, Ordering::Relaxed),
+        };
+        self.lock().insert(call.to_owned(), open);
         Registered {
             exchanges: self.clone(),
             call: call.to_owned(),
         }
     }
 
-    /// Adds the exchange of a request that is no call.
-    pub(super) fn register_request(self: &Arc<Self>, exchange: &Exchange) -> Registered {
-        let number = self.last_request.fetch_add(1, Ordering::Relaxed);
-        self.register(&format!("request-{number}"), exchange)
+    /// An id for a request that is no call. No call has one like it.
+    pub(super) fn request_id(&self) -> String {
+        format!("request-{}", self.last.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// The exchange that a question for `call` belongs to. Among several clients only the call itself tells them apart. One client is asked
-    /// on any of its exchanges: a task asks under an id of its own, and a server may not say which call it asks for.
-    pub(super) fn find(&self, call: &str) -> Option<Exchange> {
+    /// The exchange that a question for `call` belongs to, and its call. The call is empty if the library cannot tell which of several of
+    /// the same principal it is: then the latest is asked. One that waits for its client is not, unless it is the only one: its client
+    /// may never come back, and its server has asked already.
+    ///
+    /// One client is asked on any of its exchanges, because a task asks under an id of its own.
+    pub(super) fn find(&self, call: &str) -> Option<(String, Exchange)> {
         let open = self.lock();
-        let any = || match self.audience {
-            Audience::OneClient => open.values().next(),
-            Audience::Several => None,
+        let found = match open.get_key_value(call) {
+            Some(exact) => Some(exact),
+            None if !call.is_empty() && self.audience == Audience::Several => None,
+            None if open.len() == 1 => open.iter().next(),
+            None => {
+                let attended = open.iter().filter(|(_, open)| !open.exchange.is_parked());
+                attended.max_by_key(|(_, open)| open.number)
+            }
         };
-        open.get(call).or_else(any).cloned()
+        found.map(|(call, open)| (call.clone(), open.exchange.clone()))
+    }
+
+    /// Notes that the client of a call lacks what its server asked for. Only modern clients are told, and those are several.
+    pub(super) fn note_lacking(&self, call: &str, error: RpcError) {
+        if self.audience == Audience::Several {
+            let mut lacking = self.lacking.lock().unwrap_or_else(PoisonError::into_inner);
+            if lacking.len() >= MAX_LACKING {
+                lacking.pop_front();
+            }
+            lacking.push_back((call.to_owned(), error));
+        }
+    }
+
+    /// Takes the note about a call that has ended.
+    pub(super) fn take_lacking(&self, call: &str) -> Option<RpcError> {
+        let mut lacking = self.lacking.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = lacking.iter().position(|(noted, _)| noted == call)?;
+        let (_, error) = lacking.remove(at)?;
+        Some(error)
     }
 
     /// Remembers that a client was sent to a page.
@@ -84,7 +126,7 @@ impl OpenExchanges {
         ids.iter().any(|known| known == id)
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Exchange>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Open>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -52,18 +52,26 @@ impl Core {
         exchange: &Exchange,
     ) -> Forwarded {
         let capabilities = tools.capabilities.of(exchange.client());
-        let mut forwarding = Forwarding::new().capabilities(capabilities.json);
+        let id = tools.exchanges.request_id();
+        let mut forwarding = Forwarding::new().capabilities(capabilities.json).id(&*id);
         if exchange.client().version().is_modern() {
             forwarding = forwarding.returns_input_requests();
         }
-        let _registered = capabilities
-            .can_answer
-            .then(|| tools.exchanges.register_request(exchange));
+        let _registered = capabilities.can_answer.then(|| tools.exchanges.register(&id, exchange));
         let (progress, receiver) = mpsc::channel(PROGRESS);
         let progress = exchange.wants_progress().then_some(progress);
         let logs = self.logs(tools, exchange, Some(server)).await;
         let work = tools.toolset.forward(server, method, params, &forwarding, progress);
-        Box::pin(relay(exchange, receiver, logs, work)).await
+        let forwarded = Box::pin(relay(exchange, receiver, logs, work)).await;
+        match &forwarded {
+            Forwarded::Error { .. } => match tools.exchanges.take_lacking(&id) {
+                Some(RpcError {
+                    code, message, data, ..
+                }) => Forwarded::Error { code, message, data },
+                None => forwarded,
+            },
+            _ => forwarded,
+        }
     }
 
     /// The logs of a server for a client that gets them with its request. Legacy clients get them on their general stream.
@@ -189,7 +197,7 @@ mod tests {
 
     #[test]
     fn progress_is_written_as_servers_write_it() {
-        for (value, text) in [(1.0, "1"), (0.5, "0.5"), (-3.0, "-3"), (1e300, "1e300")] {
+        for (value, text) in [(1.0, "1"), (0.5, "0.5"), (-3.0, "-3"), (1e300, "1e+300")] {
             assert_eq!(number(value).to_string(), text);
         }
     }

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use pegboard::forward::{Forwarded, ResultKind};
-use serde_json::value::RawValue;
+use serde_json::{Value, json, value::RawValue};
 
 use super::{
     core::Core,
@@ -16,7 +16,7 @@ use crate::protocol::{Answer, Client, Exchange, Notification, Params, RpcError};
 impl Core {
     /// Passes a request on to a server, with params as the client wrote them. Its request state, if it needs input, is sealed.
     pub(super) async fn any_request(&self, server: &str, method: &str, params: &Params, exchange: &Exchange) -> Answer {
-        let params = own_state(params, server, method, exchange)?;
+        let params = own_params(params, server, method, None, exchange)?;
         self.send_request(server, method, &params, exchange).await
     }
 
@@ -33,7 +33,10 @@ impl Core {
             Forwarded::Result(result) if result.kind() == ResultKind::InputRequired => {
                 seal_state_of(&result, server, method, exchange)
             }
-            forwarded => request_answer(forwarded),
+            forwarded => request_answer(forwarded).map_err(|error| match method {
+                "resources/read" if exchange.client().version().is_modern() => modern_not_found(error, params),
+                _ => error,
+            }),
         }
     }
 
@@ -52,18 +55,38 @@ impl Core {
     }
 }
 
-/// The params of a request with the server's own request state.
-fn own_state<'a>(
+/// The params of a request as its server reads them: with its own request state, and its own value of one field.
+pub(super) fn own_params<'a>(
     params: &'a Params,
     server: &str,
     method: &str,
+    field: Option<(&str, Value)>,
     exchange: &Exchange,
 ) -> Result<Cow<'a, RawValue>, RpcError> {
-    let Some(sealed) = params.text("requestState") else {
+    let sealed = params.text("requestState");
+    if sealed.is_none() && field.is_none() {
         return params.parse::<&RawValue>().map(Cow::Borrowed);
-    };
-    let state = unseal_state(exchange, &sealed, server, method)?;
+    }
     let mut fields: BTreeMap<String, Box<RawValue>> = params.parse()?;
-    fields.insert("requestState".into(), raw(&state)?);
+    if let Some(sealed) = sealed {
+        let state = unseal_state(exchange, &sealed, server, method)?;
+        fields.insert("requestState".into(), raw(&state)?);
+    }
+    if let Some((key, value)) = field {
+        fields.insert(key.to_owned(), raw(&value)?);
+    }
     raw(&fields).map(Cow::Owned)
+}
+
+/// A legacy server has a code of its own for a resource that does not exist.
+fn modern_not_found(mut error: RpcError, params: &RawValue) -> RpcError {
+    if error.code != RpcError::RESOURCE_NOT_FOUND {
+        return error;
+    }
+    error.code = RpcError::INVALID_PARAMS;
+    if error.data.is_none() {
+        let params: Value = serde_json::from_str(params.get()).unwrap_or_default();
+        error.data = Some(json!({ "uri": params["uri"] }));
+    }
+    error
 }

@@ -195,7 +195,7 @@ impl Core {
     /// The result of a modern server's task for a legacy client. What the server asks meanwhile reaches the client.
     async fn awaited_result(&self, tools: &ClientTools, id: &str, kept: &Kept, exchange: &Exchange) -> Answer {
         let name = format!("{}.{}", kept.server, kept.tool);
-        let _registered = tools.exchanges.register_request(exchange);
+        let _registered = tools.exchanges.register(&tools.exchanges.request_id(), exchange);
         let mut task = tools
             .toolset
             .task(&name, &kept.text)

@@ -6,6 +6,7 @@ use pegboard::{
     ToolCall, Toolset,
     catalog::Tool,
     forward::{Forwarded, ForwardedResult, Forwarding, ResultKind},
+    status::Era,
     toolset::KnownTool,
 };
 use serde::{
@@ -45,7 +46,9 @@ impl Core {
         let capabilities = tools.capabilities.of(exchange.client());
         let mut forwarding = Forwarding::new().capabilities(capabilities.json);
         forwarding.returns_input_requests = is_modern;
-        forwarding.returns_tasks = capabilities.takes_tasks;
+        // A task of a legacy server is awaited.
+        forwarding.returns_tasks =
+            capabilities.takes_tasks && !Box::pin(is_of_legacy_server(&tools.toolset, &name)).await;
         if params.has_others() {
             forwarding.params = Some(self.other_params(&tools, &name, params, exchange).await?);
         }
@@ -56,10 +59,18 @@ impl Core {
         let _registered = capabilities
             .can_answer
             .then(|| tools.exchanges.register(&call.id, exchange));
+        let id = is_modern.then(|| call.id.clone());
+        // Why a legacy server could not ask the client, if that is why its call failed.
+        let lacking = || id.as_ref().and_then(|id| tools.exchanges.take_lacking(id));
         match self.pass_on_call(&tools, call, &forwarding, exchange, server).await {
-            Forwarded::Result(result) if result.kind() == ResultKind::Complete => Ok(complete(result)),
+            Forwarded::Result(result) if result.kind() == ResultKind::Complete => match result.is_error() {
+                true => lacking().map_or_else(|| Ok(complete(result)), Err),
+                false => Ok(complete(result)),
+            },
             Forwarded::Result(result) => self.unfinished(&tools, &name, &result, exchange).await,
-            Forwarded::Error { code, message, data } => Err(server_error(code, message, data)),
+            Forwarded::Error { code, message, data } => {
+                Err(lacking().unwrap_or_else(|| server_error(code, message, data)))
+            }
             Forwarded::Failed(failure) => call_failed(&failure),
             _ => Err(unknown_outcome()),
         }
@@ -144,6 +155,22 @@ pub(super) async fn find(toolset: &Toolset, name: &str) -> Result<KnownTool, Rpc
         .await
         .map_err(|failure| request_failed(&failure))?;
     Ok(toolset.known_tool(name).unwrap_or_else(|| KnownTool::new(tool)))
+}
+
+/// Whether a tool is one of a legacy server, which is started if need be.
+async fn is_of_legacy_server(toolset: &Toolset, name: &str) -> bool {
+    let Ok(known) = find(toolset, name).await else {
+        // The call itself says why.
+        return false;
+    };
+    let era = match known.era {
+        Some(era) => Some(era),
+        None => {
+            let described = toolset.server_info(&known.tool.server).await;
+            described.ok().map(|server| server.era)
+        }
+    };
+    era == Some(Era::Legacy)
 }
 
 fn tool_call(name: &str, params: &Params) -> Result<ToolCall, RpcError> {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{json_fields::fields, rpc_error::RpcError};
 
 /// Returns an error unless the client declares what a question needs.
-pub(super) fn check(capabilities: &Bytes, method: &str, params: &Value) -> Result<(), RpcError> {
+pub(crate) fn check(capabilities: &Bytes, method: &str, params: &Value) -> Result<(), RpcError> {
     let path: &[&str] = match method {
         "elicitation/create" if params["mode"] == "url" => &["elicitation", "url"],
         "elicitation/create" => &["elicitation"],

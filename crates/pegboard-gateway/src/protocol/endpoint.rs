@@ -164,6 +164,9 @@ impl Endpoint {
             questions: None,
             question_time: self.limits.question_time,
         });
+        if let Some(answers) = request.params.field("inputResponses") {
+            shared.stream.give(answers_of(&answers).collect());
+        }
         let entry = peer.map(|peer| peer.enter(&request.id, &shared)).transpose()?;
         let (id, service, exchange) = (request.id.clone(), self.service.clone(), Exchange(shared.clone()));
         let work: BoxFuture<'static, Answer> = match &*request.method {
@@ -171,7 +174,7 @@ impl Endpoint {
                 Box::pin(async move { handshake::discovery(service.describe(exchange.client()).await?) })
             }
             "subscriptions/listen" => Box::pin(subscriptions::listen(service, request, exchange, self.stop.clone())),
-            "ping" | "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe" => {
+            "initialize" | "ping" | "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe" => {
                 return Err(RpcError::method_not_found(&request.method));
             }
             _ => Box::pin(async move { service.handle(request, exchange).await }),
@@ -211,10 +214,9 @@ impl Endpoint {
             }
         };
         if let Some(answers) = request.params.field("inputResponses") {
-            for field in fields(&answers) {
-                let answer = answers.slice(field.value.clone());
+            for (key, answer) in answers_of(&answers) {
                 // An answer to a question that was withdrawn is of no use.
-                field.key().map(|key| call.shared.stream.answer(&key, answer));
+                call.shared.stream.answer(&key, answer);
             }
         }
         Ok(Running::attached(request.id, call, modern, entry))
@@ -237,6 +239,15 @@ impl fmt::Debug for Endpoint {
             .field("path", &self.sealer.endpoint)
             .finish_non_exhaustive()
     }
+}
+
+/// The answers in `inputResponses`. What is no object can be none: its question stays open.
+fn answers_of(answers: &Bytes) -> impl Iterator<Item = (String, Bytes)> {
+    fields(answers).filter_map(|field| {
+        let answer = answers.slice(field.value.clone());
+        let key = field.key()?;
+        answer.starts_with(b"{").then_some((key, answer))
+    })
 }
 
 fn empty() -> Answer {

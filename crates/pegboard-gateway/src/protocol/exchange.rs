@@ -81,16 +81,27 @@ impl Exchange {
     ///
     /// Fails with [`RpcError::MISSING_CAPABILITY`] if the client does not declare what the question needs.
     pub async fn ask(&self, method: &str, params: Value) -> Result<Value, RpcError> {
+        self.ask_named(None, method, params).await
+    }
+
+    /// As [`Exchange::ask`], with the name that a server gave to the question. A modern client sees it as the key of the question, and may
+    /// have answered it in advance.
+    pub async fn ask_named(&self, name: Option<&str>, method: &str, params: Value) -> Result<Value, RpcError> {
         capability::check(self.0.client.capabilities(), method, &params)?;
         let params = to_text(&params);
         let answer = match &self.0.questions {
             Some(questions) => self.ask_legacy(questions, method, params).await?,
-            None => self.ask_modern(method, params).await?,
+            None => self.ask_modern(name, method, params).await?,
         };
         serde_json::from_slice(&answer).map_err(|error| {
             let message = format!("the client's answer to `{method}` cannot be read: {error}");
             RpcError::new(RpcError::INVALID_PARAMS, message)
         })
+    }
+
+    /// Whether the client was asked and has not come back yet.
+    pub(crate) fn is_parked(&self) -> bool {
+        self.0.stream.is_parked()
     }
 
     async fn ask_legacy(&self, questions: &Arc<Questions>, method: &str, params: Bytes) -> Result<Bytes, RpcError> {
@@ -111,9 +122,9 @@ impl Exchange {
             .unwrap_or_else(|_| Err(unanswered(method)))
     }
 
-    async fn ask_modern(&self, method: &str, params: Bytes) -> Result<Bytes, RpcError> {
+    async fn ask_modern(&self, name: Option<&str>, method: &str, params: Bytes) -> Result<Bytes, RpcError> {
         let stream = &self.0.stream;
-        let (key, answer) = stream.ask(method, params);
+        let (key, answer) = stream.ask(name, method, params);
         let _withdraw = Withdraw { stream, key: &key };
         match timeout(self.0.question_time, answer).await {
             Ok(Ok(answer)) => Ok(answer),

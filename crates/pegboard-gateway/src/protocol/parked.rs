@@ -9,7 +9,7 @@ use std::{
 use futures_util::{FutureExt, future::BoxFuture};
 use pegboard::Principal;
 use ring::digest::{SHA256, digest};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio::{sync::Notify, task::AbortHandle, time::Instant};
 
 use super::{
@@ -136,7 +136,7 @@ impl ParkedCalls {
             return Ok(());
         }
         let message = "too many calls wait for answers of their clients; answer some of them or try later";
-        Err(RpcError::new(RpcError::BUSY, message))
+        Err(RpcError::new(RpcError::BUSY, message).data(json!({"retry_after": 1})))
     }
 
     /// Attaches a request to the call that its state names, which must be one of the same principal, connection, method and params.
@@ -217,7 +217,7 @@ fn parse_state(state: &[u8]) -> Option<(u128, u32)> {
 impl ParkedCall {
     /// Ends the attachment of a request, which got a result that asks for input. Returns the sealed state for the next request.
     pub(super) fn detach(&self) -> Result<String, RpcError> {
-        self.shared.stream.mute();
+        self.shared.stream.park();
         let mut state = self.state();
         state.round += 1;
         state.until = Some(Instant::now() + self.limits.question_time);
@@ -230,7 +230,7 @@ impl ParkedCall {
 
     /// Ends the attachment of a request that was refused. The state that it used stays good.
     pub(super) fn release(&self) {
-        self.shared.stream.mute();
+        self.shared.stream.park();
         self.state().until = Some(Instant::now() + self.limits.question_time);
         self.changed.notify_waiters();
     }

@@ -1,7 +1,7 @@
 //! [`RequestStream`]: what a request in flight sends to its client before the response. It allocates nothing until it is used.
 
 use std::{
-    collections::VecDeque,
+    collections::{HashMap, VecDeque},
     fmt,
     sync::{
         Mutex, MutexGuard, PoisonError,
@@ -53,6 +53,8 @@ pub(super) struct RequestStream {
     /// Whether there is or was anything in the state. Most requests never send anything, and are not locked.
     is_used: AtomicBool,
     is_cancelled: AtomicBool,
+    /// Whether the client was asked and has not come back yet.
+    is_parked: AtomicBool,
     /// The task that polls [`super::running::Running`].
     reader: AtomicWaker,
     /// Notified when the queue has room again or takes no more.
@@ -66,6 +68,8 @@ struct State {
     queue: VecDeque<Outgoing>,
     questions: Vec<Question>,
     asked: u64,
+    /// Answers that the client gave before it was asked, by the server's name for the question.
+    given: HashMap<String, Bytes>,
 }
 
 /// Where messages go.
@@ -144,12 +148,18 @@ impl RequestStream {
         message
     }
 
-    /// Adds a question. Returns its key and where the answer arrives.
-    pub(super) fn ask(&self, method: &str, params: Bytes) -> (String, oneshot::Receiver<Bytes>) {
+    /// Adds a question. Returns its key and where the answer arrives. The key is `name`, unless there is none or it is in use. A question
+    /// with a name that the client has answered in advance is not added.
+    pub(super) fn ask(&self, name: Option<&str>, method: &str, params: Bytes) -> (String, oneshot::Receiver<Bytes>) {
         let (answer, answered) = oneshot::channel();
         let mut state = self.state();
-        state.asked += 1;
-        let key = format!("q{}", state.asked);
+        if let Some((name, given)) = name.and_then(|name| state.given.remove_entry(name)) {
+            drop(state);
+            // The receiver is here.
+            let _ = answer.send(given);
+            return (name, answered);
+        }
+        let key = state.free_key(name);
         state.questions.push(Question {
             key: key.clone(),
             method: method.to_owned(),
@@ -159,6 +169,11 @@ impl RequestStream {
         drop(state);
         self.wake_used();
         (key, answered)
+    }
+
+    /// Adds answers to questions that are yet to come.
+    pub(super) fn give(&self, answers: HashMap<String, Bytes>) {
+        self.state().given = answers;
     }
 
     /// Removes a question that the work no longer waits for.
@@ -177,13 +192,14 @@ impl RequestStream {
         question.answer.send(answer).is_ok()
     }
 
-    /// Calls `read` with the open questions, if there are any.
-    pub(super) fn with_questions<T>(&self, read: impl FnOnce(&[Question]) -> T) -> Option<T> {
-        if !self.is_used.load(Ordering::Acquire) {
-            return None;
-        }
-        let state = self.state();
-        (!state.questions.is_empty()).then(|| read(&state.questions))
+    /// Whether a question is open.
+    pub(super) fn has_questions(&self) -> bool {
+        self.is_used.load(Ordering::Acquire) && !self.state().questions.is_empty()
+    }
+
+    /// Calls `read` with the open questions.
+    pub(super) fn with_questions<T>(&self, read: impl FnOnce(&[Question]) -> T) -> T {
+        read(&self.state().questions)
     }
 
     /// Drops messages from now on, also those that are queued.
@@ -196,8 +212,20 @@ impl RequestStream {
         self.space.notify_waiters();
     }
 
+    /// Drops messages until the client comes back with its answers.
+    pub(super) fn park(&self) {
+        self.mute();
+        self.is_parked.store(true, Ordering::Release);
+    }
+
+    /// Whether the client was asked and has not come back yet.
+    pub(super) fn is_parked(&self) -> bool {
+        self.is_parked.load(Ordering::Acquire)
+    }
+
     /// Carries messages again, those that the client wants now.
     pub(super) fn reopen(&self, wants: Wants) {
+        self.is_parked.store(false, Ordering::Release);
         let mut state = self.state();
         state.mode = Mode::Open;
         self.has_wants.store(wants.is_any(), Ordering::Release);
@@ -230,6 +258,23 @@ impl RequestStream {
     /// Locks the state. Held for a push or a pop only, never across an await.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// The key of a question: the server's name for it, or one of ours.
+    fn free_key(&mut self, name: Option<&str>) -> String {
+        let is_free = |key: &str| self.questions.iter().all(|question| question.key != key);
+        if let Some(name) = name.filter(|name| is_free(name)) {
+            return name.to_owned();
+        }
+        loop {
+            self.asked += 1;
+            let key = format!("q{}", self.asked);
+            if self.questions.iter().all(|question| question.key != key) {
+                return key;
+            }
+        }
     }
 }
 

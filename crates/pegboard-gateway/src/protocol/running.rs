@@ -5,12 +5,15 @@ use std::{
     future::poll_fn,
     mem,
     panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
+use tokio::time::{Sleep, sleep};
 
 use super::{
     exchange::Shared,
@@ -23,6 +26,10 @@ use super::{
     rpc_error::RpcError,
     service::Answer,
 };
+
+/// How long a question waits for others that the client can answer in the same round. A server that asks several things at once sends them
+/// one after the other.
+const TOGETHER: Duration = Duration::from_millis(20);
 
 /// What a request in flight yields.
 #[derive(Debug)]
@@ -43,8 +50,8 @@ pub(crate) struct Running {
     /// `None` in the legacy era.
     modern: Option<Modern>,
     entry: Option<Entry>,
-    /// Whether a question of work in another task was seen, which may be about to ask more.
-    is_asked: bool,
+    /// Completes when the questions that are open have waited long enough for others; `None` while there is none.
+    together: Option<Pin<Box<Sleep>>>,
 }
 
 enum Work {
@@ -73,7 +80,7 @@ impl Running {
             outcome: Some(outcome),
             modern: None,
             entry: None,
-            is_asked: false,
+            together: None,
         }
     }
 
@@ -92,7 +99,7 @@ impl Running {
             outcome: None,
             modern,
             entry,
-            is_asked: false,
+            together: None,
         }
     }
 
@@ -105,7 +112,7 @@ impl Running {
             outcome: None,
             modern: Some(modern),
             entry,
-            is_asked: false,
+            together: None,
         }
     }
 
@@ -154,17 +161,23 @@ impl Running {
         if self.outcome.is_some() {
             return Poll::Ready(self.respond());
         }
-        if shared.questions.is_none()
-            && let Some(questions) = shared.stream.with_questions(input_requests)
-        {
-            if matches!(self.work, Work::Parked(..)) && !mem::replace(&mut self.is_asked, true) {
-                context.waker().wake_by_ref();
-                return Poll::Pending;
-            }
-            self.outcome = Some(self.ask(&shared, &questions));
+        if shared.questions.is_none() && self.poll_questions(&shared, context).is_ready() {
             return Poll::Ready(self.respond());
         }
         Poll::Pending
+    }
+
+    /// Waits until the questions that belong together are there, and makes them the outcome.
+    fn poll_questions(&mut self, shared: &Arc<Shared>, context: &mut Context<'_>) -> Poll<()> {
+        if !shared.stream.has_questions() {
+            self.together = None;
+            return Poll::Pending;
+        }
+        let together = self.together.get_or_insert_with(|| Box::pin(sleep(TOGETHER)));
+        ready!(together.as_mut().poll(context));
+        let questions = shared.stream.with_questions(input_requests);
+        self.outcome = Some(self.ask(shared, &questions));
+        Poll::Ready(())
     }
 
     fn poll_work(&mut self, context: &mut Context<'_>) {

@@ -175,7 +175,7 @@ impl Session {
         }
     }
 
-    async fn from_outbox(&mut self) -> Value {
+    async fn next_in_outbox(&mut self) -> Value {
         let message = timeout(Duration::from_secs(3600), self.outbox.recv())
             .await
             .expect("the outbox stays empty");

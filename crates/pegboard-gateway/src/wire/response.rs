@@ -56,8 +56,12 @@ pub(crate) fn method_not_allowed(allow: &'static str, detail: &str) -> HttpRespo
 
 /// A message with the status that its error calls for.
 pub(crate) fn message(message: &Outgoing, is_modern: bool) -> HttpResponse {
-    let code = message.error_code();
-    let status = code.map_or(StatusCode::OK, |code| status_of(code, is_modern));
+    let status = match message.error_code() {
+        // A server's own error may have the code of overload, but does not say when to come back.
+        Some(RpcError::BUSY) if message.retry_after().is_none() => StatusCode::OK,
+        Some(code) => status_of(code, is_modern),
+        None => StatusCode::OK,
+    };
     error_message(status, message)
 }
 

@@ -264,8 +264,7 @@ impl HttpWire {
             let error = RpcError::new(RpcError::INVALID_REQUEST, NO_SESSION);
             return Err((StatusCode::NOT_FOUND, error));
         };
-        headers::check_version(visit.headers, session.0.peer.version())
-            .map_err(|error| (StatusCode::BAD_REQUEST, error))?;
+        headers::check_version(visit.headers).map_err(|error| (StatusCode::BAD_REQUEST, error))?;
         Ok(Some(session))
     }
 }

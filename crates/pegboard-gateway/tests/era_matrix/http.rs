@@ -42,8 +42,8 @@ pub(crate) async fn send(address: &str, method: &str, path: &str, headers: &[(&s
         ));
     }
     head.push_str("\r\n");
-    stream.write_all(head.as_bytes()).await.unwrap();
-    stream.write_all(body.as_bytes()).await.unwrap();
+    stream.write_all(head.as_bytes()).await.expect("the socket works");
+    stream.write_all(body.as_bytes()).await.expect("the socket works");
     let mut reader = BufReader::new(stream);
     let status = line(&mut reader).await;
     let status = status
@@ -62,7 +62,7 @@ pub(crate) async fn send(address: &str, method: &str, path: &str, headers: &[(&s
     }
     let length = headers.iter().find(|(name, _)| name == "content-length");
     let body = match length {
-        Some((_, length)) => Body::Length(length.parse().unwrap()),
+        Some((_, length)) => Body::Length(length.parse().expect("a valid message")),
         None => Body::Chunks {
             buffer: Vec::new(),
             is_done: false,

@@ -15,6 +15,9 @@ use crate::{
 
 const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
 
+/// How often a resource is changed until its subscriber must have been told.
+const MAX_CHANGES: usize = 40;
+
 /// The capabilities of a client that can answer everything.
 fn everything_of(era: Era) -> Value {
     let mut capabilities = json!({"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}});
@@ -24,12 +27,18 @@ fn everything_of(era: Era) -> Value {
     capabilities
 }
 
+/// Names the combination that is checked, for the output of a failure.
+#[expect(clippy::print_stderr, reason = "it is the output of a test")]
+fn announce(client: Era, server: Era) {
+    eprintln!("{client:?} client, {server:?} server");
+}
+
 /// Runs a check for each combination of client and server.
 async fn in_all_combinations(check: impl AsyncFn(&Fixture, Client)) {
     for server in ERAS {
         let fixture = Fixture::new(server).await;
         for era in ERAS {
-            eprintln!("{era:?} client, {server:?} server");
+            announce(era, server);
             let client = Client::connect(&fixture.address, SERVER, era, everything_of(era)).await;
             check(&fixture, client).await;
         }
@@ -80,6 +89,25 @@ async fn a_server_learns_the_clients_roots() {
 }
 
 #[tokio::test]
+async fn a_modern_client_is_told_which_capability_it_lacks() {
+    let fixture = Fixture::new(Era::Legacy).await;
+    for (tool, required) in [("sample", json!({"sampling": {}})), ("roots", json!({"roots": {}}))] {
+        for capabilities in [json!({}), json!({"elicitation": {}})] {
+            let mut client = Client::connect(&fixture.address, SERVER, Era::Modern, capabilities).await;
+            let outcome = client.call(tool, json!({"prompt": "a word"})).await;
+            let error = outcome.error();
+            assert_eq!(
+                (&error["code"], &error["data"]["requiredCapabilities"]),
+                (&json!(-32021), &required)
+            );
+        }
+    }
+    let mut able = Client::connect(&fixture.address, SERVER, Era::Modern, everything_of(Era::Modern)).await;
+    assert!(able.call("roots", json!({})).await.text().contains("file:///work"));
+    fixture.board.shutdown().await;
+}
+
+#[tokio::test]
 async fn several_rounds_of_questions_follow_each_other() {
     in_all_combinations(async |_, mut client| {
         let outcome = client.call("interview", json!({})).await;
@@ -109,7 +137,7 @@ async fn progress_comes_under_the_clients_token() {
 async fn a_cancelled_call_is_cancelled_on_the_server() {
     for server in ERAS {
         for era in ERAS {
-            eprintln!("{era:?} client, {server:?} server");
+            announce(era, server);
             let fixture = Fixture::new(server).await;
             let mut client = Client::connect(&fixture.address, SERVER, era, json!({})).await;
             let slow = json!({"name": "slow", "arguments": {}, "_meta": {"progressToken": 1}});
@@ -169,10 +197,10 @@ async fn an_update_of_a_resource_is_told_to_its_subscribers() {
         } else {
             client.listen(json!({"resourceSubscriptions": ["note://1"]})).await;
         }
-        let mut texts = (0..).map(|number| format!("text {number}"));
+        let mut texts = (0..MAX_CHANGES).map(|number| format!("text {number}"));
         // A modern client's subscription is acknowledged before the server confirms it, so the first change may come too early.
         let (update, text) = loop {
-            let text = texts.next().expect("there are more");
+            let text = texts.next().expect("one of many changes is told");
             client.call("change_resource", json!({ "text": text })).await.result();
             if let Some(update) = client.wait_briefly_for("notifications/resources/updated").await {
                 break (update, text);
@@ -222,7 +250,7 @@ async fn a_task_is_polled_to_its_result() {
     for server in ERAS {
         let fixture = Fixture::new(server).await;
         for era in ERAS {
-            eprintln!("{era:?} client, {server:?} server");
+            announce(era, server);
             let mut client = Client::connect(&fixture.address, SERVER, era, everything_of(era)).await;
             let mut params = json!({"name": "task", "arguments": {}});
             if era == Era::Legacy {

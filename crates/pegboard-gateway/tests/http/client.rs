@@ -69,14 +69,14 @@ impl Event {
 
 impl Http {
     pub(crate) async fn connect(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).await.unwrap();
+        let stream = TcpStream::connect(address).await.expect("the socket works");
         let stream = BufReader::new(stream);
         Self { stream }
     }
 
     /// Sends these bytes.
     pub(crate) async fn write(&mut self, bytes: &[u8]) {
-        self.stream.write_all(bytes).await.unwrap();
+        self.stream.write_all(bytes).await.expect("the socket works");
     }
 
     /// Sends a request.
@@ -101,10 +101,15 @@ impl Http {
     /// Reads a response.
     pub(crate) async fn response(&mut self) -> Response {
         let line = self.line().await.expect("a response");
-        let status = line.split(' ').nth(1).unwrap().parse().unwrap();
+        let status = line
+            .split(' ')
+            .nth(1)
+            .expect("a valid message")
+            .parse()
+            .expect("a valid message");
         let mut headers = HashMap::new();
         loop {
-            let line = self.line().await.unwrap();
+            let line = self.line().await.expect("a value");
             let Some((name, value)) = line.split_once(": ") else {
                 break;
             };
@@ -119,8 +124,8 @@ impl Http {
             response.body.resize(length, 0);
             timeout(PATIENCE, self.stream.read_exact(&mut response.body))
                 .await
-                .unwrap()
-                .unwrap();
+                .expect("a value")
+                .expect("a value");
         }
         response
     }

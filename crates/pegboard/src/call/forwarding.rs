@@ -53,6 +53,9 @@ pub struct Forwarding {
     pub returns_input_requests: bool,
     /// Whether a task is returned as soon as the server has created it, instead of being polled until it ends.
     pub returns_tasks: bool,
+    /// The id that a host sees as [`Caller::call`](crate::Caller::call) when the server asks during a request that is no tool call. Without it, one is
+    /// generated; a tool call has its own.
+    pub id: Option<String>,
 }
 
 impl Forwarding {
@@ -72,6 +75,13 @@ impl Forwarding {
     #[must_use]
     pub fn capabilities(mut self, capabilities: impl Into<Arc<RawValue>>) -> Self {
         self.capabilities = Some(capabilities.into());
+        self
+    }
+
+    /// Sets the id of a request that is no tool call.
+    #[must_use]
+    pub fn id(mut self, id: impl Into<String>) -> Self {
+        self.id = Some(id.into());
         self
     }
 

@@ -270,7 +270,7 @@ impl Session {
         let mut responses = Map::new();
         for (key, request) in requests {
             let InputRequest { method, params } = serde_json::from_str(request.get()).unwrap_or_default();
-            let params = RequestParams::parse(params.as_deref());
+            let params = RequestParams::parse(params.as_deref()).named(Some(key.clone()));
             let asked = self.responder.asked(on_behalf);
             let responding = self.responder.respond_directly(&method, params, asked);
             let response = patience.total.run(responding).await;

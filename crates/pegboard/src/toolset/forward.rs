@@ -107,7 +107,7 @@ impl Toolset {
         self.check_task(&name, &request).map_err(refused)?;
         let target = self.server(&name).map_err(refused)?;
         call::check_params(&target, request.method, request.params.get()).map_err(refused)?;
-        let counted = self.begin_passing(request.method).map_err(refused)?;
+        let counted = self.begin_passing(&request).map_err(refused)?;
         // Requests about tasks do not wait, because a request for a result lasts as long as the task.
         let _permit = match request.method.starts_with("tasks/") {
             true => None,
@@ -143,11 +143,15 @@ impl Toolset {
     }
 
     /// Counts a request within the limits of the view. The cancellation of a task is never refused.
-    fn begin_passing(&self, method: &str) -> Result<ViewRequest, Failure> {
-        match method {
-            "tasks/cancel" => Ok(ViewRequest::of_call(call::generate_id().1)),
-            _ => self.begin_request(),
-        }
+    fn begin_passing(&self, request: &Passed<'_>) -> Result<ViewRequest, Failure> {
+        let counted = match request.method {
+            "tasks/cancel" => ViewRequest::of_call(call::generate_id().1),
+            _ => self.begin_request()?,
+        };
+        Ok(match &request.forwarding.id {
+            Some(id) => counted.with_id(id),
+            None => counted,
+        })
     }
 
     async fn send(

@@ -33,6 +33,11 @@ impl Toolset {
         })
     }
 
+    /// Returns `true` if a server of the view has a tool whose own name is `name`, also if it is not listed.
+    pub fn has_tool_named(&self, name: &str) -> bool {
+        self.snapshot(|snapshot| snapshot.table.routes().iter().any(|route| route.tool.name == name))
+    }
+
     /// Names pairs of a server and, say, one of its prompts as the view names tools. Different pairs get different names.
     pub fn exposed_names(&self, pairs: &[(&str, &str)]) -> Vec<String> {
         let (style, rules) = self.view.names();

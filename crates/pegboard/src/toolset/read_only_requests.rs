@@ -115,6 +115,12 @@ impl ViewRequest {
         }
     }
 
+    /// The same request under the id that the caller gave it.
+    pub(super) fn with_id(mut self, id: &str) -> Self {
+        id.clone_into(&mut self.id);
+        self
+    }
+
     /// For whom the request is sent.
     pub(super) fn on_behalf<'a>(&'a self, toolset: &'a Toolset) -> OnBehalf<'a> {
         toolset.view.on_behalf_of(&self.id, &self.meta)

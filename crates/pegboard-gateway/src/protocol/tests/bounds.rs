@@ -185,17 +185,21 @@ async fn a_connection_that_is_not_read_delays_only_itself() {
             tokio::task::yield_now().await;
         }
     };
-    let flood = timeout(Duration::from_secs(60), flood).await;
+    let mut flood = std::pin::pin!(flood);
     assert!(
-        flood.is_err(),
+        timeout(Duration::from_secs(60), &mut flood).await.is_err(),
         "the reader waits once responses, and then refusals, find no room"
     );
     other.receive(&line(&rpc(1, "ping", json!({})))).await;
     assert_eq!(receive(&mut outbox).await["result"], json!({}));
-    let mut refused = 0;
-    while let Ok(Some(response)) = timeout(Duration::from_secs(1), unread.recv()).await {
-        refused += usize::from(response.error_code() == Some(RpcError::BUSY));
-    }
+    let reading = async {
+        let mut refused = 0;
+        while let Ok(Some(response)) = timeout(Duration::from_secs(1), unread.recv()).await {
+            refused += usize::from(response.error_code() == Some(RpcError::BUSY));
+        }
+        refused
+    };
+    let ((), refused) = tokio::join!(flood, reading);
     assert!(refused > 0, "responses that wait count as requests in flight");
 }
 

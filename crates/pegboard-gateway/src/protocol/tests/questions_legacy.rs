@@ -74,7 +74,7 @@ async fn a_call_that_ends_cancels_its_question_on_the_general_stream() {
     let question = next_message(&mut running).await;
     session.tell("notifications/cancelled", json!({"requestId": 1}));
     assert!(matches!(step(&mut running).await, Step::Done(None)));
-    let cancelled = session.from_outbox().await;
+    let cancelled = session.next_in_outbox().await;
     assert_eq!(cancelled["method"], "notifications/cancelled");
     assert_eq!(cancelled["params"]["requestId"], question["id"]);
     assert_eq!(rig.service.running(), 0);
@@ -102,7 +102,7 @@ async fn a_wire_that_carries_only_responses_asks_on_the_general_stream() {
     let mut running = session.start(call(1, "asks", json!({}))).unwrap();
     running.mute();
     assert!(futures_util::poll!(std::pin::pin!(running.next())).is_pending());
-    let question = session.from_outbox().await;
+    let question = session.next_in_outbox().await;
     session.answer(&question["id"], json!({"action": "accept"}));
     assert_eq!(run(running).await.1.unwrap()["result"]["answer"]["action"], "accept");
     let mut params = json!({"name": "reports", "arguments": {"n": 50}});

@@ -56,6 +56,43 @@ async fn questions_that_come_together_stand_in_one_result() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_question_has_the_name_that_its_server_gave_it() {
+    let rig = rig();
+    let asked = ask(&rig, None, "asks_by_name").await;
+    let keys: Vec<_> = asked["inputRequests"].as_object().unwrap().keys().collect();
+    assert_eq!(
+        keys,
+        ["places", "user"],
+        "questions that come one after the other stand together"
+    );
+    let answers = json!({"user": {"action": "cancel"}, "places": {"roots": []}});
+    let done = response(rig.modern(None, again(2, "asks_by_name", &asked["requestState"], answers))).await;
+    assert_eq!(done["result"]["answers"], json!([{"action": "cancel"}, {"roots": []}]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_given_in_advance_is_used() {
+    let rig = rig();
+    let first = |answers: Value| {
+        let params = json!({"name": "asks_by_name", "arguments": {}, "inputResponses": answers});
+        modern(1, "tools/call", params)
+    };
+    let all = json!({"user": {"action": "decline"}, "places": {"roots": []}, "other": {}});
+    let done = response(rig.modern(None, first(all))).await;
+    assert_eq!(done["result"]["answers"], json!([{"action": "decline"}, {"roots": []}]));
+    // What can be no answer leaves its question open.
+    for (answers, open) in [
+        (json!({"user": {"action": "decline"}, "places": 1}), &["places"][..]),
+        (json!({"q1": {}}), &["places", "user"]),
+        (Value::Null, &["places", "user"]),
+    ] {
+        let asked = response(rig.modern(None, first(answers))).await;
+        let keys: Vec<_> = asked["result"]["inputRequests"].as_object().unwrap().keys().collect();
+        assert_eq!(keys, open);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_second_question_is_a_second_round_with_progress_in_between() {
     let rig = rig();
     let first = ask(&rig, None, "asks_twice").await;

@@ -90,6 +90,16 @@ impl TestService {
                 let (first, second) = join(first, second).await;
                 Ok(json!({"answers": [first?, second?]}))
             }
+            "asks_by_name" => {
+                let first = exchange.ask_named(Some("user"), "elicitation/create", elicit("first?"));
+                let second = async {
+                    // A server's questions arrive one after the other.
+                    tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+                    exchange.ask_named(Some("places"), "roots/list", json!({})).await
+                };
+                let (first, second) = join(first, second).await;
+                Ok(json!({"answers": [first?, second?]}))
+            }
             "asks_and_gives_up" => {
                 let asked = exchange.ask("elicitation/create", elicit("who?"));
                 let limit = std::time::Duration::from_secs(10);
@@ -117,10 +127,12 @@ impl TestService {
 
 impl Service for TestService {
     fn describe<'a>(&'a self, client: &'a Arc<Client>) -> BoxFuture<'a, Result<Description, RpcError>> {
-        let mut description = Description::default();
-        description.capabilities = object(self.capabilities.lock().unwrap().clone());
-        description.server_info = object(json!({"name": "test", "version": client.version().as_str()}));
-        description.instructions = Some("use it".into());
+        let description = Description {
+            capabilities: object(self.capabilities.lock().unwrap().clone()),
+            server_info: object(json!({"name": "test", "version": client.version().as_str()})),
+            instructions: Some("use it".into()),
+            ..Description::default()
+        };
         async { Ok(description) }.boxed()
     }
 

@@ -25,13 +25,13 @@ async fn a_legacy_client_gets_events_from_initialized_on() {
     session.tell("notifications/initialized", json!({}));
     rig.service.events.send(Event::ToolsChanged).unwrap();
     assert_eq!(
-        session.from_outbox().await["method"],
+        session.next_in_outbox().await["method"],
         "notifications/tools/list_changed"
     );
     rig.service.events.send(log(LogLevel::Error)).unwrap();
     rig.service.events.send(updated("a:b")).unwrap();
     rig.service.events.send(Event::ResourcesChanged).unwrap();
-    let next = session.from_outbox().await;
+    let next = session.next_in_outbox().await;
     assert_eq!(
         next["method"], "notifications/resources/list_changed",
         "no level, no subscription"
@@ -39,7 +39,7 @@ async fn a_legacy_client_gets_events_from_initialized_on() {
     response(session.start(request(1, "logging/setLevel", json!({"level": "error"})))).await;
     rig.service.events.send(log(LogLevel::Warning)).unwrap();
     rig.service.events.send(log(LogLevel::Error)).unwrap();
-    let message = session.from_outbox().await;
+    let message = session.next_in_outbox().await;
     assert_eq!(message["params"], json!({"level": "error", "data": 1}));
 }
 
@@ -71,14 +71,14 @@ async fn a_legacy_client_subscribes_to_resources_that_exist() {
     );
     rig.service.events.send(updated("no:such")).unwrap();
     rig.service.events.send(updated("a:b")).unwrap();
-    let update = session.from_outbox().await;
+    let update = session.next_in_outbox().await;
     assert_eq!(update["method"], "notifications/resources/updated");
     assert_eq!(update["params"], json!({"uri": "a:b"}));
     response(session.start(request(4, "resources/unsubscribe", json!({"uri": "a:b"})))).await;
     rig.service.events.send(updated("a:b")).unwrap();
     rig.service.events.send(Event::ToolsChanged).unwrap();
     assert_eq!(
-        session.from_outbox().await["method"],
+        session.next_in_outbox().await["method"],
         "notifications/tools/list_changed"
     );
 }

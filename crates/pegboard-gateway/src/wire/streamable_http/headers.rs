@@ -25,20 +25,18 @@ pub(super) fn is_modern(headers: &HeaderMap, request: &Request) -> bool {
     }
 }
 
-/// Checks the version header of a legacy session. Clients of 2025-03-26 send none.
-pub(super) fn check_version(headers: &HeaderMap, negotiated: Option<Version>) -> Result<(), RpcError> {
+/// Checks the version header of a legacy session: any version with a handshake is accepted, because only those that a server does not
+/// support are to be refused, and the session knows what it negotiated. Clients of 2025-03-26 send none.
+pub(super) fn check_version(headers: &HeaderMap) -> Result<(), RpcError> {
     let Some(named) = single(headers, &VERSION)? else {
         return Ok(());
     };
-    if Version::parse(named) == negotiated {
+    if Version::parse(named).is_some_and(|version| !version.is_modern()) {
         return Ok(());
     }
-    let negotiated = negotiated.map_or("none", Version::as_str);
     let named = named.escape_debug();
-    Err(RpcError::new(
-        RpcError::INVALID_REQUEST,
-        format!("the MCP-Protocol-Version header says `{named}`, the session negotiated `{negotiated}`"),
-    ))
+    let message = format!("the MCP-Protocol-Version header says `{named}`, which is no version of a session");
+    Err(RpcError::new(RpcError::INVALID_REQUEST, message))
 }
 
 /// Checks that the headers of a modern request match its body.

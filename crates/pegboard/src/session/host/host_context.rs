@@ -20,18 +20,31 @@ pub struct HostContext<'a> {
     /// Where calls of different principals or hosts are in flight, a request that belongs to none of them for certain is rejected
     /// and reaches no host.
     pub caller: Option<Caller<'a>>,
+    /// The name that the server gave to the request: its key among the input requests of a result, or its JSON-RPC id if that is a string.
+    pub request: Option<&'a str>,
 }
 
 impl<'a> HostContext<'a> {
     /// Creates a context without a call. Programs need this only to test their own hosts.
     pub fn new(server: &'a ServerName) -> Self {
-        Self { server, caller: None }
+        Self {
+            server,
+            caller: None,
+            request: None,
+        }
     }
 
     /// Sets the call.
     #[must_use]
     pub fn caller(mut self, caller: Caller<'a>) -> Self {
         self.caller = Some(caller);
+        self
+    }
+
+    /// Sets the server's name for the request.
+    #[must_use]
+    pub fn request(mut self, request: &'a str) -> Self {
+        self.request = Some(request);
         self
     }
 }

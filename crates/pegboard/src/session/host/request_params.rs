@@ -10,12 +10,17 @@ use serde_json::{Value, value::RawValue};
 
 use super::form::MAX_FIELDS;
 
+/// The limit on the length of a request's name.
+const MAX_NAME: usize = 128;
+
 /// The params of a request, and the order of the fields in its form. A JSON tree sorts its keys, but users should see the fields in the
 /// server's order.
 #[derive(Debug, Default)]
 pub(in crate::session) struct RequestParams {
     pub(super) params: Value,
     pub(super) order: Vec<String>,
+    /// The server's name for the request.
+    pub(super) name: Option<String>,
 }
 
 impl RequestParams {
@@ -29,7 +34,14 @@ impl RequestParams {
             order: serde_json::from_str(text)
                 .map(|Ordered { schema }| schema.properties.0)
                 .unwrap_or_default(),
+            name: None,
         }
+    }
+
+    /// Sets the server's name for the request. One that is too long to be a name is ignored.
+    pub(in crate::session) fn named(mut self, name: Option<String>) -> Self {
+        self.name = name.filter(|name| !name.is_empty() && name.len() <= MAX_NAME);
+        self
     }
 }
 
@@ -38,6 +50,7 @@ impl From<Value> for RequestParams {
         Self {
             params,
             order: Vec::new(),
+            name: None,
         }
     }
 }

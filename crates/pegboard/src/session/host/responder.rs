@@ -37,6 +37,8 @@ const CANCELLED: i64 = -32800;
 pub(in crate::session) struct Asked<'a> {
     host: &'a HostHandle,
     caller: Option<Caller<'a>>,
+    /// The server's name for the question.
+    name: Option<&'a str>,
 }
 
 impl Asked<'_> {
@@ -107,6 +109,7 @@ impl Responder {
         Asked {
             host: on_behalf.host.unwrap_or(&self.host),
             caller: Some(on_behalf.caller),
+            name: None,
         }
     }
 
@@ -151,6 +154,7 @@ impl Responder {
         Asked {
             host: owner.host().unwrap_or(&self.host),
             caller: Some(owner.caller()),
+            name: None,
         }
     }
 
@@ -158,6 +162,7 @@ impl Responder {
         Asked {
             host: &self.host,
             caller: None,
+            name: None,
         }
     }
 
@@ -172,8 +177,13 @@ impl Responder {
     }
 
     async fn call_host(&self, method: &str, request: RequestParams, asked: Asked<'_>) -> Result<Value, ErrorResponse> {
-        let RequestParams { params, order } = request;
+        let RequestParams { params, order, name } = request;
         let params = self.masked(params);
+        let name = name.map(|name| self.masker.text(&name).into_owned());
+        let asked = Asked {
+            name: name.as_deref(),
+            ..asked
+        };
         match method {
             "ping" => Ok(json!({})),
             "roots/list" if asked.offers(Offers::ROOTS) => self.pass_on(asked, method, params).await,
@@ -186,10 +196,10 @@ impl Responder {
     }
 
     fn context<'a>(&'a self, asked: Asked<'a>) -> HostContext<'a> {
-        let context = HostContext::new(&self.server);
-        match asked.caller {
-            Some(caller) => context.caller(caller),
-            None => context,
+        HostContext {
+            caller: asked.caller,
+            request: asked.name,
+            ..HostContext::new(&self.server)
         }
     }
 

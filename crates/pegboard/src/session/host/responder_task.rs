@@ -65,7 +65,9 @@ impl ResponderTask {
 
 /// Responds to one request. If the server cancels it, the callback is dropped and no response is sent.
 async fn respond(responder: Arc<Responder>, request: ServerRequest, wire: Arc<dyn Wire>) {
-    let params = RequestParams::parse(request.params.as_deref());
+    // An id that is a string may be meant as a name; a number is none.
+    let name = serde_json::from_str(&request.id).ok();
+    let params = RequestParams::parse(request.params.as_deref()).named(name);
     let responding = responder.respond(&request.method, params, &request.attribution);
     let result = tokio::select! {
         biased;
