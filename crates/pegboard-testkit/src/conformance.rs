@@ -144,6 +144,8 @@ fn choices() -> Value {
 fn input_required() -> Vec<Tool> {
     let asking = |name: &str| tool(&format!("test_input_required_result_{name}"), "Asks the client.");
     let name = || Question::form("user_name", "What is your name?", form(&[("name", "Your name")]));
+    // The suite never answers this one, so that its id stays in use.
+    let streamed = Question::form("streamed_name", "What is your name?", form(&[("name", "Your name")]));
     let confirm = || {
         let ok = json!({ "type": "object", "properties": { "ok": { "type": "boolean" } }, "required": ["ok"] });
         Question::form("confirm", "Please confirm", ok)
@@ -166,7 +168,7 @@ fn input_required() -> Vec<Tool> {
         asking("tampered_state").asks_for([confirm()]),
         asking("capabilities").asks_for([name(), sample("greeting", "Generate a greeting")]),
         tool("test_missing_capability", "Needs sampling.").asks_for([sample("needed", "Say one word.")]),
-        tool("test_streaming_elicitation", "Asks after progress.").asks_for([name()]),
+        tool("test_streaming_elicitation", "Asks after progress.").asks_for([streamed]),
     ]
 }
 
