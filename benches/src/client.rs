@@ -3,7 +3,12 @@
 use std::{path::Path, process::Stdio, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail};
-use pegboard::{Arguments, Config, Env, Pegboard, ToolCall, Toolset, View, bench::BareSession, config::{EraChoice, Source}, deadline::Deadline};
+use pegboard::{
+    Arguments, Config, Env, Pegboard, ToolCall, Toolset, View,
+    bench::BareSession,
+    config::{EraChoice, Source},
+    deadline::Deadline,
+};
 use rmcp::{
     RoleClient, ServiceExt,
     model::CallToolRequestParams,

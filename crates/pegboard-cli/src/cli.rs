@@ -2,9 +2,11 @@
 
 mod global;
 mod review;
+mod serving;
 
 pub(crate) use global::{Format, Global};
 pub(crate) use review::{AuditShow, AuditVerify, PinsAccept, PinsDiff, TrustAccept};
+pub(crate) use serving::{Mcp, Serve, TokenNew};
 
 use std::path::PathBuf;
 
@@ -17,6 +19,7 @@ use pegboard::Provider;
 use crate::demo::DemoOptions;
 use global::With;
 use review::{AuditArgs, AuditVerb, PinsArgs, PinsVerb, TrustArgs, TrustVerb};
+use serving::{TokenArgs, TokenVerb};
 
 /// List and call the tools of any MCP server
 #[derive(Debug, Parser)]
@@ -25,7 +28,7 @@ use review::{AuditArgs, AuditVerb, PinsArgs, PinsVerb, TrustArgs, TrustVerb};
     version,
     disable_help_subcommand = true,
     max_term_width = 80,
-    after_help = "Examples:\n  pegboard tools\n  pegboard call demo.calculate expression='6 * 7'\n  \
+    after_help = "Examples:\n  pegboard call demo.calculate expression='6 * 7'\n  \
                   pegboard --server time='uvx mcp-server-time' tools"
 )]
 pub(crate) struct Cli {
@@ -58,6 +61,15 @@ impl Cli {
                 }
             }
             Command::Status(status) => status.under(self.global, |_| Verb::Status),
+            Command::Serve(serve) => serve.under(self.global, Verb::Serve),
+            Command::Mcp(mcp) => mcp.under(self.global, Verb::Mcp),
+            Command::Token(token) => {
+                let global = token.global.over(self.global);
+                match token.verb {
+                    TokenVerb::New(new) => new.under(global, Verb::TokenNew),
+                    TokenVerb::Hash(hash) => hash.under(global, |_| Verb::TokenHash),
+                }
+            }
             Command::Config(config) => {
                 let global = config.global.over(self.global);
                 match config.verb {
@@ -106,6 +118,10 @@ pub(crate) enum Verb {
     PromptsList,
     PromptsGet(PromptGet),
     Status,
+    Serve(Serve),
+    Mcp(Mcp),
+    TokenNew(TokenNew),
+    TokenHash,
     PinsShow(Option<String>),
     PinsDiff(PinsDiff),
     PinsAccept(PinsAccept),
@@ -120,6 +136,13 @@ pub(crate) enum Verb {
     Mask(Mask),
     DemoServer(DemoOptions),
     Completions(clap_complete::Shell),
+}
+
+impl Verb {
+    /// Whether the command runs until it is stopped.
+    pub(crate) fn keeps_running(&self) -> bool {
+        matches!(self, Self::Serve(_) | Self::Mcp(_))
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -148,6 +171,18 @@ enum Command {
     /// Show how every server is
     #[command(after_help = "Example:\n  pegboard status -o json")]
     Status(With<Nothing>),
+    /// Serve all tools at one MCP endpoint over HTTP
+    #[command(after_help = "Examples:\n  pegboard serve\n  pegboard serve --listen 127.0.0.1:8080 -c pegboard.toml")]
+    Serve(With<Serve>),
+    /// Serve all tools as one MCP server on stdio
+    #[command(after_help = "Examples:\n  pegboard mcp --view coding\n  pegboard mcp --server github")]
+    Mcp(With<Mcp>),
+    /// Make a token for a client of `serve`
+    #[command(
+        disable_help_subcommand = true,
+        after_help = "Examples:\n  pegboard token new laptop\n  pegboard token hash < token.txt"
+    )]
+    Token(TokenArgs),
     /// Show the config, or what may be in one
     #[command(
         disable_help_subcommand = true,

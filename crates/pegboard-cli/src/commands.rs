@@ -9,11 +9,15 @@ mod context;
 mod fetch;
 mod listing;
 mod mask;
+mod mcp;
 mod pins;
 mod prompts;
 mod resources;
+mod serve;
+mod serving;
 mod starting;
 mod status;
+mod token;
 mod tools;
 mod trust;
 
@@ -63,6 +67,10 @@ pub(crate) async fn run(verb: Verb, global: Global, output: Output) -> Exit {
         Verb::PromptsList => prompts::list(context).await,
         Verb::PromptsGet(get) => prompts::get(context, get).await,
         Verb::Status => status::run(context).await,
+        Verb::Serve(serve) => serve::run(context, serve).await,
+        Verb::Mcp(mcp) => mcp::run(context, mcp).await,
+        Verb::TokenNew(new) => token::new(context, new).await,
+        Verb::TokenHash => token::hash(context).await,
         Verb::PinsShow(server) => pins::show(context, server).await,
         Verb::PinsDiff(diff) => pins::diff(context, diff).await,
         Verb::PinsAccept(accept) => pins::accept(context, accept).await,

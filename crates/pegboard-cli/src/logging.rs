@@ -15,12 +15,13 @@ use crate::{
 };
 
 /// Installs the subscriber. Returns an error if the filter cannot be parsed.
-pub(crate) fn start(global: &Global, output: &Output) -> Result<(), String> {
+pub(crate) fn start(global: &Global, output: &Output, keeps_running: bool) -> Result<(), String> {
     let filter = match (&global.log, global.verbose, global.quiet) {
         (Some(filter), ..) => filter.as_str(),
         (None, _, 2..) => "off",
         (None, _, 1) => "error",
-        // Commands report failed starts themselves, with a hint.
+        (None, 0, 0) if keeps_running => "warn",
+        // Other commands report failed starts themselves, with a hint.
         (None, 0, 0) => "warn,pegboard::start=error",
         (None, 1, 0) => "warn,pegboard=info",
         (None, 2, 0) => "warn,pegboard=debug",

@@ -147,6 +147,13 @@ impl Settings {
 
     /// Like [`Self::usable`], but also succeeds when no server can be used.
     pub(crate) fn shown(&self) -> Result<Config, Complaint> {
+        let mut config = self.selected()?;
+        self.await_starts(&mut config);
+        Ok(config)
+    }
+
+    /// The selected servers as they are configured, for a program that keeps running.
+    pub(crate) fn selected(&self) -> Result<Config, Complaint> {
         let unreadable = &self.loaded.unreadable;
         if !unreadable.is_empty() {
             let problems = self.loaded.errors();
@@ -169,7 +176,6 @@ impl Settings {
             let is_wanted = |name: &ServerName| self.only.iter().any(|wanted| wanted == name.as_str());
             config.select(is_wanted);
         }
-        self.await_starts(&mut config);
         Ok(config)
     }
 
@@ -286,6 +292,11 @@ pub(crate) fn whole_board(mut config: Config) -> pegboard::Builder {
     for server in config.servers.values_mut() {
         server.start = Start::Lazy;
     }
+    lasting_board(config)
+}
+
+/// A board for a program that keeps running: servers start as their config says.
+pub(crate) fn lasting_board(config: Config) -> pegboard::Builder {
     let mut builder = Pegboard::builder(config);
     if let Some(folder) = cache_folder() {
         builder = builder.era_memory(folder.join("eras.json"));

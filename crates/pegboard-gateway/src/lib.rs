@@ -4,11 +4,13 @@
 //! of a board are services; a program can serve its own with the same wires.
 
 mod door;
+mod endpoints;
 mod protocol;
 mod serve;
 mod wire;
 
 pub use door::Token;
+pub use endpoints::{BoardEndpoints, BoardPart, GatewayHost, board_service};
 pub use protocol::{
     Answer, CacheScope, Client, Description, Event, Exchange, Filter, LogLevel, Notification, Params, RawResult,
     Request, RpcError, Sealer, Service, Version,

@@ -3,6 +3,7 @@
 //! A connection's requests go through the [`Door`](crate::door::Door), then to the wire of their path.
 
 mod activity;
+mod board_gateway;
 mod connection;
 mod cors;
 mod gateway;

@@ -2,6 +2,9 @@
 //! cursors and input rounds are carried in the messages themselves.
 
 mod act;
+mod context;
+mod fill;
+mod input;
 mod list;
 mod request;
 mod result;
@@ -11,7 +14,8 @@ mod tool;
 
 pub(crate) use act::Act;
 pub(crate) use request::{HEADERS, is_modern};
-pub use request::{META_CAPABILITIES, META_CLIENT, META_SUBSCRIPTION, META_VERSION};
+pub use request::{META_CAPABILITIES, META_CLIENT, META_LOG_LEVEL, META_SUBSCRIPTION, META_VERSION};
+pub(crate) use result::append;
 
 use serde_json::{Value, json};
 
@@ -19,7 +23,7 @@ use request::Request;
 
 use crate::{
     fault::Fault,
-    script::{Era, Refusal, Script},
+    script::{Effect, Era, Refusal, Script},
 };
 
 /// The acts in response to a message.
@@ -60,22 +64,25 @@ fn reply(script: &Script, faults: &[Fault], request: &Request<'_>) -> Vec<Act> {
         ("initialize", false) => initialize(script, request),
         ("server/discover", true) => discover(script, request),
         ("ping", false) => request.result(script, json!({})),
-        ("logging/setLevel", false) => request.result(script, json!({})),
+        ("logging/setLevel", false) => {
+            let level = request.params["level"].as_str().unwrap_or_default().to_owned();
+            return vec![Act::SetLevel(level), Act::Answer(request.result(script, json!({})))];
+        }
         ("tools/list", _) if capabilities["tools"].is_object() => return list::tools(script, faults, request),
         ("tools/call", _) if capabilities["tools"].is_object() => return tool::call(script, faults, request),
         ("resources/list" | "resources/templates/list" | "resources/read", _)
             if capabilities["resources"].is_object() =>
         {
-            list::resources(script, request)
+            context::resources(script, request)
         }
-        ("prompts/list" | "prompts/get", _) if capabilities["prompts"].is_object() => list::prompts(script, request),
+        ("prompts/list" | "prompts/get", _) if capabilities["prompts"].is_object() => {
+            return context::prompts(script, request);
+        }
         ("subscriptions/listen", true) => return listen(request),
         ("resources/subscribe" | "resources/unsubscribe", false) if capabilities["resources"]["subscribe"] == true => {
-            request.result(script, json!({}))
+            return vec![subscribe(request), Act::Answer(request.result(script, json!({})))];
         }
-        ("completion/complete", _) if capabilities["completions"].is_object() => {
-            request.result(script, json!({ "completion": { "values": [] } }))
-        }
+        ("completion/complete", _) if capabilities["completions"].is_object() => context::completions(script, request),
         ("tasks/get" | "tasks/result" | "tasks/cancel", _) if task::are_offered(script) => {
             return task::about(script, request);
         }
@@ -100,7 +107,7 @@ fn refuse(refusal: Refusal, request: &Request<'_>) -> Vec<Act> {
 
 fn modern_error(script: &Script, request: &Request<'_>) -> Option<Value> {
     let meta = &request.params["_meta"];
-    let missing = [META_VERSION, META_CLIENT, META_CAPABILITIES]
+    let missing = [META_VERSION, META_CAPABILITIES]
         .into_iter()
         .find(|key| meta.get(key).is_none());
     if let Some(key) = missing {
@@ -145,8 +152,21 @@ fn capabilities(script: &Script) -> Value {
         return capabilities.clone();
     }
     let mut capabilities = json!({ "tools": { "listChanged": true } });
-    if !script.resources.is_empty() {
+    if !script.resources.is_empty() || !script.templates.is_empty() {
         capabilities["resources"] = json!({ "listChanged": true });
+    }
+    let tools = || script.tools.iter();
+    if tools()
+        .flat_map(|tool| &tool.effects)
+        .any(|effect| matches!(effect, Effect::SetResource { .. }))
+    {
+        capabilities["resources"]["subscribe"] = true.into();
+    }
+    if tools().any(|tool| !tool.logs.is_empty()) {
+        capabilities["logging"] = json!({});
+    }
+    if script.prompts.iter().any(|prompt| prompt["completions"].is_object()) {
+        capabilities["completions"] = json!({});
     }
     if !script.prompts.is_empty() {
         capabilities["prompts"] = json!({ "listChanged": true });
@@ -156,6 +176,13 @@ fn capabilities(script: &Script) -> Value {
         capabilities["extensions"] = json!({ "io.modelcontextprotocol/tasks": {} });
     }
     capabilities
+}
+
+fn subscribe(request: &Request<'_>) -> Act {
+    Act::Subscribe {
+        uri: request.params["uri"].as_str().unwrap_or_default().to_owned(),
+        on: request.method == "resources/subscribe",
+    }
 }
 
 fn listen(request: &Request<'_>) -> Vec<Act> {

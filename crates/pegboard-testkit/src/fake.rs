@@ -105,6 +105,24 @@ impl FakeServer {
         self.change(|script| script.resources.push(resource))
     }
 
+    /// Offers resources with members of their own: objects as in [`Script::resources`].
+    #[must_use]
+    pub fn resources(self, resources: impl IntoIterator<Item = Value>) -> Self {
+        self.change(|script| script.resources.extend(resources))
+    }
+
+    /// Offers a resource template: an object as in [`Script::templates`].
+    #[must_use]
+    pub fn template(self, template: Value) -> Self {
+        self.change(|script| script.templates.push(template))
+    }
+
+    /// Offers prompts with members of their own: objects as in [`Script::prompts`].
+    #[must_use]
+    pub fn prompts(self, prompts: impl IntoIterator<Item = Value>) -> Self {
+        self.change(|script| script.prompts.extend(prompts))
+    }
+
     /// Offers a prompt with this text.
     #[must_use]
     pub fn prompt(self, name: &str, text: &str) -> Self {

@@ -46,12 +46,25 @@
 //! `.ignores_cancel()`, `.ledger(path)`, `.log(path)`, `.fault(Fault)`, `.fault_on(When, Fault)`,
 //! `.then_after(starts, FakeServer)` for other behaviour from a later start on.
 //!
+//! Also `.resources(…)`, `.template(…)` and `.prompts(…)` with objects that say more: see [`Script`]. [`everything`] is a server with a
+//! tool for each kind of exchange; [`conformance`] is the one that the official conformance suite calls, and
+//! `fake-mcp-server conformance --era legacy|modern|both --transport stdio|http --port PORT` runs it as a process.
+//!
 //! A [`Tool`] is its definition (`description`, `schema`, `output_schema`, `hint`, `read_only`, `idempotent`,
 //! `destructive`, `mirrors(argument, header)`, `with(key, value)`) and its answer: `answers_text`, `answers_blocks`
 //! with [`Block`]s, `answers_structured`, `fails_with` (isError), `refuses(code, message)`, `echoes`, `echoes_nonce`,
 //! `shows_env`, `shows_cwd`, `shows_pid`, `shows_caller`, `answers(Answer)`. In between: `after(Duration)` or an argument `delay_ms`,
 //! `progress(n, every)`, `asks(Ask)` (legacy), `needs_input(rounds)` (modern), `form(schema)`, `waits_at(gate)`; instead of an answer: `runs_as_task()`.
 //! Subscriptions (legacy) and completions are served if the capabilities declare them.
+//!
+//! In both eras alike:
+//!
+//! | call | in the script | meaning |
+//! |---|---|---|
+//! | `asks_for([Question…])` | `questions: [[{key, method, params}]]` | one round of [`Question`]s (form, URL, sampling, roots): legacy by requests whose id is the key, modern by `input_required` with a `requestState` that is checked when it comes back. The answers are appended to the result |
+//! | `logs(level, texts, every)` | `logs: [{level, text, delay_ms}]` | log messages, from the level on that the client set or the request names |
+//! | `causes(Effect)` | `effects: [{toggle_tool}, {toggle_prompt}, {set_resource: {uri, text}}]` | changes the lists or a resource and notifies the clients that want to know |
+//! | `after(time)` | `delay_ms` | a call that the client cancels meanwhile is in the log as `$cancelled` |
 //!
 //! # Faults
 //!
@@ -94,9 +107,12 @@
 //! ```
 
 mod answer;
+mod client;
+mod conformance;
 mod control;
 #[cfg(target_os = "linux")]
 mod escape;
+mod everything;
 mod fake;
 mod fault;
 mod history;
@@ -109,10 +125,12 @@ mod script;
 mod server;
 mod wire;
 
-pub use answer::{META_CAPABILITIES, META_CLIENT, META_SUBSCRIPTION, META_VERSION};
+pub use answer::{META_CAPABILITIES, META_CLIENT, META_LOG_LEVEL, META_SUBSCRIPTION, META_VERSION};
+pub use conformance::conformance;
 pub use control::Control;
 #[cfg(target_os = "linux")]
 pub use escape::EscapeTargets;
+pub use everything::everything;
 pub use fake::{FakeServer, MemoryHandle, fake_server_binary};
 pub use fault::{Bomb, Child, Fault, Rule, When};
 pub use history::{ErrorClass, History, Summary, Violation};
@@ -120,5 +138,8 @@ pub use log::{LogFile, Received, read_log};
 pub use model::{ModelHandle, ScriptedModel};
 pub use process::{is_alive, kill, read_pids};
 pub use program::{main, serve_if_asked};
-pub use script::{Answer, Ask, Block, Era, HttpStyle, LEGACY_VERSIONS, Later, MODERN_VERSION, Refusal, Script, Tool};
+pub use script::{
+    Answer, Ask, Block, Effect, Era, HttpStyle, LEGACY_VERSIONS, Later, LogLine, MODERN_VERSION, Question, Refusal,
+    Script, Tool,
+};
 pub use wire::net::{NetHandle, Wire, refused_address, stalled_listener};

@@ -17,8 +17,8 @@ use tokio::sync::watch;
 #[serde(default)]
 pub struct Received {
     /// The method; `GET` and `DELETE` for these HTTP requests; `$response` for a response to the server's request,
-    /// `$invalid` for what is not JSON-RPC, `$closed` if the client closed an HTTP stream before its response, `$eof` at
-    /// the end of the input.
+    /// `$invalid` for what is not JSON-RPC, `$cancelled` if the client cancelled a request before its response, `$closed` if it
+    /// closed an HTTP stream before that, `$eof` at the end of the input.
     pub method: String,
     /// The id of a request.
     pub id: Option<Value>,

@@ -3,7 +3,10 @@
 use std::{
     collections::HashMap,
     io::Write,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -16,8 +19,10 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    answer::Act,
-    server::{Frame, Server, lock},
+    answer::{self, Act},
+    client::Client,
+    script::Question,
+    server::{Audience, Frame, Server, lock},
 };
 
 /// The timeout of a request to the client.
@@ -34,6 +39,17 @@ pub(crate) struct Stage {
     pub(crate) dead: CancellationToken,
     /// Set to `false` when the server stops reading.
     pub(crate) reading: watch::Sender<bool>,
+    client: Arc<Client>,
+    /// Whether the response on `frames` was sent.
+    answered: Arc<AtomicBool>,
+}
+
+/// What the client responded to the requests of one call.
+#[derive(Debug, Default)]
+struct Replies {
+    texts: Vec<Value>,
+    /// Whether it refused a question.
+    refused: bool,
 }
 
 impl Stage {
@@ -44,12 +60,31 @@ impl Stage {
             asked: Arc::default(),
             dead,
             reading: watch::Sender::new(true),
+            client: Arc::default(),
+            answered: Arc::default(),
         }
     }
 
     /// The same client, with output on another stream.
     pub(crate) fn on(&self, frames: mpsc::Sender<Frame>) -> Self {
-        Self { frames, ..self.clone() }
+        Self {
+            frames,
+            answered: Arc::default(),
+            ..self.clone()
+        }
+    }
+
+    /// The client, as an audience of legacy notifications.
+    pub(crate) fn audience(&self) -> Audience {
+        Audience::Legacy(Arc::clone(&self.client))
+    }
+
+    /// Returns once the client has closed the stream before its response.
+    pub(crate) async fn departed(&self) {
+        self.frames.closed().await;
+        if self.answered.load(Ordering::SeqCst) {
+            std::future::pending::<()>().await;
+        }
     }
 
     /// Plays all acts, or until the client is gone or the server is dead.
@@ -60,7 +95,7 @@ impl Stage {
     }
 
     async fn play_all(&self, acts: Vec<Act>) {
-        let mut replies = Vec::new();
+        let mut replies = Replies::default();
         for act in acts {
             if self.play_one(act, &mut replies).await.is_none() {
                 return;
@@ -69,7 +104,7 @@ impl Stage {
     }
 
     /// Plays one act. `None` skips the remaining acts.
-    async fn play_one(&self, act: Act, replies: &mut Vec<Value>) -> Option<()> {
+    async fn play_one(&self, act: Act, replies: &mut Replies) -> Option<()> {
         match act {
             Act::Send(message) => self.send(Frame::message(&message, false)).await,
             Act::Answer(message) => self.send_answer(message, replies).await,
@@ -94,7 +129,26 @@ impl Stage {
                 Some(())
             }
             Act::Progress { token, count, every } => self.progress(&token, count, every).await,
-            Act::Ask(question) => self.ask(question, replies).await,
+            Act::Ask(question) => {
+                let reply = self.ask(&question).await?;
+                replies.texts.push(reply);
+                Some(())
+            }
+            Act::Questions(round) => self.questions(round, replies).await,
+            Act::Log(line) if self.client.wants(&line) => self.send(Frame::message(&line.notice(), false)).await,
+            Act::Log(_) => Some(()),
+            Act::SetLevel(level) => {
+                self.client.set_level(level);
+                Some(())
+            }
+            Act::Subscribe { uri, on } => {
+                self.client.subscribe(uri, on);
+                Some(())
+            }
+            Act::Apply(effect) => {
+                self.server.apply(&effect).await;
+                Some(())
+            }
             Act::Record(nonce) => {
                 self.server.record(&nonce);
                 Some(())
@@ -113,7 +167,8 @@ impl Stage {
                 Some(())
             }
             Act::Listen { id, filter, limit } => {
-                self.server.listen(self.frames.clone(), Some((id.clone(), filter)));
+                self.server
+                    .listen(self.frames.clone(), Audience::Modern(id.clone(), filter));
                 match limit {
                     Some(limit) => sleep(limit).await,
                     None => self.frames.closed().await,
@@ -160,14 +215,12 @@ impl Stage {
         Some(())
     }
 
-    async fn send_answer(&self, mut message: Value, replies: &[Value]) -> Option<()> {
-        if let Some(content) = message.pointer_mut("/result/content").and_then(Value::as_array_mut) {
-            content.extend(
-                replies
-                    .iter()
-                    .map(|reply| json!({ "type": "text", "text": reply.to_string() })),
-            );
+    async fn send_answer(&self, mut message: Value, replies: &Replies) -> Option<()> {
+        answer::append(&mut message, &replies.texts);
+        if replies.refused && message["result"]["content"].is_array() {
+            message["result"]["isError"] = true.into();
         }
+        self.answered.store(true, Ordering::SeqCst);
         // The client may disconnect after its response. Acts that follow concern other clients.
         let _ = self.send(Frame::message(&message, true)).await;
         Some(())
@@ -190,19 +243,60 @@ impl Stage {
         Some(())
     }
 
-    async fn ask(&self, question: Value, replies: &mut Vec<Value>) -> Option<()> {
-        let (answered, answer) = oneshot::channel();
-        let id = question["id"].to_string();
-        lock(&self.asked).insert(id.clone(), answered);
-        self.send(Frame::message(&question, false)).await?;
-        match timeout(ASK_LIMIT, answer).await {
-            Ok(Ok(reply)) => replies.push(reply),
-            Ok(Err(_)) | Err(_) => {
-                lock(&self.asked).remove(&id);
-                replies.push(json!({ "unanswered": question["method"] }));
-            }
+    /// Asks all questions of a round, then waits for their answers.
+    async fn questions(&self, round: Vec<Question>, replies: &mut Replies) -> Option<()> {
+        let mut open = Vec::new();
+        for question in round {
+            let message = self.named(&question);
+            let answer = self.open_question(&message).await?;
+            open.push((question.key, message, answer));
+        }
+        for (key, message, answer) in open {
+            let reply = self.reply(&message, answer).await;
+            let result = match reply.get("result") {
+                Some(result) => result.clone(),
+                None => {
+                    replies.refused = true;
+                    json!({ "refused": reply["error"] })
+                }
+            };
+            replies.texts.push(json!({ key: result }));
         }
         Some(())
+    }
+
+    /// The request for a question. Its id is the key, with a number if a question with that id is open.
+    fn named(&self, question: &Question) -> Value {
+        let Question { key, method, params } = question;
+        let asked = lock(&self.asked);
+        let names = std::iter::once(key.clone()).chain((2..).map(|number| format!("{key}-{number}")));
+        let id = names
+            .map(Value::String)
+            .find(|name| !asked.contains_key(&name.to_string()));
+        json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
+    }
+
+    /// Sends a request to the client. Returns its response, or a note that there was none.
+    async fn ask(&self, question: &Value) -> Option<Value> {
+        let answer = self.open_question(question).await?;
+        Some(self.reply(question, answer).await)
+    }
+
+    async fn open_question(&self, question: &Value) -> Option<oneshot::Receiver<Value>> {
+        let (answered, answer) = oneshot::channel();
+        lock(&self.asked).insert(question["id"].to_string(), answered);
+        self.send(Frame::message(question, false)).await?;
+        Some(answer)
+    }
+
+    async fn reply(&self, question: &Value, answer: oneshot::Receiver<Value>) -> Value {
+        match timeout(ASK_LIMIT, answer).await {
+            Ok(Ok(reply)) => reply,
+            Ok(Err(_)) | Err(_) => {
+                lock(&self.asked).remove(&question["id"].to_string());
+                json!({ "unanswered": question["method"] })
+            }
+        }
     }
 
     /// Passes the client's response to the act that waits for it.

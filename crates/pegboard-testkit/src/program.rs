@@ -3,9 +3,10 @@
 use std::{ffi::OsString, io, process::ExitCode};
 
 use crate::{
+    conformance::conformance,
     log::read_log,
     process,
-    script::Script,
+    script::{Era, Script},
     server::Server,
     wire::{
         net::{NetHandle, Wire},
@@ -15,8 +16,10 @@ use crate::{
 
 const USAGE: &str = "\
 usage: fake-mcp-server [--script JSON | --script-file PATH] [--listen ADDRESS [--transport http|sse|ws]]
+       fake-mcp-server conformance [--era legacy|modern|both] [--transport stdio|http|sse|ws] [--port PORT]
 
-Serves the script on stdin and stdout, or on the address, for example 127.0.0.1:0.
+Serves the script on stdin and stdout, or on the address, for example 127.0.0.1:0. The second form serves what the official
+conformance suite calls: on stdin and stdout, or on a port of 127.0.0.1, a free one without --port.
 ";
 
 /// Runs the program with the arguments of this process.
@@ -60,18 +63,17 @@ struct Options {
 }
 
 impl Options {
-    fn read(mut args: impl Iterator<Item = OsString>) -> Result<Self, String> {
+    fn read(args: impl Iterator<Item = OsString>) -> Result<Self, String> {
+        let mut args = args.peekable();
+        if args.next_if(|first| first == "conformance").is_some() {
+            return Self::read_conformance(args);
+        }
         let mut options = Self {
             script: Script::default(),
             listen: None,
             wire: Wire::Http,
         };
-        while let Some(option) = args.next() {
-            let option = option.to_string_lossy().into_owned();
-            let value = args.next().ok_or_else(|| format!("{option} needs a value"))?;
-            let value = value
-                .into_string()
-                .map_err(|_| format!("the value of {option} is not UTF-8"))?;
+        while let Some((option, value)) = next_option(&mut args)? {
             match option.as_str() {
                 "--script" => options.script = parse(&value)?,
                 "--script-file" => {
@@ -80,18 +82,59 @@ impl Options {
                     options.script = parse(&text)?;
                 }
                 "--listen" => options.listen = Some(value),
-                "--transport" => {
-                    options.wire = match value.as_str() {
-                        "http" => Wire::Http,
-                        "sse" => Wire::Sse,
-                        "ws" => Wire::WebSocket,
-                        other => return Err(format!("unknown transport {other}")),
-                    }
-                }
+                "--transport" => options.wire = wire(&value)?,
                 other => return Err(format!("unknown option {other}")),
             }
         }
         Ok(options)
+    }
+
+    fn read_conformance(mut args: impl Iterator<Item = OsString>) -> Result<Self, String> {
+        let (mut era, mut transport, mut port) = (Era::Both, None, None);
+        while let Some((option, value)) = next_option(&mut args)? {
+            match option.as_str() {
+                "--era" => {
+                    era = match value.as_str() {
+                        "legacy" => Era::Legacy,
+                        "modern" => Era::Modern,
+                        "both" => Era::Both,
+                        other => return Err(format!("unknown era {other}: legacy, modern or both")),
+                    }
+                }
+                "--transport" if value == "stdio" => transport = None,
+                "--transport" => transport = Some(wire(&value)?),
+                "--port" => port = Some(value.parse::<u16>().map_err(|_| format!("{value} is not a port"))?),
+                other => return Err(format!("unknown option {other}")),
+            }
+        }
+        if port.is_some() && transport.is_none() {
+            return Err("--port needs a --transport with a port".into());
+        }
+        Ok(Self {
+            script: conformance(era).script().clone(),
+            listen: transport.map(|_| format!("127.0.0.1:{}", port.unwrap_or(0))),
+            wire: transport.unwrap_or(Wire::Http),
+        })
+    }
+}
+
+/// The next option and its value.
+fn next_option(args: &mut impl Iterator<Item = OsString>) -> Result<Option<(String, String)>, String> {
+    let Some(option) = args.next() else { return Ok(None) };
+    let option = option.to_string_lossy().into_owned();
+    let value = args.next().ok_or_else(|| format!("{option} needs a value"))?;
+    let value = value
+        .into_string()
+        .map_err(|_| format!("the value of {option} is not UTF-8"))?;
+    Ok(Some((option, value)))
+}
+
+fn wire(name: &str) -> Result<Wire, String> {
+    match name {
+        "http" => Ok(Wire::Http),
+        "sse" => Ok(Wire::Sse),
+        "ws" => Ok(Wire::WebSocket),
+        other => Err(format!("unknown transport {other}")),
     }
 }
 

@@ -1,7 +1,9 @@
 //! The script: the behaviour of a fake server as a value that serialises to JSON.
 
+mod question;
 mod tool;
 
+pub use question::{Effect, LogLine, Question};
 pub use tool::{Answer, Ask, Block, Tool};
 
 use std::path::PathBuf;
@@ -39,7 +41,10 @@ pub struct Script {
     pub tools: Vec<Tool>,
     /// Resources: objects with `uri`, `name` and optionally `text` (the text when it is read).
     pub resources: Vec<Value>,
-    /// Prompts: objects with `name` and optionally `text` (the text when it is got).
+    /// Resource templates: objects with `uriTemplate`, `name` and `text`, in which `{variable}` stands for its value in the URI.
+    pub templates: Vec<Value>,
+    /// Prompts: objects with `name` and what is not listed: `text` or `messages` (when it is got; `{argument}` stands for its
+    /// value), `questions` (rounds of [`Question`]s, as of a tool) and `completions` (values by argument).
     pub prompts: Vec<Value>,
     /// How many tools one page of a list holds; all when absent.
     pub page_size: Option<usize>,
@@ -80,6 +85,7 @@ impl Script {
             capabilities: None,
             tools: Vec::new(),
             resources: Vec::new(),
+            templates: Vec::new(),
             prompts: Vec::new(),
             page_size: None,
             ttl_ms: 60_000,
@@ -166,6 +172,8 @@ pub struct HttpStyle {
     pub stateless: bool,
     /// Legacy: GET is refused with 405.
     pub no_get_stream: bool,
+    /// Requests with a `Host` or `Origin` other than this computer are refused with 403.
+    pub local_only: bool,
 }
 
 /// Another script for later starts: for a server that comes up at the third attempt, or in another era.

@@ -18,9 +18,10 @@ use tokio::sync::{mpsc, watch};
 
 use crate::{
     answer::META_SUBSCRIPTION,
+    client::Client,
     fault::Fault,
     log::{Log, Received},
-    script::Script,
+    script::{Effect, Script},
 };
 
 /// How often a process checks for the file that opens a gate.
@@ -67,8 +68,15 @@ pub(crate) struct Server {
 #[derive(Debug)]
 struct Listener {
     frames: mpsc::Sender<Frame>,
-    /// The id and the filter of a modern subscription.
-    subscription: Option<(Value, Value)>,
+    audience: Audience,
+}
+
+/// The client behind a stream of notifications.
+#[derive(Debug)]
+pub(crate) enum Audience {
+    Legacy(Arc<Client>),
+    /// The id and the filter of a subscription.
+    Modern(Value, Value),
 }
 
 impl Server {
@@ -174,29 +182,49 @@ impl Server {
         let _ = gates.wait_for(|open| open.contains(gate)).await;
     }
 
-    pub(crate) fn listen(&self, frames: mpsc::Sender<Frame>, subscription: Option<(Value, Value)>) {
+    pub(crate) fn listen(&self, frames: mpsc::Sender<Frame>, audience: Audience) {
+        let is_legacy = |audience: &Audience| matches!(audience, Audience::Legacy(_));
         let mut listeners = lock(&self.listeners);
         listeners.retain(|listener| !listener.frames.is_closed());
         let known = listeners.iter().any(|listener| {
-            listener.frames.same_channel(&frames) && subscription.is_none() && listener.subscription.is_none()
+            listener.frames.same_channel(&frames) && is_legacy(&audience) && is_legacy(&listener.audience)
         });
         if !known {
-            listeners.push(Listener { frames, subscription });
+            listeners.push(Listener { frames, audience });
         }
     }
 
     pub(crate) fn stop_listening(&self, frames: &mpsc::Sender<Frame>, id: &Value) {
         let ended = |listener: &Listener| {
-            let same_id = listener.subscription.as_ref().is_some_and(|(known, _)| known == id);
+            let same_id = matches!(&listener.audience, Audience::Modern(known, _) if known == id);
             same_id && listener.frames.same_channel(frames)
         };
         lock(&self.listeners).retain(|listener| !ended(listener));
     }
 
-    /// Sends a notification to every subscriber. Waits for a full queue: the fake drops no messages.
+    /// Changes the script as a call asked for, and notifies the clients that want to know.
+    pub(crate) async fn apply(&self, effect: &Effect) {
+        let (method, params) = {
+            let mut current = lock(&self.current);
+            let mut script = Script::clone(&current);
+            let notice = effect.apply(&mut script);
+            *current = Arc::new(script);
+            notice
+        };
+        self.send(method, &params, |listener| listener.wants(method, &params))
+            .await;
+    }
+
+    /// Sends a notification to every legacy client and to the modern subscriptions to it.
     pub(crate) async fn notify(&self, method: &str, params: &Value) {
+        self.send(method, params, |_| true).await;
+    }
+
+    /// Waits for a full queue: the fake drops no messages.
+    async fn send(&self, method: &str, params: &Value, wanted: impl Fn(&Listener) -> bool) {
         let targets: Vec<(mpsc::Sender<Frame>, Value)> = lock(&self.listeners)
             .iter()
+            .filter(|listener| wanted(listener))
             .filter_map(|listener| Some((listener.frames.clone(), listener.notice(method, params)?)))
             .collect();
         for (frames, notice) in targets {
@@ -219,12 +247,22 @@ impl Server {
 }
 
 impl Listener {
+    /// Returns `false` if this is about a resource that a legacy client did not subscribe to.
+    fn wants(&self, method: &str, params: &Value) -> bool {
+        match &self.audience {
+            Audience::Legacy(client) if method == "notifications/resources/updated" => {
+                client.is_subscribed(params["uri"].as_str().unwrap_or_default())
+            }
+            _ => true,
+        }
+    }
+
     fn notice(&self, method: &str, params: &Value) -> Option<Value> {
         let mut notice = json!({ "jsonrpc": "2.0", "method": method });
         if !params.is_null() {
             notice["params"] = params.clone();
         }
-        let Some((id, filter)) = &self.subscription else {
+        let Audience::Modern(id, filter) = &self.audience else {
             return Some(notice);
         };
         let wanted = match method {

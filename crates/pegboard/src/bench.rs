@@ -104,6 +104,7 @@ impl BareSession {
                 host: None,
             },
             as_task: false,
+            pass_on: Default::default(),
         };
         let result = self.live.session.call(call).await.ok()?;
         Some(result.content.iter().map(crate::outcome::Content::payload_bytes).sum())

@@ -2,6 +2,7 @@
 
 mod approval_defaults;
 mod builder;
+mod gateway_settings;
 mod health;
 mod in_process_servers;
 mod open_view;
@@ -12,6 +13,7 @@ mod server_factory;
 
 pub use crate::server::BadSchedule;
 pub use builder::{Builder, NoRuntime};
+pub use gateway_settings::GatewaySettings;
 pub use runtime_changes::{Applied, NotConnected};
 
 use std::{
@@ -19,13 +21,14 @@ use std::{
     time::Duration,
 };
 
+use arc_swap::ArcSwap;
 use futures_util::future::join_all;
 use tokio::sync::Semaphore;
 
 use crate::{
     args::CompiledSchemas,
     audit::AuditLog,
-    call::Embeddings,
+    call::{Embeddings, UsageByPrincipal},
     deadline::Deadline,
     event::Events,
     metrics::Metrics,
@@ -59,8 +62,12 @@ struct Inner {
     snapshots: Arc<SharedSnapshots>,
     /// The compiled schemas of tools.
     compiled_schemas: Arc<CompiledSchemas>,
+    /// What the principals use of their limits.
+    usage: UsageByPrincipal,
     /// The naming of tools in views that set none.
     naming: Mutex<NameStyle>,
+    /// The named views and the settings of the gateway.
+    gateway: ArcSwap<GatewaySettings>,
     /// One permit: changes of the config run one after the other.
     changes: Semaphore,
 }

@@ -31,7 +31,9 @@ mod audit_trail;
 mod call_limits;
 mod crossing;
 mod limit_check;
+mod owner_usage;
 mod permission;
+mod rates;
 mod taint;
 mod verdict;
 mod view_rules;
@@ -56,6 +58,9 @@ mod summarise;
 
 // Other kinds of calls and other forms of a call.
 mod event_stream;
+mod forward;
+mod forwarded_tasks;
+mod forwarding;
 mod model_messages;
 mod resource;
 mod task;
@@ -64,13 +69,17 @@ mod task;
 mod embeddings;
 
 pub use approval::{Approvals, Approved, Approver, Decision, Question};
-pub(crate) use crossing::check_text;
+pub(crate) use crossing::{check_params, check_text};
 pub use embeddings::Embedder;
 pub(crate) use embeddings::Embeddings;
-pub(crate) use error::{failure_of, unavailable};
+pub(crate) use error::{failure_of, not_admitted, unavailable};
 pub use event_stream::{CallEvent, CallStream};
+pub(crate) use forward::{answered, forwarded_error, mask_forwarded};
+pub(crate) use forwarding::ForwardedCall;
+pub use forwarding::{Forwarded, Forwarding};
 pub(crate) use guard::CallGuard;
 pub use hook::{Budget, Called, Hook};
+pub(crate) use owner_usage::{InFlightSlot, UsageByPrincipal};
 pub(crate) use prepare_arguments::check_standalone;
 pub(crate) use resource::read_resource;
 pub(crate) use route::{
@@ -83,6 +92,7 @@ pub use summarise::{Summariser, Summary, SummaryError, SummaryRequest};
 pub use task::TaskHandle;
 pub(crate) use task::{attach_task, start_task};
 pub use tool_call::ToolCall;
+pub(crate) use tool_call::generate_id;
 pub(crate) use trace::{is_traced, traced};
 pub use view::View;
 pub use view_rules::Proposed;
@@ -109,12 +119,16 @@ pub(crate) async fn run(
     call: &mut ToolCall,
     started: Instant,
     guard: CallGuard<'_>,
+    forwarded: Option<&ForwardedCall<'_>>,
 ) -> Reply {
-    let context = CallContext::new(view, route, call, started);
+    let context = CallContext {
+        forwarded,
+        ..CallContext::new(view, route, call, started)
+    };
     let reply = match admit::admit(&context, call).await {
         // Boxed, because calls with a key are rare and every call would pay for the space.
-        Ok(()) if call.key.is_some() => Box::pin(run_once(&context, call)).await,
-        Ok(()) => run_steps(&context, call).await,
+        Ok(_slot) if call.key.is_some() => Box::pin(run_once(&context, call)).await,
+        Ok(_slot) => run_steps(&context, call).await,
         Err(failure) => {
             let record = Record::open(&context, call);
             conclude::conclude(&context, call, record, Err(failure.into())).await
@@ -185,7 +199,11 @@ async fn steps(context: &CallContext<'_>, call: &ToolCall, record: &mut Record) 
         record.cached = true;
         return Ok(Outcome::Done(answer));
     }
-    let result = deliver::deliver(context, call, &arguments, record).await?;
+    let keeps_raw = cacheable.is_none() && forward::keeps_raw(context, call);
+    let result = deliver::deliver(context, call, &arguments, record, keeps_raw).await?;
+    if result.raw.is_some() {
+        return Ok(present::extract(result));
+    }
     if let Some(failed) = output_check::check(context, &result, &mut record.warnings) {
         return Ok(failed);
     }

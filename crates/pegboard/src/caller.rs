@@ -54,12 +54,26 @@ impl From<String> for Principal {
     }
 }
 
+/// Whose turn a waiting call takes, and whose limits it counts towards: those of a principal with all its views, or of a view without one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum QuotaOwner {
+    Principal(Principal),
+    /// The number of the view.
+    View(u64),
+}
+
+impl Default for QuotaOwner {
+    fn default() -> Self {
+        Self::View(0)
+    }
+}
+
 /// The call that a callback belongs to, and for whom it is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Caller<'a> {
-    /// The caller's id for the call. It is empty for what belongs to no call: reading a resource, getting a prompt, completing an argument,
-    /// and a server's request that cannot be attributed to one of several calls. Hooks, approvers and summarisers always see an id.
+    /// The caller's id for the call; a generated one for reading a resource, getting a prompt and completing an argument. It is empty for a
+    /// server's request that cannot be attributed to one of several calls. Hooks, approvers and summarisers always see an id.
     pub call: &'a str,
     /// The name of the view that the call was made through. It is empty for a server's request that may belong to several views of one
     /// principal.

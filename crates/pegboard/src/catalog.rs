@@ -2,6 +2,7 @@
 //! invalid item does not affect the others.
 
 mod confusables;
+mod definition;
 mod definition_hash;
 mod removed_text;
 mod risk;
@@ -15,6 +16,7 @@ mod config_defined_tools;
 mod header_arguments;
 mod listing_item;
 mod mask;
+mod other_fields;
 mod parse_listings;
 pub(crate) mod store;
 
@@ -86,6 +88,9 @@ pub struct Resource {
     pub mime_type: Option<String>,
     /// Its size in bytes, if the server knows it.
     pub size: Option<u64>,
+    /// All other fields of the definition as JSON.
+    #[serde(skip)]
+    pub(crate) more: Option<Box<str>>,
 }
 
 /// A prompt as its server describes it.
@@ -102,6 +107,9 @@ pub struct Prompt {
     pub description: Option<String>,
     /// Its arguments as the server lists them: `name`, `title`, `description`, `required`.
     pub arguments: Vec<Value>,
+    /// All other fields of the definition as JSON.
+    #[serde(skip)]
+    pub(crate) more: Option<Box<str>>,
 }
 
 impl Catalog {

@@ -48,6 +48,7 @@ mod secret_args;
 mod secret_detection;
 mod secret_parts;
 mod secrets;
+mod serve;
 mod server;
 mod setting;
 mod show;
@@ -60,6 +61,7 @@ mod tree;
 mod trust;
 mod units;
 mod unpinned;
+mod view;
 
 #[cfg(test)]
 #[cfg(all(feature = "sse", feature = "websocket"))]
@@ -88,6 +90,7 @@ pub use problem::{Problem, Severity};
 pub use project_file::ProjectFile;
 pub use sandbox::{Sandbox, SandboxLevel, SandboxNetwork};
 pub(crate) use secret_parts::secrets_in;
+pub use serve::{BadTokenDigest, ServeConfig, TokenConfig, TokenDigest};
 pub(crate) use server::IDLE;
 pub use server::{EraChoice, ServerConfig, Start};
 pub use source::Source;
@@ -97,3 +100,4 @@ pub use tree::Format;
 pub use trust::{TrustError, TrustRecord, TrustStore};
 pub use units::{parse_duration, parse_size};
 pub use unpinned::Unpinned;
+pub use view::ViewConfig;

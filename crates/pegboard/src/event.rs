@@ -14,7 +14,7 @@ use std::{
 use futures_util::Stream;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 
 use crate::{
     caller::Principal,
@@ -260,6 +260,8 @@ pub(crate) struct EventSender {
     /// The number of subscribers. Every call reads it, and the channel's own count takes a lock.
     subscribers: Arc<AtomicUsize>,
     lost: Arc<AtomicU64>,
+    /// Notified of changes of servers, so that a program that needs no other events does not make calls record theirs.
+    server_changes: watch::Sender<()>,
 }
 
 /// Counts one subscriber until it is dropped.
@@ -292,6 +294,17 @@ impl EventSender {
         }
     }
 
+    /// Publishes an event about a server whose state or catalogue has changed.
+    pub(crate) fn send_server_change(&self, event: impl FnOnce() -> Event) {
+        self.send(event);
+        self.server_changes.send_replace(());
+    }
+
+    /// Notices changes of servers from now on.
+    pub(crate) fn server_changes(&self) -> watch::Receiver<()> {
+        self.server_changes.subscribe()
+    }
+
     /// How many events slow subscribers have missed.
     pub(crate) fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
@@ -314,6 +327,7 @@ impl Default for EventSender {
             events: broadcast::channel(CAPACITY).0,
             subscribers: Arc::default(),
             lost: Arc::default(),
+            server_changes: watch::Sender::new(()),
         }
     }
 }

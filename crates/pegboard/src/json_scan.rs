@@ -2,6 +2,7 @@
 //!
 //! It does not report errors. `None` always means: parse with serde_json, which handles all of JSON and explains errors.
 
+mod skip;
 mod strings;
 
 use std::borrow::Cow;
@@ -11,6 +12,15 @@ use serde_json::Value;
 
 /// The nesting limit of serde_json.
 pub(crate) const MAX_DEPTH: usize = 127;
+
+/// Decodes all JSON escapes in a text, inside and outside of quotes. What a quoted string in the text stands for is a part of the result. Returns
+/// whether no escape is malformed; such an escape is kept as it is.
+pub(crate) fn unescape_all(text: &str) -> (String, bool) {
+    let mut out = Vec::with_capacity(text.len());
+    let is_valid = strings::unescape_all(text.as_bytes(), &mut out);
+    // Escapes are ASCII, and stand for whole characters.
+    (String::from_utf8(out).unwrap_or_default(), is_valid)
+}
 
 /// A position in a JSON text.
 #[derive(Debug, Clone)]

@@ -189,7 +189,7 @@
 //!
 //! # Types of other crates
 //!
-//! JSON is [`serde_json`]'s `Value` and `Map`, a time is a [`jiff`] `Timestamp`, and [`SafeUrl::expose`](config::SafeUrl::expose) returns a [`url`] `Url`; these crates
+//! JSON is [`serde_json`]'s `Value` and `Map`, a time is a [`jiff`] `Timestamp`, [`SafeUrl::expose`](config::SafeUrl::expose) returns a [`url`] `Url`, and a forwarded result is [`bytes`]' `Bytes`; these crates
 //! are exported here. [`ToolCall::progress`] takes a channel of tokio, which the program runs on anyway, and streams implement `Stream` of
 //! `futures-core`.
 //!
@@ -267,11 +267,19 @@ mod transport;
 // Crates whose types are in signatures: a program can use them without a dependency of its own and in the same version.
 #[cfg(feature = "schemars")]
 pub use schemars;
-pub use {jiff, serde_json, url};
+pub use {bytes, jiff, serde_json, url};
 
 /// Approval of calls by a person: who is asked, the answers, and the approvals that are remembered.
 pub mod approval {
     pub use crate::call::{Approvals, Approved, Approver, Decision, Question};
+}
+
+/// Results of servers as bytes, for gateways: [`Toolset::forward_call`] and [`Toolset::forward`].
+pub mod forward {
+    pub use crate::{
+        call::{Forwarded, Forwarding},
+        outcome::{ForwardedResult, ResultKind},
+    };
 }
 
 /// Hooks around every call of a view, and the budget of a view.
@@ -319,7 +327,7 @@ pub mod testing {
 pub mod watch {
     pub use crate::{
         server::CatalogChange,
-        session::{LogLevel, LogMessage, Progress, ServerEvent, ServerEvents, Subscription, UnknownLogLevel},
+        session::{ListKind, LogLevel, LogMessage, Progress, ServerEvent, ServerEvents, Subscription, UnknownLogLevel},
     };
 }
 

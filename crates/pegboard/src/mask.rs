@@ -20,16 +20,20 @@ mod patterns;
 mod plausibility;
 mod policy;
 mod quoted_strings;
+mod raw_json;
 mod server_masker;
 mod span;
 mod withheld;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub(crate) use tests::CORPUS;
 
 pub use counts::Counts;
 pub(crate) use crossing::{Crossed, Crossing};
 pub use masker::{Carried, Masked, Masker};
 pub(crate) use pattern_set::{check_custom, check_exception, check_group, check_pattern};
 pub use policy::{BadMasking, CustomPattern, MaskStyle, Masking};
+pub(crate) use raw_json::DecodedJson;
 pub(crate) use server_masker::{KnownSecrets, LONG, ServerMasker};

@@ -20,6 +20,7 @@ mod events;
 #[cfg(feature = "explore")]
 mod explore;
 mod fault;
+mod forward_request;
 #[cfg(feature = "fuzz")]
 pub(crate) mod fuzz_steps;
 mod handshake;
@@ -31,10 +32,12 @@ mod mcp_session;
 mod modern_meta;
 mod notifications;
 mod pagination;
+mod pass_on;
 mod patience;
 mod peer_info;
 mod pending_requests;
 mod progress;
+mod raw_result;
 mod reconcile;
 mod request;
 mod request_log_level;
@@ -50,7 +53,7 @@ mod tools_call;
 mod trace;
 
 pub use desired_state::Subscription;
-pub use events::{LogMessage, ServerEvent, ServerEvents};
+pub use events::{ListKind, LogMessage, ServerEvent, ServerEvents};
 pub use host::{
     Choice, ElicitAnswer, Elicitation, Field, FieldKind, Form, Host, HostContext, NoHost, SamplingLimits, TextFormat,
 };
@@ -66,9 +69,11 @@ pub(crate) use connect_spec::{ClientInfo, Spec};
 pub(crate) use desired_state::DesiredState;
 pub(crate) use era_memory::EraMemory;
 pub(crate) use fault::{Fault, FaultKind};
+pub(crate) use forward_request::ForwardRequest;
 pub(crate) use handshake::{ConnectError, connect};
 pub(crate) use host::{HostHandle, OnBehalf};
 pub(crate) use mcp_session::Session;
+pub(crate) use pass_on::PassOn;
 pub(crate) use patience::Patience;
 pub(crate) use task::{Task, TaskContext};
 pub(crate) use tools_call::{Call, CallResponse};

@@ -257,6 +257,22 @@ pub struct ServerInfo {
     pub version: String,
 }
 
+/// What a server declared about itself when its session began.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct ServerDeclaration {
+    /// The protocol era that it speaks.
+    pub era: Era,
+    /// The negotiated protocol version.
+    pub protocol_version: String,
+    /// The fields of its `serverInfo`.
+    pub server_info: Map<String, Value>,
+    /// The capabilities that it declares.
+    pub capabilities: Map<String, Value>,
+    /// The usage instructions that it declares.
+    pub instructions: Option<String>,
+}
+
 /// Calls so far.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 #[non_exhaustive]

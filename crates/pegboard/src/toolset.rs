@@ -9,9 +9,11 @@ mod completion;
 mod discover;
 mod events;
 mod executor;
+mod forward;
 mod instructions;
+mod known_tool;
+mod list_changes;
 mod list_tools;
-#[cfg(feature = "rmcp")]
 mod listed_now;
 mod listing;
 mod open_state;
@@ -24,6 +26,7 @@ mod resources;
 mod routing;
 mod search;
 mod selection_check;
+mod server_info;
 mod server_selection;
 mod shared_snapshots;
 mod snapshot;
@@ -40,8 +43,8 @@ pub use crate::{
 };
 pub use chain::ChainedTools;
 pub use executor::ToolExecutor;
-#[cfg(feature = "rmcp")]
-pub(crate) use listed_now::ListedNow;
+pub use known_tool::KnownTool;
+pub use list_changes::{ChangedLists, ListChanges};
 pub use listing::{InvalidTool, ListedTool, Listing, Unavailable};
 pub use prompts::PromptListing;
 pub use resources::ResourceListing;

@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use clap::{ArgAction, Args, ValueEnum};
 
 /// The options that may stand before or after a command's name. Lists from both places are joined; of other options the later wins.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Global {
     /// Config file; may be repeated, later ones win
     #[arg(short, long = "config", value_name = "FILE")]

@@ -12,10 +12,14 @@ mod broken;
 mod call;
 mod canary;
 mod config;
+#[cfg(unix)]
+mod gateway;
 mod help;
 mod home;
 mod interrupt;
 mod mask;
+#[cfg(unix)]
+mod mcp;
 mod pins;
 #[cfg(target_os = "linux")]
 mod pty;
@@ -23,9 +27,12 @@ mod pty;
 mod questions;
 mod resources;
 mod safety;
+#[cfg(unix)]
+mod serve;
 mod starts;
 mod status;
 #[cfg(unix)]
 mod stopped;
+mod token;
 mod tools;
 mod trust;

@@ -1,5 +1,7 @@
 //! [`Outgoing`]: a whole message to the client, around a result that is not copied if it is long.
 
+use std::num::NonZeroU32;
+
 use bytes::{BufMut, Bytes, BytesMut};
 use memchr::memchr2;
 use serde::Serialize;
@@ -18,7 +20,7 @@ pub(crate) struct Outgoing {
     tail: Bytes,
     error: Option<i64>,
     /// The field `retry_after` of the error's data, in seconds.
-    retry_after: Option<u64>,
+    retry_after: Option<NonZeroU32>,
 }
 
 impl Outgoing {
@@ -43,7 +45,8 @@ impl Outgoing {
         head.put_slice(id.unwrap_or("null").as_bytes());
         head.put_slice(b",\"error\":");
         let error_text = to_text(error);
-        let retry_after = error.data.as_ref().and_then(|data| data.get("retry_after")?.as_u64());
+        let seconds = error.data.as_ref().and_then(|data| data.get("retry_after")?.as_u64());
+        let retry_after = seconds.and_then(|seconds| NonZeroU32::new(u32::try_from(seconds).unwrap_or(u32::MAX)));
         Self {
             retry_after,
             ..Self::close(head, error_text, Some(error.code))
@@ -98,7 +101,7 @@ impl Outgoing {
     }
 
     /// After how many seconds the client may send the request again, if the error says so.
-    pub(crate) fn retry_after(&self) -> Option<u64> {
+    pub(crate) fn retry_after(&self) -> Option<NonZeroU32> {
         self.retry_after
     }
 

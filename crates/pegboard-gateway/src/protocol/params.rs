@@ -27,6 +27,7 @@ const NOTED: [&str; 6] = ["_meta", "name", "arguments", "uri", "requestState", "
 pub struct Params {
     json: Bytes,
     noted: [Option<Range<usize>>; NOTED.len()],
+    has_unnoted: bool,
 }
 
 impl Params {
@@ -34,9 +35,10 @@ impl Params {
     /// that decides where a request goes: parsers differ in which of them they take.
     pub(crate) fn from_text(json: Bytes) -> Result<Self, RpcError> {
         let mut noted: [Option<Range<usize>>; NOTED.len()] = Default::default();
-        let mut all = fields(&json);
+        let (mut all, mut has_unnoted) = (fields(&json), false);
         for field in all.by_ref() {
             let Some(index) = NOTED.iter().position(|key| field.is(key)) else {
+                has_unnoted = true;
                 continue;
             };
             if noted[index].replace(field.value).is_some() {
@@ -50,7 +52,11 @@ impl Params {
             let message = format!("`params` nests deeper than {MAX_DEPTH} levels");
             return Err(RpcError::invalid_params(message));
         }
-        Ok(Self { json, noted })
+        Ok(Self {
+            json,
+            noted,
+            has_unnoted,
+        })
     }
 
     /// The text of the object; `{}` if the message has no params.
@@ -61,6 +67,12 @@ impl Params {
     /// Parses the fields that `T` has.
     pub fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T, RpcError> {
         serde_json::from_slice(&self.json).map_err(|error| RpcError::invalid_params(format!("invalid params: {error}")))
+    }
+
+    /// Whether a tool call has other fields than its name, its arguments and `_meta`.
+    pub(crate) fn has_others(&self) -> bool {
+        let has = |key: &str| self.range(key).is_some();
+        self.has_unnoted || has("uri") || has("requestState") || has("inputResponses")
     }
 
     /// Returns the value of a top-level field as JSON text, a slice of [`Params::json`].
@@ -93,6 +105,7 @@ impl Default for Params {
         Self {
             json: Bytes::from_static(b"{}"),
             noted: Default::default(),
+            has_unnoted: false,
         }
     }
 }

@@ -15,6 +15,7 @@ use hyper_util::rt::TokioIo;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
+    sync::OwnedSemaphorePermit,
     time::{Instant, sleep_until, timeout},
 };
 use tokio_util::sync::CancellationToken;
@@ -32,12 +33,22 @@ const BUFFER: usize = 64 * 1024;
 const MAX_HEADERS: usize = 100;
 
 /// Serves a connection until the client closes it, it expires, or its last request after `closing` was answered.
-pub(super) async fn serve(stream: TcpStream, site: Arc<Site>, closing: CancellationToken) {
-    // A connection without a request has no buffers.
-    let first = closing.run_until_cancelled(timeout(IDLE_TIME, stream.readable()));
-    if !matches!(first.await, Some(Ok(Ok(())))) {
-        return;
+pub(super) async fn serve(
+    stream: TcpStream,
+    site: Arc<Site>,
+    closing: CancellationToken,
+    permit: OwnedSemaphorePermit,
+) {
+    let mut byte = [0];
+    let first = closing.run_until_cancelled(timeout(IDLE_TIME, stream.peek(&mut byte)));
+    if matches!(first.await, Some(Ok(Ok(1)))) {
+        // Boxed, so that a connection without a request has no room for a parser and buffers.
+        Box::pin(serve_requests(stream, site, closing)).await;
     }
+    drop(permit);
+}
+
+async fn serve_requests(stream: TcpStream, site: Arc<Site>, closing: CancellationToken) {
     let activity = Activity::new();
     let io = TokioIo::new(Watched {
         stream,

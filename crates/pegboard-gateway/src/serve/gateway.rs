@@ -95,15 +95,18 @@ impl Gateway {
     ) -> Result<(), ServeError> {
         let addresses: Result<Vec<_>, _> = listeners.iter().map(TcpListener::local_addr).collect();
         let addresses = addresses.map_err(ServeError::Address)?;
-        let mut is_open = false;
+        let mut refused = None;
         self.change(|settings| {
-            is_open = !settings.tokens.are_required();
-            settings.bound = addresses.iter().map(SocketAddr::ip).collect();
+            let is_reachable = |address: &&SocketAddr| !address.ip().to_canonical().is_loopback();
+            refused = addresses
+                .iter()
+                .find(is_reachable)
+                .filter(|_| !settings.tokens.are_required());
+            if refused.is_none() {
+                settings.bound.extend(addresses.iter().map(SocketAddr::ip));
+            }
         });
-        let beyond_loopback = addresses
-            .iter()
-            .find(|address| !address.ip().to_canonical().is_loopback());
-        if let Some(address) = beyond_loopback.filter(|_| is_open) {
+        if let Some(address) = refused {
             return Err(ServeError::NeedsToken(*address));
         }
         listener::serve(listeners, &self.site, self.listen, shutdown).await;

@@ -67,11 +67,7 @@ async fn accept(listener: TcpListener, site: Arc<Site>, permits: Arc<Semaphore>,
             accepted = next => match accepted {
                 Ok((stream, permit)) => {
                     prepare(&stream);
-                    let serving = connection::serve(stream, site.clone(), closing.clone());
-                    connections.spawn(async move {
-                        serving.await;
-                        drop(permit);
-                    });
+                    connections.spawn(connection::serve(stream, site.clone(), closing.clone(), permit));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "accept failed");

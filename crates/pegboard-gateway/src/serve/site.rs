@@ -18,7 +18,7 @@ use crate::{
     door::{Caller, Door, Origin, Rejection},
     protocol::Endpoint,
     wire::{
-        Endpoints, HttpResponse, HttpWire, ResponseBody, SseWire, Target, WebSocketWire, empty, is_upgrade,
+        Endpoints, HttpResponse, HttpWire, NoEndpoint, ResponseBody, SseWire, Target, WebSocketWire, empty, is_upgrade,
         method_not_allowed, problem,
     },
 };
@@ -86,7 +86,7 @@ impl Site {
             Route::Mcp(target) => {
                 let endpoint = match self.endpoint(target, &caller) {
                     Ok(endpoint) => endpoint,
-                    Err(refusal) => return refusal,
+                    Err(refusal) => return *refusal,
                 };
                 if is_upgrade(&parts.headers) {
                     return self.websocket.upgrade(&mut parts, endpoint, caller).await;
@@ -98,14 +98,14 @@ impl Site {
             }
             Route::Sse(target) => match self.endpoint(target, &caller) {
                 Ok(endpoint) => self.sse.open(&parts, &uri, endpoint, caller),
-                Err(refusal) => refusal,
+                Err(refusal) => *refusal,
             },
             Route::Messages(target) => match self.endpoint(target, &caller) {
                 Ok(endpoint) => {
                     let handled = self.sse.receive(&parts, &endpoint, &caller, body);
                     self.limited(&parts.method, handled).await
                 }
-                Err(refusal) => refusal,
+                Err(refusal) => *refusal,
             },
             Route::Live | Route::Other => self.other(parts, body, caller).await,
         }
@@ -127,18 +127,13 @@ impl Site {
         response
     }
 
-    fn endpoint(&self, target: Target<'_>, caller: &Caller) -> Result<Arc<Endpoint>, HttpResponse> {
+    fn endpoint(&self, target: Target<'_>, caller: &Caller) -> Result<Arc<Endpoint>, Box<HttpResponse>> {
         let Some(target) = allowed(target, caller) else {
             let detail = "the token is for one view only: use /mcp";
-            return Err(problem(StatusCode::FORBIDDEN, detail));
+            return Err(Box::new(problem(StatusCode::FORBIDDEN, detail)));
         };
-        self.endpoints.endpoint(target, caller).map_err(|none| {
-            let known = match &*none.known {
-                [] => String::new(),
-                known => format!("; there are {}", known.join(", ")),
-            };
-            problem(StatusCode::NOT_FOUND, &format!("there is no {target}{known}"))
-        })
+        let found = self.endpoints.endpoint(target, caller);
+        found.map_err(|none| Box::new(not_found(target, &none)))
     }
 
     async fn other<B>(&self, mut parts: Parts, body: B, caller: Caller) -> HttpResponse
@@ -169,6 +164,14 @@ fn live(method: &Method) -> HttpResponse {
     } else {
         method_not_allowed("GET", "use GET")
     }
+}
+
+fn not_found(target: Target<'_>, none: &NoEndpoint) -> HttpResponse {
+    let known = match &*none.known {
+        [] => String::new(),
+        known => format!("; there are {}", known.join(", ")),
+    };
+    problem(StatusCode::NOT_FOUND, &format!("there is no {target}{known}"))
 }
 
 fn reject(rejection: Rejection) -> HttpResponse {

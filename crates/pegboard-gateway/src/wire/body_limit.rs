@@ -41,17 +41,16 @@ impl BodyLimit {
     }
 
     /// Reads a JSON body.
-    pub(super) async fn read<B>(&self, headers: &HeaderMap, body: B) -> Result<RequestBody, HttpResponse>
+    pub(super) async fn read<B>(&self, headers: &HeaderMap, body: B) -> Result<RequestBody, BodyError>
     where
         B: Body<Data = Bytes>,
     {
         if !is_json(headers) {
-            let detail = "the body must be application/json: set the Content-Type header";
-            return Err(problem(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
+            return Err(BodyError::NotJson);
         }
         let hint = body.size_hint();
         if hint.lower() > self.one as u64 {
-            return Err(self.too_long());
+            return Err(BodyError::TooLong(self.one));
         }
         let mut body = std::pin::pin!(body);
         let read = async {
@@ -64,11 +63,11 @@ impl BodyLimit {
         };
         match tokio::time::timeout(BODY_TIME, read).await {
             Ok(outcome) => outcome,
-            Err(_) => Err(problem(StatusCode::REQUEST_TIMEOUT, "the body took too long")),
+            Err(_) => Err(BodyError::Late),
         }
     }
 
-    fn whole(&self, bytes: Bytes) -> Result<RequestBody, HttpResponse> {
+    fn whole(&self, bytes: Bytes) -> Result<RequestBody, BodyError> {
         let mut reserved = None;
         self.reserve(&mut reserved, bytes.len())?;
         Ok(RequestBody { bytes, reserved })
@@ -79,7 +78,7 @@ impl BodyLimit {
         first: &Bytes,
         length: u64,
         mut body: std::pin::Pin<&mut B>,
-    ) -> Result<RequestBody, HttpResponse>
+    ) -> Result<RequestBody, BodyError>
     where
         B: Body<Data = Bytes>,
     {
@@ -91,7 +90,7 @@ impl BodyLimit {
         whole.extend_from_slice(first);
         while let Some(part) = next(body.as_mut()).await? {
             if whole.len() + part.len() > self.one {
-                return Err(self.too_long());
+                return Err(BodyError::TooLong(self.one));
             }
             self.reserve(&mut reserved, whole.len() + part.len())?;
             whole.extend_from_slice(&part);
@@ -101,9 +100,9 @@ impl BodyLimit {
     }
 
     /// Reserves `length` bytes in all, unless they are few.
-    fn reserve(&self, reserved: &mut Option<OwnedSemaphorePermit>, length: usize) -> Result<(), HttpResponse> {
+    fn reserve(&self, reserved: &mut Option<OwnedSemaphorePermit>, length: usize) -> Result<(), BodyError> {
         if length > self.one {
-            return Err(self.too_long());
+            return Err(BodyError::TooLong(self.one));
         }
         let needed = if length <= UNIT { 0 } else { length.div_ceil(UNIT) };
         let has = reserved.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
@@ -112,8 +111,7 @@ impl BodyLimit {
         }
         let missing = u32::try_from(needed - has).unwrap_or(u32::MAX);
         let Ok(more) = self.all.clone().try_acquire_many_owned(missing) else {
-            let detail = "too many long requests are being handled; try again later";
-            return Err(problem(StatusCode::SERVICE_UNAVAILABLE, detail));
+            return Err(BodyError::Busy);
         };
         match reserved {
             Some(reserved) => reserved.merge(more),
@@ -121,15 +119,39 @@ impl BodyLimit {
         }
         Ok(())
     }
+}
 
-    fn too_long(&self) -> HttpResponse {
-        let detail = format!("the body is longer than {} bytes", self.one);
-        problem(StatusCode::PAYLOAD_TOO_LARGE, &detail)
+/// Why a body is refused.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+pub(super) enum BodyError {
+    #[error("the body must be application/json: set the Content-Type header")]
+    NotJson,
+    #[error("the body is longer than {0} bytes")]
+    TooLong(usize),
+    #[error("the body took too long")]
+    Late,
+    #[error("the body ended too early")]
+    Broken,
+    #[error("too many long requests are being handled; try again later")]
+    Busy,
+}
+
+impl BodyError {
+    /// The response that says so.
+    pub(super) fn response(self) -> HttpResponse {
+        let status = match self {
+            Self::NotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::TooLong(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Late => StatusCode::REQUEST_TIMEOUT,
+            Self::Broken => StatusCode::BAD_REQUEST,
+            Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        problem(status, &self.to_string())
     }
 }
 
 /// The next part of the body; `None` at its end. Trailers are skipped.
-async fn next<B: Body<Data = Bytes>>(mut body: std::pin::Pin<&mut B>) -> Result<Option<Bytes>, HttpResponse> {
+async fn next<B: Body<Data = Bytes>>(mut body: std::pin::Pin<&mut B>) -> Result<Option<Bytes>, BodyError> {
     loop {
         match std::future::poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
             None => return Ok(None),
@@ -139,7 +161,7 @@ async fn next<B: Body<Data = Bytes>>(mut body: std::pin::Pin<&mut B>) -> Result<
                 }
             }
             // The client is gone or sent a malformed body.
-            Some(Err(_)) => return Err(problem(StatusCode::BAD_REQUEST, "the body ended too early")),
+            Some(Err(_)) => return Err(BodyError::Broken),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Builds HTTP responses: messages as JSON, event streams, and errors as `application/problem+json`.
 
+use std::num::NonZeroU32;
+
 use bytes::Bytes;
 use http::{
     HeaderName, HeaderValue, Response, StatusCode,
@@ -23,7 +25,7 @@ const NO: HeaderValue = HeaderValue::from_static("no");
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// After how many seconds a client should try again if the error does not say.
-const RETRY_LATER: u64 = 1;
+const RETRY_LATER: u32 = 1;
 
 /// A response that has only a status.
 pub(crate) fn empty(status: StatusCode) -> HttpResponse {
@@ -63,7 +65,7 @@ pub(crate) fn message(message: &Outgoing, is_modern: bool) -> HttpResponse {
 pub(crate) fn error_message(status: StatusCode, message: &Outgoing) -> HttpResponse {
     let mut response = with_body(status, JSON, ResponseBody::message(message));
     if status == StatusCode::SERVICE_UNAVAILABLE {
-        let seconds = message.retry_after().unwrap_or(RETRY_LATER).max(1);
+        let seconds = message.retry_after().map_or(RETRY_LATER, NonZeroU32::get);
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
     }
     response

@@ -114,7 +114,7 @@ impl SseWire {
         };
         let body = match self.bodies.read(&parts.headers, body).await {
             Ok(body) => body,
-            Err(refusal) => return refusal,
+            Err(error) => return error.response(),
         };
         match tokio::time::timeout(RECEIVE_TIME, stream.connection.receive(&body.bytes)).await {
             Ok(()) => response::empty(StatusCode::ACCEPTED),

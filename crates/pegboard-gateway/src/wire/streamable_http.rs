@@ -114,7 +114,7 @@ impl HttpWire {
         }
         let body = match self.bodies.read(visit.headers, body).await {
             Ok(body) => body,
-            Err(refusal) => return refusal,
+            Err(error) => return error.response(),
         };
         let mut response = self.incoming(visit, body.bytes).await;
         response.body_mut().held().reserved = body.reserved;

@@ -9,78 +9,78 @@ use tokio::{
     time::timeout,
 };
 
-pub const BOTH: (&str, &str) = ("accept", "application/json, text/event-stream");
-pub const JSON: (&str, &str) = ("content-type", "application/json");
+pub(crate) const BOTH: (&str, &str) = ("accept", "application/json, text/event-stream");
+pub(crate) const JSON: (&str, &str) = ("content-type", "application/json");
 
 /// The limit on every wait of a test.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// One connection.
-pub struct Http {
+pub(crate) struct Http {
     stream: BufReader<TcpStream>,
 }
 
 /// The head of a response, and its body unless it is an event stream.
 #[derive(Debug)]
-pub struct Response {
-    pub status: u16,
-    pub headers: HashMap<String, String>,
-    pub body: Vec<u8>,
+pub(crate) struct Response {
+    pub(crate) status: u16,
+    pub(crate) headers: HashMap<String, String>,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Response {
-    pub fn header(&self, name: &str) -> &str {
+    pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", String::as_str)
     }
 
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body)
             .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&self.body)))
     }
 
     /// The text of a tool's result.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         text_of(&self.json())
     }
 
-    pub fn is_events(&self) -> bool {
+    pub(crate) fn is_events(&self) -> bool {
         self.header("content-type") == "text/event-stream"
     }
 }
 
 /// The text of a tool's result in a message.
-pub fn text_of(message: &Value) -> String {
+pub(crate) fn text_of(message: &Value) -> String {
     let text = message["result"]["content"][0]["text"].as_str();
     text.unwrap_or_else(|| panic!("{message}")).to_owned()
 }
 
 /// An event of a stream.
 #[derive(Debug, PartialEq)]
-pub struct Event {
-    pub id: Option<String>,
-    pub data: String,
+pub(crate) struct Event {
+    pub(crate) id: Option<String>,
+    pub(crate) data: String,
 }
 
 impl Event {
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.data).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 }
 
 impl Http {
-    pub async fn connect(address: SocketAddr) -> Self {
+    pub(crate) async fn connect(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).await.unwrap();
         let stream = BufReader::new(stream);
         Self { stream }
     }
 
     /// Sends these bytes.
-    pub async fn write(&mut self, bytes: &[u8]) {
+    pub(crate) async fn write(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).await.unwrap();
     }
 
     /// Sends a request.
-    pub async fn send(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) {
+    pub(crate) async fn send(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) {
         let mut head = format!("{method} {path} HTTP/1.1\r\n");
         if !headers.iter().any(|(name, _)| *name == "host") {
             head += "host: localhost\r\n";
@@ -93,13 +93,13 @@ impl Http {
     }
 
     /// Sends a request and reads its response.
-    pub async fn ask(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Response {
+    pub(crate) async fn ask(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Response {
         self.send(method, path, headers, body).await;
         self.response().await
     }
 
     /// Reads a response.
-    pub async fn response(&mut self) -> Response {
+    pub(crate) async fn response(&mut self) -> Response {
         let line = self.line().await.expect("a response");
         let status = line.split(' ').nth(1).unwrap().parse().unwrap();
         let mut headers = HashMap::new();
@@ -126,7 +126,7 @@ impl Http {
     }
 
     /// Reads the next event of a stream, without comments; `None` at the end.
-    pub async fn event(&mut self) -> Option<Event> {
+    pub(crate) async fn event(&mut self) -> Option<Event> {
         let (mut id, mut data, mut is_event) = (None, String::new(), false);
         loop {
             // Chunk headers and the ends of chunks are lines of their own, because each event is one chunk.
@@ -146,7 +146,7 @@ impl Http {
     }
 
     /// Reads a line; `None` if the connection has ended.
-    pub async fn line(&mut self) -> Option<String> {
+    pub(crate) async fn line(&mut self) -> Option<String> {
         let mut line = String::new();
         let read = timeout(PATIENCE, self.stream.read_line(&mut line))
             .await
@@ -159,17 +159,17 @@ impl Http {
 }
 
 /// A request.
-pub fn request(id: u64, method: &str, params: &Value) -> String {
+pub(crate) fn request(id: u64, method: &str, params: &Value) -> String {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()
 }
 
 /// A call of a tool.
-pub fn call(id: u64, tool: &str) -> String {
+pub(crate) fn call(id: u64, tool: &str) -> String {
     request(id, "tools/call", &json!({"name": tool, "arguments": {}}))
 }
 
 /// A modern call of a tool.
-pub fn modern_call(id: u64, tool: &str) -> String {
+pub(crate) fn modern_call(id: u64, tool: &str) -> String {
     request(
         id,
         "tools/call",
@@ -177,7 +177,7 @@ pub fn modern_call(id: u64, tool: &str) -> String {
     )
 }
 
-pub fn modern_meta() -> Value {
+pub(crate) fn modern_meta() -> Value {
     json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
@@ -186,7 +186,7 @@ pub fn modern_meta() -> Value {
 }
 
 /// The headers of a modern call.
-pub fn modern_headers(tool: &str) -> [(&str, &str); 5] {
+pub(crate) fn modern_headers(tool: &str) -> [(&str, &str); 5] {
     [
         BOTH,
         JSON,
@@ -197,7 +197,7 @@ pub fn modern_headers(tool: &str) -> [(&str, &str); 5] {
 }
 
 /// Opens a session. Returns its id.
-pub async fn initialize(http: &mut Http, version: &str, more: &[(&str, &str)]) -> String {
+pub(crate) async fn initialize(http: &mut Http, version: &str, more: &[(&str, &str)]) -> String {
     let params = json!({
         "protocolVersion": version,
         "capabilities": {"elicitation": {}},

@@ -121,38 +121,3 @@ async fn connections_beyond_the_limit_wait() {
     assert_eq!(third.response().await.status, 200);
     drop(second);
 }
-
-/// Half of the descriptors are needed for the other ends, which are in this process too.
-#[cfg(target_os = "linux")]
-#[tokio::test]
-async fn idle_connections_cost_little_memory() {
-    let server = start().await;
-    let limits = std::fs::read_to_string("/proc/self/limits").unwrap();
-    let open_files = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
-    let most: usize = open_files
-        .split_whitespace()
-        .nth(3)
-        .unwrap()
-        .parse()
-        .unwrap_or(usize::MAX);
-    let count = 10_000.min((most.saturating_sub(200)) / 2);
-    let before = resident();
-    let mut idle = Vec::with_capacity(count);
-    for _ in 0..count {
-        idle.push(TcpStream::connect(server.address).await.unwrap());
-    }
-    let mut http = Http::connect(server.address).await;
-    let response = http
-        .ask("POST", "/mcp", &modern_headers("echo"), &modern_call(1, "echo"))
-        .await;
-    assert_eq!(response.text(), "hello");
-    let each = resident().saturating_sub(before) / count;
-    println!("{count} idle connections cost {each} bytes each, with the client's end");
-    assert!(each < 12_000, "{each} bytes for each connection");
-}
-
-#[cfg(target_os = "linux")]
-fn resident() -> usize {
-    let status = std::fs::read_to_string("/proc/self/statm").unwrap();
-    status.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
-}

@@ -23,18 +23,18 @@ use tokio::{
 
 /// What the tests see of the service.
 #[derive(Clone, Debug)]
-pub struct Probe {
+pub(crate) struct Probe {
     /// The calls of `wait` that run.
-    pub waiting: Arc<AtomicUsize>,
+    pub(crate) waiting: Arc<AtomicUsize>,
     /// Lets all calls of `wait` finish.
-    pub release: Arc<Notify>,
+    pub(crate) release: Arc<Notify>,
     /// Sends events that belong to no request.
-    pub events: broadcast::Sender<Event>,
+    pub(crate) events: broadcast::Sender<Event>,
 }
 
 impl Probe {
     /// Waits until `count` calls of `wait` run.
-    pub async fn until_waiting(&self, count: usize) {
+    pub(crate) async fn until_waiting(&self, count: usize) {
         let reached = async {
             while self.waiting.load(Ordering::SeqCst) != count {
                 tokio::time::sleep(Duration::from_millis(2)).await;
@@ -108,7 +108,7 @@ impl Service for Tools {
                     let params = json!({"message": "well?", "requestedSchema": schema});
                     exchange.ask("elicitation/create", params).await?.to_string()
                 }
-                "busy" => return Err(RpcError::new(RpcError::BUSY, "later")),
+                "busy" => return Err(RpcError::new(RpcError::BUSY, "later").data(json!({"retry_after": 7}))),
                 _ => return Err(RpcError::invalid_params("no such tool")),
             };
             RawResult::new(&json!({"content": [{"type": "text", "text": text}]}))
@@ -140,29 +140,29 @@ fn steps(step: usize) -> Map<String, Value> {
 }
 
 /// A gateway that serves on a loopback address of its own.
-pub struct Running {
-    pub address: SocketAddr,
-    pub gateway: Gateway,
-    pub probe: Probe,
+pub(crate) struct Running {
+    pub(crate) address: SocketAddr,
+    pub(crate) gateway: Gateway,
+    pub(crate) probe: Probe,
     stop: Option<oneshot::Sender<()>>,
     serving: JoinHandle<()>,
 }
 
 impl Running {
     /// Stops the gateway and waits for its end.
-    pub async fn stop(mut self) {
+    pub(crate) async fn stop(mut self) {
         drop(self.stop.take());
         self.serving.await.unwrap();
     }
 }
 
 /// Starts a gateway with default settings.
-pub async fn start() -> Running {
+pub(crate) async fn start() -> Running {
     start_with(|builder| builder).await
 }
 
 /// Starts a gateway with these settings.
-pub async fn start_with(configure: impl FnOnce(GatewayBuilder) -> GatewayBuilder) -> Running {
+pub(crate) async fn start_with(configure: impl FnOnce(GatewayBuilder) -> GatewayBuilder) -> Running {
     let probe = Probe {
         waiting: Arc::default(),
         release: Arc::default(),

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::script::{Effect, LogLine, Question};
+
 /// One step of the server's behaviour. A transport plays a list of them in order.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Act {
@@ -37,6 +39,21 @@ pub(crate) enum Act {
     },
     /// Sends a request to the client and waits for its response, which is appended to the result.
     Ask(Value),
+    /// Sends questions to the client together and waits for their answers, which are appended to the result.
+    Questions(Vec<Question>),
+    /// Sends a log message, unless the client set a higher level (legacy era).
+    Log(LogLine),
+    /// Sets the client's log level (legacy era).
+    SetLevel(String),
+    /// Subscribes the client to a resource, or ends its subscription (legacy era).
+    Subscribe {
+        /// The resource.
+        uri: String,
+        /// Whether the subscription begins.
+        on: bool,
+    },
+    /// Changes the server and notifies its clients.
+    Apply(Effect),
     /// Writes the nonce to the ledger: from here on the call counts as executed.
     Record(String),
     /// Waits until the test opens this gate.

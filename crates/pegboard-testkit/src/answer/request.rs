@@ -10,6 +10,8 @@ pub const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 pub const META_CLIENT: &str = "io.modelcontextprotocol/clientInfo";
 /// The key of the client's capabilities in a modern `_meta`.
 pub const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+/// The key of the log level that a modern request wants, in its `_meta`.
+pub const META_LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 /// The key of the subscription id in a notification's `_meta`.
 pub const META_SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 

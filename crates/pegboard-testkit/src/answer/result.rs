@@ -46,6 +46,18 @@ pub(super) fn final_answer(script: &Script, tool: &Tool, request: &Request<'_>) 
     request.result(script, result)
 }
 
+/// Appends answers of the client to a response: text blocks to the result of a tool, messages to that of a prompt.
+pub(crate) fn append(response: &mut Value, answers: &[Value]) {
+    let texts = answers
+        .iter()
+        .map(|answer| json!({ "type": "text", "text": answer.to_string() }));
+    if let Some(content) = response.pointer_mut("/result/content").and_then(Value::as_array_mut) {
+        content.extend(texts);
+    } else if let Some(messages) = response.pointer_mut("/result/messages").and_then(Value::as_array_mut) {
+        messages.extend(texts.map(|text| json!({ "role": "user", "content": text })));
+    }
+}
+
 /// Who made a request, by its token and session.
 fn caller(request: &Request<'_>) -> Value {
     let header = |name: &str| request.headers[name].as_str().map(str::to_owned);

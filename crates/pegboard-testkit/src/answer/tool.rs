@@ -6,13 +6,15 @@ use serde_json::{Value, json};
 
 use super::{
     act::Act,
-    request::Request,
-    result::{final_answer, nonce},
+    fill::{fill, fill_text},
+    input,
+    request::{META_LOG_LEVEL, Request},
+    result::{append, final_answer, nonce},
     task,
 };
 use crate::{
     fault::Fault,
-    script::{Answer, Ask, Script, Tool},
+    script::{Answer, Ask, Effect, Question, Script, Tool},
 };
 
 pub(super) fn call(script: &Script, faults: &[Fault], request: &Request<'_>) -> Vec<Act> {
@@ -29,6 +31,10 @@ pub(super) fn call(script: &Script, faults: &[Fault], request: &Request<'_>) -> 
     {
         return vec![Act::Answer(request.result(script, question))];
     }
+    let answers = match modern_answers(script, tool, request) {
+        Ok(answers) => answers,
+        Err(response) => return vec![Act::Answer(response)],
+    };
     let mut acts = Vec::new();
     if let Some(nonce) = nonce(request)
         && !matches!(tool.answer, Answer::RpcError { .. })
@@ -38,29 +44,80 @@ pub(super) fn call(script: &Script, faults: &[Fault], request: &Request<'_>) -> 
     if let Some(gate) = &tool.gate {
         acts.push(Act::Gate(gate.clone()));
     }
-    if let Some(token) = request.progress_token()
-        && tool.progress > 0
-    {
-        let every = Duration::from_millis(tool.progress_every_ms);
-        acts.push(Act::Progress {
-            token: token.clone(),
-            count: Some(tool.progress),
-            every,
-        });
-    }
+    acts.extend(progress(tool, request));
+    acts.extend(logs(tool, request));
     if !request.modern {
         acts.extend(tool.asks.iter().map(|ask| Act::Ask(question(tool, *ask, request))));
+        acts.extend(legacy_questions(&tool.questions, request));
     }
     let delay = tool.delay_ms + request.params["arguments"]["delay_ms"].as_u64().unwrap_or(0);
     if delay > 0 {
         acts.push(Act::Wait(Duration::from_millis(delay)));
     }
+    acts.extend(tool.effects.iter().map(|effect| Act::Apply(filled(effect, request))));
     acts.push(Act::Answer(if task::is_wanted(tool, request) {
         task::made(script, tool, request)
     } else {
-        final_answer(script, tool, request)
+        let mut answer = final_answer(script, tool, request);
+        append(&mut answer, &answers);
+        answer
     }));
     acts
+}
+
+/// The answers to the tool's questions in the modern era; none in the legacy era, in which they come during the call.
+fn modern_answers(script: &Script, tool: &Tool, request: &Request<'_>) -> Result<Vec<Value>, Value> {
+    if request.modern {
+        input::answers(script, tool.name(), &tool.questions, request)
+    } else {
+        Ok(Vec::new())
+    }
+}
+
+fn progress(tool: &Tool, request: &Request<'_>) -> Option<Act> {
+    let token = request.progress_token().filter(|_| tool.progress > 0)?;
+    Some(Act::Progress {
+        token: token.clone(),
+        count: Some(tool.progress),
+        every: Duration::from_millis(tool.progress_every_ms),
+    })
+}
+
+/// The log messages of a call. A modern request names the level from which on it wants them.
+fn logs(tool: &Tool, request: &Request<'_>) -> Vec<Act> {
+    let threshold = request.params["_meta"][META_LOG_LEVEL].as_str();
+    let mut acts = Vec::new();
+    for line in &tool.logs {
+        if line.delay_ms > 0 {
+            acts.push(Act::Wait(Duration::from_millis(line.delay_ms)));
+        }
+        if !request.modern {
+            acts.push(Act::Log(line.clone()));
+        } else if threshold.is_some_and(|threshold| line.reaches(threshold)) {
+            acts.push(Act::Send(line.notice()));
+        }
+    }
+    acts
+}
+
+/// The questions of the legacy era: requests to the client, those of a round together.
+pub(super) fn legacy_questions(rounds: &[Vec<Question>], request: &Request<'_>) -> Vec<Act> {
+    let filled = |question: &Question| Question {
+        params: fill(&question.params, &request.params["arguments"]),
+        ..question.clone()
+    };
+    let rounds = rounds.iter().map(|round| round.iter().map(filled).collect());
+    rounds.map(Act::Questions).collect()
+}
+
+fn filled(effect: &Effect, request: &Request<'_>) -> Effect {
+    match effect {
+        Effect::SetResource { uri, text } => Effect::SetResource {
+            uri: uri.clone(),
+            text: fill_text(text, &request.params["arguments"]),
+        },
+        other => other.clone(),
+    }
 }
 
 /// The `input_required` result of the next round, or `None` after the last. The round number is in the request state; a

@@ -5,6 +5,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::question::{Effect, LogLine, Question};
+
 /// One tool of a fake server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -29,6 +31,12 @@ pub struct Tool {
     pub form: Option<Value>,
     /// Whether its calls become tasks. A task is completed when it is first polled.
     pub task: bool,
+    /// The rounds of questions to the client, in the form of either era. The answers are appended to the result.
+    pub questions: Vec<Vec<Question>>,
+    /// The log messages during the call.
+    pub logs: Vec<LogLine>,
+    /// The changes that the call makes.
+    pub effects: Vec<Effect>,
 }
 
 impl Default for Tool {
@@ -55,6 +63,9 @@ impl Tool {
             gate: None,
             form: None,
             task: false,
+            questions: Vec::new(),
+            logs: Vec::new(),
+            effects: Vec::new(),
         }
     }
 
@@ -243,6 +254,32 @@ impl Tool {
     #[must_use]
     pub fn needs_input(mut self, rounds: u32) -> Self {
         self.input_rounds = rounds;
+        self
+    }
+
+    /// Asks the client these questions together, after those of earlier rounds: by requests in the legacy era, by
+    /// `input_required` in the modern one. The answers are appended to the result, one text block `{"KEY": ANSWER}` each.
+    #[must_use]
+    pub fn asks_for(mut self, round: impl IntoIterator<Item = Question>) -> Self {
+        self.questions.push(round.into_iter().collect());
+        self
+    }
+
+    /// Sends these log messages, each after `every`.
+    #[must_use]
+    pub fn logs(mut self, level: &str, texts: &[&str], every: Duration) -> Self {
+        self.logs.extend(texts.iter().map(|text| LogLine {
+            level: level.into(),
+            text: (*text).into(),
+            delay_ms: millis(every),
+        }));
+        self
+    }
+
+    /// Changes the server when it is called.
+    #[must_use]
+    pub fn causes(mut self, effect: Effect) -> Self {
+        self.effects.push(effect);
         self
     }
 

@@ -95,6 +95,9 @@ impl App {
 }
 
 async fn take_post(State(app): State<App>, headers: HeaderMap, body: Bytes) -> Response {
+    if let Some(response) = foreign(&app.server.script(), &headers) {
+        return response;
+    }
     let Ok(mut message) = serde_json::from_slice::<Value>(&body) else {
         let params = String::from_utf8_lossy(&body).into_owned().into();
         let headers = header_map(&headers);
@@ -184,9 +187,12 @@ async fn answer_post(app: &App, post: &Post<'_>, session: Arc<Session>) -> Respo
         200
     };
     let style = reply::Style::choose(script, faults, &acts);
-    session
-        .peer
-        .run(stage, &message["id"], acts, is_stubborn(script, faults));
+    let stubborn = is_stubborn(script, faults);
+    if modern && !stubborn {
+        session.peer.run_until_closed(stage, &message["id"], acts);
+    } else {
+        session.peer.run(stage, &message["id"], acts, stubborn);
+    }
     let mut response = reply::respond(&app.server, &session, style, faults, outgoing).await;
     if response.status() == StatusCode::OK {
         *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
@@ -229,7 +235,7 @@ async fn take_get(State(app): State<App>, headers: HeaderMap) -> Response {
         };
     }
     let (frames, outgoing) = mpsc::channel(QUEUE);
-    app.server.listen(frames, None);
+    app.server.listen(frames, session.peer.stage.audience());
     reply::notices(&script, &session, &faults, outgoing)
 }
 
@@ -263,11 +269,20 @@ pub(super) fn begin(
         ..Received::default()
     });
     let script = server.script();
+    if let Some(response) = foreign(&script, headers) {
+        return Err(Box::new(response));
+    }
     let faults = server.faults(&script, method, &Value::Null);
     match early(&script, headers, &faults) {
         Some(response) => Err(Box::new(response)),
         None => Ok((script, faults)),
     }
+}
+
+/// The response to a request for another host or from a page of another host, if the script refuses those.
+fn foreign(script: &Script, headers: &HeaderMap) -> Option<Response> {
+    let refused = script.http.local_only && !headers::are_local(headers);
+    refused.then(|| (StatusCode::FORBIDDEN, "Host or Origin is not this computer").into_response())
 }
 
 /// The response to a request that is refused before its message is looked at.

@@ -76,7 +76,7 @@ impl Peer {
         let script = server.script();
         let faults = server.faults(&script, method, &message["params"]);
         if matches!(method, "initialize" | "notifications/initialized") && !answer::is_modern(&script, &message) {
-            server.listen(self.stage.frames.clone(), None);
+            server.listen(self.stage.frames.clone(), self.stage.audience());
         }
         let acts = answer::answer(&script, &faults, &message);
         if acts.contains(&Act::StopReading) {
@@ -88,6 +88,19 @@ impl Peer {
             self.run(self.stage.clone(), &message["id"], acts, is_stubborn(&script, &faults));
         }
         faults
+    }
+
+    /// Plays the acts of one request until the client closes its stream, as a modern client does to cancel.
+    pub(crate) fn run_until_closed(&self, stage: Stage, id: &Value, acts: Vec<Act>) {
+        let id = id.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                // First, because the end of a subscription is no cancellation.
+                biased;
+                () = stage.play(acts) => {}
+                () = stage.departed() => stage.server.receive(cancelled(&id)),
+            }
+        });
     }
 
     /// Plays the acts of one request. A `stubborn` one cannot be cancelled.
@@ -111,6 +124,7 @@ impl Peer {
     pub(crate) fn cancel(&self, id: &Value) {
         if let Some(task) = lock(&self.running).remove(&id.to_string()) {
             task.abort();
+            self.stage.server.receive(cancelled(id));
         }
     }
 
@@ -136,6 +150,15 @@ impl Peer {
 /// Returns `true` if a request continues when the client cancels it.
 pub(crate) fn is_stubborn(script: &Script, faults: &[Fault]) -> bool {
     script.ignores_cancel || faults.iter().any(|fault| matches!(fault, Fault::LateAnswer { .. }))
+}
+
+/// The log entry for a request that was cancelled before its response.
+fn cancelled(id: &Value) -> Received {
+    Received {
+        method: "$cancelled".into(),
+        id: Some(id.clone()),
+        ..Received::default()
+    }
 }
 
 /// The log entry for a message.

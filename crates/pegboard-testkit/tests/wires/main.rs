@@ -1,6 +1,10 @@
 //! The fake servers follow their scripts, faults included: raw JSON over every transport.
 
 #[cfg(test)]
+mod eras;
+#[cfg(test)]
+mod host;
+#[cfg(test)]
 mod http;
 #[cfg(test)]
 mod lines;

@@ -299,3 +299,50 @@ async fn a_process_serves_the_network_and_says_where() {
         .unwrap();
     assert_eq!(reply.status, 405);
 }
+
+#[tokio::test]
+async fn the_conformance_server_runs_as_a_process_in_each_era() {
+    for (era, method) in [("legacy", "initialize"), ("modern", "server/discover")] {
+        let mut command = Command::new(pegboard_testkit::fake_server_binary());
+        let mut child = command
+            .args(["conformance", "--era", era])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let mut client = Lines::new(child.stdout.take().unwrap(), child.stdin.take().unwrap());
+        let first = client
+            .request(
+                1,
+                method,
+                crate::lines::modern(json!({ "protocolVersion": "2025-11-25" })),
+            )
+            .await;
+        let capabilities = &first["result"]["capabilities"];
+        assert_eq!(capabilities["resources"]["subscribe"], true, "{era}: {first}");
+        assert!(capabilities["logging"].is_object() && capabilities["completions"].is_object());
+        client.close_input();
+        assert!(timeout(LIMIT, child.wait()).await.unwrap().unwrap().success());
+    }
+}
+
+#[tokio::test]
+async fn a_misspelt_option_of_the_conformance_server_is_refused() {
+    let wrong = [
+        ["--era", "victorian"],
+        ["--transport", "pigeon"],
+        ["--port", "http"],
+        ["--port", "8080"],
+        ["--eras", "both"],
+    ];
+    for options in wrong {
+        let mut command = Command::new(pegboard_testkit::fake_server_binary());
+        let output = command.arg("conformance").args(options).output().await.unwrap();
+        assert_eq!(output.status.code(), Some(2), "{options:?}");
+        assert!(
+            String::from_utf8_lossy(&output.stderr).contains("usage:"),
+            "{options:?}"
+        );
+    }
+}

@@ -43,6 +43,28 @@ impl From<Map<String, Value>> for Arguments {
     }
 }
 
+/// Takes the text over without parsing it.
+impl TryFrom<Box<RawValue>> for Arguments {
+    type Error = ArgumentsError;
+
+    fn try_from(object: Box<RawValue>) -> Result<Self, ArgumentsError> {
+        match object.get().as_bytes().first() {
+            Some(b'{') => Ok(Self::new(object)),
+            Some(b'n') => Ok(Self::default()),
+            _ => Err(ArgumentsError::NotAnObject),
+        }
+    }
+}
+
+/// Copies the text without parsing it.
+impl TryFrom<&RawValue> for Arguments {
+    type Error = ArgumentsError;
+
+    fn try_from(object: &RawValue) -> Result<Self, ArgumentsError> {
+        object.to_owned().try_into()
+    }
+}
+
 impl TryFrom<Value> for Arguments {
     type Error = ArgumentsError;
 

@@ -43,7 +43,7 @@ pub(crate) enum AuditRule {
     Once,
     /// The approver allowed all calls of the tool by this view.
     ForView,
-    /// The approver allowed all calls of the tool.
+    /// The approver allowed all calls of the tool by this principal.
     Always,
     /// A check of the view refused the arguments.
     Check,
@@ -61,6 +61,8 @@ pub(crate) enum AuditRule {
     Taint,
     /// The rate limit was reached.
     Rate,
+    /// Too many calls of the agent are in flight.
+    InFlight,
     /// The agent repeats itself.
     Loop,
     /// The arguments cannot be parsed or do not fit the tool's schema.

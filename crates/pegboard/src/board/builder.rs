@@ -9,12 +9,13 @@ use std::{
     time::Duration,
 };
 
+use arc_swap::ArcSwap;
 use tokio::sync::Semaphore;
 
-use super::{Inner, Pegboard, approval_defaults::ApprovalDefaults, server_factory::ServerFactory};
+use super::{GatewaySettings, Inner, Pegboard, approval_defaults::ApprovalDefaults, server_factory::ServerFactory};
 use crate::{
     audit::AuditLog,
-    call::{Approvals, Approver, Embedder, Embeddings},
+    call::{Approvals, Approver, Embedder, Embeddings, UsageByPrincipal},
     catalog::store::CatalogStore,
     config::{BreakerPolicy, Capabilities, Config, ServerConfig},
     credential::Credentials,
@@ -109,7 +110,7 @@ impl Builder {
         self
     }
 
-    /// Sets earlier approvals for all views. New approvals for all views are added to them.
+    /// Sets earlier approvals. New ones that are given for always are added to them. Each holds for the views of its principal.
     pub fn approvals(mut self, approvals: Approvals) -> Self {
         self.approval_defaults.approvals = approvals;
         self
@@ -268,6 +269,7 @@ impl Builder {
         let early = ServerMasker::new(&Masking::default(), factory.secrets.clone());
         early.own_secrets(configs.flat_map(ServerConfig::secrets));
         let naming = Mutex::new(self.config.naming);
+        let gateway = ArcSwap::from_pointee(GatewaySettings::new(self.config.views, self.config.serve));
         let audit = self.config.audit;
         let audit = audit.map(|config| AuditLog::open(config, factory.shared.events.clone()));
         let mut servers: Vec<Server> = Vec::new();
@@ -304,7 +306,9 @@ impl Builder {
             audit,
             snapshots: Arc::default(),
             compiled_schemas: Arc::default(),
+            usage: UsageByPrincipal::default(),
             naming,
+            gateway,
             changes: Semaphore::new(1),
         }))
     }

@@ -11,7 +11,7 @@ use futures_util::future::join_all;
 use serde::Serialize;
 
 use super::{
-    Pegboard,
+    GatewaySettings, Pegboard,
     reconcile::{Change, reconcile, same_connection},
 };
 use crate::{
@@ -115,6 +115,10 @@ impl Pegboard {
         self.0.factory.take_limits(&config.limits);
         self.forget_refused().await;
         *self.0.naming.lock().unwrap_or_else(PoisonError::into_inner) = config.naming.clone();
+        self.0.gateway.store(Arc::new(GatewaySettings::new(
+            std::mem::take(&mut config.views),
+            std::mem::take(&mut config.serve),
+        )));
         let mut applied = Applied::default();
         self.keep_misconfigured(&mut config, &mut applied).await;
         let (mut replacements, mut added) = (Vec::new(), Vec::new());

@@ -1,10 +1,13 @@
-//! The first step of every call on a route: parses its arguments, then runs the `before` hooks of the view.
+//! The first step of every call on a route: counts it, parses its arguments, then runs the `before` hooks of the view.
 
-use super::{audit_trail, context::CallContext, prepare_arguments, tool_call::ToolCall};
+use super::{audit_trail, context::CallContext, owner_usage::InFlightSlot, prepare_arguments, tool_call::ToolCall};
 use crate::{audit::AuditRule, outcome::Failure};
 
-/// Parses the arguments and runs the `before` hooks, which then see the parsed form.
-pub(super) async fn admit(context: &CallContext<'_>, call: &mut ToolCall) -> Result<(), Failure> {
+/// Counts the call as in flight, parses the arguments and runs the `before` hooks, which then see the parsed form. The call is in flight until the
+/// returned value is dropped.
+pub(super) async fn admit(context: &CallContext<'_>, call: &mut ToolCall) -> Result<Option<InFlightSlot>, Failure> {
+    let slot = context.view.begin_call();
+    let slot = slot.inspect_err(|_| audit_trail::deny(context, call, AuditRule::InFlight))?;
     if let Err(failure) = prepare_arguments::parse(context, call) {
         audit_trail::deny(context, call, AuditRule::Arguments);
         return Err(failure);
@@ -13,5 +16,6 @@ pub(super) async fn admit(context: &CallContext<'_>, call: &mut ToolCall) -> Res
     let admitted = view.hooks.before(context.route, view.caller_view(), call, deadline);
     admitted
         .await
-        .inspect_err(|_| audit_trail::deny(context, call, AuditRule::Hook))
+        .inspect_err(|_| audit_trail::deny(context, call, AuditRule::Hook))?;
+    Ok(slot)
 }

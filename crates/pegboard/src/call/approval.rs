@@ -13,7 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{
     args::Arguments,
-    caller::Caller,
+    caller::{Caller, Principal},
     catalog::{DefinitionHash, Risk, Tool},
     name::ServerName,
 };
@@ -98,7 +98,8 @@ pub enum Decision {
     Once,
     /// Allows all calls of this tool from this view, until its definition changes.
     ForView,
-    /// Allows all calls of this tool from every view of the board, until its definition changes.
+    /// Allows all calls of this tool from every view of the same principal, until its definition changes. Given to a view without a principal, it
+    /// holds for all views without one.
     Always,
     /// Refuses the call, for this reason.
     Refused(String),
@@ -116,9 +117,12 @@ impl Decision {
     }
 }
 
-/// The approvals: a server, a tool, and the tool's definition at that time. Clones share the same state.
+/// The approvals: for whom, a server, a tool, and the tool's definition at that time. Clones share the same state.
 #[derive(Clone, Default)]
-pub struct Approvals(Arc<Mutex<BTreeMap<(String, String), DefinitionHash>>>);
+pub struct Approvals(Arc<Mutex<Entries>>);
+
+/// The approved definitions by server, tool and principal.
+type Entries = BTreeMap<(String, String, Option<Principal>), DefinitionHash>;
 
 /// One approval, as it can be stored in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -130,6 +134,9 @@ pub struct Approved {
     pub tool: String,
     /// The approved definition.
     pub definition: DefinitionHash,
+    /// The principal whose views may call the tool; `None` for views without a principal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal: Option<Principal>,
 }
 
 /// What is known about earlier approvals of a tool.
@@ -150,43 +157,46 @@ impl Approvals {
     /// Restores stored approvals, such as those that [`Approvals::entries`] returned earlier.
     pub fn of(entries: impl IntoIterator<Item = Approved>) -> Self {
         let entries = entries.into_iter().take(MAX_APPROVALS);
-        let entries = entries.map(|entry| ((entry.server, entry.tool), entry.definition));
+        let entries = entries.map(|entry| ((entry.server, entry.tool, entry.principal), entry.definition));
         Self(Arc::new(Mutex::new(entries.collect())))
     }
 
     /// All approvals, sorted.
     pub fn entries(&self) -> Vec<Approved> {
         let entries = self.lock();
-        let entry = |((server, tool), definition): (&(String, String), &DefinitionHash)| Approved {
+        let approved = entries.iter().map(|((server, tool, principal), definition)| Approved {
             server: server.clone(),
             tool: tool.clone(),
             definition: *definition,
-        };
-        entries.iter().map(entry).collect()
+            principal: principal.clone(),
+        });
+        approved.collect()
     }
 
-    /// Revokes an approval. Returns whether there was one.
+    /// Revokes the approvals of a tool, of all principals. Returns whether there was one.
     pub fn forget(&self, server: impl AsRef<str>, tool: &str) -> bool {
-        let key = (server.as_ref().to_owned(), tool.to_owned());
-        self.lock().remove(&key).is_some()
+        let mut entries = self.lock();
+        let before = entries.len();
+        entries.retain(|(of, name, _), _| (of.as_str(), name.as_str()) != (server.as_ref(), tool));
+        entries.len() < before
     }
 
-    pub(super) fn past(&self, tool: &Tool) -> PastApproval {
-        match self.lock().get(&key(tool)) {
+    pub(super) fn past(&self, tool: &Tool, principal: Option<&Principal>) -> PastApproval {
+        match self.lock().get(&key(tool, principal)) {
             Some(approved) if *approved == tool.definition_hash() => PastApproval::Approved,
             Some(_) => PastApproval::Changed,
             None => PastApproval::Nothing,
         }
     }
 
-    pub(super) fn remember(&self, tool: &Tool) {
-        let (key, mut entries) = (key(tool), self.lock());
+    pub(super) fn remember(&self, tool: &Tool, principal: Option<&Principal>) {
+        let (key, mut entries) = (key(tool, principal), self.lock());
         if entries.len() < MAX_APPROVALS || entries.contains_key(&key) {
             entries.insert(key, tool.definition_hash());
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<(String, String), DefinitionHash>> {
+    fn lock(&self) -> MutexGuard<'_, Entries> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -204,7 +214,7 @@ impl OpenQuestions {
                 semaphores.retain(|_, semaphore| Arc::strong_count(semaphore) > 1);
             }
             let semaphore = semaphores
-                .entry(key(tool))
+                .entry((tool.server.to_string(), tool.name.clone()))
                 .or_insert_with(|| Arc::new(Semaphore::new(1)));
             semaphore.clone()
         };
@@ -212,8 +222,8 @@ impl OpenQuestions {
     }
 }
 
-fn key(tool: &Tool) -> (String, String) {
-    (tool.server.to_string(), tool.name.clone())
+fn key(tool: &Tool, principal: Option<&Principal>) -> (String, String, Option<Principal>) {
+    (tool.server.to_string(), tool.name.clone(), principal.cloned())
 }
 
 impl fmt::Debug for Approvals {

@@ -1,4 +1,4 @@
-//! Limits on the calls of one view: how often it may call, and how often it may repeat the same call.
+//! How often a view may repeat the same call.
 
 use std::{
     collections::HashMap,
@@ -14,8 +14,6 @@ use super::verdict::Denied;
 use crate::{
     args::Arguments,
     audit::AuditRule,
-    config::Rate,
-    name::ServerName,
     outcome::{Failure, Kind},
 };
 
@@ -23,28 +21,11 @@ use crate::{
 const LOOP_WINDOW: Duration = Duration::from_secs(600);
 /// The most different calls that are counted for one view. The one that is unused for longest makes room.
 const MAX_REPEATED: usize = 1024;
-/// How many rate limits are kept before those that are unused are dropped.
-const MAX_BUCKETS: usize = 1024;
 
-/// The counters behind the limits of one view.
+/// The repeated calls of one view.
 #[derive(Debug, Default)]
 pub(crate) struct CallLimits {
-    buckets: Mutex<HashMap<Limited, Bucket>>,
     repeated: Mutex<HashMap<RepeatKey, Repeated>>,
-}
-
-/// What a rate limits.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Limited {
-    View,
-    Server(ServerName),
-    Tool(ServerName, String),
-}
-
-/// A token bucket as one instant: when it will be full again. It holds `rate.calls` tokens, and one returns every `rate.per / rate.calls`.
-#[derive(Debug, Clone, Copy)]
-struct Bucket {
-    full_at: Instant,
 }
 
 /// What makes two calls the same: the server, the tool and the arguments, in any order of their keys.
@@ -74,36 +55,6 @@ impl RepeatKey {
 }
 
 impl CallLimits {
-    /// Takes a token of every bucket, or none if one of them is empty.
-    pub(super) fn spend<const N: usize>(
-        &self,
-        limited: [Option<(Limited, Rate)>; N],
-        now: Instant,
-    ) -> Result<(), Denied> {
-        let mut buckets = lock(&self.buckets);
-        if buckets.len() >= MAX_BUCKETS {
-            buckets.retain(|_, bucket| bucket.full_at > now);
-        }
-        let next = |limited: &Limited, rate: &Rate| {
-            let full_at = buckets.get(limited).map_or(now, |bucket| bucket.full_at.max(now));
-            full_at + rate.per / rate.calls
-        };
-        let spent = limited.into_iter().flatten();
-        let spent: Vec<_> = spent
-            .map(|(limited, rate)| (next(&limited, &rate), limited, rate))
-            .collect();
-        let wait = |(full_at, _, rate): &(Instant, Limited, Rate)| full_at.saturating_duration_since(now + rate.per);
-        if let Some(slowest) = spent.iter().max_by_key(|spent| wait(spent))
-            && !wait(slowest).is_zero()
-        {
-            return Err(too_often(&slowest.1, slowest.2, wait(slowest)));
-        }
-        for (full_at, limited, _) in spent {
-            buckets.insert(limited, Bucket { full_at });
-        }
-        Ok(())
-    }
-
     /// Counts a call, or refuses it if it was repeated too often.
     pub(super) fn repeat(
         &self,
@@ -150,21 +101,6 @@ impl CallLimits {
     }
 }
 
-fn too_often(limited: &Limited, rate: Rate, wait: Duration) -> Denied {
-    let (what, setting) = match limited {
-        Limited::View => ("of this agent".to_owned(), "`View::rate`".to_owned()),
-        Limited::Server(server) => (format!("of `{server}`"), format!("`rate` of server `{server}`")),
-        Limited::Tool(server, tool) => (
-            format!("of `{}`", crate::name::dotted(server.as_str(), tool)),
-            format!("`tools.{tool}.rate` of server `{server}`"),
-        ),
-    };
-    let wait = wait.as_secs_f64().ceil().max(1.0);
-    let message = format!("the limit of {rate} {what} is reached. Call again in {wait} s, or go on without it.");
-    let failure = Failure::new(Kind::LimitExceeded, message).hint(format!("{setting} sets the limit"));
-    Denied::by(AuditRule::Rate, failure)
-}
-
 fn repeats_itself(name: &str, calls: usize, kind: Option<Kind>, left: Duration) -> Denied {
     let outcome = kind.map_or(String::new(), |kind| {
         format!(", each time with the outcome `{}`", kind.as_str())
@@ -177,7 +113,8 @@ fn repeats_itself(name: &str, calls: usize, kind: Option<Kind>, left: Duration) 
     let hint = format!(
         "`loop_limit` sets how often a call may be repeated; `tools.NAME.loop_limit = 0` allows polling with `{name}`"
     );
-    Denied::by(AuditRule::Loop, Failure::new(Kind::LimitExceeded, message).hint(hint))
+    let failure = Failure::new(Kind::LimitExceeded, message).hint(hint);
+    Denied::by(AuditRule::Loop, failure.retry_after(left))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -207,43 +144,5 @@ mod tests {
             limits.repeat(key, 1, Instant::now(), String::new).unwrap();
         }
         assert_eq!(lock(&limits.repeated).len(), MAX_REPEATED);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn unused_buckets_are_dropped() {
-        let limits = CallLimits::default();
-        let server = ServerName::parse("fx").unwrap();
-        for n in 0..3 * MAX_BUCKETS {
-            let limited = Limited::Tool(server.clone(), n.to_string());
-            limits
-                .spend(
-                    [Some((limited, Rate::new(1, Duration::from_millis(1))))],
-                    Instant::now(),
-                )
-                .unwrap();
-            tokio::time::advance(Duration::from_millis(1)).await;
-        }
-        assert!(lock(&limits.buckets).len() <= MAX_BUCKETS);
-    }
-
-    /// A call that one limit refuses costs nothing of the other.
-    #[tokio::test(start_paused = true)]
-    async fn a_refused_call_takes_no_token() {
-        let limits = CallLimits::default();
-        let rates = || {
-            [
-                Some((Limited::View, Rate::new(2, Duration::from_secs(60)))),
-                Some((
-                    Limited::Server(ServerName::parse("fx").unwrap()),
-                    Rate::new(1, Duration::from_secs(10)),
-                )),
-            ]
-        };
-        limits.spend(rates(), Instant::now()).unwrap();
-        for _ in 0..5 {
-            limits.spend(rates(), Instant::now()).unwrap_err();
-        }
-        tokio::time::advance(Duration::from_secs(10)).await;
-        limits.spend(rates(), Instant::now()).unwrap();
     }
 }

@@ -3,6 +3,7 @@
 use super::{
     context::CallContext,
     error::{CallError, after_a_lost_attempt},
+    forward,
     guard::CallGuard,
     present,
     record::Record,
@@ -21,6 +22,7 @@ pub(super) async fn conclude(
         Ok(outcome) => outcome,
         Err(error) => {
             error.count_masked(&mut record.masked);
+            forward::note_error(context, &error);
             error.into_outcome(context.route)
         }
     };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::{route::resolved::Route, tool_call::ToolCall, view::View};
+use super::{forwarding::ForwardedCall, route::resolved::Route, tool_call::ToolCall, view::View};
 use crate::{catalog::Tool, config::ServerConfig, deadline::Deadline, server::Server};
 
 /// The state that all steps of a call share.
@@ -16,6 +16,8 @@ pub(crate) struct CallContext<'a> {
     pub(super) started: Instant,
     /// The one deadline for everything the call waits for.
     pub(super) deadline: Deadline,
+    /// Set if the call is passed on for a client of the program.
+    pub(super) forwarded: Option<&'a ForwardedCall<'a>>,
 }
 
 impl<'a> CallContext<'a> {
@@ -28,6 +30,7 @@ impl<'a> CallContext<'a> {
             deadline: Deadline::after(started, call.timeout.unwrap_or(most).min(most)),
             config,
             started,
+            forwarded: None,
         }
     }
 
@@ -39,6 +42,7 @@ impl<'a> CallContext<'a> {
             config: route.server.config_snapshot(),
             started: Instant::now(),
             deadline,
+            forwarded: None,
         }
     }
 

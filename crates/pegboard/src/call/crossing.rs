@@ -66,6 +66,11 @@ pub(crate) fn check_text(server: &Server, what: &str, text: &str) -> Result<(), 
     }
 }
 
+/// Like [`check_text`], for the params of a request as JSON text.
+pub(crate) fn check_params(server: &Server, method: &str, params: &str) -> Result<(), Failure> {
+    check_text(server, method, &unescaped(params))
+}
+
 fn refused(what: &str, server: &Server, found: &Crossed) -> Failure {
     let message = format!(
         "`{what}` was not called: its arguments contain {}, which server `{}` must not get. Leave it out.",

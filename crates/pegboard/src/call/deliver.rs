@@ -17,7 +17,7 @@ use crate::{
     catalog::Tool,
     config::Policy,
     server::Live,
-    session::{Call, CallResult, Fault, FaultKind, Patience, Progress},
+    session::{Call, CallResult, Fault, FaultKind, PassOn, Patience, Progress},
     transport::Sent,
 };
 
@@ -27,9 +27,12 @@ pub(super) async fn deliver(
     call: &ToolCall,
     arguments: &Arguments,
     record: &mut Record,
+    keeps_raw: bool,
 ) -> Result<CallResult, CallError> {
     let (server, deadline) = (context.server(), context.deadline);
-    let permit = server.enter_queue(&context.tool().name, deadline).await?;
+    let permit = server
+        .enter_queue(&context.tool().name, &context.view.owner, deadline)
+        .await?;
     record.queued = permit.waited();
     server.retries().deposit();
     let live = server.live(deadline).await?;
@@ -38,6 +41,9 @@ pub(super) async fn deliver(
         context,
         call,
         arguments,
+        pass_on: context
+            .forwarded
+            .map_or_else(PassOn::default, |forwarded| forwarded.pass_on(keeps_raw)),
         meta: with_caller(
             context
                 .view
@@ -60,6 +66,7 @@ struct PreparedCall<'a> {
     context: &'a CallContext<'a>,
     call: &'a ToolCall,
     arguments: &'a Arguments,
+    pass_on: PassOn<'a>,
     meta: Map<String, Value>,
 }
 
@@ -95,6 +102,7 @@ impl PreparedCall<'_> {
             on_behalf: self.context.view.on_behalf(self.call),
             progress,
             as_task: self.call.as_task,
+            pass_on: self.pass_on,
         };
         let result = live.session.call(call).await;
         match &result {

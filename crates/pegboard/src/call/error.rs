@@ -1,6 +1,6 @@
 //! Why a call ended without a result, with messages that tell a model what to do next.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use super::route::resolved::Route;
 use crate::{
@@ -67,14 +67,7 @@ impl CallError {
         let server = route.server.name();
         match self {
             Self::Refused(failure) => Outcome::Refused(failure),
-            Self::Queue(refused) => {
-                let kind = match refused {
-                    Refused::Full { .. } => Kind::LimitExceeded,
-                    Refused::Late { .. } => Kind::Timeout,
-                };
-                let failure = Failure::new(kind, advised(refused.to_string(), LATER)).caused_by(&refused);
-                Outcome::Refused(failure.hint("raise `max_in_flight` of the server or the size of its queue"))
-            }
+            Self::Queue(refused) => Outcome::Refused(not_admitted(&refused)),
             Self::BreakerOpen(open) => {
                 let message = format!(
                     "server `{server}` has answered none of the last calls and is left alone for a while. Call again in {} s, or \
@@ -109,6 +102,8 @@ pub(super) fn after_a_lost_attempt(outcome: Outcome, tool: &str) -> Outcome {
     }
 }
 
+/// When to call again after a call was refused because the server reads too slowly. How long that lasts cannot be known.
+const BUSY_FOR: Duration = Duration::from_secs(1);
 const LATER: &str = "Call again later, or go on without it.";
 
 /// Advice for a model about an outage. Advice for the operator is in the hint.
@@ -127,6 +122,18 @@ fn advised(mut message: String, advice: &str) -> String {
     message.push_str(if message.contains('\n') { "\n" } else { ". " });
     message.push_str(advice);
     message
+}
+
+/// The failure of a call that got no place in a queue.
+pub(crate) fn not_admitted(refused: &Refused) -> Failure {
+    let kind = match refused {
+        Refused::Full { .. } => Kind::LimitExceeded,
+        Refused::Late { .. } => Kind::Timeout,
+    };
+    Failure::new(kind, advised(refused.to_string(), LATER))
+        .caused_by(refused)
+        .hint("raise `max_in_flight` of the server or the size of its queue")
+        .retry_after(refused.retry_after())
 }
 
 /// The failure of a call whose server cannot be reached.
@@ -210,6 +217,11 @@ fn has_no_room(fault: &Fault) -> bool {
     matches!(&fault.kind, FaultKind::Wire(failure) if failure.kind == FailureKind::NoRoom)
 }
 
+/// Returns whether the messages for the server are written more slowly than calls arrive.
+fn is_busy(fault: &Fault) -> bool {
+    matches!(&fault.kind, FaultKind::Wire(failure) if failure.kind == FailureKind::Busy)
+}
+
 /// The message for a call that was certainly not executed, with advice for transient faults and for missing sign-ins.
 fn refused_message(fault: &Fault, tool: &str) -> String {
     let message = format!("the call to {tool} was not carried out: {fault}");
@@ -252,14 +264,14 @@ pub(crate) fn failure_of(fault: &Fault, what: &str) -> Failure {
         hint,
         may_have_executed: fault.sent == Sent::Maybe,
         code: fault.rpc_code(),
-        retry_after: fault.retry_after(),
+        retry_after: fault.retry_after().or_else(|| is_busy(fault).then_some(BUSY_FOR)),
         ..Failure::new(kind, format!("{what} failed: {fault}")).caused_by(fault)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{error::Error, time::Duration};
+    use std::error::Error;
 
     use super::*;
     use crate::transport::{RpcError, WireFailure};

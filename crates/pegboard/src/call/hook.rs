@@ -148,6 +148,11 @@ impl Hooks {
         }
     }
 
+    /// Whether anything looks at replies.
+    pub(super) fn see_replies(&self) -> bool {
+        !self.around.is_empty() || self.budget.is_some()
+    }
+
     /// Runs the `after` hooks, last one first, and charges the budget.
     pub(super) async fn after(
         &self,
@@ -156,7 +161,7 @@ impl Hooks {
         meta: &Map<String, Value>,
         reply: &mut Reply,
     ) {
-        if self.around.is_empty() && self.budget.is_none() {
+        if !self.see_replies() {
             return;
         }
         // A copy, because a hook may change the id of the reply.

@@ -2,12 +2,7 @@
 
 use tokio::time::Instant;
 
-use super::{
-    call_limits::{Limited, RepeatKey},
-    context::CallContext,
-    verdict::Denied,
-    visibility::tool_policy,
-};
+use super::{call_limits::RepeatKey, context::CallContext, rates::Limited, verdict::Denied, visibility::tool_policy};
 use crate::{args::Arguments, config::ToolPolicy};
 
 /// Admits a call within its limits. Returns the key under which its outcome is to be reported, if repeated calls are limited.
@@ -29,7 +24,7 @@ pub(super) fn admit(context: &CallContext<'_>, arguments: &Arguments) -> Result<
                 .rate
                 .map(|rate| (Limited::Tool(server.clone(), tool.clone()), rate)),
         ];
-        view.call_limits.spend(limited, Instant::now())?;
+        view.usage.rates.spend(limited, Instant::now())?;
     }
     match of_tool.loop_limit.unwrap_or(policy.loop_limit) {
         0 => Ok(None),

@@ -120,8 +120,8 @@ fn run_checks(context: &CallContext<'_>, arguments: &Arguments) -> Result<(), Fa
         .map_err(|why| refused(&why))
 }
 
-/// What the config requires for a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What the config requires for a call, the strictest last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Requirement {
     Nothing,
     Approval,
@@ -129,13 +129,14 @@ enum Requirement {
 }
 
 fn requirement(context: &CallContext<'_>) -> Requirement {
-    let policy = &context.config.policy;
-    if policy.approval == Approval::Auto && policy.tools.is_empty() {
+    let (policy, of_view) = (&context.config.policy, context.view.rules.approval);
+    if policy.approval == Approval::Auto && policy.tools.is_empty() && of_view == Approval::Auto {
         return Requirement::Nothing;
     }
     let former = context.server().former_names();
     let only_reads = context.tool().is_read_only(context.route.is_believed(policy));
-    requirement_for(context.tool(), only_reads, policy, former.of(&context.tool().name))
+    let of_server = requirement_for(context.tool(), only_reads, policy, former.of(&context.tool().name));
+    of_server.max(requirement_in(of_view, only_reads))
 }
 
 /// The setting for the tool takes precedence over the list of exempt tools, and that list over the server's setting.
@@ -147,6 +148,11 @@ fn requirement_for(tool: &Tool, only_reads: bool, policy: &Policy, former: &[Str
         None if exempt() => Approval::Auto,
         None => policy.approval,
     };
+    requirement_in(mode, only_reads)
+}
+
+/// What a mode requires for a call of a tool that reads only, or of one that may write.
+fn requirement_in(mode: Approval, only_reads: bool) -> Requirement {
     match mode {
         Approval::Auto => Requirement::Nothing,
         Approval::Writes if only_reads => Requirement::Nothing,
@@ -159,7 +165,13 @@ fn requirement_for(tool: &Tool, only_reads: bool, policy: &Policy, former: &[Str
 /// cover them too.
 async fn request_approval(context: &CallContext<'_>, call: &ToolCall, arguments: &Arguments) -> Verdict {
     let (rules, tool) = (&context.view.rules, context.tool());
-    let past = || [rules.approved.past(tool), rules.approved_for_all.past(tool)];
+    let principal = context.view.principal.as_ref();
+    let past = || {
+        [
+            rules.approved.past(tool, principal),
+            rules.approved_for_all.past(tool, principal),
+        ]
+    };
     if past().contains(&PastApproval::Approved) {
         return Ok(Some(AuditRule::EarlierApproval));
     }
@@ -194,11 +206,11 @@ async fn request_approval(context: &CallContext<'_>, call: &ToolCall, arguments:
         // Stored before the permit is released, so that the next waiting call sees it.
         let rule = match decision {
             Decision::ForView => {
-                rules.approved.remember(tool);
+                rules.approved.remember(tool, principal);
                 AuditRule::ForView
             }
             Decision::Always => {
-                rules.approved_for_all.remember(tool);
+                rules.approved_for_all.remember(tool, principal);
                 AuditRule::Always
             }
             Decision::Once => AuditRule::Once,

@@ -15,9 +15,11 @@ use super::{
 };
 use crate::{
     config::{Policy, Results, Structured, Summarise},
+    deadline::Deadline,
     filter,
     mask::Counts,
     outcome::{Answer, Content, Failure, Notes, Outcome, Presented, Rendering},
+    server::Server,
     session::CallResult,
 };
 use limit_size::Limited;
@@ -33,6 +35,7 @@ pub(super) fn extract(result: CallResult) -> Outcome {
         error_code: None,
         executed: true,
         rendering: Rendering::default(),
+        raw: result.raw,
     };
     outcome_of(answer, result.is_error)
 }
@@ -60,12 +63,23 @@ pub(super) async fn present(context: &CallContext<'_>, call: &ToolCall, outcome:
         deadline: context.deadline,
     };
     let original_bytes = payload(&outcome);
-    let masking = OutcomeMasking {
-        sanitizes: rules.results.clean && !policy.trust,
-        deadline: context.deadline,
-    };
-    let (outcome, masked) = masking.mask(outcome, context.server().masker().current()).await;
+    let sanitizes = rules.results.clean && !policy.trust;
+    let (outcome, masked) = mask(outcome, sanitizes, context.server(), context.deadline).await;
+    if outcome.is_raw() {
+        return Presented {
+            outcome,
+            original_bytes,
+            masked,
+            notes: Notes::default(),
+        };
+    }
     rules.shape(outcome, original_bytes, masked).await
+}
+
+/// Masks an outcome. If that takes too long, the result is withheld.
+pub(super) async fn mask(outcome: Outcome, sanitizes: bool, server: &Server, deadline: Deadline) -> (Outcome, Counts) {
+    let masking = OutcomeMasking { sanitizes, deadline };
+    masking.mask(outcome, server.masker().current()).await
 }
 
 /// The limits for results of a tool: under its name, else under the first glob that matches it, else those of its server.
@@ -192,6 +206,9 @@ impl ResultRules<'_> {
 /// How many bytes of payload a server sent.
 fn payload(outcome: &Outcome) -> usize {
     match outcome {
+        Outcome::Done(answer) | Outcome::ToolFailed(answer) if answer.raw.is_some() => {
+            answer.raw.as_ref().map_or(0, |raw| raw.payload)
+        }
         Outcome::Done(answer) | Outcome::ToolFailed(answer) => match &answer.structured {
             Some(structured) if answer.content.is_empty() => limit_size::json_len(structured, usize::MAX),
             _ => answer.content.iter().map(Content::payload_bytes).sum(),

@@ -31,7 +31,7 @@ where
     let admitted = admit(&context, &mut call).await;
     let mut record = Record::open(&context, &mut call);
     let result = match admitted {
-        Ok(()) => read_once(&context, &call, &mut record, read).await,
+        Ok(_slot) => read_once(&context, &call, &mut record, read).await,
         Err(failure) => Err(failure.into()),
     };
     let reply = conclude::conclude(&context, &mut call, record, result).await;
@@ -59,7 +59,7 @@ where
     let queued_at = Instant::now();
     let _permit = context
         .server()
-        .enter_queue(&context.tool().name, context.deadline)
+        .enter_queue(&context.tool().name, &context.view.owner, context.deadline)
         .await?;
     record.queued = queued_at.elapsed();
     record.attempts = 1;

@@ -43,6 +43,8 @@ pub(super) enum Size {
     Configured,
     Whole,
     AtMost(usize),
+    /// The view's own limits, instead of those of the config.
+    Limits(Results),
 }
 
 impl ResultOptions {
@@ -59,6 +61,11 @@ impl ResultOptions {
     pub(super) fn limited(&self, results: Results) -> Results {
         match self.size {
             Size::Configured => results,
+            Size::Limits(limits) => Results {
+                fence: limits.fence || results.fence,
+                clean: limits.clean || results.clean,
+                ..limits
+            },
             Size::Whole => plain(results.whole()),
             Size::AtMost(bytes) => Results {
                 max_bytes: bytes,
@@ -79,12 +86,17 @@ impl ResultOptions {
 
     /// Whether content that a model cannot read is spilled.
     pub(super) fn spills(&self) -> bool {
-        matches!(self.size, Size::Configured)
+        matches!(self.size, Size::Configured | Size::Limits(_))
+    }
+
+    /// Whether results are returned whole.
+    pub(super) fn are_whole(&self) -> bool {
+        matches!(self.size, Size::Whole)
     }
 
     /// Whether results are summarised at all.
     pub(super) fn summarises(&self) -> bool {
-        matches!(self.size, Size::Configured)
+        matches!(self.size, Size::Configured | Size::Limits(_))
     }
 
     fn model(&self, wanted: &SummaryModel) -> Option<Arc<dyn Summariser>> {

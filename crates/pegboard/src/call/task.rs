@@ -18,7 +18,9 @@ use super::{
     error::{CallError, failure_of, unavailable},
     guard::CallGuard,
     native_caller::with_caller,
-    output_check, permission, prepare_arguments, present,
+    output_check,
+    owner_usage::InFlightSlot,
+    permission, prepare_arguments, present,
     record::Record,
     route::resolved::Route,
     tool_call::ToolCall,
@@ -31,8 +33,8 @@ use crate::{
     outcome::{Failure, Kind, Outcome, Reply},
     server::Live,
     session::{
-        Call, CallResponse, CallResult, Fault, FaultKind, OnBehalf, Patience, Session, Task, TaskContext, TaskState,
-        TaskStatus,
+        Call, CallResponse, CallResult, Fault, FaultKind, OnBehalf, PassOn, Patience, Session, Task, TaskContext,
+        TaskState, TaskStatus,
     },
     status::Era,
 };
@@ -53,6 +55,8 @@ pub struct TaskHandle {
     record: Record,
     /// Ends the call for events and metrics; taken when its reply is built.
     guard: Option<CallGuard<'static>>,
+    /// Counts the task among the calls in flight of its owner; taken when its end is seen.
+    slot: Option<InFlightSlot>,
     live: Live,
     /// The server's id of the task.
     id: Option<String>,
@@ -92,11 +96,12 @@ pub(crate) async fn start_task(
     let admitted = admit(&context, &mut call).await;
     let mut record = Record::open(&context, &mut call);
     let begun = match admitted {
-        Ok(()) => begin(&context, &call, &mut record).await,
+        Ok(slot) => begin(&context, &call, &mut record).await.map(|begun| (slot, begun)),
         Err(failure) => Err(failure.into()),
     };
     match begun {
-        Ok((live, stage)) => Ok(TaskHandle {
+        Ok((slot, (live, stage))) => Ok(TaskHandle {
+            slot,
             view: view.clone(),
             guard: Some(guard.into_shared(view, &route)),
             route: route.clone(),
@@ -150,6 +155,7 @@ pub(crate) async fn attach_task(
         call,
         record,
         guard: Some(guard),
+        slot: None,
         live,
         id: Some(id.to_owned()),
         stage: Stage::Running(Box::new(task), TaskContext::default()),
@@ -165,7 +171,7 @@ async fn begin(context: &CallContext<'_>, call: &ToolCall, record: &mut Record) 
     permission::obtain(context, call, &arguments, record).await?;
     view.check_open()?;
     let server = &route.server;
-    let permit = server.enter_queue(&route.tool.name, deadline).await?;
+    let permit = server.enter_queue(&route.tool.name, &view.owner, deadline).await?;
     record.queued = permit.waited();
     let live = server.live(deadline).await?;
     if !runs_as_task(route, &live.session) {
@@ -187,6 +193,7 @@ async fn begin(context: &CallContext<'_>, call: &ToolCall, record: &mut Record) 
         on_behalf: view.on_behalf(call),
         progress: call.progress.clone(),
         as_task: true,
+        pass_on: PassOn::default(),
     });
     let stage = match begun.await? {
         CallResponse::Result(result) => Stage::Answered(result),
@@ -312,6 +319,7 @@ impl TaskHandle {
         let (view, route) = (self.view.clone(), self.route.clone());
         let (mut call, record) = (self.call.clone(), self.record.clone());
         let guard = self.guard.take().expect("a call is closed once");
+        self.slot = None;
         let pending = async move {
             let context = CallContext::until(&view, &route, deadline);
             finish(&context, &mut call, record, guard, result.map_err(CallError::from)).await

@@ -78,12 +78,7 @@ pub struct ToolCall {
 impl ToolCall {
     /// Creates a call of `name` without arguments.
     pub fn new(name: impl Into<String>) -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        // Large enough for every number, so that the string is allocated once.
-        let mut id = String::with_capacity(25);
-        id.push_str(GENERATED);
-        let _ = write!(id, "{number}");
+        let (number, id) = generate_id();
         Self {
             id,
             generated_number: Some(number),
@@ -226,6 +221,17 @@ impl ToolCall {
         self.key = Some(key.into());
         self
     }
+}
+
+/// Generates the id of a call or request, unique in this process, and its number.
+pub(crate) fn generate_id() -> (u64, String) {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    // Large enough for every number, so that the string is allocated once.
+    let mut id = String::with_capacity(25);
+    id.push_str(GENERATED);
+    let _ = write!(id, "{number}");
+    (number, id)
 }
 
 /// Returns the number of a generated id.

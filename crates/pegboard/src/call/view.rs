@@ -1,5 +1,6 @@
 //! The configuration and the state of one agent's view of the board.
 
+mod from_config;
 mod permissions;
 mod results;
 
@@ -13,13 +14,17 @@ use std::{
 };
 
 use serde_json::{Map, Value};
+use tokio::time::Instant;
 
 use super::{
     cache::Cache,
     call_limits::CallLimits,
     embeddings::{Embedder, Embeddings},
+    forwarded_tasks::ForwardedTasks,
     hook::{Budget, Called, Hook, Hooks},
     idempotency::IdempotencyKeys,
+    owner_usage::{InFlightSlot, OwnerUsage},
+    rates::Limited,
     result_options::ResultOptions,
     tool_call::ToolCall,
     view_rules::Rules,
@@ -27,7 +32,7 @@ use super::{
 use crate::{
     args::CompiledSchemas,
     audit::AuditLog,
-    caller::{Caller, CallerView, Principal},
+    caller::{Caller, CallerView, Principal, QuotaOwner},
     config::Rate,
     credential::Credentials,
     event::EventSender,
@@ -50,6 +55,8 @@ pub struct View {
     pub(crate) name: Option<Arc<str>>,
     /// Whom the calls are made for.
     pub(crate) principal: Option<Principal>,
+    /// To whom calls that wait belong; set when the view is opened.
+    pub(crate) owner: QuotaOwner,
     pub(crate) credentials: Option<ViewCredentials>,
     /// The variables of header templates.
     pub(crate) variables: BTreeMap<String, String>,
@@ -79,10 +86,16 @@ pub struct View {
     // State that outlives a call. Each toolset has its own: see `opened`.
     pub(crate) cache: Arc<Cache>,
     pub(crate) idempotency_keys: Arc<IdempotencyKeys>,
+    /// The tasks that clients of this view poll by themselves.
+    pub(crate) forwarded_tasks: Arc<ForwardedTasks>,
     pub(crate) events: EventSender,
     pub(crate) tallies: Arc<BoardCounters>,
-    /// How often the view may call tools, and the counters behind all its limits.
+    /// How often the view's owner may call, and how many of its calls may be in flight.
     pub(crate) rate: Option<Rate>,
+    pub(crate) max_in_flight: Option<usize>,
+    /// What the owner uses of these limits; set when the view is opened.
+    pub(crate) usage: Arc<OwnerUsage>,
+    /// The repeated calls of the view.
     pub(crate) call_limits: Arc<CallLimits>,
     pub(crate) audit: Option<AuditLog>,
     /// The compiled schemas of the board's tools.
@@ -306,11 +319,14 @@ impl View {
     }
 
     /// Prepares the view for one toolset: state that outlives a call is not shared with other toolsets.
-    pub(crate) fn opened(self, name: Arc<str>, events: EventSender, tallies: Arc<BoardCounters>) -> Self {
+    pub(crate) fn opened(self, name: Arc<str>, number: u64, events: EventSender, tallies: Arc<BoardCounters>) -> Self {
+        let owner = self.principal.clone().map(QuotaOwner::Principal);
         Self {
             name: Some(name),
+            owner: owner.unwrap_or(QuotaOwner::View(number)),
             cache: Arc::default(),
             idempotency_keys: Arc::default(),
+            forwarded_tasks: Arc::default(),
             call_limits: Arc::default(),
             result_options: self.result_options.opened(),
             events,
@@ -338,12 +354,27 @@ impl View {
         self.on_behalf_of(&call.id, &call.meta)
     }
 
-    /// For whom a request is sent, by the id and the metadata of the call. Both are empty for requests without a call.
+    /// For whom a request is sent, by the id and the metadata of the call.
     pub(crate) fn on_behalf_of<'a>(&'a self, call: &'a str, meta: &'a Map<String, Value>) -> OnBehalf<'a> {
         OnBehalf {
             caller: self.caller_view().caller(call, meta),
             host: self.host.as_ref(),
         }
+    }
+
+    /// Counts a call in flight until the returned value is dropped, or refuses it. `None` without a limit.
+    pub(super) fn begin_call(&self) -> Result<Option<InFlightSlot>, Failure> {
+        self.max_in_flight.map(|most| self.usage.begin(most)).transpose()
+    }
+
+    /// Counts a request that is no tool call within the limits of the view, or refuses it.
+    pub(crate) fn begin_request(&self) -> Result<Option<InFlightSlot>, Failure> {
+        let slot = self.begin_call()?;
+        if let Some(rate) = self.rate {
+            let spent = self.usage.rates.spend([Some((Limited::View, rate))], Instant::now());
+            spent.map_err(|denied| denied.failure)?;
+        }
+        Ok(slot)
     }
 
     /// Returns an error if the view was closed after the call was admitted.

@@ -10,8 +10,8 @@ use super::{
 };
 use crate::{
     catalog::{Risk, Tool},
-    config::Taint,
-    filter::Selection,
+    config::{Approval, Taint},
+    filter::{Selection, fits},
     grant::Grants,
     name::ServerName,
 };
@@ -39,6 +39,8 @@ pub(super) type CallCheck = dyn Fn(&Proposed<'_>) -> Result<(), String> + Send +
 /// The rules of one view.
 #[derive(Clone, Default)]
 pub(crate) struct Rules {
+    /// Globs of the servers that are shown; empty means all.
+    pub(super) servers: Vec<String>,
     pub(super) allow: Vec<String>,
     pub(super) deny: Vec<String>,
     pub(super) selection: Option<Arc<Selection>>,
@@ -46,7 +48,7 @@ pub(crate) struct Rules {
     pub(super) checks: Vec<Arc<CallCheck>>,
     pub(super) approver: Option<Arc<dyn Approver>>,
     pub(super) approval_timeout: Option<Duration>,
-    /// Approvals for this view, and for all views of the board.
+    /// Approvals for this view, and for all views by principal.
     pub(super) approved: Approvals,
     pub(super) approved_for_all: Approvals,
     pub(super) open_questions: Arc<OpenQuestions>,
@@ -54,6 +56,8 @@ pub(crate) struct Rules {
     pub(crate) taint: Arc<TaintState>,
     /// What happens to calls of high risk after that, if no server's config is stricter.
     pub(super) on_taint: Taint,
+    /// Which calls need approval, if no server's config is stricter.
+    pub(super) approval: Approval,
 }
 
 impl Rules {
@@ -80,9 +84,15 @@ impl Rules {
         self.selection.as_deref()
     }
 
+    /// Whether a server is among those that the view shows.
+    pub(crate) fn has_server(&self, server: &str) -> bool {
+        self.servers.is_empty() || self.servers.iter().any(|glob| fits(glob, server))
+    }
+
     /// The rules that decide which tools are shown. Every field is named, so that a new one is not forgotten here.
     pub(crate) fn shown(&self) -> ShownRules {
         let Self {
+            servers,
             allow,
             deny,
             selection,
@@ -95,8 +105,10 @@ impl Rules {
             open_questions: _,
             taint: _,
             on_taint: _,
+            approval: _,
         } = self;
         ShownRules {
+            servers: servers.clone(),
             allow: allow.clone(),
             deny: deny.clone(),
             selection: selection.clone(),
@@ -112,6 +124,7 @@ impl Rules {
 /// The rules that decide which tools a view shows.
 #[derive(Debug)]
 pub(crate) struct ShownRules {
+    servers: Vec<String>,
     allow: Vec<String>,
     deny: Vec<String>,
     selection: Option<Arc<Selection>>,
@@ -121,7 +134,8 @@ pub(crate) struct ShownRules {
 impl ShownRules {
     /// Whether these are the rules of a view.
     pub(crate) fn are_those_of(&self, rules: &Rules) -> bool {
-        self.allow == rules.allow
+        self.servers == rules.servers
+            && self.allow == rules.allow
             && self.deny == rules.deny
             && self.selection == rules.selection
             && self.grants == rules.grants
@@ -131,6 +145,7 @@ impl ShownRules {
 impl fmt::Debug for Rules {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Rules")
+            .field("servers", &self.servers)
             .field("allow", &self.allow)
             .field("deny", &self.deny)
             .field("selection", &self.selection)

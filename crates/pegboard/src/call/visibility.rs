@@ -8,6 +8,7 @@ use super::{
         resolved::Unroutable,
     },
     view::View,
+    view_rules::Rules,
 };
 use crate::{
     audit::AuditRule,
@@ -24,6 +25,7 @@ use crate::{
 /// What one view shows of the servers at one moment.
 #[derive(Debug)]
 pub(crate) struct Visibility<'a> {
+    rules: &'a Rules,
     selection: Option<&'a Selection>,
     /// The in-process server that holds the view's own tools.
     home: Option<&'a ServerName>,
@@ -85,6 +87,7 @@ impl<'a> Visibility<'a> {
             (server.name().clone(), ServerFilter { filter, config, former })
         };
         Self {
+            rules,
             selection: rules.selection(),
             home: view.home.as_ref(),
             allow: Filter::new(&rules.allow, &[], Case::Matters),
@@ -143,7 +146,7 @@ impl<'a> Visibility<'a> {
         if self.home == Some(&tool.server) {
             return Ok(());
         }
-        if !self.view_allows(server, name) {
+        if !self.has_server(server) || !self.view_allows(server, name) {
             return Err(Hidden::ByView);
         }
         if self
@@ -164,6 +167,11 @@ impl<'a> Visibility<'a> {
             return Err(Hidden::MissingCapability);
         }
         Ok(())
+    }
+
+    /// Whether a server is among those that the view shows.
+    fn has_server(&self, server: &str) -> bool {
+        self.rules.has_server(server)
     }
 
     fn view_allows(&self, server: &str, tool: &str) -> bool {
@@ -222,8 +230,11 @@ impl<'a> Visibility<'a> {
         match server.catalog() {
             Some(catalog) => catalog.tools.iter().any(|tool| self.sees(tool)),
             None => {
-                self.selection
-                    .is_none_or(|selection| selection.has_server(name.as_str()))
+                let is_home = self.home == Some(name);
+                (is_home || self.has_server(name.as_str()))
+                    && self
+                        .selection
+                        .is_none_or(|selection| selection.has_server(name.as_str()))
                     && self.granted.as_ref().is_none_or(|granted| granted.may_cover(name))
             }
         }
@@ -257,6 +268,10 @@ impl<'a> Visibility<'a> {
 
     /// Returns an error if the resources and prompts of a server may not be used.
     pub(crate) fn check_resources_and_prompts(&self, server: &ServerName) -> Result<(), Failure> {
+        if !self.has_server(server.as_str()) {
+            let message = format!("server `{server}` is not part of this view");
+            return Err(self.resources_refused(&message));
+        }
         if self
             .selection
             .is_some_and(|selection| !selection.has_server(server.as_str()))
@@ -283,7 +298,9 @@ impl<'a> Visibility<'a> {
             let is_selected = self
                 .selection
                 .is_none_or(|selection| selection.has_server(name.as_str()));
-            is_selected && self.granted.as_ref().is_none_or(|granted| granted.covers_all_of(name))
+            self.has_server(name.as_str())
+                && is_selected
+                && self.granted.as_ref().is_none_or(|granted| granted.covers_all_of(name))
         };
         let mut open: Vec<&str> = self.servers.keys().filter(is_open).map(ServerName::as_str).collect();
         open.sort_unstable();

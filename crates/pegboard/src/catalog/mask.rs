@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Catalog, Prompt, Resource, schema::Schema, tool::Tool};
+use super::{Catalog, Prompt, Resource, other_fields::mask_more, schema::Schema, tool::Tool};
 use crate::{
     mask::{Counts, Masker},
     secret::Secret,
@@ -73,11 +73,13 @@ fn mask_resource(resource: &mut Resource, masker: &Masker) {
     mask_text(&mut resource.name, masker);
     mask_text(&mut resource.title, masker);
     mask_text(&mut resource.description, masker);
+    mask_more(&mut resource.more, masker);
 }
 
 fn mask_prompt(prompt: &mut Prompt, masker: &Masker) {
     mask_text(&mut prompt.title, masker);
     mask_text(&mut prompt.description, masker);
+    mask_more(&mut prompt.more, masker);
     let mut counts = Counts::default();
     prompt
         .arguments

@@ -10,7 +10,7 @@ use super::{
     listing_item::Item,
     mask::mask_tool,
     sanitize::{MAX_DESCRIPTION, for_display},
-    tool::{Tool, fast_parse::ToolParser},
+    tool::{Tool, fast_parse::ToolParser, parse::more},
 };
 use crate::{mask::Masker, name::ServerName};
 
@@ -73,6 +73,7 @@ impl Catalog {
                 size: item.get("size").and_then(Value::as_u64),
                 description: display_text(&item, "description"),
                 mime_type: display_text(&item, "mimeType"),
+                more: other_fields(item, &[uri_key, "name", "title", "size", "description", "mimeType"]),
             });
         }
         self.sort(resources, "resource", |resource| &resource.uri)
@@ -95,6 +96,7 @@ impl Catalog {
                 title: display_text(&item, "title"),
                 description: display_text(&item, "description"),
                 arguments: arguments.unwrap_or_default(),
+                more: other_fields(item, &["name", "title", "description", "arguments"]),
             });
         }
         self.prompts = self.sort(prompts, "prompt", |prompt| &prompt.name);
@@ -161,6 +163,15 @@ fn text(item: &Value, key: &str) -> Option<String> {
 
 fn display_text(item: &Value, key: &str) -> Option<String> {
     text(item, key).map(|text| for_display(text, MAX_DESCRIPTION))
+}
+
+/// The fields of an item that are not in `known`, as JSON.
+fn other_fields(item: Value, known: &[&str]) -> Option<Box<str>> {
+    let Value::Object(mut fields) = item else {
+        return None;
+    };
+    fields.retain(|key, _| !known.contains(&key.as_str()));
+    more(fields)
 }
 
 /// An argument of a prompt, with its text sanitized. `None` if it has no name.

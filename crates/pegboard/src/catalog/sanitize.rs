@@ -63,6 +63,16 @@ pub(super) fn sanitize_schema(schema: &mut Value) {
     }
 }
 
+/// Removes invisible characters from all strings of a value, but not from its keys. The JSON reader limits the depth, so recursion is safe.
+pub(super) fn sanitize_value(value: &mut Value) {
+    match value {
+        Value::String(text) => remove_invisible(text),
+        Value::Array(items) => items.iter_mut().for_each(sanitize_value),
+        Value::Object(fields) => fields.values_mut().for_each(sanitize_value),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
 /// Returns whether a text has invisible characters. Most texts are ASCII, where looking at the bytes is enough.
 pub(crate) fn has_invisible(text: &str) -> bool {
     let odd = |byte: u8| (byte < b' ') & (byte != b'\n') & (byte != b'\t') | (byte >= 0x7f);

@@ -1,13 +1,14 @@
 //! One tool as its server defines it.
 
 pub(super) mod fast_parse;
-mod parse;
+pub(super) mod parse;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
     definition_hash::{CachedHash, DefinitionHash},
+    other_fields::mask_more,
     removed_text::RemovedText,
     schema::Schema,
 };
@@ -138,13 +139,7 @@ impl Tool {
 
     /// Masks secrets in the fields that only the hash and a comparison of definitions use.
     pub(super) fn mask_more(&mut self, masker: &Masker) {
-        let Some(more) = self.more.as_deref().filter(|more| !masker.is_surely_clean(more)) else {
-            return;
-        };
-        let mut tree: Value = serde_json::from_str(more).unwrap_or_default();
-        if !masker.value(&mut tree).is_empty() {
-            self.more = Some(tree.to_string().into());
-        }
+        mask_more(&mut self.more, masker);
     }
 
     /// Returns whether both tools have the same definition, apart from their names.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     audit::AuditConfig, board_limits::BoardLimits, misconfigured::Misconfigured, policy::Queue, preset::Preset,
-    server::ServerConfig,
+    serve::ServeConfig, server::ServerConfig, view::ViewConfig,
 };
 use crate::{
     mask::Masking,
@@ -44,6 +44,10 @@ pub struct Config {
     pub audit: Option<AuditConfig>,
     /// What is masked in the output of servers that do not override it.
     pub masking: Masking,
+    /// The named views, by name.
+    pub views: BTreeMap<String, ViewConfig>,
+    /// The settings of the gateway.
+    pub serve: ServeConfig,
     /// The secrets of servers that [`Config::select`] removed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) removed_secrets: Vec<Secret>,

@@ -8,16 +8,20 @@ mod calls;
 mod lifecycle;
 mod remote;
 mod results;
+mod serve_table;
 mod server_table;
 mod top_table;
+mod view_table;
 
 pub(super) use audit_table::audit;
 pub(super) use calls::{call_arguments, retry, tool};
 pub(super) use lifecycle::{breaker, restart, rlimits, sandbox};
 pub(super) use remote::{API_KEY_HEADER, auth, oauth, tls};
 pub(super) use results::{masking, pattern, result, summarise};
+pub(super) use serve_table::{serve, token};
 pub(super) use server_table::server;
 pub(super) use top_table::top;
+pub(super) use view_table::view;
 
 use super::{field::Section, key::Table};
 

@@ -17,7 +17,7 @@ use super::{
     problem::{MAX_PROBLEMS, Problem, Report, Severity, join},
     project_file, project_floor, project_rules, protective,
     relative_path::with_folders,
-    resolve::{self, Context, audit, masking},
+    resolve::{self, Context, audit, gateway, masking, serve, views},
     server::ServerConfig,
     setting::{Rank, Values},
     source::{Approval, Source},
@@ -100,6 +100,11 @@ fn load(sources: &[Source], env: &Env<'_>) -> Loaded {
     config.naming = written.unwrap_or_else(|| config.preset.naming());
     config.masking = masking;
     config.audit = audit::audit(top);
+    config.views = views::views(top);
+    let (serve, unknown_views) = serve::serve(top, &config.views);
+    config.serve = serve;
+    let unknown_servers = views::unknown_servers(top, config);
+    loaded.problems.extend(unknown_views.into_iter().chain(unknown_servers));
     loaded
 }
 
@@ -123,6 +128,7 @@ fn top(rest: Vec<Entry>, base: Option<&Path>, env: &Env<'_>, report: &mut Report
     let rest = without_stray_servers(rest, report);
     let mut top = TableChecker::new(report, env, Rank::Top).section(TOP, &rest, "");
     audit::anchor(&mut top, base, env, report);
+    resolve::check_gateway(&mut top, report);
     resolve::check(&top, "", report);
     let table = TopTable::new(&top);
     if let Some(found) = table.find(&top_fields::MASKING) {
@@ -444,6 +450,7 @@ fn merge_top(top: Values, loaded: &mut Loaded) {
         known.concurrent = known.concurrent.max(queue.concurrent);
     }
     let mut merged = top;
+    gateway::merge(&mut merged, &mut loaded.top);
     merged.fill_from(std::mem::take(&mut loaded.top));
     loaded.top = merged;
 }

@@ -8,6 +8,7 @@ use super::{
     loaded::Loaded,
     problem::{Report, join},
     project_floor::{self, approval_rank},
+    resolve::gateway,
     setting::{Found, Setting, Values},
 };
 use crate::mask::MaskStyle;
@@ -24,6 +25,8 @@ enum Rule {
     Lowers(&'static Key<top_fields::In, usize>),
     /// It adds queues and lowers the limits of others.
     Queues,
+    /// It adds views of other names.
+    Views,
     /// It applies if no other file sets it.
     IfUnset,
     /// It belongs to another program.
@@ -46,6 +49,7 @@ fn rule(name: &str) -> Rule {
         _ if name == server::APPROVAL.name => Rule::Approval,
         _ if name == top_fields::MASKING.name => Rule::Masking,
         _ if name == top_fields::QUEUES.name => Rule::Queues,
+        _ if name == top_fields::VIEWS.name => Rule::Views,
         _ if name == top_fields::NAMING.name => Rule::IfUnset,
         "inputs" => Rule::Foreign,
         _ if SERVER.fields.iter().any(|field| field.name == name) => Rule::OwnServers,
@@ -71,6 +75,7 @@ pub(super) fn apply(written: Values, loaded: &mut Loaded, report: &mut Report) -
                 }
             }
             Rule::Lowers(limit) => lower(limit, found, loaded, report),
+            Rule::Views => add_views(found, loaded, report),
             Rule::IfUnset if loaded.top.find(&top_fields::NAMING).is_none() => {
                 loaded.top.insert(&top_fields::NAMING, found);
             }
@@ -85,6 +90,28 @@ pub(super) fn apply(written: Values, loaded: &mut Loaded, report: &mut Report) -
     }
     project_floor::keep(&mut own, &loaded.top, "", report);
     own
+}
+
+/// Adds the views whose names no other file has. A view can only show less of the board, but another file's clients rely on its own.
+fn add_views(mut found: Found, loaded: &mut Loaded, report: &mut Report) {
+    let known = TopTable::new(&loaded.top).find(&top_fields::VIEWS);
+    if let (Some(Setting::Map(known)), Setting::Map(added)) = (known.map(|known| &known.setting), &mut found.setting) {
+        for name in known.keys() {
+            if added.remove(name).is_some() {
+                let path = join(&found.key, name);
+                report.warn(
+                    found.at,
+                    &path,
+                    "is left out: another config file has a view of that name",
+                );
+            }
+        }
+    }
+    let mut added = Values::default();
+    added.insert(&top_fields::VIEWS, found);
+    gateway::merge(&mut added, &mut loaded.top);
+    added.fill_from(std::mem::take(&mut loaded.top));
+    loaded.top = added;
 }
 
 fn leave_out(found: &Found, path: &str, why: &str, report: &mut Report) {

@@ -3,13 +3,16 @@
 mod arguments;
 pub(super) mod audit;
 mod context;
+pub(super) mod gateway;
 mod lifecycle;
 pub(super) mod masking;
 mod remote;
 mod results;
 mod secrets;
+pub(super) mod serve;
 mod stdio;
 mod tools;
+pub(super) mod views;
 
 pub(super) use context::Context;
 
@@ -49,6 +52,13 @@ pub(super) fn check(values: &Values, path: &str, report: &mut Report) {
         let path = join(path, &found.key);
         report.error(found.at, &path, "must not be less than `call_timeout`");
     }
+}
+
+/// Reports errors in the views and the gateway of one source, and removes the entries that have them.
+pub(super) fn check_gateway(values: &mut Values, report: &mut Report) {
+    views::check(values, report);
+    serve::check(values, report);
+    gateway::remove_broken(values, report);
 }
 
 /// Resolves a server. Returns `None` after reporting a problem with its transport.

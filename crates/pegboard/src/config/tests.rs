@@ -3,6 +3,7 @@
 mod designs;
 mod effects;
 mod found;
+mod gateway;
 mod golden;
 mod in_effect;
 mod life;

@@ -25,6 +25,64 @@ pub(super) fn read(bytes: &[u8]) -> Option<(Cow<'_, str>, usize)> {
     }
 }
 
+/// Skips the string whose opening quote is just before `bytes`, and checks its escapes. Returns its length with the closing quote, and the length
+/// of the text that it stands for.
+pub(super) fn skip(bytes: &[u8]) -> Option<(usize, usize)> {
+    let (mut at, mut escapes) = (0, 0);
+    loop {
+        at += plain_start(bytes.get(at..)?);
+        match bytes.get(at)? {
+            b'"' => return Some((at + 1, at - escapes)),
+            b'\\' => match bytes.get(at + 1)? {
+                b'u' => {
+                    escapes += 6 - utf8_share(hex(&bytes[at..])?);
+                    at += 6;
+                }
+                b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => {
+                    at += 2;
+                    escapes += 1;
+                }
+                _ => return None,
+            },
+            _ => return None,
+        }
+    }
+}
+
+/// How many bytes of UTF-8 a `\uXXXX` stands for. The two halves of a surrogate pair stand for two each.
+fn utf8_share(unit: u32) -> usize {
+    match unit {
+        ..0x80 => 1,
+        0x80..0x800 | 0xd800..0xe000 => 2,
+        _ => 3,
+    }
+}
+
+/// Appends a text to `out` with all JSON escapes in it decoded, inside and outside of quotes. What a quoted string in the text stands for is a
+/// part of the result. Returns `false` if an escape is malformed; it is kept as it is.
+pub(super) fn unescape_all(text: &[u8], out: &mut Vec<u8>) -> bool {
+    let (mut rest, mut is_valid) = (text, true);
+    while let Some(at) = memchr::memchr(b'\\', rest) {
+        out.extend_from_slice(&rest[..at]);
+        let escape = &rest[at..];
+        let unescaped = escape.get(1).map_or(0, |byte| UNESCAPED[usize::from(*byte)]);
+        let read = if unescaped != 0 {
+            out.push(unescaped);
+            2
+        } else if let Some((character, read)) = unicode(escape) {
+            out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+            read
+        } else {
+            out.push(b'\\');
+            is_valid = false;
+            1
+        };
+        rest = &escape[read..];
+    }
+    out.extend_from_slice(rest);
+    is_valid
+}
+
 /// How many bytes come before the first quote, backslash or control character.
 fn plain_start(bytes: &[u8]) -> usize {
     let (words, rest) = bytes.as_chunks::<8>();

@@ -226,6 +226,7 @@ fn is_bytes(key: &str, kind: Option<&str>, text: &str) -> bool {
     let named = key == "blob" || (key == "data" && kind.is_some());
     named
         && text
+            .trim()
             .bytes()
             .all(|b| b.is_ascii_alphanumeric() || b"+/=\r\n".contains(&b))
 }

@@ -24,7 +24,7 @@ use crate::secret::Secret;
 /// How many rounds a text is searched while replacements reveal further secrets. Two adjacent secrets take two rounds.
 const MAX_ROUNDS: usize = 4;
 /// How deeply quoted strings within quoted strings are searched.
-const MAX_DEPTH: usize = 3;
+pub(super) const MAX_DEPTH: usize = 3;
 /// The pattern of private keys, which may be spread over several texts.
 const PRIVATE_KEY: &str = "pem_private_key";
 /// The length of a text from which on a further round is saved where possible.
@@ -77,6 +77,14 @@ impl Masker {
             patterns: PatternSet::of(policy)?,
             values: Arc::new(KnownValues::new(secrets)),
         })
+    }
+
+    /// Returns a masker for the known secrets alone, for texts that would become useless if patterns were applied.
+    pub(crate) fn known_only(&self) -> Self {
+        Self {
+            patterns: Arc::new(PatternSet::none()),
+            values: self.values.clone(),
+        }
     }
 
     /// The names of all patterns.

@@ -199,8 +199,8 @@ impl PatternSet {
             || !matches!(encoded::find(text, &|decoded| self.has_token(decoded)), Ok(found) if found.is_empty());
         self.is_broken
             || !self.custom.is_empty()
-            || has_encoded()
             || !self.candidates(text).is_empty()
+            || has_encoded()
             || self.always.iter().any(finds)
     }
 

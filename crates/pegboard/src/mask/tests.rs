@@ -14,7 +14,7 @@ use super::{
     *,
 };
 use crate::secret::Secret;
-use corpus::CORPUS;
+pub(crate) use corpus::CORPUS;
 use vectors::VECTORS;
 
 /// A masker with the default patterns and `patterns`.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::content::Content;
+use super::{content::Content, forwarded_result::ForwardedResult};
 use crate::config::{Join, Structured};
 
 /// A tool's answer: content blocks, and structured content if it has some.
@@ -31,6 +31,9 @@ pub struct Answer {
     /// How it is rendered as text.
     #[serde(default, skip_serializing_if = "Rendering::is_default")]
     pub(crate) rendering: Rendering,
+    /// The unparsed result in place of all other parts, if it is passed on as bytes.
+    #[serde(skip)]
+    pub(crate) raw: Option<Box<ForwardedResult>>,
 }
 
 /// The default of [`Answer::executed`].
@@ -53,6 +56,7 @@ impl Answer {
             error_code: None,
             executed: true,
             rendering: Rendering::default(),
+            raw: None,
         }
     }
 

@@ -46,8 +46,8 @@ pub struct Failure {
     /// [`Answer::error_code`](crate::Answer::error_code).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<i64>,
-    /// How long to wait before the next call, if that is known: from the server's `Retry-After`, from its circuit breaker, or from the
-    /// schedule of its restarts.
+    /// How long to wait before the next call, if that is known: from the server's `Retry-After`, from its circuit breaker, from the schedule of
+    /// its restarts, from a limit on calls, or from the recent pace of a full queue.
     #[serde(
         default,
         rename = "retry_after_ms",

@@ -23,6 +23,7 @@ impl Outcome {
                     error_code: _,
                     executed: _,
                     rendering: _,
+                    raw: _,
                 } = answer;
                 mask_answer(content, structured, meta, masker, counts);
             }
@@ -32,12 +33,18 @@ impl Outcome {
 }
 
 impl Outcome {
+    /// Returns whether the result is unparsed.
+    pub(crate) fn is_raw(&self) -> bool {
+        matches!(self, Self::Done(answer) | Self::ToolFailed(answer) if answer.raw.is_some())
+    }
+
     /// Returns whether masking would scan more than `limit` bytes. Images and audio are not scanned. Stops counting at the limit.
     pub(crate) fn is_longer_than(&self, limit: usize) -> bool {
         let mut left = BytesLeft(limit);
         let fits = match self {
             Self::Done(answer) | Self::ToolFailed(answer) => {
-                answer.content.iter().all(|block| left.take_block(block))
+                answer.raw.iter().all(|raw| left.take(raw.json.len()))
+                    && answer.content.iter().all(|block| left.take_block(block))
                     && answer.structured.iter().all(|value| left.take_value(value))
                     && answer.meta.iter().all(|meta| left.take_map(meta))
             }
@@ -127,7 +134,7 @@ impl FilledPrompt {
     }
 }
 
-fn mask_answer(
+pub(super) fn mask_answer(
     content: &mut [Content],
     structured: &mut Option<Value>,
     meta: &mut Option<Map<String, Value>>,
@@ -159,7 +166,7 @@ fn mask_failure(failure: &mut Failure, masker: &Masker, counts: &mut Counts) {
 }
 
 /// Masks the secrets in a block. The data of images and audio is not masked, because a secret cannot be cut out of it.
-fn mask_block(block: &mut Content, masker: &Masker, carried: &mut Carried, counts: &mut Counts) {
+pub(super) fn mask_block(block: &mut Content, masker: &Masker, carried: &mut Carried, counts: &mut Counts) {
     match block {
         Content::Text { text, rest } => {
             masker.mask_next(text, carried, counts);

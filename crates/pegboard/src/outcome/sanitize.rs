@@ -16,6 +16,14 @@ impl Outcome {
     }
 }
 
+/// Removes invisible characters from the texts of an error response.
+pub(crate) fn sanitize_error(message: &mut String, data: Option<&mut Value>) {
+    remove_invisible(message);
+    if let Some(data) = data {
+        sanitize_value(data);
+    }
+}
+
 fn sanitize_answer(answer: &mut Answer) {
     answer.content.iter_mut().for_each(sanitize_block);
     if let Some(structured) = &mut answer.structured {
@@ -26,7 +34,7 @@ fn sanitize_answer(answer: &mut Answer) {
     }
 }
 
-fn sanitize_block(block: &mut Content) {
+pub(super) fn sanitize_block(block: &mut Content) {
     match block {
         Content::Text { text, rest }
         | Content::Image {
@@ -58,7 +66,7 @@ fn sanitize_value(value: &mut Value) {
 }
 
 /// Of keys that become equal, one is kept.
-fn sanitize_map(fields: &mut Map<String, Value>) {
+pub(crate) fn sanitize_map(fields: &mut Map<String, Value>) {
     fields.values_mut().for_each(sanitize_value);
     if fields.keys().any(|key| has_invisible(key)) {
         let cleaned = std::mem::take(fields).into_iter().map(|(mut key, value)| {
@@ -66,6 +74,37 @@ fn sanitize_map(fields: &mut Map<String, Value>) {
             (key, value)
         });
         *fields = cleaned.collect();
+    }
+}
+
+/// Returns whether [`sanitize_block`] would change a block.
+pub(super) fn has_invisible_block(block: &Content) -> bool {
+    match block {
+        Content::Text { text, rest }
+        | Content::Image {
+            mime_type: text, rest, ..
+        }
+        | Content::Audio {
+            mime_type: text, rest, ..
+        }
+        | Content::Link { uri: text, rest } => has_invisible(text) || has_invisible_map(rest),
+        Content::Resource { resource, rest } => has_invisible_map(resource) || has_invisible_map(rest),
+        Content::Other(value) => has_invisible_value(value),
+    }
+}
+
+/// Returns whether [`sanitize_map`] would change a map.
+pub(super) fn has_invisible_map(fields: &Map<String, Value>) -> bool {
+    let mut fields = fields.iter();
+    fields.any(|(key, value)| has_invisible(key) || has_invisible_value(value))
+}
+
+fn has_invisible_value(value: &Value) -> bool {
+    match value {
+        Value::String(text) => has_invisible(text),
+        Value::Array(items) => items.iter().any(has_invisible_value),
+        Value::Object(fields) => has_invisible_map(fields),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
 

@@ -87,6 +87,7 @@ impl<'de> Deserialize<'de> for Reply {
             error_code: of_call.error_code,
             executed: of_call.may_have_executed,
             rendering: of_call.rendering,
+            raw: None,
         };
         let failure = Failure {
             hint: stored.hint,

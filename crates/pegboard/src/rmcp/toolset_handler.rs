@@ -3,7 +3,6 @@
 mod calls;
 mod connection_tasks;
 mod errors;
-mod list_changes;
 mod owners;
 mod pages;
 mod updates;
@@ -27,7 +26,6 @@ use tokio_util::sync::CancellationToken;
 use self::{
     connection_tasks::{ConnectionTasks, MAX_SUBSCRIPTIONS},
     errors::{error_of, unless_cancelled},
-    list_changes::ListChanges,
     owners::{exposed_prompt_name, owner_of_prompt, owner_of_template, owner_of_uri},
     pages::page,
     updates::ResourceUpdates,
@@ -171,7 +169,7 @@ impl ToolsetHandler {
     async fn forward_changes(&self, context: &SubscriptionContext) -> Result<(), ErrorData> {
         let accepted = context.accepted();
         let uris = accepted.resource_subscriptions.clone().unwrap_or_default();
-        let (mut updates, mut changes) = (ResourceUpdates::default(), ListChanges::new(&self.toolset));
+        let (mut updates, mut changes) = (ResourceUpdates::default(), self.toolset.list_changes());
         for uri in uris {
             let server = self.owner_of(&uri).await?;
             updates.add(&self.toolset, server, uri).await?;

@@ -168,7 +168,7 @@ impl EventPublisher {
     }
 
     fn send(&self, from: State, state: State, why: Option<&Outage>, ready_after: Option<Duration>) {
-        self.events.send(|| Event::ServerChanged {
+        self.events.send_server_change(|| Event::ServerChanged {
             server: self.server.clone(),
             view: self.view(),
             principal: self.principal(),
@@ -186,7 +186,7 @@ impl EventPublisher {
         let (changed, suspicious) = (changed.count(), suspicious.count());
         // Listings and replies have warnings for people.
         tracing::info!(server = %self.server, changed, suspicious, held, "definitions were flagged");
-        self.events.send(|| Event::DefinitionsFlagged {
+        self.events.send_server_change(|| Event::DefinitionsFlagged {
             server: self.server.clone(),
             view: self.view(),
             principal: self.principal(),
@@ -297,7 +297,7 @@ impl LinkReporter {
     pub(super) fn catalog_changed(&self, diff: &CatalogDiff) {
         let publisher = &self.publisher;
         let kinds = [&diff.tools, &diff.resources, &diff.templates, &diff.prompts];
-        publisher.events.send(|| Event::CatalogChanged {
+        publisher.events.send_server_change(|| Event::CatalogChanged {
             server: publisher.server.clone(),
             view: publisher.view(),
             principal: publisher.principal(),

@@ -13,6 +13,9 @@ use crate::{
     transport::{ConnectFault, DialError, EndReason, FailureKind, WireEnd},
 };
 
+/// How long a caller should wait for a server that is being started.
+const A_MOMENT: Duration = Duration::from_secs(1);
+
 /// Why a server is unavailable, since when, and when it is started again.
 #[derive(Debug, Clone)]
 pub(crate) struct Outage {
@@ -335,10 +338,13 @@ impl Outage {
         format!("{} ({})", self.message, notes.join("; "))
     }
 
-    /// How long it takes until the server is started again, or a call may start it; `None` if that is not known.
+    /// How long it takes until the server is started again, or a call may start it. A moment if it is being started, also while it waits for the
+    /// starts of others; `None` if a change is needed first.
     pub(crate) fn next_start_in(&self) -> Option<Duration> {
-        let at = self.next.on_demand.or(self.next.automatic)?;
-        Some(at.saturating_duration_since(Instant::now()))
+        match self.next.on_demand.or(self.next.automatic) {
+            Some(at) => Some(at.saturating_duration_since(Instant::now())),
+            None => (!self.is_final()).then_some(A_MOMENT),
+        }
     }
 
     /// When the server is started again; `None` if that depends on a change of its config or board.

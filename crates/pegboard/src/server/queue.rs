@@ -1,30 +1,33 @@
-//! Named queues: a call gets a permit in order of arrival, or is refused when the queue is full or the deadline passes.
+//! Named queues: a call gets a permit when its owner has its turn, or is refused when the queue is full or the deadline passes.
+
+mod fair_semaphore;
+mod lines;
+mod pace;
 
 use std::{
     collections::BTreeMap,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use arc_swap::ArcSwap;
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit},
-    time::Instant,
-};
+use tokio::time::Instant;
 
 use crate::{
+    caller::QuotaOwner,
     config::{self, Policy},
     deadline::Deadline,
     filter,
     outcome::millis,
     status::QueueStatus,
 };
+use fair_semaphore::{BorrowedGrant, Entry, FairSemaphore, Grant};
 
-/// The most calls that wait in one queue. Later ones would wait too long to be useful.
-const MAX_WAITING: usize = 256;
+/// The most calls that wait in one queue; those of one owner fill at most half of it. Later ones would wait too long to be useful.
+const MAX_WAITING: usize = 512;
 /// The queue that is used if the named one is not configured.
 const DEFAULT: &str = "default";
 
@@ -53,6 +56,7 @@ impl Queues {
     pub(crate) fn gate(&self, server: &str, permits: usize, policy: &Policy) -> Gate {
         let gate = Gate {
             own: Queue::new(server, permits),
+            reads: Queue::new(server, permits),
             bound: ArcSwap::default(),
         };
         gate.bind(self, policy);
@@ -70,7 +74,7 @@ impl Queues {
     pub(crate) fn grow(&self, name: &str, permits: usize) {
         let mut queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match queues.get(name) {
-            Some(queue) => queue.grow(permits),
+            Some(queue) => queue.0.permits.grow(permits),
             None => {
                 queues.insert(name.to_owned(), Queue::new(name, permits));
             }
@@ -104,6 +108,8 @@ impl Queues {
 #[derive(Debug)]
 pub(crate) struct Gate {
     own: Queue,
+    /// For requests that are no tool calls. A queue of its own, because the host may read a resource to answer a question of a call in flight.
+    reads: Queue,
     bound: ArcSwap<BoundQueues>,
 }
 
@@ -129,10 +135,10 @@ impl Gate {
     pub(crate) fn try_enter(&self, tool: &str) -> Option<Permit<'_>> {
         let bound = self.bound.load();
         let shared = bound.queue_of(tool);
-        let own_permit = self.own.0.permits.try_acquire().ok()?;
+        let own_permit = self.own.0.permits.try_acquire()?;
         let shared_permit = match shared {
             None => None,
-            Some(queue) => Some(queue.try_permit()?),
+            Some(queue) => Some(queue.0.permits.try_acquire_owned()?),
         };
         self.own.count(Duration::ZERO);
         if let Some(queue) = shared {
@@ -145,14 +151,20 @@ impl Gate {
         })
     }
 
-    /// Waits for a permit for a tool, at most until the deadline. Dropping the future leaves the queue.
-    pub(crate) async fn enter(&self, tool: &str, deadline: Deadline) -> Result<Permit<'_>, Refused> {
+    /// Waits for a permit for a tool, at most until the deadline. Waiting owners take turns. Dropping the future leaves the queue. A call that
+    /// cannot wait is refused at the first poll.
+    pub(crate) async fn enter(
+        &self,
+        tool: &str,
+        owner: &QuotaOwner,
+        deadline: Deadline,
+    ) -> Result<Permit<'_>, Refused> {
         let shared = self.bound.load().queue_of(tool).cloned();
         // In this order, so that calls which wait for one slow server do not fill the queue that it shares with others.
-        let (own_permit, mut waited) = self.own.enter(deadline).await?;
+        let (own_permit, mut waited) = self.own.enter(owner, deadline).await?;
         let mut shared_permit = None;
         if let Some(queue) = shared {
-            let (permit, more) = queue.enter(deadline).await?;
+            let (permit, more) = queue.enter(owner, deadline).await?;
             shared_permit = Some(permit);
             waited += more;
         }
@@ -160,6 +172,16 @@ impl Gate {
             waited,
             _shared: shared_permit,
             _own: OwnPermit::Waited(own_permit),
+        })
+    }
+
+    /// Waits for a permit for a request that is no tool call, like [`Gate::enter`]. As many of them run at once as calls.
+    pub(crate) async fn enter_read(&self, owner: &QuotaOwner, deadline: Deadline) -> Result<Permit<'_>, Refused> {
+        let (permit, waited) = self.reads.enter(owner, deadline).await?;
+        Ok(Permit {
+            waited,
+            _shared: None,
+            _own: OwnPermit::Waited(permit),
         })
     }
 
@@ -175,10 +197,10 @@ impl Gate {
         self.bound.store(Arc::new(bound));
     }
 
-    /// Sets the number of concurrent calls. Calls in flight beyond it continue.
+    /// Sets the number of concurrent calls. Calls in flight beyond it continue, and none takes their places.
     pub(crate) fn resize(&self, permits: usize) {
-        self.own.grow(permits);
-        self.own.shrink(permits);
+        self.own.0.permits.resize(permits);
+        self.reads.0.permits.resize(permits);
     }
 
     /// The statistics of the server's own queue.
@@ -193,7 +215,7 @@ impl Gate {
 pub(crate) struct Permit<'a> {
     waited: Duration,
     // Dropped in this order, so that the shared permit is free before the server's next call tries to take one.
-    _shared: Option<OwnedSemaphorePermit>,
+    _shared: Option<Grant>,
     _own: OwnPermit<'a>,
 }
 
@@ -202,8 +224,8 @@ pub(crate) struct Permit<'a> {
 #[expect(dead_code, reason = "they are held, not read")]
 enum OwnPermit<'a> {
     /// Taken without waiting.
-    Immediate(SemaphorePermit<'a>),
-    Waited(OwnedSemaphorePermit),
+    Immediate(BorrowedGrant<'a>),
+    Waited(Grant),
 }
 
 impl Permit<'_> {
@@ -216,10 +238,27 @@ impl Permit<'_> {
 /// Why a call got no permit. It was not sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refused {
-    #[error("{waiting} calls wait in queue `{queue}` already; call again when some of them are done")]
-    Full { queue: Arc<str>, waiting: usize },
+    #[error(
+        "{waiting} calls wait in queue `{queue}` already, {of_owner} of them from the same caller; call again when some of them are done"
+    )]
+    Full {
+        queue: Arc<str>,
+        waiting: usize,
+        of_owner: usize,
+        /// An estimate of when the call could be served.
+        retry_after: Duration,
+    },
     #[error("the call waited in queue `{queue}` until its time was up; allow more time, or make the queue larger")]
-    Late { queue: Arc<str> },
+    Late { queue: Arc<str>, retry_after: Duration },
+}
+
+impl Refused {
+    /// An estimate of when the call could be served.
+    pub(crate) fn retry_after(&self) -> Duration {
+        match self {
+            Self::Full { retry_after, .. } | Self::Late { retry_after, .. } => *retry_after,
+        }
+    }
 }
 
 /// The statistics of one queue, for status and metrics.
@@ -250,11 +289,7 @@ struct Queue(Arc<QueueState>);
 #[derive(Debug)]
 struct QueueState {
     name: Arc<str>,
-    /// Fair: a tokio semaphore grants permits in order of arrival.
-    permits: Arc<Semaphore>,
-    /// The total number of permits. Locked while it changes, so that concurrent changes are not applied twice.
-    capacity: Mutex<usize>,
-    waiting: AtomicUsize,
+    permits: Arc<FairSemaphore>,
     entered: AtomicU64,
     waited: AtomicU64,
     refused: AtomicU64,
@@ -264,12 +299,9 @@ struct QueueState {
 
 impl Queue {
     fn new(name: &str, permits: usize) -> Self {
-        let permits = permits.clamp(1, Semaphore::MAX_PERMITS);
         Self(Arc::new(QueueState {
             name: name.into(),
-            permits: Arc::new(Semaphore::new(permits)),
-            capacity: Mutex::new(permits),
-            waiting: AtomicUsize::new(0),
+            permits: Arc::new(FairSemaphore::new(permits, MAX_WAITING)),
             entered: AtomicU64::new(0),
             waited: AtomicU64::new(0),
             refused: AtomicU64::new(0),
@@ -279,50 +311,49 @@ impl Queue {
     }
 
     /// Waits for a permit. Returns it with the time that the call waited.
-    async fn enter(&self, deadline: Deadline) -> Result<(OwnedSemaphorePermit, Duration), Refused> {
-        let entered = self.wait(deadline).await;
+    async fn enter(&self, owner: &QuotaOwner, deadline: Deadline) -> Result<(Grant, Duration), Refused> {
+        let entered = self.wait(owner, deadline).await;
         if entered.is_err() {
             self.0.refused.fetch_add(1, Ordering::Relaxed);
         }
         entered
     }
 
-    async fn wait(&self, deadline: Deadline) -> Result<(OwnedSemaphorePermit, Duration), Refused> {
+    async fn wait(&self, owner: &QuotaOwner, deadline: Deadline) -> Result<(Grant, Duration), Refused> {
         let state = &*self.0;
         let late = || Refused::Late {
             queue: state.name.clone(),
+            retry_after: state.permits.estimate(),
         };
         if deadline.has_passed() {
             return Err(late());
         }
-        if let Some(permit) = self.try_permit() {
-            self.count(Duration::ZERO);
-            return Ok((permit, Duration::ZERO));
-        }
-        let waiter = WaiterGuard::join(&state.waiting);
-        if waiter.number > MAX_WAITING {
-            return Err(Refused::Full {
-                queue: state.name.clone(),
-                waiting: MAX_WAITING,
-            });
-        }
+        let waiter = match state.permits.enter(owner) {
+            Entry::Free(permit) => {
+                self.count(Duration::ZERO);
+                return Ok((permit, Duration::ZERO));
+            }
+            Entry::Wait(waiter) => waiter,
+            Entry::Full(full, retry_after) => {
+                return Err(Refused::Full {
+                    queue: state.name.clone(),
+                    waiting: full.waiting,
+                    of_owner: full.of_owner,
+                    retry_after,
+                });
+            }
+        };
         let since = Instant::now();
-        match deadline.run(state.permits.clone().acquire_owned()).await {
-            Ok(Ok(permit)) => {
+        match deadline.run(waiter).await {
+            Ok(Some(permit)) => {
                 let waited = since.elapsed();
-                tracing::debug!(queue = %state.name, ?waited, depth = waiter.number, "the call waited for its turn");
+                tracing::debug!(queue = %state.name, ?waited, "the call waited for its turn");
                 state.waited.fetch_add(1, Ordering::Relaxed);
                 self.count(waited);
                 Ok((permit, waited))
             }
-            // The semaphore is never closed, so only the deadline can end the wait.
-            Ok(Err(_)) | Err(_) => Err(late()),
+            Ok(None) | Err(_) => Err(late()),
         }
-    }
-
-    /// Takes a free permit. It overtakes no call: while calls wait, released permits go to them.
-    fn try_permit(&self) -> Option<OwnedSemaphorePermit> {
-        self.0.permits.clone().try_acquire_owned().ok()
     }
 
     fn count(&self, waited: Duration) {
@@ -338,55 +369,20 @@ impl Queue {
         }
     }
 
-    fn grow(&self, permits: usize) {
-        let mut capacity = self.0.capacity.lock().unwrap_or_else(PoisonError::into_inner);
-        let target = permits.min(Semaphore::MAX_PERMITS);
-        if target > *capacity {
-            self.0.permits.add_permits(target - *capacity);
-            *capacity = target;
-        }
-    }
-
-    /// Removes permits that are not in use.
-    fn shrink(&self, permits: usize) {
-        let mut capacity = self.0.capacity.lock().unwrap_or_else(PoisonError::into_inner);
-        let surplus = capacity.saturating_sub(permits.max(1));
-        *capacity -= self.0.permits.forget_permits(surplus);
-    }
-
     fn stats(&self) -> QueueStats {
         let state = &*self.0;
-        let capacity = *state.capacity.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = state.permits.counts();
         QueueStats {
             name: state.name.clone(),
-            capacity,
-            in_use: capacity.saturating_sub(state.permits.available_permits()),
-            depth: state.waiting.load(Ordering::Relaxed),
+            capacity: counts.capacity,
+            in_use: counts.in_use,
+            depth: counts.waiting,
             entered: state.entered.load(Ordering::Relaxed),
             waited: state.waited.load(Ordering::Relaxed),
             refused: state.refused.load(Ordering::Relaxed),
             last_wait: Duration::from_micros(state.last_wait.load(Ordering::Relaxed)),
             total_wait: Duration::from_micros(state.total_wait.load(Ordering::Relaxed)),
         }
-    }
-}
-
-/// Counts a waiting call until it is dropped.
-struct WaiterGuard<'a> {
-    count: &'a AtomicUsize,
-    number: usize,
-}
-
-impl<'a> WaiterGuard<'a> {
-    fn join(count: &'a AtomicUsize) -> Self {
-        let number = count.fetch_add(1, Ordering::Relaxed) + 1;
-        Self { count, number }
-    }
-}
-
-impl Drop for WaiterGuard<'_> {
-    fn drop(&mut self) {
-        self.count.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -10,7 +10,7 @@ use super::{
     queue::{Permit, Refused},
     server_handle::Server,
 };
-use crate::deadline::Deadline;
+use crate::{caller::QuotaOwner, deadline::Deadline};
 
 impl Server {
     /// Returns a ready session, and starts the server if needed. Fails with the outage if the server is down.
@@ -78,8 +78,13 @@ impl Server {
         self.pool().is_some_and(|now| Arc::ptr_eq(&now, pool))
     }
 
-    /// Waits for a permit to call `tool`, at most until the deadline.
-    pub(crate) async fn enter_queue(&self, tool: &str, deadline: Deadline) -> Result<Permit<'_>, Refused> {
+    /// Waits for a permit to call `tool`, at most until the deadline. The owners of waiting calls take turns.
+    pub(crate) async fn enter_queue(
+        &self,
+        tool: &str,
+        owner: &QuotaOwner,
+        deadline: Deadline,
+    ) -> Result<Permit<'_>, Refused> {
         if !deadline.has_passed()
             && let Some(permit) = self.0.gate.try_enter(tool)
         {
@@ -88,6 +93,11 @@ impl Server {
         // The call will need the connection, so it must not be closed as idle meanwhile.
         let _using = self.pool().and_then(|pool| pool.keep_from_idling());
         // Boxed, because it is rare and would enlarge the future of every call.
-        Box::pin(self.0.gate.enter(tool, deadline)).await
+        Box::pin(self.0.gate.enter(tool, owner, deadline)).await
+    }
+
+    /// Waits for a permit for a request that is no tool call, at most until the deadline.
+    pub(crate) async fn enter_read_queue(&self, owner: &QuotaOwner, deadline: Deadline) -> Result<Permit<'_>, Refused> {
+        self.0.gate.enter_read(owner, deadline).await
     }
 }

@@ -90,6 +90,11 @@ impl ViewServers {
         &self.name
     }
 
+    /// The view's number, unique on the board.
+    pub(crate) fn number(&self) -> u64 {
+        self.opened.view.tag.number
+    }
+
     /// The revision of the board and that of the view. It changes whenever a server of the view, or its catalogue, may have changed.
     pub(crate) fn revision(&self) -> (u64, u64) {
         let view = &self.opened.view.tag.revision;

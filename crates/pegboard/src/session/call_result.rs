@@ -6,7 +6,7 @@ mod fast_parse;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-use crate::outcome::Content;
+use crate::outcome::{Content, ForwardedResult};
 
 /// The result of a tool call, as the server sent it.
 #[derive(Debug, Default, Deserialize)]
@@ -22,6 +22,9 @@ pub(crate) struct CallResult {
     /// Whether a user or a model was asked while the call ran, so that the result may depend on their input.
     #[serde(skip)]
     pub(crate) had_input: bool,
+    /// The unparsed result in place of all parts but `is_error`.
+    #[serde(skip)]
+    pub(crate) raw: Option<Box<ForwardedResult>>,
 }
 
 /// Deserialises null as the default.

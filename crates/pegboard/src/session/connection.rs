@@ -59,6 +59,14 @@ impl Framing {
     fn meta(&self, offers: Option<Offers>) -> &str {
         self.modern_meta.as_deref().map_or("", |meta| meta.text(offers))
     }
+
+    /// The fields of `_meta` for a request, and the capabilities in it if they are not part of these.
+    fn meta_for<'a>(&'a self, request: &Request<'a>) -> (&'a str, &'a str) {
+        match (self.modern_meta.as_deref(), request.capabilities) {
+            (Some(meta), Some(capabilities)) => (meta.text_without_capabilities(), capabilities.get()),
+            _ => (self.meta(request.offers), ""),
+        }
+    }
 }
 
 impl RpcConnection {
@@ -135,13 +143,15 @@ impl RpcConnection {
 
     fn write_request(&self, receiver: &ResponseReceiver, request: &Request<'_>) {
         let level = self.log_level.get();
+        let (common, capabilities) = self.framing.meta_for(request);
         let meta = Meta {
-            common: self.framing.meta(request.offers),
+            common,
+            capabilities,
             log_level: level.as_deref().unwrap_or_default(),
             extra: request.meta,
-            progress_token: (request.method == "tools/call").then_some(receiver.id),
+            progress_token: request.takes_progress.then_some(receiver.id),
         };
-        let body = json_rpc::request(receiver.id, request.method, &request.params, meta);
+        let body = json_rpc::request(receiver.id, &request.method, &request.params, meta);
         self.trace(&body);
         self.wire.send(Outgoing {
             body,
@@ -189,6 +199,7 @@ impl RpcConnection {
     ) {
         let meta = Meta {
             common: self.framing.meta(None),
+            capabilities: "",
             log_level: "",
             extra: "",
             progress_token: None,
@@ -208,7 +219,7 @@ impl RpcConnection {
         Envelope {
             version: self.framing.version.clone(),
             modern: self.framing.modern_meta.as_ref().map(|_| ModernEnvelope {
-                method: request.method,
+                method: request.method.clone(),
                 name: request.name.map(str::to_owned),
                 params: request.mirrored.to_vec(),
             }),

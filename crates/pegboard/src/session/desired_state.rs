@@ -42,6 +42,8 @@ pub(super) struct Desired {
     pub(super) subscriptions: BTreeMap<Arc<str>, DesiredSubscription>,
     pub(super) level: Option<DesiredLogLevel>,
     pub(super) roots: Arc<[Root]>,
+    /// Incremented when the roots of a caller have changed, which its host answers for.
+    pub(super) roots_revision: u64,
     /// The last revision given to a subscription or log level.
     last_revision: u64,
 }
@@ -85,6 +87,11 @@ impl DesiredState {
         ServerEvents::new(self.events.subscribe())
     }
 
+    /// Whether events have subscribers.
+    pub(super) fn has_subscribers(&self) -> bool {
+        self.events.receiver_count() > 0
+    }
+
     /// Publishes an event to all subscribers.
     pub(super) fn publish(&self, event: ServerEvent) {
         // Fails only if there are no subscribers.
@@ -118,6 +125,11 @@ impl DesiredState {
             }
             changes
         })
+    }
+
+    /// Tells the server that the roots of a caller have changed.
+    pub(crate) fn announce_roots(&self) {
+        self.desired.send_modify(|desired| desired.roots_revision += 1);
     }
 
     /// Sets the log level and returns its revision.

@@ -13,6 +13,7 @@ use tokio::sync::{Notify, mpsc};
 use super::{
     calls_in_flight::{Attribution, CallsInFlight},
     clock::Clock,
+    events::ListKind,
     fault::Fault,
     json_rpc::{self, Incoming},
     notifications::Notifications,
@@ -274,7 +275,7 @@ impl Dispatcher {
             method: method.to_owned(),
             params: params.map(RawValue::to_owned),
             attribution: match method {
-                "elicitation/create" | "sampling/createMessage" => self.attribute(origin),
+                "elicitation/create" | "sampling/createMessage" | "roots/list" => self.attribute(origin),
                 _ => Attribution::Connection,
             },
             guard: self.server_requests.begin(self.clock, id.get()),
@@ -299,15 +300,22 @@ impl Dispatcher {
         match method {
             "notifications/progress" => self.progress_notification(params),
             "notifications/cancelled" => self.cancelled_notification(params, origin),
-            "notifications/tools/list_changed"
-            | "notifications/resources/list_changed"
-            | "notifications/prompts/list_changed" => self.list_changed.notify_one(),
+            "notifications/tools/list_changed" => self.note_list_changed(ListKind::Tools),
+            "notifications/resources/list_changed" => self.note_list_changed(ListKind::Resources),
+            "notifications/prompts/list_changed" => self.note_list_changed(ListKind::Prompts),
             _ => match self.notifications.get() {
                 Some(notifications) => notifications.receive(method, params),
                 None => {
                     tracing::debug!(server = %self.server, method = %self.masker.text(method).escape_debug(), "notification")
                 }
             },
+        }
+    }
+
+    fn note_list_changed(&self, list: ListKind) {
+        self.list_changed.notify_one();
+        if let Some(notifications) = self.notifications.get() {
+            notifications.list_changed(list);
         }
     }
 

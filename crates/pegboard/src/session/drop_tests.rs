@@ -151,6 +151,7 @@ async fn call(session: &Session, tool: &crate::catalog::Tool) -> Result<CallResu
         on_behalf: on_behalf(),
         progress: Some(sink),
         as_task: false,
+        pass_on: Default::default(),
     };
     session.call(call).await
 }

@@ -1,10 +1,11 @@
 //! The stream of one server's events. It is bounded: a slow reader misses the oldest events and gets [`ServerEvent::Missed`].
 
 use std::{
+    fmt,
     future::poll_fn,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use futures_util::Stream;
@@ -32,6 +33,26 @@ pub enum ServerEvent {
         /// The id of the elicitation.
         id: String,
     },
+    /// The server says that one of its lists has changed. The listings of toolsets follow once Pegboard has read it again.
+    ListChanged {
+        /// Which list.
+        list: ListKind,
+    },
+    /// The server reports the state of a task. A view gets only the reports about tasks that were returned to it by
+    /// [`Toolset::forward_call`](crate::Toolset::forward_call).
+    TaskStatus {
+        /// The id of the task.
+        id: String,
+        /// The params of the notification.
+        params: Value,
+    },
+    /// A notification that Pegboard does not know, such as one of an extension.
+    Other {
+        /// Its method.
+        method: String,
+        /// Its params.
+        params: Value,
+    },
     /// Events were dropped because they came faster than they were read.
     Missed {
         /// How many.
@@ -46,9 +67,25 @@ impl ServerEvent {
             Self::ResourceUpdated { .. } => "resource_updated",
             Self::Log(_) => "log",
             Self::ElicitationComplete { .. } => "elicitation_complete",
+            Self::ListChanged { .. } => "list_changed",
+            Self::TaskStatus { .. } => "task_status",
+            Self::Other { .. } => "other",
             Self::Missed { .. } => "missed",
         }
     }
+}
+
+/// A list of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ListKind {
+    /// Its tools.
+    Tools,
+    /// Its resources and resource templates.
+    Resources,
+    /// Its prompts.
+    Prompts,
 }
 
 /// A log message of a server.
@@ -64,9 +101,16 @@ pub struct LogMessage {
 }
 
 /// A stream of one server's events, from the time of subscription on. It survives restarts of the server.
-#[derive(Debug)]
 pub struct ServerEvents {
     stream: BroadcastStream<PublishedEvent>,
+    /// Selects the tasks whose reports are part of the stream, by id. Without it there are none.
+    has_task: Option<Arc<dyn Fn(&str) -> bool + Send + Sync>>,
+}
+
+impl fmt::Debug for ServerEvents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerEvents").finish_non_exhaustive()
+    }
 }
 
 /// An event in the broadcast channel.
@@ -90,7 +134,14 @@ impl ServerEvents {
     pub(super) fn new(receiver: broadcast::Receiver<PublishedEvent>) -> Self {
         Self {
             stream: BroadcastStream::new(receiver),
+            has_task: None,
         }
+    }
+
+    /// Adds the reports about the tasks that `has_task` selects by id.
+    pub(crate) fn with_tasks(mut self, has_task: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
+        self.has_task = Some(Arc::new(has_task));
+        self
     }
 
     /// Waits for the next event. Returns `None` once the server is removed. This method is cancel safe.
@@ -103,8 +154,19 @@ impl ServerEvents {
     }
 
     fn poll_published(&mut self, context: &mut Context<'_>) -> Poll<Option<PublishedEvent>> {
-        let received = self.stream.poll(context);
-        received.map(|item| item.map(|event| event.unwrap_or_else(|count| ServerEvent::Missed { count }.into())))
+        loop {
+            let Some(item) = ready!(self.stream.poll(context)) else {
+                return Poll::Ready(None);
+            };
+            let published: PublishedEvent = item.unwrap_or_else(|count| ServerEvent::Missed { count }.into());
+            let is_seen = match &*published.event {
+                ServerEvent::TaskStatus { id, .. } => self.has_task.as_ref().is_some_and(|has_task| has_task(id)),
+                _ => true,
+            };
+            if is_seen {
+                return Poll::Ready(Some(published));
+            }
+        }
     }
 }
 

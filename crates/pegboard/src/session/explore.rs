@@ -48,6 +48,7 @@ impl Session {
                 era: Era::Legacy,
                 version: "2025-11-25".into(),
                 info: None,
+                info_fields: Default::default(),
                 capabilities: Map::new(),
                 instructions: None,
             },

@@ -103,6 +103,14 @@ impl Fault {
         }
     }
 
+    /// Returns the server's error response, also one in the body of an HTTP error.
+    pub(crate) fn rpc_error(&self) -> Option<&RpcError> {
+        match (&self.kind, self.wire_kind()) {
+            (FaultKind::Error(error), _) | (_, Some(FailureKind::Rpc(error))) => Some(error),
+            _ => None,
+        }
+    }
+
     /// Returns the server's `Retry-After`.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         match self.wire_kind() {

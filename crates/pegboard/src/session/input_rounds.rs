@@ -1,5 +1,7 @@
 //! Sends a request in rounds: the server may ask for input first, or for a visit of the user to a web page.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value, value::RawValue};
@@ -12,13 +14,19 @@ use super::{
     host::{ElicitAnswer, OnBehalf, RequestParams},
     json_rpc::Params,
     mcp_session::Session,
+    pass_on::{PassOn, ROUND},
     patience::Patience,
     progress::ProgressSubscription,
+    raw_result,
     request::Request,
     response::{Response, parse_result},
     round_fields::{InputRequests, RoundFields, WithRound},
 };
-use crate::{status::Era, transport::URL_ELICITATION_REQUIRED};
+use crate::{
+    outcome::{ForwardedResult, ResultKind},
+    status::Era,
+    transport::URL_ELICITATION_REQUIRED,
+};
 
 /// How often a server may ask for input before it must send a result.
 pub(super) const MAX_ROUNDS: usize = 8;
@@ -29,9 +37,9 @@ const MAX_REQUESTS: usize = 16;
 
 /// A request that may take several rounds. Its params are the same in each.
 pub(super) struct RoundsRequest<'a> {
-    pub(super) method: &'static str,
+    pub(super) method: Cow<'static, str>,
     /// The name or URI of the tool, prompt or resource.
-    pub(super) about: &'a str,
+    pub(super) about: Option<&'a str>,
     /// Arguments that are repeated in HTTP headers, by header.
     pub(super) mirrored: Vec<(String, String)>,
     pub(super) patience: Patience,
@@ -43,9 +51,33 @@ pub(super) struct RoundsRequest<'a> {
     pub(super) meta: String,
     /// Whether the request asks for a task instead of a result.
     pub(super) as_task: bool,
+    pub(super) pass_on: PassOn<'a>,
 }
 
 impl RoundsRequest<'_> {
+    /// The params that a client of the program cannot add.
+    fn own_params(&self) -> &'static [&'static str] {
+        match &*self.method {
+            "tools/call" => &["_meta", "name", "arguments"],
+            _ => &["_meta"],
+        }
+    }
+
+    /// Keeps a response unparsed if that is what the request wants. Returns `None` for the others, and for those that the host has to answer.
+    fn keep<T: RoundsResult>(&self, response: &Response) -> Result<Option<FinalResponse<T>>, Fault> {
+        let pass_on = self.pass_on;
+        if !(pass_on.keeps_raw || pass_on.returns_input_requests || pass_on.returns_tasks) {
+            return Ok(None);
+        }
+        let raw = raw_result::parse(response, self.as_task)?;
+        let is_kept = match raw.kind {
+            ResultKind::Complete | ResultKind::Other => pass_on.keeps_raw,
+            ResultKind::InputRequired => pass_on.returns_input_requests,
+            ResultKind::Task => pass_on.returns_tasks || !T::MAY_BE_TASK,
+        };
+        Ok(T::of_raw(raw).filter(|_| is_kept).map(FinalResponse::Result))
+    }
+
     /// Notes that the server has responded, so that it asks no more. After other faults it may still ask.
     pub(super) fn complete_if<T>(&mut self, response: &Result<FinalResponse<T>, Fault>) {
         let has_ended = match response {
@@ -66,6 +98,11 @@ pub(super) trait RoundsResult: DeserializeOwned {
 
     /// Parses a common result and its `resultType` in one pass. Returns `None` to leave the result to serde.
     fn fast_path(_result: &[u8]) -> Option<(Self, Option<String>)> {
+        None
+    }
+
+    /// Holds the result unparsed. Returns `None` for results that are always parsed.
+    fn of_raw(_raw: ForwardedResult) -> Option<Self> {
         None
     }
 
@@ -106,19 +143,22 @@ impl Session {
         request: &mut RoundsRequest<'_>,
         params: impl Fn() -> Params,
     ) -> Result<FinalResponse<T>, Fault> {
-        let mut input = Params::default();
+        let mut input = request.pass_on.params_without(&[request.own_params()]);
         for _ in 0..=MAX_ROUNDS {
             let response = self
                 .send_round(request, params().and(&input))?
                 .response(request.patience)
                 .await;
             let response = match response {
-                Err(fault) if self.needs_url_elicitation(&fault, request.on_behalf) => {
+                Err(fault) if self.needs_url_elicitation(&fault, request) => {
                     Box::pin(self.elicit_urls(fault, request.patience, request.on_behalf)).await?;
                     continue;
                 }
                 response => response?,
             };
+            if let Some(kept) = request.keep(&response)? {
+                return Ok(kept);
+            }
             if request.as_task {
                 return Ok(FinalResponse::Task(response.result()?));
             }
@@ -126,7 +166,11 @@ impl Session {
             match round.result_type.as_deref() {
                 None | Some("complete") => return Ok(FinalResponse::Result(result)),
                 Some("input_required") => {
-                    input = Box::pin(self.input_params(round, request.patience, request.on_behalf)).await?;
+                    let answers = Box::pin(self.input_params(round, request.patience, request.on_behalf)).await?;
+                    input = request
+                        .pass_on
+                        .params_without(&[request.own_params(), ROUND])
+                        .and(&answers);
                 }
                 Some("task") if T::MAY_BE_TASK => {
                     return Ok(FinalResponse::Task(response.result()?));
@@ -147,7 +191,10 @@ impl Session {
             meta: &request.meta,
             offers: request.on_behalf.offers(),
             owner: request.in_flight.as_ref().map(CallInFlight::owner),
-            ..Request::new(request.method, params).about(request.about)
+            capabilities: request.pass_on.capabilities,
+            name: request.about,
+            takes_progress: request.progress.is_some() || request.method == "tools/call",
+            ..Request::new(request.method.clone(), params)
         };
         let progress = request.progress.as_mut();
         self.connection.send_request(&round, |id| {
@@ -239,10 +286,11 @@ impl Session {
     }
 
     /// Returns `true` if the request failed because the user must visit a page first, and the host can send the user there.
-    fn needs_url_elicitation(&self, fault: &Fault, on_behalf: OnBehalf<'_>) -> bool {
+    fn needs_url_elicitation(&self, fault: &Fault, request: &RoundsRequest<'_>) -> bool {
         fault.code() == Some(URL_ELICITATION_REQUIRED)
             && self.peer.era == Era::Legacy
-            && self.responder.offers_url_elicitation(on_behalf)
+            && !request.pass_on.returns_input_requests
+            && self.responder.offers_url_elicitation(request.on_behalf)
     }
 
     /// Sends the user to the pages in the error, and waits until the user has finished there. Returns the error if that fails.

@@ -44,6 +44,22 @@ impl Params {
         self
     }
 
+    /// Adds a field whose value is JSON text, and puts it on one line.
+    pub(super) fn push_raw(&mut self, key: &str, value: &str) {
+        if !self.0.is_empty() {
+            self.0.push(b',');
+        }
+        // A string cannot fail to serialise.
+        let _ = serde_json::to_writer(&mut self.0, key);
+        self.0.push(b':');
+        push_on_one_line(&mut self.0, value);
+    }
+
+    /// The fields as JSON without braces.
+    pub(super) fn into_text(self) -> String {
+        String::from_utf8(self.0).unwrap_or_default()
+    }
+
     fn key(&mut self, key: &str) {
         if self.0.is_empty() {
             self.0.reserve(PARAMS_CAPACITY);
@@ -62,6 +78,8 @@ impl Params {
 pub(super) struct Meta<'a> {
     /// Fields that all messages of a session share, as JSON without braces.
     pub(super) common: &'a str,
+    /// The client capabilities, if they are not in `common`; else empty.
+    pub(super) capabilities: &'a str,
     /// The server's log level, in the era that sets it in every request. Empty for none.
     pub(super) log_level: &'a str,
     /// Fields of this message only, as JSON without braces.
@@ -73,7 +91,7 @@ pub(super) struct Meta<'a> {
 pub(super) fn extra_meta(fields: &Map<String, Value>) -> String {
     let mut out = String::new();
     for (key, value) in fields {
-        if key == "progressToken" || key.starts_with("io.modelcontextprotocol/") {
+        if is_reserved(key) {
             continue;
         }
         if !out.is_empty() {
@@ -82,6 +100,11 @@ pub(super) fn extra_meta(fields: &Map<String, Value>) -> String {
         let _ = write!(out, "{}:{value}", Value::from(key.as_str()));
     }
     out
+}
+
+/// Returns whether a field of `_meta` is reserved for the protocol.
+pub(super) fn is_reserved(key: &str) -> bool {
+    key == "progressToken" || key.starts_with("io.modelcontextprotocol/")
 }
 
 /// Serialises a request.
@@ -131,6 +154,10 @@ fn push_method(out: &mut Vec<u8>, method: &str, params: &Params, meta: Meta<'_>)
         }
         out.extend_from_slice(br#""_meta":{"#);
         out.extend_from_slice(meta.common.as_bytes());
+        if !meta.common.is_empty() && !meta.capabilities.is_empty() {
+            out.extend_from_slice(br#","io.modelcontextprotocol/clientCapabilities":"#);
+            push_on_one_line(out, meta.capabilities);
+        }
         if !meta.common.is_empty() && !meta.log_level.is_empty() {
             out.extend_from_slice(br#","io.modelcontextprotocol/logLevel":""#);
             out.extend_from_slice(meta.log_level.as_bytes());
@@ -150,6 +177,18 @@ fn push_method(out: &mut Vec<u8>, method: &str, params: &Params, meta: Meta<'_>)
         out.push(b'}');
     }
     out.extend_from_slice(b"}}");
+}
+
+/// Appends JSON text on one line. Some transports frame messages by line breaks; valid JSON has raw line breaks only between tokens, so a
+/// space can replace each.
+pub(super) fn push_on_one_line(out: &mut Vec<u8>, json: &str) {
+    let start = out.len();
+    out.extend_from_slice(json.as_bytes());
+    for byte in &mut out[start..] {
+        if matches!(*byte, b'\n' | b'\r') {
+            *byte = b' ';
+        }
+    }
 }
 
 fn push_number(out: &mut Vec<u8>, mut number: u64) {
@@ -269,6 +308,7 @@ mod tests {
     fn requests_are_written_as_the_protocol_says() {
         let meta = Meta {
             common: r#""a":1"#,
+            capabilities: "",
             log_level: "",
             extra: "",
             progress_token: Some(3),

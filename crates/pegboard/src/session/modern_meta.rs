@@ -17,6 +17,7 @@ pub(super) struct ModernMeta {
     default: Offers,
     /// Built when first used, by [`Offers::index`].
     texts: [OnceLock<Box<str>>; Offers::COUNT],
+    without_capabilities: OnceLock<Box<str>>,
 }
 
 impl ModernMeta {
@@ -27,6 +28,7 @@ impl ModernMeta {
             has_roots,
             default,
             texts: [const { OnceLock::new() }; Offers::COUNT],
+            without_capabilities: OnceLock::new(),
         }
     }
 
@@ -38,6 +40,18 @@ impl ModernMeta {
                 "io.modelcontextprotocol/protocolVersion": self.version,
                 "io.modelcontextprotocol/clientInfo": &*self.client,
                 "io.modelcontextprotocol/clientCapabilities": offers.capabilities(Era::Modern, self.has_roots),
+            })
+            .to_string();
+            meta[1..meta.len() - 1].into()
+        })
+    }
+
+    /// The fields but the capabilities, which are those of a client of the program.
+    pub(super) fn text_without_capabilities(&self) -> &str {
+        self.without_capabilities.get_or_init(|| {
+            let meta = json!({
+                "io.modelcontextprotocol/protocolVersion": self.version,
+                "io.modelcontextprotocol/clientInfo": &*self.client,
             })
             .to_string();
             meta[1..meta.len() - 1].into()

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use super::{
     desired_state::DesiredState,
-    events::{LogMessage, ServerEvent},
+    events::{ListKind, LogMessage, ServerEvent},
     log_level::LogLevel,
     task_updates::{TaskUpdateReceiver, TaskUpdates},
 };
@@ -29,6 +29,8 @@ const MAX_LOG: usize = 64 << 10;
 const MAX_TRACED: usize = 1 << 10;
 /// How many completed URL elicitations are remembered.
 const MAX_COMPLETED: usize = 64;
+/// The longest method of an unknown notification that is published, in bytes.
+const MAX_METHOD: usize = 256;
 /// The longest elicitation id or URI that is accepted.
 const MAX_ID: usize = 8 << 10;
 
@@ -91,11 +93,52 @@ impl Notifications {
                 }
             }
             // The second is the name in the newest era.
-            "notifications/tasks/status" | "notifications/tasks" => self.tasks.receive(params, &self.masker),
-            _ => {
-                tracing::debug!(server = %self.server, method = %self.masker.text(method).escape_debug(), "notification")
+            "notifications/tasks/status" | "notifications/tasks" => {
+                self.tasks.receive(params, &self.masker);
+                self.task_status(params);
             }
+            _ => self.other(method, params),
         }
+    }
+
+    /// Publishes that a list has changed.
+    pub(super) fn list_changed(&self, list: ListKind) {
+        self.desired_state.publish(ServerEvent::ListChanged { list });
+    }
+
+    fn task_status(&self, params: &str) {
+        if let Some(params) = self.published(params)
+            && let Some(id) = params.get("taskId").and_then(Value::as_str)
+        {
+            let id = id.to_owned();
+            self.desired_state.publish(ServerEvent::TaskStatus { id, params });
+        }
+    }
+
+    fn other(&self, method: &str, params: &str) {
+        let shown = self.masker.text(method);
+        tracing::debug!(server = %self.server, method = %shown.escape_debug(), "notification");
+        if method.len() <= MAX_METHOD
+            && let Some(params) = self.published(params)
+        {
+            let method = shown.into_owned();
+            self.desired_state.publish(ServerEvent::Other { method, params });
+        }
+    }
+
+    /// Parses the params of a notification that is published, and masks them. Returns `None` without subscribers, and for params that are too long or
+    /// no object.
+    fn published(&self, params: &str) -> Option<Value> {
+        if params.len() > MAX_LOG || !self.desired_state.has_subscribers() {
+            return None;
+        }
+        let mut params: Value = serde_json::from_str(params).ok().filter(Value::is_object)?;
+        let id = params.get_mut("taskId").map(Value::take);
+        self.masker.current().value(&mut params);
+        if let Some(id) = id {
+            params["taskId"] = id;
+        }
+        Some(params)
     }
 
     fn log(&self, params: &str) {

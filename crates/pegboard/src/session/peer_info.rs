@@ -16,6 +16,8 @@ pub(crate) struct PeerInfo {
     /// The negotiated protocol version.
     pub(crate) version: Arc<str>,
     pub(crate) info: Option<ServerInfo>,
+    /// All fields of `serverInfo`. They are masked where they are shown.
+    pub(crate) info_fields: Map<String, Value>,
     pub(crate) capabilities: Map<String, Value>,
     pub(crate) instructions: Option<String>,
 }

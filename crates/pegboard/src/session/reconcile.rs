@@ -38,7 +38,7 @@ impl Session {
 
     async fn reconcile_by_requests(&self) -> Infallible {
         let mut watch = self.desired_state().desired();
-        let mut last_roots: Option<Arc<[Root]>> = None;
+        let mut last_roots = None;
         let mut is_first = true;
         loop {
             let desired = watch.borrow_and_update().clone();
@@ -53,8 +53,9 @@ impl Session {
     }
 
     /// Notifies the server of changed roots. The first list is requested by the server itself.
-    async fn announce_roots(&self, desired: &Desired, last: &mut Option<Arc<[Root]>>) {
-        let has_changed = last.as_ref().is_some_and(|last| *last != desired.roots);
+    async fn announce_roots(&self, desired: &Desired, last: &mut Option<(Arc<[Root]>, u64)>) {
+        let now = (desired.roots.clone(), desired.roots_revision);
+        let has_changed = last.as_ref().is_some_and(|last| *last != now);
         if has_changed && self.has_offered_roots {
             let sent = self
                 .connection
@@ -64,7 +65,7 @@ impl Session {
                 tracing::debug!(fault = %fault.masked(self.masker()), "the server was not told of its new roots");
             }
         }
-        *last = Some(desired.roots.clone());
+        *last = Some(now);
     }
 
     async fn request_log_level(&self, desired: Option<DesiredLogLevel>) {

@@ -1,6 +1,8 @@
 //! [`Request`]: an outgoing request to a server, before it gets an id.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
+
+use serde_json::value::RawValue;
 
 use super::{
     host::{CallOwner, Offers},
@@ -10,7 +12,7 @@ use super::{
 /// A request to a server.
 #[derive(Debug, Clone)]
 pub(crate) struct Request<'a> {
-    pub(crate) method: &'static str,
+    pub(crate) method: Cow<'static, str>,
     pub(crate) params: Params,
     /// The name or URI of the item that it is about, which the newest era repeats in an HTTP header.
     pub(crate) name: Option<&'a str>,
@@ -20,19 +22,26 @@ pub(crate) struct Request<'a> {
     pub(crate) meta: &'a str,
     /// What the caller's host offers, if it is not the host of the connection. The newest era declares it with every request.
     pub(super) offers: Option<Offers>,
+    /// The client capabilities in place of those of a host, an object.
+    pub(super) capabilities: Option<&'a RawValue>,
+    /// Whether the server may report progress.
+    pub(super) takes_progress: bool,
     /// The caller, if the server may ask for input meanwhile.
     pub(super) owner: Option<&'a Arc<CallOwner>>,
 }
 
 impl<'a> Request<'a> {
-    pub(crate) fn new(method: &'static str, params: Params) -> Self {
+    pub(crate) fn new(method: impl Into<Cow<'static, str>>, params: Params) -> Self {
+        let method = method.into();
         Self {
+            takes_progress: method == "tools/call",
             method,
             params,
             name: None,
             mirrored: &[],
             meta: "",
             offers: None,
+            capabilities: None,
             owner: None,
         }
     }

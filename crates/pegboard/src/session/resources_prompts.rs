@@ -10,6 +10,7 @@ use super::{
     input_rounds::{RoundsRequest, RoundsResult},
     json_rpc::Params,
     mcp_session::Session,
+    pass_on::PassOn,
     request::Request,
     response::parse_result,
 };
@@ -139,8 +140,8 @@ impl Session {
 
     fn rounds_request<'a>(&self, method: &'static str, about: &'a str, on_behalf: OnBehalf<'a>) -> RoundsRequest<'a> {
         RoundsRequest {
-            method,
-            about,
+            method: method.into(),
+            about: Some(about),
             mirrored: Vec::new(),
             patience: self.patience(),
             on_behalf,
@@ -148,6 +149,7 @@ impl Session {
             progress: None,
             meta: String::new(),
             as_task: false,
+            pass_on: PassOn::default(),
         }
     }
 }

@@ -81,6 +81,11 @@ impl Response {
         self.message.slice(self.result.clone())
     }
 
+    /// Like [`Self::unverified_result`], as a part of the message, which holds its share of the byte budget.
+    pub(super) fn unverified_part(&self) -> Bytes {
+        self.message.slice(self.result.clone())
+    }
+
     /// Parses the whole message and returns its result.
     pub(super) fn result(&self) -> Result<Bytes, Fault> {
         if self.is_verified {

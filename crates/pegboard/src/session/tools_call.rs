@@ -9,6 +9,7 @@ use super::{
     input_rounds::{FinalResponse, RoundsRequest, RoundsResult},
     json_rpc::{self, Params},
     mcp_session::Session,
+    pass_on::PassOn,
     patience::Patience,
     progress::{ProgressSink, ProgressSubscription},
     response::parse_result,
@@ -16,6 +17,7 @@ use super::{
 };
 use crate::{
     catalog::{TaskSupport, Tool},
+    outcome::ForwardedResult,
     status::Era,
 };
 
@@ -33,6 +35,7 @@ pub(crate) struct Call<'a> {
     pub(crate) progress: Option<ProgressSink>,
     /// Whether it should run as a task if the tool leaves the choice to the client.
     pub(crate) as_task: bool,
+    pub(crate) pass_on: PassOn<'a>,
 }
 
 impl RoundsResult for CallResult {
@@ -40,6 +43,14 @@ impl RoundsResult for CallResult {
 
     fn fast_path(result: &[u8]) -> Option<(Self, Option<String>)> {
         Self::fast_parse(result)
+    }
+
+    fn of_raw(raw: ForwardedResult) -> Option<Self> {
+        Some(Self {
+            is_error: raw.is_error,
+            raw: Some(Box::new(raw)),
+            ..Self::default()
+        })
     }
 }
 
@@ -79,10 +90,10 @@ impl Session {
     }
 
     async fn send_call(&self, call: Call<'_>) -> Result<CallResponse, Fault> {
-        let as_task = self.runs_as_task(call.tool, call.as_task);
+        let as_task = self.runs_as_task(&call);
         let mut request = RoundsRequest {
-            method: "tools/call",
-            about: &call.tool.name,
+            method: "tools/call".into(),
+            about: Some(&call.tool.name),
             mirrored: mirrored(call.tool, call.arguments),
             patience: call.patience,
             on_behalf: call.on_behalf,
@@ -92,13 +103,15 @@ impl Session {
                 .map(|sink| ProgressSubscription::new(self.connection.dispatcher().progress(), sink)),
             meta: json_rpc::extra_meta(call.meta),
             as_task,
+            pass_on: call.pass_on,
         };
+        let has_task = as_task && call.pass_on.has_param("task");
         let params = || {
             let params = Params::default()
                 .with("name", &call.tool.name)
                 .with("arguments", call.arguments);
             // Without a `ttl`, the server decides how long it keeps the result.
-            if as_task {
+            if as_task && !has_task {
                 params.with("task", &Map::new())
             } else {
                 params
@@ -122,13 +135,20 @@ impl Session {
     }
 
     /// Returns `true` if the request should ask for a task. In the newest era the server decides.
-    fn runs_as_task(&self, tool: &Tool, wanted: bool) -> bool {
-        let is_wanted = match tool.task_support {
+    fn runs_as_task(&self, call: &Call<'_>) -> bool {
+        if self.peer.era == Era::Modern {
+            return false;
+        }
+        // The server answers for itself if it cannot run the call as a task.
+        if call.pass_on.has_param("task") {
+            return true;
+        }
+        let is_wanted = match call.tool.task_support {
             TaskSupport::Required => true,
-            TaskSupport::Optional => wanted,
+            TaskSupport::Optional => call.as_task,
             TaskSupport::Forbidden => false,
         };
-        is_wanted && self.peer.era == Era::Legacy && self.offers_tasks()
+        is_wanted && self.offers_tasks()
     }
 
     /// Returns `true` if the server can run tool calls as tasks.

@@ -6,7 +6,7 @@ use tokio::{sync::mpsc, time::Instant};
 
 use super::{builtin_tools::BuiltinReply, routing::LOOKUP_TIMEOUT, toolset_handle::Toolset};
 use crate::{
-    call::{self, CallGuard, CallStream, Route, ToolCall, Unroutable},
+    call::{self, CallGuard, CallStream, ForwardedCall, Route, ToolCall, Unroutable},
     deadline::Deadline,
     outcome::Reply,
 };
@@ -19,29 +19,30 @@ impl Toolset {
     pub async fn call(&self, call: ToolCall) -> Reply {
         // Boxed, because it is rare and would enlarge the future of every call.
         if call::is_traced() {
-            return Box::pin(call::traced(call, |call| self.call_untraced(call))).await;
+            return Box::pin(call::traced(call, |call| self.call_untraced(call, None))).await;
         }
-        self.call_untraced(call).await
+        self.call_untraced(call, None).await
     }
 
-    async fn call_untraced(&self, call: ToolCall) -> Reply {
+    /// Calls a tool outside of a span. `forwarded` is set if the call is passed on for a client of the program.
+    pub(super) async fn call_untraced(&self, call: ToolCall, forwarded: Option<&ForwardedCall<'_>>) -> Reply {
         let (mut call, started) = (call, Instant::now());
         if let Some(selection) = &call.selection {
             let selected = self.selecting(selection);
-            return Box::pin(selected.call_any(call, started)).await;
+            return Box::pin(selected.call_any(call, started, forwarded)).await;
         }
         // Most calls are of a known tool of a server. The other paths are boxed, because they would enlarge the future of these calls.
         if self.has_builtin_tools() {
-            return Box::pin(self.call_any(call, started)).await;
+            return Box::pin(self.call_any(call, started, forwarded)).await;
         }
         match self.known_route(&call.name) {
             Ok(Some(route)) => {
                 let guard = CallGuard::routed(&self.view, &route, &call, started);
-                call::run(&self.view, &route, &mut call, started, guard).await
+                call::run(&self.view, &route, &mut call, started, guard, forwarded).await
             }
             Ok(None) => {
                 let guard = CallGuard::open(&self.view, &call, started);
-                Box::pin(self.call_after_lookup(call, started, guard)).await
+                Box::pin(self.call_after_lookup(call, started, guard, forwarded)).await
             }
             Err(failure) => {
                 let guard = CallGuard::open(&self.view, &call, started);
@@ -51,13 +52,19 @@ impl Toolset {
     }
 
     /// Calls a tool that may be a built-in one.
-    async fn call_any(&self, call: ToolCall, started: Instant) -> Reply {
+    async fn call_any(&self, call: ToolCall, started: Instant, forwarded: Option<&ForwardedCall<'_>>) -> Reply {
         let guard = CallGuard::open(&self.view, &call, started);
-        self.call_opened(call, started, guard).await
+        self.call_opened(call, started, guard, forwarded).await
     }
 
     /// Calls a tool that may be a built-in one, as part of a call that has begun.
-    pub(super) async fn call_opened(&self, call: ToolCall, started: Instant, guard: CallGuard<'_>) -> Reply {
+    pub(super) async fn call_opened(
+        &self,
+        call: ToolCall,
+        started: Instant,
+        guard: CallGuard<'_>,
+        forwarded: Option<&ForwardedCall<'_>>,
+    ) -> Reply {
         let (mut call, mut guard) = (call, guard);
         if self.has_builtin_tools() && !self.is_closed() {
             match self.call_builtin(call, started, guard).await {
@@ -65,18 +72,24 @@ impl Toolset {
                 Err(other) => (call, guard) = *other,
             }
         }
-        self.call_after_lookup(call, started, guard).await
+        self.call_after_lookup(call, started, guard, forwarded).await
     }
 
     /// Calls a tool that may have to be looked up by starting servers.
-    async fn call_after_lookup(&self, mut call: ToolCall, started: Instant, mut guard: CallGuard<'_>) -> Reply {
+    async fn call_after_lookup(
+        &self,
+        mut call: ToolCall,
+        started: Instant,
+        mut guard: CallGuard<'_>,
+        forwarded: Option<&ForwardedCall<'_>>,
+    ) -> Reply {
         let deadline = Deadline::after(started, call.timeout.unwrap_or(LOOKUP_TIMEOUT));
         match self.route_in_call(&call.name, deadline, &mut guard).await {
             Ok((route, is_repaired)) => {
                 let written = is_repaired.then(|| call.name.clone());
                 let mut guard: CallGuard<'_> = guard;
                 guard.route(&route);
-                let mut reply = call::run(&self.view, &route, &mut call, started, guard).await;
+                let mut reply = call::run(&self.view, &route, &mut call, started, guard, forwarded).await;
                 if let Some(written) = written {
                     reply.repaired = Some(format!("`{}` was taken for `{}`", written.escape_debug(), reply.name));
                 }

@@ -25,8 +25,8 @@ impl Toolset {
             let mut texts = context.values().filter_map(Value::as_str).chain([value]);
             texts.try_for_each(|text| check_text(&target, argument, text))?;
         }
-        let meta = Map::new();
-        let on_behalf = self.view.on_behalf_of("", &meta);
+        let request = self.begin_request()?;
+        let on_behalf = request.on_behalf(self);
         self.read_request(server, "completions", &what, |live| async move {
             live.session.complete(of, argument, value, context, on_behalf).await
         })

@@ -93,7 +93,7 @@ impl Toolset {
             Ok(Some(outcome)) => outcome,
             Ok(None) => {
                 // The reply is that of the forwarded call.
-                let mut reply = Box::pin(self.call_opened(call, started, guard)).await;
+                let mut reply = Box::pin(self.call_opened(call, started, guard, None)).await;
                 builtin_tools::note_repair(&mut reply, &called, listed);
                 return Ok(reply);
             }

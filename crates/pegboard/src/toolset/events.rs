@@ -18,7 +18,9 @@ impl Toolset {
     /// Subscribes to all notifications of a server from now on, across restarts. A slow subscriber misses some and is notified of that.
     pub fn events(&self, server: impl AsRef<str>) -> Result<ServerEvents, Failure> {
         let server = &self.server_name(server.as_ref())?;
-        Ok(self.desired_state(server)?.events())
+        let (tasks, name) = (self.view.forwarded_tasks.clone(), server.clone());
+        let events = self.desired_state(server)?.events();
+        Ok(events.with_tasks(move |id| tasks.has_id(&name, id)))
     }
 
     fn desired_state(&self, server: &ServerName) -> Result<Arc<DesiredState>, Failure> {
@@ -97,6 +99,13 @@ impl Toolset {
     pub fn set_roots(&self, server: impl AsRef<str>, roots: &[Root]) -> Result<(), Failure> {
         let server = &self.server_name(server.as_ref())?;
         self.desired_state(server)?.set_roots(roots);
+        Ok(())
+    }
+
+    /// Tells a server with a handshake that the roots of this view's callers have changed. The view's host answers when the server asks for them.
+    pub fn roots_changed(&self, server: impl AsRef<str>) -> Result<(), Failure> {
+        let server = &self.server_name(server.as_ref())?;
+        self.desired_state(server)?.announce_roots();
         Ok(())
     }
 }

@@ -2,21 +2,22 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use tokio::sync::watch;
+
 use super::toolset_handle::Toolset;
-use crate::event::Events;
 
 /// The fingerprints of a view's lists. They differ if the lists do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct ListedNow {
-    pub(crate) tools: u64,
+pub(super) struct ListedNow {
+    pub(super) tools: u64,
     /// Resources and resource templates.
-    pub(crate) resources: u64,
-    pub(crate) prompts: u64,
+    pub(super) resources: u64,
+    pub(super) prompts: u64,
 }
 
 impl Toolset {
     /// The fingerprints of the view's lists, without starting a server.
-    pub(crate) fn listed_now(&self) -> ListedNow {
+    pub(super) fn listed_now(&self) -> ListedNow {
         let (mut tools, mut resources, mut prompts) = <(DefaultHasher, DefaultHasher, DefaultHasher)>::default();
         for listed in self.tools().0 {
             (&listed.name, listed.tool.definition_hash()).hash(&mut tools);
@@ -42,8 +43,8 @@ impl Toolset {
         }
     }
 
-    /// Subscribes to the events of the board.
-    pub(crate) fn board_events(&self) -> Events {
-        self.servers.registry().events().subscribe()
+    /// Notices changes of the board's servers.
+    pub(super) fn server_changes(&self) -> watch::Receiver<()> {
+        self.servers.registry().events().server_changes()
     }
 }

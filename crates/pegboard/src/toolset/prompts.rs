@@ -45,6 +45,7 @@ impl Toolset {
     ) -> Result<FilledPrompt, Failure> {
         let server = &self.server_name(server.as_ref())?;
         let what = format!("getting the prompt {name}");
+        let request = self.begin_request()?;
         let (target, live) = self.ready_server(server).await?;
         if target.holds_prompt(name) {
             let message = format!(
@@ -68,8 +69,8 @@ impl Toolset {
         for value in arguments.values().filter_map(Value::as_str) {
             check_text(&target, name, value)?;
         }
-        let (arguments, meta) = (&checked(known, arguments)?, Map::new());
-        let on_behalf = self.view.on_behalf_of("", &meta);
+        let arguments = &checked(known, arguments)?;
+        let on_behalf = request.on_behalf(self);
         self.read_request(server, "prompts", &what, |live| async move {
             let filled: Result<FilledPrompt, Fault> = live.session.get_prompt(name, arguments, on_behalf).await;
             filled
@@ -129,6 +130,7 @@ mod tests {
             title: None,
             description: None,
             arguments: vec![json!({"name": "city", "required": true}), json!({"name": "days"})],
+            more: None,
         };
         let check = |arguments: Value, expected: Result<Value, &str>| {
             let got = checked(Some(&prompt), arguments.as_object().unwrap());

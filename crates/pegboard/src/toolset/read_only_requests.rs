@@ -2,14 +2,16 @@
 
 use std::future::Future;
 
+use serde_json::{Map, Value};
+
 use super::{routing::LOOKUP_TIMEOUT, toolset_handle::Toolset};
 use crate::{
-    call::{self, Visibility},
+    call::{self, InFlightSlot, Visibility},
     deadline::Deadline,
     name::ServerName,
     outcome::{Failure, Kind},
-    server::{Live, Server},
-    session::Fault,
+    server::{Live, Permit, Server},
+    session::{Fault, OnBehalf},
 };
 
 impl Toolset {
@@ -33,12 +35,29 @@ impl Toolset {
 
     /// Returns a ready session of a server.
     pub(super) async fn ready_server(&self, name: &ServerName) -> Result<(Server, Live), Failure> {
+        let server = self.usable_server(name)?;
+        let live = ready(&server).await?;
+        Ok((server, live))
+    }
+
+    fn usable_server(&self, name: &ServerName) -> Result<Server, Failure> {
         self.check_open()?;
         self.check_selection()?;
-        let server = self.server(name)?;
-        let live = server.live(Deadline::within(LOOKUP_TIMEOUT)).await;
-        let live = live.map_err(|outage| call::unavailable(name.as_str(), &outage))?;
-        Ok((server, live))
+        self.server(name)
+    }
+
+    /// Waits until the server may be asked for something that is no tool call.
+    pub(super) async fn enter_read_queue<'a>(&self, server: &'a Server) -> Result<Permit<'a>, Failure> {
+        let queued = server.enter_read_queue(&self.view.owner, Deadline::within(LOOKUP_TIMEOUT));
+        queued.await.map_err(|refused| call::not_admitted(&refused))
+    }
+
+    /// Begins a request that is no tool call, within the limits of the view.
+    pub(super) fn begin_request(&self) -> Result<ViewRequest, Failure> {
+        Ok(ViewRequest {
+            slot: self.view.begin_request()?,
+            ..ViewRequest::of_call(call::generate_id().1)
+        })
     }
 
     /// Sends a read-only request to a server, and retries it once in a new session if the session is lost. `what` describes the request in
@@ -53,7 +72,9 @@ impl Toolset {
     where
         F: Future<Output = Result<T, Fault>>,
     {
-        let (server, live) = self.ready_server(name).await?;
+        let server = self.usable_server(name)?;
+        let _permit = self.enter_read_queue(&server).await?;
+        let live = ready(&server).await?;
         must_offer(&live, name, capability)?;
         // Completions are for the person who types; everything else is for the model.
         if capability != "completions" && !server.config().policy.trust {
@@ -73,6 +94,36 @@ impl Toolset {
         }
         Err(failed(&fault, &server, what))
     }
+}
+
+/// A request that is no tool call, in flight until this is dropped.
+pub(super) struct ViewRequest {
+    /// The id that callbacks see.
+    id: String,
+    meta: Map<String, Value>,
+    #[expect(dead_code, reason = "it is held, not read")]
+    slot: Option<InFlightSlot>,
+}
+
+impl ViewRequest {
+    /// A request that is part of a call, whose limits cover it.
+    pub(super) fn of_call(id: String) -> Self {
+        Self {
+            id,
+            meta: Map::new(),
+            slot: None,
+        }
+    }
+
+    /// For whom the request is sent.
+    pub(super) fn on_behalf<'a>(&'a self, toolset: &'a Toolset) -> OnBehalf<'a> {
+        toolset.view.on_behalf_of(&self.id, &self.meta)
+    }
+}
+
+async fn ready(server: &Server) -> Result<Live, Failure> {
+    let live = server.live(Deadline::within(LOOKUP_TIMEOUT)).await;
+    live.map_err(|outage| call::unavailable(server.name().as_str(), &outage))
 }
 
 /// Creates the failure for a name that no server of the view has.

@@ -7,7 +7,8 @@ use super::{
     builtin_definitions::{LIST, MAX_RESOURCES, READ, ResourceTools, TEMPLATES},
     builtin_tools::{self, BuiltinReply},
     listing::ListedTool,
-    read_only_requests::must_offer,
+    read_only_requests::{ViewRequest, must_offer},
+    resources::MAX_READ,
     routing::LOOKUP_TIMEOUT,
     toolset_handle::Toolset,
 };
@@ -188,11 +189,12 @@ impl Toolset {
         call.text = None;
         call.arguments = arguments.into();
         let name = server.name().clone();
+        let request = ViewRequest::of_call(call.id.clone());
         let route = Route::through(&listed.name, &listed.tool, server);
         let mut guard: CallGuard<'_> = guard;
         guard.route(&route);
         call::read_resource(&self.view, &route, call, started, guard, |uri| async move {
-            self.read_resource(&name, &uri).await
+            self.read_for(&request, name.as_str(), &uri, MAX_READ).await
         })
         .await
     }

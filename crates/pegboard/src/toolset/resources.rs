@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{listing::Unavailable, toolset_handle::Toolset};
+use super::{listing::Unavailable, read_only_requests::ViewRequest, toolset_handle::Toolset};
 use crate::{
     call::check_text,
     catalog::{Resource, UriTemplate},
@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// The default limit of one read, in bytes.
-const MAX_READ: usize = 4 << 20;
+pub(super) const MAX_READ: usize = 4 << 20;
 
 /// The available resources, and why others are unavailable.
 #[derive(Debug, Clone, Serialize)]
@@ -60,13 +60,23 @@ impl Toolset {
         uri: &str,
         limit: usize,
     ) -> Result<Vec<ResourceContents>, Failure> {
-        let server = &self.server_name(server.as_ref())?;
+        self.read_for(&self.begin_request()?, server.as_ref(), uri, limit).await
+    }
+
+    /// Reads a resource as part of a request or call.
+    pub(super) async fn read_for(
+        &self,
+        request: &ViewRequest,
+        server: &str,
+        uri: &str,
+        limit: usize,
+    ) -> Result<Vec<ResourceContents>, Failure> {
+        let server = &self.server_name(server)?;
         let what = format!("reading {uri}");
         if let Ok(target) = self.server(server) {
             check_text(&target, "resources/read", uri)?;
         }
-        let meta = Map::new();
-        let on_behalf = self.view.on_behalf_of("", &meta);
+        let on_behalf = request.on_behalf(self);
         let reading = self.read_request(server, "resources", &what, |live| async move {
             let uri = live.catalog().original_uri(uri);
             live.session.read_resource(uri, on_behalf).await

@@ -17,6 +17,7 @@ impl Toolset {
     /// The servers that this view uses. Empty if its selection is invalid.
     pub(super) fn selected_servers(&self) -> Vec<Server> {
         let mut servers = self.servers();
+        servers.retain(|server| self.view.rules.has_server(server.name().as_str()));
         if let Some(selection) = self.view.rules.selection() {
             if check(selection, &servers).is_err() {
                 return Vec::new();

@@ -37,6 +37,7 @@ impl Toolset {
         Self {
             view: Arc::new(view.opened(
                 servers.name().clone(),
+                servers.number(),
                 servers.registry().events().clone(),
                 servers.registry().tallies().clone(),
             )),

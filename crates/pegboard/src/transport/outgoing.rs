@@ -1,6 +1,6 @@
 //! An outgoing message, and its envelope: the parts of it that HTTP repeats in headers.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use tokio::sync::oneshot;
 
@@ -33,7 +33,7 @@ pub(crate) struct Envelope {
 /// The headers of a request in the modern era.
 #[derive(Debug, Clone)]
 pub(crate) struct ModernEnvelope {
-    pub(crate) method: &'static str,
+    pub(crate) method: Cow<'static, str>,
     /// The name of the tool or prompt, or the URI of the resource, that the request is about.
     pub(crate) name: Option<String>,
     /// Arguments repeated as `Mcp-Param-…`.

@@ -212,6 +212,48 @@ async fn what_a_person_said_is_remembered_as_long_as_they_said() {
     }
 }
 
+/// A client may have a view for each request, so `always` must hold for its next view, and for no other principal.
+#[tokio::test(start_paused = true)]
+async fn what_one_principal_agrees_to_for_always_is_asked_of_every_other() {
+    let approvals = Approvals::new();
+    let clerk = FixedApprover::new(Decision::Always);
+    let (_, handle) = server().connect();
+    let mut config = ServerConfig::new(Transport::Stdio(Command::new("in-process")));
+    config.policy.approval = Approval::Always;
+    let board = Pegboard::builder(Config::default())
+        .in_process_with(name("fx"), dialer(&handle), config)
+        .approver(clerk.clone())
+        .approvals(approvals.clone())
+        .open();
+    let asked_of = async |view: fn() -> View| {
+        for _ in 0..2 {
+            assert_eq!(
+                call(&board.toolset_with(view()), "fx.read", json!({})).await.text(),
+                "ok"
+            );
+        }
+        clerk.asked().len()
+    };
+    let views: [fn() -> View; 3] = [
+        || View::new().principal("alice"),
+        || View::new().principal("bob"),
+        View::new,
+    ];
+    for view in views {
+        assert_eq!(asked_of(view).await, 1);
+    }
+    let kept = approvals.entries();
+    let principals: Vec<_> = kept
+        .iter()
+        .map(|kept| kept.principal.as_ref().map(AsRef::as_ref))
+        .collect();
+    assert_eq!(principals, [None, Some("alice"), Some("bob")]);
+    assert!(approvals.forget(name("fx"), "read"));
+    for view in views {
+        assert_eq!(asked_of(view).await, 1, "revoked for all");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_agreement_to_one_tool_is_none_to_another() {
     let (board, _handles) = board([mode(Approval::Always)]);

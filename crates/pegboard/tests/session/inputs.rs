@@ -1,8 +1,16 @@
 //! Input that servers require during a request: further rounds and page visits, for tools, prompts and resources alike, in both eras.
 
-use std::time::Duration;
+use std::{
+    pin::Pin,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
-use pegboard::{Kind, Pegboard, ToolCall, host::ElicitAnswer, status::Era};
+use pegboard::{
+    Host, Kind, Pegboard, ToolCall,
+    host::{ElicitAnswer, Elicitation, HostContext},
+    status::Era,
+};
 use serde_json::{Map, Value, json};
 
 use crate::{scripted::*, support::*};
@@ -15,7 +23,7 @@ fn offers() -> Value {
 const STATE: &str = "\u{1f980} \"\\/\u{2028}\u{7f} {\"a\":1.0} é\u{301}";
 
 /// A server that requires a colour `rounds` times before it answers any request, with a state that must come back unchanged.
-fn asking(rounds: usize, user: &User) -> (Scripted, Pegboard) {
+fn asking(rounds: usize, user: &(impl Host + Clone)) -> (Scripted, Pegboard) {
     let server = Scripted::new(Era::Modern, offers());
     let board = server.board(user.clone(), move |message| {
         let params = &message["params"];
@@ -221,4 +229,43 @@ async fn a_user_who_does_not_visit_the_page_gets_the_servers_error() {
     let reply = call(&board.toolset(), "fx.t", json!({})).await;
     assert!(reply.is_error());
     assert_eq!(server.received("tools/call").len(), 9);
+}
+
+/// Notes for which call it is asked.
+#[derive(Clone, Default)]
+struct NotesCalls(Arc<Mutex<Vec<String>>>);
+
+impl Host for NotesCalls {
+    fn offers_elicitation(&self) -> bool {
+        true
+    }
+
+    fn elicit<'a>(
+        &'a self,
+        context: HostContext<'a>,
+        _: Elicitation,
+    ) -> Pin<Box<dyn Future<Output = ElicitAnswer> + Send + 'a>> {
+        self.0.lock().unwrap().push(context.caller.unwrap().call.to_owned());
+        let User { answer, .. } = User::types(json!({"colour": "red"}));
+        Box::pin(std::future::ready(answer))
+    }
+}
+
+/// A host can tell apart what two prompts ask at the same time.
+#[tokio::test(start_paused = true)]
+async fn every_request_has_an_id_of_its_own_also_if_it_is_no_tool_call() {
+    let host = NotesCalls::default();
+    let (_server, board) = asking(2, &host);
+    let (tools, fx) = (board.toolset(), name("fx"));
+    tools.call(ToolCall::new("fx.t").id("mine")).await;
+    tools.get_prompt(&fx, "p", &Map::new()).await.unwrap();
+    tools.read_resource(&fx, "a:b").await.unwrap();
+    let asked = host.0.lock().unwrap().clone();
+    let [call, call_again, prompt, prompt_again, read, read_again] = asked.try_into().unwrap();
+    assert_eq!((call.as_str(), call_again.as_str()), ("mine", "mine"));
+    assert_eq!((&prompt, &read), (&prompt_again, &read_again));
+    assert!(
+        !prompt.is_empty() && !read.is_empty() && prompt != read,
+        "{prompt:?}, {read:?}"
+    );
 }

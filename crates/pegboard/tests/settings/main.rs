@@ -25,3 +25,4 @@ mod results;
 mod retries;
 mod summaries;
 mod top;
+mod views;

@@ -18,6 +18,21 @@ pub(super) fn accepts(headers: &HeaderMap, kind: &str) -> bool {
     })
 }
 
+/// Returns `true` if the request was sent to a name of this computer, and by a page of this computer if by any.
+pub(super) fn are_local(headers: &HeaderMap) -> bool {
+    let text = |name: &str| Some(headers.get(name)?.to_str().unwrap_or("unreadable"));
+    let origin = text("origin").map(|origin| origin.split_once("://").map_or(origin, |(_, host)| host));
+    text("host").is_none_or(is_local) && origin.is_none_or(is_local)
+}
+
+fn is_local(host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.parse::<u16>().is_ok() => name,
+        _ => host,
+    };
+    ["localhost", "127.0.0.1", "[::1]"].contains(&name)
+}
+
 /// Refuses a protocol version that the server does not speak. A missing one is accepted.
 pub(super) fn check_legacy(script: &Script, headers: &HeaderMap) -> Result<(), String> {
     match headers
@@ -38,8 +53,12 @@ pub(super) fn check_modern(script: &Script, headers: &HeaderMap, message: &Value
     let Some(method) = message["method"].as_str() else {
         return Ok(());
     };
-    if message.get("id").is_some() {
-        check(headers, "mcp-protocol-version", params["_meta"][META_VERSION].as_str())?;
+    // A missing version is an error of the parameters, which is reported as such.
+    if let Some(version) = params["_meta"][META_VERSION]
+        .as_str()
+        .filter(|_| message.get("id").is_some())
+    {
+        check(headers, "mcp-protocol-version", Some(version))?;
     }
     check(headers, "mcp-method", Some(method))?;
     match method {

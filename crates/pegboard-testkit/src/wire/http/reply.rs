@@ -41,7 +41,13 @@ impl Style {
         let talks = acts.iter().any(|act| {
             matches!(
                 act,
-                Act::Send(_) | Act::Say(_) | Act::Progress { .. } | Act::Ask(_) | Act::Listen { .. }
+                Act::Send(_)
+                    | Act::Say(_)
+                    | Act::Progress { .. }
+                    | Act::Ask(_)
+                    | Act::Questions(_)
+                    | Act::Log(_)
+                    | Act::Listen { .. }
             )
         });
         let resumable = script.http.event_ids || faults.contains(&Fault::StreamEndsEarly { resumable: true });

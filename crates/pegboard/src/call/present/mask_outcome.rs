@@ -31,11 +31,32 @@ impl OutcomeMasking {
 
     fn mask_now(self, outcome: &mut Outcome, masker: &Masker) -> Counts {
         let mut counts = Counts::default();
+        if outcome.is_raw() {
+            self.mask_raw(outcome, masker, &mut counts);
+            return counts;
+        }
         if self.sanitizes {
             outcome.sanitize();
         }
         outcome.mask(masker, &mut counts);
         counts
+    }
+
+    /// Masks an unparsed result. One that cannot be parsed where that is necessary is withheld.
+    fn mask_raw(self, outcome: &mut Outcome, masker: &Masker, counts: &mut Counts) {
+        let is_failed = outcome.is_error();
+        let (Outcome::Done(answer) | Outcome::ToolFailed(answer)) = &mut *outcome else {
+            return;
+        };
+        let Some(raw) = &mut answer.raw else { return };
+        if raw.mask(masker, self.sanitizes, counts).is_err() {
+            let message =
+                "the result came, but the secrets in it cannot be hidden because it cannot be read, so it is withheld";
+            *outcome = Outcome::Lost(Failure::new(Kind::Internal, message).after_sending());
+        } else if is_failed {
+            // The text of an error is shown in the status of the server.
+            answer.content = raw.content();
+        }
     }
 
     async fn mask_blocking(self, mut outcome: Outcome, masker: Arc<Masker>) -> (Outcome, Counts) {

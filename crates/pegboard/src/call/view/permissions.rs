@@ -5,12 +5,18 @@ use std::{sync::Arc, time::Duration};
 use super::View;
 use crate::{
     call::{approval::Approver, view_rules::Proposed},
-    config::{Rate, Taint},
+    config::{Approval, Rate, Taint},
     filter::Selection,
     grant::Grants,
 };
 
 impl View {
+    /// Adds names or globs of servers that may be used; without any, all may. This covers their tools, resources and prompts.
+    pub fn servers(mut self, globs: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.rules.servers.extend(globs.into_iter().map(Into::into));
+        self
+    }
+
     /// Adds globs of tools that may be used; without any, all may. A glob with a dot matches `server.tool`, one without matches the tool's
     /// own name. Tools that the servers' own filters hide stay hidden.
     pub fn allow(mut self, globs: impl IntoIterator<Item = impl Into<String>>) -> Self {
@@ -43,6 +49,13 @@ impl View {
         self
     }
 
+    /// Sets which calls a person must approve. The stricter of this and `approval` of the called server applies, and the server's list of exempt
+    /// tools does not lift this one.
+    pub fn approval(mut self, mode: Approval) -> Self {
+        self.rules.approval = mode;
+        self
+    }
+
     /// Sets the approver of this view, in place of the board's.
     pub fn approver(mut self, approver: impl Approver) -> Self {
         self.rules.approver = Some(Arc::new(approver));
@@ -67,10 +80,26 @@ impl View {
         self
     }
 
-    /// Sets how often this view may call tools, all together: a token bucket of `rate.calls` that fills up once in `rate.per`. `rate` of a server
-    /// and of a tool in the config limit each view too.
+    /// Sets how often this view may call tools, read resources, get prompts and request completions, all together: a token bucket of
+    /// `rate.calls` that fills up once in `rate.per`. `rate` of a server and of a tool in the config limit tool calls too.
+    ///
+    /// Rates count for the principal of the view, over all its views with an equal rate, so a view per request does not start with a full
+    /// bucket; without a principal they count for this view. A call beyond it is refused with
+    /// [`Kind::LimitExceeded`](crate::Kind::LimitExceeded), and [`Failure::retry_after`](crate::Failure::retry_after) says when a token returns.
     pub fn rate(mut self, rate: Rate) -> Self {
         self.rate = Some(rate);
+        self
+    }
+
+    /// Sets how many requests of this view may be in flight at once: tool calls, tasks, resource reads, prompts and completions. A call is in
+    /// flight from its arrival to its reply, so time in queues and waiting for approval counts; a task until its [`TaskHandle`](crate::TaskHandle)
+    /// has its result or is dropped. Built-in tools such as `find_tools` and listings do not count.
+    ///
+    /// The limit is one on the principal of the view: its requests through all its views with a limit count together. Without a principal,
+    /// those of this view count. A request beyond it does not wait: it is refused at once with
+    /// [`Kind::LimitExceeded`](crate::Kind::LimitExceeded) and a [`Failure::retry_after`](crate::Failure::retry_after).
+    pub fn max_in_flight(mut self, most: usize) -> Self {
+        self.max_in_flight = Some(most);
         self
     }
 }

@@ -5,11 +5,15 @@ use std::sync::Arc;
 use super::View;
 use crate::{
     call::{result_options::Size, summarise::summariser::Summariser},
+    config::Results,
     spill::SpillLimits,
 };
 
 impl View {
-    /// Returns results whole, without limits, fences and summaries, for programs and people instead of models.
+    /// Returns results whole, without limits, fences and summaries, for programs and people instead of models. [`Toolset::forward_call`] then
+    /// passes them on as bytes.
+    ///
+    /// [`Toolset::forward_call`]: crate::Toolset::forward_call
     pub fn whole_results(mut self) -> Self {
         self.result_options.size = Size::Whole;
         self
@@ -18,6 +22,14 @@ impl View {
     /// Truncates results to this many bytes, head and tail, and spills nothing.
     pub fn cut_results(mut self, bytes: usize) -> Self {
         self.result_options.size = Size::AtMost(bytes);
+        self
+    }
+
+    /// Limits and formats results as given, regardless of the settings of their servers. Text that a server's settings fence or clean is
+    /// fenced or cleaned here too. Larger results are spilled if `limits` says so, and `read_output` is listed from the start.
+    pub fn limit_results(mut self, limits: Results) -> Self {
+        self.result_options.size = Size::Limits(limits);
+        self.result_options.always_readable |= limits.spills();
         self
     }
 

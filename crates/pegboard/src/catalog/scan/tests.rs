@@ -67,6 +67,7 @@ fn prompts_and_instructions_are_scanned_too() {
         title: None,
         description: None,
         arguments: vec![json!({"name": "a", "description": "Which one."})],
+        more: None,
     };
     assert_eq!(prompt.findings(), []);
     prompt.arguments[0]["description"] = text.into();

@@ -65,6 +65,8 @@ struct ResourceRecord {
     title: Option<String>,
     #[serde(default)]
     size: Option<u64>,
+    #[serde(default)]
+    more: Option<Box<str>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -74,6 +76,8 @@ struct PromptRecord {
     arguments: Vec<Value>,
     #[serde(default)]
     title: Option<String>,
+    #[serde(default)]
+    more: Option<Box<str>>,
 }
 
 impl CatalogFile {
@@ -178,6 +182,7 @@ impl ResourceRecord {
             mime_type: resource.mime_type.clone(),
             title: resource.title.clone(),
             size: resource.size,
+            more: resource.more.clone(),
         }
     }
 
@@ -190,6 +195,7 @@ impl ResourceRecord {
             mime_type: self.mime_type,
             title: self.title,
             size: self.size,
+            more: self.more,
         }
     }
 }
@@ -201,6 +207,7 @@ impl PromptRecord {
             description: prompt.description.clone(),
             arguments: prompt.arguments.clone(),
             title: prompt.title.clone(),
+            more: prompt.more.clone(),
         }
     }
 
@@ -211,6 +218,7 @@ impl PromptRecord {
             description: self.description,
             arguments: self.arguments,
             title: self.title,
+            more: self.more,
         }
     }
 }

@@ -127,7 +127,7 @@ impl TaskSupport {
 }
 
 /// The remaining fields of a definition as JSON, or their hash if they are long: an icon may be an image.
-pub(super) fn more(rest: Map<String, Value>) -> Option<Box<str>> {
+pub(in crate::catalog) fn more(rest: Map<String, Value>) -> Option<Box<str>> {
     if rest.is_empty() {
         return None;
     }

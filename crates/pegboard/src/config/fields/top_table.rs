@@ -6,14 +6,16 @@ use super::{
     audit_table::audit,
     calls::queue,
     results::masking,
+    serve_table::serve,
     server_table::server::{self as of},
+    view_table::{NAMING_KINDS, view},
 };
 use crate::{
     config::{
         board_limits::BoardLimits,
-        field::{DefaultValue, Kind, Word},
+        field::{DefaultValue, Kind},
         from_setting::Naming,
-        key::{Nested, choice, count, either, map, nested, plain, section, size, word},
+        key::{Nested, choice, count, either, map, nested, plain, section, size},
         policy::Queue,
         preset::Preset,
     },
@@ -52,20 +54,18 @@ section! {
         );
         NAMING: Naming = either(
             "naming",
-            &[
-                Kind::Word(&[
-                    Word { name: "dunder", spellings: &["double_underscore"] },
-                    word("dot"),
-                    word("mcp_dunder"),
-                    word("mcp_single"),
-                    word("bare"),
-                ]),
-                Kind::Text,
-            ],
+            NAMING_KINDS,
             Naming(Ok(NameStyle::Dunder)),
             DefaultValue::Text("dunder"),
             "How tools are named for models: a style, or a template such as `{server}_{tool}`.",
         );
+        VIEWS: BTreeMap<String, Nested<view::In>> = map(
+            "views",
+            &Kind::Table(&view::SECTION),
+            "Named views: parts of the board for clients of the gateway, by name.",
+        )
+        .shown(DefaultValue::EmptyTable);
+        SERVE: Nested<serve::In> = nested("serve", Kind::Table(&serve::SECTION), "Settings of the gateway, `pegboard serve`.");
     }
     unkeyed {
         // Settings of servers, for every server that does not set them itself.
@@ -109,7 +109,6 @@ section! {
         of::TAINT.field.for_all();
         of::MAX_RESULT.field.for_all();
         of::STRUCTURED.field.for_all();
-        plain("serve", Kind::Map(&Kind::Any), "Settings of the daemon.").later();
         plain("inputs", Kind::Any, "").foreign();
     }
 }

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::{duration_text, units};
 
-/// The most calls of one view within a period. Written `60/min`, `5/s` or `100/10m`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// The most calls of one principal, or of one view without a principal, within a period. Written `60/min`, `5/s` or `100/10m`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(from = "StoredRate")]
 #[non_exhaustive]
 pub struct Rate {

@@ -40,6 +40,11 @@ pub struct Results {
 }
 
 impl Results {
+    /// Whether something is spilled to a handle.
+    pub(crate) fn spills(self) -> bool {
+        matches!(self.mode, TooLong::Spill | TooLong::Summarise) || self.images == Images::Spill
+    }
+
     /// Returns these settings without any limit.
     #[must_use]
     pub fn whole(self) -> Self {

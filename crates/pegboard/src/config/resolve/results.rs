@@ -40,6 +40,11 @@ pub(super) fn of_server(values: ServerTable<'_>) -> Results {
     over(Results::default(), values.table(&server::RESULT), short)
 }
 
+/// The settings of a view. What it does not set has the default, regardless of the servers.
+pub(super) fn of_view(table: Table<'_, result::In>) -> Results {
+    over(Results::default(), Some(table), (None, None))
+}
+
 /// The settings of tools that override those of the server.
 pub(super) fn of_tools(values: ServerTable<'_>, base: Results) -> BTreeMap<String, Results> {
     let tools = values.tables(&server::TOOLS).into_iter();

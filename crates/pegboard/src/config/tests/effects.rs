@@ -3,6 +3,7 @@
 //! The settings of servers at the top of a file are not listed: they reach servers by the same keys.
 
 mod calls;
+mod gateway;
 mod lifecycle;
 mod remote;
 mod results;
@@ -25,6 +26,7 @@ fn rows() -> impl Iterator<Item = &'static Row> {
         lifecycle::ROWS,
         calls::ROWS,
         results::ROWS,
+        gateway::ROWS,
     ];
     tables.into_iter().flatten()
 }

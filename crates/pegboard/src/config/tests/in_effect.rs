@@ -107,7 +107,10 @@ fn companions(path: &str) -> Json {
         }
         _ => json!({}),
     };
+    let token = || json!({"serve": {"tokens": {"t": {"sha256": "1".repeat(64)}}}});
     let top = match path {
+        "serve.tokens.t.view" => merged(token(), json!({"views": {"zz": {}}})),
+        "serve.tokens.t.rate" | "serve.tokens.t.concurrent" | "serve.tokens.t.expires" => token(),
         "audit.required" | "audit.max_size" | "audit.max_files" => json!({"audit": {"file": "calls.jsonl"}}),
         "summarise.model" | "summarise.api_key" => json!({"summarise": {"url": "https://m.example/v1"}}),
         "masking.custom.replacement" | "masking.custom.description" => {
@@ -163,6 +166,10 @@ fn every_field_in_effect_changes_the_resolved_config() {
             Some("env_file") => Some(json!(file)),
             Some("groups") => Some(json!([group])),
             Some("rate") => Some(json!("60/min")),
+            Some("sha256") => Some(json!("0".repeat(64))),
+            Some("expires") => Some(json!("2900-01-01T00:00:00Z")),
+            Some("listen") => Some(json!(["127.0.0.1:8000"])),
+            Some("origins") => Some(json!(["https://zz.example"])),
             Some("patterns") => Some(json!([pattern])),
             _ => None,
         });

@@ -88,7 +88,8 @@ fn the_resolved_config_is_complete_and_hides_secrets() {
       },
       "sources": [
         "pegboard.toml"
-      ]
+      ],
+      "views": {}
     }
     "#);
 }

@@ -2,10 +2,10 @@
 //! scanners do not report this file.
 
 /// A pattern, the parts of a text with a secret in it, and the parts of a text with none.
-pub(super) type Case = (&'static str, &'static [&'static str], &'static [&'static str]);
+pub(crate) type Case = (&'static str, &'static [&'static str], &'static [&'static str]);
 
 #[rustfmt::skip]
-pub(super) static CORPUS: &[Case] = &[
+pub(crate) static CORPUS: &[Case] = &[
     ("aws_access_key", &["AK", "IA", "9R8JGORMXBEK92L8"], &["AK", "IA", "TOOSHORT"]),
     ("aws_secret_key", &["aws_secret_access_key = ", "KSFEriOCCe1Zfuj+IbT8W3NmW+fuS+DleqmGAx3V"], &["aws_secret_access_key = ${AWS_SECRET}"]),
     ("aws_session_token", &["AWS_SESSION_TOKEN=", "cRwKN16D8Vxq9ZVruy3rEliZbJYWaztVKAIu64O0om9W2T199wgCDkMHVV09WEueR70z8FMNItTXsUq4j4r8fHe2R/Q4vuA6fP3LGcMeXNAmT4tjTJGgheFZjpUSNXYV1JAWsdpbTPGo6k2koNJGl0PeB5YPBnM7RPwcS6EUF6n4bQL0xADhA6QbLPj9adg2yn0nU6UV"], &["session_token: none"]),

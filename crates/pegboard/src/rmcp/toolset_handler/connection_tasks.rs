@@ -10,7 +10,6 @@ use std::{
 use ::rmcp::{ErrorData, Peer, RoleServer, model::ResourceUpdatedNotificationParam, service::ServiceError};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::list_changes::ListChanges;
 use crate::{session::Subscription, toolset::Toolset};
 
 /// The most resources that a client may subscribe to at once.
@@ -32,7 +31,7 @@ struct Tasks {
 impl ConnectionTasks {
     /// Starts to notify the client of changed lists.
     pub(super) fn forward_list_changes(&self, toolset: &Toolset, peer: Peer<RoleServer>) {
-        let mut changes = ListChanges::new(toolset);
+        let mut changes = toolset.list_changes();
         let forwarding = until_gone(peer.clone(), async move {
             while let Some(changed) = changes.next().await {
                 let mut sent: Result<(), ServiceError> = Ok(());

@@ -7,6 +7,8 @@ use tokio::time::{advance, sleep};
 
 use super::*;
 
+const ME: QuotaOwner = QuotaOwner::View(1);
+
 fn queues(sizes: &[(&str, usize)]) -> Queues {
     let sizes = sizes
         .iter()
@@ -50,7 +52,7 @@ async fn a_queue_that_is_not_configured_is_the_default_one() {
     let gates = ["default", "nowhere", "slow"].map(|name| queues.gate("fx", 1000, &policy(Some(name))));
     let mut permits = Vec::new();
     for gate in &gates {
-        permits.push(gate.enter("tool", soon()).await.unwrap());
+        permits.push(gate.enter("tool", &ME, soon()).await.unwrap());
     }
     assert_eq!(
         (stats(&queues, "default").in_use, stats(&queues, "slow").in_use),
@@ -66,7 +68,7 @@ async fn calls_are_let_in_in_the_order_they_came_and_never_too_many() {
     let calls = (0..10).map(|call| {
         let (gate, order, queues) = (&gate, &order, &queues);
         async move {
-            let _permit = gate.enter("tool", late()).await.unwrap();
+            let _permit = gate.enter("tool", &ME, late()).await.unwrap();
             order.lock().unwrap().push(call);
             assert!(stats(queues, "q").in_use <= 2);
             sleep(Duration::from_secs(1)).await;
@@ -86,14 +88,17 @@ async fn calls_are_let_in_in_the_order_they_came_and_never_too_many() {
 async fn a_wait_ends_with_the_deadline() {
     let queues = queues(&[("q", 1)]);
     let gate = queues.gate("fx", 1000, &policy(Some("q")));
-    let held = gate.enter("tool", soon()).await.unwrap();
-    let refused = gate.enter("tool", soon()).await.unwrap_err();
-    assert_eq!(refused, Refused::Late { queue: "q".into() });
+    let held = gate.enter("tool", &ME, soon()).await.unwrap();
+    let refused = gate.enter("tool", &ME, soon()).await.unwrap_err();
+    assert!(
+        matches!(&refused, Refused::Late { queue, .. } if &**queue == "q"),
+        "{refused:?}"
+    );
     assert!(refused.to_string().contains("queue `q`"));
     drop(held);
     let passed = Deadline::within(Duration::ZERO);
     assert!(
-        matches!(gate.enter("tool", passed).await, Err(Refused::Late { .. })),
+        matches!(gate.enter("tool", &ME, passed).await, Err(Refused::Late { .. })),
         "a free place is of no use any more"
     );
     assert_eq!(stats(&queues, "q").entered, 1);
@@ -103,9 +108,9 @@ async fn a_wait_ends_with_the_deadline() {
 async fn a_caller_who_gives_up_leaves_its_place_to_the_next() {
     let queues = queues(&[("q", 1)]);
     let gate = queues.gate("fx", 1000, &policy(Some("q")));
-    let held = gate.enter("tool", soon()).await.unwrap();
-    let mut first = Box::pin(gate.enter("tool", late()));
-    let mut second = Box::pin(gate.enter("tool", late()));
+    let held = gate.enter("tool", &ME, soon()).await.unwrap();
+    let mut first = Box::pin(gate.enter("tool", &ME, late()));
+    let mut second = Box::pin(gate.enter("tool", &ME, late()));
     assert!(futures_util::poll!(&mut first).is_pending());
     assert!(futures_util::poll!(&mut second).is_pending());
     assert_eq!(stats(&queues, "q").depth, 2);
@@ -120,17 +125,21 @@ async fn a_caller_who_gives_up_leaves_its_place_to_the_next() {
 async fn the_line_has_an_end() {
     let queues = queues(&[("q", 1)]);
     let gate = queues.gate("fx", 1000, &policy(Some("q")));
-    let held = gate.enter("tool", soon()).await.unwrap();
-    let mut waiting: Vec<_> = (0..MAX_WAITING).map(|_| Box::pin(gate.enter("tool", late()))).collect();
+    let held = gate.enter("tool", &ME, soon()).await.unwrap();
+    let mut waiting: Vec<_> = (0..MAX_WAITING / 2)
+        .map(|_| Box::pin(gate.enter("tool", &ME, late())))
+        .collect();
     for call in &mut waiting {
         assert!(futures_util::poll!(call).is_pending());
     }
-    let refused = gate.enter("tool", late()).await.unwrap_err();
+    let refused = gate.enter("tool", &ME, late()).await.unwrap_err();
     assert_eq!(
         refused,
         Refused::Full {
             queue: "q".into(),
-            waiting: 256
+            waiting: 256,
+            of_owner: 256,
+            retry_after: Duration::from_secs(1),
         }
     );
     assert_eq!(
@@ -139,7 +148,7 @@ async fn the_line_has_an_end() {
         "the one who was turned away does not count"
     );
     waiting.pop();
-    let mut next = Box::pin(gate.enter("tool", late()));
+    let mut next = Box::pin(gate.enter("tool", &ME, late()));
     assert!(futures_util::poll!(&mut next).is_pending(), "there is room again");
     drop((held, waiting));
     let _permit = next.await.unwrap();
@@ -149,9 +158,9 @@ async fn the_line_has_an_end() {
 async fn a_queue_grows_under_those_who_wait_and_never_shrinks() {
     let queues = queues(&[("q", 1)]);
     let gate = queues.gate("fx", 1000, &policy(Some("q")));
-    let _held = gate.enter("tool", soon()).await.unwrap();
-    let mut second = Box::pin(gate.enter("tool", late()));
-    let mut third = Box::pin(gate.enter("tool", late()));
+    let _held = gate.enter("tool", &ME, soon()).await.unwrap();
+    let mut second = Box::pin(gate.enter("tool", &ME, late()));
+    let mut third = Box::pin(gate.enter("tool", &ME, late()));
     assert!(futures_util::poll!(&mut second).is_pending());
     assert!(futures_util::poll!(&mut third).is_pending());
     advance(Duration::from_secs(2)).await;
@@ -174,11 +183,11 @@ async fn a_serial_server_has_one_call_at_a_time_and_leaves_the_queue_to_others()
     let queues = queues(&[("q", 2)]);
     let serial = queues.gate("printer", 1, &policy(Some("q")));
     let others = queues.gate("fx", 1000, &policy(Some("q")));
-    let first = serial.enter("tool", soon()).await.unwrap();
-    let mut second = Box::pin(serial.enter("tool", late()));
+    let first = serial.enter("tool", &ME, soon()).await.unwrap();
+    let mut second = Box::pin(serial.enter("tool", &ME, late()));
     assert!(futures_util::poll!(&mut second).is_pending());
     assert_eq!((serial.stats().depth, others.stats().depth), (1, 0));
-    let _other = others.enter("tool", soon()).await.unwrap();
+    let _other = others.enter("tool", &ME, soon()).await.unwrap();
     drop(first);
     let _second = second.await.unwrap();
     assert_eq!(stats(&queues, "q").in_use, 2);
@@ -200,20 +209,155 @@ async fn a_tool_may_wait_in_a_queue_of_its_own() {
     policy.tool_queues = bound.map(|(tool, queue)| (tool.to_owned(), queue.to_owned())).into();
     let gate = queues.gate("fx", 1000, &policy);
     let _permits = [
-        gate.enter("render_image", soon()).await.unwrap(),
-        gate.enter("render_text", soon()).await.unwrap(),
-        gate.enter("read", soon()).await.unwrap(),
+        gate.enter("render_image", &ME, soon()).await.unwrap(),
+        gate.enter("render_text", &ME, soon()).await.unwrap(),
+        gate.enter("read", &ME, soon()).await.unwrap(),
     ];
     let in_use = |name: &str| stats(&queues, name).in_use;
     assert_eq!((in_use("heavy"), in_use("light"), in_use("all")), (1, 1, 1));
     let began = Instant::now();
-    let refused = gate.enter("render_video", soon()).await.unwrap_err();
-    assert_eq!(refused, Refused::Late { queue: "heavy".into() });
+    let refused = gate.enter("render_video", &ME, soon()).await.unwrap_err();
+    assert!(
+        matches!(&refused, Refused::Late { queue, .. } if &**queue == "heavy"),
+        "{refused:?}"
+    );
     assert_eq!(began.elapsed().as_secs(), 5);
     let heavy = stats(&queues, "heavy");
     assert_eq!((heavy.entered, heavy.waited, heavy.refused), (1, 0, 1));
     policy.tool_queues.clear();
     gate.bind(&queues, &policy);
-    let _permit = gate.enter("render_video", soon()).await.unwrap();
+    let _permit = gate.enter("render_video", &ME, soon()).await.unwrap();
     assert_eq!((in_use("heavy"), in_use("all")), (1, 2));
+}
+
+/// Fills a gate of one place with the calls of one owner, then lets two others come. Returns the owners in the order in which they were served.
+async fn order_of_service(first: &Gate, second: &Gate) -> Vec<u64> {
+    let order = Mutex::new(Vec::new());
+    let call = |gate, owner: u64| {
+        let (gate, order): (&Gate, _) = (gate, &order);
+        async move {
+            let _permit = gate.enter("tool", &QuotaOwner::View(owner), late()).await.unwrap();
+            order.lock().unwrap().push(owner);
+            sleep(Duration::from_secs(1)).await;
+        }
+    };
+    let many = (0..100).map(|_| call(first, 1));
+    let few = [call(second, 2), call(second, 2), call(second, 3)];
+    join_all(many.chain(few)).await;
+    order.into_inner().unwrap()
+}
+
+/// The first call of owner 1 is in flight when the others come. From then on each owner has every third turn, as long as it has calls.
+const TURNS: [u64; 8] = [1, 1, 2, 3, 1, 2, 1, 1];
+
+#[tokio::test(start_paused = true)]
+async fn owners_take_turns_in_the_queue_of_a_server() {
+    let gate = queues(&[]).gate("fx", 1, &policy(None));
+    let order = order_of_service(&gate, &gate).await;
+    assert_eq!(order[..8], TURNS);
+    assert_eq!(order.len(), 103);
+}
+
+#[tokio::test(start_paused = true)]
+async fn owners_take_turns_in_a_queue_that_servers_share() {
+    let queues = queues(&[("q", 1)]);
+    let gates = ["fx", "printer"].map(|server| queues.gate(server, 1000, &policy(Some("q"))));
+    let order = order_of_service(&gates[0], &gates[1]).await;
+    assert_eq!(order[..8], TURNS);
+    assert_eq!(order.len(), 103);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_permit_that_a_dropped_call_had_got_passes_to_the_next() {
+    let queues = queues(&[]);
+    let gate = queues.gate("fx", 1, &policy(None));
+    let held = gate.enter("tool", &ME, soon()).await.unwrap();
+    let mut first = Box::pin(gate.enter("tool", &ME, late()));
+    let mut second = Box::pin(gate.enter("tool", &ME, late()));
+    assert!(futures_util::poll!(&mut first).is_pending());
+    assert!(futures_util::poll!(&mut second).is_pending());
+    drop(held);
+    assert_eq!((gate.stats().in_use, gate.stats().depth), (1, 1), "the first has it");
+    drop(first);
+    assert_eq!((gate.stats().in_use, gate.stats().depth), (1, 0));
+    drop(second.await.unwrap());
+    assert_eq!(gate.stats().in_use, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_owner_that_has_filled_its_share_is_refused_at_once_and_others_are_not() {
+    let queues = queues(&[]);
+    let gate = queues.gate("fx", 2, &policy(None));
+    let other = QuotaOwner::Principal("other".into());
+    let call = || {
+        let gate = &gate;
+        async move {
+            let _permit = gate.enter("tool", &ME, late()).await.unwrap();
+            sleep(Duration::from_secs(4)).await;
+        }
+    };
+    let mut calls = Box::pin(join_all((0..2 + MAX_WAITING / 2).map(|_| call())));
+    assert!(futures_util::poll!(&mut calls).is_pending());
+    assert_eq!((gate.stats().in_use, gate.stats().depth), (2, 256));
+    // Of the calls of four seconds one ends every two seconds.
+    assert!(tokio::time::timeout(Duration::from_secs(41), &mut calls).await.is_err());
+    let mut more = Box::pin(join_all((0..20).map(|_| call())));
+    assert!(futures_util::poll!(&mut more).is_pending());
+    let refused = futures_util::poll!(Box::pin(gate.enter("tool", &ME, late())));
+    let std::task::Poll::Ready(Err(refused)) = refused else {
+        panic!("refused at the first poll, not {refused:?}");
+    };
+    assert!(
+        matches!(
+            refused,
+            Refused::Full {
+                waiting: 256,
+                of_owner: 256,
+                ..
+            }
+        ),
+        "{refused:?}"
+    );
+    assert_eq!(
+        refused.retry_after(),
+        Duration::from_secs(60),
+        "256 calls of two seconds, at most a minute"
+    );
+    let mut of_other = Box::pin(gate.enter("tool", &other, late()));
+    assert!(
+        futures_util::poll!(&mut of_other).is_pending(),
+        "another owner may wait"
+    );
+    let began = Instant::now();
+    let served = futures_util::future::select(of_other, futures_util::future::join(calls, more)).await;
+    assert!(matches!(served, futures_util::future::Either::Left(_)));
+    assert!(began.elapsed() <= Duration::from_secs(4), "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_smaller_server_takes_no_new_calls_until_enough_have_ended() {
+    let queues = queues(&[]);
+    let gate = queues.gate("fx", 3, &policy(None));
+    let mut held = Vec::new();
+    for _ in 0..3 {
+        held.push(gate.enter("tool", &ME, soon()).await.unwrap());
+    }
+    gate.resize(1);
+    assert_eq!((gate.stats().capacity, gate.stats().in_use), (1, 3));
+    let mut waiting = Box::pin(gate.enter("tool", &ME, late()));
+    for left in [2, 1] {
+        held.pop();
+        assert!(futures_util::poll!(&mut waiting).is_pending());
+        assert_eq!(gate.stats().in_use, left);
+    }
+    held.pop();
+    let _last = waiting.await.unwrap();
+    assert_eq!(
+        (gate.stats().capacity, gate.stats().in_use, gate.stats().depth),
+        (1, 1, 0)
+    );
+    assert!(gate.try_enter("tool").is_none());
+    gate.resize(2);
+    assert!(gate.try_enter("tool").is_some());
+    assert_eq!(gate.stats().in_use, 1, "a failed attempt returns nothing");
 }

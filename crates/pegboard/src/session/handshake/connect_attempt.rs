@@ -33,6 +33,8 @@ use crate::{
 
 /// The longest instructions that are kept.
 const MAX_INSTRUCTIONS: usize = 16 << 10;
+/// The longest `serverInfo` that is kept with all its fields, in bytes of JSON.
+const MAX_INFO: usize = 32 << 10;
 
 /// One attempt to connect to a server.
 pub(super) struct ConnectAttempt<'a> {
@@ -58,7 +60,7 @@ impl Established {
             connection: self.connection,
             server: spec.name.clone(),
             limits: spec.limits,
-            has_offered_roots: responder.has_roots(),
+            has_offered_roots: responder.offers_roots(),
             responder,
             applied: AppliedState::default(),
         }
@@ -251,6 +253,16 @@ struct DiscoverResult {
     declaration: Declaration,
 }
 
+/// All fields of `serverInfo`; only its name and version if they are too long to keep for a session.
+fn known_or_short(info: &Map<String, Value>) -> Map<String, Value> {
+    let is_short = serde_json::to_vec(info).is_ok_and(|text| text.len() <= MAX_INFO);
+    let is_known = |key: &str| matches!(key, "name" | "title" | "version");
+    let kept = info.iter().filter(|(key, value)| {
+        is_short || (is_known(key) && value.as_str().is_some_and(|text| text.len() <= MAX_INFO))
+    });
+    kept.map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
 /// The fields that both results share. All are optional: a malformed one is no reason to fail.
 #[derive(Deserialize)]
 struct Declaration {
@@ -282,6 +294,7 @@ impl Declaration {
                 name: text(info, "name"),
                 version: text(info, "version"),
             }),
+            info_fields: info.map(known_or_short).unwrap_or_default(),
             capabilities: match self.capabilities {
                 Value::Object(capabilities) => capabilities,
                 _ => Map::new(),

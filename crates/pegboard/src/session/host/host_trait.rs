@@ -68,6 +68,35 @@ pub trait Host: Send + Sync + 'static {
         let _ = (context, params);
         Box::pin(std::future::ready(Err("no model is offered to servers".to_owned())))
     }
+
+    /// Whether servers may ask for the roots of the caller, by [`Host::request`]. Ignored unless the host [takes requests](Host::takes_requests).
+    fn offers_roots(&self) -> bool {
+        false
+    }
+
+    /// Whether the host takes all requests by [`Host::request`], in place of [`Host::elicit`] and [`Host::sample`]: a gateway passes them on to
+    /// its client as they are.
+    fn takes_requests(&self) -> bool {
+        false
+    }
+
+    /// Answers a request of a server: `elicitation/create`, `sampling/createMessage` or `roots/list`, each only if it is offered. Returns its
+    /// result, or the code and the message of an error.
+    ///
+    /// The request has been checked as for the other methods: secrets in it are masked, forms that ask for passwords are rejected, and the limits
+    /// for sampling are applied. Tasks that a server asks for are run by Pegboard, so the request never asks for one.
+    fn request<'a>(
+        &'a self,
+        context: HostContext<'a>,
+        method: &'a str,
+        params: Value,
+    ) -> Boxed<'a, Result<Value, (i64, String)>> {
+        let _ = (context, method, params);
+        Box::pin(std::future::ready(Err((
+            -32601,
+            "this client does not offer that".to_owned(),
+        ))))
+    }
 }
 
 /// A [`Host`] that offers no capabilities to servers.

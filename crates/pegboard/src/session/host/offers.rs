@@ -17,8 +17,9 @@ impl Offers {
     pub(in crate::session) const SAMPLING: Self = Self(1 << 2);
     pub(super) const SAMPLING_TOOLS: Self = Self(1 << 3);
     pub(super) const SAMPLING_CONTEXT: Self = Self(1 << 4);
+    pub(in crate::session) const ROOTS: Self = Self(1 << 5);
     /// How many different sets there are.
-    pub(in crate::session) const COUNT: usize = 1 << 5;
+    pub(in crate::session) const COUNT: usize = 1 << 6;
 
     /// Asks the host what it offers.
     fn of(host: &dyn Host) -> Self {
@@ -38,6 +39,9 @@ impl Offers {
                 offers |= Self::SAMPLING_CONTEXT.0;
             }
         }
+        if host.takes_requests() && host.offers_roots() {
+            offers |= Self::ROOTS.0;
+        }
         Self(offers)
     }
 
@@ -50,6 +54,11 @@ impl Offers {
         self.0 != 0
     }
 
+    /// Returns `true` if servers may ask for something as a task.
+    pub(super) fn allow_tasks(self) -> bool {
+        self.has(Self::ELICITATION) || self.has(Self::SAMPLING)
+    }
+
     /// A number below [`Offers::COUNT`], different for each set.
     pub(in crate::session) fn index(self) -> usize {
         usize::from(self.0)
@@ -58,7 +67,7 @@ impl Offers {
     /// Returns the client capabilities that declare this set.
     pub(in crate::session) fn capabilities(self, era: Era, has_roots: bool) -> Value {
         let mut capabilities = Map::new();
-        if has_roots {
+        if has_roots || self.has(Self::ROOTS) {
             let roots = match era {
                 Era::Legacy => json!({ "listChanged": true }),
                 Era::Modern => json!({}),
@@ -83,7 +92,7 @@ impl Offers {
             capabilities.insert("sampling".to_owned(), sampling);
         }
         match era {
-            Era::Legacy if self.are_any() => {
+            Era::Legacy if self.allow_tasks() => {
                 capabilities.insert("tasks".to_owned(), self.tasks());
             }
             Era::Legacy => {}
@@ -114,12 +123,15 @@ impl Offers {
 pub(crate) struct HostHandle {
     pub(super) host: Arc<dyn Host>,
     pub(in crate::session) offers: Offers,
+    /// Whether the host takes requests unparsed.
+    pub(super) takes_requests: bool,
 }
 
 impl HostHandle {
     pub(crate) fn new(host: Arc<dyn Host>) -> Self {
         Self {
             offers: Offers::of(&*host),
+            takes_requests: host.takes_requests(),
             host,
         }
     }

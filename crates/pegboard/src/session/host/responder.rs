@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{
     call_owner::{CallOwner, OnBehalf},
@@ -97,6 +97,11 @@ impl Responder {
         !self.desired_state.roots().is_empty()
     }
 
+    /// Whether the handshake declares roots: those of the config, or of callers.
+    pub(in crate::session) fn offers_roots(&self) -> bool {
+        self.has_roots() || self.offers().has(Offers::ROOTS)
+    }
+
     /// The host that answers for a caller.
     pub(in crate::session) fn asked<'a>(&'a self, on_behalf: OnBehalf<'a>) -> Asked<'a> {
         Asked {
@@ -119,7 +124,8 @@ impl Responder {
         let needed = match method {
             "elicitation/create" => Offers::ELICITATION,
             "sampling/createMessage" => Offers::SAMPLING,
-            "tasks/get" | "tasks/result" | "tasks/cancel" | "tasks/list" if self.offers().are_any() => {
+            "roots/list" if self.offers().has(Offers::ROOTS) => Offers::ROOTS,
+            "tasks/get" | "tasks/result" | "tasks/cancel" | "tasks/list" if self.offers().allow_tasks() => {
                 return self.tasks.respond(method, &request.params).await;
             }
             _ => Offers::default(),
@@ -127,14 +133,15 @@ impl Responder {
         let asked = match attribution {
             // The handshake did not declare it, whatever the host of a view offers.
             _ if !self.offers().has(needed) => return Err(not_offered()),
-            Attribution::Rejected(why) if needed.are_any() => {
+            // The roots of the config are the same for all callers.
+            Attribution::Rejected(why) if needed.are_any() && !(needed == Offers::ROOTS && self.has_roots()) => {
                 tracing::warn!(server = %self.server, why, "a question of the server is rejected");
                 return Err((-32603, (*why).to_owned()));
             }
             Attribution::Call(owner) => self.asked_for(owner),
             Attribution::Connection | Attribution::Rejected(_) => self.asked_for_none(),
         };
-        if needed.are_any() && asked.offers(needed) && is_task(&request.params) {
+        if needed.allow_tasks() && asked.offers(needed) && is_task(&request.params) {
             return self.start_task(method, request, attribution.clone());
         }
         self.respond_directly(method, request, asked).await
@@ -169,6 +176,7 @@ impl Responder {
         let params = self.masked(params);
         match method {
             "ping" => Ok(json!({})),
+            "roots/list" if asked.offers(Offers::ROOTS) => self.pass_on(asked, method, params).await,
             // All roots may have been removed since the handshake.
             "roots/list" if self.has_roots() => Ok(json!({ "roots": &*self.desired_state.roots() })),
             "elicitation/create" if asked.offers(Offers::ELICITATION) => self.elicit(asked, params, &order).await,
@@ -186,6 +194,11 @@ impl Responder {
     }
 
     async fn elicit(&self, asked: Asked<'_>, params: Value, order: &[String]) -> Result<Value, ErrorResponse> {
+        if asked.host.takes_requests {
+            elicitation::parse(params.clone(), order, asked.offers(Offers::PAGES))?;
+            self.count_interaction();
+            return self.pass_on(asked, "elicitation/create", params).await;
+        }
         let request = elicitation::parse(params, order, asked.offers(Offers::PAGES))?;
         let form = request.form.clone();
         self.count_interaction();
@@ -219,8 +232,38 @@ impl Responder {
             return Err((-1, "the user rejected the request".to_owned()));
         }
         self.count_interaction();
+        if asked.host.takes_requests {
+            let result = self.pass_on(asked, "sampling/createMessage", params).await;
+            return sampling::check_result(result?);
+        }
         let result = host.sample(context, params).await;
         sampling::check_result(result.map_err(|problem| (-32603, problem))?)
+    }
+
+    /// Has the host answer a request that was checked and masked.
+    async fn pass_on(&self, asked: Asked<'_>, method: &str, mut params: Value) -> Result<Value, ErrorResponse> {
+        if let Some(fields) = params.as_object_mut() {
+            // The task is run here, and progress of the answer reaches no server.
+            fields.remove("task");
+            if let Some(Value::Object(meta)) = fields.get_mut("_meta") {
+                meta.remove("progressToken");
+            }
+        } else {
+            params = json!({});
+        }
+        match asked.host.host.request(self.context(asked), method, params).await {
+            Ok(result) if !result.is_object() => Err((-32603, "the answer is no object".to_owned())),
+            answer => answer,
+        }
+    }
+
+    /// Returns `true` if a user, a model or a client answers the request. All other requests bypass the queue.
+    pub(super) fn is_slow(&self, method: &str) -> bool {
+        match method {
+            "elicitation/create" | "sampling/createMessage" | "tasks/result" => true,
+            "roots/list" => self.offers().has(Offers::ROOTS),
+            _ => false,
+        }
     }
 
     /// Responds to a request in the background, and returns the handle of the task.
@@ -258,12 +301,22 @@ impl Responder {
         params: Value,
         asked: Asked<'_>,
     ) -> Result<(ElicitAnswer, Option<String>), ErrorResponse> {
-        let request = elicitation::parse(self.masked(params), &[], true)?;
+        let params = self.masked(params);
+        let request = elicitation::parse(params.clone(), &[], true)?;
         if request.url.is_none() {
             return Err((-32602, "`url` is missing".to_owned()));
         }
         let id = request.id.clone();
         self.count_interaction();
+        if asked.host.takes_requests {
+            let result = catch_panic(self.pass_on(asked, "elicitation/create", params)).await??;
+            let answer = match result.get("action").and_then(Value::as_str) {
+                Some("accept") => ElicitAnswer::Accept(Map::new()),
+                Some("decline") => ElicitAnswer::Decline,
+                _ => ElicitAnswer::Cancel,
+            };
+            return Ok((answer, id));
+        }
         let eliciting = async { asked.host.host.elicit(self.context(asked), request).await };
         Ok((catch_panic(eliciting).await?, id))
     }

@@ -54,18 +54,13 @@ impl ResponderTask {
             let method = self.responder.masker.text(&request.method);
             tracing::debug!(server = %self.responder.server, method = %method.escape_debug(), "the server asks");
             drop(method);
-            if is_slow(&request.method) {
+            if self.responder.is_slow(&request.method) {
                 queue.push_back(request);
             } else {
                 quick.spawn(respond(self.responder.clone(), request, wire.clone()));
             }
         }
     }
-}
-
-/// Returns `true` if a user or a model answers the request. All other requests bypass the queue.
-fn is_slow(method: &str) -> bool {
-    matches!(method, "elicitation/create" | "sampling/createMessage" | "tasks/result")
 }
 
 /// Responds to one request. If the server cancels it, the callback is dropped and no response is sent.
@@ -80,7 +75,7 @@ async fn respond(responder: Arc<Responder>, request: ServerRequest, wire: Arc<dy
     let result = result.as_ref().map_err(|(code, message)| (*code, message.as_str()));
     let body = json_rpc::response(&request.id, result);
     if trace::is_enabled() {
-        if is_slow(&request.method) {
+        if responder.is_slow(&request.method) {
             trace::sent_user_input(&responder.server, &request.method, body.len());
         } else {
             trace::sent(&responder.server, &responder.masker, &body);

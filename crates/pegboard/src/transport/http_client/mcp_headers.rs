@@ -1,5 +1,7 @@
 //! The MCP headers of one HTTP request: session id, protocol version, and the method, name and arguments that the modern era repeats in headers.
 
+use std::borrow::Cow;
+
 use base64::{Engine, prelude::BASE64_STANDARD};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
@@ -19,7 +21,7 @@ pub(in crate::transport) fn mcp_headers(envelope: &Envelope, session: Option<&He
         headers.insert("mcp-protocol-version", version);
     }
     if let Some(modern) = &envelope.modern {
-        headers.insert("mcp-method", HeaderValue::from_static(modern.method));
+        headers.insert("mcp-method", method(modern.method.clone()));
         if let Some(name) = &modern.name {
             headers.insert("mcp-name", encode(name));
         }
@@ -31,6 +33,13 @@ pub(in crate::transport) fn mcp_headers(envelope: &Envelope, session: Option<&He
         }
     }
     headers
+}
+
+fn method(method: Cow<'static, str>) -> HeaderValue {
+    match method {
+        Cow::Borrowed(method) => HeaderValue::from_static(method),
+        Cow::Owned(method) => encode(&method),
+    }
 }
 
 /// Encodes a text as a header value: unchanged if it is printable ASCII without surrounding spaces, otherwise as `=?base64?…?=`.
@@ -92,7 +101,7 @@ mod tests {
             let envelope = Envelope {
                 version: Some("2026-07-28".into()),
                 modern: Some(crate::transport::ModernEnvelope {
-                    method: "tools/call",
+                    method: "tools/call".into(),
                     name: Some(name.clone()),
                     params: vec![("Region".to_owned(), value.clone()), ("Host".to_owned(), name.clone())],
                 }),

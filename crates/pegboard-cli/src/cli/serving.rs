@@ -1,0 +1,86 @@
+//! The commands that serve the board to other programs: `serve`, `mcp` and `token`.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use clap::{Args, Subcommand};
+
+use super::global::{Global, With};
+
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// Where to listen, such as 127.0.0.1:7337 or only a port; may be
+    /// repeated; instead of `listen` of the config
+    #[arg(long, value_name = "ADDR", value_parser = address)]
+    pub(crate) listen: Vec<SocketAddr>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Mcp {
+    /// Serve this view of the config instead of all tools
+    #[arg(long, value_name = "NAME")]
+    pub(crate) view: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct TokenArgs {
+    #[command(subcommand)]
+    pub(super) verb: TokenVerb,
+    #[command(flatten)]
+    pub(super) global: Global,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum TokenVerb {
+    /// Make a token, and the lines for the config that let it in
+    #[command(after_help = "Examples:\n  pegboard token new laptop\n  pegboard token new ci --view reading")]
+    New(With<TokenNew>),
+    /// Print the digest of a token that comes in on stdin
+    #[command(after_help = "Example:\n  pegboard token hash < token.txt")]
+    Hash(With<TokenHash>),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TokenNew {
+    /// Who will use it; the audit log has this name
+    pub(crate) name: String,
+    /// The only view that it may use
+    #[arg(long, value_name = "NAME")]
+    pub(crate) view: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct TokenHash {}
+
+/// An address, or a port of loopback.
+fn address(text: &str) -> Result<SocketAddr, &'static str> {
+    let text = text.trim();
+    let port = text.strip_prefix("localhost:").unwrap_or(text).parse::<u16>();
+    let local = port.map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    text.parse()
+        .or(local)
+        .map_err(|_| "write an IP address and a port, such as 127.0.0.1:7337 or [::1]:7337")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_alone_is_one_of_loopback() {
+        for (text, expected) in [
+            ("8080", "127.0.0.1:8080"),
+            ("localhost:8080", "127.0.0.1:8080"),
+            ("0.0.0.0:1", "0.0.0.0:1"),
+            ("[::1]:0", "[::1]:0"),
+        ] {
+            assert_eq!(
+                address(text).map(|found| found.to_string()).as_deref(),
+                Ok(expected),
+                "{text}"
+            );
+        }
+        for text in ["", "example.com:80", "127.0.0.1", "99999", ":80"] {
+            assert!(address(text).is_err(), "{text}");
+        }
+    }
+}

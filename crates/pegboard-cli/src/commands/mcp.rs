@@ -1,0 +1,92 @@
+//! `pegboard mcp`: the board, a view or one server as one MCP server on stdio.
+
+use pegboard::{Config, ServerName};
+use pegboard_gateway::{BoardPart, board_service, serve_stdio};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    context::{Context, with_complaint},
+    serving::{self, Door, Reloader},
+};
+use crate::{
+    cli::Mcp,
+    exit::Exit,
+    output::Report,
+    settings::{Complaint, Settings},
+};
+
+pub(super) async fn run(mut context: Context<'_>, options: Mcp) -> Exit {
+    let settings = Settings::load(&context.global);
+    let config = serving::prepare(&settings, Door::Stdio).and_then(|config| {
+        check(&config, &options, &settings)?;
+        Ok(config)
+    });
+    let config = match config {
+        Ok(config) => config,
+        Err(complaint) => {
+            let report = Report::new(complaint.exit);
+            return context.print(with_complaint(report, &complaint)).await;
+        }
+    };
+    // Hosts show stderr to their users; stdout belongs to the protocol.
+    settings.announce(&context.output);
+    let board = serving::open(config);
+    let service = board_service(board.clone(), part(options, &settings));
+    let stop = CancellationToken::new();
+    let mut serving = std::pin::pin!(serve_stdio(service, stop.clone().cancelled_owned()));
+    let reloader = Reloader {
+        global: &context.global,
+        output: &context.output,
+        board: &board,
+        gateway: None,
+        door: Door::Stdio,
+    };
+    let report = tokio::select! {
+        biased;
+        served = &mut serving => ended(served),
+        () = context.signals.heard() => {
+            stop.cancel();
+            ended(serving.await)
+        }
+        () = reloader.run(&settings) => Report::new(Exit::Done),
+    };
+    context.close(&board, report).await
+}
+
+/// What is served: a view, a single server, or everything.
+fn part(options: Mcp, settings: &Settings) -> BoardPart {
+    let server = || ServerName::parse(settings.picked()?).ok().map(BoardPart::Server);
+    options.view.map(BoardPart::View).or_else(server).unwrap_or_default()
+}
+
+fn ended(served: std::io::Result<()>) -> Report {
+    match served {
+        Ok(()) => Report::new(Exit::Done),
+        Err(error) => Report::new(Exit::Unavailable).error(&format!("stdio cannot be used: {error}"), None),
+    }
+}
+
+/// Checks that the view exists, and that not both a view and a server are named.
+fn check(config: &Config, options: &Mcp, settings: &Settings) -> Result<(), Complaint> {
+    let Some(view) = &options.view else { return Ok(()) };
+    if settings.picked().is_some() {
+        return Err(Complaint {
+            message: "name either a view or a server: `--server NAME` serves the server unchanged, without the rules of a view"
+                .to_owned(),
+            hint: Some("`servers` of the view says which servers it has".to_owned()),
+            exit: Exit::Usage,
+        });
+    }
+    if config.views.contains_key(view) {
+        return Ok(());
+    }
+    let known: Vec<&str> = config.views.keys().map(String::as_str).collect();
+    Err(Complaint {
+        message: format!("there is no view `{view}`"),
+        hint: Some(match known.as_slice() {
+            [] => "the config has no `[views.NAME]`".to_owned(),
+            known => format!("the views are {}", known.join(", ")),
+        }),
+        exit: Exit::Usage,
+    })
+}

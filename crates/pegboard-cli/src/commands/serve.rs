@@ -1,0 +1,142 @@
+//! `pegboard serve`: all tools at one MCP endpoint over HTTP, until a signal stops it.
+
+use std::{future::pending, net::SocketAddr, pin::pin, time::Duration};
+
+use pegboard::{Config, ServerName};
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    context::{Context, TIMEOUT},
+    serving::{self, Door, Reloader, is_loopback},
+};
+use crate::{
+    cli::Serve,
+    exit::Exit,
+    output::{self, Report},
+    settings::{Complaint, Settings},
+};
+
+/// What is said about an address beyond loopback.
+const NO_TLS: &str =
+    "is not encrypted: tokens and results can be read on the network; put a proxy with TLS in front of it";
+
+pub(super) async fn run(mut context: Context<'_>, options: Serve) -> Exit {
+    let settings = Settings::load(&context.global);
+    let nothing = json!({"addresses": [], "endpoints": [], "warnings": []});
+    let door = Door::Http(&options.listen);
+    let config = match serving::prepare(&settings, door) {
+        Ok(config) => config,
+        Err(complaint) => return context.refuse(&complaint, &nothing).await,
+    };
+    // Before any server is started, so that clients can connect at once.
+    let listeners = match bind(&config.serve.listen).await {
+        Ok(listeners) => listeners,
+        Err(complaint) => return context.refuse(&complaint, &nothing).await,
+    };
+    let addresses: Vec<SocketAddr> = listeners
+        .iter()
+        .filter_map(|listener| listener.local_addr().ok())
+        .collect();
+    let what = what_is_served(&config);
+    let board = serving::open(config);
+    let gateway = match serving::gateway(&board) {
+        Ok(gateway) => gateway,
+        Err(complaint) => return context.refuse(&complaint, &nothing).await,
+    };
+    announce(&mut context, &settings, &addresses, &what).await;
+    let stop = CancellationToken::new();
+    let mut serving = pin!(gateway.serve(listeners, stop.clone().cancelled_owned()));
+    let reloader = Reloader {
+        global: &context.global,
+        output: &context.output,
+        board: &board,
+        gateway: Some(&gateway),
+        door,
+    };
+    let report = tokio::select! {
+        biased;
+        () = context.signals.heard() => Report::new(Exit::Done),
+        () = limit(context.global.timeout) => Report::new(Exit::Timeout).error("the time was up", Some(TIMEOUT)),
+        served = &mut serving => match served {
+            Ok(()) => Report::new(Exit::Done),
+            Err(error) => Report::new(Exit::Usage).error(&error.to_string(), None),
+        },
+        () = reloader.run(&settings) => Report::new(Exit::Done),
+    };
+    if !stop.is_cancelled() && report.exit != Exit::Usage {
+        stop.cancel();
+        // Requests in flight are answered. A second signal does not wait for them.
+        tokio::select! {
+            _ = &mut serving => {}
+            () = context.signals.heard() => {}
+        }
+    }
+    context.close(&board, report).await
+}
+
+async fn bind(wanted: &[SocketAddr]) -> Result<Vec<TcpListener>, Complaint> {
+    let mut listeners = Vec::new();
+    for address in wanted {
+        let listener = TcpListener::bind(address).await.map_err(|error| Complaint {
+            message: format!("cannot listen on {address}: {error}"),
+            hint: Some("`--listen ADDR` takes another address; port 0 is any free port".to_owned()),
+            exit: Exit::Usage,
+        })?;
+        listeners.push(listener);
+    }
+    Ok(listeners)
+}
+
+/// Waits for the limit of the whole command, if there is one.
+async fn limit(timeout: Option<Duration>) {
+    match timeout {
+        Some(timeout) => tokio::time::sleep(timeout).await,
+        None => pending().await,
+    }
+}
+
+/// The most servers that the start-up line names.
+const NAMED: usize = 10;
+
+fn what_is_served(config: &Config) -> String {
+    let names: Vec<&str> = config.servers.keys().map(ServerName::as_str).collect();
+    let named = names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+    let servers = match names.len() {
+        0 => "serving no server".to_owned(),
+        1 => format!("serving 1 server: {named}"),
+        count if count > NAMED => format!("serving {count} servers: {named}, …"),
+        count => format!("serving {count} servers: {named}"),
+    };
+    let views: Vec<&str> = config.views.keys().map(String::as_str).collect();
+    match views.as_slice() {
+        [] => servers,
+        views => format!("{servers}; views: {}", views.join(", ")),
+    }
+}
+
+/// Says where it listens and what it serves: to people on stderr, to programs in one document on stdout.
+async fn announce(context: &mut Context<'_>, settings: &Settings, addresses: &[SocketAddr], what: &str) {
+    let endpoints: Vec<String> = addresses
+        .iter()
+        .map(|address| format!("http://{address}/mcp"))
+        .collect();
+    let open = addresses.iter().filter(|address| !is_loopback(address));
+    let open: Vec<String> = open.map(|address| format!("http://{address} {NO_TLS}")).collect();
+    for warning in &open {
+        context.output.say(&output::warning(warning));
+    }
+    if context.output.is_json() {
+        let warnings: Vec<String> = settings.warnings().chain(open).collect();
+        let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+        let document = json!({"addresses": addresses, "endpoints": endpoints, "warnings": warnings});
+        context.print(Report::json(Exit::Done, &document)).await;
+        return;
+    }
+    settings.announce(&context.output);
+    for endpoint in endpoints {
+        context.output.note(&format!("listening on {endpoint}"));
+    }
+    context.output.note(what);
+}

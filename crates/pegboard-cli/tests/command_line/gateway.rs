@@ -1,0 +1,241 @@
+//! A running `pegboard serve`, and the smallest HTTP client that can talk to it.
+
+use std::{
+    fs::{self, File},
+    io::{Read as _, Write as _},
+    net::TcpStream,
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+
+use super::home::{Home, until};
+
+/// How long a response may take. Only a failing test waits that long.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A running gateway. It is killed when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Served {
+    child: Child,
+    pub(crate) address: String,
+    err: PathBuf,
+}
+
+/// A response.
+#[derive(Debug)]
+pub(crate) struct Response {
+    pub(crate) status: u16,
+    head: String,
+    pub(crate) body: String,
+}
+
+impl Served {
+    /// Starts `pegboard serve` on any free port, with more options, and waits until it listens.
+    pub(crate) fn start(home: &Home, options: &[&str]) -> Self {
+        let listen: &[&str] = match options.contains(&"--listen") || options.contains(&"--no-listen") {
+            true => &[],
+            false => &["--listen", "127.0.0.1:0"],
+        };
+        let options = options.iter().filter(|option| **option != "--no-listen");
+        let args: Vec<&str> = ["serve", "-o", "json"]
+            .iter()
+            .chain(listen)
+            .chain(options)
+            .copied()
+            .collect();
+        let (out, err) = (home.path("serve.out"), home.path("serve.err"));
+        let child = home
+            .pegboard(&args)
+            .stdout(File::create(&out).unwrap())
+            .stderr(File::create(&err).unwrap())
+            .spawn()
+            .unwrap();
+        let mut served = Self {
+            child,
+            address: String::new(),
+            err,
+        };
+        until("the gateway listens", || {
+            let has_ended = served.child.try_wait().unwrap().is_some();
+            assert!(!has_ended, "it has ended: {}", served.err());
+            fs::read_to_string(&out).unwrap().ends_with('\n')
+        });
+        let document: Value = serde_json::from_str(&fs::read_to_string(&out).unwrap()).unwrap();
+        served.address = document["addresses"][0].as_str().unwrap().to_owned();
+        let endpoint = format!("http://{}/mcp", served.address);
+        assert_eq!(document["endpoints"][0], endpoint.as_str());
+        served
+    }
+
+    /// What it has written to stderr so far.
+    pub(crate) fn err(&self) -> String {
+        fs::read_to_string(&self.err).unwrap()
+    }
+
+    /// Waits until stderr contains these words.
+    #[track_caller]
+    pub(crate) fn says(&self, words: &str) {
+        until(&format!("stderr has `{words}`: {}", self.err()), || {
+            self.err().contains(words)
+        });
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        let sent = Command::new("kill")
+            .args([&format!("-{name}"), &self.child.id().to_string()])
+            .status();
+        assert!(sent.unwrap().success());
+    }
+
+    /// Waits for the end of the process, and returns its exit code.
+    pub(crate) fn code(mut self) -> Option<i32> {
+        self.child.wait().unwrap().code()
+    }
+
+    pub(crate) fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream
+    }
+
+    /// Sends one request with more headers, and reads the response.
+    pub(crate) fn post(&self, path: &str, headers: &[(&str, &str)], body: &str) -> Response {
+        let mut stream = self.connect();
+        self.write(&mut stream, path, headers, body);
+        Response::read(stream)
+    }
+
+    /// Sends one request and does not read the response.
+    pub(crate) fn write(&self, stream: &mut TcpStream, path: &str, headers: &[(&str, &str)], body: &str) {
+        let mut head = format!(
+            "POST {path} HTTP/1.1\r\nContent-Length: {}\r\nConnection: close\r\n",
+            body.len()
+        );
+        let defaults = [
+            ("Host", self.address.as_str()),
+            ("Content-Type", "application/json"),
+            ("Accept", "application/json, text/event-stream"),
+        ];
+        let is_set = |name: &str| headers.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
+        let defaults = defaults.iter().filter(|(name, _)| !is_set(name));
+        for (name, value) in headers.iter().chain(defaults) {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        // A server that refuses a request may close the connection before it has read all of it.
+        let _ = stream.write_all(format!("{head}\r\n{body}").as_bytes());
+    }
+
+    /// Shakes hands as a client of 2025-11-25, and returns the session's id and the result.
+    pub(crate) fn initialize(&self, path: &str, headers: &[(&str, &str)]) -> (String, Value) {
+        let response = self.post(path, headers, &initialize().to_string());
+        assert_eq!(response.status, 200, "{response:?}");
+        let session = response.header("mcp-session-id").unwrap_or_default().to_owned();
+        let result = response.message()["result"].clone();
+        let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string();
+        let headers: Vec<(&str, &str)> = [headers, &[("Mcp-Session-Id", session.as_str())]].concat();
+        assert_eq!(self.post(path, &headers, &ready).status, 202);
+        (session, result)
+    }
+
+    /// Sends a request of a session, and returns the response message.
+    pub(crate) fn ask(
+        &self,
+        path: &str,
+        headers: &[(&str, &str)],
+        session: &str,
+        method: &str,
+        params: Value,
+    ) -> Value {
+        let request = json!({"jsonrpc": "2.0", "id": 2, "method": method, "params": params}).to_string();
+        let headers: Vec<(&str, &str)> = [headers, &[("Mcp-Session-Id", session)]].concat();
+        self.post(path, &headers, &request).message()
+    }
+
+    /// The names of the tools that a new client gets at a path.
+    pub(crate) fn tools(&self, path: &str, headers: &[(&str, &str)]) -> Vec<String> {
+        let (session, _) = self.initialize(path, headers);
+        let message = self.ask(path, headers, &session, "tools/list", json!({}));
+        let tools = message["result"]["tools"]
+            .as_array()
+            .unwrap_or_else(|| panic!("{message}"));
+        tools
+            .iter()
+            .map(|tool| tool["name"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    /// Waits until a new client gets a tool of this name at `/mcp`.
+    #[track_caller]
+    pub(crate) fn has_tool(&self, name: &str) {
+        until(&format!("there is a tool `{name}`"), || {
+            self.tools("/mcp", &[]).iter().any(|tool| tool == name)
+        });
+    }
+}
+
+/// The handshake of a legacy client.
+pub(crate) fn initialize() -> Value {
+    let params =
+        json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}});
+    json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Response {
+    /// Reads until the server closes the connection.
+    pub(crate) fn read(mut stream: TcpStream) -> Self {
+        let mut bytes = Vec::new();
+        // A reset after the response is no failure of the response.
+        let _ = stream.read_to_end(&mut bytes);
+        let text = String::from_utf8(bytes).unwrap();
+        let (head, body) = text
+            .split_once("\r\n\r\n")
+            .unwrap_or_else(|| panic!("no response: {text:?}"));
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        let is_chunked = head.to_ascii_lowercase().contains("transfer-encoding: chunked");
+        Self {
+            status,
+            head: head.to_owned(),
+            body: if is_chunked { joined(body) } else { body.to_owned() },
+        }
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| {
+            let (key, value) = line.split_once(':')?;
+            key.eq_ignore_ascii_case(name).then(|| value.trim())
+        })
+    }
+
+    /// The response message: the body, or the last event with data of a stream.
+    #[track_caller]
+    pub(crate) fn message(&self) -> Value {
+        let events = self.body.lines().filter_map(|line| line.strip_prefix("data:"));
+        let text = events.map(str::trim).filter(|data| !data.is_empty()).next_back();
+        let text = text.unwrap_or(&self.body);
+        serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+/// Joins the chunks of a body.
+fn joined(mut chunks: &str) -> String {
+    let mut body = String::new();
+    while let Some((size, rest)) = chunks.split_once("\r\n") {
+        let size = usize::from_str_radix(size.trim(), 16).unwrap_or(0);
+        if size == 0 || rest.len() < size {
+            break;
+        }
+        body.push_str(&rest[..size]);
+        chunks = rest[size..].trim_start_matches("\r\n");
+    }
+    body
+}

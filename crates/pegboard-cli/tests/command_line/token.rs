@@ -1,0 +1,64 @@
+//! `pegboard token`: tokens and their digests.
+
+use std::{io::Write as _, process::Stdio};
+
+use super::home::{Home, Ran};
+
+fn fed(home: &Home, args: &[&str], text: &str) -> Ran {
+    let mut command = home.pegboard(args);
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    Ran::end_of(child)
+}
+
+#[test]
+fn a_token_is_printed_once_and_the_lines_for_the_config_beside_it() {
+    let home = Home::new();
+    home.config("[views.reading]\n[servers.x]\ncommand = 'x'\n");
+    let ran = home.run(&["token", "new", "laptop", "--view", "reading"]);
+    ran.ends_with(0);
+    let token = ran.out.trim_end();
+    assert_eq!(ran.out, format!("{token}\n"), "stdout is the token");
+    assert!(token.starts_with("pgb_") && token.len() == 47, "{token}");
+    assert!(!ran.err.contains(token), "{}", ran.err);
+    ran.says("[serve.tokens.laptop]").says("view = \"reading\"");
+    // Nothing was written to the config, and what is to be put there is accepted.
+    let lines: Vec<&str> = ran.err.lines().skip_while(|line| !line.starts_with('[')).collect();
+    let lines = lines.join("\n");
+    home.config(&format!("[views.reading]\n[servers.x]\ncommand = 'x'\n{lines}\n"));
+    let shown = home.run(&["config", "show", "-o", "json"]);
+    let shown = shown.ends_with(0).json();
+    assert_eq!(shown["problems"], serde_json::json!([]));
+    assert_eq!(shown["serve"]["tokens"]["laptop"]["view"], "reading");
+    assert_ne!(home.run(&["token", "new", "laptop"]).out, ran.out);
+}
+
+#[test]
+fn the_digest_of_a_token_is_that_of_its_text_without_the_newline() {
+    let home = Home::new();
+    let made = home.run(&["token", "new", "ci", "-o", "json"]);
+    let made = made.ends_with(0).json();
+    let token = made["token"].as_str().unwrap();
+    for text in [token.to_owned(), format!("{token}\n"), format!("{token}\r\n")] {
+        let ran = fed(&home, &["token", "hash"], &text);
+        assert_eq!(ran.ends_with(0).out.trim_end(), made["sha256"]);
+    }
+    let json = fed(&home, &["token", "hash", "-o", "json"], token);
+    assert_eq!(json.ends_with(0).json()["sha256"], made["sha256"]);
+    fed(&home, &["token", "hash"], "\n")
+        .ends_with(2)
+        .says("stdin has no token");
+}
+
+#[test]
+fn a_name_that_the_config_would_refuse_is_refused() {
+    for name in ["a.b", "a b", "", "a]"] {
+        let ran = Home::new().run(&["token", "new", name]);
+        ran.ends_with(2).says("letters, digits");
+        assert_eq!(ran.out, "");
+    }
+}

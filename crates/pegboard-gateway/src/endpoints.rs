@@ -1,0 +1,32 @@
+//! The MCP endpoints of a board: the whole board, a view of the config, and one server with its own names.
+//!
+//! A request takes the path endpoint → [`Core`](core::Core) → a toolset of the client → the server. Whatever a server asks meanwhile goes
+//! back through the host of that toolset to the exchange of the call.
+
+mod board;
+mod board_service;
+mod client_capabilities;
+mod client_tools;
+mod confirmations;
+mod core;
+mod definitions;
+mod failures;
+mod hosts;
+mod listen;
+mod open_exchanges;
+mod own_tasks;
+mod owners;
+mod pages;
+mod pass_on;
+mod request_state;
+mod requests;
+mod resolver;
+mod scope;
+mod server;
+mod shared_tools;
+mod tasks;
+mod tool_call;
+
+pub use board_service::{BoardPart, board_service};
+pub use hosts::GatewayHost;
+pub use resolver::BoardEndpoints;

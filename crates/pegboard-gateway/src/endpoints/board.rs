@@ -1,0 +1,263 @@
+//! [`BoardEndpoint`]: all servers of the board, or those of a view, as one.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use futures_util::{FutureExt, future::BoxFuture, stream::BoxStream};
+use pegboard::{Pegboard, catalog::Instructions};
+use serde_json::{Map, Value, json, value::RawValue};
+
+use super::{
+    core::Core,
+    definitions::{self, ToolStyle},
+    listen::no_such_resource,
+    owners::{Owned, listed_prompts, listed_uris, owner_of_uri, prefixed},
+    scope::Scope,
+    tool_call::{raw, to_text},
+};
+use crate::protocol::{
+    Answer, Client, Description, Event, Exchange, Filter, Notification, Params, RawResult, Request, RpcError, Service,
+};
+
+/// How long a listing waits for servers that are starting. Clients are notified of those that come later.
+const PATIENCE: Duration = Duration::from_millis(1500);
+
+/// Serves the servers of a board as one: tools under the names of the view, resources under their URIs, prompts named like tools.
+#[derive(Debug)]
+pub(super) struct BoardEndpoint {
+    core: Arc<Core>,
+}
+
+impl BoardEndpoint {
+    pub(super) fn new(board: Pegboard, scope: Scope) -> Self {
+        Self {
+            core: Arc::new(Core::new(board, scope)),
+        }
+    }
+
+    fn describe_for(&self, client: &Arc<Client>) -> Result<Description, RpcError> {
+        let tools = self.core.tools(client)?;
+        let of_view = match &self.core.scope {
+            Scope::View(name) => {
+                let settings = self.core.board.gateway_settings();
+                settings.views.get(name).and_then(|view| view.description.clone())
+            }
+            Scope::Board | Scope::Server(_) => None,
+        };
+        let of_servers = tools.toolset.instructions(&Instructions::default());
+        let instructions = match (of_view, of_servers.trim()) {
+            (Some(text), "") => Some(text),
+            (Some(text), servers) => Some(format!("{text}\n\n{servers}")),
+            (None, "") => None,
+            (None, _) => Some(of_servers),
+        };
+        let capabilities = json!({
+            "tools": {"listChanged": true}, "prompts": {"listChanged": true}, "completions": {}, "logging": {},
+            "resources": {"listChanged": true, "subscribe": true},
+        });
+        Ok(Description {
+            capabilities: object(capabilities),
+            server_info: object(json!({"name": "pegboard", "title": "Pegboard", "version": env!("CARGO_PKG_VERSION")})),
+            instructions,
+            more: Map::new(),
+            cache: None,
+        })
+    }
+
+    async fn answer(&self, request: Request, exchange: Exchange) -> Answer {
+        if &*request.method == "tools/call" {
+            return self.core.call_tool(&request, &exchange).await;
+        }
+        Box::pin(self.answer_other(&request, &exchange)).await
+    }
+
+    async fn answer_other(&self, request: &Request, exchange: &Exchange) -> Answer {
+        match &*request.method {
+            "tools/list" => self.list_tools(request, exchange).await,
+            "resources/list" => self.list_resources(request, exchange).await,
+            "resources/templates/list" => self.list_templates(request, exchange).await,
+            "resources/read" => self.read(request, exchange).await,
+            "resources/subscribe" | "resources/unsubscribe" => self.core.confirm_subscription(request, exchange).await,
+            "prompts/list" => self.list_prompts(request, exchange).await,
+            "prompts/get" => self.get_prompt(request, exchange).await,
+            "completion/complete" => self.complete(request, exchange).await,
+            method if method.starts_with("tasks/") => self.core.task_request(request, exchange).await,
+            method => Err(RpcError::method_not_found(method)),
+        }
+    }
+
+    async fn list_tools(&self, request: &Request, exchange: &Exchange) -> Answer {
+        let tools = self.core.tools(exchange.client())?;
+        let listing = tools.toolset.list(PATIENCE).await;
+        definitions::list(
+            "tools",
+            &definitions::tools(&listing, ToolStyle::default()),
+            &request.params,
+        )
+    }
+
+    async fn list_resources(&self, request: &Request, exchange: &Exchange) -> Answer {
+        let tools = self.core.tools(exchange.client())?;
+        let all = tools.toolset.resources(PATIENCE).await.resources;
+        let uris = listed_uris(&all);
+        let shown = all
+            .iter()
+            .zip(&uris)
+            .map(|(resource, uri)| definitions::resource(resource, uri));
+        definitions::list("resources", &shown.collect::<Vec<_>>(), &request.params)
+    }
+
+    async fn list_templates(&self, request: &Request, exchange: &Exchange) -> Answer {
+        let tools = self.core.tools(exchange.client())?;
+        let all = tools.toolset.resources(PATIENCE).await.templates;
+        let uris = listed_uris(&all);
+        let shown = all
+            .iter()
+            .zip(&uris)
+            .map(|(template, uri)| definitions::template(template, uri));
+        definitions::list("resourceTemplates", &shown.collect::<Vec<_>>(), &request.params)
+    }
+
+    async fn list_prompts(&self, request: &Request, exchange: &Exchange) -> Answer {
+        let tools = self.core.tools(exchange.client())?;
+        let all = tools.toolset.prompts(PATIENCE).await.prompts;
+        let names = listed_prompts(&tools.toolset, &all);
+        let shown = all
+            .iter()
+            .zip(&names)
+            .map(|(prompt, name)| definitions::prompt(prompt, name));
+        definitions::list("prompts", &shown.collect::<Vec<_>>(), &request.params)
+    }
+
+    async fn read(&self, request: &Request, exchange: &Exchange) -> Answer {
+        let owned = self.owner(&request.params, exchange).await?;
+        if !owned.has_prefix {
+            return self
+                .core
+                .any_request(&owned.server, "resources/read", &request.params, exchange)
+                .await;
+        }
+        let params = with_field(&request.params, "uri", &owned.uri.as_str().into())?;
+        let result = self
+            .core
+            .send_request(&owned.server, "resources/read", &params, exchange)
+            .await?;
+        with_prefix(&result, &owned)
+    }
+
+    async fn get_prompt(&self, request: &Request, exchange: &Exchange) -> Answer {
+        let name = request.params.text("name");
+        let name = name.ok_or_else(|| RpcError::invalid_params("`name` is missing or no string"))?;
+        let (server, own) = self.owner_of_prompt(&name, exchange).await?;
+        let params = with_field(&request.params, "name", &own.into())?;
+        self.core.send_request(&server, "prompts/get", &params, exchange).await
+    }
+
+    async fn complete(&self, request: &Request, exchange: &Exchange) -> Answer {
+        let fields: Map<String, Value> = request.params.parse()?;
+        let mut reference = fields.get("ref").cloned().unwrap_or_default();
+        let text = |key: &str| reference.get(key).and_then(Value::as_str).map(str::to_owned);
+        let (server, key, own) = if let Some(name) = text("name") {
+            let (server, own) = self.owner_of_prompt(&name, exchange).await?;
+            (server, "name", own)
+        } else if let Some(uri) = text("uri") {
+            let owned = self.owner_of(&uri, exchange).await?;
+            (owned.server, "uri", owned.uri)
+        } else {
+            return Err(RpcError::invalid_params(
+                "`ref` names neither a prompt nor a resource template",
+            ));
+        };
+        reference[key] = own.into();
+        let params = with_field(&request.params, "ref", &reference)?;
+        self.core
+            .send_request(&server, "completion/complete", &params, exchange)
+            .await
+    }
+
+    async fn owner_of_prompt(&self, name: &str, exchange: &Exchange) -> Result<(String, String), RpcError> {
+        let tools = self.core.tools(exchange.client())?;
+        let all = tools.toolset.prompts(PATIENCE).await.prompts;
+        let names = listed_prompts(&tools.toolset, &all);
+        let found = names.iter().position(|listed| listed == name).map(|at| &all[at]);
+        let found = found.map(|prompt| (prompt.server.to_string(), prompt.name.clone()));
+        found.ok_or_else(|| RpcError::invalid_params(format!("there is no prompt `{}`", name.escape_debug())))
+    }
+
+    async fn owner(&self, params: &Params, exchange: &Exchange) -> Result<Owned, RpcError> {
+        self.owner_of(&uri_of(params)?, exchange).await
+    }
+
+    async fn owner_of(&self, uri: &str, exchange: &Exchange) -> Result<Owned, RpcError> {
+        let tools = self.core.tools(exchange.client())?;
+        let listing = tools.toolset.resources(PATIENCE).await;
+        owner_of_uri(&listing, uri).ok_or_else(|| no_such_resource(uri, exchange.client().version().is_modern()))
+    }
+}
+
+impl Service for BoardEndpoint {
+    fn describe<'a>(&'a self, client: &'a Arc<Client>) -> BoxFuture<'a, Result<Description, RpcError>> {
+        std::future::ready(self.describe_for(client)).boxed()
+    }
+
+    fn handle(&self, request: Request, exchange: Exchange) -> BoxFuture<'_, Answer> {
+        self.answer(request, exchange).boxed()
+    }
+
+    fn notified(&self, client: &Arc<Client>, notification: Notification) {
+        self.core.notified(client, &notification);
+    }
+
+    fn listen(&self, client: &Arc<Client>, filter: Filter) -> BoxStream<'static, Event> {
+        let (core, of, uris) = (self.core.clone(), client.clone(), filter.uris.clone());
+        let wanted = async move {
+            let Ok(tools) = core.tools(&of) else { return Vec::new() };
+            if uris.is_empty() {
+                return Vec::new();
+            }
+            let listing = tools.toolset.resources(PATIENCE).await;
+            let owned = uris.into_iter().filter_map(|uri| {
+                let owned = owner_of_uri(&listing, &uri)?;
+                Some((uri, owned.server, owned.uri))
+            });
+            owned.collect()
+        };
+        self.core.stream_events(client, filter, wanted)
+    }
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    }
+}
+
+fn uri_of(params: &Params) -> Result<String, RpcError> {
+    let uri = params.text("uri");
+    let uri = uri.ok_or_else(|| RpcError::invalid_params("`uri` is missing or no string"))?;
+    Ok(uri.into_owned())
+}
+
+/// The params with another value of a field.
+fn with_field(params: &Params, key: &str, value: &Value) -> Result<Box<RawValue>, RpcError> {
+    let mut fields: BTreeMap<String, Box<RawValue>> = params.parse()?;
+    fields.insert(key.to_owned(), raw(value)?);
+    raw(&fields)
+}
+
+/// Writes the URI of a resource in its contents as the client knows it.
+fn with_prefix(result: &RawResult, owned: &Owned) -> Answer {
+    let unreadable = |error: serde_json::Error| RpcError::new(RpcError::INTERNAL, error.to_string());
+    let mut read: Value = serde_json::from_slice(result.json()).map_err(unreadable)?;
+    for contents in read
+        .get_mut("contents")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+    {
+        if let Some(uri) = contents.get("uri").and_then(Value::as_str) {
+            contents["uri"] = prefixed(&owned.server, uri).into();
+        }
+    }
+    Ok(RawResult::from_text(to_text(&read)?.into(), result.has_type()))
+}

@@ -1,0 +1,82 @@
+//! [`Core`]: what all endpoints of a board have in common.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use bytes::Bytes;
+use pegboard::{Pegboard, Toolset, watch};
+
+use super::{
+    client_tools::{ClientTools, LegacyClient},
+    own_tasks::OwnTasks,
+    scope::Scope,
+    shared_tools::SharedTools,
+};
+use crate::protocol::{Answer, Client, Exchange, LogLevel, RawResult, Request, RpcError};
+
+/// An endpoint's part of the board, and the toolsets of its clients.
+#[derive(Debug)]
+pub(super) struct Core {
+    pub(super) board: Pegboard,
+    pub(super) scope: Scope,
+    shared: SharedTools,
+    /// The tasks that clients have started here.
+    pub(super) tasks: OwnTasks,
+    /// The lowest level that a client wanted the logs of each server from. Servers keep it, and each client gets what it wants of them.
+    levels: Mutex<HashMap<String, LogLevel>>,
+}
+
+impl Core {
+    pub(super) fn new(board: Pegboard, scope: Scope) -> Self {
+        Self {
+            board,
+            scope,
+            shared: SharedTools::default(),
+            tasks: OwnTasks::default(),
+            levels: Mutex::default(),
+        }
+    }
+
+    /// The toolset for the requests of a client.
+    pub(super) fn tools(&self, client: &Arc<Client>) -> Result<Arc<ClientTools>, RpcError> {
+        if client.version().is_modern() {
+            self.shared.of(&self.board, &self.scope, client.principal())
+        } else {
+            self.legacy(client).tools(&self.board, &self.scope, client.principal())
+        }
+    }
+
+    /// What is kept for a legacy client.
+    pub(super) fn legacy(&self, client: &Arc<Client>) -> Arc<LegacyClient> {
+        client.state(LegacyClient::default)
+    }
+
+    /// Answers a legacy client's request to subscribe, whose stream of updates is open, or to unsubscribe.
+    pub(super) async fn confirm_subscription(&self, request: &Request, exchange: &Exchange) -> Answer {
+        if &*request.method == "resources/subscribe" {
+            let uri = request.params.text("uri").unwrap_or_default();
+            self.legacy(exchange.client()).confirmations.confirmed(&uri).await?;
+        }
+        Ok(RawResult::from_text(Bytes::from_static(b"{}"), false))
+    }
+
+    /// Makes a server log from this level on, unless a client wanted more before.
+    pub(super) async fn want_logs(&self, toolset: &Toolset, server: &str, level: LogLevel) {
+        {
+            let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
+            if levels.get(server).is_some_and(|known| *known <= level) {
+                return;
+            }
+            levels.insert(server.to_owned(), level);
+        }
+        let Ok(wanted) = level.as_str().parse::<watch::LogLevel>() else {
+            return;
+        };
+        // A server without logs refuses. The client wanted something else in the first place, and gets that.
+        if let Err(failure) = toolset.set_log_level(server, wanted).await {
+            tracing::debug!(server, %failure, "the log level was not set");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! The hosts that answer what servers ask: [`ClientHost`] asks the client whose call it is, [`GatewayHost`] offers that to servers.
+
+use std::{pin::Pin, sync::Arc};
+
+use pegboard::{
+    Host,
+    host::{HostContext, SamplingLimits},
+};
+use serde_json::Value;
+
+use super::open_exchanges::OpenExchanges;
+use crate::protocol::RpcError;
+
+/// The result of a request, or the code and the message of an error.
+type Asked<'a> = Pin<Box<dyn Future<Output = Result<Value, (i64, String)>> + Send + 'a>>;
+
+/// The host of a board behind a gateway. It offers to servers what clients may be able to answer, and answers nothing itself: each question
+/// goes to the client whose call it belongs to.
+///
+/// The handshake with a server declares what this host offers, because it is made before any client is known.
+///
+/// ```no_run
+/// use pegboard::{Config, Pegboard};
+/// use pegboard_gateway::GatewayHost;
+///
+/// # fn open(config: Config) {
+/// let board = Pegboard::builder(config).host(GatewayHost).open();
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct GatewayHost;
+
+impl Host for GatewayHost {
+    fn takes_requests(&self) -> bool {
+        true
+    }
+
+    fn offers_elicitation(&self) -> bool {
+        true
+    }
+
+    fn offers_sampling(&self) -> bool {
+        true
+    }
+
+    fn offers_sampling_tools(&self) -> bool {
+        true
+    }
+
+    fn offers_sampling_context(&self) -> bool {
+        true
+    }
+
+    fn offers_roots(&self) -> bool {
+        true
+    }
+}
+
+/// Asks the client whose call a question belongs to. It offers everything, because a principal's connections declare what its first view
+/// offers; modern servers are told each client's own capabilities.
+#[derive(Debug)]
+pub(super) struct ClientHost {
+    exchanges: Arc<OpenExchanges>,
+}
+
+impl ClientHost {
+    pub(super) fn new(exchanges: Arc<OpenExchanges>) -> Self {
+        Self { exchanges }
+    }
+
+    async fn ask(&self, context: HostContext<'_>, method: &str, params: Value) -> Result<Value, (i64, String)> {
+        let call = context.caller.map_or("", |caller| caller.call);
+        let Some(exchange) = self.exchanges.find(call) else {
+            let message = "no call of a client that this question could belong to is open, so no client was asked";
+            return Err((RpcError::INTERNAL, message.to_owned()));
+        };
+        if let Some(id) = params.get("elicitationId").and_then(Value::as_str) {
+            self.exchanges.note_elicitation(id);
+        }
+        exchange.ask(method, params).await.map_err(|error| match error.code {
+            // To the server it is as if the client did not know the method.
+            RpcError::MISSING_CAPABILITY => (RpcError::METHOD_NOT_FOUND, error.message),
+            code => (code, error.message),
+        })
+    }
+}
+
+impl Host for ClientHost {
+    fn takes_requests(&self) -> bool {
+        GatewayHost.takes_requests()
+    }
+
+    fn offers_elicitation(&self) -> bool {
+        GatewayHost.offers_elicitation()
+    }
+
+    fn offers_sampling(&self) -> bool {
+        GatewayHost.offers_sampling()
+    }
+
+    fn offers_sampling_tools(&self) -> bool {
+        GatewayHost.offers_sampling_tools()
+    }
+
+    fn offers_sampling_context(&self) -> bool {
+        GatewayHost.offers_sampling_context()
+    }
+
+    fn offers_roots(&self) -> bool {
+        GatewayHost.offers_roots()
+    }
+
+    /// The client limits what its model does.
+    fn sampling_limits(&self) -> SamplingLimits {
+        let mut limits = SamplingLimits::default();
+        (limits.tokens, limits.per_minute) = (u64::MAX, usize::MAX);
+        limits
+    }
+
+    fn request<'a>(&'a self, context: HostContext<'a>, method: &'a str, params: Value) -> Asked<'a> {
+        Box::pin(self.ask(context, method, params))
+    }
+}

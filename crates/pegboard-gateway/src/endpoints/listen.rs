@@ -1,0 +1,238 @@
+//! The events of an endpoint that belong to no request: changed lists, updated resources, logs and other notifications.
+
+use std::{collections::HashSet, sync::Arc};
+
+use futures_util::{
+    StreamExt,
+    stream::{self, BoxStream, SelectAll},
+};
+use pegboard::{
+    Principal,
+    toolset::{ChangedLists, ListChanges},
+    watch::{ServerEvent, ServerEvents, Subscription},
+};
+use serde_json::{Map, Value, json};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::{
+    client_tools::ClientTools, confirmations::Confirmed, core::Core, failures::request_failed, pass_on::log_params,
+};
+use crate::protocol::{Client, Event, Filter, RpcError};
+
+/// How many events wait for a client that does not read.
+const WAITING: usize = 64;
+/// The most resources that one request may subscribe to.
+const MAX_URIS: usize = 256;
+
+/// A resource that a client subscribes to: the URI that the client knows, the server, and the server's URI.
+pub(super) type Wanted = (String, String, String);
+
+impl Core {
+    /// Streams the events that the filter names. `wanted` are the resources of the filter.
+    pub(super) fn stream_events(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        filter: Filter,
+        wanted: impl Future<Output = Vec<Wanted>> + Send + 'static,
+    ) -> BoxStream<'static, Event> {
+        let Ok(tools) = self.tools(client) else {
+            return Box::pin(stream::pending());
+        };
+        let confirmations = if client.version().is_modern() {
+            Vec::new()
+        } else {
+            let legacy = self.legacy(client);
+            filter
+                .uris
+                .iter()
+                .filter_map(|uri| Some((uri.clone(), legacy.confirmations.expect(uri)?)))
+                .collect()
+        };
+        let (sender, receiver) = mpsc::channel(WAITING);
+        let source = Source {
+            core: self.clone(),
+            principal: client.principal().cloned(),
+            changes: tools.toolset.list_changes(),
+            tools,
+            filter,
+            confirmations,
+            events: sender,
+        };
+        let task = AbortOnDropHandle::new(tokio::spawn(source.run(wanted)));
+        Box::pin(stream::unfold((receiver, task), |(mut receiver, task)| async move {
+            let event = receiver.recv().await?;
+            Some((event, (receiver, task)))
+        }))
+    }
+
+    /// Whether a client may read what a server logs by itself. A server that several principals share does not say whose call a message is
+    /// about, so it is for none of them.
+    pub(super) fn may_read_logs(&self, principal: Option<&Principal>, server: &str) -> bool {
+        let Some(principal) = principal else { return true };
+        let status = self.board.status();
+        let mut rows = status.servers.iter().filter(|row| row.name.as_str() == server);
+        rows.any(|row| row.principal.as_ref() == Some(principal))
+    }
+}
+
+/// Collects the events of one stream.
+struct Source {
+    core: Arc<Core>,
+    principal: Option<Principal>,
+    tools: Arc<ClientTools>,
+    changes: ListChanges,
+    filter: Filter,
+    /// Tells the request of a legacy client whether its server has accepted the subscription.
+    confirmations: Vec<(String, oneshot::Sender<Confirmed>)>,
+    events: mpsc::Sender<Event>,
+}
+
+/// The events of a server, with its name.
+type Named = BoxStream<'static, (Arc<str>, Arc<ServerEvent>)>;
+
+impl Source {
+    async fn run(mut self, wanted: impl Future<Output = Vec<Wanted>>) {
+        let mut subscriptions = Vec::new();
+        for (uri, server, own) in wanted.await.into_iter().take(MAX_URIS) {
+            let subscribed = self.tools.toolset.subscribe(&server, &own).await;
+            let confirmed = subscribed.as_ref().map(|_| ()).map_err(request_failed);
+            self.confirm(&uri, confirmed);
+            match subscribed {
+                Ok(subscription) => {
+                    let sending = send_updates(uri, subscription, self.events.clone());
+                    subscriptions.push(AbortOnDropHandle::new(tokio::spawn(sending)));
+                }
+                Err(failure) => tracing::debug!(server, %failure, "a resource cannot be subscribed to"),
+            }
+        }
+        // Those that belong to no server.
+        for (uri, confirmation) in std::mem::take(&mut self.confirmations) {
+            let _ = confirmation.send(Err(no_such_resource(&uri, false)));
+        }
+        let (mut servers, mut known) = (SelectAll::<Named>::new(), HashSet::new());
+        self.add_servers(&mut servers, &mut known);
+        loop {
+            let sent = tokio::select! {
+                changed = self.changes.next() => {
+                    let Some(changed) = changed else { return };
+                    self.add_servers(&mut servers, &mut known);
+                    self.send_changes(changed).await
+                }
+                Some((server, event)) = servers.next() => self.send_event(&server, &event).await,
+            };
+            if !sent {
+                return;
+            }
+        }
+    }
+
+    fn confirm(&mut self, uri: &str, confirmed: Confirmed) {
+        if let Some(at) = self.confirmations.iter().position(|(waiting, _)| waiting == uri) {
+            // The request may have been cancelled.
+            let _ = self.confirmations.swap_remove(at).1.send(confirmed);
+        }
+    }
+
+    /// Reads the events of servers that were added.
+    fn add_servers(&self, servers: &mut SelectAll<Named>, known: &mut HashSet<Arc<str>>) {
+        if !self.filter.others {
+            return;
+        }
+        for row in self.core.board.status().servers {
+            let name: Arc<str> = row.name.as_str().into();
+            if known.contains(&name) {
+                continue;
+            }
+            // Fails for servers that the view does not show.
+            if let Ok(events) = self.tools.toolset.events(&*name) {
+                known.insert(name.clone());
+                servers.push(named(name, events));
+            }
+        }
+    }
+
+    async fn send_changes(&self, changed: ChangedLists) -> bool {
+        let events = [
+            (changed.tools && self.filter.tools, Event::ToolsChanged),
+            (changed.resources && self.filter.resources, Event::ResourcesChanged),
+            (changed.prompts && self.filter.prompts, Event::PromptsChanged),
+        ];
+        for (is_wanted, event) in events {
+            if is_wanted && self.events.send(event).await.is_err() {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Whether what the server sends by itself is for this client.
+    fn may_read(&self, server: &str) -> bool {
+        self.core.may_read_logs(self.principal.as_ref(), server)
+    }
+
+    async fn send_event(&self, server: &str, event: &ServerEvent) -> bool {
+        let event = match event {
+            ServerEvent::Log(message) if self.may_read(server) => {
+                let Some((level, params)) = log_params(message) else {
+                    return true;
+                };
+                Event::Log { level, params }
+            }
+            ServerEvent::ElicitationComplete { id } if self.tools.exchanges.has_asked(id) => {
+                other("notifications/elicitation/complete", json!({ "elicitationId": id }))
+            }
+            ServerEvent::TaskStatus { id, params } => {
+                let principal = self.principal.as_ref();
+                let Some(own) = self.core.tasks.id_of(principal, server, id) else {
+                    return true;
+                };
+                let mut params = params.clone();
+                params["taskId"] = own.into();
+                other("notifications/tasks/status", params)
+            }
+            ServerEvent::Other { method, params } if self.may_read(server) => other(method, params.clone()),
+            // Changes of lists and updates of resources have their own sources.
+            _ => return true,
+        };
+        self.events.send(event).await.is_ok()
+    }
+}
+
+fn other(method: &str, params: Value) -> Event {
+    let params = match params {
+        Value::Object(params) => params,
+        _ => Map::new(),
+    };
+    Event::Other {
+        method: method.to_owned(),
+        params,
+    }
+}
+
+fn named(name: Arc<str>, events: ServerEvents) -> Named {
+    let events = stream::unfold((name, events), |(name, mut events)| async move {
+        let event = events.next().await?;
+        Some(((name.clone(), event), (name, events)))
+    });
+    Box::pin(events)
+}
+
+/// Sends an event for each update, until the server is removed or the stream ends.
+async fn send_updates(uri: String, mut subscription: Subscription, events: mpsc::Sender<Event>) {
+    while subscription.changed().await {
+        if events.send(Event::ResourceUpdated { uri: uri.clone() }).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// The error for a URI that no server offers.
+pub(super) fn no_such_resource(uri: &str, is_modern: bool) -> RpcError {
+    let code = if is_modern {
+        RpcError::INVALID_PARAMS
+    } else {
+        RpcError::RESOURCE_NOT_FOUND
+    };
+    RpcError::new(code, "no server offers this resource").data(json!({ "uri": uri }))
+}

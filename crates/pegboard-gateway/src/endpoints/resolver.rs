@@ -1,0 +1,131 @@
+//! [`BoardEndpoints`]: the endpoints of a board by path.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, PoisonError, RwLock},
+};
+
+use pegboard::{Pegboard, ServerName, board::GatewaySettings};
+
+use super::{board::BoardEndpoint, scope::Scope, server::ServerEndpoint};
+use crate::{
+    door::Caller,
+    protocol::{Endpoint, Limits, Sealer, Service},
+    wire::{Endpoints, NoEndpoint, Target},
+};
+
+/// The endpoints of a board: `/mcp`, `/mcp/view/{name}` for each view of its config, and `/mcp/{server}` for each server. They follow the
+/// board when its config changes.
+#[derive(Debug)]
+pub struct BoardEndpoints {
+    board: Pegboard,
+    sealer: Arc<Sealer>,
+    known: RwLock<Known>,
+}
+
+/// The endpoints that were used so far.
+#[derive(Debug)]
+struct Known {
+    /// The settings that they were checked with.
+    settings: Arc<GatewaySettings>,
+    board: Arc<Endpoint>,
+    views: HashMap<String, Arc<Endpoint>>,
+    servers: HashMap<String, Arc<Endpoint>>,
+}
+
+impl BoardEndpoints {
+    /// Creates the endpoints of a board, which should have [`GatewayHost`](crate::GatewayHost) as its host.
+    pub fn new(board: Pegboard, sealer: Sealer) -> Self {
+        let sealer = Arc::new(sealer);
+        let whole = endpoint("/mcp", BoardEndpoint::new(board.clone(), Scope::Board), &sealer);
+        let known = RwLock::new(Known {
+            settings: board.gateway_settings(),
+            board: whole,
+            views: HashMap::new(),
+            servers: HashMap::new(),
+        });
+        Self { board, sealer, known }
+    }
+
+    fn find(&self, target: Target<'_>) -> Option<Arc<Endpoint>> {
+        {
+            let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+            if Arc::ptr_eq(&known.settings, &self.board.gateway_settings()) {
+                let found = match target {
+                    Target::Board => Some(&known.board),
+                    Target::View(name) => known.views.get(name),
+                    Target::Server(name) => known.servers.get(name),
+                };
+                if let Some(found) = found {
+                    return Some(found.clone());
+                }
+            }
+        }
+        self.create(target)
+    }
+
+    /// Creates an endpoint, and drops those of views and servers that are gone.
+    fn create(&self, target: Target<'_>) -> Option<Arc<Endpoint>> {
+        let (settings, servers) = (self.board.gateway_settings(), self.servers());
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let known = &mut *known;
+        if !Arc::ptr_eq(&known.settings, &settings) {
+            known.views.retain(|name, _| settings.views.contains_key(name));
+            known.servers.retain(|name, _| servers.contains(name));
+            known.settings = settings.clone();
+        }
+        match target {
+            Target::Board => Some(known.board.clone()),
+            Target::View(name) if settings.views.contains_key(name) => {
+                let create = || {
+                    let service = BoardEndpoint::new(self.board.clone(), Scope::View(name.to_owned()));
+                    endpoint(&format!("/mcp/view/{name}"), service, &self.sealer)
+                };
+                Some(known.views.entry(name.to_owned()).or_insert_with(create).clone())
+            }
+            Target::Server(name) if servers.iter().any(|server| server == name) => {
+                let server = ServerName::parse(name).ok()?;
+                let create = || {
+                    let service = ServerEndpoint::new(self.board.clone(), server);
+                    endpoint(&format!("/mcp/{name}"), service, &self.sealer)
+                };
+                Some(known.servers.entry(name.to_owned()).or_insert_with(create).clone())
+            }
+            Target::View(_) | Target::Server(_) => None,
+        }
+    }
+
+    /// The names of the board's servers.
+    fn servers(&self) -> Vec<String> {
+        let rows = self.board.status().servers;
+        let mut names: Vec<_> = rows.iter().map(|row| row.name.to_string()).collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+}
+
+fn endpoint(path: &str, service: impl Service, sealer: &Arc<Sealer>) -> Arc<Endpoint> {
+    Endpoint::new(path, Arc::new(service), sealer.clone(), Limits::default())
+}
+
+impl Endpoints for BoardEndpoints {
+    fn endpoint(&self, target: Target<'_>, _: &Caller) -> Result<Arc<Endpoint>, NoEndpoint> {
+        self.find(target).ok_or_else(|| NoEndpoint {
+            known: match target {
+                Target::View(_) => self.board.gateway_settings().views.keys().cloned().collect(),
+                Target::Board | Target::Server(_) => self.servers(),
+            },
+        })
+    }
+
+    fn stop(&self) {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.board.stop();
+        known
+            .views
+            .values()
+            .chain(known.servers.values())
+            .for_each(|endpoint| endpoint.stop());
+    }
+}

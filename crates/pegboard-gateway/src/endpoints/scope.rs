@@ -1,0 +1,53 @@
+//! [`Scope`]: the part of the board that an endpoint shows.
+
+use std::sync::Arc;
+
+use pegboard::{NameStyle, Pegboard, Selection, ServerName, View, board::GatewaySettings};
+
+use crate::protocol::RpcError;
+
+/// The part of the board that an endpoint shows.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Scope {
+    /// All servers.
+    Board,
+    /// A view of the config.
+    View(String),
+    /// One server, under its own names.
+    Server(ServerName),
+}
+
+impl Scope {
+    /// Creates the view that shows it. Results are whole unless the config's view limits them.
+    pub(super) fn view(&self, board: &Pegboard) -> Result<View, RpcError> {
+        match self {
+            Self::Board => Ok(View::new().whole_results()),
+            Self::View(name) => board.configured_view(name).ok_or_else(|| {
+                let message = format!("the config has no view `{}` any more", name.escape_debug());
+                RpcError::new(RpcError::INTERNAL, message)
+            }),
+            Self::Server(server) => {
+                let selection = Selection::new().server(server.as_str());
+                Ok(View::new().selection(selection).naming(NameStyle::Bare).whole_results())
+            }
+        }
+    }
+
+    /// Whether toolsets that were opened with the settings `before` show what they should with `now`.
+    pub(super) fn is_same(&self, before: &Arc<GatewaySettings>, now: &Arc<GatewaySettings>) -> bool {
+        match self {
+            _ if Arc::ptr_eq(before, now) => true,
+            Self::View(name) => before.views.get(name) == now.views.get(name),
+            Self::Board | Self::Server(_) => true,
+        }
+    }
+
+    /// The name in the names of its toolsets.
+    pub(super) fn label(&self) -> String {
+        match self {
+            Self::Board => "mcp".to_owned(),
+            Self::View(name) => format!("mcp/view/{name}"),
+            Self::Server(server) => format!("mcp/{server}"),
+        }
+    }
+}

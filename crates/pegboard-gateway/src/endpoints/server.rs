@@ -1,0 +1,146 @@
+//! [`ServerEndpoint`]: one server with its own names, transparently.
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::{FutureExt, future::BoxFuture, stream::BoxStream};
+use pegboard::{
+    Pegboard, ServerName,
+    status::{Era, ServerDeclaration},
+};
+use serde_json::{Map, Value, json};
+
+use super::{
+    client_capabilities::TASKS,
+    core::Core,
+    definitions::{self, ToolStyle},
+    failures::request_failed,
+    scope::Scope,
+};
+use crate::protocol::{Answer, Client, Description, Event, Exchange, Filter, Notification, Request, RpcError, Service};
+
+/// How long a listing waits for the server.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Serves one server of a board: its own names, and every request that it knows.
+///
+/// Policy, filters and pins of the board hold. Everything else passes unchanged.
+#[derive(Debug)]
+pub(super) struct ServerEndpoint {
+    core: Arc<Core>,
+    server: ServerName,
+}
+
+impl ServerEndpoint {
+    pub(super) fn new(board: Pegboard, server: ServerName) -> Self {
+        Self {
+            core: Arc::new(Core::new(board, Scope::Server(server.clone()))),
+            server,
+        }
+    }
+
+    async fn describe_for(&self, client: &Arc<Client>) -> Result<Description, RpcError> {
+        let tools = self.core.tools(client)?;
+        let described = tools.toolset.server_info(&self.server).await;
+        let server = described.map_err(|failure| request_failed(&failure))?;
+        Ok(Description {
+            capabilities: capabilities(&server, client.version().is_modern()),
+            server_info: server.server_info,
+            instructions: server.instructions,
+            more: Map::new(),
+            cache: None,
+        })
+    }
+
+    async fn answer(&self, request: Request, exchange: Exchange) -> Answer {
+        match &*request.method {
+            "tools/call" => self.core.call_tool(&request, &exchange).await,
+            "tools/list" => Box::pin(self.list_tools(&request, &exchange)).await,
+            "resources/subscribe" | "resources/unsubscribe" => {
+                Box::pin(self.core.confirm_subscription(&request, &exchange)).await
+            }
+            method if method.starts_with("tasks/") => Box::pin(self.core.task_request(&request, &exchange)).await,
+            _ => {
+                Box::pin(
+                    self.core
+                        .any_request(self.server.as_str(), &request.method, &request.params, &exchange),
+                )
+                .await
+            }
+        }
+    }
+
+    async fn list_tools(&self, request: &Request, exchange: &Exchange) -> Answer {
+        let tools = self.core.tools(exchange.client())?;
+        let listing = tools.toolset.list(PATIENCE).await;
+        if let Some(unavailable) = listing.unavailable.first() {
+            let message = format!("server `{}` is unavailable: {}", self.server, unavailable.error);
+            return Err(RpcError::new(RpcError::INTERNAL, message));
+        }
+        let described = tools.toolset.server_info(&self.server).await;
+        let may_be_tasks = !exchange.client().version().is_modern()
+            && described.is_ok_and(|server| server.era == Era::Modern && has_tasks(&server.capabilities));
+        let style = ToolStyle {
+            own_names: true,
+            may_be_tasks,
+        };
+        definitions::list("tools", &definitions::tools(&listing, style), &request.params)
+    }
+}
+
+impl Service for ServerEndpoint {
+    fn describe<'a>(&'a self, client: &'a Arc<Client>) -> BoxFuture<'a, Result<Description, RpcError>> {
+        self.describe_for(client).boxed()
+    }
+
+    fn handle(&self, request: Request, exchange: Exchange) -> BoxFuture<'_, Answer> {
+        self.answer(request, exchange).boxed()
+    }
+
+    fn notified(&self, client: &Arc<Client>, notification: Notification) {
+        self.core.notified(client, &notification);
+    }
+
+    fn listen(&self, client: &Arc<Client>, filter: Filter) -> BoxStream<'static, Event> {
+        let server = self.server.to_string();
+        let wanted = filter.uris.iter().map(|uri| (uri.clone(), server.clone(), uri.clone()));
+        let wanted = std::future::ready(wanted.collect());
+        self.core.stream_events(client, filter, wanted)
+    }
+}
+
+/// The capabilities of a server as its client's era declares them. The gateway notices changes of lists itself.
+fn capabilities(server: &ServerDeclaration, is_modern: bool) -> Map<String, Value> {
+    let mut capabilities = server.capabilities.clone();
+    for list in ["tools", "resources", "prompts"] {
+        if let Some(Value::Object(list)) = capabilities.get_mut(list) {
+            list.insert("listChanged".into(), true.into());
+        }
+    }
+    let has_tasks = server.era == Era::Modern && has_tasks(&capabilities);
+    match (is_modern, server.era) {
+        (true, Era::Legacy) => {
+            capabilities.remove("tasks");
+        }
+        (false, Era::Modern) if has_tasks => {
+            if let Some(Value::Object(extensions)) = capabilities.get_mut("extensions") {
+                extensions.remove(TASKS);
+            }
+            let tasks = json!({"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}});
+            capabilities.insert("tasks".into(), tasks);
+        }
+        (false, _) => {
+            // Each client lists its own tasks, whether or not the server lists any.
+            if let Some(Value::Object(tasks)) = capabilities.get_mut("tasks") {
+                tasks.insert("list".into(), json!({}));
+            }
+        }
+        (true, _) => {}
+    }
+    capabilities
+}
+
+fn has_tasks(capabilities: &Map<String, Value>) -> bool {
+    capabilities
+        .get("extensions")
+        .is_some_and(|extensions| extensions[TASKS].is_object())
+}

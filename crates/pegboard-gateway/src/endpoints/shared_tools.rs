@@ -1,0 +1,90 @@
+//! [`SharedTools`]: the toolsets that the modern clients of each principal share.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
+    time::Duration,
+};
+
+use pegboard::{Pegboard, Principal};
+use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::{client_tools::ClientTools, open_exchanges::Audience, scope::Scope};
+use crate::protocol::RpcError;
+
+/// The most principals whose toolsets are kept. The one that was not used for longest is dropped first.
+const MAX_PRINCIPALS: usize = 256;
+/// How long a toolset is kept after its last request. Its own servers end with it, and its tasks can no longer be asked after.
+const IDLE: Duration = Duration::from_secs(10 * 60);
+/// How often idle toolsets are looked for.
+const SWEEP: Duration = Duration::from_secs(60);
+
+/// The toolsets of an endpoint, by principal.
+#[derive(Debug, Default)]
+pub(super) struct SharedTools {
+    kept: Arc<Mutex<Kept>>,
+    sweeper: OnceLock<AbortOnDropHandle<()>>,
+}
+
+type Kept = HashMap<Option<Principal>, Entry>;
+
+#[derive(Debug)]
+struct Entry {
+    tools: Arc<ClientTools>,
+    used: Instant,
+}
+
+impl SharedTools {
+    /// The toolset of a principal's modern clients, opened if there is none or the config has changed.
+    pub(super) fn of(
+        &self,
+        board: &Pegboard,
+        scope: &Scope,
+        principal: Option<&Principal>,
+    ) -> Result<Arc<ClientTools>, RpcError> {
+        let principal = principal.cloned();
+        if let Some(entry) = lock(&self.kept).get_mut(&principal)
+            && entry.tools.is_current(board, scope)
+        {
+            entry.used = Instant::now();
+            return Ok(entry.tools.clone());
+        }
+        let tools = ClientTools::open(board, scope, principal.as_ref(), Audience::Several)?;
+        self.keep(principal, tools.clone());
+        Ok(tools)
+    }
+
+    fn keep(&self, principal: Option<Principal>, tools: Arc<ClientTools>) {
+        let mut kept = lock(&self.kept);
+        let used = Instant::now();
+        let mut dropped = Vec::new();
+        dropped.extend(kept.insert(principal, Entry { tools, used }));
+        while kept.len() > MAX_PRINCIPALS {
+            let oldest = kept.iter().min_by_key(|(_, entry)| entry.used);
+            let oldest = oldest.map(|(principal, _)| principal.clone());
+            dropped.extend(oldest.and_then(|oldest| kept.remove(&oldest)));
+        }
+        drop(kept);
+        self.sweeper.get_or_init(|| {
+            let kept = Arc::downgrade(&self.kept);
+            AbortOnDropHandle::new(tokio::spawn(sweep(kept)))
+        });
+    }
+}
+
+/// Drops idle toolsets until the endpoint is gone.
+async fn sweep(kept: Weak<Mutex<Kept>>) {
+    loop {
+        tokio::time::sleep(SWEEP).await;
+        let Some(kept) = kept.upgrade() else { return };
+        let now = Instant::now();
+        let is_idle = |entry: &Entry| now.duration_since(entry.used) >= IDLE && Arc::strong_count(&entry.tools) == 1;
+        let dropped: Vec<_> = lock(&kept).extract_if(|_, entry| is_idle(entry)).collect();
+        drop(dropped);
+    }
+}
+
+fn lock(kept: &Mutex<Kept>) -> MutexGuard<'_, Kept> {
+    kept.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,361 @@
+//! Tasks of both eras. A client's id of a task is the server's, sealed with the server and the tool.
+//!
+//! Requests between a client and a server of the same era are passed on. A legacy client's tasks on a modern server are translated; a modern
+//! client gets no tasks from a legacy server, whose tasks are awaited.
+
+use std::time::Duration;
+
+use futures_util::{StreamExt, stream};
+use pegboard::{
+    Outcome, Reply, ToolCall,
+    catalog::Tool,
+    forward::{Forwarded, ForwardedResult, Forwarding},
+    jiff::Timestamp,
+    status::Era,
+};
+use serde_json::{Map, Value, json};
+
+use super::{
+    client_tools::ClientTools,
+    core::Core,
+    failures::{call_failed, request_failed},
+    own_tasks::OwnTask,
+    pages::page,
+    pass_on::{request_answer, server_error, unknown_outcome},
+    request_state::{Kept, KeptKind},
+    tool_call::{find, parse, raw, to_text},
+};
+use crate::protocol::{Answer, Exchange, Params, RawResult, Request, RpcError};
+
+/// How long `tasks/result` waits for the end of a task on a modern server. The client can ask again.
+const PATIENCE: Duration = Duration::from_secs(3600);
+/// How many tasks are asked after at once for a list.
+const CONCURRENT: usize = 8;
+/// The `_meta` key that names the task of a result.
+const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
+
+impl Core {
+    /// Answers `tasks/…`.
+    pub(super) async fn task_request(&self, request: &Request, exchange: &Exchange) -> Answer {
+        let tools = self.tools(exchange.client())?;
+        let is_modern = exchange.client().version().is_modern();
+        if &*request.method == "tasks/list" {
+            if is_modern {
+                return Err(RpcError::method_not_found(&request.method));
+            }
+            return self.list_tasks(&tools, &request.params, exchange).await;
+        }
+        let id = request.params.text("taskId");
+        let id = id.ok_or_else(|| RpcError::invalid_params("`taskId` is missing or no string"))?;
+        let unknown = |_| RpcError::invalid_params("`taskId` is not the id of one of your tasks here");
+        let kept = Kept::unseal(exchange, &id).map_err(unknown)?;
+        match kept.kind {
+            KeptKind::Task => {}
+            KeptKind::Result => return self.finished_request(&request.method, &id, exchange),
+            KeptKind::State => return Err(unknown(RpcError::invalid_params(""))),
+        }
+        let is_translated = !is_modern && self.era_of(&tools, &kept).await? == Era::Modern;
+        match &*request.method {
+            "tasks/result" if is_translated => self.awaited_result(&tools, &id, &kept, exchange).await,
+            "tasks/cancel" if is_translated => {
+                self.about_task(&tools, "tasks/cancel", &request.params, &kept, exchange)
+                    .await?;
+                self.translated_status(&tools, &request.params, &id, &kept, exchange)
+                    .await
+            }
+            "tasks/get" if is_translated => {
+                self.translated_status(&tools, &request.params, &id, &kept, exchange)
+                    .await
+            }
+            method => {
+                let result = self
+                    .about_task(&tools, method, &request.params, &kept, exchange)
+                    .await?;
+                with_own_id(result, &kept.text, &id)
+            }
+        }
+    }
+
+    /// Starts a call as a task for a legacy client.
+    pub(super) async fn start_task(
+        &self,
+        tools: &ClientTools,
+        call: ToolCall,
+        params: &Params,
+        exchange: &Exchange,
+    ) -> Answer {
+        let known = find(&tools.toolset, &call.name).await?;
+        let capabilities = tools.capabilities.of(exchange.client());
+        let mut forwarding = Forwarding::new().capabilities(capabilities.json).returns_tasks();
+        if known.era != Some(Era::Modern) {
+            let task = params.field("task").unwrap_or_default();
+            let task: &serde_json::value::RawValue =
+                serde_json::from_slice(&task).map_err(|error| RpcError::invalid_params(error.to_string()))?;
+            forwarding = forwarding.params(raw(&json!({ "task": task }))?);
+        }
+        let _registered = capabilities
+            .can_answer
+            .then(|| tools.exchanges.register(&call.id, exchange));
+        let server = known.tool.server.as_str();
+        match self
+            .pass_on_call(tools, call, &forwarding, exchange, Some(server))
+            .await
+        {
+            Forwarded::Result(result) => self.seal_task(&result, &known.tool, exchange),
+            Forwarded::Error { code, message, data } => Err(server_error(code, message, data)),
+            Forwarded::Failed(failure) => call_failed(&failure),
+            _ => Err(unknown_outcome()),
+        }
+    }
+
+    /// Replaces the id in the result that created a task, and remembers the task. A legacy client that got a result at once gets a task that
+    /// has ended.
+    pub(super) fn seal_task(&self, result: &ForwardedResult, tool: &Tool, exchange: &Exchange) -> Answer {
+        let is_modern = exchange.client().version().is_modern();
+        let mut created: Value = parse(result)?;
+        // A modern server's task is the result itself, a legacy one's a field of it.
+        let is_legacy_task = created.get("task").is_some_and(Value::is_object);
+        let task = if is_legacy_task {
+            &mut created["task"]
+        } else {
+            &mut created
+        };
+        let text = task.get("taskId").and_then(Value::as_str).map(str::to_owned);
+        let kind = if text.is_some() {
+            KeptKind::Task
+        } else {
+            KeptKind::Result
+        };
+        let kept = Kept {
+            kind,
+            server: tool.server.to_string(),
+            tool: tool.name.clone(),
+            text: text.unwrap_or_else(|| Timestamp::now().to_string()),
+        };
+        let id = kept.seal(exchange)?;
+        let at_once = (kind == KeptKind::Result).then(|| (result.clone().into_bytes(), kept.text.clone()));
+        if kind == KeptKind::Result {
+            created = json!({ "task": finished_task(&id, &kept.text, result.is_error()) });
+        } else {
+            task["taskId"] = id.as_str().into();
+            if !is_modern && !is_legacy_task {
+                created = json!({ "task": legacy_task(&created) });
+            }
+        }
+        let own = OwnTask {
+            id,
+            kept,
+            result: at_once,
+        };
+        self.tasks.add(exchange.client().principal(), own);
+        Ok(RawResult::from_text(to_text(&created)?.into(), is_modern))
+    }
+
+    /// Sends a request about a task to its server, with the server's own id.
+    async fn about_task(
+        &self,
+        tools: &ClientTools,
+        method: &str,
+        params: &Params,
+        kept: &Kept,
+        exchange: &Exchange,
+    ) -> Result<ForwardedResult, RpcError> {
+        let mut params: Map<String, Value> = params.parse()?;
+        params.insert("taskId".into(), kept.text.as_str().into());
+        let params = raw(&params)?;
+        match self
+            .pass_on_request(tools, &kept.server, method, &params, exchange)
+            .await
+        {
+            Forwarded::Result(result) => Ok(result),
+            Forwarded::Error { code, message, data } => {
+                // The server's own id means nothing to the client.
+                Err(server_error(code, message.replace(&kept.text, "…"), data))
+            }
+            Forwarded::Failed(failure) => Err(request_failed(&failure)),
+            _ => Err(unknown_outcome()),
+        }
+    }
+
+    /// The status of a modern server's task as a legacy client reads it.
+    async fn translated_status(
+        &self,
+        tools: &ClientTools,
+        params: &Params,
+        id: &str,
+        kept: &Kept,
+        exchange: &Exchange,
+    ) -> Answer {
+        let result = self.about_task(tools, "tasks/get", params, kept, exchange).await?;
+        let mut task: Value = parse(&result)?;
+        task["taskId"] = id.into();
+        RawResult::new(&legacy_task(&task))
+    }
+
+    /// The result of a modern server's task for a legacy client. What the server asks meanwhile reaches the client.
+    async fn awaited_result(&self, tools: &ClientTools, id: &str, kept: &Kept, exchange: &Exchange) -> Answer {
+        let name = format!("{}.{}", kept.server, kept.tool);
+        let _registered = tools.exchanges.register_request(exchange);
+        let mut task = tools
+            .toolset
+            .task(&name, &kept.text)
+            .await
+            .map_err(|failure| request_failed(&failure))?;
+        written(&task.result(PATIENCE).await, id)
+    }
+
+    /// Answers a request about a call that was answered at once.
+    fn finished_request(&self, method: &str, id: &str, exchange: &Exchange) -> Answer {
+        let principal = exchange.client().principal();
+        let found = self.tasks.find(principal, id).and_then(|task| task.result);
+        let Some((result, at)) = found else {
+            return Err(RpcError::invalid_params(
+                "the result of this task is not kept any longer",
+            ));
+        };
+        let is_error = serde_json::from_slice::<Value>(&result).is_ok_and(|result| result["isError"] == true);
+        match method {
+            "tasks/get" => RawResult::new(&finished_task(id, &at, is_error)),
+            "tasks/result" => Ok(RawResult::from_text(result, false)),
+            "tasks/cancel" => Err(RpcError::invalid_params("the task has ended and cannot be cancelled")),
+            method => Err(RpcError::method_not_found(method)),
+        }
+    }
+
+    /// Lists the client's own tasks. Those that their servers no longer know are left out.
+    async fn list_tasks(&self, tools: &ClientTools, params: &Params, exchange: &Exchange) -> Answer {
+        let own = self.tasks.of(exchange.client().principal());
+        let (own, next) = page(&own, params)?;
+        let asked = stream::iter(own.to_vec()).map(|task| self.listed_task(tools, task, exchange));
+        let tasks: Vec<Option<Value>> = asked.buffered(CONCURRENT).collect().await;
+        let mut list = json!({ "tasks": tasks.into_iter().flatten().collect::<Vec<_>>() });
+        if let Some(next) = next {
+            list["nextCursor"] = next.into();
+        }
+        RawResult::new(&list)
+    }
+
+    async fn listed_task(&self, tools: &ClientTools, task: OwnTask, exchange: &Exchange) -> Option<Value> {
+        let OwnTask { id, kept, result } = task;
+        if let Some((_, at)) = result {
+            return Some(finished_task(&id, &at, false));
+        }
+        let era = self.era_of(tools, &kept).await.ok()?;
+        let params = raw(&json!({ "taskId": kept.text })).ok()?;
+        let asked = self.pass_on_request(tools, &kept.server, "tasks/get", &params, exchange);
+        let Forwarded::Result(result) = asked.await else {
+            return None;
+        };
+        let mut status: Value = parse(&result).ok()?;
+        status["taskId"] = id.into();
+        Some(if era == Era::Modern {
+            legacy_task(&status)
+        } else {
+            status
+        })
+    }
+
+    /// The era of the server that runs a task.
+    async fn era_of(&self, tools: &ClientTools, kept: &Kept) -> Result<Era, RpcError> {
+        let described = tools.toolset.server_info(&kept.server).await;
+        described
+            .map(|server| server.era)
+            .map_err(|failure| request_failed(&failure))
+    }
+}
+
+/// Replaces the server's id of a task by the client's, in the places where the protocol has it.
+fn with_own_id(result: ForwardedResult, theirs: &str, ours: &str) -> Answer {
+    let has_type = result.has_result_type();
+    let is_there = || memchr::memmem::find(result.json(), theirs.as_bytes()).is_some();
+    if !is_there() {
+        return request_answer(Forwarded::Result(result));
+    }
+    let mut fields: Map<String, Value> = parse(&result)?;
+    replace(fields.get_mut("taskId"), theirs, ours);
+    let related = fields.get_mut("_meta").and_then(|meta| meta.get_mut(RELATED_TASK));
+    replace(related.and_then(|related| related.get_mut("taskId")), theirs, ours);
+    Ok(RawResult::from_text(to_text(&fields)?.into(), has_type))
+}
+
+fn replace(field: Option<&mut Value>, theirs: &str, ours: &str) {
+    if let Some(field) = field
+        && *field == theirs
+    {
+        *field = ours.into();
+    }
+}
+
+/// A modern server's task as legacy clients read it.
+fn legacy_task(task: &Value) -> Value {
+    let field = |key: &str| task.get(key).cloned().unwrap_or(Value::Null);
+    let now = || Value::from(Timestamp::now().to_string());
+    let time = |key: &str| {
+        if task.get(key).is_some_and(Value::is_string) {
+            field(key)
+        } else {
+            now()
+        }
+    };
+    let mut legacy = json!({
+        "taskId": field("taskId"), "status": field("status"), "ttl": field("ttlMs"),
+        "createdAt": time("createdAt"), "lastUpdatedAt": time("lastUpdatedAt"),
+    });
+    for (ours, theirs) in [
+        ("statusMessage", "statusMessage"),
+        ("pollInterval", "pollIntervalMs"),
+        ("_meta", "_meta"),
+    ] {
+        if let Some(value) = task.get(theirs).filter(|value| !value.is_null()) {
+            legacy[ours] = value.clone();
+        }
+    }
+    legacy
+}
+
+/// The task of a call that was answered at once.
+fn finished_task(id: &str, at: &str, is_error: bool) -> Value {
+    let status = if is_error { "failed" } else { "completed" };
+    json!({"taskId": id, "status": status, "ttl": null, "createdAt": at, "lastUpdatedAt": at})
+}
+
+/// The result of an awaited task.
+fn written(reply: &Reply, id: &str) -> Answer {
+    let (answer, is_error) = match &reply.outcome {
+        Outcome::Done(answer) => (answer, false),
+        Outcome::ToolFailed(answer) => match answer.error_code {
+            Some(code) => return Err(server_error(code, answer.text(), answer.structured.clone())),
+            None => (answer, true),
+        },
+        Outcome::Refused(failure) | Outcome::Lost(failure) => return Err(request_failed(failure)),
+        _ => return Err(unknown_outcome()),
+    };
+    let mut meta = answer.meta.clone().unwrap_or_default();
+    meta.insert(RELATED_TASK.into(), json!({ "taskId": id }));
+    let mut result = json!({ "content": answer.content, "_meta": meta });
+    if let Some(structured) = &answer.structured {
+        result["structuredContent"] = structured.clone();
+    }
+    if is_error {
+        result["isError"] = true.into();
+    }
+    RawResult::new(&result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_modern_task_is_translated_for_legacy_clients() {
+        let task = json!({"resultType": "complete", "taskId": "x", "status": "working", "statusMessage": "half", "ttlMs": 60000,
+            "pollIntervalMs": 500, "createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:01Z", "result": {}});
+        assert_eq!(
+            legacy_task(&task),
+            json!({"taskId": "x", "status": "working", "statusMessage": "half", "ttl": 60000, "pollInterval": 500,
+                "createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:01Z"})
+        );
+        let bare = legacy_task(&json!({"taskId": "x", "status": "completed"}));
+        assert!(bare["ttl"].is_null() && bare["createdAt"].is_string() && bare["lastUpdatedAt"].is_string());
+    }
+}

@@ -1,0 +1,247 @@
+//! Calls of tools, which is what most requests are.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use pegboard::{
+    ToolCall, Toolset,
+    catalog::Tool,
+    forward::{Forwarded, ForwardedResult, Forwarding, ResultKind},
+    toolset::KnownTool,
+};
+use serde::{
+    Deserialize, Deserializer,
+    de::{IgnoredAny, MapAccess, Visitor},
+};
+use serde_json::{
+    Map, Value,
+    value::{RawValue, to_raw_value},
+};
+
+use super::{
+    client_tools::ClientTools,
+    core::Core,
+    failures::{call_failed, request_failed},
+    pass_on::{server_error, unknown_outcome},
+    request_state::{Kept, KeptKind, unseal_state},
+};
+use crate::protocol::{Answer, Exchange, Params, RawResult, Request, RpcError};
+
+/// How long a tool is waited for whose server is starting.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
+
+impl Core {
+    /// Answers `tools/call`.
+    pub(super) async fn call_tool(&self, request: &Request, exchange: &Exchange) -> Answer {
+        let tools = self.tools(exchange.client())?;
+        let params = &request.params;
+        let name = params
+            .text("name")
+            .ok_or_else(|| RpcError::invalid_params("`name` is missing or no string"))?;
+        let call = tool_call(&name, params)?;
+        let is_modern = exchange.client().version().is_modern();
+        if !is_modern && params.has_others() && params.field("task").is_some_and(|task| task.starts_with(b"{")) {
+            return Box::pin(self.start_task(&tools, call, params, exchange)).await;
+        }
+        let capabilities = tools.capabilities.of(exchange.client());
+        let mut forwarding = Forwarding::new().capabilities(capabilities.json);
+        forwarding.returns_input_requests = is_modern;
+        forwarding.returns_tasks = capabilities.takes_tasks;
+        if params.has_others() {
+            forwarding.params = Some(self.other_params(&tools, &name, params, exchange).await?);
+        }
+        let known = (exchange.log_level().is_some())
+            .then(|| tools.toolset.known_tool(&name))
+            .flatten();
+        let server = known.as_ref().map(|known| known.tool.server.as_str());
+        let _registered = capabilities
+            .can_answer
+            .then(|| tools.exchanges.register(&call.id, exchange));
+        match self.pass_on_call(&tools, call, &forwarding, exchange, server).await {
+            Forwarded::Result(result) if result.kind() == ResultKind::Complete => Ok(complete(result)),
+            Forwarded::Result(result) => self.unfinished(&tools, &name, &result, exchange).await,
+            Forwarded::Error { code, message, data } => Err(server_error(code, message, data)),
+            Forwarded::Failed(failure) => call_failed(&failure),
+            _ => Err(unknown_outcome()),
+        }
+    }
+
+    /// The params of a call besides its name, arguments and `_meta`, with the server's own request state.
+    async fn other_params(
+        &self,
+        tools: &ClientTools,
+        name: &str,
+        params: &Params,
+        exchange: &Exchange,
+    ) -> Result<Arc<RawValue>, RpcError> {
+        let mut others: BTreeMap<String, Box<RawValue>> = params.parse()?;
+        for known in ["name", "arguments", "_meta"] {
+            others.remove(known);
+        }
+        if let Some(sealed) = params.text("requestState") {
+            let tool = find(&tools.toolset, name).await?.tool;
+            let state = unseal_state(exchange, &sealed, tool.server.as_str(), &tool.name)?;
+            others.insert("requestState".into(), raw(&state)?);
+        }
+        raw(&others).map(Into::into)
+    }
+
+    /// The answer for a result that asks for input or is a task.
+    async fn unfinished(
+        &self,
+        tools: &ClientTools,
+        name: &str,
+        result: &ForwardedResult,
+        exchange: &Exchange,
+    ) -> Answer {
+        let tool = find(&tools.toolset, name).await?.tool;
+        match result.kind() {
+            ResultKind::InputRequired => seal_state(result, &tool, exchange),
+            ResultKind::Task => self.seal_task(result, &tool, exchange),
+            _ => Ok(RawResult::from_text(
+                result.clone().into_bytes(),
+                result.has_result_type(),
+            )),
+        }
+    }
+}
+
+/// Replaces the server's request state by a sealed one.
+pub(super) fn seal_state(result: &ForwardedResult, tool: &Tool, exchange: &Exchange) -> Answer {
+    seal_state_of(result, tool.server.as_str(), &tool.name, exchange)
+}
+
+/// The same for a request that is no tool call; `what` is its method.
+pub(super) fn seal_state_of(result: &ForwardedResult, server: &str, what: &str, exchange: &Exchange) -> Answer {
+    let mut fields: BTreeMap<String, Box<RawValue>> = parse(result)?;
+    let state = fields
+        .get("requestState")
+        .map(|state| serde_json::from_str::<String>(state.get()));
+    if let Some(Ok(text)) = state {
+        let kept = Kept {
+            kind: KeptKind::State,
+            server: server.to_owned(),
+            tool: what.to_owned(),
+            text,
+        };
+        fields.insert("requestState".into(), raw(&kept.seal(exchange)?)?);
+    }
+    Ok(RawResult::from_text(to_text(&fields)?.into(), true))
+}
+
+/// The final result of a call, as the server sent it.
+pub(super) fn complete(result: ForwardedResult) -> RawResult {
+    let has_type = result.has_result_type();
+    RawResult::from_text(result.into_bytes(), has_type)
+}
+
+/// Waits for the tool that a name means.
+pub(super) async fn find(toolset: &Toolset, name: &str) -> Result<KnownTool, RpcError> {
+    if let Some(known) = toolset.known_tool(name) {
+        return Ok(known);
+    }
+    let tool = toolset
+        .tool(name, PATIENCE)
+        .await
+        .map_err(|failure| request_failed(&failure))?;
+    Ok(toolset.known_tool(name).unwrap_or_else(|| KnownTool::new(tool)))
+}
+
+fn tool_call(name: &str, params: &Params) -> Result<ToolCall, RpcError> {
+    let mut call = ToolCall::new(name);
+    if let Some(arguments) = params.field("arguments") {
+        let arguments: &RawValue = read(&arguments)?;
+        call = call.arguments(arguments);
+    }
+    if let Some(meta) = params.field("_meta") {
+        let OwnMeta(meta) = read(&meta)?;
+        call.meta = meta;
+    }
+    Ok(call)
+}
+
+fn read<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T, RpcError> {
+    serde_json::from_slice(text).map_err(|error| RpcError::invalid_params(format!("invalid params: {error}")))
+}
+
+pub(super) fn parse<'a, T: Deserialize<'a>>(result: &'a ForwardedResult) -> Result<T, RpcError> {
+    serde_json::from_slice(result.json()).map_err(|error| {
+        RpcError::new(
+            RpcError::INTERNAL,
+            format!("the server's result cannot be read: {error}"),
+        )
+    })
+}
+
+pub(super) fn raw(value: &impl serde::Serialize) -> Result<Box<RawValue>, RpcError> {
+    to_raw_value(value).map_err(|error| RpcError::new(RpcError::INTERNAL, error.to_string()))
+}
+
+pub(super) fn to_text(value: &impl serde::Serialize) -> Result<Vec<u8>, RpcError> {
+    serde_json::to_vec(value).map_err(|error| RpcError::new(RpcError::INTERNAL, error.to_string()))
+}
+
+/// The `_meta` of a request without what belongs to the connection between the client and this gateway.
+struct OwnMeta(Map<String, Value>);
+
+impl<'de> Deserialize<'de> for OwnMeta {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields;
+
+        impl<'de> Visitor<'de> for Fields {
+            type Value = OwnMeta;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<OwnMeta, A::Error> {
+                let mut kept = Map::new();
+                while let Some(key) = fields.next_key::<std::borrow::Cow<'de, str>>()? {
+                    if is_of_connection(&key) {
+                        fields.next_value::<IgnoredAny>()?;
+                    } else {
+                        kept.insert(key.into_owned(), fields.next_value()?);
+                    }
+                }
+                Ok(OwnMeta(kept))
+            }
+        }
+
+        deserializer.deserialize_map(Fields)
+    }
+}
+
+fn is_of_connection(key: &str) -> bool {
+    key == "progressToken"
+        || matches!(
+            key.strip_prefix("io.modelcontextprotocol/"),
+            Some("protocolVersion" | "clientCapabilities" | "clientInfo" | "logLevel")
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use serde_json::json;
+
+    use super::*;
+
+    fn call_of(params: &Value) -> ToolCall {
+        let params = Params::from_text(Bytes::from(params.to_string())).unwrap();
+        tool_call("t", &params).unwrap()
+    }
+
+    #[test]
+    fn a_call_keeps_its_arguments_and_the_clients_own_meta() {
+        let meta = json!({"progressToken": 1, "io.modelcontextprotocol/clientInfo": {"name": "c"}, "x/trace": {"a": [1]}, "y": 2});
+        let call = call_of(&json!({"name": "t", "arguments": {"a": 1}, "_meta": meta}));
+        assert_eq!(call.arguments.as_str(), r#"{"a":1}"#);
+        assert_eq!(Value::Object(call.meta), json!({"x/trace": {"a": [1]}, "y": 2}));
+    }
+
+    #[test]
+    fn a_call_needs_neither_arguments_nor_meta() {
+        let call = call_of(&json!({"name": "t"}));
+        assert_eq!((call.arguments.as_str(), call.meta.len()), ("{}", 0));
+    }
+}

@@ -1,0 +1,336 @@
+//! A client of either era that writes raw messages.
+
+use std::{collections::VecDeque, time::Duration};
+
+use serde_json::{Map, Value, json};
+use tokio::{
+    sync::mpsc,
+    task::{AbortHandle, JoinHandle},
+    time::timeout,
+};
+
+use crate::http::{self, PATIENCE, Response};
+
+/// The protocol era of one side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Era {
+    Legacy,
+    Modern,
+}
+
+/// The version without a handshake.
+const MODERN: &str = "2026-07-28";
+
+/// What a request brought.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    /// The response: `result` or `error`.
+    pub(crate) response: Value,
+    /// The notifications that came with it.
+    pub(crate) notifications: Vec<Value>,
+    /// The methods of the questions that were answered.
+    pub(crate) questions: Vec<String>,
+}
+
+impl Outcome {
+    pub(crate) fn result(&self) -> &Value {
+        assert!(self.response.get("error").is_none(), "{}", self.response);
+        &self.response["result"]
+    }
+
+    pub(crate) fn error(&self) -> &Value {
+        assert!(self.response.get("error").is_some(), "{}", self.response);
+        &self.response["error"]
+    }
+
+    /// The text of all blocks of a tool's result.
+    pub(crate) fn text(&self) -> String {
+        let blocks = self.result()["content"].as_array().cloned().unwrap_or_default();
+        blocks.iter().filter_map(|block| block["text"].as_str()).collect()
+    }
+
+    pub(crate) fn notified(&self, method: &str) -> Vec<&Value> {
+        let all = self.notifications.iter();
+        all.filter(|message| message["method"] == method)
+            .map(|message| &message["params"])
+            .collect()
+    }
+}
+
+/// A client at one path of a gateway.
+pub(crate) struct Client {
+    pub(crate) era: Era,
+    address: String,
+    path: String,
+    token: Option<String>,
+    capabilities: Value,
+    session: Option<String>,
+    /// Further headers of every request.
+    pub(crate) more_headers: Vec<(&'static str, String)>,
+    /// Fields of `_meta` in every request.
+    pub(crate) meta: Map<String, Value>,
+    /// Messages of the stream that belongs to no request.
+    general: mpsc::Receiver<Value>,
+    seen: VecDeque<Value>,
+    reader: Option<AbortHandle>,
+    last_id: u64,
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        if let Some(reader) = &self.reader {
+            reader.abort();
+        }
+    }
+}
+
+impl Client {
+    /// Connects with these capabilities: a legacy client shakes hands and opens its general stream.
+    pub(crate) async fn connect(address: &str, path: &str, era: Era, capabilities: Value) -> Self {
+        Self::connect_as(address, path, era, capabilities, None).await
+    }
+
+    pub(crate) async fn connect_as(
+        address: &str,
+        path: &str,
+        era: Era,
+        capabilities: Value,
+        token: Option<&str>,
+    ) -> Self {
+        let mut client = Self {
+            era,
+            address: address.to_owned(),
+            path: path.to_owned(),
+            token: token.map(str::to_owned),
+            capabilities,
+            session: None,
+            more_headers: Vec::new(),
+            meta: Map::new(),
+            general: mpsc::channel(1).1,
+            seen: VecDeque::new(),
+            reader: None,
+            last_id: 0,
+        };
+        if era == Era::Legacy {
+            client.shake_hands().await;
+        }
+        client
+    }
+
+    async fn shake_hands(&mut self) {
+        let params = json!({"protocolVersion": "2025-11-25", "capabilities": self.capabilities,
+            "clientInfo": {"name": "matrix", "version": "1"}});
+        let mut response = self
+            .post(&json!({"jsonrpc": "2.0", "id": "init", "method": "initialize", "params": params}))
+            .await;
+        let session = response.header("mcp-session-id").map(str::to_owned);
+        let welcome = response.next().await.expect("a response to initialize");
+        assert!(welcome["result"]["protocolVersion"].is_string(), "{welcome}");
+        self.session = session;
+        let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        assert_eq!(self.post(&initialized).await.status, 202);
+        let stream = http::send(&self.address, "GET", &self.path, &self.headers(None), "").await;
+        assert_eq!(stream.status, 200);
+        self.read(stream);
+    }
+
+    /// Reads a stream in the background.
+    fn read(&mut self, mut stream: Response) {
+        let (sender, receiver) = mpsc::channel(64);
+        self.general = receiver;
+        let reading = tokio::spawn(async move {
+            loop {
+                // No limit: this stream is quiet most of the time.
+                let Some(message) = stream.next_or_wait().await else {
+                    return;
+                };
+                if sender.send(message).await.is_err() {
+                    return;
+                }
+            }
+        });
+        self.reader = Some(reading.abort_handle());
+    }
+
+    /// Listens to these notifications. A legacy client does from the beginning on.
+    pub(crate) async fn listen(&mut self, filter: Value) {
+        if self.era == Era::Legacy {
+            return;
+        }
+        let (request, headers) = self.request("subscriptions/listen", json!({ "notifications": filter }));
+        let mut stream = http::send(&self.address, "POST", &self.path, &headers, &request.to_string()).await;
+        let first = stream.next().await.expect("an acknowledgement");
+        assert_eq!(first["method"], "notifications/subscriptions/acknowledged", "{first}");
+        self.read(stream);
+    }
+
+    /// Waits for a notification that belongs to no request.
+    pub(crate) async fn wait_for(&mut self, method: &str) -> Value {
+        if let Some(at) = self.seen.iter().position(|message| message["method"] == method) {
+            return self.seen.remove(at).unwrap_or_default()["params"].take();
+        }
+        loop {
+            let next = timeout(PATIENCE, self.general.recv()).await;
+            let mut message = next
+                .unwrap_or_else(|_| panic!("`{method}` does not come"))
+                .expect("the stream is open");
+            if message["method"] == method {
+                return message["params"].take();
+            }
+            self.seen.push_back(message);
+        }
+    }
+
+    /// Waits for a notification, as long as a legacy client may have to wait for it, or for a moment.
+    pub(crate) async fn wait_briefly_for(&mut self, method: &str) -> Option<Value> {
+        if self.era == Era::Legacy {
+            return Some(self.wait_for(method).await);
+        }
+        timeout(Duration::from_millis(500), self.wait_for(method)).await.ok()
+    }
+
+    pub(crate) async fn call(&mut self, tool: &str, arguments: Value) -> Outcome {
+        self.ask("tools/call", json!({"name": tool, "arguments": arguments}))
+            .await
+    }
+
+    /// Sends a request and answers what is asked meanwhile.
+    pub(crate) async fn ask(&mut self, method: &str, params: Value) -> Outcome {
+        let mut outcome = Outcome::default();
+        let mut round = params.clone();
+        loop {
+            let (request, headers) = self.request(method, round);
+            let mut response = http::send(&self.address, "POST", &self.path, &headers, &request.to_string()).await;
+            self.exchange(&mut response, &request["id"], &mut outcome).await;
+            if outcome.response["result"]["resultType"] != "input_required" {
+                return outcome;
+            }
+            round = params.clone();
+            let result = &outcome.response["result"];
+            if let Some(state) = result.get("requestState") {
+                round["requestState"] = state.clone();
+            }
+            let mut answers = Map::new();
+            for (key, question) in result["inputRequests"].as_object().cloned().unwrap_or_default() {
+                let method = question["method"].as_str().expect("a method").to_owned();
+                answers.insert(key, answer(&method));
+                outcome.questions.push(method);
+            }
+            round["inputResponses"] = answers.into();
+        }
+    }
+
+    /// Reads messages until the response.
+    async fn exchange(&mut self, response: &mut Response, id: &Value, outcome: &mut Outcome) {
+        loop {
+            let message = response.next().await.expect("a response");
+            if message.get("method").is_none() {
+                assert_eq!(message["id"], *id, "{message}");
+                outcome.response = message;
+                return;
+            }
+            if message.get("id").is_none() {
+                outcome.notifications.push(message);
+                continue;
+            }
+            let method = message["method"].as_str().expect("a method").to_owned();
+            let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": answer(&method)});
+            outcome.questions.push(method);
+            assert_eq!(self.post(&answer).await.status, 202);
+        }
+    }
+
+    /// Sends a request, and reads only the head of its response.
+    pub(crate) async fn begin(&mut self, method: &str, params: Value) -> (Value, Response) {
+        let (request, headers) = self.request(method, params);
+        let response = http::send(&self.address, "POST", &self.path, &headers, &request.to_string()).await;
+        (request["id"].clone(), response)
+    }
+
+    /// Sends a request in the background. Aborting the task closes its connection.
+    pub(crate) fn begin_in_background(&mut self, method: &str, params: Value) -> (Value, JoinHandle<()>) {
+        let (request, headers) = self.request(method, params);
+        let (address, path, id) = (self.address.clone(), self.path.clone(), request["id"].clone());
+        let task = tokio::spawn(async move {
+            let mut response = http::send(&address, "POST", &path, &headers, &request.to_string()).await;
+            while response.next_or_wait().await.is_some() {}
+        });
+        (id, task)
+    }
+
+    pub(crate) fn session(&self) -> Option<String> {
+        self.session.clone()
+    }
+
+    /// Sends a message that is no request.
+    pub(crate) async fn post(&self, message: &Value) -> Response {
+        http::send(
+            &self.address,
+            "POST",
+            &self.path,
+            &self.headers(None),
+            &message.to_string(),
+        )
+        .await
+    }
+
+    fn request(&mut self, method: &str, mut params: Value) -> (Value, Vec<(&'static str, String)>) {
+        self.last_id += 1;
+        let mut meta = self.meta.clone();
+        if let Value::Object(own) = params["_meta"].take() {
+            meta.extend(own);
+        }
+        if self.era == Era::Modern {
+            meta.insert("io.modelcontextprotocol/protocolVersion".into(), MODERN.into());
+            meta.insert(
+                "io.modelcontextprotocol/clientCapabilities".into(),
+                self.capabilities.clone(),
+            );
+            let info = json!({"name": "matrix", "version": "1"});
+            meta.insert("io.modelcontextprotocol/clientInfo".into(), info);
+        } else {
+            meta.remove("io.modelcontextprotocol/logLevel");
+        }
+        params["_meta"] = meta.into();
+        let name = match method {
+            "resources/read" => params["uri"].as_str(),
+            _ if method.starts_with("tasks/") => params["taskId"].as_str(),
+            _ => params["name"].as_str(),
+        };
+        let headers = self.headers(Some((method, name)));
+        let request = json!({"jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params});
+        (request, headers)
+    }
+
+    fn headers(&self, request: Option<(&str, Option<&str>)>) -> Vec<(&'static str, String)> {
+        let mut headers = vec![("accept", "application/json, text/event-stream".to_owned())];
+        headers.extend(self.more_headers.clone());
+        if let Some(token) = &self.token {
+            headers.push(("authorization", format!("Bearer {token}")));
+        }
+        if let Some(session) = &self.session {
+            headers.push(("mcp-session-id", session.clone()));
+            headers.push(("mcp-protocol-version", "2025-11-25".to_owned()));
+        }
+        if self.era == Era::Modern {
+            headers.push(("mcp-protocol-version", MODERN.to_owned()));
+            if let Some((method, name)) = request {
+                headers.push(("mcp-method", method.to_owned()));
+                headers.extend(name.map(|name| ("mcp-name", name.to_owned())));
+            }
+        }
+        headers
+    }
+}
+
+/// What the user, the model and the host of these clients answer.
+fn answer(method: &str) -> Value {
+    match method {
+        "elicitation/create" => json!({"action": "accept", "content": {"colour": "green"}}),
+        "sampling/createMessage" => {
+            json!({"role": "assistant", "model": "m", "content": {"type": "text", "text": "forty-two"}})
+        }
+        "roots/list" => json!({"roots": [{"uri": "file:///work", "name": "work"}]}),
+        other => panic!("a question that no server asks: {other}"),
+    }
+}

@@ -1,0 +1,131 @@
+//! The tasks that a view's clients have started and poll by themselves.
+
+use std::{
+    collections::{HashSet, VecDeque},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::{
+    name::ServerName,
+    outcome::{ForwardedResult, ResultKind},
+};
+
+/// The most tasks that are remembered. The oldest are forgotten, and can no longer be polled.
+const MAX_TASKS: usize = 1024;
+/// The longest id of a task, in bytes.
+const MAX_ID: usize = 1 << 10;
+
+/// The tasks that were created for a view and returned to it. Only these can be polled: other views may share the session, and the server may not
+/// tell them apart.
+#[derive(Debug, Default)]
+pub(crate) struct ForwardedTasks(Mutex<Tasks>);
+
+#[derive(Debug, Default)]
+struct Tasks {
+    known: HashSet<(ServerName, String)>,
+    /// From the oldest to the newest.
+    order: VecDeque<(ServerName, String)>,
+}
+
+/// The ids in a result or in params.
+#[derive(Deserialize)]
+struct Ids {
+    #[serde(default, rename = "taskId")]
+    id: Option<String>,
+    /// The older era wraps the task.
+    #[serde(default)]
+    task: Option<TaskOf>,
+}
+
+#[derive(Deserialize)]
+struct TaskOf {
+    #[serde(rename = "taskId")]
+    id: String,
+}
+
+impl ForwardedTasks {
+    /// Remembers the task in a result, if it is one.
+    pub(crate) fn note(&self, server: &ServerName, result: &ForwardedResult) {
+        if result.kind != ResultKind::Task {
+            return;
+        }
+        let Ok(ids) = serde_json::from_slice::<Ids>(&result.json) else {
+            return;
+        };
+        let id = ids.id.or(ids.task.map(|task| task.id));
+        if let Some(id) = id.filter(|id| id.len() <= MAX_ID) {
+            self.add((server.clone(), id));
+        }
+    }
+
+    fn add(&self, task: (ServerName, String)) {
+        let mut tasks = self.lock();
+        if !tasks.known.insert(task.clone()) {
+            return;
+        }
+        tasks.order.push_back(task);
+        if tasks.order.len() > MAX_TASKS
+            && let Some(oldest) = tasks.order.pop_front()
+        {
+            tasks.known.remove(&oldest);
+        }
+    }
+
+    /// Whether the params of a request name a task of this view.
+    pub(crate) fn has(&self, server: &ServerName, params: &RawValue) -> bool {
+        let ids = serde_json::from_str::<Ids>(params.get());
+        let Ok(Ids { id: Some(id), .. }) = ids else {
+            return false;
+        };
+        self.has_id(server, &id)
+    }
+
+    /// Whether this is the id of a task of this view.
+    pub(crate) fn has_id(&self, server: &ServerName, id: &str) -> bool {
+        self.lock().known.contains(&(server.clone(), id.to_owned()))
+    }
+
+    /// Every statement leaves the sets valid, so a poisoned lock can be used.
+    fn lock(&self) -> MutexGuard<'_, Tasks> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result(json: &str, kind: ResultKind) -> ForwardedResult {
+        ForwardedResult {
+            kind,
+            ..ForwardedResult::written(json.to_owned(), false)
+        }
+    }
+
+    fn params(id: &str) -> Box<RawValue> {
+        RawValue::from_string(format!(r#"{{"taskId":"{id}"}}"#)).unwrap()
+    }
+
+    #[test]
+    fn only_tasks_that_were_returned_are_known_and_the_oldest_are_forgotten() {
+        let (tasks, server) = (ForwardedTasks::default(), ServerName::parse("jobs").unwrap());
+        let other = ServerName::parse("other").unwrap();
+        tasks.note(&server, &result(r#"{"taskId":"a"}"#, ResultKind::Task));
+        tasks.note(&server, &result(r#"{"task":{"taskId":"b"}}"#, ResultKind::Task));
+        tasks.note(&server, &result(r#"{"taskId":"c"}"#, ResultKind::Complete));
+        assert!(tasks.has(&server, &params("a")) && tasks.has(&server, &params("b")));
+        assert!(!tasks.has(&server, &params("c")) && !tasks.has(&other, &params("a")));
+        assert!(!tasks.has(&server, &RawValue::from_string("{}".to_owned()).unwrap()));
+        for number in 0..MAX_TASKS {
+            tasks.note(
+                &server,
+                &result(&format!(r#"{{"taskId":"{number}"}}"#), ResultKind::Task),
+            );
+        }
+        assert!(!tasks.has(&server, &params("a")) && tasks.has(&server, &params("0")));
+        assert_eq!(tasks.lock().known.len(), MAX_TASKS);
+    }
+}

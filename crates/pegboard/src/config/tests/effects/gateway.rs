@@ -1,0 +1,59 @@
+//! The tests of views, and of the gateway's settings and tokens.
+
+use super::Row;
+
+/// The settings of the gateway take effect in the command that serves.
+const SERVE: &str = "../../pegboard-cli/tests/command_line/serve.rs";
+
+pub(super) const ROWS: &[Row] = &[
+    (
+        "settings/views.rs",
+        "a_view_shows_some_servers_and_some_of_their_tools",
+        &["view.servers", "view.tools", "view.deny"],
+    ),
+    ("settings/views.rs", "a_view_has_names_of_its_own", &["view.naming"]),
+    (
+        "settings/views.rs",
+        "a_view_with_a_small_budget_lists_the_tools_that_find_others",
+        &["view.budget"],
+    ),
+    (
+        "settings/views.rs",
+        "a_view_asks_a_person_where_it_is_stricter_than_the_server",
+        &["view.approval"],
+    ),
+    (SERVE, "it_listens_where_the_config_says", &["serve.listen"]),
+    (
+        SERVE,
+        "hosts_and_origins_are_let_in_by_name",
+        &["serve.hosts", "serve.origins"],
+    ),
+    (SERVE, "a_body_above_the_limit_is_refused", &["serve.max_body"]),
+    (SERVE, "so_many_sessions_are_open_at_once", &["serve.max_sessions"]),
+    (SERVE, "a_session_that_nobody_uses_ends", &["serve.session_idle"]),
+    (
+        SERVE,
+        "further_connections_wait_until_one_ends",
+        &["serve.max_connections"],
+    ),
+    (
+        SERVE,
+        "further_requests_are_refused_at_once_with_a_time_to_retry",
+        &["serve.max_in_flight"],
+    ),
+    (
+        SERVE,
+        "a_token_lets_its_holder_in_until_it_expires",
+        &["token.sha256", "token.expires"],
+    ),
+    (
+        SERVE,
+        "a_token_with_a_view_reaches_that_view_only",
+        &["token.view", "view.description"],
+    ),
+    (
+        SERVE,
+        "a_token_has_a_rate_and_a_number_of_calls_at_once",
+        &["token.rate", "token.concurrent"],
+    ),
+];

@@ -1,0 +1,150 @@
+//! Named views, and the settings and tokens of the gateway.
+
+use super::*;
+
+const DIGEST: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+
+#[test]
+fn views_and_the_gateway_are_read_with_all_their_settings() {
+    let loaded = toml(&format!(
+        "[servers.github]\ncommand = 'a'\n\
+         [views.coding]\ndescription = 'For editors.'\nservers = ['github', 'git*']\ntools = ['issues_*']\ndeny = ['*delete*']\n\
+         budget = 4000\nnaming = 'dot'\napproval = 'writes'\nresult = {{ max_bytes = '64KiB' }}\n\
+         [serve]\nlisten = ['127.0.0.1:8000', '[::1]:8000']\nhosts = ['gateway.example.com']\norigins = ['https://app.example.com']\n\
+         max_connections = 10\nmax_in_flight = 20\nmax_body = '1MiB'\nmax_sessions = 5\nsession_idle = '10m'\n\
+         [serve.tokens.ci]\nhash = 'sha256:{DIGEST}'\nview = 'coding'\nrate = '60/min'\nconcurrent = 4\nexpires = '2027-01-31T12:00:00Z'\n"
+    ));
+    assert_eq!(loaded.problems, []);
+    let view = &loaded.config.views["coding"];
+    assert_eq!(view.description.as_deref(), Some("For editors."));
+    assert_eq!(view.servers, ["github", "git*"]);
+    assert_eq!(
+        (view.tools.as_slice(), view.deny.as_slice()),
+        (&["issues_*".to_owned()][..], &["*delete*".to_owned()][..])
+    );
+    assert_eq!((view.budget, view.naming.clone()), (Some(4000), Some(NameStyle::Dot)));
+    assert_eq!(view.approval, Approval::Writes);
+    assert_eq!(view.result.map(|result| result.max_bytes), Some(64 << 10));
+    let serve = &loaded.config.serve;
+    let listen: Vec<String> = serve.listen.iter().map(ToString::to_string).collect();
+    assert_eq!(listen, ["127.0.0.1:8000", "[::1]:8000"]);
+    assert_eq!(serve.hosts, ["gateway.example.com"]);
+    assert_eq!(serve.origins, ["https://app.example.com"]);
+    assert_eq!(
+        (serve.max_connections, serve.max_body, serve.max_sessions),
+        (10, 1 << 20, 5)
+    );
+    assert_eq!(serve.max_in_flight, 20);
+    assert_eq!(serve.session_idle.as_secs(), 600);
+    let token = &serve.tokens["ci"];
+    assert_eq!(token.sha256.to_string(), DIGEST);
+    assert_eq!(token.expires.unwrap().to_string(), "2027-01-31T12:00:00Z");
+    let stored = serde_json::to_string(&loaded.config).unwrap();
+    assert_eq!(serde_json::from_str::<Config>(&stored).unwrap(), loaded.config);
+}
+
+#[test]
+fn without_settings_the_gateway_listens_on_loopback_and_has_no_tokens() {
+    let serve = toml("[servers.x]\ncommand = 'a'\n").config.serve;
+    assert_eq!(serve, ServeConfig::default());
+    assert_eq!(serve.listen[0].to_string(), "127.0.0.1:7337");
+    assert!(!serve.requires_token());
+}
+
+#[test]
+fn every_mistake_is_reported_where_it_is() {
+    let found = problems(&format!(
+        "[views.'a/b']\n[views.typo]\ndney = ['x']\n[views.style]\nnaming = '{{server}}'\n[views.lost]\nservers = ['nobody', 'no*']\n\
+         [serve]\nlisten = ['localhost']\nhosts = ['*']\norigins = ['app']\n\
+         [serve.tokens.a]\n[serve.tokens.b]\nsha256 = 'pgb_secret'\n[serve.tokens.c]\nsha256 = '{DIGEST}'\nview = 'typo'\n\
+         [serve.tokens.d]\nsha256 = '{DIGEST}'\nexpires = 'tomorrow'\nrate = 'often'\n[servers.x]\ncommand = 'a'\n"
+    ));
+    insta::assert_snapshot!(found.join("\n"), @r"
+    pegboard.toml:1: views.a/b: a name has at most 64 letters, digits, `-` and `_`, and begins with a letter or digit
+    pegboard.toml:3: views.typo.dney: there is no such setting (did you mean `deny`?)
+    pegboard.toml:5: views.style.naming: `{server}` is no naming style: write dot, dunder, mcp_dunder, mcp_single, bare, or a template such as `{server}_{tool}`
+    pegboard.toml:9: serve.listen: must be an IP address and a port (write `127.0.0.1:7337`, `[::1]:7337` or `localhost:7337`)
+    pegboard.toml:10: serve.hosts: must be a host name, with or without a port (write `gateway.example.com` or `gateway.example.com:8443`)
+    pegboard.toml:11: serve.origins: must be the origin of a web page (write `https://app.example.com`, without a path)
+    pegboard.toml:12: serve.tokens.a.sha256: a token needs its digest (`pegboard token new` prints a token and its digest)
+    pegboard.toml:14: serve.tokens.b.sha256: must be a SHA-256 digest: 64 hexadecimal digits, with `sha256:` before them if you like (`pegboard token hash` reads a token on stdin and prints its digest; the token itself does not belong here)
+    pegboard.toml:20: serve.tokens.d.expires: must be a time such as `2027-01-31T12:00:00Z`
+    pegboard.toml:21: serve.tokens.d.rate: must be a number of calls and a period, such as `60/min`
+    pegboard.toml:17: serve.tokens.c.view: there is no view `typo` (the views are lost)
+    pegboard.toml:7: views.lost.servers: there is no server `nobody` (the servers are x)
+    ");
+}
+
+/// A view without its `deny` would show more than was meant, and a gateway without its tokens would let everyone in.
+#[test]
+fn what_has_an_error_is_not_used_at_all() {
+    let config = toml(&format!(
+        "[views.typo]\ntools = ['a']\ndney = ['x']\n[views.good]\n[serve.tokens.a]\nsha256 = 'x'\n[serve.tokens.b]\nsha256 = '{DIGEST}'\nview = 'typo'\n"
+    ))
+    .config;
+    assert_eq!(config.views.keys().collect::<Vec<_>>(), ["good"]);
+    assert!(config.serve.tokens.is_empty());
+    assert_eq!(config.serve.unusable_tokens.iter().collect::<Vec<_>>(), ["a", "b"]);
+    assert!(config.serve.requires_token());
+}
+
+#[test]
+fn later_files_add_views_and_tokens_and_replace_those_of_the_same_name() {
+    let other = DIGEST.replace('b', "c");
+    let first = format!(
+        "[views.a]\ntools = ['1']\n[views.b]\ntools = ['1']\n[serve]\nmax_sessions = 7\nhosts = ['one']\n[serve.tokens.t]\nsha256 = '{DIGEST}'\n\
+         [serve.tokens.u]\nsha256 = '{DIGEST}'\n"
+    );
+    let second = format!(
+        "[views.b]\ntools = ['2']\n[views.a]\ndney = 1\n[serve]\nhosts = ['two']\n[serve.tokens.u]\nsha256 = '{other}'\n"
+    );
+    let sources =
+        [("first", &first), ("second", &second)].map(|(name, text)| Source::text(name, text, Some(Format::Toml)));
+    let config = Config::load(&sources, &env()).config;
+    assert_eq!(
+        config.views.keys().collect::<Vec<_>>(),
+        ["b"],
+        "the broken one hides the earlier one"
+    );
+    assert_eq!(config.views["b"].tools, ["2"]);
+    assert_eq!(
+        (config.serve.max_sessions, config.serve.hosts.as_slice()),
+        (7, &["two".to_owned()][..])
+    );
+    let digests: Vec<String> = config
+        .serve
+        .tokens
+        .values()
+        .map(|token| token.sha256.to_string())
+        .collect();
+    assert_eq!(digests, [DIGEST.to_owned(), other]);
+}
+
+#[test]
+fn a_project_file_adds_views_and_changes_neither_those_of_others_nor_the_gateway() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().canonicalize().unwrap();
+    let user = folder.join("user.toml");
+    std::fs::write(&user, "[views.mine]\ntools = ['1']\n").unwrap();
+    let project = folder.join("project.toml");
+    let text = format!(
+        "[views.mine]\ntools = ['2']\n[views.theirs]\ntools = ['3']\n[serve]\nhosts = ['evil']\n[serve.tokens.t]\nsha256 = '{DIGEST}'\n"
+    );
+    std::fs::write(&project, text).unwrap();
+    let mut store = TrustStore::at(folder.join("state/trust.json"));
+    store.accept(&ProjectFile::read(&project, &env()).unwrap()).unwrap();
+    let loaded = Config::load(&[Source::file(user), Source::project(project, &store)], &env());
+    assert_eq!(loaded.config.views["mine"].tools, ["1"]);
+    assert_eq!(loaded.config.views["theirs"].tools, ["3"]);
+    assert_eq!(loaded.config.serve, ServeConfig::default());
+    let problems: Vec<String> = loaded.problems.iter().map(ToString::to_string).collect();
+    let problems = problems.join("\n");
+    assert!(
+        problems.contains("views.mine: is left out: another config file has a view of that name"),
+        "{problems}"
+    );
+    assert!(
+        problems.contains("serve: is left out: a project file cannot set it"),
+        "{problems}"
+    );
+}

@@ -1,0 +1,41 @@
+//! What is known of a view's tools without waiting for their servers.
+
+use std::sync::Arc;
+
+use super::toolset_handle::Toolset;
+use crate::{catalog::Tool, name, status::Era};
+
+/// A tool that is known now.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct KnownTool {
+    /// The tool.
+    pub tool: Arc<Tool>,
+    /// The protocol era of its server, while that is connected.
+    pub era: Option<Era>,
+}
+
+impl KnownTool {
+    /// Creates the value for a tool whose server is not connected.
+    pub fn new(tool: Arc<Tool>) -> Self {
+        Self { tool, era: None }
+    }
+}
+
+impl Toolset {
+    /// Returns the tool that `name` means, if it is known now. It starts no server and waits for none.
+    pub fn known_tool(&self, name: &str) -> Option<KnownTool> {
+        let route = self.known_route(name).ok()??;
+        let era = route.server.phase().live().map(|live| live.session.peer.era);
+        Some(KnownTool {
+            tool: route.tool.clone(),
+            era,
+        })
+    }
+
+    /// Names pairs of a server and, say, one of its prompts as the view names tools. Different pairs get different names.
+    pub fn exposed_names(&self, pairs: &[(&str, &str)]) -> Vec<String> {
+        let (style, rules) = self.view.names();
+        name::expose(pairs, &style, &rules)
+    }
+}

@@ -1,0 +1,37 @@
+//! What a server of the view declares about itself.
+
+use super::toolset_handle::Toolset;
+use crate::{
+    mask::Counts,
+    outcome::{Failure, sanitize_map},
+    status::ServerDeclaration,
+};
+
+impl Toolset {
+    /// Returns what a server declared about itself when its session began: protocol version, capabilities, `serverInfo` with all its fields, and
+    /// instructions. Starts the server and waits until it is ready, for a limited time. Secrets are masked, and invisible characters removed.
+    pub async fn server_info(&self, server: impl AsRef<str>) -> Result<ServerDeclaration, Failure> {
+        let name = self.server_name(server.as_ref())?;
+        let (server, live) = self.ready_server(&name).await?;
+        let peer = &live.session.peer;
+        let mut declaration = ServerDeclaration {
+            era: peer.era,
+            protocol_version: peer.version.to_string(),
+            server_info: peer.info_fields.clone(),
+            capabilities: peer.capabilities.clone(),
+            // Not those that are held until a person accepts them.
+            instructions: server.instructions(),
+        };
+        let masker = server.masker().current();
+        let mut counts = Counts::default();
+        for fields in [&mut declaration.server_info, &mut declaration.capabilities] {
+            sanitize_map(fields);
+            masker.mask_map(fields, &mut counts);
+        }
+        if let Some(instructions) = &mut declaration.instructions {
+            crate::catalog::sanitize::remove_invisible(instructions);
+            masker.mask(instructions, &mut counts);
+        }
+        Ok(declaration)
+    }
+}
