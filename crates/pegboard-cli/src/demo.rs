@@ -27,7 +27,7 @@ pub(crate) struct DemoOptions {
     /// The wire to speak on
     #[arg(long, value_enum, default_value_t = DemoTransport::Stdio)]
     pub(crate) transport: DemoTransport,
-    /// Where http, sse and ws listen; port 0 takes any free port
+    /// Loopback address of http, sse and ws; port 0 takes any free port
     #[arg(long, value_name = "ADDR", default_value_t = SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))]
     pub(crate) listen: SocketAddr,
     /// The only folder that `search_text` may read
@@ -73,6 +73,10 @@ pub(crate) async fn run(options: DemoOptions) -> anyhow::Result<()> {
         DemoTransport::Ws => ("ws", "/"),
     };
     let listen = options.listen;
+    anyhow::ensure!(
+        listen.ip().to_canonical().is_loopback(),
+        "the demo server serves only this machine, and {listen} can be reached from others; choose a loopback address with --listen"
+    );
     let listener = TcpListener::bind(listen)
         .await
         .with_context(|| format!("cannot listen on {listen}; choose another address with --listen"))?;

@@ -76,11 +76,13 @@ impl Demo {
 impl Service for Demo {
     fn describe<'a>(&'a self, client: &'a Arc<Client>) -> BoxFuture<'a, Result<Description, RpcError>> {
         let version = client.version();
-        let mut description = Description::default();
-        description.capabilities = capabilities(version);
-        description.server_info = server_info(version);
-        description.instructions = Some(INSTRUCTIONS.into());
-        description.cache = Some((TTL, CacheScope::Public));
+        let description = Description {
+            capabilities: capabilities(version),
+            server_info: server_info(version),
+            instructions: Some(INSTRUCTIONS.into()),
+            cache: Some((TTL, CacheScope::Public)),
+            ..Description::default()
+        };
         Box::pin(async { Ok(description) })
     }
 
