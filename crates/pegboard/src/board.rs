@@ -28,7 +28,7 @@ use tokio::sync::Semaphore;
 use crate::{
     args::CompiledSchemas,
     audit::AuditLog,
-    call::{Embeddings, UsageByPrincipal},
+    call::{Embeddings, UsageByPrincipal, View},
     deadline::Deadline,
     event::Events,
     metrics::Metrics,
@@ -127,6 +127,31 @@ impl Pegboard {
         let instances = self.0.registry.instances(name);
         let set = instances.iter().filter(|server| server.set_roots(roots)).count();
         set > 0
+    }
+
+    /// The views and the settings of the gateway in the config that was opened or applied last. Reading them takes no lock, and the snapshot
+    /// does not change: [`Pegboard::apply`] publishes another one.
+    pub fn gateway_settings(&self) -> Arc<GatewaySettings> {
+        self.0.gateway.load_full()
+    }
+
+    /// The view that the config has under this name, to open it with [`Pegboard::toolset_with`]; `None` if there is none. Toolsets that are
+    /// open when the config changes keep the rules that they were opened with.
+    ///
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() {
+    /// use pegboard::{Config, Env, Format, Pegboard};
+    ///
+    /// let text = "[views.reading]\ntools = ['get_*', 'list_*']\n";
+    /// let config = Config::from_text(text, Format::Toml, &Env::process()).config;
+    /// let board = Pegboard::open(config);
+    /// let tools = board.toolset_with(board.configured_view("reading").unwrap().principal("alice"));
+    /// assert!(board.configured_view("writing").is_none());
+    /// # }
+    /// ```
+    pub fn configured_view(&self, name: &str) -> Option<View> {
+        self.0.gateway.load().views.get(name).map(View::from)
     }
 
     /// Adds secrets to mask in all messages of servers from now on. The secrets of the config are always masked.

@@ -104,8 +104,11 @@ pub struct LogMessage {
 pub struct ServerEvents {
     stream: BroadcastStream<PublishedEvent>,
     /// Selects the tasks whose reports are part of the stream, by id. Without it there are none.
-    has_task: Option<Arc<dyn Fn(&str) -> bool + Send + Sync>>,
+    has_task: Option<Arc<TaskSelector>>,
 }
+
+/// Returns whether the task with this id is selected.
+type TaskSelector = dyn Fn(&str) -> bool + Send + Sync;
 
 impl fmt::Debug for ServerEvents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -11,7 +11,7 @@ use pegboard::{
 use pegboard_testkit::{FakeServer, MemoryHandle, Tool};
 use serde_json::{Map, json};
 
-use crate::support::*;
+use crate::{support::*, until};
 
 fn server() -> (Pegboard, MemoryHandle) {
     let capabilities = json!({
@@ -30,9 +30,7 @@ fn server() -> (Pegboard, MemoryHandle) {
 
 /// Waits until the server has this many calls.
 async fn received(handle: &MemoryHandle, calls: usize) {
-    while handle.count("tools/call") < calls {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    until("the server has the calls", || handle.count("tools/call") >= calls).await;
 }
 
 async fn calls(tools: Toolset) -> Result<(), Failure> {

@@ -75,7 +75,7 @@ fn board(era: Era) -> (Scripted, Pegboard) {
 /// Drops the future of `begin` after 0, 1, 2, … polls, until it completes.
 async fn check<F: Future>(what: &str, board: &Pegboard, tools: &Toolset, begin: impl Fn() -> F) {
     for polls in 0..MANY {
-        let ended = ends_within(polls, begin()).await;
+        let ended = ends_within(polls, Box::pin(begin())).await;
         let status = &board.status().servers[0];
         assert_eq!(
             (status.in_flight, status.queued),
