@@ -1,27 +1,25 @@
 //! The built-in demo MCP server: small tools over every transport and protocol version, to list and call on a fresh
 //! machine, and to test clients against.
 //!
-//! A request takes the path `wire` → [`connection`] or [`wire::http`] → [`protocol`] → [`tools`] or [`offers`], and its
-//! response the same way back. Above the wires only the folder search does I/O.
+//! The gateway handles the transports and the protocol; a request takes the path [`service`] → [`tools`] or [`offers`]. Of these only
+//! the folder search does I/O.
 
-mod connection;
-mod in_flight;
-mod message;
-mod notifications;
+mod fields;
 mod offers;
-mod protocol;
+mod service;
 mod tools;
-mod version;
-mod wire;
 
+use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
+use pegboard_gateway::{Gateway, serve_stdio};
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use protocol::Demo;
+use service::Demo;
 
 /// The options of the demo server.
 #[derive(Clone, Debug, clap::Args)]
@@ -29,7 +27,7 @@ pub(crate) struct DemoOptions {
     /// The wire to speak on
     #[arg(long, value_enum, default_value_t = DemoTransport::Stdio)]
     pub(crate) transport: DemoTransport,
-    /// Where http, sse and ws listen; port 0 takes any free port
+    /// Loopback address of http, sse and ws; port 0 takes any free port
     #[arg(long, value_name = "ADDR", default_value_t = SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))]
     pub(crate) listen: SocketAddr,
     /// The only folder that `search_text` may read
@@ -65,12 +63,39 @@ pub(crate) async fn run(options: DemoOptions) -> anyhow::Result<()> {
     );
     let demo = Arc::new(Demo::new(folder));
     let stop = stop_on_signal()?;
-    match options.transport {
-        DemoTransport::Stdio => wire::stdio::serve(demo, stop).await,
-        DemoTransport::Http => wire::http::serve(demo, options.listen, stop).await,
-        DemoTransport::Sse => wire::sse::serve(demo, options.listen, stop).await,
-        DemoTransport::Ws => wire::ws::serve(demo, options.listen, stop).await,
-    }
+    let (scheme, path) = match options.transport {
+        DemoTransport::Stdio => {
+            let served = serve_stdio(demo, stop.cancelled_owned()).await;
+            return served.context("cannot serve on stdin and stdout");
+        }
+        DemoTransport::Http => ("http", "/mcp"),
+        DemoTransport::Sse => ("http", "/sse"),
+        DemoTransport::Ws => ("ws", "/"),
+    };
+    let listen = options.listen;
+    anyhow::ensure!(
+        listen.ip().to_canonical().is_loopback(),
+        "the demo server serves only this machine, and {listen} can be reached from others; choose a loopback address with --listen"
+    );
+    let listener = TcpListener::bind(listen)
+        .await
+        .with_context(|| format!("cannot listen on {listen}; choose another address with --listen"))?;
+    let address = listener
+        .local_addr()
+        .context("cannot tell the address that was bound")?;
+    let gateway = Gateway::of_service(demo)
+        .context("no random numbers for sessions")?
+        .build();
+    announce(&format!("listening on {scheme}://{address}{path}")).context("cannot write to stdout")?;
+    gateway.serve(vec![listener], stop.cancelled_owned()).await?;
+    Ok(())
+}
+
+/// Prints and flushes the line with the address. Scripts read it, so it goes to stdout.
+fn announce(line: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    writeln!(stdout, "{line}")?;
+    stdout.flush()
 }
 
 /// A token that is cancelled by Ctrl-C and, on Unix, by SIGTERM.

@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     context::{Context, with_complaint},
-    serving::{self, Door, Reloader},
+    serving::{self, Door, Reloader, Triggers},
 };
 use crate::{
     cli::Mcp,
@@ -17,6 +17,7 @@ use crate::{
 
 pub(super) async fn run(mut context: Context<'_>, options: Mcp) -> Exit {
     let settings = Settings::load(&context.global);
+    let triggers = Triggers::listen(&settings, &context.output);
     let config = serving::prepare(&settings, Door::Stdio).and_then(|config| {
         check(&config, &options, &settings)?;
         Ok(config)
@@ -48,7 +49,7 @@ pub(super) async fn run(mut context: Context<'_>, options: Mcp) -> Exit {
             stop.cancel();
             ended(serving.await)
         }
-        () = reloader.run(&settings) => Report::new(Exit::Done),
+        () = reloader.run(triggers) => Report::new(Exit::Done),
     };
     context.close(&board, report).await
 }

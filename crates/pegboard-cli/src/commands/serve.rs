@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     context::{Context, TIMEOUT},
-    serving::{self, Door, Reloader, is_loopback},
+    serving::{self, Door, Reloader, Triggers, is_loopback},
 };
 use crate::{
     cli::Serve,
@@ -24,6 +24,7 @@ const NO_TLS: &str =
 
 pub(super) async fn run(mut context: Context<'_>, options: Serve) -> Exit {
     let settings = Settings::load(&context.global);
+    let triggers = Triggers::listen(&settings, &context.output);
     let nothing = json!({"addresses": [], "endpoints": [], "warnings": []});
     let door = Door::Http(&options.listen);
     let config = match serving::prepare(&settings, door) {
@@ -63,7 +64,7 @@ pub(super) async fn run(mut context: Context<'_>, options: Serve) -> Exit {
             Ok(()) => Report::new(Exit::Done),
             Err(error) => Report::new(Exit::Usage).error(&error.to_string(), None),
         },
-        () = reloader.run(&settings) => Report::new(Exit::Done),
+        () = reloader.run(triggers) => Report::new(Exit::Done),
     };
     if !stop.is_cancelled() && report.exit != Exit::Usage {
         stop.cancel();

@@ -144,23 +144,45 @@ pub(super) struct Reloader<'a> {
     pub(super) door: Door<'a>,
 }
 
+/// What asks for a reload.
+pub(super) struct Triggers {
+    files: Files,
+    hangups: Option<Hangups>,
+}
+
+impl Triggers {
+    /// Notes how the config files are, and listens for SIGHUP from now on. To be called as soon as the settings are loaded, so that no
+    /// change and no signal is missed while the board is opened.
+    pub(super) fn listen(settings: &Settings, output: &Output) -> Self {
+        let files = Files::of(settings);
+        let hangups = Hangups::listen().inspect_err(|error| {
+            output.say(&output::warning(&format!("SIGHUP cannot be listened for: {error}")));
+        });
+        Self {
+            files,
+            hangups: hangups.ok(),
+        }
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            () = heard(self.hangups.as_mut()) => {}
+            () = self.files.changed() => {}
+        }
+    }
+}
+
 impl Reloader<'_> {
-    /// Reloads until it is dropped. `settings` are those that the board was opened with.
-    pub(super) async fn run(&self, settings: &Settings) {
-        let mut hangups = match Hangups::listen() {
-            Ok(hangups) => Some(hangups),
-            Err(error) => {
-                self.warn(&format!("SIGHUP cannot be listened for: {error}"));
-                None
-            }
-        };
-        let mut files = Files::of(settings);
+    /// Reloads until it is dropped.
+    pub(super) async fn run(&self, mut triggers: Triggers) {
         loop {
-            tokio::select! {
-                () = heard(hangups.as_mut()) => {}
-                () = files.changed() => {}
-            }
-            files = self.reload().await.unwrap_or(files);
+            triggers.next().await;
+            // Before they are read, so that a change while they are read leads to another reload.
+            let before = triggers.files.looked_at_again();
+            triggers.files = match self.reload().await {
+                Some(files) => files.since(&before),
+                None => before,
+            };
         }
     }
 
@@ -281,6 +303,24 @@ impl Files {
         paths.dedup();
         let written = written(&paths);
         Self { paths, written }
+    }
+
+    /// The same files as they are now.
+    fn looked_at_again(&self) -> Self {
+        Self {
+            paths: self.paths.clone(),
+            written: written(&self.paths),
+        }
+    }
+
+    /// These files, each as it was `before` if it was known then.
+    fn since(mut self, before: &Self) -> Self {
+        for (path, written) in self.paths.iter().zip(&mut self.written) {
+            if let Some(at) = before.paths.iter().position(|known| known == path) {
+                *written = before.written[at];
+            }
+        }
+        self
     }
 
     /// Waits until a file is another than when this was made, and has been left alone since the last look.

@@ -4,12 +4,11 @@ pub(super) mod completion;
 pub(super) mod prompts;
 pub(super) mod resources;
 
+use pegboard_gateway::RpcError;
 use serde_json::{Map, Value};
 
-use super::message::Fault;
-
 /// A required string parameter.
-fn required<'a>(params: &'a Map<String, Value>, key: &str) -> Result<&'a str, Fault> {
+fn required<'a>(params: &'a Map<String, Value>, key: &str) -> Result<&'a str, RpcError> {
     let text = params.get(key).and_then(Value::as_str);
-    text.ok_or_else(|| Fault::invalid_params(format!("`{key}` is missing or not a string")))
+    text.ok_or_else(|| RpcError::invalid_params(format!("`{key}` is missing or not a string")))
 }

@@ -10,10 +10,9 @@ pub(super) mod png;
 mod search;
 pub(super) mod tool;
 
+use pegboard_gateway::{LogLevel, RpcError};
 use serde_json::{Map, Value, json};
 
-use super::message::Fault;
-use super::notifications::LogLevel;
 use tool::{Call, Failure, Output, arguments_of, text};
 
 /// The definitions of all tools, in listing order.
@@ -31,17 +30,16 @@ pub(super) fn definitions() -> Vec<Value> {
 
 /// Runs the tool that `params` names. A failed tool is a result with `isError`; only a call without a valid tool is a
 /// JSON-RPC error.
-pub(super) async fn call(mut params: Map<String, Value>, call: Call<'_>) -> Result<Map<String, Value>, Fault> {
+pub(super) async fn call(mut params: Map<String, Value>, call: Call<'_>) -> Result<Map<String, Value>, RpcError> {
     let Some(Value::String(name)) = params.remove("name") else {
-        return Err(Fault::invalid_params("`name` is missing or not a string"));
+        return Err(RpcError::invalid_params("`name` is missing or not a string"));
     };
     let arguments = match params.remove("arguments") {
         None => Map::new(),
         Some(Value::Object(arguments)) => arguments,
-        Some(_) => return Err(Fault::invalid_params("`arguments` must be an object")),
+        Some(_) => return Err(RpcError::invalid_params("`arguments` must be an object")),
     };
-    call.notifications
-        .log(LogLevel::Debug, json!({"event": "called", "tool": name}))
+    call.log(LogLevel::Debug, json!({"event": "called", "tool": name}))
         .await;
     let outcome = match name.as_str() {
         "now" => arguments_of(arguments).and_then(clock::run),
@@ -53,19 +51,15 @@ pub(super) async fn call(mut params: Map<String, Value>, call: Call<'_>) -> Resu
         "echo" => arguments_of(arguments).and_then(echo::run),
         "draw" => arguments_of(arguments).and_then(draw::run),
         "count_slowly" => match arguments_of(arguments) {
-            Ok(arguments) => count::run(arguments, call).await,
+            Ok(arguments) => count::run(arguments, |step, steps| call.progress(step, steps)).await,
             Err(failure) => Err(failure),
         },
         "fail" => arguments_of(arguments).and_then(fail::run),
-        _ => return Err(Fault::invalid_params(format!("unknown tool `{name}`"))),
+        _ => return Err(RpcError::invalid_params(format!("unknown tool `{name}`"))),
     };
     if let Err(Failure(message)) = &outcome {
-        call.notifications
-            .log(
-                LogLevel::Warning,
-                json!({"event": "failed", "tool": name, "message": message}),
-            )
-            .await;
+        let data = json!({"event": "failed", "tool": name, "message": message});
+        call.log(LogLevel::Warning, data).await;
     }
     Ok(result(outcome))
 }

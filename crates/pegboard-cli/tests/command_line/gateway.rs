@@ -2,10 +2,10 @@
 
 use std::{
     fs::{self, File},
-    io::{Read as _, Write as _},
+    io::{ErrorKind, Read as _, Write as _},
     net::TcpStream,
     path::PathBuf,
-    process::{Child, Command, Stdio},
+    process::{Child, Command},
     time::Duration,
 };
 
@@ -20,7 +20,10 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(crate) struct Served {
     child: Child,
+    /// The first address.
     pub(crate) address: String,
+    /// How many addresses it listens on.
+    pub(crate) addresses: usize,
     err: PathBuf,
 }
 
@@ -56,6 +59,7 @@ impl Served {
         let mut served = Self {
             child,
             address: String::new(),
+            addresses: 0,
             err,
         };
         until("the gateway listens", || {
@@ -65,6 +69,7 @@ impl Served {
         });
         let document: Value = serde_json::from_str(&fs::read_to_string(&out).unwrap()).unwrap();
         served.address = document["addresses"][0].as_str().unwrap().to_owned();
+        served.addresses = document["addresses"].as_array().unwrap().len();
         let endpoint = format!("http://{}/mcp", served.address);
         assert_eq!(document["endpoints"][0], endpoint.as_str());
         served
@@ -91,8 +96,14 @@ impl Served {
     }
 
     /// Waits for the end of the process, and returns its exit code.
+    #[track_caller]
     pub(crate) fn code(mut self) -> Option<i32> {
-        self.child.wait().unwrap().code()
+        let mut ended = None;
+        until("the gateway ends", || {
+            ended = self.child.try_wait().unwrap();
+            ended.is_some()
+        });
+        ended.unwrap().code()
     }
 
     pub(crate) fn connect(&self) -> TcpStream {
@@ -154,20 +165,31 @@ impl Served {
         self.post(path, &headers, &request).message()
     }
 
-    /// The names of the tools that a new client gets at a path.
-    pub(crate) fn tools(&self, path: &str, headers: &[(&str, &str)]) -> Vec<String> {
-        let (session, _) = self.initialize(path, headers);
-        let message = self.ask(path, headers, &session, "tools/list", json!({}));
-        let tools = message["result"]["tools"]
-            .as_array()
-            .unwrap_or_else(|| panic!("{message}"));
-        tools
-            .iter()
-            .map(|tool| tool["name"].as_str().unwrap().to_owned())
-            .collect()
+    /// The names of the tools at a path, for a client without a session; `None` if the request is refused.
+    pub(crate) fn tools_if_admitted(&self, path: &str, headers: &[(&str, &str)]) -> Option<Vec<String>> {
+        let modern = [("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", "tools/list")];
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        let request = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {"_meta": meta}});
+        let response = self.post(path, &[headers, &modern].concat(), &request.to_string());
+        if response.status != 200 {
+            return None;
+        }
+        let message = response.message();
+        let tools = message["result"]["tools"].as_array()?.iter();
+        Some(tools.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect())
     }
 
-    /// Waits until a new client gets a tool of this name at `/mcp`.
+    /// The names of the tools at a path.
+    #[track_caller]
+    pub(crate) fn tools(&self, path: &str, headers: &[(&str, &str)]) -> Vec<String> {
+        self.tools_if_admitted(path, headers)
+            .unwrap_or_else(|| panic!("no tools at {path}: {}", self.err()))
+    }
+
+    /// Waits until a client gets a tool of this name at `/mcp`.
     #[track_caller]
     pub(crate) fn has_tool(&self, name: &str) {
         until(&format!("there is a tool `{name}`"), || {
@@ -194,8 +216,10 @@ impl Response {
     /// Reads until the server closes the connection.
     pub(crate) fn read(mut stream: TcpStream) -> Self {
         let mut bytes = Vec::new();
-        // A reset after the response is no failure of the response.
-        let _ = stream.read_to_end(&mut bytes);
+        if let Err(error) = stream.read_to_end(&mut bytes) {
+            // A server that refuses a body may reset the connection after the response.
+            assert_eq!(error.kind(), ErrorKind::ConnectionReset, "no response in time");
+        }
         let text = String::from_utf8(bytes).unwrap();
         let (head, body) = text
             .split_once("\r\n\r\n")

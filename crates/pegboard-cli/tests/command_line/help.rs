@@ -2,7 +2,7 @@
 
 use super::home::Home;
 
-const COMMANDS: [&[&str]; 28] = [
+const COMMANDS: [&[&str]; 32] = [
     &[],
     &["tools"],
     &["call"],
@@ -25,6 +25,10 @@ const COMMANDS: [&[&str]; 28] = [
     &["trust", "show"],
     &["trust", "accept"],
     &["trust", "forget"],
+    &["pins"],
+    &["pins", "show"],
+    &["pins", "diff"],
+    &["pins", "accept"],
     &["audit"],
     &["audit", "verify"],
     &["audit", "show"],

@@ -2,10 +2,13 @@
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},
-    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    process::{Child, ChildStdin, Command, Stdio},
+    sync::mpsc::{self, Receiver},
+    thread,
+    time::Duration,
 };
 
-use pegboard_testkit::{FakeServer, Tool};
+use pegboard_testkit::{FakeServer, Fault, Tool};
 use serde_json::{Value, json};
 
 use super::{
@@ -13,16 +16,20 @@ use super::{
     home::{Home, until},
 };
 
+/// How long a message may take. Only a failing test waits that long.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// A running `pegboard mcp`. It is killed when it is dropped.
 struct Mcp {
     child: Child,
     stdin: Option<ChildStdin>,
-    stdout: BufReader<ChildStdout>,
+    messages: Receiver<Value>,
+    /// How many times it has said that the list of tools changed.
+    changes: usize,
 }
 
 impl Mcp {
-    /// Starts it and shakes hands as a client of 2025-11-25.
-    fn start(home: &Home, options: &[&str]) -> (Self, Value) {
+    fn spawn(home: &Home, options: &[&str]) -> Self {
         let mut command = home.pegboard(&[&["mcp"], options].concat());
         let mut child = command
             .stdin(Stdio::piped())
@@ -30,11 +37,27 @@ impl Mcp {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let mut mcp = Self {
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let (sender, messages) = mpsc::channel();
+        thread::spawn(move || {
+            for line in stdout.lines().map_while(Result::ok) {
+                let message = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"));
+                if sender.send(message).is_err() {
+                    return;
+                }
+            }
+        });
+        Self {
             stdin: child.stdin.take(),
-            stdout: BufReader::new(child.stdout.take().unwrap()),
+            messages,
+            changes: 0,
             child,
-        };
+        }
+    }
+
+    /// Starts it and shakes hands as a client of 2025-11-25.
+    fn start(home: &Home, options: &[&str]) -> (Self, Value) {
+        let mut mcp = Self::spawn(home, options);
         let hello = mcp.exchange(&initialize());
         mcp.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
         (mcp, hello["result"].clone())
@@ -44,17 +67,35 @@ impl Mcp {
         writeln!(self.stdin.as_mut().unwrap(), "{message}").unwrap();
     }
 
+    #[track_caller]
+    fn receive(&mut self) -> Value {
+        let message = self.messages.recv_timeout(PATIENCE);
+        let message = message.unwrap_or_else(|error| panic!("no message: {error}"));
+        self.changes += usize::from(message["method"] == "notifications/tools/list_changed");
+        message
+    }
+
     /// Sends a request and reads up to its response.
+    #[track_caller]
     fn exchange(&mut self, request: &Value) -> Value {
         self.send(request);
         loop {
-            let mut line = String::new();
-            assert_ne!(self.stdout.read_line(&mut line).unwrap(), 0, "stdout has ended");
-            let message: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"));
+            let message = self.receive();
             if message["id"] == request["id"] {
                 return message;
             }
         }
+    }
+
+    /// Waits for the end of the process, and returns its exit code.
+    #[track_caller]
+    fn code(&mut self) -> Option<i32> {
+        let mut ended = None;
+        until("it ends", || {
+            ended = self.child.try_wait().unwrap();
+            ended.is_some()
+        });
+        ended.unwrap().code()
     }
 
     fn ask(&mut self, method: &str, params: &Value) -> Value {
@@ -108,7 +149,62 @@ fn it_serves_all_tools_and_ends_when_stdin_closes() {
     let message = mcp.ask("tools/call", &json!({"name": "fx__read", "arguments": {}}));
     assert_eq!(message["result"]["content"][0]["text"], "read it", "{message}");
     drop(mcp.stdin.take());
-    assert_eq!(mcp.child.wait().unwrap().code(), Some(0));
+    assert_eq!(mcp.code(), Some(0));
+    home.assert_gone("fx");
+}
+
+/// A server that starts so slowly that no test waits for it, and does not end by itself.
+fn stuck(home: &Home) {
+    let fake = FakeServer::new("fx")
+        .fault(Fault::SlowStart { ms: 600_000 })
+        .fault(Fault::IgnoresEof)
+        .fault(Fault::OutlivesParent);
+    home.config(&home.entry("fx", fake, "stop_timeout = '200ms'"));
+}
+
+#[test]
+fn both_eras_are_answered_before_any_server_is_ready() {
+    let home = Home::new();
+    stuck(&home);
+    let (mut mcp, described) = Mcp::start(&home, &[]);
+    assert_eq!(described["capabilities"]["tools"]["listChanged"], true);
+    assert_eq!(mcp.tools(), [""; 0], "the list does not wait for long");
+    let mut mcp = Mcp::spawn(&home, &[]);
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let found = mcp.ask("server/discover", &json!({ "_meta": meta }));
+    assert_eq!(found["result"]["supportedVersions"][0], "2026-07-28", "{found}");
+}
+
+#[test]
+fn a_client_is_told_of_the_tools_of_a_server_that_starts_slowly() {
+    let home = Home::new();
+    let fake = FakeServer::new("slow")
+        .tool(Tool::new("late"))
+        .fault(Fault::SlowStart { ms: 3000 });
+    home.config(&home.entry("slow", fake, ""));
+    let (mut mcp, _) = Mcp::start(&home, &[]);
+    if mcp.tools().is_empty() {
+        while mcp.changes == 0 {
+            mcp.receive();
+        }
+    }
+    assert_eq!(mcp.tools(), ["slow__late"]);
+}
+
+/// Clients start a server to see what it is, and kill it.
+#[test]
+fn a_killed_process_leaves_nothing_behind() {
+    let home = Home::new();
+    stuck(&home);
+    let (mut mcp, _) = Mcp::start(&home, &[]);
+    until("the server is started", || {
+        home.path("fx.log").exists() && !home.log("fx").spawned.is_empty()
+    });
+    mcp.child.kill().unwrap();
+    mcp.child.wait().unwrap();
     home.assert_gone("fx");
 }
 
@@ -121,7 +217,7 @@ fn a_signal_ends_it_with_code_0() {
         .args(["-TERM", &mcp.child.id().to_string()])
         .status();
     assert!(sent.unwrap().success());
-    assert_eq!(mcp.child.wait().unwrap().code(), Some(0));
+    assert_eq!(mcp.code(), Some(0));
     home.assert_gone("fx");
 }
 

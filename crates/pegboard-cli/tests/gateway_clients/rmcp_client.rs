@@ -18,6 +18,7 @@ use rmcp::{
     transport::StreamableHttpClientTransport,
 };
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use crate::{
     client::{Era, Target},
@@ -26,11 +27,14 @@ use crate::{
     scratch::Scratch,
 };
 
+/// How long the SDK may take to hand over a notification that came before a response.
+const HANDING_OVER: Duration = Duration::from_secs(10);
+
 /// Records questions and progress, and answers every question.
 #[derive(Clone, Debug, Default)]
 struct Handler {
     asked: Arc<Mutex<Vec<String>>>,
-    progress: Arc<Mutex<u64>>,
+    progress: watch::Sender<u64>,
 }
 
 impl ClientHandler for Handler {
@@ -56,7 +60,7 @@ impl ClientHandler for Handler {
     }
 
     async fn on_progress(&self, _progress: ProgressNotificationParam, _context: NotificationContext<RoleClient>) {
-        *self.progress.lock().unwrap() += 1;
+        self.progress.send_modify(|count| *count += 1);
     }
 }
 
@@ -114,14 +118,19 @@ async fn carry_out(client: &Connected, handler: &Handler, plan: &Plan) -> Result
     };
     report.tools = list_until_complete(client, plan).await?;
     for (tool, call) in plan.calls() {
-        let before = *handler.progress.lock().unwrap();
+        let before = *handler.progress.borrow();
         let mut params = CallToolRequestParams::new(tool.clone());
         params.arguments = call.arguments.as_object().cloned();
         let result = client
             .call_tool(params)
             .await
             .map_err(|error| format!("{tool}: {error:?}"))?;
-        let progress = *handler.progress.lock().unwrap() - before;
+        if call.progress {
+            // The SDK runs each handler in a task of its own, and the response may overtake it.
+            let mut told = handler.progress.subscribe();
+            let _ = tokio::time::timeout(HANDING_OVER, told.wait_for(|count| *count > before)).await;
+        }
+        let progress = *handler.progress.borrow() - before;
         report.progress.insert(tool.clone(), progress);
         report.calls.push(Called {
             tool,

@@ -1,4 +1,4 @@
-//! [`SecretId`]: the id of a session, 128 random bits..
+//! [`SecretId`]: the id of a session, 128 random bits.
 
 use std::fmt;
 

@@ -107,7 +107,11 @@ impl SseWire {
         if parts.method != Method::POST {
             return method_not_allowed("POST", "send messages with POST");
         }
-        let id = parts.uri.query().and_then(session_of);
+        let Some(id) = parts.uri.query().and_then(session_of) else {
+            let detail = "the URI names no session; use the one of the stream's `endpoint` event";
+            return problem(StatusCode::BAD_REQUEST, detail);
+        };
+        let id = SecretId::parse(id.as_bytes());
         let stream = id.and_then(|id| self.streams.get(id, endpoint, caller));
         let Some(stream) = stream else {
             return problem(StatusCode::NOT_FOUND, "no such session; open a new stream");
@@ -177,9 +181,9 @@ impl Drop for Events {
     }
 }
 
-/// The session that a query names.
-fn session_of(query: &str) -> Option<SecretId> {
+/// The one session that a query names.
+fn session_of(query: &str) -> Option<&str> {
     let mut ids = query.split('&').filter_map(|pair| pair.strip_prefix("session="));
-    let id = ids.next().and_then(|id| SecretId::parse(id.as_bytes()));
+    let id = ids.next();
     id.filter(|_| ids.next().is_none())
 }

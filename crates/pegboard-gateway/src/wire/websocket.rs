@@ -19,7 +19,10 @@ use http::{
     header::{SEC_WEBSOCKET_PROTOCOL, UPGRADE},
     request::Parts,
 };
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::Instant,
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
@@ -109,7 +112,8 @@ impl WebSocketWire {
     async fn serve(self, socket: WebSocket, endpoint: &Arc<Endpoint>, caller: Caller, permit: OwnedSemaphorePermit) {
         let (mut sink, mut source) = socket.split();
         let (connection, mut queue) = Connection::open(endpoint, caller.principal);
-        let (seen, mut pings) = (AtomicBool::new(true), tokio::time::interval(PING_TIME));
+        let seen = AtomicBool::new(true);
+        let mut pings = tokio::time::interval_at(Instant::now() + PING_TIME, PING_TIME);
         // Concurrently: a reader that waits for the queue must not block the writer.
         let read = async {
             while let Some(Ok(frame)) = source.next().await {

@@ -68,7 +68,7 @@ async fn what_is_not_of_this_transport_is_refused() {
     for (method, path, status) in [
         ("POST", "/sse", 405),
         ("GET", "/messages?session=x", 405),
-        ("POST", "/messages", 404),
+        ("POST", "/messages", 400),
         ("POST", "/messages?session=x", 404),
         ("GET", "/other/sse", 404),
     ] {

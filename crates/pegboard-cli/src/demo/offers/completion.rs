@@ -1,16 +1,17 @@
 //! Completions for the arguments of prompts and of the resource template.
 
+use pegboard_gateway::RpcError;
 use serde_json::{Map, Value, json};
 
 use super::resources::{COUNT_TEMPLATE, MAX_COUNT};
-use crate::demo::message::{Fault, object};
+use crate::demo::fields::object;
 
 const NAMES: [&str; 5] = ["Ada", "Alan", "Barbara", "Edsger", "Grace"];
 
 /// The limit on the values of one response.
 const MAX_VALUES: usize = 100;
 
-pub(in crate::demo) fn complete(params: &Map<String, Value>) -> Result<Map<String, Value>, Fault> {
+pub(in crate::demo) fn complete(params: &Map<String, Value>) -> Result<Map<String, Value>, RpcError> {
     let field = |object: &str, key: &str| {
         params
             .get(object)
@@ -18,7 +19,7 @@ pub(in crate::demo) fn complete(params: &Map<String, Value>) -> Result<Map<Strin
             .and_then(Value::as_str)
     };
     let (Some(argument), Some(typed)) = (field("argument", "name"), field("argument", "value")) else {
-        return Err(Fault::invalid_params("`argument` needs a `name` and a `value`"));
+        return Err(RpcError::invalid_params("`argument` needs a `name` and a `value`"));
     };
     let values = match (
         field("ref", "type"),
@@ -32,7 +33,7 @@ pub(in crate::demo) fn complete(params: &Map<String, Value>) -> Result<Map<Strin
             starting_with(typed, (1..=MAX_COUNT).map(|number| number.to_string()))
         }
         _ => {
-            return Err(Fault::invalid_params(format!(
+            return Err(RpcError::invalid_params(format!(
                 "`ref` and the argument `{argument}` name nothing known here"
             )));
         }

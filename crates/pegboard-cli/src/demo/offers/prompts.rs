@@ -1,9 +1,10 @@
 //! Prompts: a greeting and a review.
 
+use pegboard_gateway::RpcError;
 use serde_json::{Map, Value, json};
 
 use super::required;
-use crate::demo::message::{Fault, object};
+use crate::demo::fields::object;
 
 pub(in crate::demo) fn list() -> Vec<Value> {
     vec![
@@ -22,11 +23,11 @@ pub(in crate::demo) fn list() -> Vec<Value> {
     ]
 }
 
-pub(in crate::demo) fn get(params: &Map<String, Value>) -> Result<Map<String, Value>, Fault> {
+pub(in crate::demo) fn get(params: &Map<String, Value>) -> Result<Map<String, Value>, RpcError> {
     let arguments = match params.get("arguments") {
         None => &Map::new(),
         Some(Value::Object(arguments)) => arguments,
-        Some(_) => return Err(Fault::invalid_params("`arguments` must be an object")),
+        Some(_) => return Err(RpcError::invalid_params("`arguments` must be an object")),
     };
     let (description, text) = match required(params, "name")? {
         "greet" => {
@@ -40,7 +41,7 @@ pub(in crate::demo) fn get(params: &Map<String, Value>) -> Result<Map<String, Va
                 format!("Review the following text. Name its best point and what to improve.\n\n{text}"),
             )
         }
-        other => return Err(Fault::invalid_params(format!("unknown prompt `{other}`"))),
+        other => return Err(RpcError::invalid_params(format!("unknown prompt `{other}`"))),
     };
     let message = json!({"role": "user", "content": {"type": "text", "text": text}});
     Ok(object([

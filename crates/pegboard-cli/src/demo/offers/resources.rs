@@ -2,12 +2,12 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use pegboard_gateway::{RpcError, Version};
 use serde_json::{Map, Value, json};
 
 use super::required;
-use crate::demo::message::{Fault, object};
+use crate::demo::fields::object;
 use crate::demo::tools::png;
-use crate::demo::version::Version;
 
 const ABOUT: &str = "# Pegboard demo server\n\n\
     This server is built into the `pegboard` command. It has a clock, a calculator, a folder search and a few tools \
@@ -51,7 +51,7 @@ pub(in crate::demo) fn templates() -> Vec<Value> {
     })]
 }
 
-pub(in crate::demo) fn read(params: &Map<String, Value>, version: Version) -> Result<Map<String, Value>, Fault> {
+pub(in crate::demo) fn read(params: &Map<String, Value>, version: Version) -> Result<Map<String, Value>, RpcError> {
     let uri = required(params, "uri")?;
     let content = match uri {
         "demo://about" => json!({"uri": uri, "mimeType": "text/markdown", "text": ABOUT}),
@@ -64,13 +64,13 @@ pub(in crate::demo) fn read(params: &Map<String, Value>, version: Version) -> Re
     Ok(object([("contents", json!([content]))]))
 }
 
-fn not_found(uri: &str, version: Version) -> Fault {
+fn not_found(uri: &str, version: Version) -> RpcError {
     let code = if version.is_modern() {
-        Fault::INVALID_PARAMS
+        RpcError::INVALID_PARAMS
     } else {
-        Fault::RESOURCE_NOT_FOUND
+        RpcError::RESOURCE_NOT_FOUND
     };
-    Fault::new(code, format!("resource `{uri}` not found")).with_data(json!({"uri": uri}))
+    RpcError::new(code, format!("resource `{uri}` not found")).data(json!({"uri": uri}))
 }
 
 fn count(n: &str) -> Option<String> {
@@ -100,7 +100,7 @@ fn logo() -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn read_uri(uri: &str, version: Version) -> Result<Map<String, Value>, Fault> {
+    fn read_uri(uri: &str, version: Version) -> Result<Map<String, Value>, RpcError> {
         read(&object([("uri", json!(uri))]), version)
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::tool::{Call, Failure, Output, harmless, within};
+use super::tool::{Failure, Output, harmless, within};
 
 const MAX_STEPS: u64 = 100;
 const MAX_DELAY_MS: u64 = 5000;
@@ -57,67 +57,47 @@ pub(super) fn definition() -> Value {
     })
 }
 
-/// Counts. Dropping the future cancels it.
-pub(super) async fn run(arguments: Arguments, call: Call<'_>) -> Result<Output, Failure> {
+/// Counts, and calls `report` after each step. Dropping the future cancels it.
+pub(super) async fn run<F: Future<Output = ()>>(
+    arguments: Arguments,
+    report: impl Fn(u64, u64) -> F,
+) -> Result<Output, Failure> {
     let steps = within("n", arguments.n, 1, MAX_STEPS)?;
     let delay = Duration::from_millis(within("delay_ms", arguments.delay_ms, 0, MAX_DELAY_MS)?);
     for step in 1..=steps {
         tokio::time::sleep(delay).await;
-        call.notifications
-            .progress(step, steps, &format!("step {step} of {steps}"))
-            .await;
+        report(step, steps).await;
     }
     Ok(Output::text(format!("counted to {steps}")))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
+    use std::cell::RefCell;
 
-    use tokio::sync::mpsc;
     use tokio::time::Instant;
-    use tokio_util::sync::CancellationToken;
 
     use super::*;
-    use crate::demo::notifications::Notifications;
 
     #[tokio::test(start_paused = true)]
     async fn every_step_waits_and_is_reported() {
-        let (out, mut sent) = mpsc::channel(8);
-        let notifications = Notifications {
-            out: Some(out),
-            progress_token: Some(json!("t")),
-            level: None,
-        };
-        let cancelled = CancellationToken::new();
-        let call = Call {
-            folder: Path::new("."),
-            notifications: &notifications,
-            cancelled: &cancelled,
+        let reported = RefCell::new(Vec::new());
+        let report = |step, steps| {
+            reported.borrow_mut().push((step, steps));
+            std::future::ready(())
         };
         let start = Instant::now();
-        let output = run(Arguments { n: 3, delay_ms: 1000 }, call).await.unwrap();
+        let output = run(Arguments { n: 3, delay_ms: 1000 }, report).await.unwrap();
         assert_eq!(start.elapsed(), Duration::from_secs(3));
         assert_eq!(output.content[0]["text"], "counted to 3");
-        for step in 1..=3 {
-            let notification: Value = serde_json::from_str(&sent.try_recv().unwrap()).unwrap();
-            let message = format!("step {step} of 3");
-            let params = json!({"progressToken": "t", "progress": step, "total": 3, "message": message});
-            assert_eq!(notification["params"], params);
-        }
-        assert!(sent.try_recv().is_err());
+        assert_eq!(*reported.borrow(), [(1, 3), (2, 3), (3, 3)]);
     }
 
     #[tokio::test]
     async fn bounds_hold() {
-        let (notifications, cancelled) = (Notifications::default(), CancellationToken::new());
-        let call = Call {
-            folder: Path::new("."),
-            notifications: &notifications,
-            cancelled: &cancelled,
-        };
         for (n, delay_ms) in [(0, 0), (101, 0), (1, 5001)] {
-            run(Arguments { n, delay_ms }, call).await.unwrap_err();
+            let report = |_, _| std::future::ready(());
+            run(Arguments { n, delay_ms }, report).await.unwrap_err();
         }
     }
 }

@@ -2,18 +2,38 @@
 
 use std::path::Path;
 
+use pegboard_gateway::{Exchange, LogLevel};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::demo::notifications::Notifications;
+use crate::demo::fields::object;
 
 /// The context of a tool call.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::demo) struct Call<'a> {
     pub(in crate::demo) folder: &'a Path,
-    pub(in crate::demo) notifications: &'a Notifications,
+    pub(in crate::demo) exchange: &'a Exchange,
     pub(in crate::demo) cancelled: &'a CancellationToken,
+}
+
+impl Call<'_> {
+    /// Reports progress, if the client asked for it.
+    pub(super) async fn progress(&self, step: u64, steps: u64) {
+        let message = format!("step {step} of {steps}");
+        let fields = [
+            ("progress", json!(step)),
+            ("total", json!(steps)),
+            ("message", json!(message)),
+        ];
+        self.exchange.progress(object(fields)).await;
+    }
+
+    /// Sends a log message, if the client asked for those of this level.
+    pub(super) async fn log(&self, level: LogLevel, data: Value) {
+        let params = object([("logger", json!("demo")), ("data", data)]);
+        self.exchange.log(level, params).await;
+    }
 }
 
 /// The result of a tool. The content blocks are MCP's JSON.

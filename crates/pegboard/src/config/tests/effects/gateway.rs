@@ -30,7 +30,11 @@ pub(super) const ROWS: &[Row] = &[
     ),
     (SERVE, "a_body_above_the_limit_is_refused", &["serve.max_body"]),
     (SERVE, "so_many_sessions_are_open_at_once", &["serve.max_sessions"]),
-    (SERVE, "a_session_that_nobody_uses_ends", &["serve.session_idle"]),
+    (
+        SERVE,
+        "an_idle_session_ends_and_makes_room_for_another",
+        &["serve.session_idle"],
+    ),
     (
         SERVE,
         "further_connections_wait_until_one_ends",
@@ -51,9 +55,6 @@ pub(super) const ROWS: &[Row] = &[
         "a_token_with_a_view_reaches_that_view_only",
         &["token.view", "view.description"],
     ),
-    (
-        SERVE,
-        "a_token_has_a_rate_and_a_number_of_calls_at_once",
-        &["token.rate", "token.concurrent"],
-    ),
+    (SERVE, "a_token_has_a_rate_that_its_sessions_share", &["token.rate"]),
+    (SERVE, "a_token_has_a_number_of_calls_at_once", &["token.concurrent"]),
 ];
