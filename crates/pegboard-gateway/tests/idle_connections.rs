@@ -52,25 +52,12 @@ async fn ten_thousand_idle_connections_cost_little_memory() {
 }
 
 fn open_files() -> usize {
-    let limits = std::fs::read_to_string("/proc/self/limits").expect("a value");
-    let line = limits
-        .lines()
-        .find(|line| line.starts_with("Max open files"))
-        .expect("a value");
-    line.split_whitespace()
-        .nth(3)
-        .expect("a valid message")
-        .parse()
-        .unwrap_or(usize::MAX)
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap();
+    let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    line.split_whitespace().nth(3).unwrap().parse().unwrap_or(usize::MAX)
 }
 
 fn resident() -> usize {
-    let sizes = std::fs::read_to_string("/proc/self/statm").expect("a value");
-    sizes
-        .split(' ')
-        .nth(1)
-        .expect("a valid message")
-        .parse::<usize>()
-        .expect("a valid message")
-        * 4096
+    let sizes = std::fs::read_to_string("/proc/self/statm").unwrap();
+    sizes.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
 }

@@ -69,14 +69,14 @@ impl Event {
 
 impl Http {
     pub(crate) async fn connect(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).await.expect("the socket works");
+        let stream = TcpStream::connect(address).await.unwrap();
         let stream = BufReader::new(stream);
         Self { stream }
     }
 
     /// Sends these bytes.
     pub(crate) async fn write(&mut self, bytes: &[u8]) {
-        self.stream.write_all(bytes).await.expect("the socket works");
+        self.stream.write_all(bytes).await.unwrap();
     }
 
     /// Sends a request.
@@ -101,15 +101,10 @@ impl Http {
     /// Reads a response.
     pub(crate) async fn response(&mut self) -> Response {
         let line = self.line().await.expect("a response");
-        let status = line
-            .split(' ')
-            .nth(1)
-            .expect("a valid message")
-            .parse()
-            .expect("a valid message");
+        let status = line.split(' ').nth(1).unwrap().parse().unwrap();
         let mut headers = HashMap::new();
         loop {
-            let line = self.line().await.expect("a value");
+            let line = self.line().await.unwrap();
             let Some((name, value)) = line.split_once(": ") else {
                 break;
             };
@@ -124,8 +119,8 @@ impl Http {
             response.body.resize(length, 0);
             timeout(PATIENCE, self.stream.read_exact(&mut response.body))
                 .await
-                .expect("a value")
-                .expect("a value");
+                .unwrap()
+                .unwrap();
         }
         response
     }

@@ -161,7 +161,7 @@ async fn a_page_of_a_configured_origin_may_read_responses() {
 
 fn token(name: &str, text: &str) -> Token {
     let digest = digest::digest(&digest::SHA256, text.as_bytes());
-    Token::new(name, digest.as_ref().try_into().expect("a value"))
+    Token::new(name, digest.as_ref().try_into().unwrap())
 }
 
 async fn with_tokens() -> Running {

@@ -152,7 +152,7 @@ impl Running {
     /// Stops the gateway and waits for its end.
     pub(crate) async fn stop(mut self) {
         drop(self.stop.take());
-        self.serving.await.expect("a value");
+        self.serving.await.unwrap();
     }
 }
 
@@ -168,14 +168,14 @@ pub(crate) async fn start_with(configure: impl FnOnce(GatewayBuilder) -> Gateway
         release: Arc::default(),
         events: broadcast::channel(16).0,
     };
-    let gateway = configure(Gateway::of_service(Arc::new(Tools(probe.clone()))).expect("a value")).build();
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a value");
-    let address = listener.local_addr().expect("a value");
+    let gateway = configure(Gateway::of_service(Arc::new(Tools(probe.clone()))).unwrap()).build();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
     let (stop, stopped) = oneshot::channel::<()>();
     let serving = gateway.clone();
     let serving = tokio::spawn(async move {
         let stopped = async move { drop(stopped.await) };
-        serving.serve(vec![listener], stopped).await.expect("a value");
+        serving.serve(vec![listener], stopped).await.unwrap();
     });
     Running {
         address,

@@ -14,14 +14,12 @@ use crate::{
 };
 
 async fn connect(server: &Running) -> WebSocketStream<TcpStream> {
-    let stream = TcpStream::connect(server.address).await.expect("the socket works");
-    let mut request = format!("ws://{}/mcp", server.address)
-        .into_client_request()
-        .expect("a value");
+    let stream = TcpStream::connect(server.address).await.unwrap();
+    let mut request = format!("ws://{}/mcp", server.address).into_client_request().unwrap();
     request
         .headers_mut()
-        .insert("sec-websocket-protocol", "mcp".parse().expect("the socket works"));
-    let (socket, response) = client_async(request, stream).await.expect("the socket works");
+        .insert("sec-websocket-protocol", "mcp".parse().unwrap());
+    let (socket, response) = client_async(request, stream).await.unwrap();
     assert_eq!(response.headers()["sec-websocket-protocol"], "mcp");
     socket
 }
@@ -29,7 +27,7 @@ async fn connect(server: &Running) -> WebSocketStream<TcpStream> {
 async fn next(socket: &mut WebSocketStream<TcpStream>) -> Option<Value> {
     while let Some(Ok(frame)) = socket.next().await {
         if let Message::Text(text) = frame {
-            return Some(serde_json::from_str(&text).expect("a valid message"));
+            return Some(serde_json::from_str(&text).unwrap());
         }
     }
     None
