@@ -80,7 +80,8 @@ pub(super) async fn get(context: Context<'_>, options: cli::PromptGet) -> Exit {
         let filled = toolset.get_prompt(&prompt.server, &prompt.name, &arguments).await?;
         Ok((json!({"server": prompt.server, "name": prompt.name}), filled))
     };
-    fetch::run(context, item, request, shown).await
+    // Boxed, because the future of a request is large.
+    Box::pin(fetch::run(context, item, request, shown)).await
 }
 
 /// Finds the prompt called `server.prompt`, or by its own name if only one server has it.

@@ -75,7 +75,8 @@ pub(super) async fn read(context: Context<'_>, uri: String) -> Exit {
         let contents = toolset.read_resource(&server, &uri).await?;
         Ok((json!({"server": server, "uri": uri}), contents))
     };
-    fetch::run(context, item, request, |contents| shown(contents)).await
+    // Boxed, because the future of a request is large.
+    Box::pin(fetch::run(context, item, request, |contents| shown(contents))).await
 }
 
 /// Finds the server of a URI: one that lists it, else one with a URI template that has its literal prefix, else the only server with

@@ -158,7 +158,7 @@ impl Served {
         headers: &[(&str, &str)],
         session: &str,
         method: &str,
-        params: Value,
+        params: &Value,
     ) -> Value {
         let request = json!({"jsonrpc": "2.0", "id": 2, "method": method, "params": params}).to_string();
         let headers: Vec<(&str, &str)> = [headers, &[("Mcp-Session-Id", session)]].concat();
@@ -244,7 +244,7 @@ impl Response {
     #[track_caller]
     pub(crate) fn message(&self) -> Value {
         let events = self.body.lines().filter_map(|line| line.strip_prefix("data:"));
-        let text = events.map(str::trim).filter(|data| !data.is_empty()).next_back();
+        let text = events.map(str::trim).rfind(|data| !data.is_empty());
         let text = text.unwrap_or(&self.body);
         serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }

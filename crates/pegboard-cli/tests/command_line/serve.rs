@@ -45,7 +45,7 @@ fn the_demo_servers_are_served_without_any_config() {
     served.has_tool("demo__calculate");
     let (session, _) = served.initialize("/mcp", &[]);
     let arguments = json!({"name": "demo__calculate", "arguments": {"expression": "6 * 7"}});
-    let message = served.ask("/mcp", &[], &session, "tools/call", arguments);
+    let message = served.ask("/mcp", &[], &session, "tools/call", &arguments);
     assert_eq!(message["result"]["structuredContent"]["value"], 42, "{message}");
 }
 
@@ -252,7 +252,7 @@ fn so_many_sessions_are_open_at_once() {
     served.initialize("/mcp", &[]);
     let third = served.post("/mcp", &[], &initialize().to_string());
     assert!(matches!(third.status, 429 | 503), "{third:?}");
-    let message = served.ask("/mcp", &[], &first, "ping", json!({}));
+    let message = served.ask("/mcp", &[], &first, "ping", &json!({}));
     assert_eq!(message["result"], json!({}), "the others go on");
 }
 
@@ -349,7 +349,7 @@ fn a_token_with_a_view_reaches_that_view_only() {
             .contains("Only to read."),
         "{described}"
     );
-    let message = served.ask("/mcp", &[ALICE], &session, "tools/call", call("fx__write"));
+    let message = served.ask("/mcp", &[ALICE], &session, "tools/call", &call("fx__write"));
     assert!(is_refused(&message), "{message}");
     assert_eq!(home.log("fx").count("tools/call"), 0);
 }
@@ -366,7 +366,7 @@ fn a_token_has_a_rate_that_its_sessions_share() {
     let refused: Vec<bool> = (0..3)
         .map(|_| {
             let (session, _) = served.initialize("/mcp", &[ALICE]);
-            is_refused(&served.ask("/mcp", &[ALICE], &session, "tools/call", call("fx__read")))
+            is_refused(&served.ask("/mcp", &[ALICE], &session, "tools/call", &call("fx__read")))
         })
         .collect();
     assert_eq!(refused, [false, false, true]);
@@ -384,7 +384,7 @@ fn a_token_has_a_number_of_calls_at_once() {
     let headers = [ALICE, ("Mcp-Session-Id", session.as_str())];
     served.write(&mut stream, "/mcp", &headers, &request.to_string());
     until("the call has arrived", || home.log("fx").count("tools/call") == 1);
-    let second = served.ask("/mcp", &[ALICE], &session, "tools/call", call("fx__read"));
+    let second = served.ask("/mcp", &[ALICE], &session, "tools/call", &call("fx__read"));
     assert!(is_refused(&second), "{second}");
     assert_eq!(home.log("fx").count("tools/call"), 1);
 }
