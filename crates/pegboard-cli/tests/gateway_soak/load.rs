@@ -114,7 +114,6 @@ async fn settled(daemon: &Daemon, before: Option<Held>) -> Held {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "the numbers are the result of a long run")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_call_is_lost_crossed_or_doubled_and_everything_comes_back() {
     let seconds = number("PEGBOARD_SOAK_SECONDS").unwrap_or(20);

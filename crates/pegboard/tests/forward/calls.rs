@@ -24,7 +24,7 @@ async fn a_result_is_passed_on_byte_by_byte() {
     );
     for json in [
         "{}",
-        r#"{ "content" : [ { "text" : "caf\u00e9 \ud83d\ude00 \/ \"q\"\n" , "type":"text", "new":1.50 } ] , "isError" : false }"#,
+        r#"{ "content" : [ { "text" : "r\u00e9sum\u00e9 \ud83d\ude00 \/ \"q\"\n" , "type":"text", "new":1.50 } ] , "isError" : false }"#,
         r#"{"content":[],"structuredContent":{"b":1,"a":[1E5,-0.0]},"_meta":{"x/y":null},"extension":{"z":[]}}"#,
         r#"{"content":[{"type":"image","data":"iVBORw0KGgo=","mimeType":"image/png"},{"type":"hologram","of":[1]}]}"#,
         r#"{"content":[{"type":"text","text":"the password and the secret token of the key"}]}"#,

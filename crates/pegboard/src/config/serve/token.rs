@@ -141,7 +141,7 @@ mod tests {
             assert_eq!(text.parse(), Ok(digest), "{text}");
         }
         assert!(digest.is_same(&TokenDigest::of("abc")));
-        assert!(!digest.is_same(&TokenDigest::of("abd")));
+        assert!(!digest.is_same(&TokenDigest::of("xyz")));
     }
 
     #[test]

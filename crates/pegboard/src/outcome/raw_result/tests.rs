@@ -49,7 +49,7 @@ fn a_secret_is_masked_in_every_field_and_escape() {
     ] {
         let (masked, count) = masked(&json, true);
         assert!(count > 0, "{json}");
-        for leak in ["hunter2", "u0068unter", &encoded, "correct horse"] {
+        for leak in ["hunter2", "u0068", &encoded, "correct horse"] {
             assert!(!masked.contains(leak), "{masked}");
         }
         assert!(serde_json::from_str::<Value>(&masked).is_ok(), "{masked}");
