@@ -34,7 +34,8 @@ pub(crate) struct Call {
     /// Whether the tool reports an error.
     #[serde(default)]
     pub(crate) fails: bool,
-    /// Whether the tool reports progress.
+    /// Whether the tool reports progress, with a pause before its result. Without one, a client may drop reports that it reads together with the
+    /// result.
     #[serde(default)]
     pub(crate) progress: bool,
     /// The question that the tool asks the user.
