@@ -92,7 +92,7 @@ impl View {
     }
 
     /// Sets how many requests of this view may be in flight at once: tool calls, tasks, resource reads, prompts and completions. A call is in
-    /// flight from its arrival to its reply, so time in queues and waiting for approval counts; a task until its [`TaskHandle`](crate::TaskHandle)
+    /// flight from its arrival to its reply, so time in queues and waiting for approval counts; a task until its [`TaskHandle`](crate::task::TaskHandle)
     /// has its result or is dropped. Built-in tools such as `find_tools` and listings do not count.
     ///
     /// The limit is one on the principal of the view: its requests through all its views with a limit count together. Without a principal,
