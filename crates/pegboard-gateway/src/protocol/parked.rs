@@ -92,7 +92,7 @@ impl ParkedCalls {
         }
     }
 
-    /// Moves work into a task of its own, where it goes on until it is done, nobody answers in time, or it is removed.
+    /// Moves work into a task of its own, where it goes on until it is done, its client does not answer in time, or it is removed.
     pub(super) fn park(
         self: &Arc<Self>,
         shared: Arc<Shared>,

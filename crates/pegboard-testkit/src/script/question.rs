@@ -111,7 +111,7 @@ pub enum Effect {
     ToggleTool(Box<super::Tool>),
     /// Adds a prompt, or removes it if it is there: `notifications/prompts/list_changed`.
     TogglePrompt(Value),
-    /// Sets the text of a resource: `notifications/resources/updated` to those who subscribed to it.
+    /// Sets the text of a resource: its subscribers get `notifications/resources/updated`.
     SetResource {
         /// The resource.
         uri: String,
