@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use pegboard::{Pegboard, ServerName, board::GatewaySettings};
+use pegboard::{Pegboard, Principal, ServerName, board::GatewaySettings};
 
 use super::{board::BoardEndpoint, scope::Scope, server::ServerEndpoint};
 use crate::{
@@ -95,6 +95,14 @@ impl BoardEndpoints {
         }
     }
 
+    fn each(&self, act: impl Fn(&Endpoint)) {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let others = known.views.values().chain(known.servers.values());
+        let all: Vec<_> = others.chain([&known.board]).cloned().collect();
+        drop(known);
+        all.iter().for_each(|endpoint| act(endpoint));
+    }
+
     /// The names of the board's servers.
     fn servers(&self) -> Vec<String> {
         let rows = self.board.status().servers;
@@ -119,13 +127,11 @@ impl Endpoints for BoardEndpoints {
         })
     }
 
+    fn end_calls_of(&self, principal: Option<&Principal>) {
+        self.each(|endpoint| endpoint.end_calls_of(principal));
+    }
+
     fn stop(&self) {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        known.board.stop();
-        known
-            .views
-            .values()
-            .chain(known.servers.values())
-            .for_each(|endpoint| endpoint.stop());
+        self.each(|endpoint| endpoint.stop());
     }
 }

@@ -64,6 +64,11 @@ impl Endpoint {
         )
     }
 
+    /// Cancels the calls of a principal that wait for answers of its clients.
+    pub(crate) fn end_calls_of(&self, principal: Option<&Principal>) {
+        self.parked.remove_principal(principal);
+    }
+
     /// Ends the subscriptions of modern clients with a result. Other requests go on.
     pub(crate) fn stop(&self) {
         self.stop.cancel();

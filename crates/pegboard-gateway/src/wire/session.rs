@@ -79,6 +79,11 @@ impl Session {
         self.caller == *caller
     }
 
+    /// Returns `true` if the token that it was opened with was revoked.
+    pub(super) fn is_revoked(&self) -> bool {
+        self.caller.revoked.is_cancelled()
+    }
+
     /// Marks the session as in use until the returned value is dropped.
     pub(super) fn enter(self: Arc<Self>) -> InUse {
         self.open.fetch_add(1, Ordering::Relaxed);

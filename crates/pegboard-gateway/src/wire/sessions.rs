@@ -103,6 +103,14 @@ impl Sessions {
         sessions.iter().for_each(|session| session.end_general());
     }
 
+    /// Ends the sessions whose tokens were revoked.
+    pub(super) fn end_revoked(&self) {
+        let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
+        let revoked: Vec<_> = open.extract_if(|_, session| session.is_revoked()).collect();
+        drop(open);
+        revoked.iter().for_each(|(_, session)| session.end());
+    }
+
     /// Ends all sessions.
     pub(super) fn end_all(&self) {
         let open = std::mem::take(&mut *self.open.write().unwrap_or_else(PoisonError::into_inner));
@@ -114,11 +122,12 @@ impl Sessions {
         self.open.read().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Ends idle sessions, and drops what others keep for clients that do not come back.
+    /// Ends idle sessions and those that were opened while their token was revoked, and drops what others keep for clients that do not come
+    /// back.
     fn sweep(&self) {
         let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
         let idle: Vec<_> = open
-            .extract_if(|_, session| session.idle().is_some_and(|idle| idle >= self.idle))
+            .extract_if(|_, session| session.is_revoked() || session.idle().is_some_and(|idle| idle >= self.idle))
             .collect();
         let others: Vec<_> = open.values().cloned().collect();
         drop(open);

@@ -99,6 +99,11 @@ impl HttpWire {
         self.sessions.end_all();
     }
 
+    /// Ends the sessions whose tokens were revoked.
+    pub(crate) fn end_revoked(&self) {
+        self.sessions.end_revoked();
+    }
+
     /// The number of open sessions.
     pub(crate) fn open_sessions(&self) -> usize {
         self.sessions.len()

@@ -111,6 +111,7 @@ impl WebSocketWire {
 
     async fn serve(self, socket: WebSocket, endpoint: &Arc<Endpoint>, caller: Caller, permit: OwnedSemaphorePermit) {
         let (mut sink, mut source) = socket.split();
+        let revoked = caller.revoked;
         let (connection, mut queue) = Connection::open(endpoint, caller.principal);
         let seen = AtomicBool::new(true);
         let mut pings = tokio::time::interval_at(Instant::now() + PING_TIME, PING_TIME);
@@ -152,6 +153,7 @@ impl WebSocketWire {
         let goodbye = tokio::select! {
             biased;
             () = self.closing.cancelled() => Some((close_code::AWAY, "the server stops")),
+            () = revoked.cancelled() => Some((close_code::POLICY, "the token is no longer valid")),
             goodbye = read => goodbye,
             () = write => None,
         };

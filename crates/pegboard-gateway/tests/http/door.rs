@@ -159,7 +159,7 @@ async fn a_page_of_a_configured_origin_may_read_responses() {
     assert_eq!(response.header("access-control-allow-origin"), "");
 }
 
-fn token(name: &str, text: &str) -> Token {
+pub(crate) fn token(name: &str, text: &str) -> Token {
     let digest = digest::digest(&digest::SHA256, text.as_bytes());
     Token::new(name, digest.as_ref().try_into().unwrap())
 }
@@ -175,8 +175,8 @@ async fn with_tokens() -> Running {
     .await
 }
 
-const ALICE: (&str, &str) = ("authorization", "Bearer pgb_alice");
-const BOB: (&str, &str) = ("authorization", "Bearer pgb_bob");
+pub(crate) const ALICE: (&str, &str) = ("authorization", "Bearer pgb_alice");
+pub(crate) const BOB: (&str, &str) = ("authorization", "Bearer pgb_bob");
 
 #[tokio::test]
 async fn a_token_is_needed_and_names_the_principal() {

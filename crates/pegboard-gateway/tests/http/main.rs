@@ -7,6 +7,7 @@ mod legacy;
 mod limits;
 mod modern;
 mod resumption;
+mod revocation;
 mod service;
 mod sse;
 mod websocket;

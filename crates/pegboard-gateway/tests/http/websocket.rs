@@ -13,12 +13,23 @@ use crate::{
     service::{Running, start, start_with},
 };
 
-async fn connect(server: &Running) -> WebSocketStream<TcpStream> {
+pub(crate) async fn connect(server: &Running) -> WebSocketStream<TcpStream> {
+    connect_with(server, &[]).await
+}
+
+/// Connects with further headers.
+pub(crate) async fn connect_with(
+    server: &Running,
+    headers: &[(&'static str, &'static str)],
+) -> WebSocketStream<TcpStream> {
     let stream = TcpStream::connect(server.address).await.unwrap();
     let mut request = format!("ws://{}/mcp", server.address).into_client_request().unwrap();
     request
         .headers_mut()
         .insert("sec-websocket-protocol", "mcp".parse().unwrap());
+    for (name, value) in headers {
+        request.headers_mut().insert(*name, value.parse().unwrap());
+    }
     let (socket, response) = client_async(request, stream).await.unwrap();
     assert_eq!(response.headers()["sec-websocket-protocol"], "mcp");
     socket

@@ -25,7 +25,7 @@ fn endpoint() -> Arc<Endpoint> {
 fn caller(name: &str) -> Caller {
     Caller {
         principal: Some(Principal::new(name)),
-        view: None,
+        ..Caller::default()
     }
 }
 
