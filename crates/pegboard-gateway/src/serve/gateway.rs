@@ -127,13 +127,15 @@ impl Gateway {
     }
 
     /// Replaces the tokens. Requests with a token that is gone are refused from now on, and what clients have open with it ends: requests,
-    /// streams, WebSockets and sessions. So it is for a token with another name or view. Returns `false`, and changes nothing, if the
-    /// gateway listens beyond loopback and would need no token any more.
+    /// streams, WebSockets and sessions. So it is for a token with another name or view.
+    ///
+    /// Returns `false`, and changes nothing, if requests need a token now and would need none then: a gateway does not become an open one
+    /// while it serves.
     pub fn set_tokens(&self, tokens: Vec<Token>, required: bool) -> bool {
         let mut tokens = Tokens::new(tokens, required);
         let mut is_safe = true;
         self.change(|settings| {
-            is_safe = tokens.are_required() || settings.bound.iter().all(|ip| ip.to_canonical().is_loopback());
+            is_safe = tokens.are_required() || !settings.tokens.are_required();
             if is_safe {
                 let revoked = tokens.succeed(&settings.tokens);
                 settings.tokens = tokens;
