@@ -185,6 +185,20 @@ async fn batches_work_in_their_one_version() {
 }
 
 #[tokio::test]
+async fn a_call_that_a_limit_refuses_is_an_error_that_the_session_survives() {
+    let server = start().await;
+    let mut http = Http::connect(server.address).await;
+    let id = initialize(&mut http, "2025-11-25", &[]).await;
+    let headers = [BOTH, JSON, ("mcp-session-id", &*id)];
+    let response = http.ask("POST", "/mcp", &headers, &call(1, "busy")).await;
+    // Clients of this era take any other status for the end of the session.
+    assert_eq!((response.status, response.header("retry-after")), (200, "7"));
+    assert_eq!(response.json()["error"]["code"], -32000);
+    let response = http.ask("POST", "/mcp", &headers, &call(2, "echo")).await;
+    assert_eq!(response.text(), "hello");
+}
+
+#[tokio::test]
 async fn sessions_are_bounded_in_number() {
     let server = start_with(|builder| builder.max_sessions(2)).await;
     let mut http = Http::connect(server.address).await;

@@ -81,7 +81,7 @@ impl RateBuckets {
 
 fn too_often(limited: &Limited, rate: Rate, wait: Duration) -> Denied {
     let (what, setting) = match limited {
-        Limited::View => ("of this agent".to_owned(), "`View::rate`".to_owned()),
+        Limited::View => ("of this client".to_owned(), "`View::rate`".to_owned()),
         Limited::Server(server) => (format!("of `{server}`"), format!("`rate` of server `{server}`")),
         Limited::Tool(server, tool) => (
             format!("of `{}`", crate::name::dotted(server.as_str(), tool)),
