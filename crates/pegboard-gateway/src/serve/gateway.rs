@@ -240,7 +240,8 @@ impl GatewayBuilder {
         self
     }
 
-    /// Sets the limit on open sessions, and the same one on HTTP+SSE streams and on WebSockets. 1,024 by default.
+    /// Sets the limit on open sessions, and the same one on HTTP+SSE streams and on WebSockets. 1,024 by default. Principals share sessions: one
+    /// with fewer than another may open more, which ends one of the other's. Of streams and WebSockets, each principal may open half.
     pub fn max_sessions(mut self, max: usize) -> Self {
         self.wire.sessions = max;
         self

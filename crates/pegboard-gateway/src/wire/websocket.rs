@@ -19,13 +19,11 @@ use http::{
     header::{SEC_WEBSOCKET_PROTOCOL, UPGRADE},
     request::Parts,
 };
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
-    time::Instant,
-};
+use tokio::time::Instant;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
+    places::{Place, Places},
     response::{HttpResponse, problem},
     response_body::ResponseBody,
 };
@@ -47,7 +45,7 @@ const MISSED_PINGS: u32 = 3;
 /// Serves WebSocket for all endpoints of a gateway.
 #[derive(Clone, Debug)]
 pub(crate) struct WebSocketWire {
-    permits: Arc<Semaphore>,
+    places: Arc<Places>,
     open: TaskTracker,
     max_message: usize,
     closing: CancellationToken,
@@ -64,7 +62,7 @@ impl WebSocketWire {
     /// Allows `max` open sockets, and messages up to `max_message` bytes.
     pub(crate) fn new(max: usize, max_message: usize) -> Self {
         Self {
-            permits: Arc::new(Semaphore::new(max)),
+            places: Places::new(max),
             open: TaskTracker::new(),
             max_message,
             closing: CancellationToken::new(),
@@ -76,7 +74,7 @@ impl WebSocketWire {
         if !offers_mcp(&parts.headers) {
             return problem(StatusCode::BAD_REQUEST, "offer the subprotocol `mcp`");
         }
-        let Ok(permit) = self.permits.clone().try_acquire_owned() else {
+        let Some(place) = self.places.take(caller.principal.as_ref()) else {
             let detail = "too many sockets are open; close one or try later";
             return problem(StatusCode::SERVICE_UNAVAILABLE, detail);
         };
@@ -92,7 +90,7 @@ impl WebSocketWire {
             .max_message_size(self.max_message)
             .max_frame_size(self.max_message)
             .on_upgrade(move |socket| async move {
-                wire.serve(socket, &endpoint, caller, permit).await;
+                wire.serve(socket, &endpoint, caller, place).await;
                 drop(open);
             });
         response.map(ResponseBody::other)
@@ -109,7 +107,7 @@ impl WebSocketWire {
         self.open.wait().await;
     }
 
-    async fn serve(self, socket: WebSocket, endpoint: &Arc<Endpoint>, caller: Caller, permit: OwnedSemaphorePermit) {
+    async fn serve(self, socket: WebSocket, endpoint: &Arc<Endpoint>, caller: Caller, place: Place) {
         let (mut sink, mut source) = socket.split();
         let revoked = caller.revoked;
         let (connection, mut queue) = Connection::open(endpoint, caller.principal);
@@ -164,7 +162,7 @@ impl WebSocketWire {
             // Pending input is read first. Closing with unread data would send a reset, which can discard the close frame.
             let _ = tokio::time::timeout(CLOSE_TIME, async { while let Some(Ok(_)) = source.next().await {} }).await;
         }
-        drop(permit);
+        drop(place);
     }
 }
 
