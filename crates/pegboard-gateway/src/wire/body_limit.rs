@@ -1,4 +1,5 @@
-//! [`BodyLimit`]: reads the bodies of requests, with limits on the length of one, on the length of all together, and on time.
+//! [`BodyLimit`]: reads the bodies of requests, with limits on the length of one, on the length of all together, and on time. Messages of
+//! WebSockets count too.
 
 use std::{sync::Arc, time::Duration};
 
@@ -25,10 +26,17 @@ pub(crate) struct BodyLimit {
     all: Arc<Semaphore>,
 }
 
-/// The body of a request, and what it reserves of the limit on all bodies.
-pub(super) struct RequestBody {
-    pub(super) bytes: Bytes,
-    pub(super) reserved: Option<OwnedSemaphorePermit>,
+/// The bytes of a long message. What they reserve of the limit on all messages is free again when the last slice of them is dropped.
+struct Reserved {
+    bytes: Bytes,
+    #[expect(dead_code, reason = "held as long as the bytes")]
+    permit: OwnedSemaphorePermit,
+}
+
+impl AsRef<[u8]> for Reserved {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 impl BodyLimit {
@@ -41,7 +49,7 @@ impl BodyLimit {
     }
 
     /// Reads a JSON body.
-    pub(super) async fn read<B>(&self, headers: &HeaderMap, body: B) -> Result<RequestBody, BodyError>
+    pub(super) async fn read<B>(&self, headers: &HeaderMap, body: B) -> Result<Bytes, BodyError>
     where
         B: Body<Data = Bytes>,
     {
@@ -57,7 +65,7 @@ impl BodyLimit {
             let first = next(body.as_mut()).await?.unwrap_or_default();
             // Most bodies come in one part, which is not copied.
             if body.is_end_stream() {
-                return self.whole(first);
+                return self.hold(first);
             }
             self.rest(&first, hint.lower(), body.as_mut()).await
         };
@@ -67,18 +75,14 @@ impl BodyLimit {
         }
     }
 
-    fn whole(&self, bytes: Bytes) -> Result<RequestBody, BodyError> {
+    /// Reserves the length of a message that was read already, for as long as it is held.
+    pub(super) fn hold(&self, bytes: Bytes) -> Result<Bytes, BodyError> {
         let mut reserved = None;
         self.reserve(&mut reserved, bytes.len())?;
-        Ok(RequestBody { bytes, reserved })
+        Ok(held(bytes, reserved))
     }
 
-    async fn rest<B>(
-        &self,
-        first: &Bytes,
-        length: u64,
-        mut body: std::pin::Pin<&mut B>,
-    ) -> Result<RequestBody, BodyError>
+    async fn rest<B>(&self, first: &Bytes, length: u64, mut body: std::pin::Pin<&mut B>) -> Result<Bytes, BodyError>
     where
         B: Body<Data = Bytes>,
     {
@@ -95,8 +99,7 @@ impl BodyLimit {
             self.reserve(&mut reserved, whole.len() + part.len())?;
             whole.extend_from_slice(&part);
         }
-        let bytes = whole.freeze();
-        Ok(RequestBody { bytes, reserved })
+        Ok(held(whole.freeze(), reserved))
     }
 
     /// Reserves `length` bytes in all, unless they are few.
@@ -118,6 +121,13 @@ impl BodyLimit {
             None => *reserved = Some(more),
         }
         Ok(())
+    }
+}
+
+fn held(bytes: Bytes, reserved: Option<OwnedSemaphorePermit>) -> Bytes {
+    match reserved {
+        Some(permit) => Bytes::from_owner(Reserved { bytes, permit }),
+        None => bytes,
     }
 }
 
@@ -172,3 +182,6 @@ fn is_json(headers: &HeaderMap) -> bool {
     let kind = kind.and_then(|kind| kind.split(';').next()).unwrap_or_default();
     kind.trim().eq_ignore_ascii_case("application/json")
 }
+
+#[cfg(test)]
+mod tests;

@@ -28,8 +28,6 @@ pub(crate) struct ResponseBody {
 pub(crate) struct Held {
     /// The place among the requests in flight.
     pub(crate) in_flight: Option<OwnedSemaphorePermit>,
-    /// What the body of the request reserves.
-    pub(super) reserved: Option<OwnedSemaphorePermit>,
     /// The session that an event stream belongs to.
     pub(super) session: Option<InUse>,
 }

@@ -121,11 +121,11 @@ impl SseWire {
         let Some(stream) = stream else {
             return problem(StatusCode::NOT_FOUND, "no such session; open a new stream");
         };
-        let body = match self.bodies.read(&parts.headers, body).await {
-            Ok(body) => body,
+        let bytes = match self.bodies.read(&parts.headers, body).await {
+            Ok(bytes) => bytes,
             Err(error) => return error.response(),
         };
-        match tokio::time::timeout(RECEIVE_TIME, stream.connection.receive(&body.bytes)).await {
+        match tokio::time::timeout(RECEIVE_TIME, stream.connection.receive(&bytes)).await {
             Ok(()) => response::empty(StatusCode::ACCEPTED),
             Err(_) => problem(
                 StatusCode::SERVICE_UNAVAILABLE,

@@ -23,6 +23,7 @@ use tokio::time::Instant;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
+    body_limit::BodyLimit,
     places::{Place, Places},
     response::{HttpResponse, problem},
     response_body::ResponseBody,
@@ -48,6 +49,7 @@ pub(crate) struct WebSocketWire {
     places: Arc<Places>,
     open: TaskTracker,
     max_message: usize,
+    messages: BodyLimit,
     closing: CancellationToken,
 }
 
@@ -59,12 +61,13 @@ pub(crate) fn is_upgrade(headers: &HeaderMap) -> bool {
 }
 
 impl WebSocketWire {
-    /// Allows `max` open sockets, and messages up to `max_message` bytes.
-    pub(crate) fn new(max: usize, max_message: usize) -> Self {
+    /// Allows `max` open sockets, and messages up to `max_message` bytes, which share `messages` with the bodies of requests.
+    pub(crate) fn new(max: usize, max_message: usize, messages: BodyLimit) -> Self {
         Self {
             places: Places::new(max),
             open: TaskTracker::new(),
             max_message,
+            messages,
             closing: CancellationToken::new(),
         }
     }
@@ -118,7 +121,7 @@ impl WebSocketWire {
             while let Some(Ok(frame)) = source.next().await {
                 seen.store(true, Ordering::Relaxed);
                 match frame {
-                    Message::Text(text) => connection.receive(&Bytes::from(text)).await,
+                    Message::Text(text) => self.receive(&connection, text.into()).await,
                     Message::Binary(_) => return Some((close_code::UNSUPPORTED, "messages are text frames")),
                     Message::Close(_) => return None,
                     Message::Ping(_) | Message::Pong(_) => {}
@@ -163,6 +166,15 @@ impl WebSocketWire {
             let _ = tokio::time::timeout(CLOSE_TIME, async { while let Some(Ok(_)) = source.next().await {} }).await;
         }
         drop(place);
+    }
+}
+
+impl WebSocketWire {
+    async fn receive(&self, connection: &Connection, message: Bytes) {
+        match self.messages.hold(message.clone()) {
+            Ok(message) => connection.receive(&message).await,
+            Err(error) => connection.refuse_busy(&message, &error.to_string()).await,
+        }
     }
 }
 
