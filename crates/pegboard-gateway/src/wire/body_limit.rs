@@ -16,6 +16,9 @@ const BODY_TIME: Duration = Duration::from_secs(30);
 /// Longer bodies reserve their length, in units of this size.
 const UNIT: usize = 64 * 1024;
 
+/// How much of a declared length is allocated before it arrives. Beyond that a buffer doubles.
+const AHEAD: usize = 4 * UNIT;
+
 /// The limit on all long bodies together: 256 MiB.
 const ALL_UNITS: usize = 256 * 1024 * 1024 / UNIT;
 
@@ -89,8 +92,9 @@ impl BodyLimit {
         let mut reserved = None;
         // Checked against the limit before.
         let length = usize::try_from(length).unwrap_or(self.one);
-        self.reserve(&mut reserved, length.max(first.len()))?;
-        let mut whole = BytesMut::with_capacity(length.max(first.len()));
+        // What is only declared reserves nothing, so that slow clients do not keep others out.
+        self.reserve(&mut reserved, first.len())?;
+        let mut whole = BytesMut::with_capacity(length.min(AHEAD).max(first.len()));
         whole.extend_from_slice(first);
         while let Some(part) = next(body.as_mut()).await? {
             if whole.len() + part.len() > self.one {
