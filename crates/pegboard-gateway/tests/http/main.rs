@@ -6,6 +6,7 @@ mod door;
 mod legacy;
 mod limits;
 mod modern;
+mod removal;
 mod resumption;
 mod revocation;
 mod service;
