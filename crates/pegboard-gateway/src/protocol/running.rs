@@ -116,6 +116,11 @@ impl Running {
         }
     }
 
+    /// The id of the request.
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
     /// Returns `true` if the response is ready without any work.
     pub(super) fn is_answered(&self) -> bool {
         self.shared.is_none()

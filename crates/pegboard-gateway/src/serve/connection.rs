@@ -22,12 +22,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     activity::{Activity, Busy, IDLE_TIME},
-    site::Site,
+    site::{MAX_HEAD, Site},
 };
 use crate::wire::ResponseBody;
 
-/// The limit on the head of a request, and on what is read ahead of a body.
-const BUFFER: usize = 64 * 1024;
+/// What is read ahead. A head of [`MAX_HEAD`] fits; hyper refuses one that is longer than this by a part that depends on the network.
+const BUFFER: usize = MAX_HEAD;
 
 /// The limit on the headers of a request.
 const MAX_HEADERS: usize = 100;

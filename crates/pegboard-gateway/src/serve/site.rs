@@ -27,6 +27,9 @@ use crate::{
     },
 };
 
+/// The limit on the head of a request, in bytes.
+pub(super) const MAX_HEAD: usize = 64 * 1024;
+
 /// What a gateway serves.
 pub(super) struct Site {
     pub(super) door: ArcSwap<Door>,
@@ -79,6 +82,12 @@ impl Site {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<axum::BoxError>,
     {
+        if is_too_long(&request) {
+            return problem(
+                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+                "the head of the request is longer than 64 KiB",
+            );
+        }
         let origin = match self.door.load().site.check(request.uri(), request.headers()) {
             Ok(origin) => origin,
             Err(rejection) => return reject(rejection),
@@ -209,6 +218,17 @@ impl Site {
             Err(never) => match never {},
         }
     }
+}
+
+/// Returns `true` if the head of a request is over the limit: request line, headers, and the blank line.
+fn is_too_long<B>(request: &Request<B>) -> bool {
+    const LINE: usize = " HTTP/1.1\r\n".len();
+    let path = request.uri().path_and_query().map_or(1, |path| path.as_str().len());
+    let headers = request.headers().iter();
+    let headers: usize = headers
+        .map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len())
+        .sum();
+    request.method().as_str().len() + " ".len() + path + LINE + headers + "\r\n".len() > MAX_HEAD
 }
 
 fn live(method: &Method) -> HttpResponse {

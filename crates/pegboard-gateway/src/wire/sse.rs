@@ -92,7 +92,7 @@ impl SseWire {
             queue,
             streams: self.streams.clone(),
         };
-        let base = uri.path().strip_suffix("sse").unwrap_or_default();
+        let base = uri.path().trim_end_matches('/').strip_suffix("sse").unwrap_or_default();
         let endpoint = event_frame::endpoint(&format!("{base}messages?session={}", id.text()));
         let events = EventBody::new(Box::new(events)).first(endpoint);
         response::events(events.until(self.closing.clone()))

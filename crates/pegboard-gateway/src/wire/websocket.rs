@@ -20,6 +20,7 @@ use http::{
     request::Parts,
 };
 use tokio::time::Instant;
+use tokio_tungstenite::tungstenite::{self, error::ProtocolError};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
@@ -118,8 +119,12 @@ impl WebSocketWire {
         let mut pings = tokio::time::interval_at(Instant::now() + PING_TIME, PING_TIME);
         // Concurrently: a reader that waits for the queue must not block the writer.
         let read = async {
-            while let Some(Ok(frame)) = source.next().await {
+            while let Some(frame) = source.next().await {
                 seen.store(true, Ordering::Relaxed);
+                let frame = match frame {
+                    Ok(frame) => frame,
+                    Err(error) => return goodbye(error),
+                };
                 match frame {
                     Message::Text(text) => self.receive(&connection, text.into()).await,
                     Message::Binary(_) => return Some((close_code::UNSUPPORTED, "messages are text frames")),
@@ -186,6 +191,17 @@ fn offers_mcp(headers: &HeaderMap) -> bool {
             .filter_map(|offer| offer.to_str().ok())
             .flat_map(|offer| offer.split(','))
             .any(|name| name.trim() == "mcp")
+}
+
+/// What the client is told of an error in what it sent; `None` if the connection is gone.
+fn goodbye(error: axum::Error) -> Option<(u16, &'static str)> {
+    match error.into_inner().downcast_ref::<tungstenite::Error>()? {
+        tungstenite::Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => None,
+        tungstenite::Error::Protocol(_) => Some((close_code::PROTOCOL, "what was sent is no WebSocket frame")),
+        tungstenite::Error::Utf8(_) => Some((close_code::INVALID, "a text frame is not UTF-8")),
+        tungstenite::Error::Capacity(_) => Some((close_code::SIZE, "the message is too long")),
+        _ => None,
+    }
 }
 
 /// The frame of a message; `None` if it is no UTF-8, which JSON always is.

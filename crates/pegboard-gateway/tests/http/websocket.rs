@@ -2,7 +2,10 @@
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::Value;
-use tokio::net::TcpStream;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
 use tokio_tungstenite::{
     WebSocketStream, client_async,
     tungstenite::{Message, client::IntoClientRequest},
@@ -79,4 +82,29 @@ async fn sockets_are_bounded_and_closed_at_shutdown() {
     let stopped = tokio::spawn(server.stop());
     assert_eq!(next(&mut socket).await, None);
     stopped.await.unwrap();
+}
+
+#[tokio::test]
+async fn an_error_in_what_was_sent_is_told_in_the_close_frame() {
+    // A masked text frame: final, with its length and the mask 0.
+    let text = |length: u8| [&[0x81, 0x80 | length, 0, 0, 0, 0][..], &vec![0xff; usize::from(length)]].concat();
+    let reserved = vec![0xf1, 0x80, 0, 0, 0, 0];
+    let unmasked = vec![0x81, 0x01, b'x'];
+    for (sent, code) in [
+        (reserved, 1002_u16),
+        (unmasked, 1002),
+        (text(4), 1007),
+        (text(101), 1009),
+    ] {
+        let server = start_with(|builder| builder.max_body(100)).await;
+        let mut stream = connect(&server).await.into_inner();
+        stream.write_all(&sent).await.unwrap();
+        let mut frame = [0; 4];
+        stream.read_exact(&mut frame).await.unwrap();
+        assert_eq!(
+            (frame[0], u16::from_be_bytes([frame[2], frame[3]])),
+            (0x88, code),
+            "{sent:?}"
+        );
+    }
 }
