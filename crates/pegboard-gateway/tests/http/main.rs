@@ -11,4 +11,5 @@ mod resumption;
 mod revocation;
 mod service;
 mod sse;
+mod starting;
 mod websocket;
