@@ -133,4 +133,8 @@ impl Endpoints for BoardEndpoints {
     fn stop(&self) {
         self.each(|endpoint| endpoint.stop());
     }
+
+    fn halt(&self) {
+        self.each(|endpoint| endpoint.halt());
+    }
 }

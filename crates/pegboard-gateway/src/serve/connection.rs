@@ -70,7 +70,9 @@ async fn serve_requests(stream: TcpStream, site: Arc<Site>, closing: Cancellatio
     let mut serving = pin!(builder.serve_connection(io, service).with_upgrades());
     let mut expiry = pin!(sleep_until(Instant::now() + IDLE_TIME));
     let mut stop = pin!(closing.cancelled());
-    let mut is_closing = false;
+    let halt = site.halt.clone();
+    let mut halt = pin!(halt.cancelled());
+    let (mut is_closing, mut is_halted) = (false, false);
     let outcome = std::future::poll_fn(|cx| {
         if let Poll::Ready(outcome) = serving.as_mut().poll(cx) {
             return Poll::Ready(outcome);
@@ -78,6 +80,14 @@ async fn serve_requests(stream: TcpStream, site: Arc<Site>, closing: Cancellatio
         if !is_closing && stop.as_mut().poll(cx).is_ready() {
             is_closing = true;
             serving.as_mut().graceful_shutdown();
+            if let Poll::Ready(outcome) = serving.as_mut().poll(cx) {
+                return Poll::Ready(outcome);
+            }
+        }
+        // Polled only while it closes, so that a connection waits for one notification at a time.
+        if is_closing && !is_halted && halt.as_mut().poll(cx).is_ready() {
+            is_halted = true;
+            // The requests in flight are answered by this poll.
             if let Poll::Ready(outcome) = serving.as_mut().poll(cx) {
                 return Poll::Ready(outcome);
             }

@@ -17,7 +17,7 @@ use tokio::{
     net::TcpListener,
     sync::{Semaphore, watch},
 };
-use tokio_util::task::AbortOnDropHandle;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
     listener::{self, ListenLimits},
@@ -279,6 +279,7 @@ impl GatewayBuilder {
             websocket: WebSocketWire::new(self.wire.sessions, self.wire.body, bodies),
             in_flight: Arc::new(Semaphore::new(self.in_flight)),
             others: self.others,
+            halt: CancellationToken::new(),
             tokens_changed: watch::Sender::new(()),
         };
         Gateway {

@@ -3,6 +3,7 @@
 use std::{
     fmt,
     sync::Arc,
+    task::Poll,
     time::{Duration, SystemTime},
 };
 
@@ -12,6 +13,7 @@ use bytes::Bytes;
 use http::{HeaderValue, Method, Request, StatusCode, Uri, header::WWW_AUTHENTICATE, request::Parts};
 use http_body::Body;
 use tokio::sync::{Semaphore, watch};
+use tokio_util::sync::CancellationToken;
 use tower_service::Service as _;
 
 use super::{
@@ -41,6 +43,8 @@ pub(super) struct Site {
     pub(super) in_flight: Arc<Semaphore>,
     /// Serves all other paths.
     pub(super) others: Option<Router>,
+    /// Cancelled when requests in flight get no more time at shutdown.
+    pub(super) halt: CancellationToken,
     /// Notified when the door has other tokens.
     pub(super) tokens_changed: watch::Sender<()>,
 }
@@ -134,6 +138,10 @@ impl Site {
             mut response = self.admitted(route, &uri, parts, body, caller) => {
                 response.body_mut().end_with(&revoked);
                 response
+            }
+            // The connection polls all of this when the time of the shutdown is over.
+            () = std::future::poll_fn(|_| if self.halt.is_cancelled() { Poll::Ready(()) } else { Poll::Pending }) => {
+                problem(StatusCode::SERVICE_UNAVAILABLE, "the server stops; try again later")
             }
         }
     }

@@ -108,6 +108,7 @@ pub(crate) fn status_of(code: i64, is_modern: bool) -> StatusCode {
     match code {
         _ if !is_modern => StatusCode::OK,
         RpcError::BUSY => StatusCode::TOO_MANY_REQUESTS,
+        RpcError::STOPPING => StatusCode::SERVICE_UNAVAILABLE,
         RpcError::METHOD_NOT_FOUND => StatusCode::NOT_FOUND,
         RpcError::PARSE
         | RpcError::INVALID_REQUEST

@@ -29,6 +29,9 @@ pub(crate) trait Endpoints: Send + Sync + 'static {
 
     /// Ends the subscriptions of modern clients at all endpoints, because the server stops.
     fn stop(&self);
+
+    /// Cancels the requests in flight at all endpoints, each with an error for its client.
+    fn halt(&self);
 }
 
 /// Why there is no endpoint.
@@ -53,6 +56,10 @@ impl Endpoints for Arc<Endpoint> {
 
     fn stop(&self) {
         Endpoint::stop(self);
+    }
+
+    fn halt(&self) {
+        Endpoint::halt(self);
     }
 }
 

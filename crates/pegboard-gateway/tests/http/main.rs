@@ -10,6 +10,7 @@ mod removal;
 mod resumption;
 mod revocation;
 mod service;
+mod shutdown;
 mod sse;
 mod starting;
 mod websocket;
