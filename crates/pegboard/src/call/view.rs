@@ -17,6 +17,7 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use super::{
+    audience::Audience,
     cache::Cache,
     call_limits::CallLimits,
     embeddings::{Embedder, Embeddings},
@@ -81,6 +82,8 @@ pub struct View {
     pub(crate) hooks: Hooks,
     /// Whether calls of a batch that may write run one after the other.
     pub(crate) writes_in_turn: bool,
+    /// Who reads the texts of failures.
+    pub(crate) audience: Audience,
     /// How results are processed, and the spilled outputs.
     pub(crate) result_options: ResultOptions,
     // State that outlives a call. Each toolset has its own: see `opened`.
@@ -309,6 +312,15 @@ impl View {
     /// Sets a function that adds entries to the `_meta` of every call; the call's own entries win.
     pub fn meta(mut self, meta: impl Fn(Called<'_>) -> Map<String, Value> + Send + Sync + 'static) -> Self {
         self.hooks.meta = Some(Arc::new(meta));
+        self
+    }
+
+    /// Answers for a client of the program, such as one that calls over MCP, which knows only the tools that it was shown.
+    ///
+    /// A tool that the view does not show is answered exactly like one that does not exist; only the audit log tells them apart. By default
+    /// a failure says why the tool may not be used.
+    pub fn for_client(mut self) -> Self {
+        self.audience = Audience::Client;
         self
     }
 

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::listing::ListedTool;
 use crate::{
     args::Arguments,
-    call::{self, CallGuard, RouteTable, Routed, ToolCall, View},
+    call::{self, Audience, CallGuard, RouteTable, Routed, ToolCall, View},
     catalog::{Tool, ToolKind},
     config::Reading,
     name::{self, NameStyle, ServerName},
@@ -58,11 +58,11 @@ pub(super) fn may_match(name: &str, own: &str) -> bool {
 
 /// Whether a name means the built-in tool: as it is listed, in another name style, bare if no server has a tool of that name, or misspelled
 /// if no other tool matches.
-pub(super) fn matches(name: &str, listed: &ListedTool, routes: &RouteTable) -> bool {
+pub(super) fn matches(name: &str, listed: &ListedTool, routes: &RouteTable, audience: Audience) -> bool {
     let own = listed.tool.name.as_str();
     is_name_of(name, listed)
         || (name == own && !routes.routes().iter().any(|route| route.tool.name == own))
-        || (is_nearly_name_of(name, listed) && matches!(routes.find_forgiving(name), Routed::Nowhere))
+        || (is_nearly_name_of(name, listed) && matches!(routes.find_forgiving(name, audience), Routed::Nowhere))
 }
 
 /// Whether the name is the qualified name of the tool, in any style.

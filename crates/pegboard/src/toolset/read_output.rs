@@ -40,7 +40,7 @@ impl Toolset {
             return Err(Box::new((call, guard)));
         }
         let (read_output, routes) = self.snapshot(|snapshot| (snapshot.read_output.clone(), snapshot.table.clone()));
-        if !builtin_tools::matches(&call.name, &read_output, &routes) {
+        if !builtin_tools::matches(&call.name, &read_output, &routes, self.view.audience) {
             return Err(Box::new((call, guard)));
         }
         guard.built_in(&read_output.tool);

@@ -54,7 +54,8 @@ impl Toolset {
         }
         let (tools, routes) = self.snapshot(|snapshot| (snapshot.resources.clone(), snapshot.table.clone()));
         let mut listed = tools.iter().flat_map(ResourceTools::all);
-        let Some(listed) = listed.find(|tool| builtin_tools::matches(&call.name, tool, &routes)) else {
+        let Some(listed) = listed.find(|tool| builtin_tools::matches(&call.name, tool, &routes, self.view.audience))
+        else {
             return Err(Box::new((call, guard)));
         };
         let arguments = match builtin_tools::read(&mut call, listed, Reading::Guided) {

@@ -120,7 +120,7 @@ pub(crate) enum Routed {
     /// No tool has this name, but exactly one has a similar one.
     Repaired(Arc<Route>),
     /// Several tools match.
-    Ambiguous(Vec<String>),
+    Ambiguous(Vec<Arc<Route>>),
     /// The tool exists, as `server.tool`, but the view hides it.
     Hidden(String),
     Nowhere,

@@ -1,0 +1,4 @@
+//! The names of tools in the answers of endpoints: those that the client was offered, and no others.
+
+mod client;
+mod hidden;
