@@ -3,3 +3,4 @@
 mod built_in;
 mod client;
 mod hidden;
+mod texts;

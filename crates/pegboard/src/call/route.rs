@@ -30,6 +30,7 @@ use crate::{
     server::Server,
 };
 use alias::{Aliases, Lookup, NameIndex};
+use explain::KnownName;
 use names::{Assignment, assign_names};
 use repair::Repairs;
 use resolved::Precedence;
@@ -275,8 +276,13 @@ impl RouteTable {
     }
 
     /// Explains why `name` cannot be resolved, with the closest names.
-    pub(crate) fn explain(&self, name: &str, servers: &[Server]) -> Failure {
+    pub(crate) fn explain(&self, name: &str, servers: &[Server], audience: Audience) -> Failure {
         let servers: Vec<&ServerName> = servers.iter().map(Server::name).collect();
-        explain::unknown(name, &self.pairs(), &servers)
+        let tools = self.routes.iter().map(|route| KnownName {
+            server: route.server.name().as_str(),
+            tool: &route.tool.name,
+            listed: (audience == Audience::Client).then_some(&route.name),
+        });
+        explain::unknown(name, &tools.collect::<Vec<_>>(), &servers)
     }
 }

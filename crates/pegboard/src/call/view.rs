@@ -317,8 +317,8 @@ impl View {
 
     /// Answers for a client of the program, such as one that calls over MCP, which knows only the tools that it was shown.
     ///
-    /// A tool that the view does not show is answered exactly like one that does not exist; only the audit log tells them apart. By default
-    /// a failure says why the tool may not be used.
+    /// Failures and notes name tools as they are listed, instead of `server.tool`. A tool that the view does not show is answered exactly like
+    /// one that does not exist; only the audit log tells them apart. By default a failure says why the tool may not be used.
     pub fn for_client(mut self) -> Self {
         self.audience = Audience::Client;
         self
@@ -383,7 +383,10 @@ impl View {
     pub(crate) fn begin_request(&self) -> Result<Option<InFlightSlot>, Failure> {
         let slot = self.begin_call()?;
         if let Some(rate) = self.rate {
-            let spent = self.usage.rates.spend([Some((Limited::View, rate))], Instant::now());
+            let spent = self
+                .usage
+                .rates
+                .spend([Some((Limited::View, rate))], Instant::now(), String::new);
             spent.map_err(|denied| denied.failure)?;
         }
         Ok(slot)

@@ -98,9 +98,13 @@ pub(super) fn read(
     call: &mut ToolCall,
     listed: &ListedTool,
     default_reading: Reading,
+    audience: Audience,
 ) -> Result<Map<String, Value>, Failure> {
     let invalid = |problem: String| {
-        let name = listed.tool.dotted_name();
+        let name = match audience {
+            Audience::Agent => listed.tool.dotted_name(),
+            Audience::Client => listed.name.clone(),
+        };
         Failure::new(Kind::InvalidArguments, format!("{name} was not called: {problem}"))
     };
     if let Some(problem) = call.invalid_arguments.take() {

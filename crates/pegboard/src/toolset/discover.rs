@@ -111,7 +111,7 @@ impl Toolset {
         let name = listed.tool.name.as_str();
         // Lenient parsing is harmless for reads. A forwarded call is parsed as strictly as any other.
         let default_reading = if name == CALL { Reading::Json } else { Reading::Guided };
-        let arguments = builtin_tools::read(call, listed, default_reading)?;
+        let arguments = builtin_tools::read(call, listed, default_reading, self.view.audience)?;
         match name {
             FIND => self.found(&arguments).await.map(Some),
             DESCRIBE => self.described(&arguments).map(Some),

@@ -58,7 +58,7 @@ impl Toolset {
         else {
             return Err(Box::new((call, guard)));
         };
-        let arguments = match builtin_tools::read(&mut call, listed, Reading::Guided) {
+        let arguments = match builtin_tools::read(&mut call, listed, Reading::Guided, self.view.audience) {
             Ok(arguments) => arguments,
             Err(failure) => {
                 let reply = builtin_tools::reply(&call, &listed.tool, Outcome::Refused(failure), started.elapsed());

@@ -129,7 +129,7 @@ impl Toolset {
         }
         let mut offering = self.selected_servers();
         offering.retain(|server| server.is_enabled() && visibility.may_see_tools_of(server));
-        let failure = self.table().explain(name, &offering);
+        let failure = self.table().explain(name, &offering, self.view.audience);
         match refusal {
             Some(refusal) => Unroutable { failure, ..refusal },
             None => failure.into(),
@@ -138,7 +138,10 @@ impl Toolset {
 
     /// The failure for a name that several tools have.
     pub(super) fn ambiguous(&self, name: &str, candidates: &[Arc<Route>]) -> Failure {
-        let candidates: Vec<String> = candidates.iter().map(|route| route.tool.dotted_name()).collect();
+        let candidates: Vec<_> = candidates
+            .iter()
+            .map(|route| route.name_for(self.view.audience))
+            .collect();
         call::ambiguous(name, &candidates)
     }
 
