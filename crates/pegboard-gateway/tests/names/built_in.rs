@@ -10,6 +10,9 @@ const CONFIG: &str = r#"
     command = "in-memory"
     [views.tight]
     budget = 1
+    [views.long]
+    naming = "bare"
+    result = { mode = "spill", max_bytes = "1KiB" }
 "#;
 
 fn git(tools: &[&str]) -> [(&'static str, FakeServer); 1] {
@@ -33,5 +36,46 @@ async fn a_model_reads_that_the_tool_it_named_does_not_exist() {
         assert_eq!(client.call("git__shoow", json!({})).await["error"]["code"], -32602);
         let ran = client.call("call_tool", json!({"name": "git__show"})).await;
         assert_eq!(ran["result"]["content"][0]["text"], "ran");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn tools_of_ours_have_their_plain_names_unless_a_server_has_such_a_tool() {
+    let own = board(CONFIG, &git(&["log"]));
+    own.settle(PATIENCE).await;
+    let taken = board(CONFIG, &git(&["log", "call_tool", "read_output"]));
+    taken.settle(PATIENCE).await;
+    for era in ERAS {
+        let mut client = Client::of_view(&own, "tight", era).await;
+        let names = client.tools().await;
+        assert_eq!(names, ["find_tools", "describe_tool", "call_tool"]);
+
+        let mut client = Client::of_view(&taken, "tight", era).await;
+        let names = client.tools().await;
+        assert_eq!(names, ["find_tools", "describe_tool", "pegboard__call_tool"]);
+
+        let mut client = Client::of_view(&taken, "long", era).await;
+        let names = client.tools().await;
+        assert_eq!(names, ["call_tool", "log", "read_output", "pegboard__read_output"]);
+        let of_server = client.call("read_output", json!({})).await;
+        assert_eq!(of_server["result"]["content"][0]["text"], "ran");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_result_says_how_it_is_read_by_the_name_that_is_listed() {
+    let long = Tool::new("long").answers_text("line\n".repeat(1000));
+    let board = board(CONFIG, &[("git", FakeServer::new("git").tool(long))]);
+    for era in ERAS {
+        let mut client = Client::of_view(&board, "long", era).await;
+        let result = client.call("long", json!({})).await;
+        let text = result["result"]["content"][0]["text"].as_str().expect("a text");
+        assert!(text.contains("read parts with read_output ("), "{text}");
+        let handle = text.split_whitespace().find(|word| word.starts_with("out_"));
+        let handle = handle.expect("a handle").trim_end_matches(':');
+        let read = client
+            .call("read_output", json!({ "handle": handle, "range": "1-2" }))
+            .await;
+        assert_eq!(read["result"]["isError"], json!(null), "{read}");
     }
 }

@@ -317,6 +317,7 @@ impl View {
 
     /// Answers for a client of the program, such as one that calls over MCP, which knows only the tools that it was shown.
     ///
+    /// Built-in tools such as `find_tools` and `read_output` are listed under these names, with a prefix only if another tool has the name.
     /// Failures and notes name tools as they are listed, instead of `server.tool`. A tool that the view does not show is answered exactly like
     /// one that does not exist; only the audit log tells them apart. By default a failure says why the tool may not be used.
     pub fn for_client(mut self) -> Self {

@@ -29,20 +29,46 @@ pub(super) fn server_name(servers: &[Server]) -> ServerName {
     ServerName::free("pegboard", is_taken)
 }
 
-/// A built-in tool as a view lists it. It keeps its prefix even in a view with bare names, because a server's tool could have the same name.
-pub(super) fn listed(home: &ServerName, definition: Value, view: &View) -> ListedTool {
-    let tool = Tool::built_in(home, definition).expect("what we define is a tool");
-    let (style, rules) = view.names();
-    let style = match style {
-        NameStyle::Bare => NameStyle::Dunder,
-        prefixed => prefixed,
-    };
-    let mut names = name::expose(&[(home.as_str(), &tool.name)], &style, &rules);
-    let (provider, budget) = view.dialect();
+/// What the names of a view's built-in tools depend on.
+#[derive(Clone, Copy)]
+pub(super) struct Home<'a> {
+    /// The server name that they carry.
+    pub(super) name: &'a ServerName,
+    pub(super) view: &'a View,
+    /// The other tools of the view.
+    pub(super) routes: &'a RouteTable,
+}
+
+impl Home<'_> {
+    /// The name of a built-in tool. To clients it is the tool's own name, unless another tool has that. Agents see it with a prefix even in a
+    /// view with bare names, because a server that comes later could have a tool of that name.
+    fn name_of(&self, tool: &Tool) -> String {
+        let own = tool.name.as_str();
+        let is_taken = || {
+            let mut routes = self.routes.routes().iter();
+            routes.any(|route| route.name == own || route.tool.name == own)
+        };
+        if self.view.audience == Audience::Client && !is_taken() {
+            return own.to_owned();
+        }
+        let (style, rules) = self.view.names();
+        let style = match style {
+            NameStyle::Bare => NameStyle::Dunder,
+            prefixed => prefixed,
+        };
+        let mut names = name::expose(&[(self.name.as_str(), own)], &style, &rules);
+        names.pop().unwrap_or_else(|| name::dunder(self.name.as_str(), own))
+    }
+}
+
+/// A built-in tool as a view lists it.
+pub(super) fn listed(home: Home<'_>, definition: Value) -> ListedTool {
+    let tool = Tool::built_in(home.name, definition).expect("what we define is a tool");
+    let (provider, budget) = home.view.dialect();
     ListedTool {
         kind: ToolKind::BuiltIn,
         risk: tool.risk(true),
-        name: names.pop().unwrap_or_else(|| name::dunder(home.as_str(), &tool.name)),
+        name: home.name_of(&tool),
         definition: match provider {
             Provider::Mcp => None,
             provider => provider.define(&tool, budget).ok().map(Arc::new),

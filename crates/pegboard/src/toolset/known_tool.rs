@@ -33,11 +33,6 @@ impl Toolset {
         })
     }
 
-    /// Returns `true` if a server of the view has a tool whose own name is `name`, also if it is not listed.
-    pub fn has_tool_named(&self, name: &str) -> bool {
-        self.snapshot(|snapshot| snapshot.table.routes().iter().any(|route| route.tool.name == name))
-    }
-
     /// Returns `true` if `name` means a built-in tool of the view, such as `find_tools` or `read_output`.
     pub fn is_built_in(&self, name: &str) -> bool {
         let outputs = &self.view.result_options;
