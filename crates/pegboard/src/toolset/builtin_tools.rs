@@ -147,7 +147,7 @@ pub(super) fn read(
     if let Some(own) = reverse.and_then(|reverse| reverse.apply(&call.arguments)) {
         call.arguments = own;
     }
-    Ok(serde_json::from_str(call.arguments.as_str()).unwrap_or_default())
+    call.arguments.by_name().map_err(invalid)
 }
 
 /// A string argument, if present. Numbers are converted.
