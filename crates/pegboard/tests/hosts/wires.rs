@@ -57,7 +57,7 @@ async fn each_is_asked_for_their_own_calls(board: Pegboard, operator: &Person, n
         }
         Named::No => {
             assert_eq!(bob.asked(), Vec::<String>::new(), "{wire}");
-            assert_contains(&his.text(), &["-32603", "so no user was asked"]);
+            assert_contains(&his.text(), &["-32603", "so no client was asked"]);
         }
     }
     assert_eq!(alice.asked().len(), 1, "{wire}");
@@ -166,6 +166,32 @@ async fn a_dropped_call_withdraws_its_question() {
             let response = requests.iter().find(|message| message.method == "$response").unwrap();
             assert_eq!(response.params["error"]["code"], Value::from(-32800), "{response:?}");
         }
+        board.shutdown().await;
+    }
+}
+
+/// The server may still ask for a cancelled call, so for a while no question on the same connection is certain to be another client's.
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_question_keeps_others_from_being_asked_for_seconds_only() {
+    for fake in [asking(Era::Legacy), asking(Era::Legacy).ignores_cancel()] {
+        let (alice, bob) = (Person::slow("alice"), Person::new("bob"));
+        let (board, _handle) = in_memory_of(&fake, in_process_settings(), &Person::new("operator"));
+        let (alices, bobs) = (board.toolset_with(alice.view()), board.toolset_with(bob.view()));
+        let hers = tokio::spawn(async move { ask(&alices, "a1").await });
+        until("she is asked", || alice.open() == 1).await;
+        hers.abort();
+        until("her question is withdrawn", || alice.open() == 0).await;
+        let cancelled = tokio::time::Instant::now();
+        loop {
+            let his = ask(&bobs, "b1").await;
+            if !bob.asked().is_empty() {
+                break;
+            }
+            assert_contains(&his.text(), &["so no client was asked"]);
+            assert!(cancelled.elapsed() < secs(10), "{}", his.text());
+            tokio::time::sleep(secs(1)).await;
+        }
+        assert_eq!((alice.asked().len(), bob.asked().len()), (1, 1));
         board.shutdown().await;
     }
 }
