@@ -196,6 +196,33 @@ async fn a_cancelled_question_keeps_others_from_being_asked_for_seconds_only() {
     }
 }
 
+/// A client that leaves its questions open holds up its own at most.
+#[tokio::test]
+async fn questions_that_one_client_leaves_open_hold_up_no_other() {
+    let server = asking(Era::Legacy).streams().serve_http().await.unwrap();
+    let settings = ServerConfig::new(Transport::Http(endpoint(&server.url())));
+    let board = board_of(settings, &Person::new("operator"));
+    let (alice, bob) = (Person::slow("alice"), Person::new("bob"));
+    let view = |person: &Person| pegboard::View::new().host(person.clone());
+    let (alices, bobs) = (board.toolset_with(view(&alice)), board.toolset_with(view(&bob)));
+    let hers: Vec<_> = (0..20)
+        .map(|number| {
+            let alices = alices.clone();
+            tokio::spawn(async move { ask(&alices, &format!("a{number}")).await })
+        })
+        .collect();
+    server.wait_for("tools/call", 20).await;
+    until("as many as may are asked", || alice.open() == 16).await;
+    let his = ask(&bobs, "b1").await;
+    assert!(!his.is_error(), "{}", his.text());
+    assert_eq!(bob.asked().len(), 1);
+    (0..20).for_each(|_| alice.answer());
+    for call in hers {
+        assert!(!call.await.unwrap().is_error());
+    }
+    board.shutdown().await;
+}
+
 /// A task that needs input asks for the call that started it.
 #[tokio::test(start_paused = true)]
 async fn a_task_asks_for_the_call_that_started_it() {
