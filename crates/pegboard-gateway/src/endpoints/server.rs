@@ -83,7 +83,9 @@ impl ServerEndpoint {
             own_names: true,
             may_be_tasks,
         };
-        definitions::list("tools", &definitions::tools(&listing, style), &request.params)
+        definitions::list("tools", &listing.tools, &request.params, |listed| {
+            definitions::tool(listed, style)
+        })
     }
 }
 
