@@ -36,7 +36,7 @@ pub(super) fn request_failed(failure: &Failure) -> RpcError {
     RpcError::new(code, failure.message.clone()).data(meta(failure))
 }
 
-/// A limit was reached, and nothing has run: the client may send the request again after a while.
+/// A limit was reached, and nothing has run: the client may send the same request again after a while.
 fn is_overload(failure: &Failure) -> bool {
     failure.kind == Kind::LimitExceeded && failure.retry_after.is_some() && !failure.may_have_executed
 }

@@ -43,8 +43,13 @@ impl OwnerUsage {
 }
 
 fn too_many(now: usize) -> Failure {
+    let calls = if now == 1 {
+        "1 call is".to_owned()
+    } else {
+        format!("{now} calls are")
+    };
     let message = format!(
-        "{now} calls of this agent are in flight, which is its limit. Call again when one of them has ended, or go on without it."
+        "{calls} in flight, which is the limit of this client. Call again when one of them has ended, or go on without it."
     );
     Failure::new(Kind::LimitExceeded, message)
         .hint("`View::max_in_flight` sets the limit")

@@ -82,7 +82,7 @@ impl RateBuckets {
 
 fn too_often(limited: &Limited, rate: Rate, wait: Duration, name: impl FnOnce() -> String) -> Denied {
     let (what, setting) = match limited {
-        Limited::View => ("of this agent".to_owned(), "`View::rate`".to_owned()),
+        Limited::View => ("of this client".to_owned(), "`View::rate`".to_owned()),
         Limited::Server(server) => (format!("of `{server}`"), format!("`rate` of server `{server}`")),
         Limited::Tool(server, tool) => (
             format!("of `{}`", name()),
