@@ -5,6 +5,7 @@ mod client;
 mod fixture;
 mod http;
 mod isolation;
+mod tasks;
 
 use serde_json::{Value, json};
 
