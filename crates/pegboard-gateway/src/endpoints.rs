@@ -24,6 +24,8 @@ mod resolver;
 mod scope;
 mod server;
 mod shared_tools;
+mod task_forms;
+mod task_inputs;
 mod tasks;
 mod tool_call;
 

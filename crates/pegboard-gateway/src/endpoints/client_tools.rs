@@ -6,9 +6,11 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use pegboard::{Pegboard, Principal, Toolset, View, board::GatewaySettings, config::TokenConfig};
+use tokio::time::Instant;
 
 use super::{
     client_capabilities::LastCapabilities,
@@ -19,6 +21,9 @@ use super::{
 };
 use crate::protocol::RpcError;
 
+/// How long a toolset is kept for a task at most, and for a task without a limit.
+const MAX_TASK_TIME: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// The toolset of one legacy client, or of all modern clients of a principal.
 pub(super) struct ClientTools {
     pub(super) toolset: Toolset,
@@ -26,6 +31,8 @@ pub(super) struct ClientTools {
     pub(super) capabilities: LastCapabilities,
     /// The settings of the config that the toolset was opened with.
     settings: Arc<GatewaySettings>,
+    /// When the last of its tasks expires.
+    tasks_until: Mutex<Option<Instant>>,
 }
 
 impl ClientTools {
@@ -52,7 +59,21 @@ impl ClientTools {
             exchanges,
             capabilities: LastCapabilities::default(),
             settings,
+            tasks_until: Mutex::default(),
         }))
+    }
+
+    /// Notes that a task was started, which its server keeps for `ttl`. The toolset is kept as long, because its own servers end with it.
+    pub(super) fn keep_for_task(&self, ttl: Option<Duration>) {
+        let until = Instant::now() + ttl.unwrap_or(MAX_TASK_TIME).min(MAX_TASK_TIME);
+        let mut last = self.tasks_until.lock().unwrap_or_else(PoisonError::into_inner);
+        *last = Some(last.map_or(until, |last| last.max(until)));
+    }
+
+    /// Whether one of its tasks may still be asked after.
+    pub(super) fn has_tasks(&self, now: Instant) -> bool {
+        let until = *self.tasks_until.lock().unwrap_or_else(PoisonError::into_inner);
+        until.is_some_and(|until| now < until)
     }
 
     /// Whether it shows what the config says now.

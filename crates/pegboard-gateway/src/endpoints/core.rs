@@ -13,6 +13,7 @@ use super::{
     own_tasks::OwnTasks,
     scope::Scope,
     shared_tools::SharedTools,
+    task_inputs::TaskInputs,
 };
 use crate::protocol::{Answer, Client, Exchange, LogLevel, RawResult, Request, RpcError};
 
@@ -24,6 +25,8 @@ pub(super) struct Core {
     shared: SharedTools,
     /// The tasks that clients have started here.
     pub(super) tasks: OwnTasks,
+    /// What legacy servers ask about tasks of modern clients.
+    pub(super) task_inputs: TaskInputs,
     /// The lowest level that a client wanted the logs of each server from. Servers keep it, and each client gets what it wants of them.
     levels: Mutex<HashMap<String, LogLevel>>,
 }
@@ -35,6 +38,7 @@ impl Core {
             scope,
             shared: SharedTools::default(),
             tasks: OwnTasks::default(),
+            task_inputs: TaskInputs::default(),
             levels: Mutex::default(),
         }
     }

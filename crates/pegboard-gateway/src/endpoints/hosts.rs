@@ -71,6 +71,10 @@ impl ClientHost {
 
     async fn ask(&self, context: HostContext<'_>, method: &str, params: Value) -> Result<Value, (i64, String)> {
         let call = context.caller.map_or("", |caller| caller.call);
+        if let Some(task) = self.exchanges.find_task(call) {
+            let asked = task.ask(context.request, method, params).await;
+            return asked.map_err(|error| self.told(call, error));
+        }
         let Some((call, exchange)) = self.exchanges.find(call) else {
             return Err(self.unattended(call, method, &params));
         };

@@ -8,6 +8,7 @@ use std::{
     },
 };
 
+use super::task_inputs::Inputs;
 use crate::protocol::{Exchange, RpcError};
 
 /// The most pages that are remembered until their servers say that the user has finished there.
@@ -29,6 +30,8 @@ pub(super) enum Audience {
 pub(super) struct OpenExchanges {
     audience: Audience,
     open: Mutex<HashMap<String, Open>>,
+    /// Tasks whose results are waited for without an exchange, by request.
+    tasks: Mutex<HashMap<String, Arc<Inputs>>>,
     /// The number of the last exchange, and of the last request that is no call.
     last: AtomicU64,
     /// The ids of the last pages that a client was sent to.
@@ -49,6 +52,7 @@ impl OpenExchanges {
         Arc::new(Self {
             audience,
             open: Mutex::default(),
+            tasks: Mutex::default(),
             last: AtomicU64::new(0),
             elicitations: Mutex::default(),
             lacking: Mutex::default(),
@@ -92,6 +96,25 @@ impl OpenExchanges {
         found.map(|(call, open)| (call.clone(), open.exchange.clone()))
     }
 
+    /// Adds a task whose questions its client polls, until the returned value is dropped. `request` waits for its result.
+    pub(super) fn register_task(self: &Arc<Self>, request: &str, inputs: Arc<Inputs>) -> RegisteredTask {
+        self.lock_tasks().insert(request.to_owned(), inputs);
+        RegisteredTask {
+            exchanges: self.clone(),
+            request: request.to_owned(),
+        }
+    }
+
+    /// The task that a question for `request` is about. The request is empty if the library cannot tell which it is: then it is the only
+    /// one, if there is no exchange either.
+    pub(super) fn find_task(&self, request: &str) -> Option<Arc<Inputs>> {
+        let tasks = self.lock_tasks();
+        if request.is_empty() && tasks.len() == 1 && self.lock().is_empty() {
+            return tasks.values().next().cloned();
+        }
+        tasks.get(request).cloned()
+    }
+
     /// Notes that the client of a call lacks what its server asked for. Only modern clients are told, and those are several.
     pub(super) fn note_lacking(&self, call: &str, error: RpcError) {
         if self.audience == Audience::Several {
@@ -126,6 +149,10 @@ impl OpenExchanges {
         ids.iter().any(|known| known == id)
     }
 
+    fn lock_tasks(&self) -> MutexGuard<'_, HashMap<String, Arc<Inputs>>> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Open>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -143,5 +170,18 @@ impl Drop for Registered {
         let removed = self.exchanges.lock().remove(&self.call);
         // Dropped outside the lock: it may be the last handle of its request.
         drop(removed);
+    }
+}
+
+/// Keeps a task open for questions.
+#[derive(Debug)]
+pub(super) struct RegisteredTask {
+    exchanges: Arc<OpenExchanges>,
+    request: String,
+}
+
+impl Drop for RegisteredTask {
+    fn drop(&mut self) {
+        self.exchanges.lock_tasks().remove(&self.request);
     }
 }

@@ -65,10 +65,9 @@ async fn a_request_state_is_of_no_use_to_another_principal_or_tool() {
             connect(&fixture, "ada", Era::Modern).await,
             connect(&fixture, "bob", Era::Modern).await,
         );
-        let (_, mut asked) = ada
-            .begin("tools/call", json!({"name": "elicit", "arguments": {}}))
+        let asked = ada
+            .first_message("tools/call", json!({"name": "elicit", "arguments": {}}))
             .await;
-        let asked = asked.next().await.expect("a response");
         let result = &asked["result"];
         assert_eq!(result["resultType"], "input_required", "{asked}");
         let key = result["inputRequests"]
