@@ -5,6 +5,7 @@ mod client;
 mod fixture;
 mod http;
 mod isolation;
+mod questions;
 
 use serde_json::{Value, json};
 
