@@ -73,6 +73,11 @@ impl OpenExchanges {
         format!("request-{}", self.last.fetch_add(1, Ordering::Relaxed))
     }
 
+    /// The exchange of a call.
+    pub(super) fn of_call(&self, call: &str) -> Option<Exchange> {
+        self.lock().get(call).map(|open| open.exchange.clone())
+    }
+
     /// The exchange that a question for `call` belongs to. The call is empty if the library cannot tell which of several of the same principal
     /// it is: `candidates` are their ids.
     pub(super) fn find(&self, call: &str, candidates: &[String]) -> Found {
