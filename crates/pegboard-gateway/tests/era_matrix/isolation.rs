@@ -11,12 +11,12 @@ use crate::{
     http,
 };
 
-fn token(name: &str) -> Token {
+pub(crate) fn token(name: &str) -> Token {
     let sha256 = digest(&SHA256, secret(name).as_bytes());
     Token::new(name, sha256.as_ref().try_into().expect("32 bytes"))
 }
 
-fn secret(name: &str) -> String {
+pub(crate) fn secret(name: &str) -> String {
     format!("pgb_secret_of_{name}")
 }
 

@@ -1,10 +1,12 @@
 //! Clients and servers of both eras in all four combinations, with a real wire on both sides of the gateway.
 
+mod approvals;
 mod board;
 mod client;
 mod fixture;
 mod http;
 mod isolation;
+mod questions;
 mod tasks;
 
 use serde_json::{Value, json};
