@@ -11,7 +11,7 @@ use crate::{
     http,
 };
 
-fn token(name: &str) -> Token {
+pub(crate) fn token(name: &str) -> Token {
     let sha256 = digest(&SHA256, secret(name).as_bytes());
     Token::new(name, sha256.as_ref().try_into().expect("32 bytes"))
 }
@@ -24,7 +24,7 @@ async fn fixture(era: Era) -> Fixture {
     Fixture::with(server(era), |gateway| gateway.token(token("ada")).token(token("bob"))).await
 }
 
-async fn connect(fixture: &Fixture, name: &str, era: Era) -> Client {
+pub(crate) async fn connect(fixture: &Fixture, name: &str, era: Era) -> Client {
     Client::connect_as(&fixture.address, SERVER, era, everything_of(era), Some(&secret(name))).await
 }
 
