@@ -6,6 +6,7 @@ mod activity;
 mod board_gateway;
 mod connection;
 mod cors;
+mod expiry;
 mod gateway;
 mod listener;
 mod routes;

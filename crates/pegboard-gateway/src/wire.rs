@@ -8,6 +8,7 @@ mod body_limit;
 mod event_body;
 mod event_frame;
 mod in_memory;
+mod places;
 mod replay;
 mod response;
 mod response_body;

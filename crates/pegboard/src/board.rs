@@ -129,6 +129,23 @@ impl Pegboard {
         set > 0
     }
 
+    /// The names of the servers that accept calls or could. One that was removed is gone from here at once, while
+    /// [`Pegboard::status`] shows it until its last call has ended.
+    pub fn server_names(&self) -> Vec<ServerName> {
+        self.0
+            .registry
+            .configured()
+            .iter()
+            .map(|server| server.name().clone())
+            .collect()
+    }
+
+    /// Returns `true` if [`Pegboard::server_names`] has this name. Much cheaper than a [status](Pegboard::status).
+    pub fn has_server(&self, name: &str) -> bool {
+        let servers = self.0.registry.configured();
+        servers.iter().any(|server| server.name().as_str() == name)
+    }
+
     /// The views and the settings of the gateway in the config that was opened or applied last. Reading them takes no lock, and the snapshot
     /// does not change: [`Pegboard::apply`] publishes another one.
     pub fn gateway_settings(&self) -> Arc<GatewaySettings> {

@@ -24,6 +24,10 @@ use crate::{
 /// How often the config files are checked for changes.
 const POLL: Duration = Duration::from_millis(500);
 
+/// What is said when a reload would open the gateway. A file that is half written, or a mistake, must not do that.
+const KEPT_TOKENS: &str = "the config has no tokens any more, which would let every client in: those from before stay valid; \
+    restart the gateway to serve without tokens";
+
 /// How clients reach the board.
 #[derive(Clone, Copy)]
 pub(super) enum Door<'a> {
@@ -209,13 +213,18 @@ impl Reloader<'_> {
         Some(files)
     }
 
-    async fn apply(&self, settings: &Settings, config: Config) {
+    async fn apply(&self, settings: &Settings, mut config: Config) {
         let before = self.board.gateway_settings();
         for problem in &settings.loaded.problems {
             self.warn(&problem.to_string());
         }
         if self.gateway.is_some() && needs_restart(&before.serve, &config.serve) {
             self.warn("`listen` and the limits of `serve` take effect at the next start");
+        }
+        if self.gateway.is_some() && before.serve.requires_token() && !config.serve.requires_token() {
+            self.warn(KEPT_TOKENS);
+            config.serve.tokens.clone_from(&before.serve.tokens);
+            config.serve.unusable_tokens.clone_from(&before.serve.unusable_tokens);
         }
         // The door first: a token that is gone must not use what the new config adds.
         if let Some(gateway) = self.gateway {

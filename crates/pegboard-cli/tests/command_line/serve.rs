@@ -206,6 +206,32 @@ fn a_reload_cannot_take_the_tokens_of_an_open_gateway_away() {
 }
 
 #[test]
+fn a_reload_without_any_token_keeps_the_tokens_and_their_limits() {
+    let home = home(&alice("rate = '1/h'"));
+    let served = Served::start(&home, &[]);
+    until("the token lets its holder in", || {
+        served
+            .tools_if_admitted("/mcp", &[ALICE])
+            .is_some_and(|tools| !tools.is_empty())
+    });
+    let path = home.path(".config/pegboard/pegboard.toml");
+    let text = fs::read_to_string(&path).unwrap();
+    let (_, servers) = text.split_once("[servers.fx]").unwrap();
+    let more = home.entry("more", FakeServer::new("more").tool(Tool::new("extra")), "");
+    fs::write(&path, format!("[servers.fx]{servers}\n{more}")).unwrap();
+    served.says("the config has no tokens any more");
+    until("the rest of the config is applied", || {
+        served.tools("/mcp", &[ALICE]).contains(&"more__extra".to_owned())
+    });
+    let hello = initialize().to_string();
+    assert_eq!(served.post("/mcp", &[], &hello).status, 401);
+    let (session, _) = served.initialize("/mcp", &[ALICE]);
+    served.ask("/mcp", &[ALICE], &session, "tools/call", &call("fx__read"));
+    let second = served.ask("/mcp", &[ALICE], &session, "tools/call", &call("fx__read"));
+    assert_eq!(second["error"]["code"], -32000, "{second}");
+}
+
+#[test]
 fn it_listens_where_the_config_says() {
     let home = home("[serve]\nlisten = ['127.0.0.1:0', '127.0.0.1:0']");
     let served = Served::start(&home, &["--no-listen"]);

@@ -8,6 +8,7 @@ mod client;
 mod command_lines;
 mod every_client;
 mod gateway;
+mod limits;
 mod plan;
 mod processes;
 mod report;

@@ -1,10 +1,16 @@
 //! The tokens of clients. Only their SHA-256 digests are kept, and each is compared in constant time.
 
-use std::{fmt, sync::Arc, time::SystemTime};
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use http::{HeaderMap, header::AUTHORIZATION};
 use pegboard::Principal;
 use ring::digest;
+use tokio_util::sync::CancellationToken;
 
 use super::{caller::Caller, rejection::Rejection, site_check::single};
 
@@ -21,7 +27,7 @@ impl Token {
     pub fn new(name: &str, sha256: [u8; 32]) -> Self {
         let caller = Caller {
             principal: Some(Principal::new(name)),
-            view: None,
+            ..Caller::default()
         };
         Self {
             digest: sha256,
@@ -59,12 +65,66 @@ pub(crate) struct Tokens {
     known: Vec<Token>,
     /// Whether requests need a token. A config whose tokens are all unusable must not make the gateway an open one.
     required: bool,
+    /// The caller of requests without a token, if none is needed.
+    anyone: Caller,
 }
 
 impl Tokens {
-    pub(crate) fn new(known: Vec<Token>, required: bool) -> Self {
-        let required = required || !known.is_empty();
-        Self { known, required }
+    pub(crate) fn new(mut known: Vec<Token>, required: bool) -> Self {
+        for token in &mut known {
+            // A clone of a token that was revoked before is a new one.
+            token.caller.revoked = CancellationToken::new();
+        }
+        Self {
+            required: required || !known.is_empty(),
+            known,
+            anyone: Caller::default(),
+        }
+    }
+
+    /// Makes these the successors of `before`: what clients have open stays open if their token has the same rights now. Revokes the other
+    /// tokens and returns their callers.
+    pub(crate) fn succeed(&mut self, before: &Self) -> Vec<Caller> {
+        let mut gone: HashMap<_, _> = before
+            .known
+            .iter()
+            .filter(|token| !token.caller.revoked.is_cancelled())
+            .map(|token| (token.digest, &token.caller))
+            .collect();
+        for token in &mut self.known {
+            if gone.get(&token.digest).is_some_and(|old| **old == token.caller)
+                && let Some(old) = gone.remove(&token.digest)
+            {
+                token.caller.revoked = old.revoked.clone();
+            }
+        }
+        let mut revoked: Vec<Caller> = gone.into_values().cloned().collect();
+        if !before.required {
+            if self.required {
+                revoked.push(before.anyone.clone());
+            } else {
+                self.anyone = before.anyone.clone();
+            }
+        }
+        revoked.iter().for_each(|caller| caller.revoked.cancel());
+        revoked
+    }
+
+    /// Revokes the tokens that have expired. Returns their callers, and how long it is until the next one expires.
+    pub(crate) fn expire(&self, now: SystemTime) -> (Vec<Caller>, Option<Duration>) {
+        let (mut expired, mut next) = (Vec::new(), None);
+        for token in &self.known {
+            let Some(at) = token.expires else { continue };
+            match at.duration_since(now) {
+                Ok(left) if !left.is_zero() => next = Some(next.map_or(left, |next: Duration| next.min(left))),
+                _ if token.caller.revoked.is_cancelled() => {}
+                _ => {
+                    token.caller.revoked.cancel();
+                    expired.push(token.caller.clone());
+                }
+            }
+        }
+        (expired, next)
     }
 
     /// Returns `true` if requests need a token.
@@ -75,7 +135,7 @@ impl Tokens {
     /// The caller that a request's token names. Without tokens, every caller is the same one.
     pub(crate) fn check(&self, headers: &HeaderMap) -> Result<Caller, Rejection> {
         if !self.required {
-            return Ok(Caller::default());
+            return Ok(self.anyone.clone());
         }
         let header = single(headers, &AUTHORIZATION)?.ok_or(Rejection::NoToken)?;
         let (scheme, presented) = header.split_once(' ').ok_or(Rejection::Token)?;
@@ -172,5 +232,69 @@ mod tests {
     fn a_token_is_never_printed() {
         let printed = format!("{:?}", token("alice", "pgb_alice").view("coding"));
         assert!(printed.contains("alice") && !printed.contains("digest"), "{printed}");
+    }
+
+    fn caller(tokens: &Tokens, text: &str) -> Caller {
+        tokens.find(text).unwrap()
+    }
+
+    #[test]
+    fn a_token_with_other_rights_is_revoked_and_an_unchanged_one_is_not() {
+        let all = [
+            token("alice", "a"),
+            token("bob", "b"),
+            token("carol", "c"),
+            token("dave", "d"),
+        ];
+        let before = Tokens::new(all.to_vec(), true);
+        let callers = ["a", "b", "c", "d"].map(|text| caller(&before, text));
+        let later = SystemTime::now() + Duration::from_secs(3600);
+        let kept = [
+            token("alice", "a").expires(later),
+            token("bob", "b").view("coding"),
+            token("caroline", "c"),
+        ];
+        let mut after = Tokens::new(kept.to_vec(), true);
+        assert_eq!(after.succeed(&before).len(), 3);
+        assert_eq!(
+            callers.map(|caller| caller.revoked.is_cancelled()),
+            [false, true, true, true]
+        );
+        for text in ["a", "b", "c"] {
+            assert!(!caller(&after, text).revoked.is_cancelled(), "{text}");
+        }
+        let mut again = Tokens::new(all.to_vec(), true);
+        again.succeed(&after);
+        assert!(!caller(&again, "d").revoked.is_cancelled());
+    }
+
+    #[test]
+    fn the_first_token_revokes_those_who_came_without() {
+        let open = Tokens::new(vec![], false);
+        let anyone = open.check(&HeaderMap::new()).unwrap();
+        let mut still_open = Tokens::new(vec![], false);
+        assert_eq!(still_open.succeed(&open), []);
+        assert!(!anyone.revoked.is_cancelled());
+        let mut closed = Tokens::new(vec![token("alice", "a")], false);
+        assert_eq!(closed.succeed(&still_open), [Caller::default()]);
+        assert!(anyone.revoked.is_cancelled());
+    }
+
+    #[test]
+    fn a_token_is_revoked_once_when_it_expires() {
+        let (now, hour) = (SystemTime::now(), Duration::from_secs(3600));
+        let tokens = Tokens::new(
+            vec![
+                token("alice", "a").expires(now + hour),
+                token("bob", "b").expires(now + 2 * hour),
+                token("carol", "c"),
+            ],
+            true,
+        );
+        assert_eq!(tokens.expire(now), (vec![], Some(hour)));
+        let alice = caller(&tokens, "a");
+        assert_eq!(tokens.expire(now + hour), (vec![alice.clone()], Some(hour)));
+        assert!(alice.revoked.is_cancelled());
+        assert_eq!(tokens.expire(now + hour), (vec![], Some(hour)));
     }
 }

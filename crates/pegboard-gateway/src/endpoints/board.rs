@@ -88,8 +88,7 @@ impl BoardEndpoint {
 
     async fn list_tools(&self, request: &Request, exchange: &Exchange) -> Answer {
         let tools = self.core.tools(exchange.client())?;
-        let mut listing = tools.toolset.list(PATIENCE).await;
-        definitions::use_plain_names(&mut listing, &tools.toolset);
+        let listing = tools.toolset.list(PATIENCE).await;
         definitions::list(
             "tools",
             &definitions::tools(&listing, ToolStyle::default()),

@@ -38,7 +38,15 @@ impl Core {
     }
 
     /// The toolset for the requests of a client.
+    ///
+    /// Fails if the endpoint is that of a server that was removed: a client that is still connected must not read of an empty board.
     pub(super) fn tools(&self, client: &Arc<Client>) -> Result<Arc<ClientTools>, RpcError> {
+        if let Scope::Server(name) = &self.scope
+            && !self.board.has_server(name.as_str())
+        {
+            let message = format!("server `{name}` was removed; connect to another one");
+            return Err(RpcError::new(RpcError::INTERNAL, message));
+        }
         if client.version().is_modern() {
             self.shared.of(&self.board, &self.scope, client.principal())
         } else {

@@ -3,17 +3,13 @@
 use std::time::Duration;
 
 use pegboard::{
-    Toolset,
-    catalog::{Prompt, Resource, ToolKind},
+    catalog::{Prompt, Resource},
     toolset::Listing,
 };
 use serde_json::{Value, json};
 
 use super::pages::page;
 use crate::protocol::{Answer, CacheScope, Params, RawResult};
-
-/// The tools of a view with a budget.
-const DISCOVERY: [&str; 3] = ["find_tools", "describe_tool", "call_tool"];
 
 /// A page of a list. Modern clients are told not to keep it: it may change at any time, and differs between principals.
 pub(super) fn list(key: &str, items: &[Value], params: &Params) -> Answer {
@@ -47,16 +43,6 @@ pub(super) fn tools(listing: &Listing, style: ToolStyle) -> Vec<Value> {
         definition
     });
     definitions.collect()
-}
-
-/// Lists the tools that find, describe and call others under their plain names, unless a server has a tool of that name.
-pub(super) fn use_plain_names(listing: &mut Listing, toolset: &Toolset) {
-    for listed in &mut listing.tools {
-        let plain = listed.tool.name.as_str();
-        if listed.kind == ToolKind::BuiltIn && DISCOVERY.contains(&plain) && !toolset.has_tool_named(plain) {
-            listed.name = plain.to_owned();
-        }
-    }
 }
 
 /// The definition of a resource under this URI.

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use pegboard::{Pegboard, ServerName, board::GatewaySettings};
+use pegboard::{Pegboard, Principal, ServerName, board::GatewaySettings};
 
 use super::{board::BoardEndpoint, scope::Scope, server::ServerEndpoint};
 use crate::{
@@ -54,7 +54,8 @@ impl BoardEndpoints {
                 let found = match target {
                     Target::Board => Some(&known.board),
                     Target::View(name) => known.views.get(name),
-                    Target::Server(name) => known.servers.get(name),
+                    // A server can be removed while the settings stay.
+                    Target::Server(name) => known.servers.get(name).filter(|_| self.board.has_server(name)),
                 };
                 if let Some(found) = found {
                     return Some(found.clone());
@@ -66,14 +67,15 @@ impl BoardEndpoints {
 
     /// Creates an endpoint, and drops those of views and servers that are gone.
     fn create(&self, target: Target<'_>) -> Option<Arc<Endpoint>> {
-        let (settings, servers) = (self.board.gateway_settings(), self.servers());
+        let settings = self.board.gateway_settings();
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         let known = &mut *known;
-        if !Arc::ptr_eq(&known.settings, &settings) {
-            known.views.retain(|name, _| settings.views.contains_key(name));
-            known.servers.retain(|name, _| servers.contains(name));
-            known.settings = settings.clone();
+        let views = known.views.extract_if(|name, _| !settings.views.contains_key(name));
+        let servers = known.servers.extract_if(|name, _| !self.board.has_server(name));
+        for (_, endpoint) in views.chain(servers) {
+            endpoint.stop();
         }
+        known.settings = settings.clone();
         match target {
             Target::Board => Some(known.board.clone()),
             Target::View(name) if settings.views.contains_key(name) => {
@@ -83,7 +85,7 @@ impl BoardEndpoints {
                 };
                 Some(known.views.entry(name.to_owned()).or_insert_with(create).clone())
             }
-            Target::Server(name) if servers.iter().any(|server| server == name) => {
+            Target::Server(name) if self.board.has_server(name) => {
                 let server = ServerName::parse(name).ok()?;
                 let create = || {
                     let service = ServerEndpoint::new(self.board.clone(), server);
@@ -95,13 +97,18 @@ impl BoardEndpoints {
         }
     }
 
+    fn each(&self, act: impl Fn(&Endpoint)) {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let others = known.views.values().chain(known.servers.values());
+        let all: Vec<_> = others.chain([&known.board]).cloned().collect();
+        drop(known);
+        all.iter().for_each(|endpoint| act(endpoint));
+    }
+
     /// The names of the board's servers.
     fn servers(&self) -> Vec<String> {
-        let rows = self.board.status().servers;
-        let mut names: Vec<_> = rows.iter().map(|row| row.name.to_string()).collect();
-        names.sort();
-        names.dedup();
-        names
+        let names = self.board.server_names();
+        names.iter().map(ToString::to_string).collect()
     }
 }
 
@@ -119,13 +126,15 @@ impl Endpoints for BoardEndpoints {
         })
     }
 
+    fn end_calls_of(&self, principal: Option<&Principal>) {
+        self.each(|endpoint| endpoint.end_calls_of(principal));
+    }
+
     fn stop(&self) {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        known.board.stop();
-        known
-            .views
-            .values()
-            .chain(known.servers.values())
-            .for_each(|endpoint| endpoint.stop());
+        self.each(|endpoint| endpoint.stop());
+    }
+
+    fn halt(&self) {
+        self.each(|endpoint| endpoint.halt());
     }
 }

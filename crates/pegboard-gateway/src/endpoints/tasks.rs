@@ -209,7 +209,7 @@ impl Core {
         {
             Forwarded::Result(result) => self.seal_task(tools, &result, &known.tool, exchange),
             Forwarded::Error { code, message, data } => Err(server_error(code, message, data)),
-            Forwarded::Failed(failure) => call_failed(&failure),
+            Forwarded::Failed(failure) => call_failed(&failure, || false),
             _ => Err(unknown_outcome()),
         }
     }

@@ -77,7 +77,7 @@ impl Core {
             Forwarded::Error { code, message, data } => {
                 Err(lacking().unwrap_or_else(|| server_error(code, message, data)))
             }
-            Forwarded::Failed(failure) => call_failed(&failure),
+            Forwarded::Failed(failure) => call_failed(&failure, || tools.toolset.is_built_in(&name)),
             _ => Err(unknown_outcome()),
         }
     }

@@ -6,6 +6,7 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use futures_util::future::join_all;
 use pegboard::Principal;
+use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
@@ -67,6 +68,17 @@ impl Connection {
         let message = format!("the message is longer than {MAX_MESSAGE} bytes");
         let error = RpcError::new(RpcError::INVALID_REQUEST, message);
         self.send(Outgoing::error(None, &error)).await;
+    }
+
+    /// Sends the error for a message for which there is no room now.
+    pub(crate) async fn refuse_busy(&self, bytes: &Bytes, message: &str) {
+        let error = RpcError::new(RpcError::BUSY, message).data(json!({"retry_after": 1}));
+        let id = match message::parse(bytes) {
+            Ok(Incoming::One(Message::Request(request))) => Some(request.id),
+            Err(broken) => broken.id,
+            Ok(_) => None,
+        };
+        self.send(Outgoing::error(id.as_deref(), &error)).await;
     }
 
     /// Gives requests in flight a moment to finish, cancels the rest and ends the queue.

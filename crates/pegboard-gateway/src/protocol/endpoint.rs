@@ -37,6 +37,7 @@ pub(crate) struct Endpoint {
     parked: Arc<ParkedCalls>,
     limits: Limits,
     stop: CancellationToken,
+    halt: CancellationToken,
 }
 
 impl Endpoint {
@@ -51,6 +52,7 @@ impl Endpoint {
             parked: Arc::new(ParkedCalls::new(limits.clone())),
             limits,
             stop: CancellationToken::new(),
+            halt: CancellationToken::new(),
         })
     }
 
@@ -64,9 +66,19 @@ impl Endpoint {
         )
     }
 
+    /// Cancels the calls of a principal that wait for answers of its clients.
+    pub(crate) fn end_calls_of(&self, principal: Option<&Principal>) {
+        self.parked.remove_principal(principal);
+    }
+
     /// Ends the subscriptions of modern clients with a result. Other requests go on.
     pub(crate) fn stop(&self) {
         self.stop.cancel();
+    }
+
+    /// Cancels the requests in flight: each gets an error the next time it is polled. The wire must poll them.
+    pub(crate) fn halt(&self) {
+        self.halt.cancel();
     }
 
     /// The number of calls that wait for their client.
@@ -106,7 +118,7 @@ impl Endpoint {
             let description = service.describe(&client).await?;
             handshake::welcome(client.version(), description)
         };
-        Ok(Running::here(request.id, shared, Box::pin(work), None, Some(entry)))
+        Ok(Running::here(request.id, shared, Box::pin(work), None, Some(entry)).until(&self.halt))
     }
 
     fn legacy(&self, peer: &Arc<Peer>, meta: RequestMeta, request: Request) -> Result<Running, RpcError> {
@@ -136,7 +148,7 @@ impl Endpoint {
             "resources/unsubscribe" => Box::pin(unsubscribe(service, peer.clone(), request, exchange)),
             _ => Box::pin(async move { service.handle(request, exchange).await }),
         };
-        Ok(Running::here(id, shared, work, None, Some(entry)))
+        Ok(Running::here(id, shared, work, None, Some(entry)).until(&self.halt))
     }
 
     fn modern(
@@ -179,7 +191,7 @@ impl Endpoint {
             }
             _ => Box::pin(async move { service.handle(request, exchange).await }),
         };
-        Ok(Running::here(id, shared, work, Some(modern), entry))
+        Ok(Running::here(id, shared, work, Some(modern), entry).until(&self.halt))
     }
 
     /// Opens the `requestState` of a request. Returns what names a parked call; a state of the service is left to the service.
@@ -219,7 +231,7 @@ impl Endpoint {
                 call.shared.stream.answer(&key, answer);
             }
         }
-        Ok(Running::attached(request.id, call, modern, entry))
+        Ok(Running::attached(request.id, call, modern, entry).until(&self.halt))
     }
 
     fn shared(&self, client: Arc<Client>, wants: Wants, peer: Option<&Arc<Peer>>) -> Arc<Shared> {

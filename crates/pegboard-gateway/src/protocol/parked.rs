@@ -182,8 +182,17 @@ impl ParkedCalls {
 
     /// Removes all calls of a connection.
     pub(super) fn remove_peer(&self, peer: u64) {
+        self.remove_all(|call| call.origin.peer == Some(peer));
+    }
+
+    /// Removes all calls of a principal.
+    pub(super) fn remove_principal(&self, principal: Option<&Principal>) {
+        self.remove_all(|call| call.principal() == principal);
+    }
+
+    fn remove_all(&self, is_gone: impl Fn(&ParkedCall) -> bool) {
         let mut calls = self.calls();
-        let gone: Vec<_> = calls.extract_if(|_, call| call.origin.peer == Some(peer)).collect();
+        let gone: Vec<_> = calls.extract_if(|_, call| is_gone(call)).collect();
         drop(calls);
         gone.iter().for_each(|(_, call)| call.abort());
     }

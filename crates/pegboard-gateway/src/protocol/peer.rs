@@ -92,6 +92,11 @@ impl Peer {
         self.state().client.as_ref().map(|client| client.version())
     }
 
+    /// Whether the session or connection has ended.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.state().is_closed
+    }
+
     /// Whether the version has batches, which only 2025-03-26 does.
     pub(crate) fn allows_batches(&self) -> bool {
         self.version() == Some(Version::V2025_03_26)

@@ -31,6 +31,8 @@ impl RpcError {
     pub const BUSY: i64 = -32000;
     /// The resource does not exist.
     pub const RESOURCE_NOT_FOUND: i64 = -32002;
+    /// The server stops before the request is done.
+    pub const STOPPING: i64 = -32010;
     /// A header differs from the body.
     pub const HEADER_MISMATCH: i64 = -32020;
     /// The client lacks a capability that the request needs.
@@ -61,6 +63,12 @@ impl RpcError {
     /// The error for work that panicked. The panic itself is logged by its hook.
     pub(super) fn panicked() -> Self {
         Self::new(Self::INTERNAL, "the server failed while it answered this request")
+    }
+
+    /// The error for work that a shutdown has cancelled.
+    pub(super) fn stopping() -> Self {
+        let message = "the server stops, and the request was cancelled; it may have taken effect";
+        Self::new(Self::STOPPING, message)
     }
 
     /// Sets the data.

@@ -14,6 +14,7 @@ use std::{
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
 use tokio::time::{Sleep, sleep};
+use tokio_util::sync::CancellationToken;
 
 use super::{
     exchange::Shared,
@@ -52,6 +53,8 @@ pub(crate) struct Running {
     entry: Option<Entry>,
     /// Completes when the questions that are open have waited long enough for others; `None` while there is none.
     together: Option<Pin<Box<Sleep>>>,
+    /// Cancelled when the server gives the request no more time.
+    halt: Option<CancellationToken>,
 }
 
 enum Work {
@@ -81,6 +84,7 @@ impl Running {
             modern: None,
             entry: None,
             together: None,
+            halt: None,
         }
     }
 
@@ -100,6 +104,7 @@ impl Running {
             modern,
             entry,
             together: None,
+            halt: None,
         }
     }
 
@@ -113,7 +118,20 @@ impl Running {
             modern: Some(modern),
             entry,
             together: None,
+            halt: None,
         }
+    }
+
+    /// Answers with an error once `halt` is cancelled.
+    #[must_use]
+    pub(super) fn until(mut self, halt: &CancellationToken) -> Self {
+        self.halt = Some(halt.clone());
+        self
+    }
+
+    /// The id of the request.
+    pub(crate) fn id(&self) -> &str {
+        &self.id
     }
 
     /// Returns `true` if the response is ready without any work.
@@ -153,6 +171,10 @@ impl Running {
         }
         if self.outcome.is_none() {
             self.poll_work(context);
+        }
+        if self.outcome.is_none() && self.halt.as_ref().is_some_and(CancellationToken::is_cancelled) {
+            self.end_work();
+            self.outcome = Some(Err(RpcError::stopping()));
         }
         // What the work has sent goes before its result.
         if let Some(message) = shared.stream.pop() {

@@ -22,12 +22,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     activity::{Activity, Busy, IDLE_TIME},
-    site::Site,
+    site::{MAX_HEAD, Site},
 };
 use crate::wire::ResponseBody;
 
-/// The limit on the head of a request, and on what is read ahead of a body.
-const BUFFER: usize = 64 * 1024;
+/// What is read ahead. A head of [`MAX_HEAD`] fits; hyper refuses one that is longer than this by a part that depends on the network.
+const BUFFER: usize = MAX_HEAD;
 
 /// The limit on the headers of a request.
 const MAX_HEADERS: usize = 100;
@@ -70,7 +70,9 @@ async fn serve_requests(stream: TcpStream, site: Arc<Site>, closing: Cancellatio
     let mut serving = pin!(builder.serve_connection(io, service).with_upgrades());
     let mut expiry = pin!(sleep_until(Instant::now() + IDLE_TIME));
     let mut stop = pin!(closing.cancelled());
-    let mut is_closing = false;
+    let halt = site.halt.clone();
+    let mut halt = pin!(halt.cancelled());
+    let (mut is_closing, mut is_halted) = (false, false);
     let outcome = std::future::poll_fn(|cx| {
         if let Poll::Ready(outcome) = serving.as_mut().poll(cx) {
             return Poll::Ready(outcome);
@@ -78,6 +80,14 @@ async fn serve_requests(stream: TcpStream, site: Arc<Site>, closing: Cancellatio
         if !is_closing && stop.as_mut().poll(cx).is_ready() {
             is_closing = true;
             serving.as_mut().graceful_shutdown();
+            if let Poll::Ready(outcome) = serving.as_mut().poll(cx) {
+                return Poll::Ready(outcome);
+            }
+        }
+        // Polled only while it closes, so that a connection waits for one notification at a time.
+        if is_closing && !is_halted && halt.as_mut().poll(cx).is_ready() {
+            is_halted = true;
+            // The requests in flight are answered by this poll.
             if let Poll::Ready(outcome) = serving.as_mut().poll(cx) {
                 return Poll::Ready(outcome);
             }

@@ -4,7 +4,7 @@ use std::{
     convert::Infallible,
     io,
     net::{IpAddr, SocketAddr},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     task::{Context, Poll},
     time::Duration,
 };
@@ -13,14 +13,18 @@ use arc_swap::ArcSwap;
 use axum::Router;
 use futures_util::future::BoxFuture;
 use http::Request;
-use tokio::{net::TcpListener, sync::Semaphore};
+use tokio::{
+    net::TcpListener,
+    sync::{Semaphore, watch},
+};
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
     listener::{self, ListenLimits},
     site::Site,
 };
 use crate::{
-    door::{Door, SiteCheck, Token, Tokens},
+    door::{Caller, Door, SiteCheck, Token, Tokens},
     protocol::{Endpoint, Limits as EndpointLimits, Sealer, Service},
     wire::{BodyLimit, Endpoints, HttpResponse, HttpWire, Limits, SseWire, WebSocketWire},
 };
@@ -82,7 +86,10 @@ impl Gateway {
     /// That server must limit connections and slow clients, and must not be reachable from other machines without tokens. Its names
     /// beyond loopback must be configured as [hosts](GatewayBuilder::hosts).
     pub fn router(&self) -> Router {
-        Router::new().fallback_service(SiteService(self.site.clone()))
+        Router::new().fallback_service(SiteService {
+            site: self.site.clone(),
+            expiry: Arc::default(),
+        })
     }
 
     /// Serves until `shutdown` completes; then answers the requests in flight and returns.
@@ -105,31 +112,46 @@ impl Gateway {
             if refused.is_none() {
                 settings.bound.extend(addresses.iter().map(SocketAddr::ip));
             }
+            Vec::new()
         });
         if let Some(address) = refused {
             return Err(ServeError::NeedsToken(*address));
         }
-        listener::serve(listeners, &self.site, self.listen, shutdown).await;
+        let served = listener::serve(listeners, &self.site, self.listen, shutdown);
+        tokio::select! {
+            biased;
+            () = served => {}
+            () = self.site.watch_expiry() => {}
+        }
         Ok(())
     }
 
-    /// Replaces the tokens. Requests with a token that is gone are refused from now on. Returns `false`, and changes nothing, if the
-    /// gateway listens beyond loopback and would need no token any more.
+    /// Replaces the tokens. Requests with a token that is gone are refused from now on, and what clients have open with it ends: requests,
+    /// streams, WebSockets and sessions. So it is for a token with another name or view.
+    ///
+    /// Returns `false`, and changes nothing, if requests need a token now and would need none then: a gateway does not become an open one
+    /// while it serves.
     pub fn set_tokens(&self, tokens: Vec<Token>, required: bool) -> bool {
-        let tokens = Tokens::new(tokens, required);
+        let mut tokens = Tokens::new(tokens, required);
         let mut is_safe = true;
         self.change(|settings| {
-            is_safe = tokens.are_required() || settings.bound.iter().all(|ip| ip.to_canonical().is_loopback());
+            is_safe = tokens.are_required() || !settings.tokens.are_required();
             if is_safe {
+                let revoked = tokens.succeed(&settings.tokens);
                 settings.tokens = tokens;
+                return revoked;
             }
+            Vec::new()
         });
         is_safe
     }
 
     /// Replaces the configured names of this server, and the web origins that may use it.
     pub fn set_sites(&self, hosts: Vec<String>, origins: Vec<String>) {
-        self.change(|settings| (settings.hosts, settings.origins) = (hosts, origins));
+        self.change(|settings| {
+            (settings.hosts, settings.origins) = (hosts, origins);
+            Vec::new()
+        });
     }
 
     /// The number of open legacy sessions.
@@ -137,10 +159,11 @@ impl Gateway {
         self.site.http.open_sessions()
     }
 
-    fn change(&self, change: impl FnOnce(&mut DoorSettings)) {
+    /// Changes what the door is built from. `change` returns the callers whose tokens it has revoked.
+    fn change(&self, change: impl FnOnce(&mut DoorSettings) -> Vec<Caller>) {
         let mut settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
-        change(&mut settings);
-        self.site.door.store(Arc::new(settings.door()));
+        let revoked = change(&mut settings);
+        self.site.replace_door(settings.door(), &revoked);
     }
 }
 
@@ -217,7 +240,8 @@ impl GatewayBuilder {
         self
     }
 
-    /// Sets the limit on open sessions, and the same one on HTTP+SSE streams and on WebSockets. 1,024 by default.
+    /// Sets the limit on open sessions, and the same one on HTTP+SSE streams and on WebSockets. 1,024 by default. Principals share sessions: one
+    /// with fewer than another may open more, which ends one of the other's. Of streams and WebSockets, each principal may open half.
     pub fn max_sessions(mut self, max: usize) -> Self {
         self.wire.sessions = max;
         self
@@ -251,10 +275,12 @@ impl GatewayBuilder {
             door: ArcSwap::from_pointee(settings.door()),
             endpoints: self.endpoints,
             http: HttpWire::new(self.wire, bodies.clone()),
-            sse: SseWire::new(self.wire.sessions, bodies),
-            websocket: WebSocketWire::new(self.wire.sessions, self.wire.body),
+            sse: SseWire::new(self.wire.sessions, bodies.clone()),
+            websocket: WebSocketWire::new(self.wire.sessions, self.wire.body, bodies),
             in_flight: Arc::new(Semaphore::new(self.in_flight)),
             others: self.others,
+            halt: CancellationToken::new(),
+            tokens_changed: watch::Sender::new(()),
         };
         Gateway {
             site: Arc::new(site),
@@ -272,7 +298,11 @@ impl std::fmt::Debug for GatewayBuilder {
 
 /// The gateway as a service for axum.
 #[derive(Clone, Debug)]
-struct SiteService(Arc<Site>);
+struct SiteService {
+    site: Arc<Site>,
+    /// Watches the tokens, from the first request on: only then a runtime is sure to be there.
+    expiry: Arc<OnceLock<AbortOnDropHandle<()>>>,
+}
 
 impl tower_service::Service<Request<axum::body::Body>> for SiteService {
     type Response = HttpResponse;
@@ -284,7 +314,9 @@ impl tower_service::Service<Request<axum::body::Body>> for SiteService {
     }
 
     fn call(&mut self, request: Request<axum::body::Body>) -> Self::Future {
-        let site = self.0.clone();
+        self.expiry
+            .get_or_init(|| AbortOnDropHandle::new(tokio::spawn(self.site.watch_expiry())));
+        let site = self.site.clone();
         Box::pin(async move { Ok(site.handle(request).await) })
     }
 }

@@ -6,6 +6,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore},
     task::JoinSet,
+    time::timeout,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -13,6 +14,9 @@ use super::{connection, site::Site};
 
 /// The pause after a failed accept, whose usual cause is a lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long the errors for requests that were cancelled may take to be sent.
+const LAST_ANSWERS: Duration = Duration::from_millis(500);
 
 /// The limits of the listeners.
 #[derive(Clone, Copy, Debug)]
@@ -42,16 +46,22 @@ pub(super) async fn serve(
     site.http.end_listening();
     site.sse.end();
     site.websocket.end();
-    let drained = async {
-        while accepting.join_next().await.is_some() {}
-        site.websocket.ended().await;
-    };
-    if tokio::time::timeout(limits.drain, drained).await.is_err() {
+    if timeout(limits.drain, drained(&mut accepting, site)).await.is_err() {
         tracing::warn!("requests in flight were cancelled by the shutdown");
+        site.endpoints.halt();
+        site.halt.cancel();
+        // The clients are told. One that does not read is not waited for.
+        let _ = timeout(LAST_ANSWERS, drained(&mut accepting, site)).await;
     }
     // Aborts what is left, with its connections.
     accepting.shutdown().await;
     site.http.end();
+}
+
+/// Waits until all connections have ended.
+async fn drained(accepting: &mut JoinSet<()>, site: &Site) {
+    while accepting.join_next().await.is_some() {}
+    site.websocket.ended().await;
 }
 
 /// Accepts until `closing`, then waits for the connections.

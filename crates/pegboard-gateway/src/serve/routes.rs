@@ -18,6 +18,8 @@ pub(super) enum Route<'a> {
 
 impl<'a> Route<'a> {
     pub(super) fn of(path: &'a str) -> Self {
+        // People write addresses with a slash at their end.
+        let path = path.strip_suffix('/').unwrap_or(path);
         let mut parts = path.strip_prefix('/').unwrap_or_default().split('/');
         let parts = (
             parts.next().unwrap_or_default(),
@@ -26,9 +28,9 @@ impl<'a> Route<'a> {
             parts.next(),
         );
         match parts {
-            ("mcp", None | Some(""), None, None) => Self::Mcp(Target::Board),
+            ("mcp", None, None, None) => Self::Mcp(Target::Board),
             ("mcp", Some("view"), Some(name), None) if !name.is_empty() => Self::Mcp(Target::View(name)),
-            ("mcp", Some(server), None, None) => Self::Mcp(Target::Server(server)),
+            ("mcp", Some(server), None, None) if !server.is_empty() => Self::Mcp(Target::Server(server)),
             ("sse", None, None, None) => Self::Sse(Target::Board),
             ("messages", None, None, None) => Self::Messages(Target::Board),
             ("livez", None, None, None) => Self::Live,
@@ -62,8 +64,12 @@ mod tests {
             ("/mcp", Route::Mcp(Target::Board)),
             ("/mcp/", Route::Mcp(Target::Board)),
             ("/mcp/time", Route::Mcp(Target::Server("time"))),
+            ("/mcp/time/", Route::Mcp(Target::Server("time"))),
             ("/mcp/view", Route::Mcp(Target::Server("view"))),
             ("/mcp/view/coding", Route::Mcp(Target::View("coding"))),
+            ("/mcp/view/coding/", Route::Mcp(Target::View("coding"))),
+            ("/sse/", Route::Sse(Target::Board)),
+            ("/time/sse/", Route::Sse(Target::Server("time"))),
             ("/sse", Route::Sse(Target::Board)),
             ("/time/sse", Route::Sse(Target::Server("time"))),
             ("/messages", Route::Messages(Target::Board)),
@@ -72,7 +78,9 @@ mod tests {
             ("/mcp/sse", Route::Mcp(Target::Server("sse"))),
             ("/", Route::Other),
             ("", Route::Other),
-            ("/mcp/view/", Route::Other),
+            ("/mcp/view/", Route::Mcp(Target::Server("view"))),
+            ("/mcp//", Route::Other),
+            ("/mcp/time//", Route::Other),
             ("/mcp/view/a/b", Route::Other),
             ("/mcp/time/x", Route::Other),
             ("//mcp", Route::Other),

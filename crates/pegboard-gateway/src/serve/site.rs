@@ -1,17 +1,23 @@
 //! [`Site`]: what is served, whatever the listener. It admits requests, routes them and hands them to the wires.
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::Arc,
+    task::Poll,
+    time::{Duration, SystemTime},
+};
 
 use arc_swap::ArcSwap;
 use axum::Router;
 use bytes::Bytes;
-use http::{HeaderValue, Method, Request, StatusCode, header::WWW_AUTHENTICATE, request::Parts};
+use http::{HeaderValue, Method, Request, StatusCode, Uri, header::WWW_AUTHENTICATE, request::Parts};
 use http_body::Body;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
+use tokio_util::sync::CancellationToken;
 use tower_service::Service as _;
 
 use super::{
-    cors,
+    cors, expiry,
     routes::{Route, allowed},
 };
 use crate::{
@@ -22,6 +28,9 @@ use crate::{
         method_not_allowed, problem,
     },
 };
+
+/// The limit on the head of a request, in bytes.
+pub(super) const MAX_HEAD: usize = 64 * 1024;
 
 /// What a gateway serves.
 pub(super) struct Site {
@@ -34,26 +43,65 @@ pub(super) struct Site {
     pub(super) in_flight: Arc<Semaphore>,
     /// Serves all other paths.
     pub(super) others: Option<Router>,
+    /// Cancelled when requests in flight get no more time at shutdown.
+    pub(super) halt: CancellationToken,
+    /// Notified when the door has other tokens.
+    pub(super) tokens_changed: watch::Sender<()>,
 }
 
 impl Site {
+    /// Replaces the door. What clients whose tokens were `revoked` have open ends.
+    pub(super) fn replace_door(&self, door: Door, revoked: &[Caller]) {
+        self.door.store(Arc::new(door));
+        self.end_what_is_open(revoked);
+        self.tokens_changed.send_replace(());
+    }
+
+    /// Revokes the tokens that have expired. Returns how long it is until the next one expires.
+    pub(super) fn end_expired(&self) -> Option<Duration> {
+        let (expired, next) = self.door.load().tokens.expire(SystemTime::now());
+        self.end_what_is_open(&expired);
+        next
+    }
+
+    /// Revokes tokens when they expire, until this is dropped.
+    pub(super) fn watch_expiry(self: &Arc<Self>) -> impl Future<Output = ()> + use<> {
+        expiry::watch(Arc::downgrade(self), self.tokens_changed.subscribe())
+    }
+
+    /// Ends what outlives the requests of these callers. The rest ends by itself when it is notified.
+    fn end_what_is_open(&self, revoked: &[Caller]) {
+        if revoked.is_empty() {
+            return;
+        }
+        self.http.end_revoked();
+        for caller in revoked {
+            self.endpoints.end_calls_of(caller.principal.as_ref());
+        }
+    }
+
     /// Handles a request.
     pub(super) async fn handle<B>(&self, request: Request<B>) -> HttpResponse
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<axum::BoxError>,
     {
-        let door = self.door.load();
-        let origin = match door.site.check(request.uri(), request.headers()) {
+        if is_too_long(&request) {
+            return problem(
+                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+                "the head of the request is longer than 64 KiB",
+            );
+        }
+        let origin = match self.door.load().site.check(request.uri(), request.headers()) {
             Ok(origin) => origin,
             Err(rejection) => return reject(rejection),
         };
         match origin {
-            Origin::Local => self.admitted_site(&door, request).await,
+            Origin::Local => self.admitted_site(request).await,
             Origin::Configured(origin) => {
                 let mut response = match cors::preflight(request.method(), request.headers()) {
                     Some(response) => response,
-                    None => self.admitted_site(&door, request).await,
+                    None => self.admitted_site(request).await,
                 };
                 cors::allow(origin, &mut response);
                 response
@@ -62,12 +110,12 @@ impl Site {
     }
 
     /// Handles a request of an admitted site: checks its token, unless it only asks whether the process is alive.
-    async fn admitted_site<B>(&self, door: &Door, request: Request<B>) -> HttpResponse
+    async fn admitted_site<B>(&self, request: Request<B>) -> HttpResponse
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<axum::BoxError>,
     {
-        let (mut parts, body) = request.into_parts();
+        let (parts, body) = request.into_parts();
         // A copy of the path costs less than a borrow of the parts, which a WebSocket handshake needs.
         let uri = parts.uri.clone();
         let route = match Route::of(uri.path()) {
@@ -78,10 +126,32 @@ impl Site {
         if route == Route::Live {
             return live(&parts.method);
         }
-        let caller = match door.tokens.check(&parts.headers) {
+        let caller = match self.door.load().tokens.check(&parts.headers) {
             Ok(caller) => caller,
             Err(rejection) => return reject(rejection),
         };
+        let revoked = caller.revoked.clone();
+        tokio::select! {
+            biased;
+            // Dropping the request cancels its calls.
+            () = revoked.cancelled() => reject(Rejection::Token),
+            mut response = self.admitted(route, &uri, parts, body, caller) => {
+                response.body_mut().end_with(&revoked);
+                response
+            }
+            // The connection polls all of this when the time of the shutdown is over.
+            () = std::future::poll_fn(|_| if self.halt.is_cancelled() { Poll::Ready(()) } else { Poll::Pending }) => {
+                problem(StatusCode::SERVICE_UNAVAILABLE, "the server stops; try again later")
+            }
+        }
+    }
+
+    /// Handles a request of an admitted caller.
+    async fn admitted<B>(&self, route: Route<'_>, uri: &Uri, mut parts: Parts, body: B, caller: Caller) -> HttpResponse
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<axum::BoxError>,
+    {
         match route {
             Route::Mcp(target) => {
                 let endpoint = match self.endpoint(target, &caller) {
@@ -97,7 +167,7 @@ impl Site {
                 self.limited(&parts.method, handled).await
             }
             Route::Sse(target) => match self.endpoint(target, &caller) {
-                Ok(endpoint) => self.sse.open(&parts, &uri, endpoint, caller),
+                Ok(endpoint) => self.sse.open(&parts, uri, endpoint, caller),
                 Err(refusal) => *refusal,
             },
             Route::Messages(target) => match self.endpoint(target, &caller) {
@@ -156,6 +226,17 @@ impl Site {
             Err(never) => match never {},
         }
     }
+}
+
+/// Returns `true` if the head of a request is over the limit: request line, headers, and the blank line.
+fn is_too_long<B>(request: &Request<B>) -> bool {
+    const LINE: usize = " HTTP/1.1\r\n".len();
+    let path = request.uri().path_and_query().map_or(1, |path| path.as_str().len());
+    let headers = request.headers().iter();
+    let headers: usize = headers
+        .map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len())
+        .sum();
+    request.method().as_str().len() + " ".len() + path + LINE + headers + "\r\n".len() > MAX_HEAD
 }
 
 fn live(method: &Method) -> HttpResponse {

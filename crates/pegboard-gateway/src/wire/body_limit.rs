@@ -1,4 +1,5 @@
-//! [`BodyLimit`]: reads the bodies of requests, with limits on the length of one, on the length of all together, and on time.
+//! [`BodyLimit`]: reads the bodies of requests, with limits on the length of one, on the length of all together, and on time. Messages of
+//! WebSockets count too.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,6 +16,9 @@ const BODY_TIME: Duration = Duration::from_secs(30);
 /// Longer bodies reserve their length, in units of this size.
 const UNIT: usize = 64 * 1024;
 
+/// How much of a declared length is allocated before it arrives. Beyond that a buffer doubles.
+const AHEAD: usize = 4 * UNIT;
+
 /// The limit on all long bodies together: 256 MiB.
 const ALL_UNITS: usize = 256 * 1024 * 1024 / UNIT;
 
@@ -25,10 +29,17 @@ pub(crate) struct BodyLimit {
     all: Arc<Semaphore>,
 }
 
-/// The body of a request, and what it reserves of the limit on all bodies.
-pub(super) struct RequestBody {
-    pub(super) bytes: Bytes,
-    pub(super) reserved: Option<OwnedSemaphorePermit>,
+/// The bytes of a long message. What they reserve of the limit on all messages is free again when the last slice of them is dropped.
+struct Reserved {
+    bytes: Bytes,
+    #[expect(dead_code, reason = "held as long as the bytes")]
+    permit: OwnedSemaphorePermit,
+}
+
+impl AsRef<[u8]> for Reserved {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 impl BodyLimit {
@@ -41,7 +52,7 @@ impl BodyLimit {
     }
 
     /// Reads a JSON body.
-    pub(super) async fn read<B>(&self, headers: &HeaderMap, body: B) -> Result<RequestBody, BodyError>
+    pub(super) async fn read<B>(&self, headers: &HeaderMap, body: B) -> Result<Bytes, BodyError>
     where
         B: Body<Data = Bytes>,
     {
@@ -57,7 +68,7 @@ impl BodyLimit {
             let first = next(body.as_mut()).await?.unwrap_or_default();
             // Most bodies come in one part, which is not copied.
             if body.is_end_stream() {
-                return self.whole(first);
+                return self.hold(first);
             }
             self.rest(&first, hint.lower(), body.as_mut()).await
         };
@@ -67,26 +78,23 @@ impl BodyLimit {
         }
     }
 
-    fn whole(&self, bytes: Bytes) -> Result<RequestBody, BodyError> {
+    /// Reserves the length of a message that was read already, for as long as it is held.
+    pub(super) fn hold(&self, bytes: Bytes) -> Result<Bytes, BodyError> {
         let mut reserved = None;
         self.reserve(&mut reserved, bytes.len())?;
-        Ok(RequestBody { bytes, reserved })
+        Ok(held(bytes, reserved))
     }
 
-    async fn rest<B>(
-        &self,
-        first: &Bytes,
-        length: u64,
-        mut body: std::pin::Pin<&mut B>,
-    ) -> Result<RequestBody, BodyError>
+    async fn rest<B>(&self, first: &Bytes, length: u64, mut body: std::pin::Pin<&mut B>) -> Result<Bytes, BodyError>
     where
         B: Body<Data = Bytes>,
     {
         let mut reserved = None;
         // Checked against the limit before.
         let length = usize::try_from(length).unwrap_or(self.one);
-        self.reserve(&mut reserved, length.max(first.len()))?;
-        let mut whole = BytesMut::with_capacity(length.max(first.len()));
+        // What is only declared reserves nothing, so that slow clients do not keep others out.
+        self.reserve(&mut reserved, first.len())?;
+        let mut whole = BytesMut::with_capacity(length.min(AHEAD).max(first.len()));
         whole.extend_from_slice(first);
         while let Some(part) = next(body.as_mut()).await? {
             if whole.len() + part.len() > self.one {
@@ -95,8 +103,7 @@ impl BodyLimit {
             self.reserve(&mut reserved, whole.len() + part.len())?;
             whole.extend_from_slice(&part);
         }
-        let bytes = whole.freeze();
-        Ok(RequestBody { bytes, reserved })
+        Ok(held(whole.freeze(), reserved))
     }
 
     /// Reserves `length` bytes in all, unless they are few.
@@ -118,6 +125,13 @@ impl BodyLimit {
             None => *reserved = Some(more),
         }
         Ok(())
+    }
+}
+
+fn held(bytes: Bytes, reserved: Option<OwnedSemaphorePermit>) -> Bytes {
+    match reserved {
+        Some(permit) => Bytes::from_owner(Reserved { bytes, permit }),
+        None => bytes,
     }
 }
 
@@ -172,3 +186,6 @@ fn is_json(headers: &HeaderMap) -> bool {
     let kind = kind.and_then(|kind| kind.split(';').next()).unwrap_or_default();
     kind.trim().eq_ignore_ascii_case("application/json")
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,5 @@
 //! Builds HTTP responses: messages as JSON, event streams, and errors as `application/problem+json`.
 
-use std::num::NonZeroU32;
-
 use bytes::Bytes;
 use http::{
     HeaderName, HeaderValue, Response, StatusCode,
@@ -39,7 +37,7 @@ pub(crate) fn problem(status: StatusCode, detail: &str) -> HttpResponse {
     let title = status.canonical_reason().unwrap_or("Error");
     let body = json!({"type": "about:blank", "title": title, "status": status.as_u16(), "detail": detail});
     let mut response = with_body(status, PROBLEM, ResponseBody::full(body.to_string()));
-    if status == StatusCode::SERVICE_UNAVAILABLE {
+    if is_refusal(status) {
         response
             .headers_mut()
             .insert(RETRY_AFTER, HeaderValue::from(RETRY_LATER));
@@ -68,8 +66,11 @@ pub(crate) fn message(message: &Outgoing, is_modern: bool) -> HttpResponse {
 /// A JSON-RPC error with this status.
 pub(crate) fn error_message(status: StatusCode, message: &Outgoing) -> HttpResponse {
     let mut response = with_body(status, JSON, ResponseBody::message(message));
-    if status == StatusCode::SERVICE_UNAVAILABLE {
-        let seconds = message.retry_after().map_or(RETRY_LATER, NonZeroU32::get);
+    let seconds = match message.retry_after() {
+        Some(seconds) => Some(seconds.get()),
+        None => is_refusal(status).then_some(RETRY_LATER),
+    };
+    if let Some(seconds) = seconds {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
     }
     response
@@ -95,12 +96,19 @@ fn with_body(status: StatusCode, kind: HeaderValue, body: ResponseBody) -> HttpR
     response
 }
 
-/// The status of a response with an error. A legacy client gets 200, because its errors are those of JSON-RPC; a modern one gets
-/// what its version says. Overload has a status in both, so that proxies know it.
+/// Returns `true` if the same request may succeed later.
+fn is_refusal(status: StatusCode) -> bool {
+    matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE)
+}
+
+/// The status of a response with an error. A legacy client gets 200, because its errors are those of JSON-RPC, and the Python SDK ends
+/// its session at any other status. A modern one gets what its version says; a call that a limit refuses, or that has no room, is one too
+/// many.
 pub(crate) fn status_of(code: i64, is_modern: bool) -> StatusCode {
     match code {
-        RpcError::BUSY => StatusCode::SERVICE_UNAVAILABLE,
         _ if !is_modern => StatusCode::OK,
+        RpcError::BUSY => StatusCode::TOO_MANY_REQUESTS,
+        RpcError::STOPPING => StatusCode::SERVICE_UNAVAILABLE,
         RpcError::METHOD_NOT_FOUND => StatusCode::NOT_FOUND,
         RpcError::PARSE
         | RpcError::INVALID_REQUEST

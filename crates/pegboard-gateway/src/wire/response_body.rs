@@ -10,6 +10,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
 use tokio::sync::OwnedSemaphorePermit;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::{event_body::EventBody, session::InUse};
 use crate::protocol::Outgoing;
@@ -18,6 +19,8 @@ use crate::protocol::Outgoing;
 pub(crate) struct ResponseBody {
     kind: Kind,
     held: Held,
+    /// Ends a stream when it completes.
+    end: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
 }
 
 /// What is kept until a response was sent or the client is gone.
@@ -25,8 +28,6 @@ pub(crate) struct ResponseBody {
 pub(crate) struct Held {
     /// The place among the requests in flight.
     pub(crate) in_flight: Option<OwnedSemaphorePermit>,
-    /// What the body of the request reserves.
-    pub(super) reserved: Option<OwnedSemaphorePermit>,
     /// The session that an event stream belongs to.
     pub(super) session: Option<InUse>,
 }
@@ -70,9 +71,19 @@ impl ResponseBody {
         &mut self.held
     }
 
+    /// Ends the body early when `stop` is cancelled, unless all of it is there already.
+    pub(crate) fn end_with(&mut self, stop: &CancellationToken) {
+        if !matches!(self.kind, Kind::Parts(_)) {
+            self.end = Some(Box::pin(stop.clone().cancelled_owned()));
+        }
+    }
+
     fn of(kind: Kind) -> Self {
-        let held = Held::default();
-        Self { kind, held }
+        Self {
+            kind,
+            held: Held::default(),
+            end: None,
+        }
     }
 }
 
@@ -81,6 +92,11 @@ impl Body for ResponseBody {
     type Error = axum::Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        if let Some(end) = &mut self.end
+            && end.as_mut().poll(cx).is_ready()
+        {
+            *self = Self::empty();
+        }
         match &mut self.kind {
             Kind::Parts(parts) => Poll::Ready(next_part(parts).map(|part| Ok(Frame::data(part)))),
             Kind::Events(events) => events.poll_frame(cx).map(|frame| frame.map(Ok)),

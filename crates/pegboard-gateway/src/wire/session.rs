@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use pegboard::Principal;
 use tokio::{sync::mpsc, time::Instant};
 use tokio_util::task::TaskTracker;
 
@@ -79,17 +80,31 @@ impl Session {
         self.caller == *caller
     }
 
+    /// Returns `true` if the token that it was opened with was revoked.
+    pub(super) fn is_revoked(&self) -> bool {
+        self.caller.revoked.is_cancelled()
+    }
+
     /// Marks the session as in use until the returned value is dropped.
     pub(super) fn enter(self: Arc<Self>) -> InUse {
         self.open.fetch_add(1, Ordering::Relaxed);
         InUse(self)
     }
 
+    /// The principal that opened the session.
+    pub(super) fn principal(&self) -> Option<&Principal> {
+        self.caller.principal.as_ref()
+    }
+
     /// How long the session has been idle; `None` if it is in use.
     pub(super) fn idle(&self) -> Option<Duration> {
         let is_open = self.open.load(Ordering::Relaxed) > 0;
-        let used = *self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        (!is_open).then(|| used.elapsed())
+        (!is_open).then(|| self.unused())
+    }
+
+    /// How long ago the last request or stream ended, or the session was opened.
+    pub(super) fn unused(&self) -> Duration {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
     }
 
     /// Adds the stream of a request or of a batch.

@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use pegboard::Principal;
 use tokio_util::task::TaskTracker;
 
 use super::{
@@ -49,11 +50,13 @@ impl Sessions {
         })
     }
 
-    /// Adds a session under a fresh id. Gives it back if too many sessions are in use.
+    /// Adds a session under a fresh id. Returns `false` if there is no room: too many sessions are in use, and the caller has its share of
+    /// them.
     pub(super) fn insert(self: &Arc<Self>, id: SecretId, session: &Arc<Session>, caller: &Caller) -> bool {
         let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
         let evicted = if open.len() >= self.max {
-            let Some(id) = evictable(&open, caller) else {
+            let evicted = evictable(&open, caller).or_else(|| of_the_largest_share(&open, caller));
+            let Some(id) = evicted else {
                 return false;
             };
             open.remove(&id)
@@ -103,6 +106,14 @@ impl Sessions {
         sessions.iter().for_each(|session| session.end_general());
     }
 
+    /// Ends the sessions whose tokens were revoked.
+    pub(super) fn end_revoked(&self) {
+        let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
+        let revoked: Vec<_> = open.extract_if(|_, session| session.is_revoked()).collect();
+        drop(open);
+        revoked.iter().for_each(|(_, session)| session.end());
+    }
+
     /// Ends all sessions.
     pub(super) fn end_all(&self) {
         let open = std::mem::take(&mut *self.open.write().unwrap_or_else(PoisonError::into_inner));
@@ -114,11 +125,12 @@ impl Sessions {
         self.open.read().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Ends idle sessions, and drops what others keep for clients that do not come back.
+    /// Ends idle sessions and those that were opened while their token was revoked, and drops what others keep for clients that do not come
+    /// back.
     fn sweep(&self) {
         let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
         let idle: Vec<_> = open
-            .extract_if(|_, session| session.idle().is_some_and(|idle| idle >= self.idle))
+            .extract_if(|_, session| session.is_revoked() || session.idle().is_some_and(|idle| idle >= self.idle))
             .collect();
         let others: Vec<_> = open.values().cloned().collect();
         drop(open);
@@ -145,6 +157,25 @@ fn evictable(open: &Open, caller: &Caller) -> Option<SecretId> {
         Some(((session.is_of(caller), idle), *id))
     });
     candidates.max_by_key(|(rank, _)| *rank).map(|(_, id)| id)
+}
+
+/// The session that makes room for a caller with less than its share, while others have more than theirs: one of the principal with the
+/// most sessions, idle rather than in use, and then the one that was used least recently.
+fn of_the_largest_share(open: &Open, caller: &Caller) -> Option<SecretId> {
+    let mut counts: HashMap<Option<&Principal>, usize> = HashMap::new();
+    for session in open.values() {
+        *counts.entry(session.principal()).or_default() += 1;
+    }
+    let own = *counts.entry(caller.principal.as_ref()).or_default();
+    let (largest, most) = counts.iter().max_by_key(|(_, count)| **count)?;
+    // With one more, the caller must not have more than is left to the other.
+    if own + 1 >= *most {
+        return None;
+    }
+    let of_largest = open.iter().filter(|(_, session)| session.principal() == *largest);
+    of_largest
+        .max_by_key(|(_, session)| (session.idle().is_some(), session.unused()))
+        .map(|(id, _)| *id)
 }
 
 #[cfg(test)]

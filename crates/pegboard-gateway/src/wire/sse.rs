@@ -19,6 +19,7 @@ use super::{
     body_limit::BodyLimit,
     event_body::{EventBody, EventSource},
     event_frame::{self, EventId},
+    places::{Place, Places},
     response::{self, HttpResponse, method_not_allowed, problem},
     secret_id::SecretId,
 };
@@ -35,7 +36,7 @@ const RECEIVE_TIME: Duration = Duration::from_secs(10);
 pub(crate) struct SseWire {
     bodies: BodyLimit,
     streams: Arc<Streams>,
-    max: usize,
+    places: Arc<Places>,
     closing: CancellationToken,
 }
 
@@ -48,6 +49,8 @@ struct Stream {
     connection: Connection,
     endpoint: Arc<Endpoint>,
     caller: Caller,
+    #[expect(dead_code, reason = "held until the stream is dropped")]
+    place: Place,
 }
 
 impl SseWire {
@@ -55,7 +58,7 @@ impl SseWire {
         Self {
             bodies,
             streams: Arc::default(),
-            max,
+            places: Places::new(max),
             closing: CancellationToken::new(),
         }
     }
@@ -72,22 +75,24 @@ impl SseWire {
             let detail = "there are no random numbers for a session id";
             return problem(StatusCode::INTERNAL_SERVER_ERROR, detail);
         };
+        let Some(place) = self.places.take(caller.principal.as_ref()) else {
+            let detail = "too many streams are open; close one or try later";
+            return problem(StatusCode::SERVICE_UNAVAILABLE, detail);
+        };
         let (connection, queue) = Connection::open(&endpoint, caller.principal.clone());
         let stream = Stream {
             connection,
             endpoint,
             caller,
+            place,
         };
-        if !self.streams.insert(id, stream, self.max) {
-            let detail = "too many streams are open; close one or try later";
-            return problem(StatusCode::SERVICE_UNAVAILABLE, detail);
-        }
+        self.streams.lock().insert(id, Arc::new(stream));
         let events = Events {
             id,
             queue,
             streams: self.streams.clone(),
         };
-        let base = uri.path().strip_suffix("sse").unwrap_or_default();
+        let base = uri.path().trim_end_matches('/').strip_suffix("sse").unwrap_or_default();
         let endpoint = event_frame::endpoint(&format!("{base}messages?session={}", id.text()));
         let events = EventBody::new(Box::new(events)).first(endpoint);
         response::events(events.until(self.closing.clone()))
@@ -116,11 +121,11 @@ impl SseWire {
         let Some(stream) = stream else {
             return problem(StatusCode::NOT_FOUND, "no such session; open a new stream");
         };
-        let body = match self.bodies.read(&parts.headers, body).await {
-            Ok(body) => body,
+        let bytes = match self.bodies.read(&parts.headers, body).await {
+            Ok(bytes) => bytes,
             Err(error) => return error.response(),
         };
-        match tokio::time::timeout(RECEIVE_TIME, stream.connection.receive(&body.bytes)).await {
+        match tokio::time::timeout(RECEIVE_TIME, stream.connection.receive(&bytes)).await {
             Ok(()) => response::empty(StatusCode::ACCEPTED),
             Err(_) => problem(
                 StatusCode::SERVICE_UNAVAILABLE,
@@ -136,16 +141,6 @@ impl SseWire {
 }
 
 impl Streams {
-    /// Adds a stream, unless there are too many.
-    fn insert(&self, id: SecretId, stream: Stream, max: usize) -> bool {
-        let mut open = self.lock();
-        if open.len() >= max {
-            return false;
-        }
-        open.insert(id, Arc::new(stream));
-        true
-    }
-
     /// Finds the stream that this caller opened at this endpoint.
     fn get(&self, id: SecretId, endpoint: &Arc<Endpoint>, caller: &Caller) -> Option<Arc<Stream>> {
         let open = self.lock();

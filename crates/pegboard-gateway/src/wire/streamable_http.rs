@@ -99,6 +99,11 @@ impl HttpWire {
         self.sessions.end_all();
     }
 
+    /// Ends the sessions whose tokens were revoked.
+    pub(crate) fn end_revoked(&self) {
+        self.sessions.end_revoked();
+    }
+
     /// The number of open sessions.
     pub(crate) fn open_sessions(&self) -> usize {
         self.sessions.len()
@@ -112,13 +117,10 @@ impl HttpWire {
             let detail = "accept application/json and text/event-stream";
             return problem(StatusCode::NOT_ACCEPTABLE, detail);
         }
-        let body = match self.bodies.read(visit.headers, body).await {
-            Ok(body) => body,
-            Err(error) => return error.response(),
-        };
-        let mut response = self.incoming(visit, body.bytes).await;
-        response.body_mut().held().reserved = body.reserved;
-        response
+        match self.bodies.read(visit.headers, body).await {
+            Ok(bytes) => self.incoming(visit, bytes).await,
+            Err(error) => error.response(),
+        }
     }
 
     async fn incoming(&self, visit: Visit<'_>, bytes: Bytes) -> HttpResponse {

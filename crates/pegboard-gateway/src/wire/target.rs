@@ -2,6 +2,8 @@
 
 use std::{fmt, sync::Arc};
 
+use pegboard::Principal;
+
 use crate::{door::Caller, protocol::Endpoint};
 
 /// What the path of a request names.
@@ -22,8 +24,14 @@ pub(crate) trait Endpoints: Send + Sync + 'static {
     /// caller never gets here with another target than its view.
     fn endpoint(&self, target: Target<'_>, caller: &Caller) -> Result<Arc<Endpoint>, NoEndpoint>;
 
+    /// Cancels the calls of a principal that wait for answers of its clients, at all endpoints.
+    fn end_calls_of(&self, principal: Option<&Principal>);
+
     /// Ends the subscriptions of modern clients at all endpoints, because the server stops.
     fn stop(&self);
+
+    /// Cancels the requests in flight at all endpoints, each with an error for its client.
+    fn halt(&self);
 }
 
 /// Why there is no endpoint.
@@ -42,8 +50,16 @@ impl Endpoints for Arc<Endpoint> {
         }
     }
 
+    fn end_calls_of(&self, principal: Option<&Principal>) {
+        Endpoint::end_calls_of(self, principal);
+    }
+
     fn stop(&self) {
         Endpoint::stop(self);
+    }
+
+    fn halt(&self) {
+        Endpoint::halt(self);
     }
 }
 

@@ -19,13 +19,13 @@ use http::{
     header::{SEC_WEBSOCKET_PROTOCOL, UPGRADE},
     request::Parts,
 };
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
-    time::Instant,
-};
+use tokio::time::Instant;
+use tokio_tungstenite::tungstenite::{self, error::ProtocolError};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
+    body_limit::BodyLimit,
+    places::{Place, Places},
     response::{HttpResponse, problem},
     response_body::ResponseBody,
 };
@@ -47,9 +47,10 @@ const MISSED_PINGS: u32 = 3;
 /// Serves WebSocket for all endpoints of a gateway.
 #[derive(Clone, Debug)]
 pub(crate) struct WebSocketWire {
-    permits: Arc<Semaphore>,
+    places: Arc<Places>,
     open: TaskTracker,
     max_message: usize,
+    messages: BodyLimit,
     closing: CancellationToken,
 }
 
@@ -61,12 +62,13 @@ pub(crate) fn is_upgrade(headers: &HeaderMap) -> bool {
 }
 
 impl WebSocketWire {
-    /// Allows `max` open sockets, and messages up to `max_message` bytes.
-    pub(crate) fn new(max: usize, max_message: usize) -> Self {
+    /// Allows `max` open sockets, and messages up to `max_message` bytes, which share `messages` with the bodies of requests.
+    pub(crate) fn new(max: usize, max_message: usize, messages: BodyLimit) -> Self {
         Self {
-            permits: Arc::new(Semaphore::new(max)),
+            places: Places::new(max),
             open: TaskTracker::new(),
             max_message,
+            messages,
             closing: CancellationToken::new(),
         }
     }
@@ -76,7 +78,7 @@ impl WebSocketWire {
         if !offers_mcp(&parts.headers) {
             return problem(StatusCode::BAD_REQUEST, "offer the subprotocol `mcp`");
         }
-        let Ok(permit) = self.permits.clone().try_acquire_owned() else {
+        let Some(place) = self.places.take(caller.principal.as_ref()) else {
             let detail = "too many sockets are open; close one or try later";
             return problem(StatusCode::SERVICE_UNAVAILABLE, detail);
         };
@@ -92,7 +94,7 @@ impl WebSocketWire {
             .max_message_size(self.max_message)
             .max_frame_size(self.max_message)
             .on_upgrade(move |socket| async move {
-                wire.serve(socket, &endpoint, caller, permit).await;
+                wire.serve(socket, &endpoint, caller, place).await;
                 drop(open);
             });
         response.map(ResponseBody::other)
@@ -109,17 +111,22 @@ impl WebSocketWire {
         self.open.wait().await;
     }
 
-    async fn serve(self, socket: WebSocket, endpoint: &Arc<Endpoint>, caller: Caller, permit: OwnedSemaphorePermit) {
+    async fn serve(self, socket: WebSocket, endpoint: &Arc<Endpoint>, caller: Caller, place: Place) {
         let (mut sink, mut source) = socket.split();
+        let revoked = caller.revoked;
         let (connection, mut queue) = Connection::open(endpoint, caller.principal);
         let seen = AtomicBool::new(true);
         let mut pings = tokio::time::interval_at(Instant::now() + PING_TIME, PING_TIME);
         // Concurrently: a reader that waits for the queue must not block the writer.
         let read = async {
-            while let Some(Ok(frame)) = source.next().await {
+            while let Some(frame) = source.next().await {
                 seen.store(true, Ordering::Relaxed);
+                let frame = match frame {
+                    Ok(frame) => frame,
+                    Err(error) => return goodbye(error),
+                };
                 match frame {
-                    Message::Text(text) => connection.receive(&Bytes::from(text)).await,
+                    Message::Text(text) => self.receive(&connection, text.into()).await,
                     Message::Binary(_) => return Some((close_code::UNSUPPORTED, "messages are text frames")),
                     Message::Close(_) => return None,
                     Message::Ping(_) | Message::Pong(_) => {}
@@ -152,6 +159,7 @@ impl WebSocketWire {
         let goodbye = tokio::select! {
             biased;
             () = self.closing.cancelled() => Some((close_code::AWAY, "the server stops")),
+            () = revoked.cancelled() => Some((close_code::POLICY, "the token is no longer valid")),
             goodbye = read => goodbye,
             () = write => None,
         };
@@ -162,7 +170,16 @@ impl WebSocketWire {
             // Pending input is read first. Closing with unread data would send a reset, which can discard the close frame.
             let _ = tokio::time::timeout(CLOSE_TIME, async { while let Some(Ok(_)) = source.next().await {} }).await;
         }
-        drop(permit);
+        drop(place);
+    }
+}
+
+impl WebSocketWire {
+    async fn receive(&self, connection: &Connection, message: Bytes) {
+        match self.messages.hold(message.clone()) {
+            Ok(message) => connection.receive(&message).await,
+            Err(error) => connection.refuse_busy(&message, &error.to_string()).await,
+        }
     }
 }
 
@@ -174,6 +191,17 @@ fn offers_mcp(headers: &HeaderMap) -> bool {
             .filter_map(|offer| offer.to_str().ok())
             .flat_map(|offer| offer.split(','))
             .any(|name| name.trim() == "mcp")
+}
+
+/// What the client is told of an error in what it sent; `None` if the connection is gone.
+fn goodbye(error: axum::Error) -> Option<(u16, &'static str)> {
+    match error.into_inner().downcast_ref::<tungstenite::Error>()? {
+        tungstenite::Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => None,
+        tungstenite::Error::Protocol(_) => Some((close_code::PROTOCOL, "what was sent is no WebSocket frame")),
+        tungstenite::Error::Utf8(_) => Some((close_code::INVALID, "a text frame is not UTF-8")),
+        tungstenite::Error::Capacity(_) => Some((close_code::SIZE, "the message is too long")),
+        _ => None,
+    }
 }
 
 /// The frame of a message; `None` if it is no UTF-8, which JSON always is.

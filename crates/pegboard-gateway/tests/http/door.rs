@@ -159,7 +159,7 @@ async fn a_page_of_a_configured_origin_may_read_responses() {
     assert_eq!(response.header("access-control-allow-origin"), "");
 }
 
-fn token(name: &str, text: &str) -> Token {
+pub(crate) fn token(name: &str, text: &str) -> Token {
     let digest = digest::digest(&digest::SHA256, text.as_bytes());
     Token::new(name, digest.as_ref().try_into().unwrap())
 }
@@ -175,8 +175,8 @@ async fn with_tokens() -> Running {
     .await
 }
 
-const ALICE: (&str, &str) = ("authorization", "Bearer pgb_alice");
-const BOB: (&str, &str) = ("authorization", "Bearer pgb_bob");
+pub(crate) const ALICE: (&str, &str) = ("authorization", "Bearer pgb_alice");
+pub(crate) const BOB: (&str, &str) = ("authorization", "Bearer pgb_bob");
 
 #[tokio::test]
 async fn a_token_is_needed_and_names_the_principal() {
@@ -273,5 +273,24 @@ async fn beyond_loopback_tokens_are_demanded() {
     let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
     let gateway: Gateway = tokens.gateway.clone();
     gateway.serve(vec![listener], std::future::ready(())).await.unwrap();
-    assert!(!gateway.set_tokens(vec![], false), "an open gateway beyond loopback");
+}
+
+#[tokio::test]
+async fn a_gateway_with_tokens_does_not_become_an_open_one() {
+    let server = with_tokens().await;
+    let mut http = Http::connect(server.address).await;
+    assert!(!server.gateway.set_tokens(vec![], false));
+    for (headers, status) in [
+        (&modern_headers("who")[..], 401),
+        (&[&modern_headers("who")[..], &[ALICE]].concat(), 200),
+    ] {
+        let response = http.ask("POST", "/mcp", headers, &modern_call(1, "who")).await;
+        assert_eq!(response.status, status);
+    }
+    assert!(
+        server.gateway.set_tokens(vec![], true),
+        "a gateway may be closed to all"
+    );
+    let open = start().await;
+    assert!(open.gateway.set_tokens(vec![], false), "it needs no token now either");
 }

@@ -21,7 +21,13 @@ async fn a_session_is_opened_used_and_ended() {
         assert_eq!(server.gateway.open_sessions(), 1);
         assert_eq!(http.ask("DELETE", "/mcp", &headers, "").await.status, 204);
         assert_eq!(server.gateway.open_sessions(), 0);
-        for (method, body) in [("POST", &*call(2, "echo")), ("GET", ""), ("DELETE", "")] {
+        let notification = json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string();
+        for (method, body) in [
+            ("POST", &*call(2, "echo")),
+            ("POST", &notification),
+            ("GET", ""),
+            ("DELETE", ""),
+        ] {
             assert_eq!(http.ask(method, "/mcp", &headers, body).await.status, 404, "{method}");
         }
     }
@@ -131,6 +137,9 @@ async fn delete_frees_the_calls_of_the_session() {
     server.probe.until_waiting(2).await;
     assert_eq!(http.ask("DELETE", "/mcp", &headers, "").await.status, 204);
     server.probe.until_waiting(0).await;
+    // The one whose response has not begun is told why.
+    let response = waiting[0].response().await;
+    assert_eq!((response.status, response.json()["id"].as_i64()), (404, Some(1)));
 }
 
 #[tokio::test]
@@ -182,6 +191,20 @@ async fn batches_work_in_their_one_version() {
         (response.status, response.json()["error"]["code"].as_i64()),
         (400, Some(-32600))
     );
+}
+
+#[tokio::test]
+async fn a_call_that_a_limit_refuses_is_an_error_that_the_session_survives() {
+    let server = start().await;
+    let mut http = Http::connect(server.address).await;
+    let id = initialize(&mut http, "2025-11-25", &[]).await;
+    let headers = [BOTH, JSON, ("mcp-session-id", &*id)];
+    let response = http.ask("POST", "/mcp", &headers, &call(1, "busy")).await;
+    // Clients of this era take any other status for the end of the session.
+    assert_eq!((response.status, response.header("retry-after")), (200, "7"));
+    assert_eq!(response.json()["error"]["code"], -32000);
+    let response = http.ask("POST", "/mcp", &headers, &call(2, "echo")).await;
+    assert_eq!(response.text(), "hello");
 }
 
 #[tokio::test]

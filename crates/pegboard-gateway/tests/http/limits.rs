@@ -63,6 +63,55 @@ async fn header_floods_are_refused() {
 }
 
 #[tokio::test]
+async fn a_head_has_64_kib_and_not_a_byte_more() {
+    let server = start().await;
+    let head = |length: usize| {
+        let rest = "GET /livez HTTP/1.1\r\nhost: localhost\r\nx-long: \r\n\r\n".len();
+        let long = "y".repeat(length - rest);
+        format!("GET /livez HTTP/1.1\r\nhost: localhost\r\nx-long: {long}\r\n\r\n")
+    };
+    for (length, status) in [
+        (60 * 1024, 200),
+        (64 * 1024, 200),
+        (64 * 1024 + 1, 431),
+        (66 * 1024, 431),
+    ] {
+        let mut http = Http::connect(server.address).await;
+        http.write(head(length).as_bytes()).await;
+        assert_eq!(http.response().await.status, status, "{length}");
+    }
+}
+
+/// RFC 9112, section 6.3: `Transfer-Encoding` decides, and the connection ends, because a proxy may have read the request differently.
+#[tokio::test]
+async fn a_request_with_two_lengths_smuggles_no_second_one() {
+    let server = start().await;
+    let hidden = "GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    let body = modern_call(1, "echo");
+    let chunked = format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
+    for lengths in [
+        ["transfer-encoding: chunked", "content-length: 5"],
+        ["content-length: 5", "transfer-encoding: chunked"],
+    ] {
+        let mut http = Http::connect(server.address).await;
+        let mut head = "POST /mcp HTTP/1.1\r\nhost: localhost\r\n".to_owned();
+        for (name, value) in modern_headers("echo") {
+            head += &format!("{name}: {value}\r\n");
+        }
+        let head = format!("{head}{}\r\n", lengths.map(|line| format!("{line}\r\n")).concat());
+        http.write(format!("{head}{chunked}{hidden}").as_bytes()).await;
+        let response = http.response().await;
+        assert_eq!((response.status, response.header("connection")), (200, "close"));
+        assert_eq!(response.text(), "hello");
+        assert_eq!(
+            http.line().await,
+            None,
+            "{lengths:?}: the rest is not read as a request"
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_slow_reader_does_not_slow_another_client() {
     let server = start().await;
     let mut slow = Vec::new();

@@ -141,7 +141,7 @@ async fn errors_have_the_status_that_the_version_says() {
     }
     let busy = modern_headers("busy");
     let response = http.ask("POST", "/mcp", &busy, &modern_call(1, "busy")).await;
-    assert_eq!((response.status, response.header("retry-after")), (503, "7"));
+    assert_eq!((response.status, response.header("retry-after")), (429, "7"));
 }
 
 #[tokio::test]

@@ -108,6 +108,13 @@ impl Service for Tools {
                     let params = json!({"message": "well?", "requestedSchema": schema});
                     exchange.ask("elicitation/create", params).await?.to_string()
                 }
+                "ask_and_wait" => {
+                    let schema = json!({"type": "object", "properties": {}});
+                    let params = json!({"message": "well?", "requestedSchema": schema});
+                    let asked = exchange.ask("elicitation/create", params);
+                    let ((), answer) = tokio::join!(self.wait(), asked);
+                    answer?.to_string()
+                }
                 "busy" => return Err(RpcError::new(RpcError::BUSY, "later").data(json!({"retry_after": 7}))),
                 _ => return Err(RpcError::invalid_params("no such tool")),
             };

@@ -2,7 +2,10 @@
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::Value;
-use tokio::net::TcpStream;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
 use tokio_tungstenite::{
     WebSocketStream, client_async,
     tungstenite::{Message, client::IntoClientRequest},
@@ -13,12 +16,23 @@ use crate::{
     service::{Running, start, start_with},
 };
 
-async fn connect(server: &Running) -> WebSocketStream<TcpStream> {
+pub(crate) async fn connect(server: &Running) -> WebSocketStream<TcpStream> {
+    connect_with(server, &[]).await
+}
+
+/// Connects with further headers.
+pub(crate) async fn connect_with(
+    server: &Running,
+    headers: &[(&'static str, &'static str)],
+) -> WebSocketStream<TcpStream> {
     let stream = TcpStream::connect(server.address).await.unwrap();
     let mut request = format!("ws://{}/mcp", server.address).into_client_request().unwrap();
     request
         .headers_mut()
         .insert("sec-websocket-protocol", "mcp".parse().unwrap());
+    for (name, value) in headers {
+        request.headers_mut().insert(*name, value.parse().unwrap());
+    }
     let (socket, response) = client_async(request, stream).await.unwrap();
     assert_eq!(response.headers()["sec-websocket-protocol"], "mcp");
     socket
@@ -68,4 +82,29 @@ async fn sockets_are_bounded_and_closed_at_shutdown() {
     let stopped = tokio::spawn(server.stop());
     assert_eq!(next(&mut socket).await, None);
     stopped.await.unwrap();
+}
+
+#[tokio::test]
+async fn an_error_in_what_was_sent_is_told_in_the_close_frame() {
+    // A masked text frame: final, with its length and the mask 0.
+    let text = |length: u8| [&[0x81, 0x80 | length, 0, 0, 0, 0][..], &vec![0xff; usize::from(length)]].concat();
+    let reserved = vec![0xf1, 0x80, 0, 0, 0, 0];
+    let unmasked = vec![0x81, 0x01, b'x'];
+    for (sent, code) in [
+        (reserved, 1002_u16),
+        (unmasked, 1002),
+        (text(4), 1007),
+        (text(101), 1009),
+    ] {
+        let server = start_with(|builder| builder.max_body(100)).await;
+        let mut stream = connect(&server).await.into_inner();
+        stream.write_all(&sent).await.unwrap();
+        let mut frame = [0; 4];
+        stream.read_exact(&mut frame).await.unwrap();
+        assert_eq!(
+            (frame[0], u16::from_be_bytes([frame[2], frame[3]])),
+            (0x88, code),
+            "{sent:?}"
+        );
+    }
 }

@@ -43,8 +43,13 @@ impl OwnerUsage {
 }
 
 fn too_many(now: usize) -> Failure {
+    let calls = if now == 1 {
+        "1 call is".to_owned()
+    } else {
+        format!("{now} calls are")
+    };
     let message = format!(
-        "{now} calls of this agent are in flight, which is its limit. Call again when one of them has ended, or go on without it."
+        "{calls} in flight, which is the limit of this client. Call again when one of them has ended, or go on without it."
     );
     Failure::new(Kind::LimitExceeded, message)
         .hint("`View::max_in_flight` sets the limit")
@@ -120,7 +125,7 @@ mod tests {
     fn spend(usage: &OwnerUsage, per: Duration) {
         usage
             .rates
-            .spend([Some((Limited::View, Rate::new(1, per)))], Instant::now())
+            .spend([Some((Limited::View, Rate::new(1, per)))], Instant::now(), String::new)
             .unwrap();
     }
 
@@ -165,6 +170,6 @@ mod tests {
         }
         let again = usages.of(Some(&alice));
         let limited = [Some((Limited::View, Rate::new(1, day)))];
-        assert!(again.rates.spend(limited, Instant::now()).is_err());
+        assert!(again.rates.spend(limited, Instant::now(), String::new).is_err());
     }
 }

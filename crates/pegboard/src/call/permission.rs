@@ -43,10 +43,7 @@ async fn decide(context: &CallContext<'_>, call: &ToolCall, arguments: &Argument
             AuditRule::Never,
             Failure::new(
                 Kind::NotPermitted,
-                format!(
-                    "calls of `{}` are not allowed. Go on without it.",
-                    context.tool().dotted_name()
-                ),
+                format!("calls of `{}` are not allowed. Go on without it.", context.tool_name()),
             )
             .hint("`approval` is set to `never` for it"),
         )),
@@ -69,7 +66,7 @@ fn taint(context: &CallContext<'_>) -> Taint {
 }
 
 fn tainted(context: &CallContext<'_>) -> Failure {
-    let name = context.tool().dotted_name();
+    let name = context.tool_name();
     let message = format!(
         "the call of `{name}` is not allowed, because you have read output of servers that are not trusted, and it may do harm. Go on \
          without it, or ask the user."
@@ -100,7 +97,7 @@ fn run_checks(context: &CallContext<'_>, arguments: &Arguments) -> Result<(), Fa
         return Ok(());
     }
     let refused = |why: &str| {
-        let name = context.tool().dotted_name();
+        let name = context.tool_name();
         Failure::new(
             Kind::NotPermitted,
             format!("the call of `{name}` is not allowed: {why}"),
@@ -175,7 +172,7 @@ async fn request_approval(context: &CallContext<'_>, call: &ToolCall, arguments:
     if past().contains(&PastApproval::Approved) {
         return Ok(Some(AuditRule::EarlierApproval));
     }
-    let name = tool.dotted_name();
+    let name = context.tool_name();
     let refused = |rule, message: String| Denied::by(rule, Failure::new(Kind::NotPermitted, message));
     let Some(approver) = &rules.approver else {
         let message = format!("a person must agree to calls of `{name}`, and nobody can be asked. Go on without it.");

@@ -244,8 +244,10 @@ impl Dispatcher {
             self.note_unexpected("a response on the stream of another request");
             return None;
         }
+        let is_result = response.is_ok();
         if !self.pending.resolve(id, response) {
             if self.pending.has_used(id) {
+                self.calls.late_response(id, is_result);
                 // The caller has cancelled, or the response is a duplicate. Neither counts as unexpected.
                 tracing::debug!(server = %self.server, id, "an answer that nobody waits for any more");
             } else {
@@ -353,7 +355,9 @@ impl Dispatcher {
             return;
         };
         // The token of a call is the id of its request.
-        self.pending.note_life(token);
+        if !self.pending.note_life(token) {
+            self.calls.late_progress(token);
+        }
         if self.progress.has(token)
             && let Ok(mut progress) = serde_json::from_str::<Progress>(params)
         {

@@ -81,13 +81,12 @@ impl RoundsRequest<'_> {
 
     /// Notes that the server has responded, so that it asks no more. After other faults it may still ask.
     pub(super) fn complete_if<T>(&mut self, response: &Result<FinalResponse<T>, Fault>) {
-        let has_ended = match response {
-            Ok(FinalResponse::Result(_)) => true,
-            Ok(FinalResponse::Task(_)) => false,
-            Err(fault) => fault.is_response(),
-        };
-        if has_ended && let Some(call) = &mut self.in_flight {
-            call.complete();
+        let Some(call) = &mut self.in_flight else { return };
+        match response {
+            Ok(FinalResponse::Result(_)) => call.complete(),
+            Ok(FinalResponse::Task(_)) => call.owner().set_request(0),
+            Err(fault) if fault.is_response() => call.complete(),
+            Err(_) => {}
         }
     }
 }
@@ -197,8 +196,9 @@ impl Session {
             takes_progress: request.progress.is_some() || request.method == "tools/call",
             ..Request::new(request.method.clone(), params)
         };
-        let progress = request.progress.as_mut();
+        let (progress, owner) = (request.progress.as_mut(), round.owner);
         self.connection.send_request(&round, |id| {
+            owner.into_iter().for_each(|owner| owner.set_request(id));
             progress.into_iter().for_each(|progress| progress.rebind(id));
         })
     }

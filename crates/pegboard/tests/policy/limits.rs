@@ -94,7 +94,10 @@ async fn a_rate_allows_a_burst_and_then_one_call_at_a_time() {
     assert_eq!(fx.count("tools/call"), 60);
     let refused = refused.expect("a refusal");
     assert_outcome(&refused, Kind::LimitExceeded, false);
-    assert_contains(&refused.text(), &["60 calls in 60s of this agent", "Call again in 1 s"]);
+    assert_contains(
+        &refused.text(),
+        &["60 calls in 60s of this client", "Call again in 1 s"],
+    );
     for _ in 0..5 {
         tokio::time::sleep(secs(1)).await;
         assert_eq!(poll(&tools, 0).await.outcome.kind(), Kind::Ok);

@@ -25,7 +25,7 @@ fn endpoint() -> Arc<Endpoint> {
 fn caller(name: &str) -> Caller {
     Caller {
         principal: Some(Principal::new(name)),
-        view: None,
+        ..Caller::default()
     }
 }
 
@@ -98,4 +98,44 @@ async fn a_session_belongs_to_one_caller_at_one_endpoint() {
     }
     assert!(sessions.end(id, &alice, &here));
     assert!(!sessions.end(id, &alice, &here));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_principal_cannot_keep_others_from_opening_sessions() {
+    let (sessions, endpoint) = (Sessions::new(8, 10 * EVICTABLE), endpoint());
+    let alice = caller("alice");
+    let mut of_alice = Vec::new();
+    for _ in 0..8 {
+        let id = open(&sessions, &endpoint, &alice).unwrap();
+        // All of them have a stream.
+        of_alice.push((id, sessions.enter(id, &alice, &endpoint).unwrap()));
+        advance(Duration::from_secs(1)).await;
+    }
+    assert!(open(&sessions, &endpoint, &alice).is_none());
+    for name in ["bob", "carol", "dave"] {
+        assert!(open(&sessions, &endpoint, &caller(name)).is_some(), "{name}");
+    }
+    assert_eq!(sessions.len(), 8);
+    let left = of_alice
+        .iter()
+        .filter(|(id, _)| sessions.enter(*id, &alice, &endpoint).is_some());
+    assert_eq!(left.count(), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn principals_share_sessions_evenly_and_idle_ones_go_first() {
+    let (sessions, endpoint) = (Sessions::new(4, 10 * EVICTABLE), endpoint());
+    let (alice, bob) = (caller("alice"), caller("bob"));
+    let of_alice: Vec<_> = (0..4).map(|_| open(&sessions, &endpoint, &alice).unwrap()).collect();
+    let in_use: Vec<_> = of_alice[..3]
+        .iter()
+        .map(|id| sessions.enter(*id, &alice, &endpoint))
+        .collect();
+    let of_bob = open(&sessions, &endpoint, &bob).unwrap();
+    assert!(sessions.enter(of_alice[3], &alice, &endpoint).is_none(), "it was idle");
+    open(&sessions, &endpoint, &bob).unwrap();
+    assert!(open(&sessions, &endpoint, &bob).is_none(), "each has two");
+    assert!(open(&sessions, &endpoint, &alice).is_none(), "each has two");
+    assert!(sessions.enter(of_bob, &bob, &endpoint).is_some());
+    drop(in_use);
 }

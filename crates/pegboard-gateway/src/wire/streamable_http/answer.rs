@@ -48,6 +48,8 @@ pub(super) async fn legacy(mut running: Running, session: InUse, accepts: Accept
         First::Done(answer) => {
             return match answer {
                 Some(answer) if accepts.json => response::message(&answer, false),
+                // The client deleted the session, or another has evicted it.
+                None if session.0.peer.is_closed() => refuse(Some(running.id()), session_ended()),
                 answer => last(answer, accepts),
             };
         }
@@ -98,6 +100,14 @@ pub(super) fn receive(session: &Session, message: Message) {
         Message::Response { id, outcome } => session.peer.answered(&id, outcome),
         Message::Request(_) => {}
     }
+}
+
+fn session_ended() -> Refusal {
+    let error = RpcError::new(
+        RpcError::INVALID_REQUEST,
+        "the session has ended; send `initialize` again",
+    );
+    (StatusCode::NOT_FOUND, error)
 }
 
 pub(super) fn refuse(id: Option<&str>, (status, error): Refusal) -> HttpResponse {

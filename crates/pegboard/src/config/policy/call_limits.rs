@@ -64,7 +64,8 @@ impl Rate {
 
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} calls in {:?}", self.calls, self.per)
+        let calls = if self.calls == 1 { "call" } else { "calls" };
+        write!(f, "{} {calls} in {:?}", self.calls, self.per)
     }
 }
 
