@@ -14,6 +14,7 @@ mod definitions;
 mod failures;
 mod hosts;
 mod listen;
+mod mirrored;
 mod open_exchanges;
 mod own_tasks;
 mod owners;
@@ -29,6 +30,7 @@ mod task_forms;
 mod task_inputs;
 mod tasks;
 mod tool_call;
+mod wanted_logs;
 
 pub use board_service::{BoardPart, board_service};
 pub use hosts::GatewayHost;

@@ -19,6 +19,7 @@ use super::{
     hosts::ClientHost,
     open_exchanges::{Audience, OpenExchanges},
     scope::Scope,
+    wanted_logs::WantedLevels,
 };
 use crate::protocol::RpcError;
 
@@ -30,6 +31,7 @@ pub(super) struct ClientTools {
     pub(super) toolset: Toolset,
     pub(super) exchanges: Arc<OpenExchanges>,
     pub(super) capabilities: LastCapabilities,
+    pub(super) wanted_levels: WantedLevels,
     /// The settings of the config that the toolset was opened with.
     settings: Arc<GatewaySettings>,
     /// When the last of its tasks expires.
@@ -62,6 +64,7 @@ impl ClientTools {
             toolset: board.toolset_with(view),
             exchanges,
             capabilities: LastCapabilities::default(),
+            wanted_levels: WantedLevels::new(audience),
             settings,
             tasks_until: Mutex::default(),
         }))

@@ -1,12 +1,9 @@
 //! [`Core`]: what all endpoints of a board have in common.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::sync::Arc;
 
 use bytes::Bytes;
-use pegboard::{Pegboard, Toolset, watch};
+use pegboard::Pegboard;
 
 use super::{
     client_tools::{ClientTools, LegacyClient},
@@ -15,7 +12,7 @@ use super::{
     shared_tools::SharedTools,
     task_inputs::TaskInputs,
 };
-use crate::protocol::{Answer, Client, Exchange, LogLevel, RawResult, Request, RpcError};
+use crate::protocol::{Answer, Client, Exchange, RawResult, Request, RpcError};
 
 /// An endpoint's part of the board, and the toolsets of its clients.
 #[derive(Debug)]
@@ -27,8 +24,6 @@ pub(super) struct Core {
     pub(super) tasks: OwnTasks,
     /// What legacy servers ask about tasks of modern clients.
     pub(super) task_inputs: TaskInputs,
-    /// The lowest level that a client wanted the logs of each server from. Servers keep it, and each client gets what it wants of them.
-    levels: Mutex<HashMap<String, LogLevel>>,
 }
 
 impl Core {
@@ -39,7 +34,6 @@ impl Core {
             shared: SharedTools::default(),
             tasks: OwnTasks::default(),
             task_inputs: TaskInputs::default(),
-            levels: Mutex::default(),
         }
     }
 
@@ -72,23 +66,5 @@ impl Core {
             self.legacy(exchange.client()).confirmations.confirmed(&uri).await?;
         }
         Ok(RawResult::from_text(Bytes::from_static(b"{}"), false))
-    }
-
-    /// Makes a server log from this level on, unless a client wanted more before.
-    pub(super) async fn want_logs(&self, toolset: &Toolset, server: &str, level: LogLevel) {
-        {
-            let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
-            if levels.get(server).is_some_and(|known| *known <= level) {
-                return;
-            }
-            levels.insert(server.to_owned(), level);
-        }
-        let Ok(wanted) = level.as_str().parse::<watch::LogLevel>() else {
-            return;
-        };
-        // A server without logs refuses. The client wanted something else in the first place, and gets that.
-        if let Err(failure) = toolset.set_log_level(server, wanted).await {
-            tracing::debug!(server, %failure, "the log level was not set");
-        }
     }
 }

@@ -83,7 +83,12 @@ async fn sweep(kept: Weak<Mutex<Kept>>) {
             let is_old = now.duration_since(entry.used) >= IDLE;
             is_old && Arc::strong_count(&entry.tools) == 1 && !entry.tools.has_tasks(now)
         };
-        let dropped: Vec<_> = lock(&kept).extract_if(|_, entry| is_idle(entry)).collect();
+        let mut kept = lock(&kept);
+        let dropped: Vec<_> = kept.extract_if(|_, entry| is_idle(entry)).collect();
+        for entry in kept.values() {
+            entry.tools.wanted_levels.sweep(now);
+        }
+        drop(kept);
         drop(dropped);
     }
 }

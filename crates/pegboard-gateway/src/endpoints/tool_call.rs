@@ -21,6 +21,7 @@ use super::{
     client_tools::ClientTools,
     core::Core,
     failures::{call_failed, request_failed},
+    mirrored,
     pass_on::{server_error, unknown_outcome},
     request_state::{Kept, KeptKind, unseal_state},
 };
@@ -37,6 +38,12 @@ impl Core {
         let name = params
             .text("name")
             .ok_or_else(|| RpcError::invalid_params("`name` is missing or no string"))?;
+        if let Some(headers) = &request.mirrored
+            && let Some(known) = tools.toolset.known_tool(&name)
+            && !known.tool.mirrored_arguments().is_empty()
+        {
+            mirrored::check(&known.tool, params, headers)?;
+        }
         let call = tool_call(&name, params)?;
         let is_modern = exchange.client().version().is_modern();
         if !is_modern && params.has_others() && params.field("task").is_some_and(|task| task.starts_with(b"{")) {
@@ -49,9 +56,11 @@ impl Core {
         if params.has_others() {
             forwarding.params = Some(self.other_params(&tools, &name, params, exchange).await?);
         }
-        let known = (exchange.log_level().is_some())
-            .then(|| tools.toolset.known_tool(&name))
-            .flatten();
+        // The server must be told the level before the call. If the tool is unknown, the call itself says so.
+        let known = match exchange.log_level() {
+            Some(_) => Box::pin(find(&tools.toolset, &name)).await.ok(),
+            None => None,
+        };
         let server = known.as_ref().map(|known| known.tool.server.as_str());
         let _registered = capabilities
             .can_answer

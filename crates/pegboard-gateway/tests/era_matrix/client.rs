@@ -245,6 +245,31 @@ impl Client {
         }
     }
 
+    /// The levels of this many log messages: those on the stream of a call, and further ones on the general stream.
+    pub(crate) async fn logged(&mut self, outcome: &Outcome, count: usize) -> Vec<Value> {
+        let mut levels: Vec<Value> = match self.wire {
+            Wire::Http { .. } => {
+                let messages = outcome.notified("notifications/message").into_iter();
+                messages.map(|message| message["level"].clone()).collect()
+            }
+            // It has one stream.
+            Wire::Connection(_) => Vec::new(),
+        };
+        while levels.len() < count {
+            levels.push(self.wait_for("notifications/message").await["level"].take());
+        }
+        levels
+    }
+
+    /// The log messages that have come on the general stream so far.
+    pub(crate) fn logs_so_far(&mut self) -> usize {
+        while let Ok(message) = self.general.try_recv() {
+            self.seen.push_back(message);
+        }
+        let is_log = |message: &&Value| message["method"] == "notifications/message";
+        self.seen.iter().filter(is_log).count()
+    }
+
     /// Waits for a notification, as long as a legacy client may have to wait for it, or for a moment.
     pub(crate) async fn wait_briefly_for(&mut self, method: &str) -> Option<Value> {
         if self.era == Era::Legacy {
@@ -327,6 +352,16 @@ impl Client {
         let (request, headers) = self.request(method, params);
         let mut replies = self.send(&request, &headers).await;
         self.next(&mut replies).await
+    }
+
+    /// Sends a request, and returns the HTTP response and its body.
+    pub(crate) async fn response(&mut self, method: &str, params: Value) -> (Response, Value) {
+        let (request, headers) = self.request(method, params);
+        let Replies::Http(mut response) = self.send(&request, &headers).await else {
+            panic!("only HTTP has responses");
+        };
+        let body = response.next().await.expect("a body");
+        (response, body)
     }
 
     /// Sends a request, and cancels it after `started`: a modern client over HTTP closes the stream, others send a notification.

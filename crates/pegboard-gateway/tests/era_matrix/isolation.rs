@@ -24,7 +24,7 @@ async fn fixture(era: Era) -> Fixture {
     Fixture::with(server(era), |gateway| gateway.token(token("ada")).token(token("bob"))).await
 }
 
-async fn connect(fixture: &Fixture, name: &str, era: Era) -> Client {
+pub(crate) async fn connect(fixture: &Fixture, name: &str, era: Era) -> Client {
     Client::connect_as(&fixture.address, SERVER, era, everything_of(era), Some(&secret(name))).await
 }
 
