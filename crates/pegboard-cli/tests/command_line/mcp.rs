@@ -226,6 +226,19 @@ fn discover(mcp: &mut Mcp) -> Value {
     mcp.ask("server/discover", &json!({ "_meta": meta }))["result"].clone()
 }
 
+/// Hosts give a server about 10 seconds to start.
+#[test]
+fn one_server_is_described_in_time_even_if_it_is_not_ready() {
+    let home = Home::new();
+    stuck(&home);
+    let mut modern = Mcp::spawn(&home, &["--server", "fx"]);
+    let (_mcp, described) = Mcp::start(&home, &["--server", "fx"]);
+    assert_eq!(described["serverInfo"]["name"], "fx", "{described}");
+    assert_eq!(described["capabilities"]["tools"]["listChanged"], true, "{described}");
+    let found = discover(&mut modern);
+    assert_eq!(found["capabilities"], described["capabilities"], "{found}");
+}
+
 #[test]
 fn a_client_is_told_of_the_tools_of_a_server_that_starts_slowly() {
     let home = Home::new();
