@@ -6,7 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use pegboard::{Pegboard, Toolset, watch};
+use pegboard::{Pegboard, Toolset};
 
 use super::{
     client_tools::{ClientTools, LegacyClient},
@@ -79,11 +79,8 @@ impl Core {
             }
             levels.insert(server.to_owned(), level);
         }
-        let Ok(wanted) = level.as_str().parse::<watch::LogLevel>() else {
-            return;
-        };
         // A server without logs refuses. The client wanted something else in the first place, and gets that.
-        if let Err(failure) = toolset.set_log_level(server, wanted).await {
+        if let Err(failure) = toolset.set_log_level(server, level).await {
             tracing::debug!(server, %failure, "the log level was not set");
         }
     }
