@@ -168,7 +168,10 @@ fn requests_in_flight_are_answered_after_stdin_closes() {
     drop(mcp.stdin.take());
     let mut answered: Vec<_> = (10..13)
         .map(|_| {
-            let message = mcp.receive();
+            let mut message = mcp.receive();
+            while message["id"].is_null() {
+                message = mcp.receive();
+            }
             assert_eq!(message["result"]["content"][0]["text"], "late", "{message}");
             message["id"].as_u64()
         })
