@@ -8,6 +8,7 @@ use std::{
 
 use super::{
     clock::Clock,
+    connection_users::ConnectionUsers,
     host::{CallOwner, OnBehalf},
 };
 use crate::sync::{Mutex, MutexGuard};
@@ -50,6 +51,7 @@ impl Attribution {
 pub(super) struct CallsInFlight {
     clock: Clock,
     table: Mutex<Table>,
+    users: ConnectionUsers,
 }
 
 #[derive(Debug, Default)]
@@ -87,7 +89,13 @@ impl CallsInFlight {
         Self {
             clock,
             table: Mutex::default(),
+            users: ConnectionUsers::default(),
         }
+    }
+
+    /// The principals that have used the connection.
+    pub(super) fn users(&self) -> &ConnectionUsers {
+        &self.users
     }
 
     /// Adds a call until the returned value is dropped.

@@ -13,10 +13,10 @@ use tokio::sync::{Notify, mpsc};
 use super::{
     calls_in_flight::{Attribution, CallsInFlight},
     clock::Clock,
-    events::ListKind,
+    events::{Audience, ListKind},
     fault::Fault,
     json_rpc::{self, Incoming},
-    notifications::Notifications,
+    notifications::{Notifications, Source},
     pending_requests::PendingRequests,
     progress::{Progress, ProgressSubscribers},
     response::Response,
@@ -306,11 +306,32 @@ impl Dispatcher {
             "notifications/resources/list_changed" => self.note_list_changed(ListKind::Resources),
             "notifications/prompts/list_changed" => self.note_list_changed(ListKind::Prompts),
             _ => match self.notifications.get() {
-                Some(notifications) => notifications.receive(method, params),
+                Some(notifications) => notifications.receive(method, params, self.source(origin)),
                 None => {
                     tracing::debug!(server = %self.server, method = %self.masker.text(method).escape_debug(), "notification")
                 }
             },
+        }
+    }
+
+    /// Returns whose a notification is: that of the call on whose response stream it came, or that of the only user of the connection.
+    fn source(&self, origin: Origin) -> Source {
+        let owner = match origin {
+            Origin::ResponseTo(id) => self.pending.owner_of(id).flatten(),
+            Origin::Shared => None,
+        };
+        let Some(owner) = owner else {
+            let sole = self.calls.users().sole();
+            return sole.map_or(Source::UNKNOWN, |principal| Source {
+                call: None,
+                audience: Audience::Principal(principal.clone()),
+            });
+        };
+        let caller = owner.caller();
+        let principal = caller.principal.cloned();
+        Source {
+            call: Some(caller.call.to_owned()),
+            audience: principal.map_or(Audience::Unknown, Audience::Principal),
         }
     }
 

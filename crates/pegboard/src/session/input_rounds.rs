@@ -23,6 +23,7 @@ use super::{
     round_fields::{InputRequests, RoundFields, WithRound},
 };
 use crate::{
+    caller::Principal,
     outcome::{ForwardedResult, ResultKind},
     status::Era,
     transport::URL_ELICITATION_REQUIRED,
@@ -216,11 +217,19 @@ impl Session {
         }
     }
 
-    /// Registers a caller for whom the server may ask for input by requests of its own: in the eras that have such requests, and if the
-    /// handshake offered it.
+    /// Notes a caller as a user of the connection. Registers it if the server may ask it for input by requests of its own (in the eras that have
+    /// such requests, and if the handshake offered it), or if its request asks for logs.
     pub(super) fn register(&self, on_behalf: OnBehalf<'_>) -> Option<CallInFlight> {
+        let calls = self.connection.dispatcher().calls();
+        calls.users().note(on_behalf.caller.principal);
         let may_ask = self.peer.era == Era::Legacy && self.responder.offers().are_any();
-        may_ask.then(|| self.connection.dispatcher().calls().register(on_behalf))
+        let may_log = self.connection.log_level().get().is_some();
+        (may_ask || may_log).then(|| calls.register(on_behalf))
+    }
+
+    /// Notes that a principal uses the connection otherwise than by a call.
+    pub(crate) fn note_user(&self, principal: Option<&Principal>) {
+        self.connection.dispatcher().calls().users().note(principal);
     }
 
     /// Collects the params that the next round adds: the requested input and the server's state.
