@@ -1,14 +1,13 @@
 //! `pegboard token`: makes tokens for clients of the gateway, and prints digests of tokens.
 
-use std::io::{self, Read as _};
-
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use pegboard::{Config, Env, Format, config::TokenDigest};
 use serde_json::{Map, Value, json};
 
 use super::{
-    context::{Context, Ending, empty, interrupted, time_up},
+    context::{Context, empty},
     serving,
+    stdin::{self, Input},
 };
 use crate::{
     cli::TokenNew,
@@ -68,27 +67,20 @@ pub(super) async fn new(mut context: Context<'_>, options: TokenNew) -> Exit {
 /// Prints the digest of the token on stdin.
 pub(super) async fn hash(mut context: Context<'_>) -> Exit {
     let nothing = json!({"sha256": null});
-    let output = context.output.clone();
-    let reading = tokio::task::spawn_blocking(read);
-    let report = match context.work(reading).await {
-        Ending::Done(Ok(Ok(token))) => {
-            let digest = TokenDigest::of(&token).to_string();
-            match output.is_json() {
-                true => Report::json(Exit::Done, &json!({"sha256": digest})),
-                false => {
-                    let mut report = Report::new(Exit::Done);
-                    report.data = format!("{digest}\n");
-                    report
-                }
-            }
+    let read = match stdin::read(&mut context, MAX_BYTES, &nothing).await {
+        Input::Read(bytes) => token(bytes),
+        Input::Unreadable(problem) => Err(problem),
+        Input::Ended(report) => return context.print(report).await,
+    };
+    let digest = read.map(|token| TokenDigest::of(&token).to_string());
+    let report = match (digest, context.output.is_json()) {
+        (Ok(digest), true) => Report::json(Exit::Done, &json!({"sha256": digest})),
+        (Ok(digest), false) => {
+            let mut report = Report::new(Exit::Done);
+            report.data = format!("{digest}\n");
+            report
         }
-        Ending::Done(Ok(Err(problem))) => empty(&output, Exit::Usage, &nothing).error(&problem, None),
-        Ending::Done(Err(error)) => {
-            let problem = format!("stdin cannot be read: {error}");
-            empty(&output, Exit::Usage, &nothing).error(&problem, None)
-        }
-        Ending::TimeUp => time_up(&output, &nothing),
-        Ending::Interrupted => interrupted(&output, &nothing),
+        (Err(problem), _) => empty(&context.output, Exit::Usage, &nothing).error(&problem, None),
     };
     context.print(report).await
 }
@@ -177,16 +169,8 @@ fn unusable(message: String) -> Complaint {
     }
 }
 
-/// Reads a token from stdin, without the newline at its end.
-fn read() -> Result<String, String> {
-    let mut bytes = Vec::new();
-    io::stdin()
-        .take(MAX_BYTES + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| format!("stdin cannot be read: {error}"))?;
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(format!("stdin has more than {MAX_BYTES} bytes, which is no token"));
-    }
+/// The token in the bytes of stdin, without the newline at its end.
+fn token(bytes: Vec<u8>) -> Result<String, String> {
     let text = String::from_utf8(bytes).map_err(|_| "stdin is not UTF-8 text, which a token is".to_owned())?;
     match text.trim_end_matches(['\r', '\n']) {
         "" => Err("stdin has no token".to_owned()),

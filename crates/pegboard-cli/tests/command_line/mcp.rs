@@ -168,7 +168,10 @@ fn requests_in_flight_are_answered_after_stdin_closes() {
     drop(mcp.stdin.take());
     let mut answered: Vec<_> = (10..13)
         .map(|_| {
-            let message = mcp.receive();
+            let mut message = mcp.receive();
+            while message["id"].is_null() {
+                message = mcp.receive();
+            }
             assert_eq!(message["result"]["content"][0]["text"], "late", "{message}");
             message["id"].as_u64()
         })
@@ -224,6 +227,19 @@ fn discover(mcp: &mut Mcp) -> Value {
         "io.modelcontextprotocol/clientCapabilities": {},
     });
     mcp.ask("server/discover", &json!({ "_meta": meta }))["result"].clone()
+}
+
+/// Hosts give a server about 10 seconds to start.
+#[test]
+fn one_server_is_described_in_time_even_if_it_is_not_ready() {
+    let home = Home::new();
+    stuck(&home);
+    let mut modern = Mcp::spawn(&home, &["--server", "fx"]);
+    let (_mcp, described) = Mcp::start(&home, &["--server", "fx"]);
+    assert_eq!(described["serverInfo"]["name"], "fx", "{described}");
+    assert_eq!(described["capabilities"]["tools"]["listChanged"], true, "{described}");
+    let found = discover(&mut modern);
+    assert_eq!(found["capabilities"], described["capabilities"], "{found}");
 }
 
 #[test]

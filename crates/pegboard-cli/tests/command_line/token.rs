@@ -1,19 +1,6 @@
 //! `pegboard token`: tokens and their digests.
 
-use std::{io::Write as _, process::Stdio};
-
 use super::home::{Home, Ran};
-
-fn fed(home: &Home, args: &[&str], text: &str) -> Ran {
-    let mut command = home.pegboard(args);
-    command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
-    Ran::end_of(child)
-}
 
 #[test]
 fn a_token_is_printed_once_and_the_lines_for_the_config_beside_it() {
@@ -116,12 +103,12 @@ fn the_digest_of_a_token_is_that_of_its_text_without_the_newline() {
     let made = made.ends_with(0).json();
     let token = made["token"].as_str().unwrap();
     for text in [token.to_owned(), format!("{token}\n"), format!("{token}\r\n")] {
-        let ran = fed(&home, &["token", "hash"], &text);
+        let ran = Ran::fed(home.pegboard(&["token", "hash"]), &text);
         assert_eq!(ran.ends_with(0).out.trim_end(), made["sha256"]);
     }
-    let json = fed(&home, &["token", "hash", "-o", "json"], token);
+    let json = Ran::fed(home.pegboard(&["token", "hash", "-o", "json"]), token);
     assert_eq!(json.ends_with(0).json()["sha256"], made["sha256"]);
-    fed(&home, &["token", "hash"], "\n")
+    Ran::fed(home.pegboard(&["token", "hash"]), "\n")
         .ends_with(2)
         .says("stdin has no token");
 }

@@ -54,7 +54,7 @@ impl Approver for ClientApprover {
 fn form(question: &Question<'_>) -> Value {
     let mut message = format!(
         "Allow the call of `{}`?\n\nArguments: {}\nRisk: {}",
-        question.tool.dotted_name(),
+        question.name,
         question.shown,
         question.risk.as_str()
     );

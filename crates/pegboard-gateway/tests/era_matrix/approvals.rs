@@ -108,7 +108,7 @@ async fn a_call_is_made_when_the_user_allows_it() {
         let (question, response) = call(&mut client, echo("for approval"), &allow(false)).await;
         let question = question.expect("a question");
         let message = question["message"].as_str().expect("a message");
-        assert!(message.contains("`s.echo`"), "{message}");
+        assert!(message.contains("`s__echo`"), "{message}");
         assert!(message.contains(r#"{"text":"for approval"}"#), "{message}");
         assert_eq!(question["requestedSchema"]["required"], json!(["allow"]));
         assert!(text(&response).contains("for approval"), "{response}");

@@ -54,6 +54,8 @@ pub struct Question<'a> {
     pub server: &'a ServerName,
     /// The tool that would be called, as its server defines it.
     pub tool: &'a Tool,
+    /// The tool's name for people: as it is listed in a view [for a client](crate::View::for_client), else `server.tool`.
+    pub name: &'a str,
     /// The arguments as they would be sent.
     pub arguments: &'a Arguments,
     /// The arguments as text for people: secrets are masked, and only the first 2,000 characters are there.
@@ -89,6 +91,7 @@ impl<'a> Question<'a> {
             caller,
             server,
             tool,
+            name: &tool.name,
             arguments,
             shown: arguments.as_str(),
             risk: tool.risk(false),

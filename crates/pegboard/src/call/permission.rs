@@ -214,6 +214,7 @@ async fn request_approval(context: &CallContext<'_>, call: &ToolCall, arguments:
             caller: context.view.caller(call),
             server: context.server().name(),
             tool,
+            name: &name,
             arguments,
             shown: &shown,
             risk: risk(context),
