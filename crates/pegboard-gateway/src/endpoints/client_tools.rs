@@ -55,6 +55,14 @@ impl ClientTools {
         }))
     }
 
+    /// Waits until the config says that it should show something else.
+    pub(super) async fn outdated(&self, board: &Pegboard, scope: &Scope) {
+        let mut known = self.settings.clone();
+        while self.is_current(board, scope) {
+            known = board.gateway_settings_after(&known).await;
+        }
+    }
+
     /// Whether it shows what the config says now.
     pub(super) fn is_current(&self, board: &Pegboard, scope: &Scope) -> bool {
         let now = board.gateway_settings();
