@@ -1,5 +1,6 @@
 //! `cargo bench --bench gateway` in this folder: calls through `pegboard serve`, beside the same calls through a hand-written relay that does
-//! nothing else, interleaved and as medians. `README.md` explains them.
+//! nothing else, interleaved and as medians. Then, how soon requests are refused when there are five times as many as may be in flight.
+//! `README.md` explains them.
 //!
 //! Options after `--`: `--pegboard PATH` of the command (required), `--rounds N` (5), `--ms N` per phase (1000).
 
@@ -54,6 +55,30 @@ fn main() -> anyhow::Result<()> {
         }
     }
     report(&numbers);
+    overload(&pegboard, length)
+}
+
+/// The most requests in flight in the measurement of refusals.
+const CAPACITY: usize = 64;
+
+/// Measures how long refusals take while five times as many requests are under way as the gateway admits.
+fn overload(pegboard: &str, length: Duration) -> anyhow::Result<()> {
+    let gateway = Gateway::start_pegboard(pegboard, &format!("[serve]\nmax_in_flight = {CAPACITY}\n"))?;
+    let (refused, served) = gateway.overload(5 * CAPACITY, length)?;
+    let line = |name: &str, times: &Times| {
+        vec![
+            name.to_owned(),
+            times.count().to_string(),
+            short(Some(times.at(0.5))),
+            short(Some(times.at(0.99))),
+        ]
+    };
+    let heads = ["", "requests", "p50 µs", "p99 µs"].map(str::to_owned).to_vec();
+    let lines = [heads, line("refused", &refused), line("served", &served)];
+    print(
+        &format!("{} requests at once, {CAPACITY} admitted", 5 * CAPACITY),
+        &lines,
+    );
     Ok(())
 }
 
@@ -130,12 +155,17 @@ impl Gateway {
             };
             return Ok(gateway);
         }
+        Self::start_pegboard(pegboard, "")
+    }
+
+    /// Starts the command, with further settings.
+    fn start_pegboard(pegboard: &str, settings: &str) -> anyhow::Result<Self> {
         let folder = std::env::temp_dir().join(format!("pegboard-bench-{}", std::process::id()));
         std::fs::create_dir_all(&folder)?;
         let config = folder.join("pegboard.toml");
         std::fs::write(
             &config,
-            format!("[servers.echo]\ncommand = {ECHO:?}\nargs = [\"stdio\"]\n"),
+            format!("{settings}[servers.echo]\ncommand = {ECHO:?}\nargs = [\"stdio\"]\n"),
         )?;
         let mut child = Command::new(pegboard)
             .arg("--config")
@@ -208,6 +238,38 @@ impl Gateway {
         }
     }
 
+    /// Sends requests one after another on each of this many connections. Returns the latencies of those that were refused with a time to come
+    /// back, and of those that were served.
+    fn overload(&self, connections: usize, length: Duration) -> anyhow::Result<(Times, Times)> {
+        let request = self.request(100);
+        let one = || -> anyhow::Result<(Times, Times)> {
+            let (mut refused, mut served, mut body) = (Times::default(), Times::default(), Vec::new());
+            let (mut socket, began) = (self.connect()?, Instant::now());
+            while began.elapsed() < length {
+                let sent = Instant::now();
+                socket.get_mut().write_all(request.as_bytes())?;
+                let head = read_response(&mut socket, &mut body)?;
+                let took = sent.elapsed().as_secs_f64() * 1e6;
+                match (head.status, head.retry_after) {
+                    (200, _) => served.add(took),
+                    (503, true) => refused.add(took),
+                    (status, _) => bail!("{status}: {}", String::from_utf8_lossy(&body)),
+                }
+            }
+            Ok((refused, served))
+        };
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..connections).map(|_| scope.spawn(one)).collect();
+            let (mut refused, mut served) = (Times::default(), Times::default());
+            for thread in threads {
+                let (more_refused, more_served) = thread.join().map_err(|_| anyhow::anyhow!("a client panicked"))??;
+                refused.add_all(&more_refused);
+                served.add_all(&more_served);
+            }
+            Ok((refused, served))
+        })
+    }
+
     fn connect(&self) -> anyhow::Result<BufReader<TcpStream>> {
         let stream = TcpStream::connect(&self.address)?;
         stream.set_nodelay(true)?;
@@ -246,9 +308,16 @@ impl Drop for Gateway {
     }
 }
 
+/// What is read of the head of a response.
+#[derive(Default)]
+struct Head {
+    status: u16,
+    retry_after: bool,
+}
+
 /// Reads a response with a length into `body`.
-fn read_response(socket: &mut BufReader<TcpStream>, body: &mut Vec<u8>) -> anyhow::Result<()> {
-    let (mut line, mut length) = (String::new(), 0);
+fn read_response(socket: &mut BufReader<TcpStream>, body: &mut Vec<u8>) -> anyhow::Result<Head> {
+    let (mut line, mut length, mut head) = (String::new(), 0, Head::default());
     loop {
         line.clear();
         if socket.read_line(&mut line)? == 0 {
@@ -258,13 +327,18 @@ fn read_response(socket: &mut BufReader<TcpStream>, body: &mut Vec<u8>) -> anyho
         if text.is_empty() {
             break;
         }
-        if let Some((name, value)) = text.split_once(':')
-            && name.eq_ignore_ascii_case("content-length")
-        {
+        if let Some(status) = text.strip_prefix("HTTP/1.1 ") {
+            head.status = status.split(' ').next().unwrap_or_default().parse()?;
+        }
+        let Some((name, value)) = text.split_once(':') else {
+            continue;
+        };
+        if name.eq_ignore_ascii_case("content-length") {
             length = value.trim().parse()?;
         }
+        head.retry_after |= name.eq_ignore_ascii_case("retry-after");
     }
     body.resize(length, 0);
     socket.read_exact(body)?;
-    Ok(())
+    Ok(head)
 }

@@ -3,6 +3,7 @@
 //! A request takes the path endpoint → [`Core`](core::Core) → a toolset of the client → the server. Whatever a server asks meanwhile goes
 //! back through the host of that toolset to the exchange of the call.
 
+mod approvals;
 mod board;
 mod board_service;
 mod client_capabilities;
@@ -13,6 +14,7 @@ mod definitions;
 mod failures;
 mod hosts;
 mod listen;
+mod mirrored;
 mod open_exchanges;
 mod own_tasks;
 mod owners;
@@ -24,8 +26,11 @@ mod resolver;
 mod scope;
 mod server;
 mod shared_tools;
+mod task_forms;
+mod task_inputs;
 mod tasks;
 mod tool_call;
+mod wanted_logs;
 
 pub use board_service::{BoardPart, board_service};
 pub use hosts::GatewayHost;

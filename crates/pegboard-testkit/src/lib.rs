@@ -63,7 +63,7 @@
 //! |---|---|---|
 //! | `asks_for([Question…])` | `questions: [[{key, method, params}]]` | one round of [`Question`]s (form, URL, sampling, roots): legacy by requests whose id is the key, modern by `input_required` with a `requestState` that is checked when it comes back. The answers are appended to the result |
 //! | `logs(level, texts, every)` | `logs: [{level, text, delay_ms}]` | log messages, from the level on that the client set or the request names |
-//! | `causes(Effect)` | `effects: [{toggle_tool}, {toggle_prompt}, {set_resource: {uri, text}}]` | changes the lists or a resource and notifies the clients that want to know |
+//! | `causes(Effect)` | `effects: [{toggle_tool}, {toggle_prompt}, {set_resource: {uri, text}}, {finish_task}]` | changes the lists or a resource and notifies the clients that want to know |
 //! | `after(time)` | `delay_ms` | a call that the client cancels meanwhile is in the log as `$cancelled` |
 //!
 //! # Faults

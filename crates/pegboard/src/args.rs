@@ -10,6 +10,7 @@ mod coerce;
 mod comma_split;
 mod command_line;
 mod compiled_schemas;
+mod duplicate_keys;
 mod error;
 mod json;
 mod key_value;

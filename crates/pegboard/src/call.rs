@@ -4,6 +4,7 @@
 //! A call enters with a [`ToolCall`]; `route` finds its server and tool; [`run`] takes the remaining steps and returns the reply.
 
 // The call, and the state that all of its steps share.
+mod audience;
 mod context;
 mod guard;
 mod record;
@@ -69,6 +70,7 @@ mod task;
 mod embeddings;
 
 pub use approval::{Approvals, Approved, Approver, Decision, Question};
+pub(crate) use audience::Audience;
 pub(crate) use crossing::{check_params, check_text};
 pub use embeddings::Embedder;
 pub(crate) use embeddings::Embeddings;

@@ -327,7 +327,10 @@ pub mod testing {
 pub mod watch {
     pub use crate::{
         server::CatalogChange,
-        session::{ListKind, LogLevel, LogMessage, Progress, ServerEvent, ServerEvents, Subscription, UnknownLogLevel},
+        session::{
+            ListKind, LogLevel, LogMessage, Progress, ServerEvent, ServerEvents, Subscription, UnknownLogLevel,
+            WantedLogs,
+        },
     };
 }
 

@@ -9,6 +9,7 @@ mod catalog_listing;
 mod clock;
 mod connect_spec;
 mod connection;
+mod connection_users;
 mod desired_state;
 mod dispatch;
 #[cfg(test)]
@@ -52,7 +53,7 @@ mod task_updates;
 mod tools_call;
 mod trace;
 
-pub use desired_state::Subscription;
+pub use desired_state::{Subscription, WantedLogs};
 pub use events::{ListKind, LogMessage, ServerEvent, ServerEvents};
 pub use host::{
     Choice, ElicitAnswer, Elicitation, Field, FieldKind, Form, Host, HostContext, NoHost, SamplingLimits, TextFormat,

@@ -27,6 +27,8 @@ pub(crate) struct Daemon {
 pub(crate) struct Held {
     pub(crate) descriptors: usize,
     pub(crate) threads: usize,
+    /// Its servers that run.
+    pub(crate) servers: usize,
     pub(crate) memory_kb: u64,
 }
 
@@ -64,6 +66,12 @@ impl Daemon {
         assert!(signal("-HUP", self.child.id()));
     }
 
+    /// The number of server processes that run, those of earlier starts included.
+    fn servers(&self) -> usize {
+        let spawned = (0..SERVERS).flat_map(|server| self.home.log(&format!("s{server:02}")).spawned);
+        spawned.filter(|pid| is_alive(*pid)).count()
+    }
+
     pub(crate) fn held(&self) -> Held {
         let folder = format!("/proc/{}", self.child.id());
         let count = |name: &str| fs::read_dir(format!("{folder}/{name}")).unwrap().count();
@@ -72,6 +80,7 @@ impl Daemon {
         Held {
             descriptors: count("fd"),
             threads: count("task"),
+            servers: self.servers(),
             memory_kb: memory.unwrap().trim_end_matches("kB").trim().parse().unwrap(),
         }
     }

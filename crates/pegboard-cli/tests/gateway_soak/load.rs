@@ -105,7 +105,9 @@ async fn settled(daemon: &Daemon, before: Option<Held>) -> Held {
         tokio::time::sleep(Duration::from_millis(200)).await;
         let held = daemon.held();
         let is_quiet = before.is_some_and(|before| {
-            held.descriptors <= before.descriptors + SLACK && held.threads <= before.threads + SLACK
+            held.descriptors <= before.descriptors + SLACK
+                && held.threads <= before.threads + SLACK
+                && held.servers <= SERVERS
         });
         let limit = if before.is_some() { 30 } else { 3 };
         if is_quiet || began.elapsed() > Duration::from_secs(limit) {
@@ -171,6 +173,7 @@ async fn no_call_is_lost_crossed_or_doubled_and_everything_comes_back() {
     assert!(ok * 10 >= calls * 8, "most calls succeed: {ok} of {calls}");
     assert!(after.descriptors <= before.descriptors + SLACK, "{before:?} {after:?}");
     assert!(after.threads <= before.threads + SLACK, "{before:?} {after:?}");
+    assert!(after.servers <= SERVERS, "{before:?} {after:?}");
     assert!(
         after.memory_kb <= before.memory_kb + MEMORY_SLACK_KB,
         "{before:?} {after:?}"

@@ -6,26 +6,36 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use pegboard::{Pegboard, Principal, Toolset, View, board::GatewaySettings, config::TokenConfig};
+use tokio::time::Instant;
 
 use super::{
+    approvals::ClientApprover,
     client_capabilities::LastCapabilities,
     confirmations::Confirmations,
     hosts::ClientHost,
     open_exchanges::{Audience, OpenExchanges},
     scope::Scope,
+    wanted_logs::WantedLevels,
 };
 use crate::protocol::RpcError;
+
+/// How long a toolset is kept for a task at most, and for a task without a limit.
+const MAX_TASK_TIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The toolset of one legacy client, or of all modern clients of a principal.
 pub(super) struct ClientTools {
     pub(super) toolset: Toolset,
     pub(super) exchanges: Arc<OpenExchanges>,
     pub(super) capabilities: LastCapabilities,
+    pub(super) wanted_levels: WantedLevels,
     /// The settings of the config that the toolset was opened with.
     settings: Arc<GatewaySettings>,
+    /// When the last of its tasks expires.
+    tasks_until: Mutex<Option<Instant>>,
 }
 
 impl ClientTools {
@@ -44,6 +54,9 @@ impl ClientTools {
             .view(board)?
             .name(format!("{}#{number}", scope.label()))
             .host(ClientHost::new(exchanges.clone()));
+        if !board.has_approver() {
+            view = view.approver(ClientApprover::new(exchanges.clone()));
+        }
         if let Some(principal) = principal {
             view = limited(view, settings.serve.tokens.get(principal.as_str())).principal(principal.clone());
         }
@@ -51,7 +64,9 @@ impl ClientTools {
             toolset: board.toolset_with(view),
             exchanges,
             capabilities: LastCapabilities::default(),
+            wanted_levels: WantedLevels::new(audience),
             settings,
+            tasks_until: Mutex::default(),
         }))
     }
 
@@ -61,6 +76,19 @@ impl ClientTools {
         while self.is_current(board, scope) {
             known = board.gateway_settings_after(&known).await;
         }
+    }
+
+    /// Notes that a task was started, which its server keeps for `ttl`. The toolset is kept as long, because its own servers end with it.
+    pub(super) fn keep_for_task(&self, ttl: Option<Duration>) {
+        let until = Instant::now() + ttl.unwrap_or(MAX_TASK_TIME).min(MAX_TASK_TIME);
+        let mut last = self.tasks_until.lock().unwrap_or_else(PoisonError::into_inner);
+        *last = Some(last.map_or(until, |last| last.max(until)));
+    }
+
+    /// Whether one of its tasks may still be asked after.
+    pub(super) fn has_tasks(&self, now: Instant) -> bool {
+        let until = *self.tasks_until.lock().unwrap_or_else(PoisonError::into_inner);
+        until.is_some_and(|until| now < until)
     }
 
     /// Whether it shows what the config says now.

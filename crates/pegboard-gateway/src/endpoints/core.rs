@@ -1,20 +1,18 @@
 //! [`Core`]: what all endpoints of a board have in common.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::sync::Arc;
 
 use bytes::Bytes;
-use pegboard::{Pegboard, Toolset, watch};
+use pegboard::Pegboard;
 
 use super::{
     client_tools::{ClientTools, LegacyClient},
     own_tasks::OwnTasks,
     scope::Scope,
     shared_tools::SharedTools,
+    task_inputs::TaskInputs,
 };
-use crate::protocol::{Answer, Client, Exchange, LogLevel, RawResult, Request, RpcError};
+use crate::protocol::{Answer, Client, Exchange, RawResult, Request, RpcError};
 
 /// An endpoint's part of the board, and the toolsets of its clients.
 #[derive(Debug)]
@@ -24,8 +22,8 @@ pub(super) struct Core {
     shared: SharedTools,
     /// The tasks that clients have started here.
     pub(super) tasks: OwnTasks,
-    /// The lowest level that a client wanted the logs of each server from. Servers keep it, and each client gets what it wants of them.
-    levels: Mutex<HashMap<String, LogLevel>>,
+    /// What legacy servers ask about tasks of modern clients.
+    pub(super) task_inputs: TaskInputs,
 }
 
 impl Core {
@@ -35,7 +33,7 @@ impl Core {
             scope,
             shared: SharedTools::default(),
             tasks: OwnTasks::default(),
-            levels: Mutex::default(),
+            task_inputs: TaskInputs::default(),
         }
     }
 
@@ -68,23 +66,5 @@ impl Core {
             self.legacy(exchange.client()).confirmations.confirmed(&uri).await?;
         }
         Ok(RawResult::from_text(Bytes::from_static(b"{}"), false))
-    }
-
-    /// Makes a server log from this level on, unless a client wanted more before.
-    pub(super) async fn want_logs(&self, toolset: &Toolset, server: &str, level: LogLevel) {
-        {
-            let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
-            if levels.get(server).is_some_and(|known| *known <= level) {
-                return;
-            }
-            levels.insert(server.to_owned(), level);
-        }
-        let Ok(wanted) = level.as_str().parse::<watch::LogLevel>() else {
-            return;
-        };
-        // A server without logs refuses. The client wanted something else in the first place, and gets that.
-        if let Err(failure) = toolset.set_log_level(server, wanted).await {
-            tracing::debug!(server, %failure, "the log level was not set");
-        }
     }
 }

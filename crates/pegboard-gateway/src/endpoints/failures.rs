@@ -9,9 +9,12 @@ use crate::protocol::{Answer, RawResult, RpcError};
 
 /// The answer to a tool call that was refused or lost. A model reads it as the tool's result, unless the tool does not exist or there is no
 /// room for the call: then the client decides what to do.
-pub(super) fn call_failed(failure: &Failure) -> Answer {
+///
+/// `is_built_in` says whether the called tool is one of ours: then a tool that does not exist is one that the model named in the arguments, and
+/// it can name another.
+pub(super) fn call_failed(failure: &Failure, is_built_in: impl FnOnce() -> bool) -> Answer {
     match failure.kind {
-        Kind::UnknownTool => Err(RpcError::invalid_params(failure.message.clone())),
+        Kind::UnknownTool if !is_built_in() => Err(RpcError::invalid_params(failure.message.clone())),
         Kind::LimitExceeded if is_overload(failure) => Err(busy(failure)),
         _ => RawResult::new(&json!({
             "content": [{"type": "text", "text": failure.message}],
@@ -60,8 +63,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unknown_tool_is_an_error_of_the_request() {
-        let error = call_failed(&Failure::new(Kind::UnknownTool, "there is no tool `x`")).unwrap_err();
+    fn an_unknown_tool_is_an_error_of_the_request_unless_a_tool_of_ours_was_told_to_call_it() {
+        let unknown = Failure::new(Kind::UnknownTool, "there is no tool `x`");
+        let result = call_failed(&unknown, || true).unwrap();
+        let result: serde_json::Value = serde_json::from_slice(result.json()).unwrap();
+        assert_eq!(
+            (&result["isError"], &result["_meta"]["pegboard/kind"]),
+            (&json!(true), &json!("unknown_tool"))
+        );
+        let error = call_failed(&unknown, || false).unwrap_err();
         assert_eq!(
             (error.code, error.message.as_str()),
             (RpcError::INVALID_PARAMS, "there is no tool `x`")
@@ -76,7 +86,7 @@ mod tests {
             Kind::LimitExceeded,
             Kind::NotPermitted,
         ] {
-            let result = call_failed(&Failure::new(kind, "why")).unwrap();
+            let result = call_failed(&Failure::new(kind, "why"), || false).unwrap();
             let result: serde_json::Value = serde_json::from_slice(result.json()).unwrap();
             assert_eq!(
                 result,
@@ -84,7 +94,7 @@ mod tests {
                     "_meta": {"pegboard/kind": kind, "pegboard/may_have_executed": false}})
             );
         }
-        let lost = call_failed(&Failure::new(Kind::Timeout, "no answer").after_sending()).unwrap();
+        let lost = call_failed(&Failure::new(Kind::Timeout, "no answer").after_sending(), || false).unwrap();
         let lost: serde_json::Value = serde_json::from_slice(lost.json()).unwrap();
         assert_eq!(
             lost["_meta"],
@@ -95,7 +105,7 @@ mod tests {
     #[test]
     fn overload_says_when_to_come_back() {
         let full = Failure::new(Kind::LimitExceeded, "the queue is full").retry_after(Duration::from_millis(1500));
-        let error = call_failed(&full).unwrap_err();
+        let error = call_failed(&full, || false).unwrap_err();
         assert_eq!(
             (error.code, error.data.unwrap()["retry_after"].as_u64()),
             (RpcError::BUSY, Some(2))

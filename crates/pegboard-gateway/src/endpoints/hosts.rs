@@ -9,7 +9,7 @@ use pegboard::{
 };
 use serde_json::Value;
 
-use super::open_exchanges::OpenExchanges;
+use super::open_exchanges::{Found, OpenExchanges};
 use crate::protocol::{RpcError, check_capability};
 
 /// The result of a request, or the code and the message of an error.
@@ -71,8 +71,13 @@ impl ClientHost {
 
     async fn ask(&self, context: HostContext<'_>, method: &str, params: Value) -> Result<Value, (i64, String)> {
         let call = context.caller.map_or("", |caller| caller.call);
-        let Some((call, exchange)) = self.exchanges.find(call) else {
-            return Err(self.unattended(call, method, &params));
+        if let Some(task) = self.exchanges.find_task(call) {
+            let asked = task.ask(context.request, method, params).await;
+            return asked.map_err(|error| self.told(call, error));
+        }
+        let (call, exchange) = match self.exchanges.find(call, context.candidates) {
+            Found::Exchange(call, exchange) => (call, exchange),
+            Found::None(call) => return Err(self.unattended(&call, method, &params)),
         };
         if let Some(id) = params.get("elicitationId").and_then(Value::as_str) {
             self.exchanges.note_elicitation(id);

@@ -7,7 +7,6 @@ use futures_util::{
     stream::{self, BoxStream, SelectAll},
 };
 use pegboard::{
-    Principal,
     toolset::{ChangedLists, ListChanges},
     watch::{ServerEvent, ServerEvents, Subscription},
 };
@@ -64,15 +63,6 @@ impl Core {
             let event = receiver.recv().await?;
             Some((event, (receiver, task)))
         }))
-    }
-
-    /// Whether a client may read what a server logs by itself. A server that several principals share does not say whose call a message is
-    /// about, so it is for none of them.
-    pub(super) fn may_read_logs(&self, principal: Option<&Principal>, server: &str) -> bool {
-        let Some(principal) = principal else { return true };
-        let status = self.board.status();
-        let mut rows = status.servers.iter().filter(|row| row.name.as_str() == server);
-        rows.any(|row| row.principal.as_ref() == Some(principal))
     }
 }
 
@@ -202,14 +192,10 @@ impl Source {
         true
     }
 
-    /// Whether what the server sends by itself is for this client.
-    fn may_read(&self, server: &str) -> bool {
-        self.core.may_read_logs(self.client.principal(), server)
-    }
-
     async fn send_event(&self, server: &str, event: &ServerEvent) -> bool {
         let event = match event {
-            ServerEvent::Log(message) if self.may_read(server) => {
+            // Those that belong to a call are on the stream of that call.
+            ServerEvent::Log(message) if message.call.is_none() => {
                 let Some((level, params)) = log_params(message) else {
                     return true;
                 };
@@ -227,7 +213,7 @@ impl Source {
                 params["taskId"] = own.into();
                 other("notifications/tasks/status", params)
             }
-            ServerEvent::Other { method, params } if self.may_read(server) => other(method, params.clone()),
+            ServerEvent::Other { method, params } => other(method, params.clone()),
             // Changes of lists and updates of resources have their own sources.
             _ => return true,
         };

@@ -1,6 +1,6 @@
 //! Passes requests on to servers, with their progress and logs on the way back.
 
-use std::{pin::pin, sync::Arc};
+use std::pin::pin;
 
 use futures_util::FutureExt;
 use pegboard::{
@@ -32,7 +32,7 @@ impl Core {
         }
         let (progress, receiver) = mpsc::channel(PROGRESS);
         call.progress = Some(progress);
-        let logs = self.logs(tools, exchange, server).await;
+        let logs = Self::logs(tools, exchange, server, &call.id).await;
         Box::pin(relay(
             exchange,
             receiver,
@@ -60,7 +60,7 @@ impl Core {
         let _registered = capabilities.can_answer.then(|| tools.exchanges.register(&id, exchange));
         let (progress, receiver) = mpsc::channel(PROGRESS);
         let progress = exchange.wants_progress().then_some(progress);
-        let logs = self.logs(tools, exchange, Some(server)).await;
+        let logs = Self::logs(tools, exchange, Some(server), &id).await;
         let work = tools.toolset.forward(server, method, params, &forwarding, progress);
         let forwarded = Box::pin(relay(exchange, receiver, logs, work)).await;
         match &forwarded {
@@ -74,15 +74,44 @@ impl Core {
         }
     }
 
-    /// The logs of a server for a client that gets them with its request. Legacy clients get them on their general stream.
-    async fn logs(&self, tools: &ClientTools, exchange: &Exchange, server: Option<&str>) -> Option<ServerEvents> {
+    /// The logs of a server that a client gets with its request: those that belong to it, and for a modern client, which has no other stream for
+    /// them, those that may belong to it.
+    async fn logs(tools: &ClientTools, exchange: &Exchange, server: Option<&str>, call: &str) -> Option<Logs> {
         let (level, server) = (exchange.log_level()?, server?);
-        self.want_logs(&tools.toolset, server, level).await;
-        let is_modern = exchange.client().version().is_modern();
-        if !is_modern || !self.may_read_logs(exchange.client().principal(), server) {
-            return None;
+        tools.wanted_levels.want(&tools.toolset, server, level).await;
+        Some(Logs {
+            events: tools.toolset.events(server).ok()?,
+            call: call.to_owned(),
+            takes_others: exchange.client().version().is_modern(),
+        })
+    }
+}
+
+/// The logs for one request.
+struct Logs {
+    events: ServerEvents,
+    /// The id of the call, or of the other request.
+    call: String,
+    /// Whether the client gets messages that belong to no request.
+    takes_others: bool,
+}
+
+impl Logs {
+    /// The next message for the request. Never completes once the server is removed.
+    async fn next(&mut self) -> LogMessage {
+        loop {
+            let Some(event) = self.events.next().await else {
+                return std::future::pending().await;
+            };
+            if let ServerEvent::Log(message) = &*event
+                && message
+                    .call
+                    .as_ref()
+                    .map_or(self.takes_others, |call| *call == self.call)
+            {
+                return message.clone();
+            }
         }
-        tools.toolset.events(server).ok()
     }
 }
 
@@ -94,7 +123,7 @@ fn wants_logs(exchange: &Exchange) -> bool {
 async fn relay(
     exchange: &Exchange,
     mut progress: mpsc::Receiver<Progress>,
-    mut logs: Option<ServerEvents>,
+    mut logs: Option<Logs>,
     work: impl Future<Output = Forwarded>,
 ) -> Forwarded {
     let mut work = pin!(work);
@@ -102,7 +131,7 @@ async fn relay(
         tokio::select! {
             biased;
             Some(report) = progress.recv() => exchange.progress(progress_fields(report)).await,
-            Some(event) = next_event(&mut logs) => send_log(exchange, &event).await,
+            message = next_log(&mut logs) => send_log(exchange, &message).await,
             done = &mut work => break done,
         }
     };
@@ -110,20 +139,21 @@ async fn relay(
     while let Ok(report) = progress.try_recv() {
         exchange.progress(progress_fields(report)).await;
     }
-    while let Some(Some(event)) = next_event(&mut logs).now_or_never() {
-        send_log(exchange, &event).await;
+    while let Some(message) = next_log(&mut logs).now_or_never() {
+        send_log(exchange, &message).await;
     }
     done
 }
 
-async fn next_event(logs: &mut Option<ServerEvents>) -> Option<Arc<ServerEvent>> {
-    logs.as_mut()?.next().await
+async fn next_log(logs: &mut Option<Logs>) -> LogMessage {
+    match logs {
+        Some(logs) => logs.next().await,
+        None => std::future::pending().await,
+    }
 }
 
-async fn send_log(exchange: &Exchange, event: &ServerEvent) {
-    if let ServerEvent::Log(message) = event
-        && let Some((level, params)) = log_params(message)
-    {
+async fn send_log(exchange: &Exchange, message: &LogMessage) {
+    if let Some((level, params)) = log_params(message) {
         exchange.log(level, params).await;
     }
 }

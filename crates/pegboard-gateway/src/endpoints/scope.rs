@@ -20,17 +20,18 @@ pub(super) enum Scope {
 impl Scope {
     /// Creates the view that shows it. Results are whole unless the config's view limits them.
     pub(super) fn view(&self, board: &Pegboard) -> Result<View, RpcError> {
-        match self {
-            Self::Board => Ok(View::new().whole_results()),
+        let view = match self {
+            Self::Board => View::new().whole_results(),
             Self::View(name) => board.configured_view(name).ok_or_else(|| {
                 let message = format!("the config has no view `{}` any more", name.escape_debug());
                 RpcError::new(RpcError::INTERNAL, message)
-            }),
+            })?,
             Self::Server(server) => {
                 let selection = Selection::new().server(server.as_str());
-                Ok(View::new().selection(selection).naming(NameStyle::Bare).whole_results())
+                View::new().selection(selection).naming(NameStyle::Bare).whole_results()
             }
-        }
+        };
+        Ok(view.for_client())
     }
 
     /// Whether toolsets that were opened with the settings `before` show what they should with `now`.

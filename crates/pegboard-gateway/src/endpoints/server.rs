@@ -83,7 +83,9 @@ impl ServerEndpoint {
             own_names: true,
             may_be_tasks,
         };
-        definitions::list("tools", &definitions::tools(&listing, style), &request.params)
+        definitions::list("tools", &listing.tools, &request.params, |listed| {
+            definitions::tool(listed, style)
+        })
     }
 }
 
@@ -119,7 +121,13 @@ fn capabilities(server: &ServerDeclaration, is_modern: bool) -> Map<String, Valu
     let has_tasks = server.era == Era::Modern && has_tasks(&capabilities);
     match (is_modern, server.era) {
         (true, Era::Legacy) => {
-            capabilities.remove("tasks");
+            let tasks = capabilities.remove("tasks");
+            if tasks.is_some_and(|tasks| tasks["requests"]["tools"]["call"].is_object()) {
+                let extensions = capabilities.entry("extensions").or_insert_with(|| json!({}));
+                if let Value::Object(extensions) = extensions {
+                    extensions.insert(TASKS.into(), json!({}));
+                }
+            }
         }
         (false, Era::Modern) if has_tasks => {
             if let Some(Value::Object(extensions)) = capabilities.get_mut("extensions") {

@@ -15,7 +15,7 @@ use crate::protocol::RpcError;
 
 /// The most principals whose toolsets are kept. The one that was not used for longest is dropped first.
 const MAX_PRINCIPALS: usize = 256;
-/// How long a toolset is kept after its last request. Its own servers end with it, and its tasks can no longer be asked after.
+/// How long a toolset is kept after its last request, unless one of its tasks lives longer. Its own servers end with it.
 const IDLE: Duration = Duration::from_secs(10 * 60);
 /// How often idle toolsets are looked for.
 const SWEEP: Duration = Duration::from_secs(60);
@@ -79,8 +79,16 @@ async fn sweep(kept: Weak<Mutex<Kept>>) {
         tokio::time::sleep(SWEEP).await;
         let Some(kept) = kept.upgrade() else { return };
         let now = Instant::now();
-        let is_idle = |entry: &Entry| now.duration_since(entry.used) >= IDLE && Arc::strong_count(&entry.tools) == 1;
-        let dropped: Vec<_> = lock(&kept).extract_if(|_, entry| is_idle(entry)).collect();
+        let is_idle = |entry: &Entry| {
+            let is_old = now.duration_since(entry.used) >= IDLE;
+            is_old && Arc::strong_count(&entry.tools) == 1 && !entry.tools.has_tasks(now)
+        };
+        let mut kept = lock(&kept);
+        let dropped: Vec<_> = kept.extract_if(|_, entry| is_idle(entry)).collect();
+        for entry in kept.values() {
+            entry.tools.wanted_levels.sweep(now);
+        }
+        drop(kept);
         drop(dropped);
     }
 }

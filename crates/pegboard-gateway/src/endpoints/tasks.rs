@@ -1,9 +1,10 @@
 //! Tasks of both eras. A client's id of a task is the server's, sealed with the server and the tool.
 //!
-//! Requests between a client and a server of the same era are passed on. A legacy client's tasks on a modern server are translated; a modern
-//! client gets no tasks from a legacy server, whose tasks are awaited.
+//! Requests between a client and a server of the same era are passed on, others are translated. A legacy client starts tasks, and reads their
+//! results with `tasks/result`; a modern client gets tasks when the tool of a legacy server requires one, reads results and questions with
+//! `tasks/get`, and answers questions with `tasks/update`.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use futures_util::{StreamExt, stream};
 use pegboard::{
@@ -13,7 +14,9 @@ use pegboard::{
     jiff::Timestamp,
     status::Era,
 };
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use tokio_util::task::AbortOnDropHandle;
 
 use super::{
     client_tools::ClientTools,
@@ -23,6 +26,8 @@ use super::{
     pages::page,
     pass_on::{request_answer, server_error, unknown_outcome},
     request_state::{Kept, KeptKind},
+    task_forms::{RELATED_TASK, finished_task, inline_result, legacy_task, modern_task},
+    task_inputs::Inputs,
     tool_call::{find, parse, raw, to_text},
 };
 use crate::protocol::{Answer, Exchange, Params, RawResult, Request, RpcError};
@@ -31,8 +36,6 @@ use crate::protocol::{Answer, Exchange, Params, RawResult, Request, RpcError};
 const PATIENCE: Duration = Duration::from_secs(3600);
 /// How many tasks are asked after at once for a list.
 const CONCURRENT: usize = 8;
-/// The `_meta` key that names the task of a result.
-const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 
 impl Core {
     /// Answers `tasks/…`.
@@ -54,25 +57,128 @@ impl Core {
             KeptKind::Result => return self.finished_request(&request.method, &id, exchange),
             KeptKind::State => return Err(unknown(RpcError::invalid_params(""))),
         }
-        let is_translated = !is_modern && self.era_of(&tools, &kept).await? == Era::Modern;
-        match &*request.method {
-            "tasks/result" if is_translated => self.awaited_result(&tools, &id, &kept, exchange).await,
-            "tasks/cancel" if is_translated => {
-                self.about_task(&tools, "tasks/cancel", &request.params, &kept, exchange)
-                    .await?;
-                self.translated_status(&tools, &request.params, &id, &kept, exchange)
-                    .await
-            }
-            "tasks/get" if is_translated => {
-                self.translated_status(&tools, &request.params, &id, &kept, exchange)
-                    .await
-            }
-            method => {
+        // The toolset that started the task may be gone. The sealed id proves whose task it is.
+        let adopted = tools.toolset.adopt_task(&kept.server, &kept.text);
+        adopted.map_err(|failure| request_failed(&failure))?;
+        match (is_modern, self.era_of(&tools, &kept).await?) {
+            (false, Era::Modern) => self.translated_to_legacy(&tools, request, &id, &kept, exchange).await,
+            (true, Era::Legacy) => self.translated_to_modern(&tools, request, &id, &kept, exchange).await,
+            _ => {
                 let result = self
-                    .about_task(&tools, method, &request.params, &kept, exchange)
+                    .about_task(&tools, &request.method, &request.params, &kept, exchange)
                     .await?;
                 with_own_id(result, &kept.text, &id)
             }
+        }
+    }
+
+    /// Answers a legacy client's request about a modern server's task.
+    async fn translated_to_legacy(
+        &self,
+        tools: &ClientTools,
+        request: &Request,
+        id: &str,
+        kept: &Kept,
+        exchange: &Exchange,
+    ) -> Answer {
+        let params = &request.params;
+        match &*request.method {
+            "tasks/result" => self.awaited_result(tools, id, kept, exchange).await,
+            "tasks/get" => self.translated_status(tools, params, id, kept, exchange).await,
+            "tasks/cancel" => {
+                self.about_task(tools, "tasks/cancel", params, kept, exchange).await?;
+                self.translated_status(tools, params, id, kept, exchange).await
+            }
+            method => Err(RpcError::method_not_found(method)),
+        }
+    }
+
+    /// Answers a modern client's request about a legacy server's task.
+    async fn translated_to_modern(
+        &self,
+        tools: &Arc<ClientTools>,
+        request: &Request,
+        id: &str,
+        kept: &Kept,
+        exchange: &Exchange,
+    ) -> Answer {
+        match &*request.method {
+            "tasks/get" => self.detailed_status(tools, &request.params, id, kept, exchange).await,
+            "tasks/cancel" => {
+                self.about_task(tools, "tasks/cancel", &request.params, kept, exchange)
+                    .await?;
+                RawResult::new(&json!({}))
+            }
+            "tasks/update" => {
+                let UpdateTask { answers } = request.params.parse()?;
+                self.task_inputs.answer(id, answers);
+                RawResult::new(&json!({}))
+            }
+            method => Err(RpcError::method_not_found(method)),
+        }
+    }
+
+    /// The status of a legacy server's task as a modern client reads it: with its result, its error or its questions.
+    async fn detailed_status(
+        &self,
+        tools: &Arc<ClientTools>,
+        params: &Params,
+        id: &str,
+        kept: &Kept,
+        exchange: &Exchange,
+    ) -> Answer {
+        let status = self.about_task(tools, "tasks/get", params, kept, exchange).await?;
+        let mut task: Value = parse(&status)?;
+        task["taskId"] = id.into();
+        let mut detailed = modern_task(&task);
+        match task["status"].as_str() {
+            // Only an error response is a failure; a result that says `isError` is a result.
+            Some("completed" | "failed") => match self.result_of(tools, kept, exchange).await? {
+                Ok(result) => {
+                    detailed["status"] = "completed".into();
+                    detailed["result"] = inline_result(result);
+                }
+                Err(error) => {
+                    detailed["status"] = "failed".into();
+                    detailed["error"] = error;
+                }
+            },
+            Some("input_required") => {
+                let capabilities = exchange.client().capabilities();
+                let fetch = |inputs| fetch_in_background(tools, kept, inputs);
+                let questions = self.task_inputs.questions(id, capabilities, fetch).await?;
+                if questions.is_empty() {
+                    // It has been answered, or the server has not asked yet.
+                    detailed["status"] = "working".into();
+                } else {
+                    detailed["inputRequests"] = questions.into();
+                }
+            }
+            _ => {}
+        }
+        RawResult::new(&detailed)
+    }
+
+    /// The result of a legacy server's task that has ended, or the server's error.
+    async fn result_of(
+        &self,
+        tools: &ClientTools,
+        kept: &Kept,
+        exchange: &Exchange,
+    ) -> Result<Result<Value, Value>, RpcError> {
+        let params = raw(&json!({ "taskId": kept.text }))?;
+        let result = self.pass_on_request(tools, &kept.server, "tasks/result", &params, exchange);
+        match result.await {
+            Forwarded::Result(result) => Ok(Ok(parse(&result)?)),
+            Forwarded::Error { code, message, data } => {
+                let mut error = json!({"code": code, "message": message.replace(&kept.text, "…")});
+                if let Some(data) = data {
+                    error["data"] = data;
+                }
+                Ok(Err(error))
+            }
+            Forwarded::Failed(failure) => Err(request_failed(&failure)),
+            _ => Err(unknown_outcome()),
         }
     }
 
@@ -101,16 +207,22 @@ impl Core {
             .pass_on_call(tools, call, &forwarding, exchange, Some(server))
             .await
         {
-            Forwarded::Result(result) => self.seal_task(&result, &known.tool, exchange),
+            Forwarded::Result(result) => self.seal_task(tools, &result, &known.tool, exchange),
             Forwarded::Error { code, message, data } => Err(server_error(code, message, data)),
-            Forwarded::Failed(failure) => call_failed(&failure),
+            Forwarded::Failed(failure) => call_failed(&failure, || false),
             _ => Err(unknown_outcome()),
         }
     }
 
     /// Replaces the id in the result that created a task, and remembers the task. A legacy client that got a result at once gets a task that
     /// has ended.
-    pub(super) fn seal_task(&self, result: &ForwardedResult, tool: &Tool, exchange: &Exchange) -> Answer {
+    pub(super) fn seal_task(
+        &self,
+        tools: &ClientTools,
+        result: &ForwardedResult,
+        tool: &Tool,
+        exchange: &Exchange,
+    ) -> Answer {
         let is_modern = exchange.client().version().is_modern();
         let mut created: Value = parse(result)?;
         // A modern server's task is the result itself, a legacy one's a field of it.
@@ -121,6 +233,10 @@ impl Core {
             &mut created
         };
         let text = task.get("taskId").and_then(Value::as_str).map(str::to_owned);
+        if text.is_some() {
+            let ttl = task.get("ttlMs").or(task.get("ttl")).and_then(Value::as_u64);
+            tools.keep_for_task(ttl.map(Duration::from_millis));
+        }
         let kind = if text.is_some() {
             KeptKind::Task
         } else {
@@ -138,8 +254,13 @@ impl Core {
             created = json!({ "task": finished_task(&id, &kept.text, result.is_error()) });
         } else {
             task["taskId"] = id.as_str().into();
-            if !is_modern && !is_legacy_task {
-                created = json!({ "task": legacy_task(&created) });
+            match (is_modern, is_legacy_task) {
+                (false, false) => created = json!({ "task": legacy_task(&created) }),
+                (true, true) => {
+                    created = modern_task(&created["task"]);
+                    created["resultType"] = "task".into();
+                }
+                _ => {}
             }
         }
         let own = OwnTask {
@@ -240,6 +361,7 @@ impl Core {
         if let Some((_, at)) = result {
             return Some(finished_task(&id, &at, false));
         }
+        tools.toolset.adopt_task(&kept.server, &kept.text).ok()?;
         let era = self.era_of(tools, &kept).await.ok()?;
         let params = raw(&json!({ "taskId": kept.text })).ok()?;
         let asked = self.pass_on_request(tools, &kept.server, "tasks/get", &params, exchange);
@@ -264,6 +386,31 @@ impl Core {
     }
 }
 
+/// The params of `tasks/update`.
+#[derive(Deserialize)]
+struct UpdateTask {
+    #[serde(rename = "inputResponses")]
+    answers: Map<String, Value>,
+}
+
+/// Waits for the result of a legacy server's task, so that the server asks what it needs. The client reads the result later, with `tasks/get`.
+fn fetch_in_background(tools: &Arc<ClientTools>, kept: &Kept, inputs: Arc<Inputs>) -> AbortOnDropHandle<()> {
+    let (tools, server) = (tools.clone(), kept.server.clone());
+    let params = raw(&json!({ "taskId": kept.text }));
+    AbortOnDropHandle::new(tokio::spawn(async move {
+        let Ok(params) = params else { return };
+        let id = tools.exchanges.request_id();
+        let _registered = tools.exchanges.register_task(&id, inputs);
+        let forwarding = Forwarding::new().id(&*id);
+        let fetched = tools
+            .toolset
+            .forward(&server, "tasks/result", &params, &forwarding, None);
+        if let Forwarded::Failed(failure) = fetched.await {
+            tracing::debug!(server, %failure, "the questions of a task were not fetched");
+        }
+    }))
+}
+
 /// Replaces the server's id of a task by the client's, in the places where the protocol has it.
 fn with_own_id(result: ForwardedResult, theirs: &str, ours: &str) -> Answer {
     let has_type = result.has_result_type();
@@ -284,39 +431,6 @@ fn replace(field: Option<&mut Value>, theirs: &str, ours: &str) {
     {
         *field = ours.into();
     }
-}
-
-/// A modern server's task as legacy clients read it.
-fn legacy_task(task: &Value) -> Value {
-    let field = |key: &str| task.get(key).cloned().unwrap_or(Value::Null);
-    let now = || Value::from(Timestamp::now().to_string());
-    let time = |key: &str| {
-        if task.get(key).is_some_and(Value::is_string) {
-            field(key)
-        } else {
-            now()
-        }
-    };
-    let mut legacy = json!({
-        "taskId": field("taskId"), "status": field("status"), "ttl": field("ttlMs"),
-        "createdAt": time("createdAt"), "lastUpdatedAt": time("lastUpdatedAt"),
-    });
-    for (ours, theirs) in [
-        ("statusMessage", "statusMessage"),
-        ("pollInterval", "pollIntervalMs"),
-        ("_meta", "_meta"),
-    ] {
-        if let Some(value) = task.get(theirs).filter(|value| !value.is_null()) {
-            legacy[ours] = value.clone();
-        }
-    }
-    legacy
-}
-
-/// The task of a call that was answered at once.
-fn finished_task(id: &str, at: &str, is_error: bool) -> Value {
-    let status = if is_error { "failed" } else { "completed" };
-    json!({"taskId": id, "status": status, "ttl": null, "createdAt": at, "lastUpdatedAt": at})
 }
 
 /// The result of an awaited task.
@@ -340,22 +454,4 @@ fn written(reply: &Reply, id: &str) -> Answer {
         result["isError"] = true.into();
     }
     RawResult::new(&result)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_modern_task_is_translated_for_legacy_clients() {
-        let task = json!({"resultType": "complete", "taskId": "x", "status": "working", "statusMessage": "half", "ttlMs": 60000,
-            "pollIntervalMs": 500, "createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:01Z", "result": {}});
-        assert_eq!(
-            legacy_task(&task),
-            json!({"taskId": "x", "status": "working", "statusMessage": "half", "ttl": 60000, "pollInterval": 500,
-                "createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:01Z"})
-        );
-        let bare = legacy_task(&json!({"taskId": "x", "status": "completed"}));
-        assert!(bare["ttl"].is_null() && bare["createdAt"].is_string() && bare["lastUpdatedAt"].is_string());
-    }
 }

@@ -6,7 +6,6 @@ use pegboard::{
     ToolCall, Toolset,
     catalog::Tool,
     forward::{Forwarded, ForwardedResult, Forwarding, ResultKind},
-    status::Era,
     toolset::KnownTool,
 };
 use serde::{
@@ -22,6 +21,7 @@ use super::{
     client_tools::ClientTools,
     core::Core,
     failures::{call_failed, request_failed},
+    mirrored,
     pass_on::{server_error, unknown_outcome},
     request_state::{Kept, KeptKind, unseal_state},
 };
@@ -38,6 +38,12 @@ impl Core {
         let name = params
             .text("name")
             .ok_or_else(|| RpcError::invalid_params("`name` is missing or no string"))?;
+        if let Some(headers) = &request.mirrored
+            && let Some(known) = tools.toolset.known_tool(&name)
+            && !known.tool.mirrored_arguments().is_empty()
+        {
+            mirrored::check(&known.tool, params, headers)?;
+        }
         let call = tool_call(&name, params)?;
         let is_modern = exchange.client().version().is_modern();
         if !is_modern && params.has_others() && params.field("task").is_some_and(|task| task.starts_with(b"{")) {
@@ -46,15 +52,15 @@ impl Core {
         let capabilities = tools.capabilities.of(exchange.client());
         let mut forwarding = Forwarding::new().capabilities(capabilities.json);
         forwarding.returns_input_requests = is_modern;
-        // A task of a legacy server is awaited.
-        forwarding.returns_tasks =
-            capabilities.takes_tasks && !Box::pin(is_of_legacy_server(&tools.toolset, &name)).await;
+        forwarding.returns_tasks = capabilities.takes_tasks;
         if params.has_others() {
             forwarding.params = Some(self.other_params(&tools, &name, params, exchange).await?);
         }
-        let known = (exchange.log_level().is_some())
-            .then(|| tools.toolset.known_tool(&name))
-            .flatten();
+        // The server must be told the level before the call. If the tool is unknown, the call itself says so.
+        let known = match exchange.log_level() {
+            Some(_) => Box::pin(find(&tools.toolset, &name)).await.ok(),
+            None => None,
+        };
         let server = known.as_ref().map(|known| known.tool.server.as_str());
         let _registered = capabilities
             .can_answer
@@ -71,7 +77,7 @@ impl Core {
             Forwarded::Error { code, message, data } => {
                 Err(lacking().unwrap_or_else(|| server_error(code, message, data)))
             }
-            Forwarded::Failed(failure) => call_failed(&failure),
+            Forwarded::Failed(failure) => call_failed(&failure, || tools.toolset.is_built_in(&name)),
             _ => Err(unknown_outcome()),
         }
     }
@@ -107,7 +113,7 @@ impl Core {
         let tool = find(&tools.toolset, name).await?.tool;
         match result.kind() {
             ResultKind::InputRequired => seal_state(result, &tool, exchange),
-            ResultKind::Task => self.seal_task(result, &tool, exchange),
+            ResultKind::Task => self.seal_task(tools, result, &tool, exchange),
             _ => Ok(RawResult::from_text(
                 result.clone().into_bytes(),
                 result.has_result_type(),
@@ -155,22 +161,6 @@ pub(super) async fn find(toolset: &Toolset, name: &str) -> Result<KnownTool, Rpc
         .await
         .map_err(|failure| request_failed(&failure))?;
     Ok(toolset.known_tool(name).unwrap_or_else(|| KnownTool::new(tool)))
-}
-
-/// Whether a tool is one of a legacy server, which is started if need be.
-async fn is_of_legacy_server(toolset: &Toolset, name: &str) -> bool {
-    let Ok(known) = find(toolset, name).await else {
-        // The call itself says why.
-        return false;
-    };
-    let era = match known.era {
-        Some(era) => Some(era),
-        None => {
-            let described = toolset.server_info(&known.tool.server).await;
-            described.ok().map(|server| server.era)
-        }
-    };
-    era == Some(Era::Legacy)
 }
 
 fn tool_call(name: &str, params: &Params) -> Result<ToolCall, RpcError> {

@@ -46,6 +46,9 @@ pub struct Request {
     pub method: Box<str>,
     /// The params.
     pub params: Params,
+    /// The headers that repeat arguments of a tool, decoded, by their names in lower case after `Mcp-Param-`. `None` where requests have no such
+    /// headers.
+    pub(crate) mirrored: Option<Vec<(String, String)>>,
 }
 
 /// A notification of a client.
@@ -135,7 +138,12 @@ fn parse_one(whole: &Bytes, text: &[u8]) -> Result<Message, Broken> {
     };
     let method = method.into();
     Ok(match id {
-        Some(id) => Message::Request(Request { id, method, params }),
+        Some(id) => Message::Request(Request {
+            id,
+            method,
+            params,
+            mirrored: None,
+        }),
         None => Message::Notification(Notification { method, params }),
     })
 }

@@ -271,8 +271,9 @@ impl HttpWire {
     }
 }
 
-async fn modern(visit: Visit<'_>, request: Request) -> Result<HttpResponse, Refusal> {
-    headers::check(visit.headers, &request).map_err(|error| (StatusCode::BAD_REQUEST, error))?;
+async fn modern(visit: Visit<'_>, mut request: Request) -> Result<HttpResponse, Refusal> {
+    let mirrored = headers::check(visit.headers, &request).map_err(|error| (StatusCode::BAD_REQUEST, error))?;
+    request.mirrored = Some(mirrored);
     let running = visit
         .endpoint
         .start_modern(visit.caller.principal.as_ref(), request)

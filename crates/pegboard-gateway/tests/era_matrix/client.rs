@@ -1,7 +1,8 @@
-//! A client of either era that writes raw messages.
+//! A client of either era that writes raw messages, over HTTP or on a connection as that of `pegboard mcp`.
 
 use std::{collections::VecDeque, time::Duration};
 
+use pegboard_gateway::InMemory;
 use serde_json::{Map, Value, json};
 use tokio::{
     sync::mpsc,
@@ -57,11 +58,24 @@ impl Outcome {
     }
 }
 
-/// A client at one path of a gateway.
+/// Where the messages of a client go.
+enum Wire {
+    /// Each request to this path of this address, in a connection of its own.
+    Http { address: String, path: String },
+    /// One connection for everything.
+    Connection(InMemory),
+}
+
+/// Where the response to a request comes from.
+enum Replies {
+    Http(Response),
+    Connection,
+}
+
+/// A client of a gateway.
 pub(crate) struct Client {
     pub(crate) era: Era,
-    address: String,
-    path: String,
+    wire: Wire,
     token: Option<String>,
     capabilities: Value,
     session: Option<String>,
@@ -69,8 +83,9 @@ pub(crate) struct Client {
     pub(crate) more_headers: Vec<(&'static str, String)>,
     /// Fields of `_meta` in every request.
     pub(crate) meta: Map<String, Value>,
-    /// Messages of the stream that belongs to no request.
+    /// Over HTTP, messages of the stream that belongs to no request.
     general: mpsc::Receiver<Value>,
+    /// Notifications that were read while others were waited for.
     seen: VecDeque<Value>,
     reader: Option<AbortHandle>,
     last_id: u64,
@@ -97,10 +112,22 @@ impl Client {
         capabilities: Value,
         token: Option<&str>,
     ) -> Self {
-        let mut client = Self {
-            era,
+        let wire = Wire::Http {
             address: address.to_owned(),
             path: path.to_owned(),
+        };
+        Self::open(wire, era, capabilities, token).await
+    }
+
+    /// Connects in memory, as the host of `pegboard mcp` does over stdio.
+    pub(crate) async fn connect_directly(connection: InMemory, era: Era, capabilities: Value) -> Self {
+        Self::open(Wire::Connection(connection), era, capabilities, None).await
+    }
+
+    async fn open(wire: Wire, era: Era, capabilities: Value, token: Option<&str>) -> Self {
+        let mut client = Self {
+            era,
+            wire,
             token: token.map(str::to_owned),
             capabilities,
             session: None,
@@ -120,18 +147,49 @@ impl Client {
     async fn shake_hands(&mut self) {
         let params = json!({"protocolVersion": "2025-11-25", "capabilities": self.capabilities,
             "clientInfo": {"name": "matrix", "version": "1"}});
-        let mut response = self
-            .post(&json!({"jsonrpc": "2.0", "id": "init", "method": "initialize", "params": params}))
-            .await;
-        let session = response.header("mcp-session-id").map(str::to_owned);
-        let welcome = response.next().await.expect("a response to initialize");
+        let request = json!({"jsonrpc": "2.0", "id": "init", "method": "initialize", "params": params});
+        let mut replies = self.send(&request, &self.headers(None)).await;
+        if let Replies::Http(response) = &replies {
+            self.session = response.header("mcp-session-id").map(str::to_owned);
+        }
+        let welcome = self.next(&mut replies).await;
         assert!(welcome["result"]["protocolVersion"].is_string(), "{welcome}");
-        self.session = session;
-        let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-        assert_eq!(self.post(&initialized).await.status, 202);
-        let stream = http::send(&self.address, "GET", &self.path, &self.headers(None), "").await;
-        assert_eq!(stream.status, 200);
-        self.read(stream);
+        self.tell(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))
+            .await;
+        if let Wire::Http { address, path } = &self.wire {
+            let stream = http::send(address, "GET", path, &self.headers(None), "").await;
+            assert_eq!(stream.status, 200);
+            self.read(stream);
+        }
+    }
+
+    /// Sends a request.
+    async fn send(&self, request: &Value, headers: &[(&str, String)]) -> Replies {
+        match &self.wire {
+            Wire::Http { address, path } => {
+                Replies::Http(http::send(address, "POST", path, headers, &request.to_string()).await)
+            }
+            Wire::Connection(connection) => {
+                connection.send(request).await;
+                Replies::Connection
+            }
+        }
+    }
+
+    /// The next message about a request.
+    async fn next(&mut self, replies: &mut Replies) -> Value {
+        match (replies, &mut self.wire) {
+            (Replies::Http(response), _) => response.next().await.expect("a response"),
+            (Replies::Connection, Wire::Connection(connection)) => receive(connection).await,
+            (Replies::Connection, Wire::Http { .. }) => unreachable!("HTTP has responses"),
+        }
+    }
+
+    /// Sends a notification or a response.
+    pub(crate) async fn tell(&self, message: &Value) {
+        if let Replies::Http(response) = self.send(message, &self.headers(None)).await {
+            assert_eq!(response.status, 202);
+        }
     }
 
     /// Reads a stream in the background.
@@ -152,16 +210,27 @@ impl Client {
         self.reader = Some(reading.abort_handle());
     }
 
+    /// Sends a request over HTTP. Returns its id and the response.
+    pub(crate) async fn begin(&mut self, method: &str, params: Value) -> (Value, Response) {
+        let (request, headers) = self.request(method, params);
+        match self.send(&request, &headers).await {
+            Replies::Http(response) => (request["id"].clone(), response),
+            Replies::Connection => unreachable!("the client has no HTTP"),
+        }
+    }
+
     /// Listens to these notifications. A legacy client does from the beginning on.
     pub(crate) async fn listen(&mut self, filter: Value) {
         if self.era == Era::Legacy {
             return;
         }
         let (request, headers) = self.request("subscriptions/listen", json!({ "notifications": filter }));
-        let mut stream = http::send(&self.address, "POST", &self.path, &headers, &request.to_string()).await;
-        let first = stream.next().await.expect("an acknowledgement");
+        let mut replies = self.send(&request, &headers).await;
+        let first = self.next(&mut replies).await;
         assert_eq!(first["method"], "notifications/subscriptions/acknowledged", "{first}");
-        self.read(stream);
+        if let Replies::Http(stream) = replies {
+            self.read(stream);
+        }
     }
 
     /// Waits for a notification that belongs to no request.
@@ -170,15 +239,44 @@ impl Client {
             return self.seen.remove(at).unwrap_or_default()["params"].take();
         }
         loop {
-            let next = timeout(PATIENCE, self.general.recv()).await;
-            let mut message = next
-                .unwrap_or_else(|_| panic!("`{method}` does not come"))
-                .expect("the stream is open");
+            let mut message = match &mut self.wire {
+                Wire::Connection(connection) => receive(connection).await,
+                Wire::Http { .. } => {
+                    let next = timeout(PATIENCE, self.general.recv()).await;
+                    next.unwrap_or_else(|_| panic!("`{method}` does not come"))
+                        .expect("the stream is open")
+                }
+            };
             if message["method"] == method {
                 return message["params"].take();
             }
             self.seen.push_back(message);
         }
+    }
+
+    /// The levels of this many log messages: those on the stream of a call, and further ones on the general stream.
+    pub(crate) async fn logged(&mut self, outcome: &Outcome, count: usize) -> Vec<Value> {
+        let mut levels: Vec<Value> = match self.wire {
+            Wire::Http { .. } => {
+                let messages = outcome.notified("notifications/message").into_iter();
+                messages.map(|message| message["level"].clone()).collect()
+            }
+            // It has one stream.
+            Wire::Connection(_) => Vec::new(),
+        };
+        while levels.len() < count {
+            levels.push(self.wait_for("notifications/message").await["level"].take());
+        }
+        levels
+    }
+
+    /// The log messages that have come on the general stream so far.
+    pub(crate) fn logs_so_far(&mut self) -> usize {
+        while let Ok(message) = self.general.try_recv() {
+            self.seen.push_back(message);
+        }
+        let is_log = |message: &&Value| message["method"] == "notifications/message";
+        self.seen.iter().filter(is_log).count()
     }
 
     /// Waits for a notification, as long as a legacy client may have to wait for it, or for a moment.
@@ -200,8 +298,8 @@ impl Client {
         let mut round = params.clone();
         loop {
             let (request, headers) = self.request(method, round);
-            let mut response = http::send(&self.address, "POST", &self.path, &headers, &request.to_string()).await;
-            self.exchange(&mut response, &request["id"], &mut outcome).await;
+            let mut replies = self.send(&request, &headers).await;
+            self.exchange(&mut replies, &request["id"], &mut outcome).await;
             if outcome.response["result"]["resultType"] != "input_required" {
                 return outcome;
             }
@@ -221,57 +319,80 @@ impl Client {
     }
 
     /// Reads messages until the response.
-    async fn exchange(&mut self, response: &mut Response, id: &Value, outcome: &mut Outcome) {
+    async fn exchange(&mut self, replies: &mut Replies, id: &Value, outcome: &mut Outcome) {
         loop {
-            let message = response.next().await.expect("a response");
+            let message = self.next(replies).await;
             if message.get("method").is_none() {
                 assert_eq!(message["id"], *id, "{message}");
                 outcome.response = message;
                 return;
             }
             if message.get("id").is_none() {
+                if let Replies::Connection = replies {
+                    // It may belong to no request.
+                    self.seen.push_back(message.clone());
+                }
                 outcome.notifications.push(message);
                 continue;
             }
             let method = message["method"].as_str().expect("a method").to_owned();
             let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": answer(&method)});
             outcome.questions.push(method);
-            assert_eq!(self.post(&answer).await.status, 202);
+            self.tell(&answer).await;
         }
     }
 
-    /// Sends a request, and reads only the head of its response.
-    pub(crate) async fn begin(&mut self, method: &str, params: Value) -> (Value, Response) {
-        let (request, headers) = self.request(method, params);
-        let response = http::send(&self.address, "POST", &self.path, &headers, &request.to_string()).await;
-        (request["id"].clone(), response)
+    /// Polls a task until it is as wanted.
+    pub(crate) async fn poll(&mut self, id: &Value, is_wanted: impl Fn(&Value) -> bool) -> Value {
+        let polled = async {
+            loop {
+                let status = self.ask("tasks/get", id.clone()).await;
+                if is_wanted(status.result()) {
+                    return status.result().clone();
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(PATIENCE, polled).await.expect("the task goes on")
     }
 
-    /// Sends a request in the background. Aborting the task closes its connection.
-    pub(crate) fn begin_in_background(&mut self, method: &str, params: Value) -> (Value, JoinHandle<()>) {
+    /// Sends a request, and reads the first message about it.
+    pub(crate) async fn first_message(&mut self, method: &str, params: Value) -> Value {
         let (request, headers) = self.request(method, params);
-        let (address, path, id) = (self.address.clone(), self.path.clone(), request["id"].clone());
-        let task = tokio::spawn(async move {
-            let mut response = http::send(&address, "POST", &path, &headers, &request.to_string()).await;
-            while response.next_or_wait().await.is_some() {}
-        });
-        (id, task)
+        let mut replies = self.send(&request, &headers).await;
+        self.next(&mut replies).await
+    }
+
+    /// Sends a request, and returns the HTTP response and its body.
+    pub(crate) async fn response(&mut self, method: &str, params: Value) -> (Response, Value) {
+        let (request, headers) = self.request(method, params);
+        let Replies::Http(mut response) = self.send(&request, &headers).await else {
+            panic!("only HTTP has responses");
+        };
+        let body = response.next().await.expect("a body");
+        (response, body)
+    }
+
+    /// Sends a request, and cancels it after `started`: a modern client over HTTP closes the stream, others send a notification.
+    pub(crate) async fn cancel(&mut self, method: &str, params: Value, started: impl Future<Output = ()>) {
+        let (request, headers) = self.request(method, params);
+        let params = json!({"requestId": request["id"]});
+        let cancelled = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});
+        let Wire::Http { address, path } = &self.wire else {
+            self.send(&request, &headers).await;
+            started.await;
+            return self.tell(&cancelled).await;
+        };
+        let sending = in_background(address.clone(), path.clone(), headers, request);
+        started.await;
+        match self.era {
+            Era::Legacy => self.tell(&cancelled).await,
+            Era::Modern => sending.abort(),
+        }
     }
 
     pub(crate) fn session(&self) -> Option<String> {
         self.session.clone()
-    }
-
-    /// Sends a message that is no request.
-    pub(crate) async fn post(&self, message: &Value) -> Response {
-        http::send(
-            &self.address,
-            "POST",
-            &self.path,
-            &self.headers(None),
-            &message.to_string(),
-        )
-        .await
     }
 
     fn request(&mut self, method: &str, mut params: Value) -> (Value, Vec<(&'static str, String)>) {
@@ -321,6 +442,25 @@ impl Client {
         }
         headers
     }
+}
+
+/// The next message of a connection.
+async fn receive(connection: &mut InMemory) -> Value {
+    let message = timeout(PATIENCE, connection.receive()).await;
+    message.expect("a message in time").expect("the connection is open")
+}
+
+/// Sends a request over HTTP and reads its response. Aborting the task closes the connection.
+fn in_background(
+    address: String,
+    path: String,
+    headers: Vec<(&'static str, String)>,
+    request: Value,
+) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        let mut response = http::send(&address, "POST", &path, &headers, &request.to_string()).await;
+        while response.next_or_wait().await.is_some() {}
+    })
 }
 
 /// What the user, the model and the host of these clients answer.

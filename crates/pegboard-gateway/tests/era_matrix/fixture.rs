@@ -1,17 +1,82 @@
-//! A fake server, a board with it, and a gateway in front, each on a socket of its own.
+//! A fake server, a board with it, and a gateway in front.
 
-use pegboard::{Config, Env, Format, Pegboard};
-use pegboard_gateway::{Gateway, GatewayBuilder, GatewayHost};
-use pegboard_testkit::{FakeServer, NetHandle, everything};
+use std::{path::PathBuf, time::Duration};
+
+use pegboard::{Config, Env, Format, Pegboard, ServerName};
+use pegboard_gateway::{BoardPart, Gateway, GatewayBuilder, GatewayHost, InMemory, board_service};
+use pegboard_testkit::{FakeServer, NetHandle, Received, everything, read_log};
+use serde_json::json;
+use tempfile::TempDir;
 use tokio::{net::TcpListener, task::AbortHandle};
 
-use crate::client::Era;
+use crate::client::{Client, Era};
 
 /// The path of the server `s` behind the gateway.
 pub(crate) const SERVER: &str = "/mcp/s";
 
+/// How one side reaches the gateway, or the gateway a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Link {
+    Http,
+    /// A process for a server. For a client, the connection that `pegboard mcp` serves, in memory.
+    Stdio,
+}
+
+/// The server behind the gateway.
+pub(crate) enum Upstream {
+    Http(NetHandle),
+    /// A process that the board starts, and its log.
+    Process {
+        log: PathBuf,
+        _folder: TempDir,
+    },
+}
+
+impl Upstream {
+    /// Starts a server, or prepares its process. Returns its entry in the config, too.
+    async fn new(fake: FakeServer, link: Link) -> (Self, String) {
+        if link == Link::Http {
+            let server = fake.serve_http().await.expect("a server");
+            let config = format!("url = \"{}\"\n", server.url());
+            return (Self::Http(server), config);
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let log = folder.path().join("log");
+        let script = folder.path().join("script.json");
+        let (program, args) = fake.log(&log).command_with_file(&script).expect("a script");
+        let config = format!("command = {}\nargs = {}\n", json!(program), json!(args));
+        (Self::Process { log, _folder: folder }, config)
+    }
+
+    /// The messages that the server has received.
+    pub(crate) fn requests(&self) -> Vec<Received> {
+        match self {
+            Self::Http(server) => server.requests(),
+            Self::Process { log, .. } => read_log(log).expect("a log").requests,
+        }
+    }
+
+    pub(crate) fn count(&self, method: &str) -> usize {
+        self.requests()
+            .iter()
+            .filter(|received| received.method == method)
+            .count()
+    }
+
+    /// Waits until the server has received a message with one of these methods.
+    pub(crate) async fn wait_for(&self, methods: &[&str]) {
+        let received = async {
+            while methods.iter().all(|method| self.count(method) == 0) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let received = tokio::time::timeout(crate::http::PATIENCE, received).await;
+        received.unwrap_or_else(|_| panic!("the server receives none of {methods:?}"));
+    }
+}
+
 pub(crate) struct Fixture {
-    pub(crate) server: NetHandle,
+    pub(crate) server: Upstream,
     pub(crate) board: Pegboard,
     pub(crate) address: String,
     serving: AbortHandle,
@@ -38,9 +103,27 @@ impl Fixture {
     }
 
     pub(crate) async fn with(fake: FakeServer, configure: impl FnOnce(GatewayBuilder) -> GatewayBuilder) -> Self {
-        let server = fake.serve_http().await.expect("a server");
-        let config = format!("[servers.s]\nurl = \"{}\"\n", server.url());
-        let (board, address, serving) = serve(&config, configure).await;
+        Self::behind(Link::Http, fake, configure).await
+    }
+
+    /// A gateway in front of a server behind this link.
+    pub(crate) async fn behind(
+        link: Link,
+        fake: FakeServer,
+        configure: impl FnOnce(GatewayBuilder) -> GatewayBuilder,
+    ) -> Self {
+        Self::limited(link, fake, "", configure).await
+    }
+
+    /// The same with further settings of the server.
+    pub(crate) async fn limited(
+        link: Link,
+        fake: FakeServer,
+        settings: &str,
+        configure: impl FnOnce(GatewayBuilder) -> GatewayBuilder,
+    ) -> Self {
+        let (server, entry) = Upstream::new(fake, link).await;
+        let (board, address, serving) = serve(&format!("[servers.s]\n{entry}{settings}"), configure).await;
         Self {
             server,
             board,
@@ -49,17 +132,18 @@ impl Fixture {
         }
     }
 
-    /// Waits until the server notices that a client has cancelled a call.
-    pub(crate) async fn cancelled(&self) {
-        let noticed = async {
-            tokio::select! {
-                () = self.server.wait_for("$cancelled", 1) => {}
-                () = self.server.wait_for("$closed", 1) => {}
-                () = self.server.wait_for("notifications/cancelled", 1) => {}
+    /// Connects a client that can answer everything.
+    pub(crate) async fn client(&self, link: Link, era: Era) -> Client {
+        let capabilities = crate::everything_of(era);
+        match link {
+            Link::Http => Client::connect(&self.address, SERVER, era, capabilities).await,
+            Link::Stdio => {
+                let part = BoardPart::Server(ServerName::parse("s").expect("a name"));
+                let service = board_service(self.board.clone(), part);
+                let connection = InMemory::connect(service).expect("randomness");
+                Client::connect_directly(connection, era, capabilities).await
             }
-        };
-        let noticed = tokio::time::timeout(crate::http::PATIENCE, noticed).await;
-        noticed.expect("the server notices the cancellation");
+        }
     }
 }
 

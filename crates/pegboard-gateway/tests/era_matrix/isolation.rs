@@ -11,12 +11,12 @@ use crate::{
     http,
 };
 
-fn token(name: &str) -> Token {
+pub(crate) fn token(name: &str) -> Token {
     let sha256 = digest(&SHA256, secret(name).as_bytes());
     Token::new(name, sha256.as_ref().try_into().expect("32 bytes"))
 }
 
-fn secret(name: &str) -> String {
+pub(crate) fn secret(name: &str) -> String {
     format!("pgb_secret_of_{name}")
 }
 
@@ -24,7 +24,7 @@ async fn fixture(era: Era) -> Fixture {
     Fixture::with(server(era), |gateway| gateway.token(token("ada")).token(token("bob"))).await
 }
 
-async fn connect(fixture: &Fixture, name: &str, era: Era) -> Client {
+pub(crate) async fn connect(fixture: &Fixture, name: &str, era: Era) -> Client {
     Client::connect_as(&fixture.address, SERVER, era, everything_of(era), Some(&secret(name))).await
 }
 
@@ -65,10 +65,9 @@ async fn a_request_state_is_of_no_use_to_another_principal_or_tool() {
             connect(&fixture, "ada", Era::Modern).await,
             connect(&fixture, "bob", Era::Modern).await,
         );
-        let (_, mut asked) = ada
-            .begin("tools/call", json!({"name": "elicit", "arguments": {}}))
+        let asked = ada
+            .first_message("tools/call", json!({"name": "elicit", "arguments": {}}))
             .await;
-        let asked = asked.next().await.expect("a response");
         let result = &asked["result"];
         assert_eq!(result["resultType"], "input_required", "{asked}");
         let key = result["inputRequests"]

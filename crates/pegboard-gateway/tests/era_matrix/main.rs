@@ -1,19 +1,26 @@
 //! Clients and servers of both eras in all four combinations, with a real wire on both sides of the gateway.
 
+mod approvals;
 mod board;
 mod client;
 mod fixture;
 mod http;
 mod isolation;
+mod logs;
+mod mirrored;
+mod overload;
+mod questions;
+mod tasks;
 
 use serde_json::{Value, json};
 
 use crate::{
     client::{Client, Era},
-    fixture::{Fixture, SERVER},
+    fixture::{Fixture, Link, SERVER, server},
 };
 
 const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
+const LINKS: [Link; 2] = [Link::Http, Link::Stdio];
 
 /// How often a resource is changed until its subscriber must have been told.
 const MAX_CHANGES: usize = 40;
@@ -27,23 +34,26 @@ fn everything_of(era: Era) -> Value {
     capabilities
 }
 
-/// Names the combination that is checked, for the output of a failure.
-#[expect(clippy::print_stderr, reason = "it is the output of a test")]
-fn announce(client: Era, server: Era) {
-    eprintln!("{client:?} client, {server:?} server");
-}
-
-/// Runs a check for each combination of client and server.
+/// Runs a check for each combination of client and server, with each of their links.
 async fn in_all_combinations(check: impl AsyncFn(&Fixture, Client)) {
-    for server in ERAS {
-        let fixture = Fixture::new(server).await;
-        for era in ERAS {
-            announce(era, server);
-            let client = Client::connect(&fixture.address, SERVER, era, everything_of(era)).await;
-            check(&fixture, client).await;
+    for (era, behind) in pairs() {
+        let fixture = Fixture::behind(behind, server(era), |gateway| gateway).await;
+        for (client, link) in pairs() {
+            announce((client, link), (era, behind));
+            check(&fixture, fixture.client(link, client).await).await;
         }
         fixture.board.shutdown().await;
     }
+}
+
+fn pairs() -> impl Iterator<Item = (Era, Link)> {
+    ERAS.into_iter().flat_map(|era| LINKS.map(|link| (era, link)))
+}
+
+/// Names the combination that is checked, for the output of a failure.
+#[expect(clippy::print_stderr, reason = "it is the output of a test")]
+fn announce(client: (Era, Link), server: (Era, Link)) {
+    eprintln!("client {client:?}, server {server:?}");
 }
 
 #[tokio::test]
@@ -135,32 +145,16 @@ async fn progress_comes_under_the_clients_token() {
 
 #[tokio::test]
 async fn a_cancelled_call_is_cancelled_on_the_server() {
-    for server in ERAS {
-        for era in ERAS {
-            announce(era, server);
-            let fixture = Fixture::new(server).await;
-            let mut client = Client::connect(&fixture.address, SERVER, era, json!({})).await;
+    for (era, behind) in pairs() {
+        for (client, link) in pairs() {
+            announce((client, link), (era, behind));
+            let fixture = Fixture::behind(behind, server(era), |gateway| gateway).await;
+            let mut client = fixture.client(link, client).await;
             let slow = json!({"name": "slow", "arguments": {}, "_meta": {"progressToken": 1}});
-            match era {
-                Era::Legacy => {
-                    let canceller = async {
-                        fixture.server.wait_for("tools/call", 1).await;
-                        let params = json!({"requestId": 1});
-                        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
-                    };
-                    let (_, sent) = client.begin_in_background("tools/call", slow);
-                    let message = canceller.await;
-                    assert_eq!(client.post(&message).await.status, 202);
-                    drop(sent);
-                }
-                Era::Modern => {
-                    let (_, sent) = client.begin_in_background("tools/call", slow);
-                    fixture.server.wait_for("tools/call", 1).await;
-                    // Closes the connection.
-                    sent.abort();
-                }
-            }
-            fixture.cancelled().await;
+            let started = fixture.server.wait_for(&["tools/call"]);
+            client.cancel("tools/call", slow, started).await;
+            let noticed = ["$cancelled", "$closed", "notifications/cancelled"];
+            fixture.server.wait_for(&noticed).await;
             fixture.board.shutdown().await;
         }
     }
@@ -227,10 +221,8 @@ async fn logs_come_from_the_clients_level_on() {
                     .ask("logging/setLevel", json!({"level": "warning"}))
                     .await
                     .result();
-                client.call("log", json!({})).await.result();
-                let first = client.wait_for("notifications/message").await;
-                let second = client.wait_for("notifications/message").await;
-                vec![first["level"].clone(), second["level"].clone()]
+                let outcome = client.call("log", json!({})).await;
+                client.logged(&outcome, 2).await
             }
             Era::Modern => {
                 let meta = json!({"io.modelcontextprotocol/logLevel": "warning"});
@@ -243,46 +235,4 @@ async fn logs_come_from_the_clients_level_on() {
         assert_eq!(levels, ["warning", "error"]);
     })
     .await;
-}
-
-#[tokio::test]
-async fn a_task_is_polled_to_its_result() {
-    for server in ERAS {
-        let fixture = Fixture::new(server).await;
-        for era in ERAS {
-            announce(era, server);
-            let mut client = Client::connect(&fixture.address, SERVER, era, everything_of(era)).await;
-            let mut params = json!({"name": "task", "arguments": {}});
-            if era == Era::Legacy {
-                params["task"] = json!({"ttl": 60_000});
-            }
-            let created = client.ask("tools/call", params).await;
-            let task = match era {
-                Era::Legacy => &created.result()["task"],
-                Era::Modern => created.result(),
-            };
-            if (era, server) == (Era::Modern, Era::Legacy) {
-                // The gateway awaits a legacy server's task for a modern client.
-                assert!(created.result()["content"].is_array(), "{}", created.response);
-                continue;
-            }
-            let id = task["taskId"].as_str().expect("a task").to_owned();
-            assert!(!id.contains("task-task"), "the server's own id is not shown");
-            let status = client.ask("tasks/get", json!({ "taskId": id })).await;
-            assert_eq!(
-                (&status.result()["status"], &status.result()["taskId"]),
-                (&json!("completed"), &json!(id))
-            );
-            let content = match era {
-                Era::Legacy => {
-                    let listed = client.ask("tasks/list", json!({})).await;
-                    assert_eq!(listed.result()["tasks"][0]["taskId"], json!(id));
-                    client.ask("tasks/result", json!({ "taskId": id })).await.result()["content"].clone()
-                }
-                Era::Modern => status.result()["result"]["content"].clone(),
-            };
-            assert!(content.is_array(), "{content}");
-        }
-        fixture.board.shutdown().await;
-    }
 }

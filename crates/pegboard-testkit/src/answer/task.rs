@@ -1,12 +1,11 @@
 //! Tools that run as tasks. The task id contains the tool's name: a task is `working` when created and `completed` when polled.
+//!
+//! In the legacy era, a task with questions needs input until they are answered. It asks them while its result is requested.
 
 use serde_json::{Value, json};
 
-use super::{act::Act, request::Request, result::final_answer};
-use crate::script::{Script, Tool};
-
-/// The poll interval suggested to clients.
-const POLL_MS: u64 = 50;
+use super::{act::Act, request::Request, result::final_answer, tool::legacy_questions};
+use crate::script::{Effect, Script, Tool};
 
 /// Returns `true` if any tool of the server runs as a task.
 pub(super) fn are_offered(script: &Script) -> bool {
@@ -20,7 +19,7 @@ pub(super) fn is_wanted(tool: &Tool, request: &Request<'_>) -> bool {
 
 /// The response to a call that became a task.
 pub(super) fn made(script: &Script, tool: &Tool, request: &Request<'_>) -> Value {
-    let mut task = state(tool, "working");
+    let mut task = tool.task_state("working");
     if request.modern {
         task["resultType"] = "task".into();
         return request.result(script, task);
@@ -36,10 +35,17 @@ pub(super) fn about(script: &Script, request: &Request<'_>) -> Vec<Act> {
         return vec![Act::Answer(request.error(-32602, "there is no such task", None))];
     };
     let answer = match request.method {
+        "tasks/result" if !tool.questions.is_empty() => {
+            let mut acts = legacy_questions(&tool.questions, request);
+            acts.push(Act::Apply(Effect::FinishTask(name.to_owned())));
+            acts.push(Act::Answer(final_answer(script, tool, request)));
+            return acts;
+        }
         "tasks/result" => final_answer(script, tool, request),
-        "tasks/cancel" => request.result(script, state(tool, "cancelled")),
+        "tasks/cancel" => request.result(script, tool.task_state("cancelled")),
         "tasks/get" => {
-            let mut task = state(tool, "completed");
+            let needs_input = !request.modern && !tool.questions.is_empty();
+            let mut task = tool.task_state(if needs_input { "input_required" } else { "completed" });
             if request.modern {
                 task["result"] = final_answer(script, tool, request)["result"].take();
             }
@@ -48,12 +54,4 @@ pub(super) fn about(script: &Script, request: &Request<'_>) -> Vec<Act> {
         _ => request.unknown_method(),
     };
     vec![Act::Answer(answer)]
-}
-
-fn state(tool: &Tool, status: &str) -> Value {
-    let at = "2026-07-28T10:00:00Z";
-    json!({
-        "taskId": format!("task-{}", tool.name()), "status": status, "createdAt": at, "lastUpdatedAt": at,
-        "ttl": null, "ttlMs": null, "pollInterval": POLL_MS, "pollIntervalMs": POLL_MS,
-    })
 }

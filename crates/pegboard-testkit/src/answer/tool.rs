@@ -48,7 +48,10 @@ pub(super) fn call(script: &Script, faults: &[Fault], request: &Request<'_>) -> 
     acts.extend(logs(tool, request));
     if !request.modern {
         acts.extend(tool.asks.iter().map(|ask| Act::Ask(question(tool, *ask, request))));
-        acts.extend(legacy_questions(&tool.questions, request));
+        // A task asks later.
+        if !task::is_wanted(tool, request) {
+            acts.extend(legacy_questions(&tool.questions, request));
+        }
     }
     let delay = tool.delay_ms + request.params["arguments"]["delay_ms"].as_u64().unwrap_or(0);
     if delay > 0 {

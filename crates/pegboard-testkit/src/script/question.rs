@@ -118,6 +118,8 @@ pub enum Effect {
         /// The new text. `{name}` stands for the argument `name` of the call.
         text: String,
     },
+    /// Completes the tasks of a tool, which asks nothing any more: `notifications/tasks/status`.
+    FinishTask(String),
 }
 
 impl Effect {
@@ -145,6 +147,14 @@ impl Effect {
                     resource["text"] = text.clone().into();
                 }
                 ("notifications/resources/updated", json!({ "uri": uri }))
+            }
+            Self::FinishTask(name) => {
+                let mut state = Value::Null;
+                for tool in script.tools.iter_mut().filter(|tool| tool.name() == name) {
+                    tool.questions.clear();
+                    state = tool.task_state("completed");
+                }
+                ("notifications/tasks/status", state)
             }
         }
     }

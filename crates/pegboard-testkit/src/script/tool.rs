@@ -7,6 +7,9 @@ use serde_json::{Map, Value, json};
 
 use super::question::{Effect, LogLine, Question};
 
+/// The interval at which clients should poll tasks.
+const POLL_MS: u64 = 50;
+
 /// One tool of a fake server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -233,6 +236,15 @@ impl Tool {
     pub fn runs_as_task(mut self) -> Self {
         self.task = true;
         self.with("execution", json!({ "taskSupport": "required" }))
+    }
+
+    /// The state of its task, in the fields of both eras.
+    pub(crate) fn task_state(&self, status: &str) -> Value {
+        let at = "2026-07-28T10:00:00Z";
+        json!({
+            "taskId": format!("task-{}", self.name()), "status": status, "createdAt": at, "lastUpdatedAt": at,
+            "ttl": null, "ttlMs": null, "pollInterval": POLL_MS, "pollIntervalMs": POLL_MS,
+        })
     }
 
     /// Sends progress this many times before the response.

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value, value::RawValue};
 
-use super::{arguments::Arguments, error::ArgumentsError};
+use super::{arguments::Arguments, duplicate_keys::NoDuplicates, error::ArgumentsError};
 
 /// Parses a JSON object. An empty text is an empty object.
 pub(super) fn object(text: &str) -> Result<Arguments, ArgumentsError> {
@@ -38,6 +38,14 @@ fn problem(error: &serde_json::Error) -> String {
 pub(super) fn value(arguments: &Arguments) -> Result<Value, String> {
     match serde_json::from_str::<UniqueKeys>(arguments.as_raw().get()) {
         Ok(UniqueKeys(value)) => Ok(value),
+        Err(error) => Err(problem(&error)),
+    }
+}
+
+/// Fails on a duplicate key like [`value`], for arguments that are not validated.
+pub(super) fn check_keys(arguments: &Arguments) -> Result<(), String> {
+    match serde_json::from_str::<NoDuplicates>(arguments.as_raw().get()) {
+        Ok(NoDuplicates) => Ok(()),
         Err(error) => Err(problem(&error)),
     }
 }

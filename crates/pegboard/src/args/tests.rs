@@ -237,3 +237,36 @@ fn an_argument_that_the_schema_does_not_know_is_named_with_what_was_meant() {
         assert_eq!(unknown(open), Vec::<String>::new());
     }
 }
+
+#[test]
+fn a_duplicate_key_is_refused_whatever_the_schema_allows() {
+    use crate::config::Check;
+
+    let open = [
+        json!(true),
+        json!({}),
+        json!({"type": "object"}),
+        json!({"$ref": "https://example.com/schema"}),
+        json!({"type": "object", "properties": {"a": {}}, "required": ["a"]}),
+    ];
+    let compiled = CompiledSchemas::default();
+    for schema in open {
+        for mode in [
+            Check::Off,
+            Check::Required,
+            Check::Relaxed,
+            Check::Coerce,
+            Check::Strict,
+        ] {
+            let check = |text: &str| {
+                let given = Arguments::parse(text).unwrap();
+                LazyValidator::default().arguments(&given, &schema.to_string(), mode, &compiled)
+            };
+            for text in [r#"{"a":1,"a":2}"#, r#"{"a":[{"b":1,"\u0062":2}]}"#] {
+                let problems = check(text).unwrap_err().join(" ");
+                assert!(problems.contains("is given twice"), "{schema} {mode:?}: {problems}");
+            }
+            assert!(check(r#"{"a":[{"b":1},{"b":1}]}"#).is_ok(), "{schema} {mode:?}");
+        }
+    }
+}

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     arguments::Arguments,
-    checked::{Checked, required},
+    checked::{Checked, required, unchecked},
     compiled_schemas::{CompiledSchema, CompiledSchemas},
 };
 use crate::config::Check;
@@ -36,7 +36,7 @@ impl LazyValidator {
         compiled: &CompiledSchemas,
     ) -> Result<Checked, Vec<String>> {
         if mode == Check::Off {
-            return Ok(Checked::default());
+            return unchecked(given, Vec::new());
         }
         let compiled = self.compiled(schema, compiled);
         match mode {

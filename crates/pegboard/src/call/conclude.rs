@@ -23,11 +23,11 @@ pub(super) async fn conclude(
         Err(error) => {
             error.count_masked(&mut record.masked);
             forward::note_error(context, &error);
-            error.into_outcome(context.route)
+            error.into_outcome(context.server().name(), &context.tool_name())
         }
     };
     let outcome = if record.may_have_run {
-        after_a_lost_attempt(outcome, &context.tool().dotted_name())
+        after_a_lost_attempt(outcome, &context.tool_name())
     } else {
         outcome
     };

@@ -1,6 +1,6 @@
 //! The state that all steps of a call share: view, route, settings and deadline.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use tokio::time::Instant;
 
@@ -52,5 +52,10 @@ impl<'a> CallContext<'a> {
 
     pub(super) fn tool(&self) -> &'a Tool {
         &self.route.tool
+    }
+
+    /// The name of the tool as the reader of the view's texts knows it.
+    pub(super) fn tool_name(&self) -> Cow<'a, str> {
+        self.route.name_for(self.view.audience)
     }
 }

@@ -30,7 +30,7 @@ pub(super) fn check<'c>(
         Crossing::Unknown => return Err(unsearchable(server)),
     };
     match policy {
-        OnCrossing::Block if !found.owners.is_empty() => Err(refused(&context.tool().dotted_name(), server, &found)),
+        OnCrossing::Block if !found.owners.is_empty() => Err(refused(&context.tool_name(), server, &found)),
         OnCrossing::Mask => {
             warnings.push(format!("{} in the arguments was masked", describe(server, &found)));
             let masked: Option<Map<String, Value>> = serde_json::from_str(&found.masked(&text)).ok();

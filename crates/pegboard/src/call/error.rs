@@ -2,10 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::route::resolved::Route;
 use crate::{
     hint::Hint,
     mask::Counts,
+    name::ServerName,
     outcome::{Answer, Failure, Kind, Outcome},
     server::{Open, Outage, Refused},
     session::{Fault, FaultKind},
@@ -63,8 +63,8 @@ impl CallError {
         }
     }
 
-    pub(super) fn into_outcome(self, route: &Route) -> Outcome {
-        let server = route.server.name();
+    /// The outcome of a call of `tool`, which is named as its caller knows it.
+    pub(super) fn into_outcome(self, server: &ServerName, tool: &str) -> Outcome {
         match self {
             Self::Refused(failure) => Outcome::Refused(failure),
             Self::Queue(refused) => Outcome::Refused(not_admitted(&refused)),
@@ -78,7 +78,7 @@ impl CallError {
                 Outcome::Refused(failure.retry_after(open.retry_after))
             }
             Self::Outage(outage) => Outcome::Refused(unavailable(server.as_str(), &outage)),
-            Self::Fault(fault) => of_fault(&fault, &route.tool.dotted_name()),
+            Self::Fault(fault) => of_fault(&fault, tool),
         }
     }
 }

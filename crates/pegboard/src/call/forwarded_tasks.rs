@@ -55,13 +55,19 @@ impl ForwardedTasks {
         let Ok(ids) = serde_json::from_slice::<Ids>(&result.json) else {
             return;
         };
-        let id = ids.id.or(ids.task.map(|task| task.id));
-        if let Some(id) = id.filter(|id| id.len() <= MAX_ID) {
-            self.add((server.clone(), id));
+        if let Some(id) = ids.id.or(ids.task.map(|task| task.id)) {
+            self.add(server, &id);
         }
     }
 
-    fn add(&self, task: (ServerName, String)) {
+    /// Remembers a task. Ids that are too long are ignored.
+    pub(crate) fn add(&self, server: &ServerName, id: &str) {
+        if id.len() <= MAX_ID {
+            self.insert((server.clone(), id.to_owned()));
+        }
+    }
+
+    fn insert(&self, task: (ServerName, String)) {
         let mut tasks = self.lock();
         if !tasks.known.insert(task.clone()) {
             return;
@@ -119,6 +125,8 @@ mod tests {
         assert!(tasks.has(&server, &params("a")) && tasks.has(&server, &params("b")));
         assert!(!tasks.has(&server, &params("c")) && !tasks.has(&other, &params("a")));
         assert!(!tasks.has(&server, &RawValue::from_string("{}".to_owned()).unwrap()));
+        tasks.add(&server, "d");
+        assert!(tasks.has_id(&server, "d") && !tasks.has_id(&other, "d"));
         for number in 0..MAX_TASKS {
             tasks.note(
                 &server,

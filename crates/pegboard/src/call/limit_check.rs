@@ -24,13 +24,15 @@ pub(super) fn admit(context: &CallContext<'_>, arguments: &Arguments) -> Result<
                 .rate
                 .map(|rate| (Limited::Tool(server.clone(), tool.clone()), rate)),
         ];
-        view.usage.rates.spend(limited, Instant::now())?;
+        view.usage
+            .rates
+            .spend(limited, Instant::now(), || context.tool_name().into_owned())?;
     }
     match of_tool.loop_limit.unwrap_or(policy.loop_limit) {
         0 => Ok(None),
         limit => {
             let key = RepeatKey::of(context.server().number(), tool, arguments);
-            let name = || context.tool().dotted_name();
+            let name = || context.tool_name().into_owned();
             view.call_limits.repeat(key, limit, Instant::now(), name)?;
             Ok(Some(key))
         }

@@ -30,7 +30,7 @@ pub(super) fn check(context: &CallContext<'_>, result: &CallResult, warnings: &m
     }
     let text = format!(
         "the structured answer of {} does not fit its output schema: {}",
-        tool.dotted_name(),
+        context.tool_name(),
         problems.join("; ")
     );
     tracing::warn!(server = %tool.server, tool = %tool.name, problems = problems.len(), "a structured answer is not as promised");

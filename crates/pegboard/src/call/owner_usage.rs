@@ -125,7 +125,7 @@ mod tests {
     fn spend(usage: &OwnerUsage, per: Duration) {
         usage
             .rates
-            .spend([Some((Limited::View, Rate::new(1, per)))], Instant::now())
+            .spend([Some((Limited::View, Rate::new(1, per)))], Instant::now(), String::new)
             .unwrap();
     }
 
@@ -170,6 +170,6 @@ mod tests {
         }
         let again = usages.of(Some(&alice));
         let limited = [Some((Limited::View, Rate::new(1, day)))];
-        assert!(again.rates.spend(limited, Instant::now()).is_err());
+        assert!(again.rates.spend(limited, Instant::now(), String::new).is_err());
     }
 }

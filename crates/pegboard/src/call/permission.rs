@@ -22,6 +22,9 @@ use crate::{
     sync::{Panicked, caught},
 };
 
+/// The most characters of its arguments that a person is shown.
+const MAX_SHOWN: usize = 2_000;
+
 /// Returns once the call may be made and the audit log has the decision, or the reason why it may not.
 pub(super) async fn obtain(
     context: &CallContext<'_>,
@@ -43,10 +46,7 @@ async fn decide(context: &CallContext<'_>, call: &ToolCall, arguments: &Argument
             AuditRule::Never,
             Failure::new(
                 Kind::NotPermitted,
-                format!(
-                    "calls of `{}` are not allowed. Go on without it.",
-                    context.tool().dotted_name()
-                ),
+                format!("calls of `{}` are not allowed. Go on without it.", context.tool_name()),
             )
             .hint("`approval` is set to `never` for it"),
         )),
@@ -69,7 +69,7 @@ fn taint(context: &CallContext<'_>) -> Taint {
 }
 
 fn tainted(context: &CallContext<'_>) -> Failure {
-    let name = context.tool().dotted_name();
+    let name = context.tool_name();
     let message = format!(
         "the call of `{name}` is not allowed, because you have read output of servers that are not trusted, and it may do harm. Go on \
          without it, or ask the user."
@@ -100,7 +100,7 @@ fn run_checks(context: &CallContext<'_>, arguments: &Arguments) -> Result<(), Fa
         return Ok(());
     }
     let refused = |why: &str| {
-        let name = context.tool().dotted_name();
+        let name = context.tool_name();
         Failure::new(
             Kind::NotPermitted,
             format!("the call of `{name}` is not allowed: {why}"),
@@ -161,6 +161,19 @@ fn requirement_in(mode: Approval, only_reads: bool) -> Requirement {
     }
 }
 
+/// The arguments as a person is shown them. Written anew, so that space between them cannot hide any.
+fn shown(context: &CallContext<'_>, arguments: &Arguments) -> String {
+    let text = match serde_json::from_str::<serde_json::Value>(arguments.as_str()) {
+        Ok(value) => value.to_string(),
+        Err(_) => arguments.as_str().to_owned(),
+    };
+    let masked = context.server().masker().text(&text);
+    match masked.char_indices().nth(MAX_SHOWN) {
+        None => masked.into_owned(),
+        Some((end, _)) => format!("{}… (of {} bytes)", &masked[..end], text.len()),
+    }
+}
+
 /// Asks for approval, unless it was given before. While one question about a tool is pending, further calls of it wait: the answer may
 /// cover them too.
 async fn request_approval(context: &CallContext<'_>, call: &ToolCall, arguments: &Arguments) -> Verdict {
@@ -175,7 +188,7 @@ async fn request_approval(context: &CallContext<'_>, call: &ToolCall, arguments:
     if past().contains(&PastApproval::Approved) {
         return Ok(Some(AuditRule::EarlierApproval));
     }
-    let name = tool.dotted_name();
+    let name = context.tool_name();
     let refused = |rule, message: String| Denied::by(rule, Failure::new(Kind::NotPermitted, message));
     let Some(approver) = &rules.approver else {
         let message = format!("a person must agree to calls of `{name}`, and nobody can be asked. Go on without it.");
@@ -186,9 +199,13 @@ async fn request_approval(context: &CallContext<'_>, call: &ToolCall, arguments:
         let failure = Failure::new(Kind::NotPermitted, message).hint(hint);
         return Err(Denied::by(AuditRule::NoApprover, failure));
     };
+    let shown = shown(context, arguments);
     let limit = rules.approval_timeout().min(context.deadline.remaining());
     let deciding = async {
-        let _permit = rules.open_questions.permit(tool).await;
+        let _permit = match approver.asks_one_at_a_time() {
+            true => rules.open_questions.permit(tool).await,
+            false => None,
+        };
         let past = past();
         if past.contains(&PastApproval::Approved) {
             return Ok((Decision::Once, AuditRule::EarlierApproval));
@@ -198,6 +215,7 @@ async fn request_approval(context: &CallContext<'_>, call: &ToolCall, arguments:
             server: context.server().name(),
             tool,
             arguments,
+            shown: &shown,
             risk: risk(context),
             has_changed: past.contains(&PastApproval::Changed),
             is_tainted: rules.taint.is_set(),

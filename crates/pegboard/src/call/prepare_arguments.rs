@@ -13,6 +13,21 @@ use crate::{
     provider::Definition,
 };
 
+/// A tool, and its name in texts.
+struct Named<'a> {
+    tool: &'a Tool,
+    name: Cow<'a, str>,
+}
+
+impl<'a> CallContext<'a> {
+    fn named(&self) -> Named<'a> {
+        Named {
+            tool: self.tool(),
+            name: self.tool_name(),
+        }
+    }
+}
+
 /// Returns the arguments to send, or why they are invalid. Changes are recorded in `notes`.
 pub(super) async fn prepare<'c>(
     context: &CallContext<'_>,
@@ -28,7 +43,7 @@ pub(super) async fn prepare<'c>(
     let check = context.config.policy.call_arguments.check;
     let compiled = &context.view.compiled_schemas;
     let arguments = with_key(context, call, arguments);
-    validate(context.tool(), check, compiled, arguments, notes)
+    validate(&context.named(), check, compiled, arguments, notes)
 }
 
 /// Adds the idempotency key as an argument, if the config names that argument and the call does not set it.
@@ -50,7 +65,7 @@ fn with_key<'c>(context: &CallContext<'_>, call: &ToolCall, arguments: Cow<'c, A
 pub(super) fn parse(context: &CallContext<'_>, call: &mut ToolCall) -> Result<(), Failure> {
     let definition = context.route.definition.as_deref();
     parse_for(
-        context.tool(),
+        &context.named(),
         definition,
         context.config.policy.call_arguments.read,
         call,
@@ -58,7 +73,7 @@ pub(super) fn parse(context: &CallContext<'_>, call: &mut ToolCall) -> Result<()
 }
 
 fn parse_for(
-    tool: &Tool,
+    tool: &Named<'_>,
     definition: Option<&Definition>,
     reading: Reading,
     call: &mut ToolCall,
@@ -71,7 +86,7 @@ fn parse_for(
     Ok(())
 }
 
-fn parse_text(tool: &Tool, reading: Reading, call: &mut ToolCall) -> Result<(), Failure> {
+fn parse_text(tool: &Named<'_>, reading: Reading, call: &mut ToolCall) -> Result<(), Failure> {
     if let Some(problem) = &call.invalid_arguments {
         return Err(invalid(tool, problem));
     }
@@ -79,7 +94,7 @@ fn parse_text(tool: &Tool, reading: Reading, call: &mut ToolCall) -> Result<(), 
     let reading = call.reading.unwrap_or(reading);
     // Only guided reading uses the schema, and a parsed schema would stay in memory.
     let schema = match reading {
-        Reading::Guided => tool.input_schema.tree(),
+        Reading::Guided => tool.tool.input_schema.tree(),
         Reading::Json | Reading::Repair | Reading::Cascade => &Value::Null,
     };
     let read = Arguments::read(&text, reading, schema).map_err(|error| invalid(tool, &error.to_string()))?;
@@ -95,6 +110,10 @@ pub(crate) fn check_standalone(
     call: &mut ToolCall,
 ) -> Result<(), Failure> {
     let rules = Policy::default().call_arguments;
+    let tool = &Named {
+        tool,
+        name: tool.dotted_name().into(),
+    };
     parse_for(tool, definition, rules.read, call)?;
     let mut notes = Vec::new();
     let (compiled, arguments) = (CompiledSchemas::default(), Cow::Borrowed(&call.arguments));
@@ -111,19 +130,20 @@ pub(crate) fn check_standalone(
 
 /// Validates the arguments against the tool's schema, in the mode that the server's settings select.
 fn validate<'c>(
-    tool: &Tool,
+    named: &Named<'_>,
     mode: Check,
     compiled: &CompiledSchemas,
     arguments: Cow<'c, Arguments>,
     notes: &mut Vec<String>,
 ) -> Result<Cow<'c, Arguments>, Failure> {
+    let tool = named.tool;
     let schema = tool.input_schema.as_str();
     match tool.checks.input.arguments(&arguments, schema, mode, compiled) {
         Ok(checked) => {
             notes.extend(checked.notes);
             Ok(checked.changed.map_or(arguments, Cow::Owned))
         }
-        Err(problems) => Err(invalid(tool, &describe(&problems))),
+        Err(problems) => Err(invalid(named, &describe(&problems))),
     }
 }
 
@@ -138,7 +158,7 @@ fn refuse_unchecked(context: &CallContext<'_>) -> Result<(), Failure> {
         (_, OutputCheck::Error) if tool.output_schema.is_some() => "`output_check = \"error\"`",
         _ => return Ok(()),
     };
-    let name = tool.dotted_name();
+    let name = context.tool_name();
     let message = format!(
         "{name} was not called: its server has {setting}, and this program was built without validation against schemas"
     );
@@ -154,8 +174,7 @@ fn describe(problems: &[String]) -> String {
     }
 }
 
-fn invalid(tool: &Tool, problem: &str) -> Failure {
-    let name = tool.dotted_name();
+fn invalid(Named { tool, name }: &Named<'_>, problem: &str) -> Failure {
     let takes = signature(tool.input_schema.tree());
     let failure = Failure::new(Kind::InvalidArguments, format!("{name} was not called: {problem}"));
     if takes.is_empty() {

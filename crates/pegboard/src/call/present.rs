@@ -9,6 +9,7 @@ mod mask_outcome;
 mod result_rules;
 
 use super::{
+    audience::Audience,
     context::CallContext,
     summarise::{self, summariser::SummaryRequest},
     tool_call::ToolCall,
@@ -54,6 +55,7 @@ pub(super) async fn present(context: &CallContext<'_>, call: &ToolCall, outcome:
     let rules = ResultRules {
         server: context.server().name().as_str(),
         tool: &tool.name,
+        listed: (context.view.audience == Audience::Client).then_some(&context.route.name),
         context: call.context.as_deref(),
         caller: context.view.caller(call),
         results: options.limited(results_of_tool(policy, &tool.name)),
@@ -161,10 +163,7 @@ impl ResultRules<'_> {
                 Structured::StructuredOnly if failed => Structured::ContentFirst,
                 structured => structured,
             },
-            fence: self
-                .results
-                .fence
-                .then(|| format!("{}.{}", self.server, self.tool).into()),
+            fence: self.results.fence.then(|| self.tool_name().into_owned().into()),
         }
     }
 
@@ -190,8 +189,8 @@ impl ResultRules<'_> {
                     None => "The whole output was not kept.".to_owned(),
                 };
                 Some(format!(
-                    "[NOTE: this is a summary of the output of {}.{}, which has about {tokens} tokens. {rest}]\n\n{summary}",
-                    self.server, self.tool
+                    "[NOTE: this is a summary of the output of {}, which has about {tokens} tokens. {rest}]\n\n{summary}",
+                    self.tool_name()
                 ))
             }
             Err(problem) => {

@@ -38,11 +38,12 @@ struct Bucket {
 }
 
 impl RateBuckets {
-    /// Takes a token of every bucket, or none if one of them is empty.
+    /// Takes a token of every bucket, or none if one of them is empty. `tool` is the name of the called tool, for the refusal.
     pub(super) fn spend<const N: usize>(
         &self,
         limited: [Option<(Limited, Rate)>; N],
         now: Instant,
+        tool: impl FnOnce() -> String,
     ) -> Result<(), Denied> {
         let mut buckets = self.lock();
         if buckets.len() >= MAX_BUCKETS {
@@ -60,7 +61,7 @@ impl RateBuckets {
             && !wait(slowest).is_zero()
         {
             let (limited, rate) = &slowest.1;
-            return Err(too_often(limited, *rate, wait(slowest)));
+            return Err(too_often(limited, *rate, wait(slowest), tool));
         }
         for (full_at, limited) in spent {
             buckets.insert(limited, Bucket { full_at });
@@ -79,12 +80,12 @@ impl RateBuckets {
     }
 }
 
-fn too_often(limited: &Limited, rate: Rate, wait: Duration) -> Denied {
+fn too_often(limited: &Limited, rate: Rate, wait: Duration, name: impl FnOnce() -> String) -> Denied {
     let (what, setting) = match limited {
         Limited::View => ("of this client".to_owned(), "`View::rate`".to_owned()),
         Limited::Server(server) => (format!("of `{server}`"), format!("`rate` of server `{server}`")),
         Limited::Tool(server, tool) => (
-            format!("of `{}`", crate::name::dotted(server.as_str(), tool)),
+            format!("of `{}`", name()),
             format!("`tools.{tool}.rate` of server `{server}`"),
         ),
     };
@@ -107,7 +108,9 @@ mod tests {
         for n in 0..3 * MAX_BUCKETS {
             let limited = Limited::Tool(server.clone(), n.to_string());
             let rate = Rate::new(1, Duration::from_millis(1));
-            rates.spend([Some((limited, rate))], Instant::now()).unwrap();
+            rates
+                .spend([Some((limited, rate))], Instant::now(), String::new)
+                .unwrap();
             tokio::time::advance(Duration::from_millis(1)).await;
         }
         assert!(rates.lock().len() <= MAX_BUCKETS);
@@ -124,13 +127,13 @@ mod tests {
                 Some((Limited::Server(server.clone()), Rate::new(1, Duration::from_secs(10)))),
             ]
         };
-        rates.spend(limits(), Instant::now()).unwrap();
+        rates.spend(limits(), Instant::now(), String::new).unwrap();
         for _ in 0..5 {
-            let denied = rates.spend(limits(), Instant::now()).unwrap_err();
+            let denied = rates.spend(limits(), Instant::now(), String::new).unwrap_err();
             assert_eq!(denied.failure.retry_after, Some(Duration::from_secs(10)));
         }
         tokio::time::advance(Duration::from_secs(10)).await;
-        rates.spend(limits(), Instant::now()).unwrap();
+        rates.spend(limits(), Instant::now(), String::new).unwrap();
     }
 
     /// Views of one principal may have different rates.
@@ -139,7 +142,7 @@ mod tests {
         let rates = RateBuckets::default();
         let spend = |calls, seconds| {
             let rate = Rate::new(calls, Duration::from_secs(seconds));
-            rates.spend([Some((Limited::View, rate))], Instant::now())
+            rates.spend([Some((Limited::View, rate))], Instant::now(), String::new)
         };
         spend(1, 3600).unwrap();
         spend(1, 3600).unwrap_err();

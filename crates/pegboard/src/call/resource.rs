@@ -53,7 +53,7 @@ where
         audit_trail::deny(context, call, AuditRule::Arguments);
         Failure::new(Kind::InvalidArguments, "`uri` is missing: it must be a text")
     })?;
-    crossing::check_text(context.server(), &context.tool().dotted_name(), &uri)
+    crossing::check_text(context.server(), &context.tool_name(), &uri)
         .inspect_err(|_| audit_trail::deny(context, call, AuditRule::Crossing))?;
     permission::obtain(context, call, &call.arguments, record).await?;
     let queued_at = Instant::now();

@@ -21,7 +21,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use super::{view::View, visibility::Visibility};
+use super::{audience::Audience, view::View, visibility::Visibility};
 use crate::{
     catalog::Tool,
     name::{self, ServerName},
@@ -30,6 +30,7 @@ use crate::{
     server::Server,
 };
 use alias::{Aliases, Lookup, NameIndex};
+use explain::KnownName;
 use names::{Assignment, assign_names};
 use repair::Repairs;
 use resolved::Precedence;
@@ -174,7 +175,7 @@ impl RouteTable {
             Lookup::One(at) => Routed::To(self.routes[at].clone()),
             Lookup::Many(indices) => match self.of_highest_precedence(&indices) {
                 Some(route) => Routed::To(route.clone()),
-                None => Routed::Ambiguous(self.dotted(&indices)),
+                None => Routed::Ambiguous(self.shown(&indices)),
             },
             Lookup::Nothing => self.find_in_other_views(name),
         }
@@ -194,13 +195,13 @@ impl RouteTable {
         let other_views = self.other_views.get_or_init(|| alias::other_views(&self.pairs()));
         match other_views.find(name) {
             Lookup::One(at) => Routed::To(self.routes[at].clone()),
-            Lookup::Many(indices) => Routed::Ambiguous(self.dotted(&indices)),
+            Lookup::Many(indices) => Routed::Ambiguous(self.shown(&indices)),
             Lookup::Nothing => Routed::Nowhere,
         }
     }
 
-    /// Looks `name` up like `find`, but also tolerates misspellings and recognises hidden tools.
-    pub(crate) fn find_forgiving(&self, name: &str) -> Routed {
+    /// Looks `name` up like `find`, but also tolerates misspellings, and recognises hidden tools unless they do not exist for the audience.
+    pub(crate) fn find_forgiving(&self, name: &str, audience: Audience) -> Routed {
         for variant in name_variants(name) {
             match self.find(&variant) {
                 Routed::To(route) if variant == name => return Routed::To(route),
@@ -208,17 +209,32 @@ impl RouteTable {
                 Routed::Nowhere => {}
                 found => return found,
             }
-            if let Some(at) = self.aliases().hidden(&variant) {
+            if audience == Audience::Agent
+                && let Some(at) = self.aliases().hidden(&variant)
+            {
                 return self.hidden(at);
             }
-            match self.repairs().find(&variant) {
-                Lookup::One(at) if at < self.routes.len() => return Routed::Repaired(self.routes[at].clone()),
-                Lookup::One(at) => return self.hidden(at - self.routes.len()),
-                Lookup::Many(indices) => return Routed::Ambiguous(self.dotted(&indices)),
-                Lookup::Nothing => {}
+            match self.repaired(&variant, audience) {
+                Routed::Nowhere => {}
+                found => return found,
             }
         }
         Routed::Nowhere
+    }
+
+    /// Looks up what a misspelled name means.
+    fn repaired(&self, name: &str, audience: Audience) -> Routed {
+        match (self.repairs().find(name), audience) {
+            (Lookup::One(at), _) if at < self.routes.len() => Routed::Repaired(self.routes[at].clone()),
+            (Lookup::One(at), Audience::Agent) => self.hidden(at - self.routes.len()),
+            (Lookup::Many(indices), Audience::Client) => match self.shown(&indices).as_slice() {
+                [] => Routed::Nowhere,
+                [one] => Routed::Repaired(one.clone()),
+                many => Routed::Ambiguous(many.to_vec()),
+            },
+            (Lookup::Many(indices), Audience::Agent) => Routed::Ambiguous(self.shown(&indices)),
+            (Lookup::One(_), Audience::Client) | (Lookup::Nothing, _) => Routed::Nowhere,
+        }
     }
 
     fn hidden(&self, at: usize) -> Routed {
@@ -226,10 +242,10 @@ impl RouteTable {
         Routed::Hidden(name::dotted(server.as_str(), tool))
     }
 
-    /// The `server.tool` names of some routes, without the hidden ones.
-    fn dotted(&self, indices: &[usize]) -> Vec<String> {
+    /// Some routes, without the hidden tools among them.
+    fn shown(&self, indices: &[usize]) -> Vec<Arc<Route>> {
         let shown = indices.iter().filter_map(|at| self.routes.get(*at));
-        shown.map(|route| route.tool.dotted_name()).collect()
+        shown.cloned().collect()
     }
 
     fn aliases(&self) -> &Aliases {
@@ -260,8 +276,13 @@ impl RouteTable {
     }
 
     /// Explains why `name` cannot be resolved, with the closest names.
-    pub(crate) fn explain(&self, name: &str, servers: &[Server]) -> Failure {
+    pub(crate) fn explain(&self, name: &str, servers: &[Server], audience: Audience) -> Failure {
         let servers: Vec<&ServerName> = servers.iter().map(Server::name).collect();
-        explain::unknown(name, &self.pairs(), &servers)
+        let tools = self.routes.iter().map(|route| KnownName {
+            server: route.server.name().as_str(),
+            tool: &route.tool.name,
+            listed: (audience == Audience::Client).then_some(&route.name),
+        });
+        explain::unknown(name, &tools.collect::<Vec<_>>(), &servers)
     }
 }

@@ -1,6 +1,7 @@
 //! Calls that run as tasks: started here, polled and fetched later.
 
 use std::{
+    borrow::Cow,
     fmt,
     future::Future,
     pin::Pin,
@@ -140,7 +141,7 @@ pub(crate) async fn attach_task(
         live.session.task_state(id, patience).await
     });
     let task = response.await.map_err(|fault| {
-        let what = format!("taking up a task of {}", route.tool.dotted_name());
+        let what = format!("taking up a task of {}", route.name_for(view.audience));
         failed(&route, &fault, &what)
     })?;
     let mut call = ToolCall::new(route.tool.dotted_name());
@@ -175,7 +176,7 @@ async fn begin(context: &CallContext<'_>, call: &ToolCall, record: &mut Record) 
     record.queued = permit.waited();
     let live = server.live(deadline).await?;
     if !runs_as_task(route, &live.session) {
-        let message = format!("{} does not run as a task", route.tool.dotted_name());
+        let message = format!("{} does not run as a task", context.tool_name());
         let failure = Failure::new(Kind::InvalidArguments, message);
         return Err(failure.hint("call it; its result comes with the call").into());
     }
@@ -259,6 +260,11 @@ impl TaskHandle {
         self.route.tool.dotted_name()
     }
 
+    /// The name of the tool in texts.
+    fn shown_name(&self) -> Cow<'_, str> {
+        self.route.name_for(self.view.audience)
+    }
+
     /// Requests the task's status. Once its reply was fetched, returns the final status without a request.
     pub async fn status(&self) -> Result<TaskState, Failure> {
         let task = match &self.stage {
@@ -274,7 +280,7 @@ impl TaskHandle {
         let response = request(&self.route, &self.live, patience.total, |live| async move {
             live.session.task_state(&task.id, patience).await
         });
-        let what = || format!("asking after the task of {}", self.name());
+        let what = || format!("asking after the task of {}", self.shown_name());
         response
             .await
             .map(|task| task.state)
@@ -329,7 +335,7 @@ impl TaskHandle {
 
     /// A reply that says that the task has not ended yet.
     async fn not_yet(&self, fault: &Fault, waited: Duration, deadline: Deadline) -> Reply {
-        let (name, id) = (self.name(), self.id().unwrap_or_default().escape_debug());
+        let (name, id) = (self.shown_name(), self.id().unwrap_or_default().escape_debug());
         let failure = failed(&self.route, fault, &format!("waiting for the task of {name}"));
         let message = match failure.kind {
             Kind::Timeout => format!(
@@ -371,7 +377,7 @@ impl TaskHandle {
         let response = request(&self.route, &self.live, deadline, |live| async move {
             live.session.cancel_task(&task.id).await
         });
-        let what = || format!("cancelling the task of {}", self.name());
+        let what = || format!("cancelling the task of {}", self.shown_name());
         response.await.map_err(|fault| failed(&self.route, &fault, &what()))
     }
 }

@@ -17,6 +17,7 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use super::{
+    audience::Audience,
     cache::Cache,
     call_limits::CallLimits,
     embeddings::{Embedder, Embeddings},
@@ -81,6 +82,8 @@ pub struct View {
     pub(crate) hooks: Hooks,
     /// Whether calls of a batch that may write run one after the other.
     pub(crate) writes_in_turn: bool,
+    /// Who reads the texts of failures.
+    pub(crate) audience: Audience,
     /// How results are processed, and the spilled outputs.
     pub(crate) result_options: ResultOptions,
     // State that outlives a call. Each toolset has its own: see `opened`.
@@ -312,6 +315,16 @@ impl View {
         self
     }
 
+    /// Answers for a client of the program, such as one that calls over MCP, which knows only the tools that it was shown.
+    ///
+    /// Built-in tools such as `find_tools` and `read_output` are listed under these names, with a prefix only if another tool has the name.
+    /// Failures and notes name tools as they are listed, instead of `server.tool`. A tool that the view does not show is answered exactly like
+    /// one that does not exist; only the audit log tells them apart. By default a failure says why the tool may not be used.
+    pub fn for_client(mut self) -> Self {
+        self.audience = Audience::Client;
+        self
+    }
+
     /// Runs the calls of a batch that may write one after the other, in the order given.
     pub fn writes_in_turn(mut self) -> Self {
         self.writes_in_turn = true;
@@ -371,7 +384,10 @@ impl View {
     pub(crate) fn begin_request(&self) -> Result<Option<InFlightSlot>, Failure> {
         let slot = self.begin_call()?;
         if let Some(rate) = self.rate {
-            let spent = self.usage.rates.spend([Some((Limited::View, rate))], Instant::now());
+            let spent = self
+                .usage
+                .rates
+                .spend([Some((Limited::View, rate))], Instant::now(), String::new);
             spent.map_err(|denied| denied.failure)?;
         }
         Ok(slot)

@@ -90,6 +90,12 @@ impl TaskSupport {
 label!(TaskSupport, "support of tasks", [Forbidden, Optional, Required]);
 
 impl Tool {
+    /// The arguments that its schema mirrors into HTTP headers with `x-mcp-header`: the path of properties of each, and the name of its header
+    /// after `Mcp-Param-`.
+    pub fn mirrored_arguments(&self) -> &[(Vec<String>, String)] {
+        &self.mirrored
+    }
+
     /// The name for people: `server.tool`.
     pub fn dotted_name(&self) -> String {
         name::dotted(self.server.as_str(), &self.name)

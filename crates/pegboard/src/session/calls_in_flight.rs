@@ -8,19 +8,22 @@ use std::{
 
 use super::{
     clock::Clock,
+    connection_users::ConnectionUsers,
     host::{CallOwner, OnBehalf},
 };
 use crate::sync::{Mutex, MutexGuard};
 
-/// How long a server may still ask for the sake of a call that was cancelled or whose task was left: the cancellation may cross its request, or
-/// be ignored.
+/// How long a server may still ask for a cancelled call after it has read the cancellation.
+const GRACE: Duration = Duration::from_secs(5);
+/// How long it may ask for one whose cancellation it has not read or ignores, and for a task that was left.
 const CROSSING: Duration = Duration::from_secs(600);
-/// The most owners of cancelled calls that are kept. If there are more, requests that name no call are rejected.
+/// The most cancelled calls that are kept. If calls of more clients are cancelled, requests that name no call are rejected.
 const MAX_CANCELLED: usize = 256;
 
-const AMBIGUOUS: &str = "calls of different users are in flight, and the request does not say which of them it belongs to, so no user was \
-                         asked; send it on the response stream of the call, or support protocol version 2026-07-28";
-const NO_CALL: &str = "no call that this request could belong to is in flight, so no user was asked";
+const AMBIGUOUS: &str = "calls of several clients are in flight or were just cancelled, and the request does not say which of them it belongs \
+                         to, so no client was asked; send it on the response stream of the call, support protocol version 2026-07-28, or \
+                         give each client a connection of its own (`scope = \"session\"` in the config)";
+const NO_CALL: &str = "no call that this request could belong to is in flight, so no client was asked";
 
 /// Where a question of the server goes.
 #[derive(Debug, Clone)]
@@ -48,6 +51,7 @@ impl Attribution {
 pub(super) struct CallsInFlight {
     clock: Clock,
     table: Mutex<Table>,
+    users: ConnectionUsers,
 }
 
 #[derive(Debug, Default)]
@@ -55,12 +59,29 @@ struct Table {
     /// By number.
     calls: HashMap<u64, Arc<CallOwner>>,
     last_number: u64,
-    /// Owners of calls that were cancelled, with the time until which the server may ask for them. One for each audience.
-    cancelled: Vec<(Arc<CallOwner>, u64)>,
-    /// Until when more owners of cancelled calls may be asked for than are kept.
+    /// Cancelled calls that the server may still ask for.
+    cancelled: Vec<Cancelled>,
+    /// Until when the server may ask for more cancelled calls than are kept.
     overflows_until: u64,
+    /// The highest id of a request that the server has responded to late.
+    last_late: u64,
+    /// Whether the server has gone on with a call after it had read the cancellation. It may ask until it responds to the call.
+    ignores_cancellations: bool,
     /// Whether a view with a principal or a host of its own has used the connection.
     is_private: bool,
+}
+
+/// A cancelled call that the server may still ask for.
+#[derive(Debug)]
+struct Cancelled {
+    owner: Arc<CallOwner>,
+    /// The id of its request, whose response ends the doubt; 0 if there is none.
+    request: u64,
+    /// The id of the first request after the cancellation; 0 if the call was not cancelled, but its task was left.
+    probe: u64,
+    /// Whether the server has read the cancellation.
+    is_read: bool,
+    until: u64,
 }
 
 impl CallsInFlight {
@@ -68,7 +89,13 @@ impl CallsInFlight {
         Self {
             clock,
             table: Mutex::default(),
+            users: ConnectionUsers::default(),
         }
+    }
+
+    /// The principals that have used the connection.
+    pub(super) fn users(&self) -> &ConnectionUsers {
+        &self.users
     }
 
     /// Adds a call until the returned value is dropped.
@@ -105,6 +132,18 @@ impl CallsInFlight {
         self.attribute(None)
     }
 
+    /// Notes a response to a request that is not pending any more: the server has ended that call, and has read what was sent before the request.
+    pub(super) fn late_response(&self, id: u64, is_result: bool) {
+        self.lock().late_response(id, is_result, self.clock.now());
+    }
+
+    /// Notes progress of a request that is not pending any more.
+    pub(super) fn late_progress(&self, id: u64) {
+        let mut table = self.lock();
+        let is_ignored = table.cancelled.iter().any(|call| call.request == id && call.is_read);
+        table.ignores_cancellations |= is_ignored;
+    }
+
     #[cfg(test)]
     pub(super) fn count(&self) -> usize {
         self.lock().calls.len()
@@ -118,7 +157,7 @@ impl CallsInFlight {
 
 impl Table {
     fn attribute(&mut self, now: u64) -> Attribution {
-        self.cancelled.retain(|(_, until)| *until > now);
+        self.cancelled.retain(|call| call.until > now);
         let mut calls = self.calls.values();
         let Some(first) = calls.next() else {
             return match self.is_private {
@@ -126,7 +165,7 @@ impl Table {
                 false => Attribution::Connection,
             };
         };
-        let cancelled = self.cancelled.iter().map(|(owner, _)| owner);
+        let cancelled = self.cancelled.iter().map(|call| &call.owner);
         let mut possible = self.calls.values().chain(cancelled);
         let is_overflowing = self.overflows_until > now && self.is_private;
         if is_overflowing || possible.any(|owner| !owner.has_audience_of(first)) {
@@ -142,20 +181,56 @@ impl Table {
         Attribution::Call(Arc::new(CallOwner::one_of(&owners)))
     }
 
-    /// Keeps the owner of a cancelled call until `until`.
-    fn keep_cancelled(&mut self, owner: &Arc<CallOwner>, now: u64, until: u64) {
-        self.cancelled.retain(|(_, until)| *until > now);
-        let same = self
-            .cancelled
-            .iter_mut()
-            .find(|(other, _)| other.has_audience_of(owner));
-        if let Some((_, kept)) = same {
-            *kept = until;
-        } else if self.cancelled.len() < MAX_CANCELLED {
-            self.cancelled.push((owner.clone(), until));
-        } else {
-            self.overflows_until = until;
+    /// Keeps a cancelled call for as long as the server may ask for it.
+    fn keep_cancelled(&mut self, owner: &Arc<CallOwner>, now: u64) {
+        self.cancelled.retain(|call| call.until > now);
+        let (request, probe) = (owner.request(), owner.probe());
+        let is_read = probe != 0 && probe <= self.last_late;
+        let until = self.doubt_until(is_read, now);
+        if self.cancelled.len() < MAX_CANCELLED {
+            return self.cancelled.push(Cancelled {
+                owner: owner.clone(),
+                request,
+                probe,
+                is_read,
+                until,
+            });
         }
+        let same = self.cancelled.iter_mut().find(|call| call.owner.has_audience_of(owner));
+        match same {
+            // Stands for both calls from now on, so no response to one of them ends it.
+            Some(call) => {
+                call.request = 0;
+                call.probe = if call.probe == 0 { 0 } else { probe };
+                call.is_read = is_read;
+                call.until = call.until.max(until);
+            }
+            None => self.overflows_until = self.overflows_until.max(until),
+        }
+    }
+
+    fn late_response(&mut self, id: u64, is_result: bool, now: u64) {
+        self.last_late = self.last_late.max(id);
+        // A result that crossed the cancellation says nothing about what the server does with cancellations.
+        let is_ignored = |call: &Cancelled| call.request == id && call.is_read && is_result;
+        self.ignores_cancellations |= self.cancelled.iter().any(is_ignored);
+        self.cancelled.retain(|call| call.request != id);
+        let until = self.doubt_until(true, now);
+        for call in &mut self.cancelled {
+            if !call.is_read && (1..=id).contains(&call.probe) {
+                call.is_read = true;
+                call.until = call.until.min(until);
+            }
+        }
+    }
+
+    /// Until when the server may ask for a call that was cancelled or left.
+    fn doubt_until(&self, is_read: bool, now: u64) -> u64 {
+        let doubt = match is_read && !self.ignores_cancellations {
+            true => GRACE,
+            false => CROSSING,
+        };
+        now.saturating_add(u64::try_from(doubt.as_millis()).unwrap_or(u64::MAX))
     }
 }
 
@@ -190,9 +265,8 @@ impl Drop for CallInFlight {
         let now = self.calls.clock.now();
         let mut table = self.calls.lock();
         table.calls.remove(&self.number);
-        if !self.is_complete {
-            let until = now.saturating_add(CROSSING.as_millis() as u64);
-            table.keep_cancelled(&self.owner, now, until);
+        if !self.is_complete && !self.owner.is_unsent() {
+            table.keep_cancelled(&self.owner, now);
         }
         drop(table);
         self.owner.end();

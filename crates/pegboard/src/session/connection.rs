@@ -132,13 +132,12 @@ impl RpcConnection {
         Ok(in_flight)
     }
 
-    /// Sends a request and ignores its response.
-    pub(super) fn send_and_forget(&self, request: &Request<'_>) {
-        let Ok(receiver) = self.dispatcher.pending().register_for(None) else {
-            return;
-        };
+    /// Sends a request and ignores its response. Returns its id, or `None` if the connection has ended.
+    pub(super) fn send_and_forget(&self, request: &Request<'_>) -> Option<u64> {
+        let receiver = self.dispatcher.pending().register_for(None).ok()?;
         self.write_request(&receiver, request);
         self.dispatcher.pending().remove(receiver.id);
+        Some(receiver.id)
     }
 
     fn write_request(&self, receiver: &ResponseReceiver, request: &Request<'_>) {
@@ -301,7 +300,7 @@ impl InFlight<'_> {
     fn cancel(&mut self) {
         let (connection, id) = (self.connection, self.receiver.id);
         self.is_open = false;
-        connection.dispatcher.pending().remove(id);
+        let owner = connection.dispatcher.pending().remove(id);
         let never_sent = self.receiver.delivery.abandon();
         let is_notified = connection.wire.abandon(id);
         if !never_sent && !is_notified && self.is_cancellable {
@@ -309,6 +308,13 @@ impl InFlight<'_> {
                 .with("requestId", &id)
                 .with("reason", "the caller gave up");
             connection.send_notification("notifications/cancelled", &params, None);
+        }
+        if let Some(owner) = owner.filter(|owner| owner.is_private() && owner.request() == id) {
+            if never_sent {
+                owner.set_unsent();
+            } else if let Some(probe) = connection.send_and_forget(&Request::new("ping", Params::default())) {
+                owner.cancelled_before(probe);
+            }
         }
     }
 }

@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use super::{
-    events::{PublishedEvent, ServerEvent, ServerEvents},
+    events::{Audience, PublishedEvent, ServerEvent, ServerEvents},
     log_level::LogLevel,
     root::Root,
 };
@@ -41,6 +41,10 @@ pub(super) struct Desired {
     /// The resources with subscribers, by URI.
     pub(super) subscriptions: BTreeMap<Arc<str>, DesiredSubscription>,
     pub(super) level: Option<DesiredLogLevel>,
+    /// The level that the program set.
+    set_level: Option<LogLevel>,
+    /// How many want the logs from each level on.
+    wanted_levels: BTreeMap<LogLevel, usize>,
     pub(super) roots: Arc<[Root]>,
     /// Incremented when the roots of a caller have changed, which its host answers for.
     pub(super) roots_revision: u64,
@@ -59,6 +63,23 @@ impl Desired {
     fn next_revision(&mut self) -> u64 {
         self.last_revision += 1;
         self.last_revision
+    }
+
+    /// The least severe level that is set or wanted.
+    fn lowest_level(&self) -> Option<LogLevel> {
+        let wanted = self.wanted_levels.keys().next().copied();
+        wanted.into_iter().chain(self.set_level).min()
+    }
+
+    /// Desires the lowest level if it is not desired already. Returns `true` if it was not.
+    fn adjust_level(&mut self) -> bool {
+        let lowest = self.lowest_level();
+        if self.level.map(|desired| desired.level) == lowest {
+            return false;
+        }
+        let revision = self.next_revision();
+        self.level = lowest.map(|level| DesiredLogLevel { level, revision });
+        true
     }
 }
 
@@ -98,6 +119,14 @@ impl DesiredState {
         let _ = self.events.send(event.into());
     }
 
+    /// Publishes an event to those who may read it.
+    pub(super) fn publish_to(&self, audience: Audience, event: ServerEvent) {
+        let _ = self.events.send(PublishedEvent {
+            audience,
+            ..event.into()
+        });
+    }
+
     /// Publishes that a resource may have changed. Subscriptions match on the raw URI; the event shows the masked one.
     pub(super) fn publish_resource_updated(&self, raw_uri: &str, masker: &ServerMasker) {
         let uri = masker.text(raw_uri).into_owned();
@@ -132,14 +161,44 @@ impl DesiredState {
         self.desired.send_modify(|desired| desired.roots_revision += 1);
     }
 
-    /// Sets the log level and returns its revision.
+    /// Sets the log level, unless a lower one is wanted, and returns its revision.
     pub(crate) fn set_level(&self, level: LogLevel) -> u64 {
         let mut revision = 0;
         self.desired.send_modify(|desired| {
+            desired.set_level = Some(level);
             revision = desired.next_revision();
+            let level = desired.lowest_level().unwrap_or(level);
             desired.level = Some(DesiredLogLevel { level, revision });
         });
         revision
+    }
+
+    /// Wants the logs from this level on, until the returned value is dropped. Returns the revision of the log level, too.
+    pub(crate) fn want_level(self: &Arc<Self>, level: LogLevel) -> (WantedLogs, u64) {
+        let mut revision = 0;
+        self.desired.send_if_modified(|desired| {
+            *desired.wanted_levels.entry(level).or_default() += 1;
+            let has_changed = desired.adjust_level();
+            revision = desired.level.map_or(0, |desired| desired.revision);
+            has_changed
+        });
+        let wanted = WantedLogs {
+            level,
+            desired_state: Arc::downgrade(self),
+        };
+        (wanted, revision)
+    }
+
+    fn release_level(&self, level: LogLevel) {
+        self.desired.send_if_modified(|desired| {
+            if let Some(count) = desired.wanted_levels.get_mut(&level) {
+                *count -= 1;
+                if *count == 0 {
+                    desired.wanted_levels.remove(&level);
+                }
+            }
+            desired.adjust_level()
+        });
     }
 
     /// Adds a subscriber of the resource at `raw_uri`, which is displayed as `masked_uri`. Returns `None` if there are too many
@@ -203,6 +262,29 @@ impl DesiredState {
             sampled.push_back(now);
         }
         is_admitted
+    }
+}
+
+/// Makes a server log from a level on, until it is dropped. The server logs from the lowest level that is wanted; in the legacy era, in which a
+/// level cannot be taken back, only emergencies once none is.
+#[derive(Debug)]
+pub struct WantedLogs {
+    level: LogLevel,
+    desired_state: Weak<DesiredState>,
+}
+
+impl WantedLogs {
+    /// Returns the level.
+    pub fn level(&self) -> LogLevel {
+        self.level
+    }
+}
+
+impl Drop for WantedLogs {
+    fn drop(&mut self) {
+        if let Some(desired_state) = self.desired_state.upgrade() {
+            desired_state.release_level(self.level);
+        }
     }
 }
 
@@ -296,6 +378,35 @@ mod tests {
         assert!(!desired.has_changed().unwrap());
         drop(second);
         assert!(desired.borrow_and_update().subscriptions.is_empty());
+    }
+
+    #[test]
+    fn the_lowest_wanted_level_is_desired_and_rises_again() {
+        let desired_state = desired_state();
+        let level = || desired_state.desired().borrow().level.map(|desired| desired.level);
+        assert_eq!(level(), None);
+        let (warning, first) = desired_state.want_level(LogLevel::Warning);
+        let (debug, second) = desired_state.want_level(LogLevel::Debug);
+        let (error, third) = desired_state.want_level(LogLevel::Error);
+        assert!(first < second && second == third, "{first} {second} {third}");
+        assert_eq!(level(), Some(LogLevel::Debug));
+        drop(debug);
+        assert_eq!(level(), Some(LogLevel::Warning));
+        desired_state.set_level(LogLevel::Info);
+        drop((warning, error));
+        assert_eq!(level(), Some(LogLevel::Info), "the program's own level stays");
+        let (debug, _) = desired_state.want_level(LogLevel::Debug);
+        desired_state.set_level(LogLevel::Alert);
+        assert_eq!(level(), Some(LogLevel::Debug));
+        drop(debug);
+        assert_eq!(level(), Some(LogLevel::Alert));
+    }
+
+    #[test]
+    fn no_level_is_desired_when_none_is_wanted_any_more() {
+        let desired_state = desired_state();
+        drop(desired_state.want_level(LogLevel::Debug));
+        assert_eq!(desired_state.desired().borrow().level, None);
     }
 
     #[tokio::test]

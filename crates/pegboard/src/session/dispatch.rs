@@ -13,10 +13,10 @@ use tokio::sync::{Notify, mpsc};
 use super::{
     calls_in_flight::{Attribution, CallsInFlight},
     clock::Clock,
-    events::ListKind,
+    events::{Audience, ListKind},
     fault::Fault,
     json_rpc::{self, Incoming},
-    notifications::Notifications,
+    notifications::{Notifications, Source},
     pending_requests::PendingRequests,
     progress::{Progress, ProgressSubscribers},
     response::Response,
@@ -244,8 +244,10 @@ impl Dispatcher {
             self.note_unexpected("a response on the stream of another request");
             return None;
         }
+        let is_result = response.is_ok();
         if !self.pending.resolve(id, response) {
             if self.pending.has_used(id) {
+                self.calls.late_response(id, is_result);
                 // The caller has cancelled, or the response is a duplicate. Neither counts as unexpected.
                 tracing::debug!(server = %self.server, id, "an answer that nobody waits for any more");
             } else {
@@ -304,11 +306,32 @@ impl Dispatcher {
             "notifications/resources/list_changed" => self.note_list_changed(ListKind::Resources),
             "notifications/prompts/list_changed" => self.note_list_changed(ListKind::Prompts),
             _ => match self.notifications.get() {
-                Some(notifications) => notifications.receive(method, params),
+                Some(notifications) => notifications.receive(method, params, self.source(origin)),
                 None => {
                     tracing::debug!(server = %self.server, method = %self.masker.text(method).escape_debug(), "notification")
                 }
             },
+        }
+    }
+
+    /// Returns whose a notification is: that of the call on whose response stream it came, or that of the only user of the connection.
+    fn source(&self, origin: Origin) -> Source {
+        let owner = match origin {
+            Origin::ResponseTo(id) => self.pending.owner_of(id).flatten(),
+            Origin::Shared => None,
+        };
+        let Some(owner) = owner else {
+            let sole = self.calls.users().sole();
+            return sole.map_or(Source::UNKNOWN, |principal| Source {
+                call: None,
+                audience: Audience::Principal(principal.clone()),
+            });
+        };
+        let caller = owner.caller();
+        let principal = caller.principal.cloned();
+        Source {
+            call: Some(caller.call.to_owned()),
+            audience: principal.map_or(Audience::Unknown, Audience::Principal),
         }
     }
 
@@ -332,7 +355,9 @@ impl Dispatcher {
             return;
         };
         // The token of a call is the id of its request.
-        self.pending.note_life(token);
+        if !self.pending.note_life(token) {
+            self.calls.late_progress(token);
+        }
         if self.progress.has(token)
             && let Ok(mut progress) = serde_json::from_str::<Progress>(params)
         {

@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::sync::broadcast;
 
 use super::log_level::LogLevel;
-use crate::sync::BroadcastStream;
+use crate::{caller::Principal, sync::BroadcastStream};
 
 /// An event from a server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -98,13 +98,21 @@ pub struct LogMessage {
     pub logger: Option<String>,
     /// The logged value: a string or any other JSON.
     pub data: Value,
+    /// The id of the call that it belongs to, if the server sent it on the response stream of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
 }
 
 /// A stream of one server's events, from the time of subscription on. It survives restarts of the server.
+///
+/// A view with a principal gets log messages and unknown notifications only if they belong to its own calls, or if no other principal has used the
+/// connection.
 pub struct ServerEvents {
     stream: BroadcastStream<PublishedEvent>,
     /// Selects the tasks whose reports are part of the stream, by id. Without it there are none.
     has_task: Option<Arc<TaskSelector>>,
+    /// The principal of the subscriber, which does not get the events of others.
+    principal: Option<Principal>,
 }
 
 /// Returns whether the task with this id is selected.
@@ -122,6 +130,18 @@ pub(super) struct PublishedEvent {
     pub(super) event: Arc<ServerEvent>,
     /// The URI of the updated resource as the server sent it; the event shows it masked.
     pub(super) raw_uri: Option<Arc<str>>,
+    pub(super) audience: Audience,
+}
+
+/// Who may read an event. Subscribers without a principal read all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Audience {
+    /// Every subscriber.
+    All,
+    /// The principal whose call it belongs to, or who alone has used the connection.
+    Principal(Principal),
+    /// It may belong to any of several principals.
+    Unknown,
 }
 
 impl From<ServerEvent> for PublishedEvent {
@@ -129,6 +149,7 @@ impl From<ServerEvent> for PublishedEvent {
         Self {
             event: Arc::new(event),
             raw_uri: None,
+            audience: Audience::All,
         }
     }
 }
@@ -138,6 +159,21 @@ impl ServerEvents {
         Self {
             stream: BroadcastStream::new(receiver),
             has_task: None,
+            principal: None,
+        }
+    }
+
+    /// Leaves out the events that may belong to other principals. Without a principal, all are read.
+    pub(crate) fn of_principal(mut self, principal: Option<Principal>) -> Self {
+        self.principal = principal;
+        self
+    }
+
+    fn may_read(&self, published: &PublishedEvent) -> bool {
+        match (&self.principal, &published.audience) {
+            (None, _) | (_, Audience::All) => true,
+            (Some(ours), Audience::Principal(theirs)) => ours == theirs,
+            (Some(_), Audience::Unknown) => false,
         }
     }
 
@@ -166,7 +202,7 @@ impl ServerEvents {
                 ServerEvent::TaskStatus { id, .. } => self.has_task.as_ref().is_some_and(|has_task| has_task(id)),
                 _ => true,
             };
-            if is_seen {
+            if is_seen && self.may_read(&published) {
                 return Poll::Ready(Some(published));
             }
         }
@@ -187,6 +223,30 @@ mod tests {
     use futures_util::StreamExt;
 
     use super::*;
+
+    #[tokio::test]
+    async fn what_may_belong_to_another_principal_is_left_out() {
+        let sender = broadcast::Sender::new(4);
+        let events = |principal: Option<&str>| {
+            let principal = principal.map(Principal::new);
+            ServerEvents::new(sender.subscribe()).of_principal(principal)
+        };
+        let streams = [events(Some("ada")), events(Some("bob")), events(None)];
+        let of_ada = Audience::Principal(Principal::new("ada"));
+        for audience in [Audience::All, of_ada, Audience::Unknown] {
+            let event = ServerEvent::ElicitationComplete { id: "a".into() };
+            let _ = sender.send(PublishedEvent {
+                audience,
+                ..event.into()
+            });
+        }
+        drop(sender);
+        let mut counts = Vec::new();
+        for stream in streams {
+            counts.push(stream.count().await);
+        }
+        assert_eq!(counts, [2, 1, 3]);
+    }
 
     #[tokio::test]
     async fn a_slow_reader_gets_the_number_of_missed_events_first() {

@@ -6,6 +6,7 @@ mod elicitation;
 mod form;
 mod host_context;
 mod host_trait;
+mod lanes;
 mod offers;
 mod page;
 mod password_field;

@@ -23,6 +23,7 @@ use super::{
     round_fields::{InputRequests, RoundFields, WithRound},
 };
 use crate::{
+    caller::Principal,
     outcome::{ForwardedResult, ResultKind},
     status::Era,
     transport::URL_ELICITATION_REQUIRED,
@@ -80,13 +81,12 @@ impl RoundsRequest<'_> {
 
     /// Notes that the server has responded, so that it asks no more. After other faults it may still ask.
     pub(super) fn complete_if<T>(&mut self, response: &Result<FinalResponse<T>, Fault>) {
-        let has_ended = match response {
-            Ok(FinalResponse::Result(_)) => true,
-            Ok(FinalResponse::Task(_)) => false,
-            Err(fault) => fault.is_response(),
-        };
-        if has_ended && let Some(call) = &mut self.in_flight {
-            call.complete();
+        let Some(call) = &mut self.in_flight else { return };
+        match response {
+            Ok(FinalResponse::Result(_)) => call.complete(),
+            Ok(FinalResponse::Task(_)) => call.owner().set_request(0),
+            Err(fault) if fault.is_response() => call.complete(),
+            Err(_) => {}
         }
     }
 }
@@ -196,8 +196,9 @@ impl Session {
             takes_progress: request.progress.is_some() || request.method == "tools/call",
             ..Request::new(request.method.clone(), params)
         };
-        let progress = request.progress.as_mut();
+        let (progress, owner) = (request.progress.as_mut(), round.owner);
         self.connection.send_request(&round, |id| {
+            owner.into_iter().for_each(|owner| owner.set_request(id));
             progress.into_iter().for_each(|progress| progress.rebind(id));
         })
     }
@@ -216,11 +217,19 @@ impl Session {
         }
     }
 
-    /// Registers a caller for whom the server may ask for input by requests of its own: in the eras that have such requests, and if the
-    /// handshake offered it.
+    /// Notes a caller as a user of the connection. Registers it if the server may ask it for input by requests of its own (in the eras that have
+    /// such requests, and if the handshake offered it), or if its request asks for logs.
     pub(super) fn register(&self, on_behalf: OnBehalf<'_>) -> Option<CallInFlight> {
+        let calls = self.connection.dispatcher().calls();
+        calls.users().note(on_behalf.caller.principal);
         let may_ask = self.peer.era == Era::Legacy && self.responder.offers().are_any();
-        may_ask.then(|| self.connection.dispatcher().calls().register(on_behalf))
+        let may_log = self.connection.log_level().get().is_some();
+        (may_ask || may_log).then(|| calls.register(on_behalf))
+    }
+
+    /// Notes that a principal uses the connection otherwise than by a call.
+    pub(crate) fn note_user(&self, principal: Option<&Principal>) {
+        self.connection.dispatcher().calls().users().note(principal);
     }
 
     /// Collects the params that the next round adds: the requested input and the server's state.

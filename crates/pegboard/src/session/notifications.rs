@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use super::{
     desired_state::DesiredState,
-    events::{ListKind, LogMessage, ServerEvent},
+    events::{Audience, ListKind, LogMessage, ServerEvent},
     log_level::LogLevel,
     task_updates::{TaskUpdateReceiver, TaskUpdates},
 };
@@ -33,6 +33,23 @@ const MAX_COMPLETED: usize = 64;
 const MAX_METHOD: usize = 256;
 /// The longest elicitation id or URI that is accepted.
 const MAX_ID: usize = 8 << 10;
+
+/// Where a notification comes from.
+#[derive(Debug)]
+pub(super) struct Source {
+    /// The id of the call on whose response stream it came.
+    pub(super) call: Option<String>,
+    /// Who may read what it says.
+    pub(super) audience: Audience,
+}
+
+impl Source {
+    /// A notification that belongs to no known call, on a connection of several principals.
+    pub(super) const UNKNOWN: Self = Self {
+        call: None,
+        audience: Audience::Unknown,
+    };
+}
 
 /// The notifications of one session.
 #[derive(Debug)]
@@ -66,8 +83,8 @@ impl Notifications {
         })
     }
 
-    /// Handles a notification.
-    pub(super) fn receive(&self, method: &str, params: Option<&RawValue>) {
+    /// Handles a notification from this source.
+    pub(super) fn receive(&self, method: &str, params: Option<&RawValue>, source: Source) {
         let params = params.map_or("{}", RawValue::get);
         match method {
             "notifications/resources/updated" => {
@@ -77,7 +94,7 @@ impl Notifications {
                     self.desired_state.publish_resource_updated(&uri, &self.masker);
                 }
             }
-            "notifications/message" => self.log(params),
+            "notifications/message" => self.log(params, source),
             "notifications/elicitation/complete" => {
                 if let Ok(Complete { id }) = serde_json::from_str(params)
                     && id.len() <= MAX_ID
@@ -97,7 +114,7 @@ impl Notifications {
                 self.tasks.receive(params, &self.masker);
                 self.task_status(params);
             }
-            _ => self.other(method, params),
+            _ => self.other(method, params, source.audience),
         }
     }
 
@@ -115,14 +132,15 @@ impl Notifications {
         }
     }
 
-    fn other(&self, method: &str, params: &str) {
+    fn other(&self, method: &str, params: &str, audience: Audience) {
         let shown = self.masker.text(method);
         tracing::debug!(server = %self.server, method = %shown.escape_debug(), "notification");
         if method.len() <= MAX_METHOD
             && let Some(params) = self.published(params)
         {
             let method = shown.into_owned();
-            self.desired_state.publish(ServerEvent::Other { method, params });
+            self.desired_state
+                .publish_to(audience, ServerEvent::Other { method, params });
         }
     }
 
@@ -141,7 +159,7 @@ impl Notifications {
         Some(params)
     }
 
-    fn log(&self, params: &str) {
+    fn log(&self, params: &str, source: Source) {
         if params.len() > MAX_LOG {
             tracing::debug!(server = %self.server, bytes = params.len(), "a log message of the server was too long");
             return;
@@ -167,8 +185,14 @@ impl Notifications {
         let text = &text[..text.floor_char_boundary(MAX_TRACED)];
         let logger_name = logger.as_deref().unwrap_or_default().escape_debug();
         tracing::debug!(target: "pegboard::server_log", server = %self.server, level = level.as_str(), logger = %logger_name, text = %text.escape_debug(), "server log");
+        let message = LogMessage {
+            level,
+            logger,
+            data,
+            call: source.call,
+        };
         self.desired_state
-            .publish(ServerEvent::Log(LogMessage { level, logger, data }));
+            .publish_to(source.audience, ServerEvent::Log(message));
     }
 
     fn complete(&self, id: String) {
@@ -272,7 +296,7 @@ mod tests {
 
     fn receive(notifications: &Notifications, method: &str, params: &Value) {
         let params = RawValue::from_string(params.to_string()).unwrap();
-        notifications.receive(method, Some(&params));
+        notifications.receive(method, Some(&params), Source::UNKNOWN);
     }
 
     #[tokio::test]

@@ -119,11 +119,11 @@ impl PendingRequests {
         self.lock().slots.get(&id).map(|slot| slot.owner.clone())
     }
 
-    /// Restarts the idle timeout of a request.
-    pub(super) fn note_life(&self, id: u64) {
-        if let Some(slot) = self.lock().slots.get(&id) {
-            slot.delivery.note_life(self.clock.now());
-        }
+    /// Restarts the idle timeout of a request. Returns `false` if the request is not pending any more.
+    pub(super) fn note_life(&self, id: u64) -> bool {
+        let state = self.lock();
+        let slot = state.slots.get(&id);
+        slot.inspect(|slot| slot.delivery.note_life(self.clock.now())).is_some()
     }
 
     pub(super) fn contains(&self, id: u64) -> bool {
@@ -135,9 +135,9 @@ impl PendingRequests {
         (1..self.next_id.load(Ordering::Relaxed)).contains(&id)
     }
 
-    /// Removes a request. A late response to it is dropped.
-    pub(super) fn remove(&self, id: u64) {
-        self.lock().slots.remove(&id);
+    /// Removes a request. A late response to it is dropped. Returns its owner.
+    pub(super) fn remove(&self, id: u64) -> Option<Arc<CallOwner>> {
+        self.lock().slots.remove(&id)?.owner
     }
 
     /// Completes a request. Returns `false` if the request is not pending any more.

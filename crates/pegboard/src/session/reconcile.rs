@@ -10,6 +10,7 @@ use super::{
     desired_state::{Desired, DesiredLogLevel, DesiredState},
     fault::Fault,
     json_rpc::Params,
+    log_level::LogLevel,
     mcp_session::Session,
     patience::Patience,
     request::Request,
@@ -69,10 +70,18 @@ impl Session {
     }
 
     async fn request_log_level(&self, desired: Option<DesiredLogLevel>) {
-        let Some(desired) = desired else { return };
         let applied = self.applied.level.borrow().clone();
+        let desired = match (desired, &applied) {
+            (Some(desired), _) => desired,
+            // A level cannot be taken back. With the highest, the server logs least.
+            (None, Some((applied, _))) => DesiredLogLevel {
+                level: LogLevel::Emergency,
+                ..*applied
+            },
+            (None, None) => return,
+        };
         match applied {
-            Some((applied, _)) if applied.revision == desired.revision => return,
+            Some((applied, _)) if applied == desired => return,
             Some((applied, Ok(()))) if applied.level == desired.level => {
                 self.applied.level.send_replace(Some((desired, Ok(()))));
                 return;

@@ -117,12 +117,15 @@ impl Session {
             params = params.with("context", &serde_json::json!({ "arguments": context }));
         }
         let mut in_flight = self.register(on_behalf);
+        let owner = in_flight.as_ref().map(CallInFlight::owner);
         let request = Request {
             offers: on_behalf.offers(),
-            owner: in_flight.as_ref().map(CallInFlight::owner),
+            owner,
             ..Request::new("completion/complete", params)
         };
-        let result = self.connection.request(request, self.patience()).await?;
+        let registered = |id| owner.into_iter().for_each(|owner| owner.set_request(id));
+        let mut sent = self.connection.send_request(&request, registered)?;
+        let result = sent.response(self.patience()).await?.result()?;
         in_flight.iter_mut().for_each(CallInFlight::complete);
         let mut completion = self.masked(parse_result::<CompleteResult>(&result))?.completion;
         if completion.values.len() > MAX_VALUES {

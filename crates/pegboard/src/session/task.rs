@@ -121,6 +121,7 @@ impl Session {
         let cancel_on_drop = CancelOnDrop {
             connection: &self.connection,
             id: task.id.clone(),
+            owner: context.in_flight.as_ref().map(|call| call.owner().clone()),
             is_armed: self.cancels_tasks(),
         };
         let result = self.await_task(task, patience, on_behalf, &mut context).await;
@@ -426,6 +427,7 @@ impl<'a> TaskPolling<'a> {
 struct CancelOnDrop<'a> {
     connection: &'a RpcConnection,
     id: String,
+    owner: Option<Arc<CallOwner>>,
     is_armed: bool,
 }
 
@@ -438,7 +440,10 @@ impl CancelOnDrop<'_> {
 impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
         if self.is_armed {
-            self.connection.send_and_forget(&task_request("tasks/cancel", &self.id));
+            let sent = self.connection.send_and_forget(&task_request("tasks/cancel", &self.id));
+            if let (Some(id), Some(owner)) = (sent, &self.owner) {
+                owner.cancelled_before(id);
+            }
         }
     }
 }

@@ -2,8 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{builtin_tools, listing::ListedTool};
-use crate::{call::View, name::ServerName};
+use super::{
+    builtin_tools::{self, Home},
+    listing::ListedTool,
+};
 
 pub(super) const FIND: &str = "find_tools";
 pub(super) const DESCRIBE: &str = "describe_tool";
@@ -26,14 +28,14 @@ pub(super) struct Discovery {
 }
 
 impl Discovery {
-    pub(super) fn new(home: &ServerName, view: &View) -> Self {
+    pub(super) fn new(home: Home<'_>) -> Self {
         let tool = |name: &str, description: &str, properties: Value, required: &[&str], reads: bool| {
             let definition = json!({
                 "name": name, "description": description,
                 "inputSchema": {"type": "object", "properties": properties, "required": required},
                 "annotations": {"readOnlyHint": reads, "openWorldHint": !reads},
             });
-            builtin_tools::listed(home, definition, view)
+            builtin_tools::listed(home, definition)
         };
         Self {
             find: tool(
@@ -80,14 +82,14 @@ pub(super) struct ResourceTools {
 }
 
 impl ResourceTools {
-    pub(super) fn new(home: &ServerName, view: &View) -> Self {
+    pub(super) fn new(home: Home<'_>) -> Self {
         let tool = |name: &str, description: &str, properties: Value, required: &[&str]| {
             let definition = json!({
                 "name": name, "description": description,
                 "inputSchema": {"type": "object", "properties": properties, "required": required, "additionalProperties": false},
                 "annotations": {"readOnlyHint": true, "openWorldHint": false},
             });
-            builtin_tools::listed(home, definition, view)
+            builtin_tools::listed(home, definition)
         };
         let paged = json!({
             "server": {"type": "string", "description": "Only those of this server"},
@@ -125,7 +127,7 @@ impl ResourceTools {
 }
 
 /// The tool that reads a part of a spilled output.
-pub(super) fn read_output(home: &ServerName, view: &View) -> ListedTool {
+pub(super) fn read_output(home: Home<'_>) -> ListedTool {
     let definition = json!({
         "name": READ_OUTPUT,
         "title": "Read a long output",
@@ -145,5 +147,5 @@ pub(super) fn read_output(home: &ServerName, view: &View) -> ListedTool {
         },
         "annotations": {"readOnlyHint": true, "idempotentHint": true, "openWorldHint": false},
     });
-    builtin_tools::listed(home, definition, view)
+    builtin_tools::listed(home, definition)
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::listing::ListedTool;
 use crate::{
     args::Arguments,
-    call::{self, CallGuard, RouteTable, Routed, ToolCall, View},
+    call::{self, Audience, CallGuard, RouteTable, Routed, ToolCall, View},
     catalog::{Tool, ToolKind},
     config::Reading,
     name::{self, NameStyle, ServerName},
@@ -29,20 +29,46 @@ pub(super) fn server_name(servers: &[Server]) -> ServerName {
     ServerName::free("pegboard", is_taken)
 }
 
-/// A built-in tool as a view lists it. It keeps its prefix even in a view with bare names, because a server's tool could have the same name.
-pub(super) fn listed(home: &ServerName, definition: Value, view: &View) -> ListedTool {
-    let tool = Tool::built_in(home, definition).expect("what we define is a tool");
-    let (style, rules) = view.names();
-    let style = match style {
-        NameStyle::Bare => NameStyle::Dunder,
-        prefixed => prefixed,
-    };
-    let mut names = name::expose(&[(home.as_str(), &tool.name)], &style, &rules);
-    let (provider, budget) = view.dialect();
+/// What the names of a view's built-in tools depend on.
+#[derive(Clone, Copy)]
+pub(super) struct Home<'a> {
+    /// The server name that they carry.
+    pub(super) name: &'a ServerName,
+    pub(super) view: &'a View,
+    /// The other tools of the view.
+    pub(super) routes: &'a RouteTable,
+}
+
+impl Home<'_> {
+    /// The name of a built-in tool. To clients it is the tool's own name, unless another tool has that. Agents see it with a prefix even in a
+    /// view with bare names, because a server that comes later could have a tool of that name.
+    fn name_of(&self, tool: &Tool) -> String {
+        let own = tool.name.as_str();
+        let is_taken = || {
+            let mut routes = self.routes.routes().iter();
+            routes.any(|route| route.name == own || route.tool.name == own)
+        };
+        if self.view.audience == Audience::Client && !is_taken() {
+            return own.to_owned();
+        }
+        let (style, rules) = self.view.names();
+        let style = match style {
+            NameStyle::Bare => NameStyle::Dunder,
+            prefixed => prefixed,
+        };
+        let mut names = name::expose(&[(self.name.as_str(), own)], &style, &rules);
+        names.pop().unwrap_or_else(|| name::dunder(self.name.as_str(), own))
+    }
+}
+
+/// A built-in tool as a view lists it.
+pub(super) fn listed(home: Home<'_>, definition: Value) -> ListedTool {
+    let tool = Tool::built_in(home.name, definition).expect("what we define is a tool");
+    let (provider, budget) = home.view.dialect();
     ListedTool {
         kind: ToolKind::BuiltIn,
         risk: tool.risk(true),
-        name: names.pop().unwrap_or_else(|| name::dunder(home.as_str(), &tool.name)),
+        name: home.name_of(&tool),
         definition: match provider {
             Provider::Mcp => None,
             provider => provider.define(&tool, budget).ok().map(Arc::new),
@@ -58,11 +84,11 @@ pub(super) fn may_match(name: &str, own: &str) -> bool {
 
 /// Whether a name means the built-in tool: as it is listed, in another name style, bare if no server has a tool of that name, or misspelled
 /// if no other tool matches.
-pub(super) fn matches(name: &str, listed: &ListedTool, routes: &RouteTable) -> bool {
+pub(super) fn matches(name: &str, listed: &ListedTool, routes: &RouteTable, audience: Audience) -> bool {
     let own = listed.tool.name.as_str();
     is_name_of(name, listed)
         || (name == own && !routes.routes().iter().any(|route| route.tool.name == own))
-        || (is_nearly_name_of(name, listed) && matches!(routes.find_forgiving(name), Routed::Nowhere))
+        || (is_nearly_name_of(name, listed) && matches!(routes.find_forgiving(name, audience), Routed::Nowhere))
 }
 
 /// Whether the name is the qualified name of the tool, in any style.
@@ -98,9 +124,13 @@ pub(super) fn read(
     call: &mut ToolCall,
     listed: &ListedTool,
     default_reading: Reading,
+    audience: Audience,
 ) -> Result<Map<String, Value>, Failure> {
     let invalid = |problem: String| {
-        let name = listed.tool.dotted_name();
+        let name = match audience {
+            Audience::Agent => listed.tool.dotted_name(),
+            Audience::Client => listed.name.clone(),
+        };
         Failure::new(Kind::InvalidArguments, format!("{name} was not called: {problem}"))
     };
     if let Some(problem) = call.invalid_arguments.take() {
@@ -117,7 +147,7 @@ pub(super) fn read(
     if let Some(own) = reverse.and_then(|reverse| reverse.apply(&call.arguments)) {
         call.arguments = own;
     }
-    Ok(serde_json::from_str(call.arguments.as_str()).unwrap_or_default())
+    call.arguments.by_name().map_err(invalid)
 }
 
 /// A string argument, if present. Numbers are converted.

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     args::Arguments,
-    call::{CallGuard, ToolCall},
+    call::{CallGuard, Routed, ToolCall},
     config::Reading,
     outcome::{Answer, Failure, Kind, Outcome},
 };
@@ -80,7 +80,7 @@ impl Toolset {
         let meant = discovery
             .all()
             .into_iter()
-            .find(|tool| builtin_tools::matches(&call.name, tool, &routes));
+            .find(|tool| builtin_tools::matches(&call.name, tool, &routes, self.view.audience));
         let Some(listed) = meant else {
             return Err(Box::new((call, guard)));
         };
@@ -111,7 +111,7 @@ impl Toolset {
         let name = listed.tool.name.as_str();
         // Lenient parsing is harmless for reads. A forwarded call is parsed as strictly as any other.
         let default_reading = if name == CALL { Reading::Json } else { Reading::Guided };
-        let arguments = builtin_tools::read(call, listed, default_reading)?;
+        let arguments = builtin_tools::read(call, listed, default_reading, self.view.audience)?;
         match name {
             FIND => self.found(&arguments).await.map(Some),
             DESCRIBE => self.described(&arguments).map(Some),
@@ -138,11 +138,11 @@ impl Toolset {
 
     fn described(&self, arguments: &Map<String, Value>) -> Result<Outcome, Failure> {
         let name = text(arguments, "name")?;
-        let route = match self.table().find_forgiving(name) {
-            crate::call::Routed::To(route) | crate::call::Routed::Repaired(route) => route,
-            crate::call::Routed::Hidden(tool) => return Err(self.unknown(&tool).failure),
-            crate::call::Routed::Ambiguous(candidates) => return Err(crate::call::ambiguous(name, &candidates)),
-            crate::call::Routed::Nowhere => return Err(self.unknown(name).failure),
+        let route = match self.table().find_forgiving(name, self.view.audience) {
+            Routed::To(route) | Routed::Repaired(route) => route,
+            Routed::Hidden(tool) => return Err(self.unknown(&tool).failure),
+            Routed::Ambiguous(candidates) => return Err(self.ambiguous(name, &candidates)),
+            Routed::Nowhere => return Err(self.unknown(name).failure),
         };
         let tool = &route.tool;
         // Arguments are converted back from the provider's dialect, so the schema is shown in that dialect.

@@ -7,7 +7,8 @@ use crate::{
     deadline::Deadline,
     name::ServerName,
     outcome::{Failure, Kind},
-    session::{DesiredState, LogLevel, Root, ServerEvents, Subscription},
+    server::Live,
+    session::{DesiredState, LogLevel, Root, ServerEvents, Subscription, WantedLogs},
     status::Era,
 };
 
@@ -20,6 +21,7 @@ impl Toolset {
         let server = &self.server_name(server.as_ref())?;
         let (tasks, name) = (self.view.forwarded_tasks.clone(), server.clone());
         let events = self.desired_state(server)?.events();
+        let events = events.of_principal(self.view.principal.clone());
         Ok(events.with_tasks(move |id| tasks.has_id(&name, id)))
     }
 
@@ -41,6 +43,7 @@ impl Toolset {
             let message = format!("server `{server}` does not offer news of its resources");
             return Err(Failure::new(Kind::Unavailable, message));
         }
+        live.session.note_user(self.view.principal.as_ref());
         let address = live.catalog().original_uri(uri);
         let shown = live.session.masker().text(address);
         let Some(subscription) = self.desired_state(server)?.subscribe(address, &shown) else {
@@ -67,31 +70,31 @@ impl Toolset {
     }
 
     /// Sets the log level of a server, for this session and all later ones. The log messages arrive through [`Toolset::events`].
+    ///
+    /// The server logs from a lower level on while that is [wanted](Toolset::want_logs).
     pub async fn set_log_level(&self, server: impl AsRef<str>, level: LogLevel) -> Result<(), Failure> {
         let server = &self.server_name(server.as_ref())?;
+        let live = self.logging_server(server).await?;
+        let revision = self.desired_state(server)?.set_level(level);
+        confirmed(&live, server, level, revision).await
+    }
+
+    /// Makes a server log from a level on, until the returned value is dropped. The server logs from the lowest level that is wanted.
+    pub async fn want_logs(&self, server: impl AsRef<str>, level: LogLevel) -> Result<WantedLogs, Failure> {
+        let server = &self.server_name(server.as_ref())?;
+        let live = self.logging_server(server).await?;
+        let (wanted, revision) = self.desired_state(server)?.want_level(level);
+        confirmed(&live, server, level, revision).await?;
+        Ok(wanted)
+    }
+
+    async fn logging_server(&self, server: &ServerName) -> Result<Live, Failure> {
         let (_, live) = self.ready_server(server).await?;
         // Without a handshake the level is sent with requests, and servers may log without declaring the capability.
         if live.session.peer.era == Era::Legacy {
             must_offer(&live, server, "logging")?;
         }
-        let wish = self.desired_state(server)?.set_level(level);
-        match Deadline::within(CONFIRM_TIMEOUT)
-            .run(live.session.until_level_set(wish))
-            .await
-        {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(problem)) => Err(Failure::new(
-                Kind::ToolError,
-                format!("setting the log level of `{server}` failed: {problem}"),
-            )),
-            Err(_) => Err(Failure::new(
-                Kind::Timeout,
-                format!(
-                    "server `{server}` did not say that it logs from `{}` on",
-                    level.as_str()
-                ),
-            )),
-        }
+        Ok(live)
     }
 
     /// Sets the roots of a server that this view owns, or of a shared server for all views. A server with a handshake is notified of the
@@ -107,5 +110,21 @@ impl Toolset {
         let server = &self.server_name(server.as_ref())?;
         self.desired_state(server)?.announce_roots();
         Ok(())
+    }
+}
+
+/// Waits until the server logs from this level on, or has refused to.
+async fn confirmed(live: &Live, server: &ServerName, level: LogLevel, revision: u64) -> Result<(), Failure> {
+    let set = live.session.until_level_set(revision);
+    match Deadline::within(CONFIRM_TIMEOUT).run(set).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(problem)) => {
+            let message = format!("setting the log level of `{server}` failed: {problem}");
+            Err(Failure::new(Kind::ToolError, message))
+        }
+        Err(_) => {
+            let message = format!("server `{server}` did not say that it logs from `{level}` on");
+            Err(Failure::new(Kind::Timeout, message))
+        }
     }
 }

@@ -76,8 +76,8 @@ impl Toolset {
     /// Requests count within [`View::rate`](crate::View::rate) and [`View::max_in_flight`](crate::View::max_in_flight), except `tasks/cancel`, and take
     /// turns with those of other views, except `tasks/…`.
     ///
-    /// Refused are requests about tasks that this view did not start by [`Toolset::forward_call`], and methods that have other ways because they
-    /// concern all views of the server: `tools/…`, subscriptions, log levels and the handshake.
+    /// Refused are requests about tasks that this view did not start by [`Toolset::forward_call`] or [adopt](Toolset::adopt_task), and methods
+    /// that have other ways because they concern all views of the server: `tools/…`, subscriptions, log levels and the handshake.
     pub async fn forward(
         &self,
         server: &str,
@@ -97,6 +97,16 @@ impl Toolset {
             Ok(result) => Forwarded::Result(result),
             Err(forwarded) => *forwarded,
         }
+    }
+
+    /// Lets this toolset ask after a task that another toolset started by [`Toolset::forward_call`], for example before the program opened this one for
+    /// the same client. The program vouches that the task belongs to the principal of this toolset.
+    ///
+    /// Fails if the toolset has no such server.
+    pub fn adopt_task(&self, server: &str, id: &str) -> Result<(), Failure> {
+        let name = self.server_name(server)?;
+        self.view.forwarded_tasks.add(&name, id);
+        Ok(())
     }
 
     async fn pass_request(&self, server: &str, request: Passed<'_>) -> Result<ForwardedResult, Box<Forwarded>> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::toolset_handle::Toolset;
+use super::{builtin_definitions::ResourceTools, builtin_tools, toolset_handle::Toolset};
 use crate::{catalog::Tool, name, status::Era};
 
 /// A tool that is known now.
@@ -33,9 +33,16 @@ impl Toolset {
         })
     }
 
-    /// Returns `true` if a server of the view has a tool whose own name is `name`, also if it is not listed.
-    pub fn has_tool_named(&self, name: &str) -> bool {
-        self.snapshot(|snapshot| snapshot.table.routes().iter().any(|route| route.tool.name == name))
+    /// Returns `true` if `name` means a built-in tool of the view, such as `find_tools` or `read_output`.
+    pub fn is_built_in(&self, name: &str) -> bool {
+        let outputs = &self.view.result_options;
+        self.snapshot(|snapshot| {
+            let discovery = self.view.tool_budget.is_some().then(|| snapshot.discovery.all());
+            let resources = snapshot.resources.as_ref().map(ResourceTools::all);
+            let reader = (outputs.always_readable || outputs.spill.is_used()).then_some(&snapshot.read_output);
+            let mut tools = discovery.into_iter().chain(resources).flatten().chain(reader);
+            tools.any(|tool| builtin_tools::matches(name, tool, &snapshot.table, self.view.audience))
+        })
     }
 
     /// Names pairs of a server and, say, one of its prompts as the view names tools. Different pairs get different names.

@@ -40,12 +40,12 @@ impl Toolset {
             return Err(Box::new((call, guard)));
         }
         let (read_output, routes) = self.snapshot(|snapshot| (snapshot.read_output.clone(), snapshot.table.clone()));
-        if !builtin_tools::matches(&call.name, &read_output, &routes) {
+        if !builtin_tools::matches(&call.name, &read_output, &routes, self.view.audience) {
             return Err(Box::new((call, guard)));
         }
         guard.built_in(&read_output.tool);
-        let read =
-            builtin_tools::read(&mut call, &read_output, Reading::Guided).and_then(|arguments| parse(&arguments));
+        let read = builtin_tools::read(&mut call, &read_output, Reading::Guided, self.view.audience)
+            .and_then(|arguments| parse(&arguments));
         let outcome = match read {
             Err(failure) => Outcome::Refused(failure),
             Ok((handle, query)) => match outputs.spill.page(&handle, query, PAGE).await {

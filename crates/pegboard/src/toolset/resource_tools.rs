@@ -54,10 +54,11 @@ impl Toolset {
         }
         let (tools, routes) = self.snapshot(|snapshot| (snapshot.resources.clone(), snapshot.table.clone()));
         let mut listed = tools.iter().flat_map(ResourceTools::all);
-        let Some(listed) = listed.find(|tool| builtin_tools::matches(&call.name, tool, &routes)) else {
+        let Some(listed) = listed.find(|tool| builtin_tools::matches(&call.name, tool, &routes, self.view.audience))
+        else {
             return Err(Box::new((call, guard)));
         };
-        let arguments = match builtin_tools::read(&mut call, listed, Reading::Guided) {
+        let arguments = match builtin_tools::read(&mut call, listed, Reading::Guided, self.view.audience) {
             Ok(arguments) => arguments,
             Err(failure) => {
                 let reply = builtin_tools::reply(&call, &listed.tool, Outcome::Refused(failure), started.elapsed());

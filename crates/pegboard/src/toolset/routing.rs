@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use super::toolset_handle::Toolset;
 use crate::{
     audit::AuditRule,
-    call::{self, Route, Routed, Unroutable, Visibility},
+    call::{self, Audience, Route, Routed, Unroutable, Visibility},
     deadline::Deadline,
     outcome::Failure,
     server::{Phase, Server},
@@ -26,7 +26,7 @@ impl Toolset {
             }
             match snapshot.table.find(name) {
                 Routed::To(route) => Ok(Some(route)),
-                Routed::Ambiguous(candidates) => Err(call::ambiguous(name, &candidates)),
+                Routed::Ambiguous(candidates) => Err(self.ambiguous(name, &candidates)),
                 Routed::Repaired(_) | Routed::Hidden(_) | Routed::Nowhere => Ok(None),
             }
         })
@@ -64,7 +64,10 @@ impl Toolset {
         {
             return Ok((route, false));
         }
-        if let Some(refusal) = self.refusal(name, false) {
+        // A client must not learn from the time of the answer that there is such a tool.
+        if self.view.audience == Audience::Agent
+            && let Some(refusal) = self.refusal(name, false)
+        {
             return Err(refusal);
         }
         let mut unknown = self.not_ready();
@@ -76,13 +79,13 @@ impl Toolset {
         }
         let waiting = futures_util::future::join_all(unknown.iter().map(|server| server.live(deadline)));
         let outcomes = waiting.await;
-        match self.table().find_forgiving(name) {
+        match self.table().find_forgiving(name, self.view.audience) {
             Routed::To(route) => Ok((route, false)),
             Routed::Repaired(route) => {
                 tracing::info!(asked = name, tool = %route.tool.dotted_name(), "a name was repaired");
                 Ok((route, true))
             }
-            Routed::Ambiguous(candidates) => Err(call::ambiguous(name, &candidates).into()),
+            Routed::Ambiguous(candidates) => Err(self.ambiguous(name, &candidates).into()),
             Routed::Hidden(tool) => Err(self.unknown(&tool)),
             Routed::Nowhere => {
                 let down = unknown
@@ -114,16 +117,32 @@ impl Toolset {
         servers.iter().filter(|server| server.recheck_held()).count() > 0
     }
 
-    /// Why a name has no route: the view may not see the tool, or no server has it.
+    /// Why a name has no route: the view may not see the tool, or no server has it. To a client both are the same; the audit log has the rule.
     pub(super) fn unknown(&self, name: &str) -> Unroutable {
         let servers = self.servers();
         let visibility = Visibility::new(&self.view, &servers);
-        if let Some(refusal) = visibility.refusal(name, &servers, true) {
+        let refusal = visibility.refusal(name, &servers, true);
+        if self.view.audience == Audience::Agent
+            && let Some(refusal) = refusal
+        {
             return refusal;
         }
         let mut offering = self.selected_servers();
         offering.retain(|server| server.is_enabled() && visibility.may_see_tools_of(server));
-        self.table().explain(name, &offering).into()
+        let failure = self.table().explain(name, &offering, self.view.audience);
+        match refusal {
+            Some(refusal) => Unroutable { failure, ..refusal },
+            None => failure.into(),
+        }
+    }
+
+    /// The failure for a name that several tools have.
+    pub(super) fn ambiguous(&self, name: &str, candidates: &[Arc<Route>]) -> Failure {
+        let candidates: Vec<_> = candidates
+            .iter()
+            .map(|route| route.name_for(self.view.audience))
+            .collect();
+        call::ambiguous(name, &candidates)
     }
 
     pub(super) fn not_ready(&self) -> Vec<Server> {

@@ -6,7 +6,7 @@ use arc_swap::ArcSwapOption;
 
 use super::{
     builtin_definitions::{self, Discovery, ResourceTools},
-    builtin_tools,
+    builtin_tools::{self, Home},
     listing::ListedTool,
     selection_check,
 };
@@ -100,15 +100,21 @@ impl Snapshot {
         let selection_error = selection.and_then(|selection| selection_check::check(selection, servers).err());
         let offering = if selection_error.is_some() { &[][..] } else { servers };
         let routes = RouteTable::build(offering, view, &visibility, known);
-        let server = builtin_tools::server_name(servers);
-        let read_output = builtin_definitions::read_output(&server, view);
+        let home = Home {
+            name: &builtin_tools::server_name(servers),
+            view,
+            routes: &routes,
+        };
+        let read_output = builtin_definitions::read_output(home);
+        let discovery = Discovery::new(home);
+        let resources = view.resource_tools.then(|| ResourceTools::new(home));
         Self {
             selection_error,
             table: Arc::new(routes),
             reader: read_output.name.as_str().into(),
             read_output,
-            discovery: Discovery::new(&server, view),
-            resources: view.resource_tools.then(|| ResourceTools::new(&server, view)),
+            discovery,
+            resources,
             index: OnceLock::new(),
             texts: OnceLock::new(),
             shadows: OnceLock::new(),

@@ -1,7 +1,7 @@
 //! The settings of a view that determine its snapshot.
 
 use crate::{
-    call::{ShownRules, View},
+    call::{Audience, ShownRules, View},
     name::{NameRules, NameStyle},
     provider::Provider,
 };
@@ -14,6 +14,7 @@ pub(super) struct SnapshotRules {
     name_rules: Option<NameRules>,
     dialect: (Provider, Option<usize>),
     resource_tools: bool,
+    audience: Audience,
 }
 
 impl SnapshotRules {
@@ -25,6 +26,7 @@ impl SnapshotRules {
             name_rules: view.name_rules,
             dialect: view.dialect(),
             resource_tools: view.resource_tools,
+            audience: view.audience,
         }
     }
 
@@ -32,6 +34,7 @@ impl SnapshotRules {
     pub(super) fn are_those_of(&self, view: &View) -> bool {
         self.dialect == view.dialect()
             && self.resource_tools == view.resource_tools
+            && self.audience == view.audience
             && self.naming == view.naming
             && self.name_rules == view.name_rules
             && self.shown.are_those_of(&view.rules)

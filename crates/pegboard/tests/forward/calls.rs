@@ -43,6 +43,26 @@ async fn a_result_is_passed_on_byte_by_byte() {
     }
 }
 
+/// The tool's schema allows everything.
+#[tokio::test(start_paused = true)]
+async fn arguments_with_a_key_twice_do_not_reach_the_server() {
+    let fake = FakeServer::new("fx").tool(Tool::new("t").answers_text("ran"));
+    let (board, handle) = in_memory(&fake);
+    let tools = board.toolset_with(whole());
+    for text in [r#"{"path":"/tmp","path":"/etc"}"#, r#"{"a":[{"b":1,"\u0062":2}]}"#] {
+        let arguments: Box<RawValue> = serde_json::from_str(text).unwrap();
+        let call = ToolCall::new("fx.t").arguments(&*arguments);
+        match tools.forward_call(call, &Forwarding::new()).await {
+            Forwarded::Failed(failure) => {
+                assert_eq!(failure.kind, Kind::InvalidArguments, "{failure}");
+                assert!(failure.message.contains("is given twice"), "{failure}");
+            }
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+    assert_eq!(handle.count("tools/call"), 0);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_secret_is_masked_in_every_form_and_the_rest_stays() {
     let escaped = TOKEN.replace('g', "\\u0067");

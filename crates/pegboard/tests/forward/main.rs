@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test panics at the step that fails")]
 
+#[path = "../support/line_server.rs"]
+#[expect(dead_code, reason = "the tests of sessions use the rest")]
+mod line_server;
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -1,20 +1,16 @@
 //! An in-process server whose responses the test writes as bytes.
 
-use std::sync::{Arc, Mutex};
-
 use pegboard::{
-    Config, Host, Pegboard, ServerConfig, ToolCall, Toolset, View,
+    Host, Pegboard, ServerConfig, ToolCall, Toolset, View,
     forward::{Forwarded, ForwardedResult, Forwarding},
     host::NoHost,
     status::Era,
 };
 use serde_json::{Value, json};
-use tokio::{
-    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex},
-    sync::mpsc,
-};
 
-use crate::support::*;
+use crate::{line_server::LineServer, support::*};
+
+pub(crate) use crate::line_server::until;
 
 pub(crate) const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
 
@@ -37,16 +33,14 @@ pub(crate) fn text(text: &str) -> Part {
 #[derive(Clone)]
 pub(crate) struct RawServer {
     era: Era,
-    received: Arc<Mutex<Vec<Value>>>,
-    out: Arc<Mutex<Option<mpsc::Sender<String>>>>,
+    lines: LineServer,
 }
 
 impl RawServer {
     pub(crate) fn new(era: Era) -> Self {
         Self {
             era,
-            received: Arc::default(),
-            out: Arc::default(),
+            lines: LineServer::default(),
         }
     }
 
@@ -62,41 +56,11 @@ impl RawServer {
         answer: impl Fn(&Value) -> Part + Clone + Send + Sync + 'static,
     ) -> Pegboard {
         let this = self.clone();
-        let dialer = move || {
-            let (ours, theirs) = duplex(64 << 10);
-            let (tell, told) = mpsc::channel(256);
-            *this.out.lock().unwrap() = Some(tell);
-            tokio::spawn(this.clone().serve(theirs, told, answer.clone()));
-            halves(ours)
-        };
-        let builder = Pegboard::builder(Config::default()).host(host).without_jitter();
-        builder.in_process_with(name("fx"), dialer, settings).open()
-    }
-
-    async fn serve(self, stream: DuplexStream, mut told: mpsc::Receiver<String>, answer: impl Fn(&Value) -> Part) {
-        let (read, mut write) = tokio::io::split(stream);
-        let mut lines = BufReader::new(read).lines();
-        loop {
-            let text = tokio::select! {
-                line = lines.next_line() => match line {
-                    Ok(Some(line)) => self.react(&serde_json::from_str(&line).unwrap(), &answer),
-                    _ => return,
-                },
-                text = told.recv() => match text {
-                    Some(text) => Some(text),
-                    None => return,
-                },
-            };
-            if let Some(text) = text
-                && write.write_all((text + "\n").as_bytes()).await.is_err()
-            {
-                return;
-            }
-        }
+        self.lines
+            .board(settings, host, move |message| this.react(message, &answer))
     }
 
     fn react(&self, message: &Value, answer: &impl Fn(&Value) -> Part) -> Option<String> {
-        self.received.lock().unwrap().push(message.clone());
         let id = message.get("id")?;
         let capabilities = json!({"tools": {"listChanged": true}, "resources": {}, "prompts": {}, "x": {"a": 1},
             "tasks": {"requests": {"tools": {"call": {}}}}, "extensions": {"io.modelcontextprotocol/tasks": {}}});
@@ -128,41 +92,26 @@ impl RawServer {
 
     /// Sends a message that is not a response.
     pub(crate) async fn say(&self, message: Value) {
-        let out = self.out.lock().unwrap().clone().unwrap();
-        out.send(message.to_string()).await.unwrap();
+        self.lines.say(message).await;
     }
 
     /// The messages received with this method so far.
     pub(crate) fn received(&self, method: &str) -> Vec<Value> {
-        let received = self.received.lock().unwrap();
-        let fitting = received.iter().filter(|message| message["method"] == method);
-        fitting.cloned().collect()
+        self.lines.with_method(method)
     }
 
     /// Waits until `count` messages with this method were received.
     pub(crate) async fn wait_for(&self, method: &str, count: usize) -> Vec<Value> {
-        until(method, || self.received(method).len() >= count).await;
-        self.received(method)
+        self.lines.wait_for(method, count).await
     }
 
     /// Waits for the response to the server's own request `id`.
     pub(crate) async fn answer_to(&self, id: &str) -> Value {
-        let is_it = |message: &&Value| message.get("method").is_none() && message["id"] == id;
-        let found = || self.received.lock().unwrap().iter().find(is_it).cloned();
+        let is_it = |message: &Value| message.get("method").is_none() && message["id"] == id;
+        let found = || self.lines.messages().into_iter().find(is_it);
         until(id, || found().is_some()).await;
         found().unwrap()
     }
-}
-
-/// Waits until a condition holds.
-pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) {
-    let waiting = async {
-        while !is_so() {
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-        }
-    };
-    let waited = tokio::time::timeout(secs(60), waiting).await;
-    waited.unwrap_or_else(|_| panic!("waited in vain until: {what}"));
 }
 
 /// A view that passes results on whole.

@@ -57,7 +57,7 @@ async fn each_is_asked_for_their_own_calls(board: Pegboard, operator: &Person, n
         }
         Named::No => {
             assert_eq!(bob.asked(), Vec::<String>::new(), "{wire}");
-            assert_contains(&his.text(), &["-32603", "so no user was asked"]);
+            assert_contains(&his.text(), &["-32603", "so no client was asked"]);
         }
     }
     assert_eq!(alice.asked().len(), 1, "{wire}");
@@ -168,6 +168,59 @@ async fn a_dropped_call_withdraws_its_question() {
         }
         board.shutdown().await;
     }
+}
+
+/// The server may still ask for a cancelled call, so for a while no question on the same connection is certain to be another client's.
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_question_keeps_others_from_being_asked_for_seconds_only() {
+    for fake in [asking(Era::Legacy), asking(Era::Legacy).ignores_cancel()] {
+        let (alice, bob) = (Person::slow("alice"), Person::new("bob"));
+        let (board, _handle) = in_memory_of(&fake, in_process_settings(), &Person::new("operator"));
+        let (alices, bobs) = (board.toolset_with(alice.view()), board.toolset_with(bob.view()));
+        let hers = tokio::spawn(async move { ask(&alices, "a1").await });
+        until("she is asked", || alice.open() == 1).await;
+        hers.abort();
+        until("her question is withdrawn", || alice.open() == 0).await;
+        let cancelled = tokio::time::Instant::now();
+        loop {
+            let his = ask(&bobs, "b1").await;
+            if !bob.asked().is_empty() {
+                break;
+            }
+            assert_contains(&his.text(), &["so no client was asked"]);
+            assert!(cancelled.elapsed() < secs(10), "{}", his.text());
+            tokio::time::sleep(secs(1)).await;
+        }
+        assert_eq!((alice.asked().len(), bob.asked().len()), (1, 1));
+        board.shutdown().await;
+    }
+}
+
+/// A client that leaves its questions open holds up its own at most.
+#[tokio::test]
+async fn questions_that_one_client_leaves_open_hold_up_no_other() {
+    let server = asking(Era::Legacy).streams().serve_http().await.unwrap();
+    let settings = ServerConfig::new(Transport::Http(endpoint(&server.url())));
+    let board = board_of(settings, &Person::new("operator"));
+    let (alice, bob) = (Person::slow("alice"), Person::new("bob"));
+    let view = |person: &Person| pegboard::View::new().host(person.clone());
+    let (alices, bobs) = (board.toolset_with(view(&alice)), board.toolset_with(view(&bob)));
+    let hers: Vec<_> = (0..20)
+        .map(|number| {
+            let alices = alices.clone();
+            tokio::spawn(async move { ask(&alices, &format!("a{number}")).await })
+        })
+        .collect();
+    server.wait_for("tools/call", 20).await;
+    until("as many as may are asked", || alice.open() == 16).await;
+    let his = ask(&bobs, "b1").await;
+    assert!(!his.is_error(), "{}", his.text());
+    assert_eq!(bob.asked().len(), 1);
+    (0..20).for_each(|_| alice.answer());
+    for call in hers {
+        assert!(!call.await.unwrap().is_error());
+    }
+    board.shutdown().await;
 }
 
 /// A task that needs input asks for the call that started it.

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test panics at the step that fails")]
 
+#[path = "../support/line_server.rs"]
+mod line_server;
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -2,24 +2,19 @@
 
 use std::{
     pin::Pin,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex},
 };
 
 use pegboard::{
-    Config, Host, Pegboard, ServerConfig, Toolset,
+    Host, Pegboard, ServerConfig, Toolset,
     host::{ElicitAnswer, Elicitation, HostContext},
     status::Era,
 };
 use serde_json::{Value, json};
-use tokio::{
-    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex},
-    sync::mpsc,
-};
 
-use crate::support::*;
+use crate::{line_server::LineServer, support::*};
+
+pub(crate) use crate::line_server::until;
 
 pub(crate) const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
 
@@ -42,9 +37,7 @@ pub(crate) struct Scripted {
     era: Era,
     /// The capabilities, and the result of each listing.
     offers: Value,
-    received: Arc<Mutex<Vec<Value>>>,
-    out: Arc<Mutex<Option<mpsc::Sender<String>>>>,
-    starts: Arc<AtomicUsize>,
+    lines: LineServer,
 }
 
 impl Scripted {
@@ -53,9 +46,7 @@ impl Scripted {
         Self {
             era,
             offers,
-            received: Arc::default(),
-            out: Arc::default(),
-            starts: Arc::default(),
+            lines: LineServer::default(),
         }
     }
 
@@ -76,42 +67,11 @@ impl Scripted {
         answer: impl Fn(&Value) -> Answer + Clone + Send + Sync + 'static,
     ) -> Pegboard {
         let this = self.clone();
-        let dialer = move || {
-            let (ours, theirs) = duplex(64 << 10);
-            let (tell, told) = mpsc::channel(256);
-            *this.out.lock().unwrap() = Some(tell);
-            this.starts.fetch_add(1, Ordering::Relaxed);
-            tokio::spawn(this.clone().serve(theirs, told, answer.clone()));
-            halves(ours)
-        };
-        let builder = Pegboard::builder(Config::default()).host(host).without_jitter();
-        builder.in_process_with(name("fx"), dialer, settings).open()
-    }
-
-    async fn serve(self, stream: DuplexStream, mut told: mpsc::Receiver<String>, answer: impl Fn(&Value) -> Answer) {
-        let (read, mut write) = tokio::io::split(stream);
-        let mut lines = BufReader::new(read).lines();
-        loop {
-            let text = tokio::select! {
-                line = lines.next_line() => match line {
-                    Ok(Some(line)) => self.react(&serde_json::from_str(&line).unwrap(), &answer),
-                    _ => return,
-                },
-                text = told.recv() => match text {
-                    Some(text) => Some(text),
-                    None => return,
-                },
-            };
-            if let Some(text) = text
-                && write.write_all((text + "\n").as_bytes()).await.is_err()
-            {
-                return;
-            }
-        }
+        self.lines
+            .board(settings, host, move |message| this.react(message, &answer))
     }
 
     fn react(&self, message: &Value, answer: &impl Fn(&Value) -> Answer) -> Option<String> {
-        self.received.lock().unwrap().push(message.clone());
         message.get("id")?;
         let method = message["method"].as_str()?;
         let answer = match (self.era, method) {
@@ -146,72 +106,55 @@ impl Scripted {
     }
 
     /// Sends a message that is not a response.
-    pub(crate) async fn say(&self, mut message: Value) {
-        message["jsonrpc"] = "2.0".into();
-        let out = self.out.lock().unwrap().clone().unwrap();
-        out.send(message.to_string()).await.unwrap();
+    pub(crate) async fn say(&self, message: Value) {
+        self.lines.say(message).await;
     }
 
     /// Closes the connection.
     pub(crate) fn hang_up(&self) {
-        *self.out.lock().unwrap() = None;
+        self.lines.hang_up();
     }
 
     pub(crate) fn starts(&self) -> usize {
-        self.starts.load(Ordering::Relaxed)
+        self.lines.starts()
     }
 
     /// The parameters of the messages received with this method so far.
     pub(crate) fn received(&self, method: &str) -> Vec<Value> {
-        let received = self.received.lock().unwrap();
-        let fitting = received.iter().filter(|message| message["method"] == method);
-        fitting.map(|message| message["params"].clone()).collect()
+        params_of(self.lines.with_method(method))
     }
 
     /// The ids of the messages received with this method so far.
     pub(crate) fn ids(&self, method: &str) -> Vec<Value> {
-        let received = self.received.lock().unwrap();
-        let fitting = received.iter().filter(|message| message["method"] == method);
-        fitting.map(|message| message["id"].clone()).collect()
+        let fitting = self.lines.with_method(method).into_iter();
+        fitting.map(|mut message| message["id"].take()).collect()
     }
 
     /// The responses to the server's own requests.
     pub(crate) fn answers(&self) -> Vec<Value> {
-        let received = self.received.lock().unwrap();
-        received
-            .iter()
-            .filter(|message| message.get("method").is_none())
-            .cloned()
-            .collect()
+        let mut messages = self.lines.messages();
+        messages.retain(|message| message.get("method").is_none());
+        messages
     }
 
     /// Whether the last request with this method was cancelled.
     pub(crate) fn was_cancelled(&self, method: &str) -> bool {
-        let received = self.received.lock().unwrap();
-        let Some(last) = received.iter().rfind(|message| message["method"] == method) else {
+        let Some(last) = self.lines.with_method(method).pop() else {
             return false;
         };
-        received.iter().any(|message| {
-            message["method"] == "notifications/cancelled" && message["params"]["requestId"] == last["id"]
-        })
+        let cancelled = self.received("notifications/cancelled");
+        cancelled.iter().any(|params| params["requestId"] == last["id"])
     }
 
     /// Waits until `count` messages with this method were received.
     pub(crate) async fn wait_for(&self, method: &str, count: usize) -> Vec<Value> {
-        until(method, || self.received(method).len() >= count).await;
-        self.received(method)
+        params_of(self.lines.wait_for(method, count).await)
     }
 }
 
-/// Waits until a condition holds.
-pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) {
-    let waiting = async {
-        while !is_so() {
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-        }
-    };
-    let waited = tokio::time::timeout(secs(60), waiting).await;
-    waited.unwrap_or_else(|_| panic!("waited in vain until: {what}"));
+fn params_of(messages: Vec<Value>) -> Vec<Value> {
+    let messages = messages.into_iter();
+    messages.map(|mut message| message["params"].take()).collect()
 }
 
 /// A user who gives the same answer to every request after a delay, and records the requests.

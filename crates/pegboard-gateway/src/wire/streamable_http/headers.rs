@@ -39,20 +39,26 @@ pub(super) fn check_version(headers: &HeaderMap) -> Result<(), RpcError> {
     Err(RpcError::new(RpcError::INVALID_REQUEST, message))
 }
 
-/// Checks that the headers of a modern request match its body.
-pub(super) fn check(headers: &HeaderMap, request: &Request) -> Result<(), RpcError> {
+/// Checks that the headers of a modern request match its body. Returns those that repeat arguments of a tool: which argument each repeats, only
+/// the tool's schema says.
+pub(super) fn check(headers: &HeaderMap, request: &Request) -> Result<Vec<(String, String)>, RpcError> {
     let version = single(headers, &VERSION)?;
     let Some(in_body) = request.params.meta(META_VERSION) else {
         // The endpoint refuses it.
         return match version {
             Some(named) if Version::parse(named).is_none() => Err(unsupported(named)),
-            _ => Ok(()),
+            _ => Ok(Vec::new()),
         };
     };
     let unquoted = in_body.strip_prefix(b"\"").and_then(|text| text.strip_suffix(b"\""));
     agree("MCP-Protocol-Version", version, unquoted.unwrap_or(&in_body))?;
     agree("Mcp-Method", single(headers, &METHOD)?, request.method.as_bytes())?;
-    check_params(headers)?;
+    check_name(headers, request)?;
+    mirrored(headers)
+}
+
+/// Checks that a request names what it is about as its header does.
+fn check_name(headers: &HeaderMap, request: &Request) -> Result<(), RpcError> {
     let key = match &*request.method {
         "tools/call" | "prompts/get" => "name",
         "resources/read" => "uri",
@@ -67,15 +73,17 @@ pub(super) fn check(headers: &HeaderMap, request: &Request) -> Result<(), RpcErr
     }
 }
 
-/// Checks that the headers for arguments can be decoded. Only the server that defines a tool knows which argument each repeats, and
-/// it gets the arguments themselves.
-fn check_params(headers: &HeaderMap) -> Result<(), RpcError> {
-    for name in headers.keys().filter(|name| name.as_str().starts_with(PARAM)) {
-        if let Some(value) = single(headers, name)? {
-            decode(name.as_str(), value)?;
+/// The headers that repeat arguments, decoded.
+fn mirrored(headers: &HeaderMap) -> Result<Vec<(String, String)>, RpcError> {
+    let mut mirrored = Vec::new();
+    for name in headers.keys() {
+        if let Some(argument) = name.as_str().strip_prefix(PARAM)
+            && let Some(value) = single(headers, name)?
+        {
+            mirrored.push((argument.to_owned(), decode(name.as_str(), value)?));
         }
     }
-    Ok(())
+    Ok(mirrored)
 }
 
 fn agree(header: &str, value: Option<&str>, in_body: &[u8]) -> Result<(), RpcError> {

@@ -348,8 +348,8 @@ pub(super) fn how_to_read(reader: &str, handle: &str) -> String {
 
 fn refusal(rules: &ResultRules<'_>, bytes: usize, limit: usize) -> Failure {
     let message = format!(
-        "the result of {}.{} is too long: it has {bytes} bytes, and {limit} are allowed. The tool has run; ask it for less.",
-        rules.server, rules.tool
+        "the result of {} is too long: it has {bytes} bytes, and {limit} are allowed. The tool has run; ask it for less.",
+        rules.tool_name()
     );
     Failure::new(Kind::LimitExceeded, message)
         .hint(format!("`servers.{}.max_result` sets the limit", rules.server))

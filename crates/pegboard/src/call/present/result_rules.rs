@@ -1,16 +1,21 @@
 //! The settings under which one result is presented.
 
+use std::borrow::Cow;
+
 use crate::{
     call::result_options::ResultOptions,
     caller::Caller,
     config::{Results, Summarise},
     deadline::Deadline,
+    name::dotted,
 };
 
 /// The settings for one result.
 pub(super) struct ResultRules<'a> {
     pub(super) server: &'a str,
     pub(super) tool: &'a str,
+    /// The name of the tool that the reader of the result knows. Otherwise it is `server.tool`.
+    pub(super) listed: Option<&'a str>,
     /// The conversation that led to the call.
     pub(super) context: Option<&'a str>,
     pub(super) caller: Caller<'a>,
@@ -21,4 +26,14 @@ pub(super) struct ResultRules<'a> {
     pub(super) options: &'a ResultOptions,
     /// The deadline of the call.
     pub(super) deadline: Deadline,
+}
+
+impl ResultRules<'_> {
+    /// The name of the tool in texts.
+    pub(super) fn tool_name(&self) -> Cow<'_, str> {
+        match self.listed {
+            Some(listed) => Cow::Borrowed(listed),
+            None => Cow::Owned(dotted(self.server, self.tool)),
+        }
+    }
 }

@@ -78,6 +78,7 @@ impl Fixture {
             caller: Caller::new("call-1", "view", &meta),
             server: "k8s",
             tool: "get_pods",
+            listed: None,
             context: Some("user: which pods crash?"),
             results: self.results,
             hint: self.hint,

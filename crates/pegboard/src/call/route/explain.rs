@@ -1,5 +1,7 @@
 //! Explains why a tool name cannot be resolved, so that a model can find the right one.
 
+use std::borrow::Cow;
+
 use crate::{
     name::{self, ServerName},
     outcome::{Failure, Kind},
@@ -12,21 +14,37 @@ const LISTED: usize = 20;
 /// How similar two names must be, from 0 to 1, for one to be suggested for the other.
 const LIKENESS: f64 = 0.75;
 
+/// A tool that can be suggested.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct KnownName<'a> {
+    pub(super) server: &'a str,
+    pub(super) tool: &'a str,
+    /// The name that the reader knows the tool by. Otherwise it is `server.tool`.
+    pub(super) listed: Option<&'a String>,
+}
+
+impl KnownName<'_> {
+    fn shown(&self) -> String {
+        let listed = self.listed.cloned();
+        listed.unwrap_or_else(|| name::dotted(self.server, self.tool))
+    }
+}
+
 /// The failure for an unknown name.
-pub(super) fn unknown(name: &str, pairs: &[(&str, &str)], servers: &[&ServerName]) -> Failure {
+pub(super) fn unknown(name: &str, tools: &[KnownName<'_>], servers: &[&ServerName]) -> Failure {
     let shown = name.escape_debug();
     let server = servers.iter().find(|server| may_belong_to(name, server));
     let mut message = format!("there is no tool `{shown}`.");
-    let close = closest(name, pairs);
+    let close = closest(name, tools);
     if !close.is_empty() {
         let close: Vec<_> = close.iter().map(|name| format!("`{name}`")).collect();
         message.push_str(&format!(" The closest names are {}.", close.join(", ")));
     }
     if let Some(server) = server {
-        let tools = pairs
+        let tools = tools
             .iter()
-            .filter(|(of, _)| *of == server.as_str())
-            .map(|(_, tool)| *tool);
+            .filter(|known| known.server == server.as_str())
+            .map(|known| known.listed.map_or(known.tool, String::as_str));
         message.push_str(&format!(
             " Available tools of server `{server}`: {}.",
             list_names(tools)
@@ -55,18 +73,18 @@ pub(crate) fn list_names<'a>(names: impl Iterator<Item = &'a str>) -> String {
 }
 
 /// The most similar names, best first.
-fn closest(name: &str, pairs: &[(&str, &str)]) -> Vec<String> {
-    let likeness = |(server, tool): &(&str, &str)| {
-        let dotted = name::dotted(server, tool);
+fn closest(name: &str, tools: &[KnownName<'_>]) -> Vec<String> {
+    let likeness = |known: &KnownName<'_>| {
+        let (server, tool, shown) = (known.server, known.tool, known.shown());
         // Compared without the server's name: if that is correct, every tool of the server would look similar.
         let bare_name = after_server(name, server).into_iter().flatten().next();
         let likeness = match bare_name {
             Some(bare_name) => strsim::jaro_winkler(bare_name, tool),
-            None => strsim::jaro_winkler(name, tool).max(strsim::normalized_levenshtein(name, &dotted)),
+            None => strsim::jaro_winkler(name, tool).max(strsim::normalized_levenshtein(name, &shown)),
         };
-        (likeness > LIKENESS).then_some((likeness, dotted))
+        (likeness > LIKENESS).then_some((likeness, shown))
     };
-    let mut close: Vec<(f64, String)> = pairs.iter().filter_map(likeness).collect();
+    let mut close: Vec<(f64, String)> = tools.iter().filter_map(likeness).collect();
     close.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
     close.into_iter().take(SUGGESTIONS).map(|(_, name)| name).collect()
 }
@@ -96,7 +114,7 @@ pub(crate) fn tool_part<'a>(name: &'a str, server: &ServerName) -> Option<&'a st
 }
 
 /// The failure for a name that several tools have.
-pub(crate) fn ambiguous(name: &str, candidates: &[String]) -> Failure {
+pub(crate) fn ambiguous(name: &str, candidates: &[Cow<'_, str>]) -> Failure {
     let message = format!(
         "`{}` could mean {}. Call the one that is meant by that name.",
         name.escape_debug(),
@@ -127,16 +145,31 @@ mod tests {
     #[test]
     fn an_unknown_tool_is_answered_with_what_there_is() {
         let (git, k8s) = (server("git"), server("k8s"));
-        let pairs = [
+        let tools = [
             ("git", "log"),
             ("git", "show"),
             ("k8s", "get_pods"),
             ("k8s", "get_logs"),
         ];
-        let message = |name: &str| unknown(name, &pairs, &[&git, &k8s]).message;
+        let tools = tools.map(|(server, tool)| KnownName {
+            server,
+            tool,
+            listed: None,
+        });
+        let message = |name: &str| unknown(name, &tools, &[&git, &k8s]).message;
         insta::assert_snapshot!(message("k8s.get_pod"), @"there is no tool `k8s.get_pod`. The closest names are `k8s.get_pods`, `k8s.get_logs`. Available tools of server `k8s`: get_pods, get_logs. Available servers: git, k8s.");
         insta::assert_snapshot!(message("get_podz"), @"there is no tool `get_podz`. The closest names are `k8s.get_pods`, `k8s.get_logs`. Available servers: git, k8s.");
         insta::assert_snapshot!(message("zzz.qqq"), @"there is no tool `zzz.qqq`. Available servers: git, k8s.");
         insta::assert_snapshot!(unknown("x", &[], &[]).message, @"there is no tool `x`. Available servers: none.");
+        let listed = ["log", "show", "get_pods", "get_logs"].map(|tool| format!("tool-{tool}"));
+        let offered: Vec<KnownName<'_>> = tools
+            .iter()
+            .zip(&listed)
+            .map(|(tool, listed)| KnownName {
+                listed: Some(listed),
+                ..*tool
+            })
+            .collect();
+        insta::assert_snapshot!(unknown("git__shoow", &offered, &[&git, &k8s]).message, @"there is no tool `git__shoow`. The closest names are `tool-show`. Available tools of server `git`: tool-log, tool-show. Available servers: git, k8s.");
     }
 }

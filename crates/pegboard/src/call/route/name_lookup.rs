@@ -1,8 +1,10 @@
 //! Finds a tool by any of its names without a board, for test doubles.
 
+use std::borrow::Cow;
+
 use super::{
     alias::{self, Aliases, Lookup},
-    explain,
+    explain::{self, KnownName},
     repair::{Repairs, name_variants},
 };
 use crate::{
@@ -31,11 +33,19 @@ pub(crate) fn find_by_any_name(
                 Lookup::One(at) => return Ok((at, is_repaired)),
                 Lookup::Many(indices) => {
                     let candidates = indices.iter().map(|at| name::dotted(pairs[*at].0, pairs[*at].1));
-                    return Err(explain::ambiguous(name, &candidates.collect::<Vec<_>>()));
+                    return Err(explain::ambiguous(
+                        name,
+                        &candidates.map(Cow::Owned).collect::<Vec<_>>(),
+                    ));
                 }
                 Lookup::Nothing => {}
             }
         }
     }
-    Err(explain::unknown(name, pairs, servers))
+    let known = pairs.iter().map(|(server, tool)| KnownName {
+        server,
+        tool,
+        listed: None,
+    });
+    Err(explain::unknown(name, &known.collect::<Vec<_>>(), servers))
 }

@@ -1,7 +1,8 @@
 //! The results of routing a name: a route, a hidden or ambiguous tool, or the reason why there is none.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
+use super::super::audience::Audience;
 use crate::{
     audit::AuditRule,
     catalog::{Tool, ToolKind},
@@ -40,6 +41,14 @@ impl Route {
             definition: None,
             precedence: Precedence::View,
             kind: ToolKind::BuiltIn,
+        }
+    }
+
+    /// The name of the tool in texts for an audience.
+    pub(crate) fn name_for(&self, audience: Audience) -> Cow<'_, str> {
+        match audience {
+            Audience::Agent => Cow::Owned(self.tool.dotted_name()),
+            Audience::Client => Cow::Borrowed(&self.name),
         }
     }
 
@@ -120,7 +129,7 @@ pub(crate) enum Routed {
     /// No tool has this name, but exactly one has a similar one.
     Repaired(Arc<Route>),
     /// Several tools match.
-    Ambiguous(Vec<String>),
+    Ambiguous(Vec<Arc<Route>>),
     /// The tool exists, as `server.tool`, but the view hides it.
     Hidden(String),
     Nowhere,

@@ -72,7 +72,7 @@ impl ToolParser {
 
     /// Parses a tool of the usual form; `None` for anything unusual, which the slow parser handles.
     fn parse_plain(&mut self, item: &[u8]) -> Option<Tool> {
-        if self.headers == HeaderRule::Enforced && memchr::memmem::find(item, b"x-mcp-header").is_some() {
+        if memchr::memmem::find(item, b"x-mcp-header").is_some() {
             return None;
         }
         let mut scan = Scan::new(item);

@@ -79,7 +79,8 @@ impl Tool {
         let input_schema = input_schema(item.remove("inputSchema")).map_err(left_out)?;
         let mirrored = match headers {
             HeaderRule::Enforced => header_arguments(&input_schema).map_err(left_out)?,
-            HeaderRule::Ignored => Vec::new(),
+            // The server does not read headers, but clients of a gateway may send them.
+            HeaderRule::Ignored => header_arguments(&input_schema).unwrap_or_default(),
         };
         let input_schema = within_bounds(input_schema, "inputSchema").map_err(left_out)?;
         // Without an output schema the tool is still usable; its results are not validated.

@@ -98,21 +98,104 @@ async fn a_question_that_may_belong_to_two_people_is_rejected() {
     }
 }
 
+/// A call that is dropped with a request in flight, and the id of the request that follows its cancellation.
+fn cancelled(calls: &Arc<CallsInFlight>, who: &str, request: u64) -> u64 {
+    let call = begin(calls, "x", who, None);
+    call.owner().set_request(request);
+    call.owner().cancelled_before(request + 1);
+    request + 1
+}
+
 /// The server may have asked for a cancelled call before it read the cancellation.
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_call_counts_until_the_server_must_have_noticed() {
+async fn a_cancelled_call_counts_for_seconds_after_the_server_has_read_the_cancellation() {
     let calls = table();
-    drop(begin(&calls, "1", "v of alice", None));
+    let probe = cancelled(&calls, "v of alice", 1);
     assert_eq!(attributed(&calls), NO_CALL);
     let bobs = begin(&calls, "2", "v of bob", None);
+    tokio::time::advance(CROSSING / 2).await;
+    assert_eq!(attributed(&calls), AMBIGUOUS, "the server has read nothing since");
+    calls.late_response(probe, true);
     assert_eq!(attributed(&calls), AMBIGUOUS);
-    tokio::time::advance(CROSSING).await;
+    tokio::time::advance(GRACE).await;
     assert_eq!(attributed(&calls), "2/v/bob");
-    // A cancelled call of the same person does not matter.
-    drop(begin(&calls, "3", "v of bob", None));
+    // A cancelled call of the same client does not matter.
+    cancelled(&calls, "v of bob", 7);
     assert_eq!(attributed(&calls), "2/v/bob");
     drop(bobs);
     assert_eq!(shown(&calls.attribute_late()), NO_CALL);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_call_counts_until_its_late_response() {
+    let calls = table();
+    cancelled(&calls, "v of alice", 1);
+    let _bobs = begin(&calls, "2", "v of bob", None);
+    assert_eq!(attributed(&calls), AMBIGUOUS);
+    calls.late_response(1, false);
+    assert_eq!(attributed(&calls), "2/v/bob");
+}
+
+/// Its response may have been faster than the end of the call here.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_has_read_the_cancellation_before_the_call_is_dropped_has_seconds_too() {
+    let calls = table();
+    calls.late_response(2, true);
+    cancelled(&calls, "v of alice", 1);
+    let _bobs = begin(&calls, "2", "v of bob", None);
+    assert_eq!(attributed(&calls), AMBIGUOUS);
+    tokio::time::advance(GRACE).await;
+    assert_eq!(attributed(&calls), "2/v/bob");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_goes_on_with_cancelled_calls_may_ask_until_it_responds_to_them() {
+    for is_progress in [true, false] {
+        let calls = table();
+        let probe = cancelled(&calls, "v of alice", 1);
+        calls.late_response(probe, true);
+        if is_progress {
+            calls.late_progress(1);
+        } else {
+            calls.late_response(1, true);
+        }
+        let _bobs = begin(&calls, "2", "v of bob", None);
+        tokio::time::advance(GRACE).await;
+        assert_eq!(attributed(&calls), "2/v/bob");
+        let probe = cancelled(&calls, "v of alice", 10);
+        calls.late_response(probe, true);
+        tokio::time::advance(GRACE).await;
+        assert_eq!(attributed(&calls), AMBIGUOUS);
+        calls.late_response(10, true);
+        assert_eq!(attributed(&calls), "2/v/bob");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_was_never_sent_does_not_count() {
+    let calls = table();
+    let alices = begin(&calls, "1", "v of alice", None);
+    alices.owner().set_unsent();
+    drop(alices);
+    let _bobs = begin(&calls, "2", "v of bob", None);
+    assert_eq!(attributed(&calls), "2/v/bob");
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_cancelled_calls_of_one_client_are_kept_as_one() {
+    let calls = table();
+    for number in 0..=MAX_CANCELLED {
+        cancelled(&calls, "v of alice", 2 * number as u64 + 1);
+    }
+    assert_eq!(calls.lock().cancelled.len(), MAX_CANCELLED);
+    let _bobs = begin(&calls, "1", "v of bob", None);
+    for number in 0..=MAX_CANCELLED {
+        calls.late_response(2 * number as u64 + 1, false);
+    }
+    assert_eq!(attributed(&calls), AMBIGUOUS, "one of them may have gone on");
+    calls.late_response(2 * MAX_CANCELLED as u64 + 2, true);
+    tokio::time::advance(GRACE).await;
+    assert_eq!(attributed(&calls), "1/v/bob");
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,7 +4,10 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::offers::{HostHandle, Offers};
-use crate::caller::{Caller, Principal};
+use crate::{
+    caller::{Caller, Principal},
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+};
 
 /// For whom a request is sent, and which host answers what the server asks meanwhile.
 #[derive(Debug, Clone, Copy)]
@@ -29,8 +32,16 @@ pub(in crate::session) struct CallOwner {
     principal: Option<Principal>,
     meta: Map<String, Value>,
     host: Option<HostHandle>,
+    /// The ids of the calls that it may be, if it is the owner of one of several.
+    candidates: Vec<String>,
     /// Cancelled when the call ends. The owner of one of several calls has the tokens of all of them.
     ended: Vec<CancellationToken>,
+    /// The id of the call's request; 0 if none is in flight, as for a task between polls.
+    request: AtomicU64,
+    /// The id of the first request after the cancellation of the call; 0 if it was not cancelled.
+    probe: AtomicU64,
+    /// Whether the call was cancelled before its request was sent.
+    is_unsent: AtomicBool,
 }
 
 impl CallOwner {
@@ -42,7 +53,11 @@ impl CallOwner {
             principal: caller.principal.cloned(),
             meta: caller.meta.clone(),
             host: host.cloned(),
+            candidates: Vec::new(),
             ended: vec![CancellationToken::new()],
+            request: AtomicU64::new(0),
+            probe: AtomicU64::new(0),
+            is_unsent: AtomicBool::new(false),
         }
     }
 
@@ -56,7 +71,11 @@ impl CallOwner {
             principal: first.principal.clone(),
             meta: Map::new(),
             host: first.host.clone(),
+            candidates: owners.iter().map(|owner| owner.call.clone()).collect(),
             ended: owners.iter().flat_map(|owner| owner.ended.clone()).collect(),
+            request: AtomicU64::new(0),
+            probe: AtomicU64::new(0),
+            is_unsent: AtomicBool::new(false),
         }
     }
 
@@ -66,6 +85,10 @@ impl CallOwner {
             Some(principal) => caller.principal(principal),
             None => caller,
         }
+    }
+
+    pub(super) fn candidates(&self) -> &[String] {
+        &self.candidates
     }
 
     pub(super) fn host(&self) -> Option<&HostHandle> {
@@ -89,6 +112,33 @@ impl CallOwner {
             _ => false,
         };
         same_host && self.principal == other.principal
+    }
+
+    /// Sets the id of the call's request, or 0 if its response has come and the call goes on as a task.
+    pub(in crate::session) fn set_request(&self, id: u64) {
+        self.request.store(id, Ordering::Relaxed);
+    }
+
+    pub(in crate::session) fn request(&self) -> u64 {
+        self.request.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the call was cancelled before the request with this id. A response to that shows that the server has read the cancellation.
+    pub(in crate::session) fn cancelled_before(&self, id: u64) {
+        self.probe.store(id, Ordering::Relaxed);
+    }
+
+    /// Notes that the server will never see the call, so that it cannot ask for it.
+    pub(in crate::session) fn set_unsent(&self) {
+        self.is_unsent.store(true, Ordering::Relaxed);
+    }
+
+    pub(in crate::session) fn is_unsent(&self) -> bool {
+        self.is_unsent.load(Ordering::Relaxed)
+    }
+
+    pub(in crate::session) fn probe(&self) -> u64 {
+        self.probe.load(Ordering::Relaxed)
     }
 
     /// Withdraws the server's questions for the call.

@@ -1,30 +1,30 @@
 //! [`ResponderTask`]: responds to the server's requests concurrently, within bounds.
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use tokio::{
     sync::{mpsc, oneshot},
-    task::JoinSet,
+    task::{Id, JoinSet},
 };
 
 use super::{
-    callback::with_timeout,
+    callback::{ErrorResponse, with_timeout},
+    lanes::Lanes,
     request_params::RequestParams,
     responder::{Responder, until_ended},
 };
 use crate::{
-    session::{json_rpc, server_requests::ServerRequest, trace},
+    session::{calls_in_flight::Attribution, json_rpc, server_requests::ServerRequest, trace},
     transport::{Delivery, Envelope, Outgoing, Wire},
 };
 
-/// How many slow requests of one server are answered at once, and how many more may be queued.
-const SLOW_AT_ONCE: usize = 16;
-const SLOW_QUEUE: usize = 64;
 /// How many responses to quick requests of one server may be in flight. No further requests are read until the server accepts them; requests
 /// that overflow the queue meanwhile are dropped and counted as unexpected.
 const QUICK_AT_ONCE: usize = 16;
 /// How long a response that the server does not accept counts as in flight.
 const ACCEPT_TIMEOUT: Duration = Duration::from_secs(30);
+
+const TOO_MANY: &str = "too many questions to this client are open; ask again when some of them are answered";
 
 /// Responds to a server's requests for as long as its session lives.
 pub(in crate::session) struct ResponderTask {
@@ -35,29 +35,33 @@ pub(in crate::session) struct ResponderTask {
 impl ResponderTask {
     pub(in crate::session) async fn run(mut self, wire: Arc<dyn Wire>) {
         // Dropping the sets aborts the responses that are in flight when the session ends.
-        let mut slow = JoinSet::new();
-        let mut quick = JoinSet::new();
-        let mut queue = VecDeque::new();
+        let (mut asked, mut quick) = (JoinSet::new(), JoinSet::new());
+        let (mut lanes, mut lane_of) = (Lanes::default(), HashMap::<Id, u64>::new());
         loop {
-            while slow.len() < SLOW_AT_ONCE
-                && let Some(request) = queue.pop_front()
-            {
-                slow.spawn(respond(self.responder.clone(), request, wire.clone()));
+            while let Some((lane, request)) = lanes.next() {
+                let task = asked.spawn(respond(self.responder.clone(), request, wire.clone()));
+                lane_of.insert(task.id(), lane);
             }
             let request = tokio::select! {
                 biased;
-                Some(_) = slow.join_next() => continue,
+                Some(ended) = asked.join_next_with_id() => {
+                    let task = ended.map_or_else(|error| error.id(), |(id, ())| id);
+                    lane_of.remove(&task).into_iter().for_each(|lane| lanes.answered(lane));
+                    continue;
+                }
                 Some(_) = quick.join_next() => continue,
-                request = self.requests.recv(), if queue.len() < SLOW_QUEUE && quick.len() < QUICK_AT_ONCE => request,
+                request = self.requests.recv(), if quick.len() < QUICK_AT_ONCE => request,
             };
             let Some(request) = request else { return };
             let method = self.responder.masker.text(&request.method);
             tracing::debug!(server = %self.responder.server, method = %method.escape_debug(), "the server asks");
             drop(method);
-            if self.responder.is_slow(&request.method) {
-                queue.push_back(request);
-            } else {
+            // A question that reaches no host is refused at once.
+            let is_rejected = matches!(request.attribution, Attribution::Rejected(_));
+            if is_rejected || !self.responder.is_slow(&request.method) {
                 quick.spawn(respond(self.responder.clone(), request, wire.clone()));
+            } else if let Err(request) = lanes.add(request) {
+                quick.spawn(refuse(self.responder.clone(), request, wire.clone()));
             }
         }
     }
@@ -74,6 +78,20 @@ async fn respond(responder: Arc<Responder>, request: ServerRequest, wire: Arc<dy
         () = request.guard.cancelled() => return,
         result = until_ended(&request.attribution, with_timeout(responding)) => result,
     };
+    send(&responder, &request, result, wire).await;
+}
+
+async fn refuse(responder: Arc<Responder>, request: ServerRequest, wire: Arc<dyn Wire>) {
+    send(&responder, &request, Err((-32603, TOO_MANY.to_owned())), wire).await;
+}
+
+/// Sends a response, and waits until the server has accepted it.
+async fn send(
+    responder: &Responder,
+    request: &ServerRequest,
+    result: Result<serde_json::Value, ErrorResponse>,
+    wire: Arc<dyn Wire>,
+) {
     let result = result.as_ref().map_err(|(code, message)| (*code, message.as_str()));
     let body = json_rpc::response(&request.id, result);
     if trace::is_enabled() {

@@ -52,7 +52,7 @@ fn listed(tools: &Toolset) -> Vec<String> {
 async fn equal_views_share_one_table_and_any_difference_that_matters_separates_them() {
     let board = board().await;
     type Make = fn() -> View;
-    let views: [(&str, Make); 12] = [
+    let views: [(&str, Make); 13] = [
         ("plain", View::new),
         ("naming", || View::new().naming(NameStyle::McpDunder)),
         ("name rules", || View::new().name_rules(NameRules::STRICT)),
@@ -61,6 +61,7 @@ async fn equal_views_share_one_table_and_any_difference_that_matters_separates_t
             View::new().provider(Provider::Anthropic).schema_budget(500)
         }),
         ("resource tools", || View::new().resource_tools()),
+        ("audience", || View::new().for_client()),
         ("allow", || View::new().allow(["one.*"])),
         ("deny", || View::new().deny(["one.*"])),
         ("selection", || View::new().selection(Selection::new().server("one"))),

@@ -1,0 +1,155 @@
+//! Tasks between all eras: started, polled, answered, cancelled and listed.
+
+use pegboard_testkit::{Question, Tool};
+use serde_json::{Value, json};
+
+use crate::{
+    announce,
+    client::{Client, Era},
+    fixture::{Fixture, Link, server},
+    in_all_combinations, pairs,
+};
+
+/// Starts a task as clients of this era do, and returns it.
+async fn start(client: &mut Client, tool: &str) -> Value {
+    let mut params = json!({"name": tool, "arguments": {}});
+    if client.era == Era::Legacy {
+        params["task"] = json!({"ttl": 60_000});
+    }
+    let mut created = client.ask("tools/call", params).await.result().clone();
+    match client.era {
+        Era::Legacy => created["task"].take(),
+        Era::Modern => {
+            assert_eq!(created["resultType"], "task", "{created}");
+            created
+        }
+    }
+}
+
+fn id_of(task: &Value) -> Value {
+    let id = &task["taskId"];
+    let text = id.as_str().expect("a task");
+    assert!(!text.contains("task-"), "the server's own id is not shown");
+    json!({ "taskId": id })
+}
+
+#[tokio::test]
+async fn a_task_is_polled_to_its_result() {
+    in_all_combinations(async |_, mut client| {
+        let task = start(&mut client, "task").await;
+        let id = id_of(&task);
+        let (ttl, interval) = match client.era {
+            Era::Legacy => ("ttl", "pollInterval"),
+            Era::Modern => ("ttlMs", "pollIntervalMs"),
+        };
+        assert!(task[ttl].is_null() && task[interval] == 50, "{task}");
+        let status = client.ask("tasks/get", id.clone()).await;
+        let status = status.result();
+        assert_eq!(status["status"], "completed");
+        assert_eq!(status["taskId"], id["taskId"]);
+        let content = match client.era {
+            Era::Legacy => {
+                let listed = client.ask("tasks/list", json!({})).await;
+                let tasks = listed.result()["tasks"].as_array().expect("a list");
+                assert!(tasks.iter().any(|task| task["taskId"] == id["taskId"]), "{tasks:?}");
+                client.ask("tasks/result", id).await.result()["content"].clone()
+            }
+            Era::Modern => status["result"]["content"].clone(),
+        };
+        assert!(content.is_array(), "{content}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_task_is_cancelled_on_its_server() {
+    in_all_combinations(async |fixture, mut client| {
+        let before = fixture.server.count("tasks/cancel");
+        let id = id_of(&start(&mut client, "task").await);
+        let cancelled = client.ask("tasks/cancel", id).await;
+        cancelled.result();
+        assert_eq!(fixture.server.count("tasks/cancel"), before + 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn methods_of_the_other_era_are_unknown() {
+    in_all_combinations(async |_, mut client| {
+        let mut params = id_of(&start(&mut client, "task").await);
+        params["inputResponses"] = json!({});
+        let foreign = match client.era {
+            Era::Legacy => "tasks/update",
+            Era::Modern => "tasks/list",
+        };
+        assert_eq!(client.ask(foreign, params).await.error()["code"], -32601, "{foreign}");
+    })
+    .await;
+}
+
+/// A server whose task asks for a colour.
+async fn curious(link: Link) -> Fixture {
+    let form = json!({"type": "object", "properties": {"colour": {"type": "string"}}});
+    let question = Question::form("colour", "Which colour?", form);
+    let survey = Tool::new("survey").runs_as_task().asks_for([question]);
+    Fixture::behind(link, server(Era::Legacy).tool(survey), |gateway| gateway).await
+}
+
+#[tokio::test]
+async fn what_the_task_of_a_legacy_server_asks_reaches_the_client_that_polls_it() {
+    for link in [Link::Http, Link::Stdio] {
+        for (era, of_client) in pairs() {
+            announce((era, of_client), (Era::Legacy, link));
+            let fixture = curious(link).await;
+            let mut client = fixture.client(of_client, era).await;
+            let id = id_of(&start(&mut client, "survey").await);
+            match era {
+                Era::Legacy => {
+                    let status = client.ask("tasks/get", id.clone()).await;
+                    assert_eq!(status.result()["status"], "input_required");
+                    let result = client.ask("tasks/result", id).await;
+                    assert_eq!(result.questions, ["elicitation/create"]);
+                    assert!(result.text().contains("green"));
+                    let told = client.wait_for("notifications/tasks/status").await;
+                    assert_eq!(told["status"], "completed");
+                }
+                Era::Modern => {
+                    let asked = client.poll(&id, |task| task["status"] == "input_required").await;
+                    let (key, question) = asked["inputRequests"].as_object().unwrap().iter().next().unwrap();
+                    assert_eq!(question["method"], "elicitation/create");
+                    let mut answers = id.clone();
+                    answers["inputResponses"] = json!({key: {"action": "accept", "content": {"colour": "green"}}});
+                    client.ask("tasks/update", answers).await.result();
+                    let ended = client.poll(&id, |task| task["status"] == "completed").await;
+                    assert!(ended["result"]["content"].is_array(), "{ended}");
+                }
+            }
+            let answered = |message: &Value| message["result"]["content"]["colour"] == "green";
+            let received = fixture.server.requests();
+            assert!(
+                received.iter().any(|received| answered(&received.params)),
+                "{received:?}"
+            );
+            fixture.board.shutdown().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_task_outlives_the_session_that_started_it() {
+    for (era, behind) in pairs() {
+        let fixture = Fixture::behind(behind, server(era), |gateway| gateway).await;
+        let mut first = fixture.client(Link::Http, Era::Legacy).await;
+        let id = id_of(&start(&mut first, "task").await);
+        let session = first.session().expect("a session");
+        let headers = [("mcp-session-id", session)];
+        let ended = crate::http::send(&fixture.address, "DELETE", crate::fixture::SERVER, &headers, "").await;
+        assert!((200..300).contains(&ended.status), "{}", ended.status);
+        for client in [Era::Legacy, Era::Modern] {
+            let mut second = fixture.client(Link::Http, client).await;
+            let status = second.ask("tasks/get", id.clone()).await;
+            assert_eq!(status.result()["status"], "completed", "{client:?}");
+        }
+        fixture.board.shutdown().await;
+    }
+}
