@@ -23,7 +23,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use futures_util::future::join_all;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 use crate::{
     args::CompiledSchemas,
@@ -68,6 +68,8 @@ struct Inner {
     naming: Mutex<NameStyle>,
     /// The named views and the settings of the gateway.
     gateway: ArcSwap<GatewaySettings>,
+    /// Notified when `gateway` was replaced.
+    gateway_changed: watch::Sender<()>,
     /// One permit: changes of the config run one after the other.
     changes: Semaphore,
 }
@@ -150,6 +152,18 @@ impl Pegboard {
     /// does not change: [`Pegboard::apply`] publishes another one.
     pub fn gateway_settings(&self) -> Arc<GatewaySettings> {
         self.0.gateway.load_full()
+    }
+
+    /// Waits until the settings of the gateway are other ones than `known`, and returns them. Cancel-safe.
+    pub async fn gateway_settings_after(&self, known: &Arc<GatewaySettings>) -> Arc<GatewaySettings> {
+        let mut changed = self.0.gateway_changed.subscribe();
+        loop {
+            let now = self.gateway_settings();
+            // The sender is part of the board, so this cannot fail.
+            if !Arc::ptr_eq(&now, known) || changed.changed().await.is_err() {
+                return now;
+            }
+        }
     }
 
     /// The view that the config has under this name, to open it with [`Pegboard::toolset_with`]; `None` if there is none. Toolsets that are

@@ -70,6 +70,14 @@ impl ClientTools {
         }))
     }
 
+    /// Waits until the config says that it should show something else.
+    pub(super) async fn outdated(&self, board: &Pegboard, scope: &Scope) {
+        let mut known = self.settings.clone();
+        while self.is_current(board, scope) {
+            known = board.gateway_settings_after(&known).await;
+        }
+    }
+
     /// Notes that a task was started, which its server keeps for `ttl`. The toolset is kept as long, because its own servers end with it.
     pub(super) fn keep_for_task(&self, ttl: Option<Duration>) {
         let until = Instant::now() + ttl.unwrap_or(MAX_TASK_TIME).min(MAX_TASK_TIME);

@@ -7,7 +7,6 @@ use futures_util::{
     stream::{self, BoxStream, SelectAll},
 };
 use pegboard::{
-    Principal,
     toolset::{ChangedLists, ListChanges},
     watch::{ServerEvent, ServerEvents, Subscription},
 };
@@ -52,7 +51,7 @@ impl Core {
         let (sender, receiver) = mpsc::channel(WAITING);
         let source = Source {
             core: self.clone(),
-            principal: client.principal().cloned(),
+            client: client.clone(),
             changes: tools.toolset.list_changes(),
             tools,
             filter,
@@ -70,7 +69,7 @@ impl Core {
 /// Collects the events of one stream.
 struct Source {
     core: Arc<Core>,
-    principal: Option<Principal>,
+    client: Arc<Client>,
     tools: Arc<ClientTools>,
     changes: ListChanges,
     filter: Filter,
@@ -79,19 +78,69 @@ struct Source {
     events: mpsc::Sender<Event>,
 }
 
+/// Why a stream sends no more events.
+enum End {
+    Closed,
+    /// The config has other rules for the client.
+    Outdated,
+}
+
 /// The events of a server, with its name.
 type Named = BoxStream<'static, (Arc<str>, Arc<ServerEvent>)>;
 
 impl Source {
     async fn run(mut self, wanted: impl Future<Output = Vec<Wanted>>) {
+        let mut wanted = wanted.await;
+        wanted.truncate(MAX_URIS);
+        while let End::Outdated = self.send_all(&wanted).await {
+            let Ok(tools) = self.core.tools(&self.client) else {
+                return;
+            };
+            self.changes = tools.toolset.list_changes();
+            self.tools = tools;
+            // What the client knows was of the old rules.
+            let mut all = ChangedLists::default();
+            (all.tools, all.resources, all.prompts) = (true, true, true);
+            if !self.send_changes(all).await {
+                return;
+            }
+        }
+    }
+
+    /// Sends events until the stream ends, or until the config has other rules for this client.
+    async fn send_all(&mut self, wanted: &[Wanted]) -> End {
+        let _subscriptions = self.subscribe(wanted).await;
+        let (mut servers, mut known) = (SelectAll::<Named>::new(), HashSet::new());
+        self.add_servers(&mut servers, &mut known);
+        let (core, tools) = (self.core.clone(), self.tools.clone());
+        let mut outdated = std::pin::pin!(tools.outdated(&core.board, &core.scope));
+        loop {
+            let sent = tokio::select! {
+                biased;
+                () = &mut outdated => return End::Outdated,
+                changed = self.changes.next() => {
+                    let Some(changed) = changed else { return End::Closed };
+                    self.add_servers(&mut servers, &mut known);
+                    self.send_changes(changed).await
+                }
+                Some((server, event)) = servers.next() => self.send_event(&server, &event).await,
+            };
+            if !sent {
+                return End::Closed;
+            }
+        }
+    }
+
+    /// Subscribes to the resources, of those servers that the client may see.
+    async fn subscribe(&mut self, wanted: &[Wanted]) -> Vec<AbortOnDropHandle<()>> {
         let mut subscriptions = Vec::new();
-        for (uri, server, own) in wanted.await.into_iter().take(MAX_URIS) {
-            let subscribed = self.tools.toolset.subscribe(&server, &own).await;
+        for (uri, server, own) in wanted {
+            let subscribed = self.tools.toolset.subscribe(server, own).await;
             let confirmed = subscribed.as_ref().map(|_| ()).map_err(request_failed);
-            self.confirm(&uri, confirmed);
+            self.confirm(uri, confirmed);
             match subscribed {
                 Ok(subscription) => {
-                    let sending = send_updates(uri, subscription, self.events.clone());
+                    let sending = send_updates(uri.clone(), subscription, self.events.clone());
                     subscriptions.push(AbortOnDropHandle::new(tokio::spawn(sending)));
                 }
                 Err(failure) => tracing::debug!(server, %failure, "a resource cannot be subscribed to"),
@@ -101,21 +150,7 @@ impl Source {
         for (uri, confirmation) in std::mem::take(&mut self.confirmations) {
             let _ = confirmation.send(Err(no_such_resource(&uri, false)));
         }
-        let (mut servers, mut known) = (SelectAll::<Named>::new(), HashSet::new());
-        self.add_servers(&mut servers, &mut known);
-        loop {
-            let sent = tokio::select! {
-                changed = self.changes.next() => {
-                    let Some(changed) = changed else { return };
-                    self.add_servers(&mut servers, &mut known);
-                    self.send_changes(changed).await
-                }
-                Some((server, event)) = servers.next() => self.send_event(&server, &event).await,
-            };
-            if !sent {
-                return;
-            }
-        }
+        subscriptions
     }
 
     fn confirm(&mut self, uri: &str, confirmed: Confirmed) {
@@ -170,7 +205,7 @@ impl Source {
                 other("notifications/elicitation/complete", json!({ "elicitationId": id }))
             }
             ServerEvent::TaskStatus { id, params } => {
-                let principal = self.principal.as_ref();
+                let principal = self.client.principal();
                 let Some(own) = self.core.tasks.id_of(principal, server, id) else {
                     return true;
                 };

@@ -10,7 +10,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 use super::{GatewaySettings, Inner, Pegboard, approval_defaults::ApprovalDefaults, server_factory::ServerFactory};
 use crate::{
@@ -309,6 +309,7 @@ impl Builder {
             usage: UsageByPrincipal::default(),
             naming,
             gateway,
+            gateway_changed: watch::Sender::new(()),
             changes: Semaphore::new(1),
         }))
     }

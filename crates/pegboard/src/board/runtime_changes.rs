@@ -119,6 +119,7 @@ impl Pegboard {
             std::mem::take(&mut config.views),
             std::mem::take(&mut config.serve),
         )));
+        self.0.gateway_changed.send_replace(());
         let mut applied = Applied::default();
         self.keep_misconfigured(&mut config, &mut applied).await;
         let (mut replacements, mut added) = (Vec::new(), Vec::new());
