@@ -38,12 +38,6 @@ async fn a_check_forbids_calls_by_server_tool_and_arguments() {
         ),
         ("files.list", r#"{"path":"/etc/passwd"}"#, None),
         ("files.list", r#"{"url":"http://x"}"#, Some("\"http://x\" is not ours")),
-        // Two parsers could see two different paths here.
-        (
-            "files.read",
-            r#"{"path":"/home","path":"/etc/passwd"}"#,
-            Some("`path` is given twice"),
-        ),
     ] {
         let before = files.count("tools/call");
         let call = ToolCall::new(tool).arguments(Arguments::parse(arguments).unwrap());
@@ -57,6 +51,13 @@ async fn a_check_forbids_calls_by_server_tool_and_arguments() {
             }
         }
     }
+    // Two parsers could see two different paths here.
+    let before = files.count("tools/call");
+    let twice = Arguments::parse(r#"{"path":"/home","path":"/etc/passwd"}"#).unwrap();
+    let reply = tools.call(ToolCall::new("files.read").arguments(twice)).await;
+    assert_outcome(&reply, Kind::InvalidArguments, false);
+    assert_contains(&reply.text(), &["`path` is given twice"]);
+    assert_eq!(files.count("tools/call"), before);
 }
 
 #[tokio::test(start_paused = true)]
