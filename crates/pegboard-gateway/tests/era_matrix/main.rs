@@ -7,7 +7,6 @@ mod http;
 mod isolation;
 mod logs;
 mod mirrored;
-mod overload;
 mod tasks;
 
 use serde_json::{Value, json};
