@@ -17,6 +17,7 @@ mod serve;
 mod serving;
 mod starting;
 mod status;
+mod stdin;
 mod token;
 mod tools;
 mod trust;

@@ -3,6 +3,7 @@
 //! A request takes the path endpoint → [`Core`](core::Core) → a toolset of the client → the server. Whatever a server asks meanwhile goes
 //! back through the host of that toolset to the exchange of the call.
 
+mod approvals;
 mod board;
 mod board_service;
 mod client_capabilities;

@@ -73,7 +73,7 @@ fn reply(script: &Script, faults: &[Fault], request: &Request<'_>) -> Vec<Act> {
         ("resources/list" | "resources/templates/list" | "resources/read", _)
             if capabilities["resources"].is_object() =>
         {
-            context::resources(script, request)
+            return context::resources(script, request);
         }
         ("prompts/list" | "prompts/get", _) if capabilities["prompts"].is_object() => {
             return context::prompts(script, request);
@@ -82,7 +82,9 @@ fn reply(script: &Script, faults: &[Fault], request: &Request<'_>) -> Vec<Act> {
         ("resources/subscribe" | "resources/unsubscribe", false) if capabilities["resources"]["subscribe"] == true => {
             return vec![subscribe(request), Act::Answer(request.result(script, json!({})))];
         }
-        ("completion/complete", _) if capabilities["completions"].is_object() => context::completions(script, request),
+        ("completion/complete", _) if capabilities["completions"].is_object() => {
+            return context::completions(script, request);
+        }
         ("tasks/get" | "tasks/result" | "tasks/cancel", _) if task::are_offered(script) => {
             return task::about(script, request);
         }

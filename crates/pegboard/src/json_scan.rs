@@ -5,6 +5,8 @@
 mod skip;
 mod strings;
 
+pub(crate) use strings::unescape_spaced;
+
 use std::borrow::Cow;
 
 use serde::Deserialize;

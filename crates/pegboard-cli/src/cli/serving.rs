@@ -32,7 +32,9 @@ pub(super) struct TokenArgs {
 #[derive(Debug, Subcommand)]
 pub(super) enum TokenVerb {
     /// Make a token, and the lines for the config that let it in
-    #[command(after_help = "Examples:\n  pegboard token new laptop\n  pegboard token new ci --view reading")]
+    #[command(
+        after_help = "Examples:\n  pegboard token new laptop\n  pegboard token new ci --view reading --rate 60/min --expires 90d"
+    )]
     New(With<TokenNew>),
     /// Print the digest of a token that comes in on stdin
     #[command(after_help = "Example:\n  pegboard token hash < token.txt")]
@@ -46,6 +48,16 @@ pub(crate) struct TokenNew {
     /// The only view that it may use
     #[arg(long, value_name = "NAME")]
     pub(crate) view: Option<String>,
+    /// How often its holder may call tools, such as 60/min
+    #[arg(long)]
+    pub(crate) rate: Option<String>,
+    /// The most calls of its holder at once
+    #[arg(long, value_name = "CALLS")]
+    pub(crate) concurrent: Option<usize>,
+    /// When it expires: a time such as 2027-01-31T12:00:00Z, or 90d
+    /// from now
+    #[arg(long, value_name = "WHEN")]
+    pub(crate) expires: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -54,6 +66,10 @@ pub(super) struct TokenHash {}
 /// An address, or a port of loopback.
 fn address(text: &str) -> Result<SocketAddr, &'static str> {
     let text = text.trim();
+    let port = text.rsplit(':').next().unwrap_or(text);
+    if !port.is_empty() && port.bytes().all(|digit| digit.is_ascii_digit()) && port.parse::<u16>().is_err() {
+        return Err("the port is too large: ports go up to 65535");
+    }
     let port = text.strip_prefix("localhost:").unwrap_or(text).parse::<u16>();
     let local = port.map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
     text.parse()
@@ -79,8 +95,20 @@ mod tests {
                 "{text}"
             );
         }
-        for text in ["", "example.com:80", "127.0.0.1", "99999", ":80"] {
-            assert!(address(text).is_err(), "{text}");
+        for text in ["", "example.com:80", "127.0.0.1", ":80"] {
+            assert!(
+                address(text).unwrap_err().contains("an IP address and a port"),
+                "{text}"
+            );
+        }
+        for text in [
+            "99999",
+            "65536",
+            "127.0.0.1:99999",
+            "[::1]:123456789012",
+            "localhost:70000",
+        ] {
+            assert!(address(text).unwrap_err().contains("up to 65535"), "{text}");
         }
     }
 }

@@ -1,14 +1,15 @@
 //! `pegboard mask`: copies stdin to stdout and masks the secrets and patterns that the config names.
 
-use std::io::{self, Read as _};
-
 use pegboard::{
     Config,
     mask::{BadMasking, Masker, Masking},
 };
 use serde_json::json;
 
-use super::context::{Context, Ending, empty, interrupted, time_up};
+use super::{
+    context::{Context, empty},
+    stdin::{self, Input},
+};
 use crate::{
     cli::Mask,
     exit::Exit,
@@ -22,23 +23,20 @@ const MAX_BYTES: u64 = 256 << 20;
 pub(super) async fn run(mut context: Context<'_>, mask: Mask) -> Exit {
     let settings = Settings::load(&context.global);
     let nothing = json!({"text": null, "masked": 0, "masked_by": {}});
-    let output = context.output.clone();
-    let failed = |problem: &str| empty(&output, Exit::Usage, &nothing).error(problem, None);
     let masker = match settings.checked().and_then(|config| masker(&config, mask, &settings)) {
         Ok(masker) => masker,
         Err(complaint) => return context.refuse(&complaint, &nothing).await,
     };
-    let reading = tokio::task::spawn_blocking(read);
-    let text = match context.work(reading).await {
-        Ending::Done(Ok(Ok(text))) => text,
-        Ending::Done(Ok(Err(problem))) => return context.print(failed(&problem)).await,
-        Ending::Done(Err(error)) => {
-            let problem = format!("stdin cannot be read: {error}");
-            return context.print(failed(&problem)).await;
+    let bytes = match stdin::read(&mut context, MAX_BYTES, &nothing).await {
+        Input::Read(bytes) => bytes,
+        Input::Unreadable(problem) => {
+            let report = empty(&context.output, Exit::Usage, &nothing).error(&problem, None);
+            return context.print(report).await;
         }
-        Ending::TimeUp => return context.print(time_up(&output, &nothing)).await,
-        Ending::Interrupted => return context.print(interrupted(&output, &nothing)).await,
+        Input::Ended(report) => return context.print(report).await,
     };
+    // Input that is not valid UTF-8 can contain secrets too, so it is masked and not refused.
+    let text = String::from_utf8_lossy(&bytes);
     let masked = masker.text(&text);
     let report = if context.output.is_json() {
         let document = json!({"text": masked.text, "masked": masked.counts.total(), "masked_by": masked.counts});
@@ -78,18 +76,4 @@ fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let mut names: Vec<&str> = names.collect();
     names.sort_unstable();
     names.join(", ")
-}
-
-/// Reads stdin. Runs on a blocking thread, so that Ctrl-C works while a terminal is read.
-fn read() -> Result<String, String> {
-    let mut bytes = Vec::new();
-    io::stdin()
-        .take(MAX_BYTES + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| format!("stdin cannot be read: {error}"))?;
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(format!("stdin has more than {MAX_BYTES} bytes"));
-    }
-    // Input that is not valid UTF-8 can contain secrets too, so it is masked and not refused.
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

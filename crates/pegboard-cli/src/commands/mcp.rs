@@ -78,16 +78,5 @@ fn check(config: &Config, options: &Mcp, settings: &Settings) -> Result<(), Comp
             exit: Exit::Usage,
         });
     }
-    if config.views.contains_key(view) {
-        return Ok(());
-    }
-    let known: Vec<&str> = config.views.keys().map(String::as_str).collect();
-    Err(Complaint {
-        message: format!("there is no view `{view}`"),
-        hint: Some(match known.as_slice() {
-            [] => "the config has no `[views.NAME]`".to_owned(),
-            known => format!("the views are {}", known.join(", ")),
-        }),
-        exit: Exit::Usage,
-    })
+    serving::check_view(config, view)
 }

@@ -47,13 +47,14 @@ pub(super) async fn run(mut context: Context<'_>, options: Serve) -> Exit {
         Err(complaint) => return context.refuse(&complaint, &nothing).await,
     };
     announce(&mut context, &settings, &addresses, &what).await;
+    let started = board.gateway_settings();
     let stop = CancellationToken::new();
     let mut serving = pin!(gateway.serve(listeners, stop.clone().cancelled_owned()));
     let reloader = Reloader {
         global: &context.global,
         output: &context.output,
         board: &board,
-        gateway: Some(&gateway),
+        gateway: Some((&gateway, &started.serve)),
         door,
     };
     let report = tokio::select! {

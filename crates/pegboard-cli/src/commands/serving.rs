@@ -8,7 +8,7 @@ use std::{
 };
 
 use pegboard::{
-    Config, Pegboard, Problem,
+    Config, Pegboard, Problem, ServerName,
     config::{ServeConfig, TokenConfig},
 };
 use pegboard_gateway::{Gateway, GatewayHost, Token};
@@ -88,6 +88,25 @@ fn check_addresses(config: &Config) -> Result<(), Complaint> {
     }
 }
 
+/// Fails if the config has no such view.
+pub(super) fn check_view(config: &Config, view: &str) -> Result<(), Complaint> {
+    if config.views.contains_key(view) {
+        return Ok(());
+    }
+    let known: Vec<&str> = config.views.keys().map(String::as_str).collect();
+    Err(Complaint {
+        message: format!("there is no view `{view}`"),
+        hint: Some(match known.as_slice() {
+            [] => format!("the config has no views; `[views.{view}]` adds this one"),
+            known => format!(
+                "the views are {}; `[views.{view}]` in the config adds this one",
+                known.join(", ")
+            ),
+        }),
+        exit: Exit::Usage,
+    })
+}
+
 /// Opens a board that serves clients. What servers ask goes to the client whose call it belongs to.
 pub(super) fn open(config: Config) -> Pegboard {
     settings::lasting_board(config).host(GatewayHost).open()
@@ -143,8 +162,8 @@ pub(super) struct Reloader<'a> {
     pub(super) global: &'a Global,
     pub(super) output: &'a Output,
     pub(super) board: &'a Pegboard,
-    /// The gateway, unless clients are on stdio.
-    pub(super) gateway: Option<&'a Gateway>,
+    /// The gateway, unless clients are on stdio, and the settings that it was started with.
+    pub(super) gateway: Option<(&'a Gateway, &'a ServeConfig)>,
     pub(super) door: Door<'a>,
 }
 
@@ -218,7 +237,10 @@ impl Reloader<'_> {
         for problem in &settings.loaded.problems {
             self.warn(&problem.to_string());
         }
-        if self.gateway.is_some() && needs_restart(&before.serve, &config.serve) {
+        if let Some((_, started)) = self.gateway
+            && fixed(&config.serve) != fixed(started)
+            && fixed(&config.serve) != fixed(&before.serve)
+        {
             self.warn("`listen` and the limits of `serve` take effect at the next start");
         }
         if self.gateway.is_some() && before.serve.requires_token() && !config.serve.requires_token() {
@@ -227,13 +249,18 @@ impl Reloader<'_> {
             config.serve.unusable_tokens.clone_from(&before.serve.unusable_tokens);
         }
         // The door first: a token that is gone must not use what the new config adds.
-        if let Some(gateway) = self.gateway {
+        if let Some((gateway, _)) = self.gateway {
             let serve = &config.serve;
             gateway.set_tokens(tokens(serve), serve.requires_token());
             gateway.set_sites(serve.hosts.clone(), serve.origins.clone());
         }
         let applied = self.board.apply(config).await;
-        for error in &applied.errors {
+        // What is wrong with the config of a server was said above.
+        let is_told = |server: &ServerName| {
+            let mut errors = settings.loaded.errors();
+            errors.any(|problem| problem.server() == Some(server.as_str()))
+        };
+        for error in applied.errors.iter().filter(|error| !is_told(&error.server)) {
             self.warn(&format!("server `{}`: {}", error.server, error.error));
         }
         let counts = [
@@ -256,16 +283,13 @@ impl Reloader<'_> {
     }
 }
 
-/// Whether settings differ that a running gateway cannot change.
-fn needs_restart(before: &ServeConfig, after: &ServeConfig) -> bool {
-    let fixed = |serve: &ServeConfig| {
-        (
-            serve.listen.clone(),
-            (serve.max_connections, serve.max_in_flight, serve.max_body),
-            (serve.max_sessions, serve.session_idle),
-        )
-    };
-    fixed(before) != fixed(after)
+/// The settings that a running gateway cannot change.
+fn fixed(serve: &ServeConfig) -> impl PartialEq {
+    (
+        serve.listen.clone(),
+        (serve.max_connections, serve.max_in_flight, serve.max_body),
+        (serve.max_sessions, serve.session_idle),
+    )
 }
 
 /// Returns the config unless something outside of its servers is wrong. A server with errors goes on as it was.

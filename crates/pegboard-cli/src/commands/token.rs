@@ -1,16 +1,20 @@
 //! `pegboard token`: makes tokens for clients of the gateway, and prints digests of tokens.
 
-use std::io::{self, Read as _};
-
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use pegboard::{
-    Config, Env, Format,
-    config::{Problem, TokenDigest},
-};
-use serde_json::json;
+use pegboard::{Config, Env, Format, config::TokenDigest};
+use serde_json::{Map, Value, json};
 
-use super::context::{Context, Ending, empty, interrupted, time_up};
-use crate::{cli::TokenNew, exit::Exit, output::Report};
+use super::{
+    context::{Context, empty},
+    serving,
+    stdin::{self, Input},
+};
+use crate::{
+    cli::TokenNew,
+    exit::Exit,
+    output::Report,
+    settings::{Complaint, Settings},
+};
 
 /// How tokens begin, so that people and scanners recognise them.
 const PREFIX: &str = "pgb_";
@@ -22,10 +26,15 @@ const MAX_BYTES: u64 = 64 << 10;
 /// Makes a token. It is printed once and stored nowhere.
 pub(super) async fn new(mut context: Context<'_>, options: TokenNew) -> Exit {
     let nothing = json!({"name": options.name, "token": null, "sha256": null, "config": null});
-    if let Some(problem) = bad_name(&options.name) {
-        let report = empty(&context.output, Exit::Usage, &nothing).error(&problem, None);
-        return context.print(report).await;
-    }
+    let settings = Settings::load(&context.global);
+    let checked = table(&options).and_then(|table| {
+        check(&settings.selected()?, &options)?;
+        Ok(table)
+    });
+    let mut table = match checked {
+        Ok(table) => table,
+        Err(complaint) => return context.refuse(&complaint, &nothing).await,
+    };
     let token = match random() {
         Ok(token) => token,
         Err(error) => {
@@ -35,7 +44,8 @@ pub(super) async fn new(mut context: Context<'_>, options: TokenNew) -> Exit {
         }
     };
     let digest = TokenDigest::of(&token).to_string();
-    let lines = lines(&options, &digest);
+    table.insert("sha256".to_owned(), digest.as_str().into());
+    let lines = lines(&options.name, &table);
     let report = match context.output.is_json() {
         true => {
             let document = json!({"name": options.name, "token": token, "sha256": digest, "config": lines});
@@ -57,27 +67,20 @@ pub(super) async fn new(mut context: Context<'_>, options: TokenNew) -> Exit {
 /// Prints the digest of the token on stdin.
 pub(super) async fn hash(mut context: Context<'_>) -> Exit {
     let nothing = json!({"sha256": null});
-    let output = context.output.clone();
-    let reading = tokio::task::spawn_blocking(read);
-    let report = match context.work(reading).await {
-        Ending::Done(Ok(Ok(token))) => {
-            let digest = TokenDigest::of(&token).to_string();
-            match output.is_json() {
-                true => Report::json(Exit::Done, &json!({"sha256": digest})),
-                false => {
-                    let mut report = Report::new(Exit::Done);
-                    report.data = format!("{digest}\n");
-                    report
-                }
-            }
+    let read = match stdin::read(&mut context, MAX_BYTES, &nothing).await {
+        Input::Read(bytes) => token(bytes),
+        Input::Unreadable(problem) => Err(problem),
+        Input::Ended(report) => return context.print(report).await,
+    };
+    let digest = read.map(|token| TokenDigest::of(&token).to_string());
+    let report = match (digest, context.output.is_json()) {
+        (Ok(digest), true) => Report::json(Exit::Done, &json!({"sha256": digest})),
+        (Ok(digest), false) => {
+            let mut report = Report::new(Exit::Done);
+            report.data = format!("{digest}\n");
+            report
         }
-        Ending::Done(Ok(Err(problem))) => empty(&output, Exit::Usage, &nothing).error(&problem, None),
-        Ending::Done(Err(error)) => {
-            let problem = format!("stdin cannot be read: {error}");
-            empty(&output, Exit::Usage, &nothing).error(&problem, None)
-        }
-        Ending::TimeUp => time_up(&output, &nothing),
-        Ending::Interrupted => interrupted(&output, &nothing),
+        (Err(problem), _) => empty(&context.output, Exit::Usage, &nothing).error(&problem, None),
     };
     context.print(report).await
 }
@@ -88,36 +91,86 @@ fn random() -> Result<String, getrandom::Error> {
     Ok(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes)))
 }
 
-/// The TOML lines of the token.
-fn lines(options: &TokenNew, digest: &str) -> String {
-    let mut lines = format!("[serve.tokens.{}]\nsha256 = \"{digest}\"\n", options.name);
-    if let Some(view) = &options.view {
-        lines.push_str(&format!("view = {}\n", json!(view)));
+/// The TOML lines of the token. The values are texts and numbers, which JSON and TOML write alike.
+fn lines(name: &str, table: &Map<String, Value>) -> String {
+    let mut lines = format!("[serve.tokens.{name}]\n");
+    for key in ["sha256", "view", "rate", "concurrent", "expires"] {
+        if let Some(value) = table.get(key) {
+            lines.push_str(&format!("{key} = {value}\n"));
+        }
     }
     lines
 }
 
-/// Why a token cannot have this name. The config decides.
-fn bad_name(name: &str) -> Option<String> {
-    let text = json!({"serve": {"tokens": {name: {"sha256": TokenDigest::of("").to_string()}}}}).to_string();
+/// The settings of the token but its digest. The config decides whether they can be used.
+fn table(options: &TokenNew) -> Result<Map<String, Value>, Complaint> {
+    let expires = options.expires.as_deref().map(expiry).transpose()?;
+    let settings = [
+        ("view", options.view.clone().map(Value::from)),
+        ("rate", options.rate.clone().map(Value::from)),
+        ("concurrent", options.concurrent.map(Value::from)),
+        ("expires", expires.map(Value::from)),
+    ];
+    let settings = settings
+        .into_iter()
+        .filter_map(|(key, value)| Some((key.to_owned(), value?)));
+    let table: Map<String, Value> = settings.collect();
+    let mut token = table.clone();
+    token.insert("sha256".to_owned(), TokenDigest::of("").to_string().into());
+    let views: Map<String, Value> = options.view.iter().map(|view| (view.clone(), json!({}))).collect();
+    let text = json!({"views": views, "serve": {"tokens": {options.name.as_str(): token}}}).to_string();
     let loaded = Config::from_text(&text, Format::Json, &Env::new(|_| None));
-    if loaded.config.serve.tokens.contains_key(name) {
-        return None;
-    }
-    let why = loaded.errors().next().map(|problem: &Problem| problem.message.clone());
-    Some(format!("`{name}` is no name of a token: {}", why.unwrap_or_default()))
+    let Some(problem) = loaded
+        .problems
+        .iter()
+        .find(|problem| problem.field.starts_with("serve."))
+    else {
+        return Ok(table);
+    };
+    let key = table.keys().find(|key| problem.field.ends_with(&format!(".{key}")));
+    Err(unusable(match key {
+        Some(key) => format!("`--{key}` cannot be used: {}", problem.message),
+        None => format!("`{}` is no name of a token: {}", options.name, problem.message),
+    }))
 }
 
-/// Reads a token from stdin, without the newline at its end.
-fn read() -> Result<String, String> {
-    let mut bytes = Vec::new();
-    io::stdin()
-        .take(MAX_BYTES + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| format!("stdin cannot be read: {error}"))?;
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(format!("stdin has more than {MAX_BYTES} bytes, which is no token"));
+/// The time of `--expires`, which may be given from now on.
+fn expiry(text: &str) -> Result<String, Complaint> {
+    let Some(from_now) = pegboard::config::parse_duration(text) else {
+        return Ok(text.to_owned());
+    };
+    let expires = jiff::Timestamp::now().checked_add(from_now);
+    let expires = expires.and_then(|time| time.round(jiff::Unit::Second));
+    expires
+        .map(|time| time.to_string())
+        .map_err(|error| unusable(format!("`--expires` cannot be used: {error}")))
+}
+
+/// Fails if the config has a token of this name, or lacks the view.
+fn check(config: &Config, options: &TokenNew) -> Result<(), Complaint> {
+    let (name, serve) = (&options.name, &config.serve);
+    if serve.tokens.contains_key(name) || serve.unusable_tokens.contains(name) {
+        return Err(Complaint {
+            hint: Some(format!("take another name, or remove `[serve.tokens.{name}]` first")),
+            ..unusable(format!("the config has a token `{name}` already"))
+        });
     }
+    options
+        .view
+        .iter()
+        .try_for_each(|view| serving::check_view(config, view))
+}
+
+fn unusable(message: String) -> Complaint {
+    Complaint {
+        message,
+        hint: None,
+        exit: Exit::Usage,
+    }
+}
+
+/// The token in the bytes of stdin, without the newline at its end.
+fn token(bytes: Vec<u8>) -> Result<String, String> {
     let text = String::from_utf8(bytes).map_err(|_| "stdin is not UTF-8 text, which a token is".to_owned())?;
     match text.trim_end_matches(['\r', '\n']) {
         "" => Err("stdin has no token".to_owned()),
@@ -139,9 +192,16 @@ mod tests {
 
     #[test]
     fn a_name_is_one_that_the_config_accepts() {
-        assert_eq!(bad_name("laptop-2"), None);
+        let named = |name: &str| TokenNew {
+            name: name.to_owned(),
+            view: None,
+            rate: None,
+            concurrent: None,
+            expires: None,
+        };
+        assert!(table(&named("laptop-2")).is_ok());
         for name in ["", "a.b", "a b", "a]\nx = 1", "-x"] {
-            assert!(bad_name(name).is_some(), "{name}");
+            assert!(table(&named(name)).is_err(), "{name}");
         }
     }
 }

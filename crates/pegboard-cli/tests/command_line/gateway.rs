@@ -24,6 +24,8 @@ pub(crate) struct Served {
     pub(crate) address: String,
     /// How many addresses it listens on.
     pub(crate) addresses: usize,
+    /// What it printed when it began to listen.
+    pub(crate) document: Value,
     err: PathBuf,
 }
 
@@ -60,6 +62,7 @@ impl Served {
             child,
             address: String::new(),
             addresses: 0,
+            document: Value::Null,
             err,
         };
         until("the gateway listens", || {
@@ -72,6 +75,7 @@ impl Served {
         served.addresses = document["addresses"].as_array().unwrap().len();
         let endpoint = format!("http://{}/mcp", served.address);
         assert_eq!(document["endpoints"][0], endpoint.as_str());
+        served.document = document;
         served
     }
 

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    io::Write as _,
     path::PathBuf,
     process::{Child, Command, Output, Stdio},
     time::Duration,
@@ -105,6 +106,17 @@ impl Home {
 impl Ran {
     pub(crate) fn of(mut command: Command) -> Self {
         Self::from(command.output().unwrap())
+    }
+
+    /// Runs a command with `text` on its stdin.
+    pub(crate) fn fed(mut command: Command, text: &str) -> Self {
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        Self::end_of(child)
     }
 
     /// Waits for a child with piped output to exit.

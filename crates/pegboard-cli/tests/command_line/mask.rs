@@ -1,26 +1,10 @@
 //! `pegboard mask`, and the masking of servers' output in the other commands.
 
-use std::{
-    io::Write as _,
-    process::{Command, Stdio},
-};
-
 use pegboard_testkit::{FakeServer, Fault, Tool};
 
 use super::home::{Home, Ran};
 
 const CANARY: &str = "c4nary-7f3a9b1e";
-
-/// Runs a command with `text` on its stdin.
-fn fed(mut command: Command, text: &str) -> Ran {
-    command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
-    Ran::end_of(child)
-}
 
 #[test]
 fn secrets_on_stdin_are_hidden_and_the_rest_comes_out_as_it_was() {
@@ -30,31 +14,31 @@ fn secrets_on_stdin_are_hidden_and_the_rest_comes_out_as_it_was() {
              [servers.b]\nurl = 'https://h/mcp'\nmasking = {{ patterns = ['email'] }}\n"
     ));
     let text = format!("a {CANARY}\n\tpassword=hunter2 of me@example.org\u{7}\n\n");
-    let ran = fed(home.pegboard(&["mask"]), &text);
+    let ran = Ran::fed(home.pegboard(&["mask"]), &text);
     ran.ends_with(0);
     assert_eq!(
         ran.out,
         "a [MASKED_SECRET]\n\tpassword=[MASKED_PASSWORD] of me@example.org\u{7}\n\n"
     );
-    let ran = fed(home.pegboard(&["mask", "--server", "b", "-o", "json"]), &text);
+    let ran = Ran::fed(home.pegboard(&["mask", "--server", "b", "-o", "json"]), &text);
     let json = ran.ends_with(0).json();
     assert_eq!(json["masked"], 3);
     assert_eq!(
         json["masked_by"],
         serde_json::json!({"secret": 1, "password": 1, "email": 1})
     );
-    let ran = fed(home.pegboard(&["mask", "--group", "pii"]), "me@example.org");
+    let ran = Ran::fed(home.pegboard(&["mask", "--group", "pii"]), "me@example.org");
     assert_eq!(ran.ends_with(0).out, "[MASKED_EMAIL]");
 }
 
 #[test]
 fn groups_and_patterns_that_nobody_has_are_named() {
     let home = Home::new();
-    let ran = fed(home.pegboard(&["mask", "--group", "nothing"]), "x");
+    let ran = Ran::fed(home.pegboard(&["mask", "--group", "nothing"]), "x");
     ran.ends_with(2)
         .says("there is no pattern group `nothing`")
         .says("kubernetes");
-    let ran = fed(home.pegboard(&["mask", "--pattern", "nothing"]), "x");
+    let ran = Ran::fed(home.pegboard(&["mask", "--pattern", "nothing"]), "x");
     ran.ends_with(2).says("there is no pattern `nothing`");
     assert_eq!(ran.out, "");
 }

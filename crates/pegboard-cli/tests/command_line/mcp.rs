@@ -153,6 +153,54 @@ fn it_serves_all_tools_and_ends_when_stdin_closes() {
     home.assert_gone("fx");
 }
 
+/// A host may close stdin right after its last request.
+#[test]
+fn requests_in_flight_are_answered_after_stdin_closes() {
+    let home = Home::new();
+    let fake = FakeServer::new("fx").tool(Tool::new("slow").after(Duration::from_secs(2)).answers_text("late"));
+    home.config(&home.entry("fx", fake, "stop_timeout = '200ms'"));
+    let (mut mcp, _) = Mcp::start(&home, &[]);
+    mcp.ready();
+    for id in 10..13 {
+        let params = json!({"name": "fx__slow", "arguments": {}});
+        mcp.send(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}));
+    }
+    drop(mcp.stdin.take());
+    let mut answered: Vec<_> = (10..13)
+        .map(|_| {
+            let mut message = mcp.receive();
+            while message["id"].is_null() {
+                message = mcp.receive();
+            }
+            assert_eq!(message["result"]["content"][0]["text"], "late", "{message}");
+            message["id"].as_u64()
+        })
+        .collect();
+    answered.sort_unstable();
+    assert_eq!(answered, [Some(10), Some(11), Some(12)]);
+    assert_eq!(mcp.code(), Some(0));
+    home.assert_gone("fx");
+}
+
+#[test]
+fn a_signal_ends_the_wait_for_requests_in_flight() {
+    let home = Home::new();
+    let fake = FakeServer::new("fx").tool(Tool::new("stuck").after(Duration::from_secs(600)));
+    home.config(&home.entry("fx", fake, "stop_timeout = '200ms'"));
+    let (mut mcp, _) = Mcp::start(&home, &[]);
+    mcp.ready();
+    let params = json!({"name": "fx__stuck", "arguments": {}});
+    mcp.send(&json!({"jsonrpc": "2.0", "id": 10, "method": "tools/call", "params": params}));
+    until("the server has the call", || home.log("fx").count("tools/call") == 1);
+    drop(mcp.stdin.take());
+    let sent = Command::new("kill")
+        .args(["-TERM", &mcp.child.id().to_string()])
+        .status();
+    assert!(sent.unwrap().success());
+    assert_eq!(mcp.code(), Some(0));
+    home.assert_gone("fx");
+}
+
 /// A server that starts so slowly that no test waits for it, and does not end by itself.
 fn stuck(home: &Home) {
     let fake = FakeServer::new("fx")
@@ -169,13 +217,29 @@ fn both_eras_are_answered_before_any_server_is_ready() {
     let (mut mcp, described) = Mcp::start(&home, &[]);
     assert_eq!(described["capabilities"]["tools"]["listChanged"], true);
     assert_eq!(mcp.tools(), [""; 0], "the list does not wait for long");
-    let mut mcp = Mcp::spawn(&home, &[]);
+    let found = discover(&mut Mcp::spawn(&home, &[]));
+    assert_eq!(found["supportedVersions"][0], "2026-07-28", "{found}");
+}
+
+fn discover(mcp: &mut Mcp) -> Value {
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
     });
-    let found = mcp.ask("server/discover", &json!({ "_meta": meta }));
-    assert_eq!(found["result"]["supportedVersions"][0], "2026-07-28", "{found}");
+    mcp.ask("server/discover", &json!({ "_meta": meta }))["result"].clone()
+}
+
+/// Hosts give a server about 10 seconds to start.
+#[test]
+fn one_server_is_described_in_time_even_if_it_is_not_ready() {
+    let home = Home::new();
+    stuck(&home);
+    let mut modern = Mcp::spawn(&home, &["--server", "fx"]);
+    let (_mcp, described) = Mcp::start(&home, &["--server", "fx"]);
+    assert_eq!(described["serverInfo"]["name"], "fx", "{described}");
+    assert_eq!(described["capabilities"]["tools"]["listChanged"], true, "{described}");
+    let found = discover(&mut modern);
+    assert_eq!(found["capabilities"], described["capabilities"], "{found}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `pegboard serve`: what clients get over HTTP, what the settings of the gateway do, and how it ends.
 
-use std::{fs, time::Duration};
+use std::{fs, net::TcpStream, time::Duration};
 
 use pegboard_testkit::{FakeServer, Fault, Tool, When};
 use serde_json::json;
@@ -36,6 +36,15 @@ const ALICE: (&str, &str) = ("Authorization", "Bearer pgb_alice");
 
 fn call(tool: &str) -> serde_json::Value {
     json!({"name": tool, "arguments": {}})
+}
+
+/// Calls a tool of `fx` and waits until the server has the call. The response comes on the connection.
+fn begin_call(home: &Home, served: &Served, headers: &[(&str, &str)], tool: &str) -> TcpStream {
+    let mut stream = served.connect();
+    let request = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": call(tool)});
+    served.write(&mut stream, "/mcp", headers, &request.to_string());
+    until("the call has arrived", || home.log("fx").count("tools/call") == 1);
+    stream
 }
 
 #[test]
@@ -126,15 +135,7 @@ fn requests_in_flight_are_answered_before_it_ends() {
     let served = Served::start(&home, &[]);
     served.has_tool("fx__slow");
     let (session, _) = served.initialize("/mcp", &[]);
-    let mut stream = served.connect();
-    let request = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": call("fx__slow")});
-    served.write(
-        &mut stream,
-        "/mcp",
-        &[("Mcp-Session-Id", &session)],
-        &request.to_string(),
-    );
-    until("the call has arrived", || home.log("fx").count("tools/call") == 1);
+    let stream = begin_call(&home, &served, &[("Mcp-Session-Id", &session)], "fx__slow");
     served.signal("TERM");
     let message = Response::read(stream).message();
     assert_eq!(message["result"]["content"][0]["text"], "done", "{message}");
@@ -166,6 +167,25 @@ fn a_changed_config_is_applied_and_a_broken_one_changes_nothing() {
         processes,
         "an unchanged server keeps its process"
     );
+}
+
+#[test]
+fn a_reload_says_once_what_is_wrong_and_only_what_is() {
+    let home = home("[serve]\nlisten = ['127.0.0.1:0']");
+    let served = Served::start(&home, &["--no-listen"]);
+    let path = home.path(".config/pegboard/pegboard.toml");
+    let good = fs::read_to_string(&path).unwrap();
+    let wrong = good.replace("['127.0.0.1:0']", "['127.0.0.1:0', '127.0.0.1:0']") + "\n[servers.bad]\ncomand = 'x'\n";
+    let told = |words: &str| served.err().matches(words).count();
+    for (before, text) in [wrong.clone(), format!("{wrong}# the same\n")].iter().enumerate() {
+        fs::write(&path, text).unwrap();
+        until("the error is told again", || told("comand") > before);
+    }
+    let more = home.entry("more", FakeServer::new("more").tool(Tool::new("extra")), "");
+    fs::write(&path, format!("{good}\n{more}")).unwrap();
+    served.has_tool("more__extra");
+    assert_eq!(told("take effect at the next start"), 1, "{}", served.err());
+    assert_eq!(told("comand"), 2, "once for each reload: {}", served.err());
 }
 
 #[test]
@@ -320,15 +340,7 @@ fn further_requests_are_refused_at_once_with_a_time_to_retry() {
     let served = Served::start(&home, &[]);
     served.has_tool("fx__mute");
     let (session, _) = served.initialize("/mcp", &[]);
-    let mut stream = served.connect();
-    let request = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": call("fx__mute")});
-    served.write(
-        &mut stream,
-        "/mcp",
-        &[("Mcp-Session-Id", &session)],
-        &request.to_string(),
-    );
-    until("the call has arrived", || home.log("fx").count("tools/call") == 1);
+    let _stream = begin_call(&home, &served, &[("Mcp-Session-Id", &session)], "fx__mute");
     let ping = json!({"jsonrpc": "2.0", "id": 8, "method": "ping"}).to_string();
     let refused = served.post("/mcp", &[("Mcp-Session-Id", &session)], &ping);
     assert_eq!(refused.status, 503, "{refused:?}");
@@ -343,6 +355,8 @@ fn a_token_lets_its_holder_in_until_it_expires() {
         alice("expires = '2900-01-01T00:00:00Z'")
     ));
     let served = Served::start(&home, &[]);
+    let warnings = served.document["warnings"].to_string();
+    assert!(warnings.contains("serve.tokens.past.expires: has passed"), "{warnings}");
     let hello = initialize().to_string();
     for (token, expected) in [
         (None, 401),
@@ -405,11 +419,7 @@ fn a_token_has_a_number_of_calls_at_once() {
     let served = Served::start(&home, &[]);
     until("the server is ready", || !served.tools("/mcp", &[ALICE]).is_empty());
     let (session, _) = served.initialize("/mcp", &[ALICE]);
-    let mut stream = served.connect();
-    let request = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": call("fx__mute")});
-    let headers = [ALICE, ("Mcp-Session-Id", session.as_str())];
-    served.write(&mut stream, "/mcp", &headers, &request.to_string());
-    until("the call has arrived", || home.log("fx").count("tools/call") == 1);
+    let _stream = begin_call(&home, &served, &[ALICE, ("Mcp-Session-Id", &session)], "fx__mute");
     let second = served.ask("/mcp", &[ALICE], &session, "tools/call", &call("fx__read"));
     assert!(is_refused(&second), "{second}");
     assert_eq!(home.log("fx").count("tools/call"), 1);

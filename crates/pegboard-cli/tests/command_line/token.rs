@@ -1,19 +1,6 @@
 //! `pegboard token`: tokens and their digests.
 
-use std::{io::Write as _, process::Stdio};
-
 use super::home::{Home, Ran};
-
-fn fed(home: &Home, args: &[&str], text: &str) -> Ran {
-    let mut command = home.pegboard(args);
-    command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
-    Ran::end_of(child)
-}
 
 #[test]
 fn a_token_is_printed_once_and_the_lines_for_the_config_beside_it() {
@@ -34,7 +21,79 @@ fn a_token_is_printed_once_and_the_lines_for_the_config_beside_it() {
     let shown = shown.ends_with(0).json();
     assert_eq!(shown["problems"], serde_json::json!([]));
     assert_eq!(shown["serve"]["tokens"]["laptop"]["view"], "reading");
-    assert_ne!(home.run(&["token", "new", "laptop"]).out, ran.out);
+    let other = home.run(&["token", "new", "phone"]);
+    assert_ne!(other.ends_with(0).out, ran.out);
+}
+
+#[test]
+fn a_token_has_the_limits_that_it_is_given() {
+    let home = Home::new();
+    let entry = "[views.reading]\n[servers.x]\ncommand = 'x'\n";
+    home.config(entry);
+    let args = [
+        "token",
+        "new",
+        "ci",
+        "--view",
+        "reading",
+        "--rate",
+        "60/min",
+        "--concurrent",
+        "4",
+    ];
+    let ran = home.run(&[&args[..], &["--expires", "2900-01-31T12:00:00Z", "-o", "json"]].concat());
+    let made = ran.ends_with(0).json();
+    let lines = made["config"].as_str().unwrap();
+    home.config(&format!("{entry}{lines}"));
+    let shown = home.run(&["config", "show", "-o", "json"]);
+    let shown = shown.ends_with(0).json();
+    assert_eq!(shown["problems"], serde_json::json!([]));
+    let token = &shown["serve"]["tokens"]["ci"];
+    assert_eq!(
+        (&token["view"], &token["concurrent"]),
+        (&"reading".into(), &4.into()),
+        "{token}"
+    );
+    assert_eq!(token["expires"], "2900-01-31T12:00:00Z");
+    home.run(&["token", "new", "soon", "--expires", "90d"])
+        .ends_with(0)
+        .says("expires = \"20");
+    for (option, value, told) in [
+        ("--rate", "often", "a number of calls and a period"),
+        ("--concurrent", "0", "--concurrent"),
+        ("--expires", "2020-01-01T00:00:00Z", "has passed"),
+        ("--expires", "tomorrow", "must be a time"),
+    ] {
+        let ran = home.run(&["token", "new", "bad", option, value]);
+        ran.ends_with(2).says(option).says(told);
+        assert_eq!(ran.out, "", "{option} {value}");
+    }
+}
+
+/// Otherwise the mistake would be noticed only when the gateway does not start with the lines.
+#[test]
+fn a_name_in_use_and_an_unknown_view_are_refused() {
+    let home = Home::new();
+    let digest = "0".repeat(64);
+    home.config(&format!(
+        "[views.reading]\n[serve.tokens.laptop]\nsha256 = '{digest}'\n[servers.x]\ncommand = 'x'\n"
+    ));
+    for (args, told) in [
+        (
+            &["token", "new", "laptop"][..],
+            "the config has a token `laptop` already",
+        ),
+        (
+            &["token", "new", "ci", "--view", "writing"],
+            "there is no view `writing`",
+        ),
+    ] {
+        let ran = home.run(args);
+        ran.ends_with(2).says(told).says("hint: ");
+        assert_eq!(ran.out, "", "no token is printed");
+    }
+    home.run(&["token", "new", "ci", "--view", "writing"])
+        .says("the views are reading");
 }
 
 #[test]
@@ -44,12 +103,12 @@ fn the_digest_of_a_token_is_that_of_its_text_without_the_newline() {
     let made = made.ends_with(0).json();
     let token = made["token"].as_str().unwrap();
     for text in [token.to_owned(), format!("{token}\n"), format!("{token}\r\n")] {
-        let ran = fed(&home, &["token", "hash"], &text);
+        let ran = Ran::fed(home.pegboard(&["token", "hash"]), &text);
         assert_eq!(ran.ends_with(0).out.trim_end(), made["sha256"]);
     }
-    let json = fed(&home, &["token", "hash", "-o", "json"], token);
+    let json = Ran::fed(home.pegboard(&["token", "hash", "-o", "json"]), token);
     assert_eq!(json.ends_with(0).json()["sha256"], made["sha256"]);
-    fed(&home, &["token", "hash"], "\n")
+    Ran::fed(home.pegboard(&["token", "hash"]), "\n")
         .ends_with(2)
         .says("stdin has no token");
 }

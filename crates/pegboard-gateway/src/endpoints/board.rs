@@ -89,44 +89,39 @@ impl BoardEndpoint {
     async fn list_tools(&self, request: &Request, exchange: &Exchange) -> Answer {
         let tools = self.core.tools(exchange.client())?;
         let listing = tools.toolset.list(PATIENCE).await;
-        definitions::list(
-            "tools",
-            &definitions::tools(&listing, ToolStyle::default()),
-            &request.params,
-        )
+        definitions::list("tools", &listing.tools, &request.params, |listed| {
+            definitions::tool(listed, ToolStyle::default())
+        })
     }
 
     async fn list_resources(&self, request: &Request, exchange: &Exchange) -> Answer {
         let tools = self.core.tools(exchange.client())?;
         let all = tools.toolset.resources(PATIENCE).await.resources;
         let uris = listed_uris(&all);
-        let shown = all
-            .iter()
-            .zip(&uris)
-            .map(|(resource, uri)| definitions::resource(resource, uri));
-        definitions::list("resources", &shown.collect::<Vec<_>>(), &request.params)
+        let listed: Vec<_> = all.iter().zip(&uris).collect();
+        definitions::list("resources", &listed, &request.params, |(resource, uri)| {
+            definitions::resource(resource, uri)
+        })
     }
 
     async fn list_templates(&self, request: &Request, exchange: &Exchange) -> Answer {
         let tools = self.core.tools(exchange.client())?;
         let all = tools.toolset.resources(PATIENCE).await.templates;
         let uris = listed_uris(&all);
-        let shown = all
-            .iter()
-            .zip(&uris)
-            .map(|(template, uri)| definitions::template(template, uri));
-        definitions::list("resourceTemplates", &shown.collect::<Vec<_>>(), &request.params)
+        let listed: Vec<_> = all.iter().zip(&uris).collect();
+        definitions::list("resourceTemplates", &listed, &request.params, |(template, uri)| {
+            definitions::template(template, uri)
+        })
     }
 
     async fn list_prompts(&self, request: &Request, exchange: &Exchange) -> Answer {
         let tools = self.core.tools(exchange.client())?;
         let all = tools.toolset.prompts(PATIENCE).await.prompts;
         let names = listed_prompts(&tools.toolset, &all);
-        let shown = all
-            .iter()
-            .zip(&names)
-            .map(|(prompt, name)| definitions::prompt(prompt, name));
-        definitions::list("prompts", &shown.collect::<Vec<_>>(), &request.params)
+        let listed: Vec<_> = all.iter().zip(&names).collect();
+        definitions::list("prompts", &listed, &request.params, |(prompt, name)| {
+            definitions::prompt(prompt, name)
+        })
     }
 
     async fn read(&self, request: &Request, exchange: &Exchange) -> Answer {

@@ -13,6 +13,7 @@ use pegboard::{Pegboard, Principal, Toolset, View, board::GatewaySettings, confi
 use tokio::time::Instant;
 
 use super::{
+    approvals::ClientApprover,
     client_capabilities::LastCapabilities,
     confirmations::Confirmations,
     hosts::ClientHost,
@@ -53,6 +54,9 @@ impl ClientTools {
             .view(board)?
             .name(format!("{}#{number}", scope.label()))
             .host(ClientHost::new(exchanges.clone()));
+        if !board.has_approver() {
+            view = view.approver(ClientApprover::new(exchanges.clone()));
+        }
         if let Some(principal) = principal {
             view = limited(view, settings.serve.tokens.get(principal.as_str())).principal(principal.clone());
         }

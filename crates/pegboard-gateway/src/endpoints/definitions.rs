@@ -4,21 +4,38 @@ use std::time::Duration;
 
 use pegboard::{
     catalog::{Prompt, Resource},
-    toolset::Listing,
+    toolset::ListedTool,
 };
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::pages::page;
-use crate::protocol::{Answer, CacheScope, Params, RawResult};
+use crate::protocol::{Answer, CacheScope, Params, RawResult, RpcError};
 
-/// A page of a list. Modern clients are told not to keep it: it may change at any time, and differs between principals.
-pub(super) fn list(key: &str, items: &[Value], params: &Params) -> Answer {
+/// A page of a list, with `define` applied to its items. Modern clients are told not to keep it: it may change at any time, and differs between
+/// principals.
+pub(super) fn list<T>(key: &str, items: &[T], params: &Params, define: impl Fn(&T) -> Value) -> Answer {
     let (items, next) = page(items, params)?;
-    let mut list = json!({ key: items });
-    if let Some(next) = next {
-        list["nextCursor"] = next.into();
+    let mut json = format!("{{\"{key}\":[").into_bytes();
+    // One at a time: the trees of a thousand definitions are large.
+    for (place, item) in items.iter().enumerate() {
+        if place > 0 {
+            json.push(b',');
+        }
+        write(&mut json, &define(item))?;
     }
-    Ok(RawResult::new(&list)?.cached(Duration::ZERO, CacheScope::Private))
+    json.push(b']');
+    if let Some(next) = next {
+        json.extend_from_slice(b",\"nextCursor\":");
+        write(&mut json, &next)?;
+    }
+    json.push(b'}');
+    Ok(RawResult::from_text(json.into(), false).cached(Duration::ZERO, CacheScope::Private))
+}
+
+fn write(json: &mut Vec<u8>, value: &impl Serialize) -> Result<(), RpcError> {
+    serde_json::to_writer(json, value)
+        .map_err(|error| RpcError::new(RpcError::INTERNAL, format!("the list cannot be written: {error}")))
 }
 
 /// How the tools of an endpoint are listed.
@@ -30,19 +47,16 @@ pub(super) struct ToolStyle {
     pub(super) may_be_tasks: bool,
 }
 
-/// The definitions of tools.
-pub(super) fn tools(listing: &Listing, style: ToolStyle) -> Vec<Value> {
-    let definitions = listing.tools.iter().map(|listed| {
-        let mut definition = listed.tool.definition();
-        if !style.own_names {
-            definition["name"] = listed.name.as_str().into();
-        }
-        if style.may_be_tasks && definition.get("execution").is_none() {
-            definition["execution"] = json!({ "taskSupport": "optional" });
-        }
-        definition
-    });
-    definitions.collect()
+/// The definition of a tool.
+pub(super) fn tool(listed: &ListedTool, style: ToolStyle) -> Value {
+    let mut definition = listed.tool.definition();
+    if !style.own_names {
+        definition["name"] = listed.name.as_str().into();
+    }
+    if style.may_be_tasks && definition.get("execution").is_none() {
+        definition["execution"] = json!({ "taskSupport": "optional" });
+    }
+    definition
 }
 
 /// The definition of a resource under this URI.

@@ -9,7 +9,7 @@ use pegboard::{
 };
 use serde_json::Value;
 
-use super::open_exchanges::OpenExchanges;
+use super::open_exchanges::{Found, OpenExchanges};
 use crate::protocol::{RpcError, check_capability};
 
 /// The result of a request, or the code and the message of an error.
@@ -75,8 +75,9 @@ impl ClientHost {
             let asked = task.ask(context.request, method, params).await;
             return asked.map_err(|error| self.told(call, error));
         }
-        let Some((call, exchange)) = self.exchanges.find(call) else {
-            return Err(self.unattended(call, method, &params));
+        let (call, exchange) = match self.exchanges.find(call, context.candidates) {
+            Found::Exchange(call, exchange) => (call, exchange),
+            Found::None(call) => return Err(self.unattended(&call, method, &params)),
         };
         if let Some(id) = params.get("elicitationId").and_then(Value::as_str) {
             self.exchanges.note_elicitation(id);

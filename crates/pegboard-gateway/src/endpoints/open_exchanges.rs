@@ -77,23 +77,35 @@ impl OpenExchanges {
         format!("request-{}", self.last.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// The exchange that a question for `call` belongs to, and its call. The call is empty if the library cannot tell which of several of
-    /// the same principal it is: then the latest is asked. One that waits for its client is not, unless it is the only one: its client
-    /// may never come back, and its server has asked already.
-    ///
-    /// One client is asked on any of its exchanges, because a task asks under an id of its own.
-    pub(super) fn find(&self, call: &str) -> Option<(String, Exchange)> {
+    /// The exchange of a call.
+    pub(super) fn of_call(&self, call: &str) -> Option<Exchange> {
+        self.lock().get(call).map(|open| open.exchange.clone())
+    }
+
+    /// The exchange that a question for `call` belongs to. The call is empty if the library cannot tell which of several of the same principal
+    /// it is: `candidates` are their ids.
+    pub(super) fn find(&self, call: &str, candidates: &[String]) -> Found {
         let open = self.lock();
-        let found = match open.get_key_value(call) {
-            Some(exact) => Some(exact),
-            None if !call.is_empty() && self.audience == Audience::Several => None,
-            None if open.len() == 1 => open.iter().next(),
-            None => {
-                let attended = open.iter().filter(|(_, open)| !open.exchange.is_parked());
-                attended.max_by_key(|(_, open)| open.number)
-            }
-        };
-        found.map(|(call, open)| (call.clone(), open.exchange.clone()))
+        if let Some(exact) = open.get(call) {
+            return Found::Exchange(call.to_owned(), exact.exchange.clone());
+        }
+        match self.audience {
+            // It is asked on any of its exchanges, because a task asks under an id of its own.
+            Audience::OneClient => Found::latest(open.iter()).unwrap_or_else(|| Found::None(call.to_owned())),
+            Audience::Several if call.is_empty() => Self::find_among(&open, candidates),
+            Audience::Several => Found::None(call.to_owned()),
+        }
+    }
+
+    /// The latest of several calls whose client is there. A client that has left a call waiting may never come back, and its server has asked
+    /// already, so a call whose client answers no questions is more likely to be meant.
+    fn find_among(open: &HashMap<String, Open>, candidates: &[String]) -> Found {
+        let able = candidates.iter().filter_map(|call| open.get_key_value(call));
+        let attended = able.filter(|(_, open)| !open.exchange.is_parked());
+        Found::latest(attended).unwrap_or_else(|| {
+            let unable = candidates.iter().find(|call| !open.contains_key(*call));
+            Found::None(unable.cloned().unwrap_or_default())
+        })
     }
 
     /// Adds a task whose questions its client polls, until the returned value is dropped. `request` waits for its result.
@@ -155,6 +167,23 @@ impl OpenExchanges {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Open>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Where a question goes.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// To the client of this call.
+    Exchange(String, Exchange),
+    /// Nowhere: the client of this call answers no questions. The call is empty if it is unknown.
+    None(String),
+}
+
+impl Found {
+    /// The latest of these calls.
+    fn latest<'a>(calls: impl Iterator<Item = (&'a String, &'a Open)>) -> Option<Self> {
+        let (call, open) = calls.max_by_key(|(_, open)| open.number)?;
+        Some(Self::Exchange(call.clone(), open.exchange.clone()))
     }
 }
 

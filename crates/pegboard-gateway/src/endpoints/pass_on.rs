@@ -160,7 +160,7 @@ async fn send_log(exchange: &Exchange, message: &LogMessage) {
 
 /// The level of a log message, and its params.
 pub(super) fn log_params(message: &LogMessage) -> Option<(LogLevel, Map<String, Value>)> {
-    let level = LogLevel::parse(message.level.as_str())?;
+    let level = message.level;
     let mut params = Map::new();
     params.insert("level".into(), level.as_str().into());
     if let Some(logger) = &message.logger {

@@ -16,7 +16,12 @@ use super::{
     failures::request_failed,
     scope::Scope,
 };
-use crate::protocol::{Answer, Client, Description, Event, Exchange, Filter, Notification, Request, RpcError, Service};
+use crate::protocol::{
+    Answer, CacheScope, Client, Description, Event, Exchange, Filter, Notification, Request, RpcError, Service,
+};
+
+/// How long a handshake waits for the server. Hosts give a server about 10 seconds to start.
+const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long a listing waits for the server.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -40,7 +45,10 @@ impl ServerEndpoint {
 
     async fn describe_for(&self, client: &Arc<Client>) -> Result<Description, RpcError> {
         let tools = self.core.tools(client)?;
-        let described = tools.toolset.server_info(&self.server).await;
+        let described = tokio::time::timeout(HANDSHAKE_PATIENCE, tools.toolset.server_info(&self.server)).await;
+        let Ok(described) = described else {
+            return Ok(self.not_described_yet());
+        };
         let server = described.map_err(|failure| request_failed(&failure))?;
         Ok(Description {
             capabilities: capabilities(&server, client.version().is_modern()),
@@ -49,6 +57,24 @@ impl ServerEndpoint {
             more: Map::new(),
             cache: None,
         })
+    }
+
+    /// What is said of a server that is still starting: that it has the usual lists, and that clients are notified when they change. It answers
+    /// for itself what it does not have.
+    fn not_described_yet(&self) -> Description {
+        let lists = ["tools", "resources", "prompts"].map(|list| (list.to_owned(), json!({ "listChanged": true })));
+        let info = [("name", self.server.as_str()), ("version", "unknown")];
+        Description {
+            capabilities: lists.into_iter().collect(),
+            server_info: info
+                .map(|(key, text)| (key.to_owned(), text.into()))
+                .into_iter()
+                .collect(),
+            instructions: None,
+            more: Map::new(),
+            // A modern client asks again when it needs to.
+            cache: Some((Duration::ZERO, CacheScope::Private)),
+        }
     }
 
     async fn answer(&self, request: Request, exchange: Exchange) -> Answer {
@@ -83,7 +109,9 @@ impl ServerEndpoint {
             own_names: true,
             may_be_tasks,
         };
-        definitions::list("tools", &definitions::tools(&listing, style), &request.params)
+        definitions::list("tools", &listing.tools, &request.params, |listed| {
+            definitions::tool(listed, style)
+        })
     }
 }
 

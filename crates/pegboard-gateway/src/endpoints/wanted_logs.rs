@@ -45,11 +45,8 @@ impl WantedLevels {
             known.used = Instant::now();
             return;
         }
-        let Ok(wanted) = level.as_str().parse::<watch::LogLevel>() else {
-            return;
-        };
         // A server without logs refuses. The client wanted something else in the first place, and gets that.
-        let logs = toolset.want_logs(server, wanted).await;
+        let logs = toolset.want_logs(server, level).await;
         let logs = logs.inspect_err(|failure| tracing::debug!(server, %failure, "the log level was not set"));
         let wanted = Wanted {
             _logs: logs.ok(),

@@ -19,7 +19,7 @@ use super::{
     running::{Running, Step},
 };
 
-/// How long requests in flight may take to finish after the client's input ended.
+/// How long requests in flight may take to finish when the connection is closed.
 const FINISH_TIME: Duration = Duration::from_millis(250);
 
 /// The server's end of one connection. Dropping it cancels everything that is in flight.
@@ -81,13 +81,18 @@ impl Connection {
         self.send(Outgoing::error(id.as_deref(), &error)).await;
     }
 
+    /// Waits until the requests in flight are answered, at most for `limit`. Returns whether they are. No message may be received afterwards.
+    pub(crate) async fn finish(&self, limit: Duration) -> bool {
+        self.tasks.close();
+        tokio::time::timeout(limit, self.tasks.wait()).await.is_ok()
+    }
+
     /// Gives requests in flight a moment to finish, cancels the rest and ends the queue.
     pub(crate) async fn close(self) {
-        self.tasks.close();
-        if tokio::time::timeout(FINISH_TIME, self.tasks.wait()).await.is_err() {
+        if !self.finish(FINISH_TIME).await {
             self.peer.close();
             // What is left waits for a wire that no longer writes, and ends when the queue is dropped.
-            let _ = tokio::time::timeout(FINISH_TIME, self.tasks.wait()).await;
+            self.finish(FINISH_TIME).await;
         }
     }
 

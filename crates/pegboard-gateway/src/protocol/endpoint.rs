@@ -267,7 +267,10 @@ fn empty() -> Answer {
 }
 
 fn set_level(peer: &Peer, request: &Request) -> Answer {
-    let level = request.params.text("level").and_then(|level| LogLevel::parse(&level));
+    let level = request
+        .params
+        .text("level")
+        .and_then(|level| level.parse::<LogLevel>().ok());
     let Some(level) = level else {
         return Err(RpcError::invalid_params("`level` must be one of debug … emergency"));
     };

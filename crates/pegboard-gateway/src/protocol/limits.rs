@@ -11,7 +11,7 @@ pub(crate) struct Limits {
     pub(crate) question_time: Duration,
     /// Modern calls that wait for the client's answers.
     pub(crate) parked_calls: usize,
-    /// Such calls per principal.
+    /// Such calls per principal. One more ends the one that has waited longest.
     pub(crate) parked_calls_per_principal: usize,
 }
 

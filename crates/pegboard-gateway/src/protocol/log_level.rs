@@ -1,45 +1,8 @@
-//! [`LogLevel`]: the severity of a log message.
+//! The lowest level from which a client wants logs.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// The severity of a log message, lowest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[expect(missing_docs, reason = "the names say it")]
-pub enum LogLevel {
-    Debug,
-    Info,
-    Notice,
-    Warning,
-    Error,
-    Critical,
-    Alert,
-    Emergency,
-}
-
-impl LogLevel {
-    const ALL: [(&'static str, Self); 8] = [
-        ("debug", Self::Debug),
-        ("info", Self::Info),
-        ("notice", Self::Notice),
-        ("warning", Self::Warning),
-        ("error", Self::Error),
-        ("critical", Self::Critical),
-        ("alert", Self::Alert),
-        ("emergency", Self::Emergency),
-    ];
-
-    /// Returns the level of this name.
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find_map(|(known, level)| (known == name).then_some(level))
-    }
-
-    /// The name in messages.
-    pub fn as_str(self) -> &'static str {
-        Self::ALL[self as usize].0
-    }
-}
+pub use pegboard::watch::LogLevel;
 
 /// The lowest level that a client wants, which it may change at any time.
 #[derive(Debug)]
@@ -49,8 +12,8 @@ impl LowestLevel {
     const NONE: u8 = u8::MAX;
 
     pub(super) fn get(&self) -> Option<LogLevel> {
-        let (_, level) = LogLevel::ALL.get(usize::from(self.0.load(Ordering::Relaxed)))?;
-        Some(*level)
+        let level = LogLevel::ALL.get(usize::from(self.0.load(Ordering::Relaxed)));
+        level.copied()
     }
 
     pub(super) fn set(&self, level: Option<LogLevel>) {

@@ -52,7 +52,7 @@ struct State {
     round: u32,
     /// When the call ends for lack of an answer; `None` while a request is attached.
     until: Option<Instant>,
-    /// Whether that time has come.
+    /// Whether that time has come, or the call was removed.
     is_expired: bool,
     outcome: Option<Answer>,
     task: Option<AbortHandle>,
@@ -117,26 +117,39 @@ impl ParkedCalls {
             limits: self.limits.clone(),
         });
         let mut calls = self.calls();
-        self.check_room(&calls, call.principal())?;
+        let evicted = self.make_room(&mut calls, call.principal())?;
         // Under the lock, so that a call that is removed has a task to abort.
         let task = tokio::spawn(drive(work, call.clone(), Arc::downgrade(self)));
         call.state().task = Some(task.abort_handle());
         calls.insert(call.id, call.clone());
         drop(calls);
+        if let Some(evicted) = evicted {
+            evicted.abort();
+        }
         Ok(call)
     }
 
-    fn check_room(
+    /// Makes room for a call of a principal. Beyond the limits, its call that has waited longest for an answer is removed and returned.
+    fn make_room(
         &self,
-        calls: &HashMap<u128, Arc<ParkedCall>>,
+        calls: &mut HashMap<u128, Arc<ParkedCall>>,
         principal: Option<&Principal>,
-    ) -> Result<(), RpcError> {
-        let own = calls.values().filter(|call| call.principal() == principal).count();
-        if calls.len() < self.limits.parked_calls && own < self.limits.parked_calls_per_principal {
-            return Ok(());
+    ) -> Result<Option<Arc<ParkedCall>>, RpcError> {
+        let own = || calls.values().filter(|call| call.principal() == principal);
+        if calls.len() < self.limits.parked_calls && own().count() < self.limits.parked_calls_per_principal {
+            return Ok(None);
         }
-        let message = "too many calls wait for answers of their clients; answer some of them or try later";
-        Err(RpcError::new(RpcError::BUSY, message).data(json!({"retry_after": 1})))
+        let waiting = own().filter_map(|call| Some((call.state().until?, call.id)));
+        let oldest = waiting.min().and_then(|(_, id)| calls.remove(&id));
+        match oldest {
+            Some(oldest) if oldest.expire() => Ok(Some(oldest)),
+            // A request was attached to it in the last moment.
+            Some(attached) => {
+                calls.insert(attached.id, attached);
+                Err(full())
+            }
+            None => Err(full()),
+        }
     }
 
     /// Attaches a request to the call that its state names, which must be one of the same principal, connection, method and params.
@@ -213,8 +226,13 @@ impl Drop for ParkedCalls {
     }
 }
 
+fn full() -> RpcError {
+    let message = "too many calls wait for answers of their clients; answer some of them or try later";
+    RpcError::new(RpcError::BUSY, message).data(json!({"retry_after": 1}))
+}
+
 fn unknown() -> RpcError {
-    let message = "`requestState` is unknown, or the answer came too late; send the request without it";
+    let message = "`requestState` is unknown: the answer came too late, or too many later calls wait for answers; send the request without it";
     RpcError::invalid_params(message)
 }
 
@@ -253,8 +271,18 @@ impl ParkedCall {
         self.shared.client.principal()
     }
 
+    /// Ends the call if no request is attached. Returns `false` otherwise.
+    fn expire(&self) -> bool {
+        let mut state = self.state();
+        state.is_expired |= state.until.is_some();
+        state.is_expired
+    }
+
+    /// Aborts the work. No request can be attached any more.
     fn abort(&self) {
-        if let Some(task) = &self.state().task {
+        let mut state = self.state();
+        state.is_expired = true;
+        if let Some(task) = &state.task {
             task.abort();
         }
     }

@@ -71,7 +71,7 @@ impl RequestMeta {
             let message = format!("`_meta` key `{META_CAPABILITIES}` must be an object");
             return Err(RpcError::invalid_params(message));
         };
-        let level = self.level.as_ref().and_then(|level| LogLevel::parse(&text(level)?));
+        let level = self.level.as_ref().and_then(|level| text(level)?.parse().ok());
         let info = self.info.clone().filter(|info| info.starts_with(b"{"));
         let info = info.unwrap_or(Bytes::from_static(b"{}"));
         let client = Client::new(principal, version, capabilities, info);

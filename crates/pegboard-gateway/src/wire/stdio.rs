@@ -17,6 +17,9 @@ use crate::protocol::{Connection, Endpoint, Limits, MAX_MESSAGE, Outgoing, Seale
 /// The number of lines read ahead. Few, because each may have 4 MiB.
 const READ_AHEAD: usize = 4;
 
+/// How long the requests that were read may take after stdin has ended.
+const LAST_REQUESTS: Duration = Duration::from_secs(30);
+
 /// How long the last responses may take to be written.
 const LAST_WRITES: Duration = Duration::from_secs(1);
 
@@ -26,6 +29,8 @@ enum Line {
 }
 
 /// Serves the client on stdin and stdout, until stdin ends, stdout breaks or `stop` completes. A process can do this once.
+///
+/// After the end of stdin, the requests that were read are still answered, for at most 30 seconds.
 pub async fn serve_stdio(service: Arc<dyn Service>, stop: impl Future<Output = ()> + Send) -> io::Result<()> {
     let sealer = Arc::new(Sealer::random()?);
     let endpoint = Endpoint::new("stdio", service, sealer, Limits::default());
@@ -40,13 +45,23 @@ pub async fn serve_stdio(service: Arc<dyn Service>, stop: impl Future<Output = (
             }
         }
     };
-    tokio::select! {
+    let mut stop = pin!(stop);
+    let input_ended = tokio::select! {
         biased;
-        () = pin!(stop) => {}
+        () = &mut stop => false,
         _ = &mut written => return Ok(()),
-        () = read => {}
-    }
+        () = read => true,
+    };
+    // Ends the streams on which the client only listens.
     endpoint.stop();
+    if input_ended {
+        tokio::select! {
+            biased;
+            () = stop => {}
+            _ = &mut written => return Ok(()),
+            _ = connection.finish(LAST_REQUESTS) => {}
+        }
+    }
     connection.close().await;
     // The writer ends with the queue, unless it is blocked because the client does not read.
     let _ = tokio::time::timeout(LAST_WRITES, written).await;

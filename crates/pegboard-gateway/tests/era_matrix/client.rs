@@ -210,6 +210,15 @@ impl Client {
         self.reader = Some(reading.abort_handle());
     }
 
+    /// Sends a request over HTTP. Returns its id and the response.
+    pub(crate) async fn begin(&mut self, method: &str, params: Value) -> (Value, Response) {
+        let (request, headers) = self.request(method, params);
+        match self.send(&request, &headers).await {
+            Replies::Http(response) => (request["id"].clone(), response),
+            Replies::Connection => unreachable!("the client has no HTTP"),
+        }
+    }
+
     /// Listens to these notifications. A legacy client does from the beginning on.
     pub(crate) async fn listen(&mut self, filter: Value) {
         if self.era == Era::Legacy {

@@ -16,7 +16,7 @@ pub(crate) fn token(name: &str) -> Token {
     Token::new(name, sha256.as_ref().try_into().expect("32 bytes"))
 }
 
-fn secret(name: &str) -> String {
+pub(crate) fn secret(name: &str) -> String {
     format!("pgb_secret_of_{name}")
 }
 

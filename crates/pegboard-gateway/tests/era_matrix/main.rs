@@ -1,5 +1,6 @@
 //! Clients and servers of both eras in all four combinations, with a real wire on both sides of the gateway.
 
+mod approvals;
 mod board;
 mod client;
 mod fixture;
@@ -7,6 +8,7 @@ mod http;
 mod isolation;
 mod logs;
 mod mirrored;
+mod questions;
 mod tasks;
 
 use serde_json::{Value, json};

@@ -12,8 +12,8 @@ use super::{
 };
 use crate::script::{Question, Script};
 
-pub(super) fn resources(script: &Script, request: &Request<'_>) -> Value {
-    match request.method {
+pub(super) fn resources(script: &Script, request: &Request<'_>) -> Vec<Act> {
+    let answer = match request.method {
         "resources/list" => {
             let shown: Vec<Value> = script.resources.iter().map(listed).collect();
             request.cacheable(script, json!({ "resources": shown }))
@@ -23,14 +23,38 @@ pub(super) fn resources(script: &Script, request: &Request<'_>) -> Value {
             request.cacheable(script, json!({ "resourceTemplates": shown }))
         }
         _ => match contents(script, &request.params["uri"]) {
-            Some(contents) => request.cacheable(script, json!({ "contents": [contents] })),
+            Some(contents) => {
+                let uri = &request.params["uri"];
+                let resource = script.resources.iter().find(|resource| resource["uri"] == *uri);
+                let questions = resource.map_or(&Value::Null, |resource| &resource["questions"]);
+                let response = request.cacheable(script, json!({ "contents": [contents] }));
+                return asking(script, uri, questions, request, response);
+            }
             None => {
                 let code = if request.modern { -32602 } else { -32002 };
                 let data = json!({ "uri": request.params["uri"] });
                 request.error(code, "resource not found", Some(&data))
             }
         },
-    }
+    };
+    vec![Act::Answer(answer)]
+}
+
+/// Responds after the client has answered these questions of `owner`, with its answers appended.
+fn asking(script: &Script, owner: &Value, questions: &Value, request: &Request<'_>, mut response: Value) -> Vec<Act> {
+    // A script whose questions do not parse asks none, which its test notices.
+    let questions: Vec<Vec<Question>> = serde_json::from_value(questions.clone()).unwrap_or_default();
+    let (mut acts, answers) = if request.modern {
+        match input::answers(script, owner.as_str().unwrap_or_default(), &questions, request) {
+            Ok(answers) => (Vec::new(), answers),
+            Err(response) => return vec![Act::Answer(response)],
+        }
+    } else {
+        (legacy_questions(&questions, request), Vec::new())
+    };
+    append(&mut response, &answers);
+    acts.push(Act::Answer(response));
+    acts
 }
 
 fn contents(script: &Script, uri: &Value) -> Option<Value> {
@@ -60,16 +84,6 @@ pub(super) fn prompts(script: &Script, request: &Request<'_>) -> Vec<Act> {
     let Some(prompt) = script.prompts.iter().find(|prompt| prompt["name"] == *name) else {
         return vec![Act::Answer(request.error(-32602, "unknown prompt", None))];
     };
-    // A script whose questions do not parse asks none, which its test notices.
-    let questions: Vec<Vec<Question>> = serde_json::from_value(prompt["questions"].clone()).unwrap_or_default();
-    let (mut acts, answers) = if request.modern {
-        match input::answers(script, name.as_str().unwrap_or_default(), &questions, request) {
-            Ok(answers) => (Vec::new(), answers),
-            Err(response) => return vec![Act::Answer(response)],
-        }
-    } else {
-        (legacy_questions(&questions, request), Vec::new())
-    };
     let messages = match prompt.get("messages") {
         Some(messages) => fill(messages, &request.params["arguments"]),
         None => {
@@ -77,14 +91,12 @@ pub(super) fn prompts(script: &Script, request: &Request<'_>) -> Vec<Act> {
             json!([{ "role": "user", "content": { "type": "text", "text": text } }])
         }
     };
-    let mut response = request.result(script, json!({ "messages": messages }));
-    append(&mut response, &answers);
-    acts.push(Act::Answer(response));
-    acts
+    let response = request.result(script, json!({ "messages": messages }));
+    asking(script, name, &prompt["questions"], request, response)
 }
 
 /// The values that begin with what was typed, for an argument of a prompt.
-pub(super) fn completions(script: &Script, request: &Request<'_>) -> Value {
+pub(super) fn completions(script: &Script, request: &Request<'_>) -> Vec<Act> {
     let (argument, name) = (&request.params["argument"], &request.params["ref"]["name"]);
     let prompt = script.prompts.iter().find(|prompt| prompt["name"] == *name);
     let known = prompt.and_then(|prompt| prompt["completions"].get(argument["name"].as_str()?)?.as_array());
@@ -94,12 +106,21 @@ pub(super) fn completions(script: &Script, request: &Request<'_>) -> Value {
         .flatten()
         .filter(|value| value.as_str().is_some_and(|value| value.starts_with(typed)))
         .collect();
-    request.result(script, json!({ "completion": { "values": values } }))
+    let response = request.result(script, json!({ "completion": { "values": values } }));
+    let questions = prompt.map_or(&Value::Null, |prompt| &prompt["completionQuestions"]);
+    asking(script, name, questions, request, response)
 }
 
 /// The members that a listing shows.
 fn listed(value: &Value) -> Value {
-    const HIDDEN: [&str; 5] = ["text", "blob", "messages", "questions", "completions"];
+    const HIDDEN: [&str; 6] = [
+        "text",
+        "blob",
+        "messages",
+        "questions",
+        "completions",
+        "completionQuestions",
+    ];
     let members = value.as_object().into_iter().flatten();
     let shown = members.filter(|(key, _)| !HIDDEN.contains(&key.as_str()));
     Value::Object(

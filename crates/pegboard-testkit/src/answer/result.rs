@@ -46,7 +46,8 @@ pub(super) fn final_answer(script: &Script, tool: &Tool, request: &Request<'_>) 
     request.result(script, result)
 }
 
-/// Appends answers of the client to a response: text blocks to the result of a tool, messages to that of a prompt.
+/// Appends answers of the client to a response: text blocks to the result of a tool, messages to that of a prompt, contents to that of a
+/// resource, values to that of a completion.
 pub(crate) fn append(response: &mut Value, answers: &[Value]) {
     let texts = answers
         .iter()
@@ -55,6 +56,18 @@ pub(crate) fn append(response: &mut Value, answers: &[Value]) {
         content.extend(texts);
     } else if let Some(messages) = response.pointer_mut("/result/messages").and_then(Value::as_array_mut) {
         messages.extend(texts.map(|text| json!({ "role": "user", "content": text })));
+    } else if let Some(contents) = response.pointer_mut("/result/contents").and_then(Value::as_array_mut) {
+        let uri = contents.first().map_or(Value::Null, |first| first["uri"].clone());
+        contents.extend(
+            answers
+                .iter()
+                .map(|answer| json!({ "uri": uri, "text": answer.to_string() })),
+        );
+    } else if let Some(values) = response
+        .pointer_mut("/result/completion/values")
+        .and_then(Value::as_array_mut)
+    {
+        values.extend(answers.iter().map(|answer| json!(answer.to_string())));
     }
 }
 

@@ -49,6 +49,11 @@ impl Pegboard {
         Toolset::new(own, view.with_default_naming(&naming), self.0.snapshots.clone())
     }
 
+    /// Returns `true` if the board has an approver for views without their own.
+    pub fn has_approver(&self) -> bool {
+        self.0.approval_defaults.approver.is_some()
+    }
+
     /// Creates the in-process server for a view's own tools. Its catalog is known before it is started.
     fn view_tools_server(&self, tools: NativeTools) -> Server {
         let servers = self.0.registry.configured();

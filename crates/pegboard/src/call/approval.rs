@@ -27,6 +27,11 @@ const MAX_SEMAPHORES: usize = 64;
 pub trait Approver: Send + Sync + 'static {
     /// Decides whether the call may be made. Dropping the future withdraws the question.
     fn decide<'a>(&'a self, question: Question<'a>) -> Pin<Box<dyn Future<Output = Decision> + Send + 'a>>;
+
+    /// Whether calls of a tool wait while a question about that tool is pending, because the answer may cover them. `true` by default.
+    fn asks_one_at_a_time(&self) -> bool {
+        true
+    }
 }
 
 /// A function that decides immediately.
@@ -49,8 +54,12 @@ pub struct Question<'a> {
     pub server: &'a ServerName,
     /// The tool that would be called, as its server defines it.
     pub tool: &'a Tool,
+    /// The tool's name for people: as it is listed in a view [for a client](crate::View::for_client), else `server.tool`.
+    pub name: &'a str,
     /// The arguments as they would be sent.
     pub arguments: &'a Arguments,
+    /// The arguments as text for people: secrets are masked, and only the first 2,000 characters are there.
+    pub shown: &'a str,
     /// How much harm the tool may do, by its annotations.
     pub risk: Risk,
     /// Whether the tool was approved before with another definition.
@@ -82,7 +91,9 @@ impl<'a> Question<'a> {
             caller,
             server,
             tool,
+            name: &tool.name,
             arguments,
+            shown: arguments.as_str(),
             risk: tool.risk(false),
             has_changed: false,
             is_tainted: false,

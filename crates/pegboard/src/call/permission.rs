@@ -22,6 +22,9 @@ use crate::{
     sync::{Panicked, caught},
 };
 
+/// The most characters of its arguments that a person is shown.
+const MAX_SHOWN: usize = 2_000;
+
 /// Returns once the call may be made and the audit log has the decision, or the reason why it may not.
 pub(super) async fn obtain(
     context: &CallContext<'_>,
@@ -158,6 +161,19 @@ fn requirement_in(mode: Approval, only_reads: bool) -> Requirement {
     }
 }
 
+/// The arguments as a person is shown them. Written anew, so that space between them cannot hide any.
+fn shown(context: &CallContext<'_>, arguments: &Arguments) -> String {
+    let text = match serde_json::from_str::<serde_json::Value>(arguments.as_str()) {
+        Ok(value) => value.to_string(),
+        Err(_) => arguments.as_str().to_owned(),
+    };
+    let masked = context.server().masker().text(&text);
+    match masked.char_indices().nth(MAX_SHOWN) {
+        None => masked.into_owned(),
+        Some((end, _)) => format!("{}… (of {} bytes)", &masked[..end], text.len()),
+    }
+}
+
 /// Asks for approval, unless it was given before. While one question about a tool is pending, further calls of it wait: the answer may
 /// cover them too.
 async fn request_approval(context: &CallContext<'_>, call: &ToolCall, arguments: &Arguments) -> Verdict {
@@ -183,9 +199,13 @@ async fn request_approval(context: &CallContext<'_>, call: &ToolCall, arguments:
         let failure = Failure::new(Kind::NotPermitted, message).hint(hint);
         return Err(Denied::by(AuditRule::NoApprover, failure));
     };
+    let shown = shown(context, arguments);
     let limit = rules.approval_timeout().min(context.deadline.remaining());
     let deciding = async {
-        let _permit = rules.open_questions.permit(tool).await;
+        let _permit = match approver.asks_one_at_a_time() {
+            true => rules.open_questions.permit(tool).await,
+            false => None,
+        };
         let past = past();
         if past.contains(&PastApproval::Approved) {
             return Ok((Decision::Once, AuditRule::EarlierApproval));
@@ -194,7 +214,9 @@ async fn request_approval(context: &CallContext<'_>, call: &ToolCall, arguments:
             caller: context.view.caller(call),
             server: context.server().name(),
             tool,
+            name: &name,
             arguments,
+            shown: &shown,
             risk: risk(context),
             has_changed: past.contains(&PastApproval::Changed),
             is_tainted: rules.taint.is_set(),

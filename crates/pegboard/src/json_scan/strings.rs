@@ -1,10 +1,13 @@
 //! Finds JSON strings and unescapes them, many bytes at a time.
 
+mod plain_chunk;
 mod prefix;
+mod spaced;
 mod unescape_tables;
 
 use std::borrow::Cow;
 
+pub(crate) use spaced::unescape_spaced;
 use unescape_tables::{BLOCK, LARGE, SHORT, UNESCAPED};
 
 /// A text may keep this much unused capacity, in addition to a quarter of its length.
@@ -29,7 +32,16 @@ pub(super) fn read(bytes: &[u8]) -> Option<(Cow<'_, str>, usize)> {
 /// of the text that it stands for.
 pub(super) fn skip(bytes: &[u8]) -> Option<(usize, usize)> {
     let (mut at, mut escapes) = (0, 0);
+    // Most strings are short, and not worth a chunk.
+    let mut next_chunk = plain_chunk::SOON;
     loop {
+        if at >= next_chunk {
+            while let Some((read, escaped)) = plain_chunk::skip(&bytes[at..]) {
+                at += read;
+                escapes += escaped;
+            }
+            next_chunk = at + plain_chunk::CHUNK;
+        }
         at += plain_start(bytes.get(at..)?);
         match bytes.get(at)? {
             b'"' => return Some((at + 1, at - escapes)),

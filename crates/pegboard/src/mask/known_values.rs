@@ -43,6 +43,8 @@ pub(super) struct KnownValues {
 /// The matcher of some secrets.
 struct Segment {
     secrets: Vec<Secret>,
+    /// Whether no secret has a character that JSON escapes.
+    is_printable: bool,
     matcher: Matcher,
     count: usize,
     /// The first grams of every encoding; a text without any of them holds no secret.
@@ -115,6 +117,11 @@ impl KnownValues {
         Ok(spans)
     }
 
+    /// Whether no value has a character that JSON escapes.
+    pub(super) fn are_printable(&self) -> bool {
+        self.segments.iter().all(|segment| segment.is_printable)
+    }
+
     /// Whether the whole text is one of the values.
     pub(super) fn contains(&self, text: &str) -> bool {
         self.segments.iter().any(|segment| segment.contains(text))
@@ -156,8 +163,13 @@ impl Segment {
             let hash = hash(*gram);
             bits[hash / 64] |= 1 << (hash % 64);
         }
+        let is_escaped = |c: char| c.is_control() || matches!(c, '"' | '\\');
+        let is_printable = secrets
+            .iter()
+            .all(|secret| !secret.expose().trim().contains(is_escaped));
         Self {
             secrets,
+            is_printable,
             grams,
             bits,
             count: encodings.len(),

@@ -204,6 +204,13 @@ impl PatternSet {
             || self.always.iter().any(finds)
     }
 
+    /// Whether a space after each quote, line feed and tab of a text hides nothing from [`may_find`](Self::may_find). Keywords have such
+    /// characters only at their end, and tokens that are found without a keyword have none; of the other patterns without keywords this is
+    /// not known.
+    pub(super) fn reads_spaced(&self) -> bool {
+        self.always.iter().all(|at| self.active[*at].default)
+    }
+
     /// Whether only patterns of the default policy are active. The others may match what their own replacements leave.
     pub(super) fn is_default(&self) -> bool {
         self.custom.is_empty() && self.active.iter().all(|pattern| pattern.default)

@@ -123,6 +123,10 @@ mod tests {
             }
             for word in pattern.keywords {
                 assert_eq!(word.to_ascii_lowercase(), *word, "{}", pattern.name);
+                // Texts are searched with a space after each quote.
+                let inner = &word[..word.len() - 1];
+                let is_plain = |c: char| c == ' ' || c.is_ascii_graphic() && !matches!(c, '"' | '\\');
+                assert!(inner.chars().all(is_plain), "{word}");
             }
             if pattern.default && !matches!(pattern.detection, Detection::Find(_)) {
                 assert!(!pattern.keywords.is_empty(), "{} slows every text down", pattern.name);

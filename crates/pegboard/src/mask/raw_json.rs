@@ -7,30 +7,35 @@ use memchr::{memchr, memmem};
 use super::masker::{MAX_DEPTH, Masker};
 use crate::json_scan;
 
-/// The keys of base64-encoded bytes, and the key next to them. Such bytes are decoded before they are searched.
-const BYTES: &[&[u8]] = &[b"\"blob\"", b"\"mimeType\""];
+/// The keys of base64-encoded bytes, and the key next to them, without the quote that opens them. Such bytes are decoded before they are
+/// searched.
+const BYTES: &[&[u8]] = &[b"blob\"", b"mimeType\""];
 
 /// A JSON text with all its escapes decoded, for searches. It is no JSON any more.
 #[derive(Debug)]
 pub(crate) struct DecodedJson<'t> {
     text: Cow<'t, str>,
-    /// Whether what each string stands for is a part of `text`.
+    /// Whether what each string stands for is a part of `text`, perhaps with spaces after characters that were escaped.
     is_whole: bool,
 }
 
 impl<'t> DecodedJson<'t> {
-    pub(crate) fn new(json: &'t str) -> Self {
-        if memchr(b'\\', json.as_bytes()).is_none() {
-            return Self {
-                text: Cow::Borrowed(json),
-                is_whole: true,
-            };
+    /// Decodes a JSON text for searches by `masker`. Returns `None` if it is not UTF-8.
+    pub(crate) fn new(json: &'t [u8], masker: &Masker) -> Option<Self> {
+        let whole = |text: Cow<'t, str>| Self { text, is_whole: true };
+        if memchr(b'\\', json).is_none() {
+            return str::from_utf8(json).ok().map(|text| whole(text.into()));
         }
-        let (text, is_whole) = json_scan::unescape_all(json);
-        Self {
-            text: Cow::Owned(text),
+        if masker.reads_spaced()
+            && let Some(text) = json_scan::unescape_spaced(json)
+        {
+            return String::from_utf8(text).ok().map(|text| whole(text.into()));
+        }
+        let (text, is_whole) = json_scan::unescape_all(str::from_utf8(json).ok()?);
+        Some(Self {
+            text: text.into(),
             is_whole,
-        }
+        })
     }
 
     /// Whether `is_found` finds nothing in any string.
@@ -40,6 +45,11 @@ impl<'t> DecodedJson<'t> {
 }
 
 impl Masker {
+    /// Whether a space after each quote, line feed and tab hides nothing from [`is_surely_clean_json`](Self::is_surely_clean_json).
+    fn reads_spaced(&self) -> bool {
+        self.patterns.reads_spaced() && self.values.are_printable()
+    }
+
     /// Whether JSON text certainly holds no secret that [`Masker::value`] or the masking of an answer's content blocks would mask. A text in
     /// which a part looks like one is not clean, even if it turns out to be harmless.
     pub(crate) fn is_surely_clean_json(&self, json: &DecodedJson<'_>) -> bool {
@@ -82,7 +92,11 @@ mod tests {
     }
 
     fn is_clean(json: &str) -> bool {
-        masker().is_surely_clean_json(&DecodedJson::new(json))
+        is_clean_for(&masker(), json)
+    }
+
+    fn is_clean_for(masker: &Masker, json: &str) -> bool {
+        masker.is_surely_clean_json(&DecodedJson::new(json.as_bytes(), masker).unwrap())
     }
 
     #[test]
@@ -117,6 +131,33 @@ mod tests {
         ]);
         for json in all {
             assert!(!is_clean(&json), "{json}");
+        }
+    }
+
+    #[test]
+    fn a_secret_right_after_an_escape_is_seen() {
+        for escape in [r"\n", r"\t", r#"\""#] {
+            for token in [
+                "hunter2hunter2",
+                concat!("SK", "0123456789abcdef0123456789abcdef"),
+                concat!("ghp", "_16C7e42F292c6912E7710c838347Ae178B4a"),
+                // The same token in base64.
+                "Z2hwXzE2QzdlNDJGMjkyYzY5MTJFNzcxMGM4MzgzNDdBZTE3OEI0YQ==",
+            ] {
+                let json = format!(r#"{{"text":"a{escape}{token}{escape}b"}}"#);
+                assert!(!is_clean(&json), "{json}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_known_secret_with_characters_that_are_escaped_is_seen() {
+        for secret in ["hunter2\"hunter2", "hunter2\nhunter2", "hunter2\\hunter2"] {
+            let masker = Masker::new(&Masking::default(), [Secret::new(secret)]).unwrap();
+            for text in [secret.to_owned(), Value::from(secret).to_string()] {
+                assert!(!is_clean_for(&masker, &json!({ "text": text }).to_string()), "{text}");
+            }
+            assert!(is_clean_for(&masker, r#"{"text":"all\n\"is\" well"}"#));
         }
     }
 

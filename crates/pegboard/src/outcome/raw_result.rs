@@ -28,8 +28,7 @@ impl ForwardedResult {
     /// Masks the secrets in it and removes invisible characters if `sanitizes` is set. A result without any stays the same bytes. Fails if it
     /// cannot be parsed, which is necessary only if it may have some.
     pub(crate) fn mask(&mut self, masker: &Masker, sanitizes: bool, counts: &mut Counts) -> Result<(), Unmasked> {
-        let json = str::from_utf8(&self.json).map_err(|_| Unmasked)?;
-        let decoded = DecodedJson::new(json);
+        let decoded = DecodedJson::new(&self.json, masker).ok_or(Unmasked)?;
         if (!sanitizes || decoded.has_none(has_invisible)) && masker.is_surely_clean_json(&decoded) {
             return Ok(());
         }

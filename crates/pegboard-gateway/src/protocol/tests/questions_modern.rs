@@ -264,18 +264,26 @@ async fn waiting_calls_are_bounded_per_principal_and_in_all() {
         ..Limits::default()
     };
     let rig = rig_with(limits);
-    let state = ask(&rig, Some("ada"), "asks").await["requestState"].clone();
-    ask(&rig, Some("ada"), "asks").await;
-    let full = response(rig.modern(Some("ada"), asking(1, "asks"))).await;
-    assert_eq!(full["error"]["code"], RpcError::BUSY);
+    let state = async |who| ask(&rig, Some(who), "asks").await["requestState"].clone();
+    let (first, second) = (state("ada").await, state("ada").await);
     ask(&rig, Some("bob"), "asks").await;
-    assert_eq!(
-        response(rig.modern(Some("bob"), asking(1, "asks"))).await["error"]["code"],
-        RpcError::BUSY
-    );
     assert_eq!(rig.service.running(), 3);
-    response(rig.modern(Some("ada"), again(2, "asks", &state, json!({"q1": {}})))).await;
-    ask(&rig, Some("bob"), "asks").await;
+    // A third call of hers ends the one that has waited longest.
+    let third = state("ada").await;
+    tokio::task::yield_now().await;
+    assert_eq!((rig.service.running(), rig.endpoint.parked_calls()), (3, 3));
+    let late = rig.modern(Some("ada"), again(2, "asks", &first, json!({"q1": {}})));
+    let refused = late.unwrap_err();
+    assert_eq!(refused.code, RpcError::INVALID_PARAMS);
+    assert!(refused.message.contains("too many later calls"), "{refused:?}");
+    // There is no room for a client that has nothing to end.
+    let full = response(rig.modern(Some("eve"), asking(1, "asks"))).await;
+    assert_eq!(full["error"]["code"], RpcError::BUSY);
+    for state in [second, third] {
+        let done = response(rig.modern(Some("ada"), again(2, "asks", &state, json!({"q1": {}})))).await;
+        assert!(done["result"].is_object(), "{done}");
+    }
+    ask(&rig, Some("eve"), "asks").await;
 }
 
 #[tokio::test(start_paused = true)]

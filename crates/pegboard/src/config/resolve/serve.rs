@@ -109,11 +109,16 @@ fn check_token(entry: Table<'_, token::In>, path: &str, at: crate::config::tree:
             report.error_with(at, &join(path, token::SHA256.name), "a token needs its digest", hint);
         }
     }
-    if let Some(text) = entry.get(&token::EXPIRES)
-        && expiry(&text.value).is_none()
-    {
+    if let Some(text) = entry.get(&token::EXPIRES) {
         let path = join(path, token::EXPIRES.name);
-        report.error(text.at, &path, "must be a time such as `2027-01-31T12:00:00Z`");
+        match expiry(&text.value) {
+            None => report.error(text.at, &path, "must be a time such as `2027-01-31T12:00:00Z`"),
+            Some(expires) if expires <= Timestamp::now() => {
+                let hint = "remove the token, or make another one with `pegboard token new`";
+                report.warn_with(text.at, &path, "has passed: no client can use this token", hint);
+            }
+            Some(_) => {}
+        }
     }
     if let Some(found) = entry.find(&token::RATE)
         && let Setting::Text(text) = &found.setting

@@ -12,7 +12,7 @@ fn views_and_the_gateway_are_read_with_all_their_settings() {
          budget = 4000\nnaming = 'dot'\napproval = 'writes'\nresult = {{ max_bytes = '64KiB' }}\n\
          [serve]\nlisten = ['127.0.0.1:8000', '[::1]:8000']\nhosts = ['gateway.example.com']\norigins = ['https://app.example.com']\n\
          max_connections = 10\nmax_in_flight = 20\nmax_body = '1MiB'\nmax_sessions = 5\nsession_idle = '10m'\n\
-         [serve.tokens.ci]\nhash = 'sha256:{DIGEST}'\nview = 'coding'\nrate = '60/min'\nconcurrent = 4\nexpires = '2027-01-31T12:00:00Z'\n"
+         [serve.tokens.ci]\nhash = 'sha256:{DIGEST}'\nview = 'coding'\nrate = '60/min'\nconcurrent = 4\nexpires = '2900-01-31T12:00:00Z'\n"
     ));
     assert_eq!(loaded.problems, []);
     let view = &loaded.config.views["coding"];
@@ -38,7 +38,7 @@ fn views_and_the_gateway_are_read_with_all_their_settings() {
     assert_eq!(serve.session_idle.as_secs(), 600);
     let token = &serve.tokens["ci"];
     assert_eq!(token.sha256.to_string(), DIGEST);
-    assert_eq!(token.expires.unwrap().to_string(), "2027-01-31T12:00:00Z");
+    assert_eq!(token.expires.unwrap().to_string(), "2900-01-31T12:00:00Z");
     let stored = serde_json::to_string(&loaded.config).unwrap();
     assert_eq!(serde_json::from_str::<Config>(&stored).unwrap(), loaded.config);
 }
@@ -73,6 +73,19 @@ fn every_mistake_is_reported_where_it_is() {
     pegboard.toml:17: serve.tokens.c.view: there is no view `typo` (the views are lost)
     pegboard.toml:7: views.lost.servers: there is no server `nobody` (the servers are x)
     ");
+}
+
+#[test]
+fn a_token_that_has_expired_is_mentioned_and_stays_one() {
+    let text = format!(
+        "[serve.tokens.old]\nsha256 = '{DIGEST}'\nexpires = '2020-01-31T12:00:00Z'\n[servers.x]\ncommand = 'a'\n"
+    );
+    let loaded = toml(&text);
+    let told = "pegboard.toml:3: serve.tokens.old.expires: has passed: no client can use this token (remove the token, or make another one with \
+                `pegboard token new`)";
+    assert_eq!(problems(&text), [told]);
+    assert_eq!(loaded.errors().count(), 0);
+    assert!(loaded.config.serve.tokens["old"].has_expired());
 }
 
 /// A view without its `deny` would show more than was meant, and a gateway without its tokens would let everyone in.

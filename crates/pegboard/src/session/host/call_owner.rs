@@ -32,6 +32,8 @@ pub(in crate::session) struct CallOwner {
     principal: Option<Principal>,
     meta: Map<String, Value>,
     host: Option<HostHandle>,
+    /// The ids of the calls that it may be, if it is the owner of one of several.
+    candidates: Vec<String>,
     /// Cancelled when the call ends. The owner of one of several calls has the tokens of all of them.
     ended: Vec<CancellationToken>,
     /// The id of the call's request; 0 if none is in flight, as for a task between polls.
@@ -51,6 +53,7 @@ impl CallOwner {
             principal: caller.principal.cloned(),
             meta: caller.meta.clone(),
             host: host.cloned(),
+            candidates: Vec::new(),
             ended: vec![CancellationToken::new()],
             request: AtomicU64::new(0),
             probe: AtomicU64::new(0),
@@ -68,6 +71,7 @@ impl CallOwner {
             principal: first.principal.clone(),
             meta: Map::new(),
             host: first.host.clone(),
+            candidates: owners.iter().map(|owner| owner.call.clone()).collect(),
             ended: owners.iter().flat_map(|owner| owner.ended.clone()).collect(),
             request: AtomicU64::new(0),
             probe: AtomicU64::new(0),
@@ -81,6 +85,10 @@ impl CallOwner {
             Some(principal) => caller.principal(principal),
             None => caller,
         }
+    }
+
+    pub(super) fn candidates(&self) -> &[String] {
+        &self.candidates
     }
 
     pub(super) fn host(&self) -> Option<&HostHandle> {

@@ -20,6 +20,8 @@ pub struct HostContext<'a> {
     /// Where calls of different principals or hosts are in flight, a request that belongs to none of them for certain is rejected
     /// and reaches no host.
     pub caller: Option<Caller<'a>>,
+    /// The ids of the calls that the request may belong to, if it belongs to one of several. Otherwise it is empty.
+    pub candidates: &'a [String],
     /// The name that the server gave to the request: its key among the input requests of a result, or its JSON-RPC id if that is a string.
     pub request: Option<&'a str>,
 }
@@ -30,6 +32,7 @@ impl<'a> HostContext<'a> {
         Self {
             server,
             caller: None,
+            candidates: &[],
             request: None,
         }
     }

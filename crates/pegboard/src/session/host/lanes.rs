@@ -6,9 +6,9 @@ use super::call_owner::CallOwner;
 use crate::session::{calls_in_flight::Attribution, server_requests::ServerRequest};
 
 /// How many questions one host is asked at once.
-pub(super) const AT_ONCE: usize = 16;
+const AT_ONCE: usize = 16;
 /// How many questions a host is asked at once that passes them on to a client, which may leave each of its calls waiting for an answer.
-pub(super) const PASSED_ON_AT_ONCE: usize = 64;
+const PASSED_ON_AT_ONCE: usize = 64;
 /// How many more questions to the same host may wait.
 const WAITING: usize = 64;
 /// The most questions of one server.
@@ -70,13 +70,9 @@ impl LaneOf {
 
 impl Lanes {
     /// Adds a question. Returns it if there are too many.
-    #[expect(
-        clippy::result_large_err,
-        reason = "the question goes back to its caller, which refuses it"
-    )]
-    pub(super) fn add(&mut self, request: ServerRequest) -> Result<(), ServerRequest> {
+    pub(super) fn add(&mut self, request: ServerRequest) -> Option<ServerRequest> {
         if self.held >= MAX_HELD {
-            return Err(request);
+            return Some(request);
         }
         let of = LaneOf::new(&request);
         let index = match self.lanes.iter().position(|lane| lane.of.is(&of)) {
@@ -95,11 +91,11 @@ impl Lanes {
         };
         let lane = &mut self.lanes[index];
         if lane.waiting.len() >= WAITING {
-            return Err(request);
+            return Some(request);
         }
         lane.waiting.push_back(request);
         self.held += 1;
-        Ok(())
+        None
     }
 
     /// Takes a question whose turn it is, and the number of its lane.

@@ -37,6 +37,8 @@ const CANCELLED: i64 = -32800;
 pub(in crate::session) struct Asked<'a> {
     host: &'a HostHandle,
     caller: Option<Caller<'a>>,
+    /// The calls that the question may belong to, if it belongs to one of several.
+    candidates: &'a [String],
     /// The server's name for the question.
     name: Option<&'a str>,
 }
@@ -109,6 +111,7 @@ impl Responder {
         Asked {
             host: on_behalf.host.unwrap_or(&self.host),
             caller: Some(on_behalf.caller),
+            candidates: &[],
             name: None,
         }
     }
@@ -154,6 +157,7 @@ impl Responder {
         Asked {
             host: owner.host().unwrap_or(&self.host),
             caller: Some(owner.caller()),
+            candidates: owner.candidates(),
             name: None,
         }
     }
@@ -162,6 +166,7 @@ impl Responder {
         Asked {
             host: &self.host,
             caller: None,
+            candidates: &[],
             name: None,
         }
     }
@@ -198,6 +203,7 @@ impl Responder {
     fn context<'a>(&'a self, asked: Asked<'a>) -> HostContext<'a> {
         HostContext {
             caller: asked.caller,
+            candidates: asked.candidates,
             request: asked.name,
             ..HostContext::new(&self.server)
         }

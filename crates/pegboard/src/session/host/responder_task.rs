@@ -60,7 +60,7 @@ impl ResponderTask {
             let is_rejected = matches!(request.attribution, Attribution::Rejected(_));
             if is_rejected || !self.responder.is_slow(&request.method) {
                 quick.spawn(respond(self.responder.clone(), request, wire.clone()));
-            } else if let Err(request) = lanes.add(request) {
+            } else if let Some(request) = lanes.add(request) {
                 quick.spawn(refuse(self.responder.clone(), request, wire.clone()));
             }
         }

@@ -97,6 +97,13 @@ impl Client {
             .expect("a response in time")
     }
 
+    /// Waits for a notification.
+    pub(crate) async fn notified(&mut self, method: &str) {
+        let notification = async { while self.connection.receive().await.expect("a message")["method"] != method {} };
+        let notification = tokio::time::timeout(PATIENCE, notification).await;
+        notification.expect("a notification in time");
+    }
+
     /// Calls a tool and returns the response.
     pub(crate) async fn call(&mut self, name: &str, arguments: Value) -> Value {
         self.ask("tools/call", json!({"name": name, "arguments": arguments}))

@@ -1,0 +1,68 @@
+//! A server that starts slowly, at an endpoint of its own.
+
+use std::time::Duration;
+
+use pegboard_gateway::BoardPart;
+use pegboard_testkit::{FakeServer, Fault, Tool, When};
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::client::{Client, ERAS, Era, board};
+
+const CONFIG: &str = "[servers.git]\ncommand = \"in-memory\"\nstart = \"lazy\"\nconnect_timeout = \"2m\"\n";
+
+fn part() -> BoardPart {
+    BoardPart::Server("git".parse().expect("a name"))
+}
+
+/// A server whose handshake takes this long.
+fn starting(delay: Duration) -> FakeServer {
+    let ms = u64::try_from(delay.as_millis()).expect("a short delay");
+    FakeServer::new("the-real-name")
+        .era(pegboard_testkit::Era::Legacy)
+        .tool(Tool::new("log").answers_text("ran"))
+        .fault_on(When::method("initialize"), Fault::LateAnswer { ms })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handshake_does_not_wait_for_long_and_calls_do() {
+    for era in ERAS {
+        let board = board(CONFIG, &[("git", starting(Duration::from_secs(20)))]);
+        let asked = Instant::now();
+        let mut client = Client::connect(&board, part(), era).await;
+        if era == Era::Modern {
+            let found = client.ask("server/discover", json!({})).await;
+            assert_eq!(
+                found["result"]["capabilities"]["tools"],
+                json!({"listChanged": true}),
+                "{found}"
+            );
+        }
+        assert_eq!(asked.elapsed().as_secs(), 5, "{era:?}");
+        let ran = client.call("log", json!({})).await;
+        assert_eq!(ran["result"]["content"][0]["text"], "ran", "{ran}");
+        assert_eq!(client.tools().await, ["log"]);
+        if era == Era::Modern {
+            let found = client.ask("server/discover", json!({})).await;
+            let info = &found["result"]["_meta"]["io.modelcontextprotocol/serverInfo"];
+            assert_eq!(info["name"], "the-real-name", "{found}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_legacy_client_is_told_when_the_tools_of_a_slow_server_are_known() {
+    let board = board(CONFIG, &[("git", starting(Duration::from_secs(20)))]);
+    let mut client = Client::connect(&board, part(), Era::Legacy).await;
+    client.notified("notifications/tools/list_changed").await;
+    assert_eq!(client.tools().await, ["log"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_ready_in_time_describes_itself() {
+    let board = board(CONFIG, &[("git", starting(Duration::from_secs(3)))]);
+    let mut client = Client::connect(&board, part(), Era::Modern).await;
+    let found = client.ask("server/discover", json!({})).await;
+    let info = &found["result"]["_meta"]["io.modelcontextprotocol/serverInfo"];
+    assert_eq!(info["name"], "the-real-name", "{found}");
+}
