@@ -135,7 +135,7 @@ fn write_config(home: &Home, round: usize) {
             .ledger(home.path(&format!("ledger{server:02}")))
             .tool(Tool::new("pay").destructive().echoes_nonce());
         let more = format!(
-            "description = \"round {round}\"\ncall_timeout = \"{}s\"",
+            "description = \"round {round}\"\ncall_timeout = \"{}s\"\nrestart.backoff = [\"200ms\"]",
             20 + round % 7
         );
         text.push_str(&home.entry(&name, fake, &more));

@@ -96,3 +96,26 @@ async fn sweep(kept: Weak<Mutex<Kept>>) {
 fn lock(kept: &Mutex<Kept>) -> MutexGuard<'_, Kept> {
     kept.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use pegboard::Config;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_toolset_is_kept_for_as_long_as_its_tasks_live() {
+        let board = Pegboard::builder(Config::default()).open();
+        let shared = SharedTools::default();
+        let ada = Principal::new("ada");
+        let open = |principal| shared.of(&board, &Scope::Board, principal).unwrap();
+        open(Some(&ada)).keep_for_task(Some(Duration::from_secs(3600)));
+        open(None);
+        let kept = || lock(&shared.kept).len();
+        assert_eq!(kept(), 2);
+        tokio::time::sleep(IDLE + 2 * SWEEP).await;
+        assert_eq!(kept(), 1, "the one without a task is dropped");
+        tokio::time::sleep(Duration::from_secs(3600)).await;
+        assert_eq!(kept(), 0);
+    }
+}

@@ -1,6 +1,6 @@
 //! The messages of clients. They are parsed as an envelope with raw params, so that a payload is never parsed into a tree.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use bytes::Bytes;
 use serde::{Deserialize, Deserializer};
@@ -48,7 +48,7 @@ pub struct Request {
     pub params: Params,
     /// The headers that repeat arguments of a tool, decoded, by their names in lower case after `Mcp-Param-`. `None` where requests have no such
     /// headers.
-    pub(crate) mirrored: Option<Vec<(String, String)>>,
+    pub(crate) mirrored: Option<Arc<Vec<(String, String)>>>,
 }
 
 /// A notification of a client.

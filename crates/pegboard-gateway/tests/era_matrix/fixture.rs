@@ -112,18 +112,8 @@ impl Fixture {
         fake: FakeServer,
         configure: impl FnOnce(GatewayBuilder) -> GatewayBuilder,
     ) -> Self {
-        Self::limited(link, fake, "", configure).await
-    }
-
-    /// The same with further settings of the server.
-    pub(crate) async fn limited(
-        link: Link,
-        fake: FakeServer,
-        settings: &str,
-        configure: impl FnOnce(GatewayBuilder) -> GatewayBuilder,
-    ) -> Self {
         let (server, entry) = Upstream::new(fake, link).await;
-        let (board, address, serving) = serve(&format!("[servers.s]\n{entry}{settings}"), configure).await;
+        let (board, address, serving) = serve(&format!("[servers.s]\n{entry}"), configure).await;
         Self {
             server,
             board,

@@ -8,7 +8,6 @@ mod http;
 mod isolation;
 mod logs;
 mod mirrored;
-mod overload;
 mod questions;
 mod tasks;
 

@@ -1,5 +1,7 @@
 //! Validates the MCP headers of a request against its body.
 
+use std::sync::{Arc, LazyLock};
+
 use base64::{Engine, prelude::BASE64_STANDARD};
 use http::{HeaderMap, HeaderName};
 
@@ -13,6 +15,8 @@ const NAME: HeaderName = HeaderName::from_static("mcp-name");
 
 /// The start of the headers that repeat arguments of a tool.
 const PARAM: &str = "mcp-param-";
+/// Most requests have none of these.
+static NONE: LazyLock<Arc<Vec<(String, String)>>> = LazyLock::new(Arc::default);
 
 /// Returns `true` if a request is of the modern era: by a version header that no handshake negotiates, or by its body.
 pub(super) fn is_modern(headers: &HeaderMap, request: &Request) -> bool {
@@ -41,13 +45,13 @@ pub(super) fn check_version(headers: &HeaderMap) -> Result<(), RpcError> {
 
 /// Checks that the headers of a modern request match its body. Returns those that repeat arguments of a tool: which argument each repeats, only
 /// the tool's schema says.
-pub(super) fn check(headers: &HeaderMap, request: &Request) -> Result<Vec<(String, String)>, RpcError> {
+pub(super) fn check(headers: &HeaderMap, request: &Request) -> Result<Arc<Vec<(String, String)>>, RpcError> {
     let version = single(headers, &VERSION)?;
     let Some(in_body) = request.params.meta(META_VERSION) else {
         // The endpoint refuses it.
         return match version {
             Some(named) if Version::parse(named).is_none() => Err(unsupported(named)),
-            _ => Ok(Vec::new()),
+            _ => Ok(NONE.clone()),
         };
     };
     let unquoted = in_body.strip_prefix(b"\"").and_then(|text| text.strip_suffix(b"\""));
@@ -74,7 +78,7 @@ fn check_name(headers: &HeaderMap, request: &Request) -> Result<(), RpcError> {
 }
 
 /// The headers that repeat arguments, decoded.
-fn mirrored(headers: &HeaderMap) -> Result<Vec<(String, String)>, RpcError> {
+fn mirrored(headers: &HeaderMap) -> Result<Arc<Vec<(String, String)>>, RpcError> {
     let mut mirrored = Vec::new();
     for name in headers.keys() {
         if let Some(argument) = name.as_str().strip_prefix(PARAM)
@@ -83,7 +87,10 @@ fn mirrored(headers: &HeaderMap) -> Result<Vec<(String, String)>, RpcError> {
             mirrored.push((argument.to_owned(), decode(name.as_str(), value)?));
         }
     }
-    Ok(mirrored)
+    Ok(match mirrored.is_empty() {
+        true => NONE.clone(),
+        false => mirrored.into(),
+    })
 }
 
 fn agree(header: &str, value: Option<&str>, in_body: &[u8]) -> Result<(), RpcError> {
