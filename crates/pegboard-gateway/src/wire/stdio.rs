@@ -18,7 +18,7 @@ use crate::protocol::{Connection, Endpoint, Limits, MAX_MESSAGE, Outgoing, Seale
 const READ_AHEAD: usize = 4;
 
 /// How long the requests that were read may take after stdin has ended.
-const LAST_REQUESTS: Duration = Duration::from_secs(30);
+const LAST_REQUESTS: Duration = Duration::from_secs(10);
 
 /// How long the last responses may take to be written.
 const LAST_WRITES: Duration = Duration::from_secs(1);
@@ -30,7 +30,7 @@ enum Line {
 
 /// Serves the client on stdin and stdout, until stdin ends, stdout breaks or `stop` completes. A process can do this once.
 ///
-/// After the end of stdin, the requests that were read are still answered, for at most 30 seconds.
+/// After the end of stdin, the requests that were read are still answered, for at most ten seconds.
 pub async fn serve_stdio(service: Arc<dyn Service>, stop: impl Future<Output = ()> + Send) -> io::Result<()> {
     let sealer = Arc::new(Sealer::random()?);
     let endpoint = Endpoint::new("stdio", service, sealer, Limits::default());

@@ -161,15 +161,23 @@ fn requirement_in(mode: Approval, only_reads: bool) -> Requirement {
     }
 }
 
-/// The arguments as a person is shown them. Written anew, so that space between them cannot hide any.
+/// The arguments as a person is shown them. Written anew, so that space between them cannot hide any. Only known secrets are masked: what a
+/// pattern matches may be a part of what the person decides about.
 fn shown(context: &CallContext<'_>, arguments: &Arguments) -> String {
     let text = match serde_json::from_str::<serde_json::Value>(arguments.as_str()) {
         Ok(value) => value.to_string(),
         Err(_) => arguments.as_str().to_owned(),
     };
-    let masked = context.server().masker().text(&text);
+    let masked = context
+        .server()
+        .masker()
+        .current()
+        .known_only()
+        .text(&text)
+        .text
+        .into_owned();
     match masked.char_indices().nth(MAX_SHOWN) {
-        None => masked.into_owned(),
+        None => masked,
         Some((end, _)) => format!("{}… (of {} bytes)", &masked[..end], text.len()),
     }
 }

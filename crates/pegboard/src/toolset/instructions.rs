@@ -10,8 +10,8 @@ use crate::{
 
 impl Toolset {
     /// Returns the part of a system prompt about this view's servers: instructions of the config for them and their tools, the servers' own
-    /// instructions, their prompts, and which servers are unavailable. It does not wait for servers and leaves out those that are still
-    /// starting, so call [`Toolset::list`] first.
+    /// instructions, their prompts, and which servers are unavailable. It does not wait for servers and leaves out those that start
+    /// for the first time, so call [`Toolset::list`] first.
     ///
     /// Invisible characters are removed from the servers' texts. In our own format only the texts of servers with `trust = true` are
     /// included, because a server's text can instruct a model to do anything.
@@ -63,7 +63,7 @@ fn note(server: &Server, tool: &str) -> Option<String> {
 enum InstructionEntry {
     Section,
     Unavailable(String),
-    /// Not connected yet, starting, disabled or closed.
+    /// Not connected yet, disabled or closed.
     Omitted,
 }
 
@@ -72,7 +72,11 @@ fn instruction_entry(server: &Server) -> InstructionEntry {
         Phase::Ready(_) => InstructionEntry::Section,
         Phase::Idle if is_listed_while_idle(server) => InstructionEntry::Section,
         Phase::Down(outage) => InstructionEntry::Unavailable(outage.describe()),
-        // It may be ready before the model reads this.
-        Phase::Connecting(_) | Phase::Idle | Phase::Disabled | Phase::Closed => InstructionEntry::Omitted,
+        Phase::Connecting(attempt) => match &attempt.after {
+            Some(outage) => InstructionEntry::Unavailable(outage.describe()),
+            // It may be ready before the model reads this.
+            None => InstructionEntry::Omitted,
+        },
+        Phase::Idle | Phase::Disabled | Phase::Closed => InstructionEntry::Omitted,
     }
 }

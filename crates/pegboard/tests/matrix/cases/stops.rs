@@ -50,7 +50,7 @@ fn children(stage: &Stage, how: Child) -> Fault {
     Fault::SpawnsChildren { how, count, pid_file }
 }
 
-const NO_GATEWAY: &str = "the gateway has no parts yet";
+const NO_GATEWAY: &str = "the gateway has tests of its own";
 
 pub(super) fn cases() -> Vec<Case> {
     vec![
