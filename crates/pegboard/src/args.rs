@@ -34,6 +34,7 @@ mod yaml;
 
 pub use arguments::Arguments;
 pub(crate) use compiled_schemas::CompiledSchemas;
+pub(crate) use duplicate_keys::has_duplicate_keys;
 pub use error::ArgumentsError;
 pub(crate) use raw_fields::RawFields;
 pub(crate) use schema::signature;

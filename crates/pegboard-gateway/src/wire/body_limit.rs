@@ -1,14 +1,17 @@
 //! [`BodyLimit`]: reads the bodies of requests, with limits on the length of one, on the length of all together, and on time. Messages of
-//! WebSockets count too.
+//! WebSockets count too. One principal gets no more than half of the room for all.
 
 use std::{sync::Arc, time::Duration};
 
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode, header::CONTENT_TYPE};
 use http_body::Body;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use pegboard::Principal;
 
-use super::response::{HttpResponse, problem};
+use super::{
+    places::{Place, Places},
+    response::{HttpResponse, problem},
+};
 
 /// How long a body may take to arrive.
 const BODY_TIME: Duration = Duration::from_secs(30);
@@ -26,14 +29,14 @@ const ALL_UNITS: usize = 256 * 1024 * 1024 / UNIT;
 #[derive(Clone, Debug)]
 pub(crate) struct BodyLimit {
     one: usize,
-    all: Arc<Semaphore>,
+    all: Arc<Places>,
 }
 
 /// The bytes of a long message. What they reserve of the limit on all messages is free again when the last slice of them is dropped.
 struct Reserved {
     bytes: Bytes,
     #[expect(dead_code, reason = "held as long as the bytes")]
-    permit: OwnedSemaphorePermit,
+    place: Place,
 }
 
 impl AsRef<[u8]> for Reserved {
@@ -47,12 +50,18 @@ impl BodyLimit {
     pub(crate) fn new(one: usize) -> Self {
         Self {
             one,
-            all: Arc::new(Semaphore::new(ALL_UNITS.max(one.div_ceil(UNIT)))),
+            // Half of it, the share of one principal, has room for one body at least.
+            all: Places::new(ALL_UNITS.max(2 * one.div_ceil(UNIT))),
         }
     }
 
     /// Reads a JSON body.
-    pub(super) async fn read<B>(&self, headers: &HeaderMap, body: B) -> Result<Bytes, BodyError>
+    pub(super) async fn read<B>(
+        &self,
+        principal: Option<&Principal>,
+        headers: &HeaderMap,
+        body: B,
+    ) -> Result<Bytes, BodyError>
     where
         B: Body<Data = Bytes>,
     {
@@ -68,9 +77,9 @@ impl BodyLimit {
             let first = next(body.as_mut()).await?.unwrap_or_default();
             // Most bodies come in one part, which is not copied.
             if body.is_end_stream() {
-                return self.hold(first);
+                return self.hold(principal, first);
             }
-            self.rest(&first, hint.lower(), body.as_mut()).await
+            self.rest(principal, &first, hint.lower(), body.as_mut()).await
         };
         match tokio::time::timeout(BODY_TIME, read).await {
             Ok(outcome) => outcome,
@@ -79,13 +88,19 @@ impl BodyLimit {
     }
 
     /// Reserves the length of a message that was read already, for as long as it is held.
-    pub(super) fn hold(&self, bytes: Bytes) -> Result<Bytes, BodyError> {
+    pub(super) fn hold(&self, principal: Option<&Principal>, bytes: Bytes) -> Result<Bytes, BodyError> {
         let mut reserved = None;
-        self.reserve(&mut reserved, bytes.len())?;
+        self.reserve(&mut reserved, principal, bytes.len())?;
         Ok(held(bytes, reserved))
     }
 
-    async fn rest<B>(&self, first: &Bytes, length: u64, mut body: std::pin::Pin<&mut B>) -> Result<Bytes, BodyError>
+    async fn rest<B>(
+        &self,
+        principal: Option<&Principal>,
+        first: &Bytes,
+        length: u64,
+        mut body: std::pin::Pin<&mut B>,
+    ) -> Result<Bytes, BodyError>
     where
         B: Body<Data = Bytes>,
     {
@@ -93,44 +108,45 @@ impl BodyLimit {
         // Checked against the limit before.
         let length = usize::try_from(length).unwrap_or(self.one);
         // What is only declared reserves nothing, so that slow clients do not keep others out.
-        self.reserve(&mut reserved, first.len())?;
+        self.reserve(&mut reserved, principal, first.len())?;
         let mut whole = BytesMut::with_capacity(length.min(AHEAD).max(first.len()));
         whole.extend_from_slice(first);
         while let Some(part) = next(body.as_mut()).await? {
             if whole.len() + part.len() > self.one {
                 return Err(BodyError::TooLong(self.one));
             }
-            self.reserve(&mut reserved, whole.len() + part.len())?;
+            self.reserve(&mut reserved, principal, whole.len() + part.len())?;
             whole.extend_from_slice(&part);
         }
         Ok(held(whole.freeze(), reserved))
     }
 
     /// Reserves `length` bytes in all, unless they are few.
-    fn reserve(&self, reserved: &mut Option<OwnedSemaphorePermit>, length: usize) -> Result<(), BodyError> {
+    fn reserve(
+        &self,
+        reserved: &mut Option<Place>,
+        principal: Option<&Principal>,
+        length: usize,
+    ) -> Result<(), BodyError> {
         if length > self.one {
             return Err(BodyError::TooLong(self.one));
         }
-        let needed = if length <= UNIT { 0 } else { length.div_ceil(UNIT) };
-        let has = reserved.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
-        if needed <= has {
+        if length <= UNIT {
             return Ok(());
         }
-        let missing = u32::try_from(needed - has).unwrap_or(u32::MAX);
-        let Ok(more) = self.all.clone().try_acquire_many_owned(missing) else {
-            return Err(BodyError::Busy);
-        };
-        match reserved {
-            Some(reserved) => reserved.merge(more),
-            None => *reserved = Some(more),
+        if reserved.is_none() {
+            *reserved = self.all.take(principal);
         }
-        Ok(())
+        let has_room = reserved
+            .as_mut()
+            .is_some_and(|place| place.grow_to(length.div_ceil(UNIT)));
+        if has_room { Ok(()) } else { Err(BodyError::Busy) }
     }
 }
 
-fn held(bytes: Bytes, reserved: Option<OwnedSemaphorePermit>) -> Bytes {
+fn held(bytes: Bytes, reserved: Option<Place>) -> Bytes {
     match reserved {
-        Some(permit) => Bytes::from_owner(Reserved { bytes, permit }),
+        Some(place) => Bytes::from_owner(Reserved { bytes, place }),
         None => bytes,
     }
 }

@@ -1,4 +1,4 @@
-//! [`Places`]: a limit on what clients keep open, of which one principal gets no more than half.
+//! [`Places`]: a limit on what clients hold, of which one principal gets no more than half.
 
 use std::{
     collections::HashMap,
@@ -7,18 +7,19 @@ use std::{
 
 use pegboard::Principal;
 
-/// The places for connections of one kind.
+/// The places for things of one kind, such as connections.
 #[derive(Debug)]
 pub(super) struct Places {
     max: usize,
     taken: Mutex<HashMap<Option<Principal>, usize>>,
 }
 
-/// A place, free again when this is dropped.
+/// Some places, free again when this is dropped.
 #[derive(Debug)]
 pub(super) struct Place {
     places: Arc<Places>,
     principal: Option<Principal>,
+    count: usize,
 }
 
 impl Places {
@@ -31,22 +32,18 @@ impl Places {
 
     /// Takes a place, unless none is left or the principal has its share. Clients without a token are one principal, and share all places.
     pub(super) fn take(self: &Arc<Self>, principal: Option<&Principal>) -> Option<Place> {
-        let share = match principal {
-            Some(_) => self.max.div_ceil(2),
-            None => self.max,
-        };
-        let principal = principal.cloned();
-        let mut taken = self.lock();
-        let own = taken.get(&principal).copied().unwrap_or_default();
-        if own >= share || taken.values().sum::<usize>() >= self.max {
-            return None;
-        }
-        taken.insert(principal.clone(), own + 1);
-        drop(taken);
-        Some(Place {
+        let mut place = Place {
             places: self.clone(),
-            principal,
-        })
+            principal: principal.cloned(),
+            count: 0,
+        };
+        place.grow_to(1).then_some(place)
+    }
+
+    /// How many places are free.
+    #[cfg(test)]
+    pub(super) fn free(&self) -> usize {
+        self.max - self.lock().values().sum::<usize>()
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Option<Principal>, usize>> {
@@ -54,11 +51,32 @@ impl Places {
     }
 }
 
+impl Place {
+    /// Takes more places, until it has `count`. Returns `false` and takes none if too few are left, or the principal would have more than its
+    /// share.
+    pub(super) fn grow_to(&mut self, count: usize) -> bool {
+        let more = count.saturating_sub(self.count);
+        let max = self.places.max;
+        let share = if self.principal.is_some() { max.div_ceil(2) } else { max };
+        let mut taken = self.places.lock();
+        let own = taken.get(&self.principal).copied().unwrap_or_default();
+        if own + more > share || taken.values().sum::<usize>() + more > max {
+            return false;
+        }
+        if more > 0 {
+            taken.insert(self.principal.clone(), own + more);
+        }
+        drop(taken);
+        self.count += more;
+        true
+    }
+}
+
 impl Drop for Place {
     fn drop(&mut self) {
         let mut taken = self.places.lock();
         if let Some(own) = taken.get_mut(&self.principal) {
-            *own -= 1;
+            *own -= self.count;
             if *own == 0 {
                 taken.remove(&self.principal);
             }

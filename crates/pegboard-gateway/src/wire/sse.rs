@@ -121,7 +121,7 @@ impl SseWire {
         let Some(stream) = stream else {
             return problem(StatusCode::NOT_FOUND, "no such session; open a new stream");
         };
-        let bytes = match self.bodies.read(&parts.headers, body).await {
+        let bytes = match self.bodies.read(caller.principal.as_ref(), &parts.headers, body).await {
             Ok(bytes) => bytes,
             Err(error) => return error.response(),
         };

@@ -117,7 +117,11 @@ impl HttpWire {
             let detail = "accept application/json and text/event-stream";
             return problem(StatusCode::NOT_ACCEPTABLE, detail);
         }
-        match self.bodies.read(visit.headers, body).await {
+        match self
+            .bodies
+            .read(visit.caller.principal.as_ref(), visit.headers, body)
+            .await
+        {
             Ok(bytes) => self.incoming(visit, bytes).await,
             Err(error) => error.response(),
         }

@@ -19,6 +19,7 @@ use http::{
     header::{SEC_WEBSOCKET_PROTOCOL, UPGRADE},
     request::Parts,
 };
+use pegboard::Principal;
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::{self, error::ProtocolError};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -114,7 +115,8 @@ impl WebSocketWire {
     async fn serve(self, socket: WebSocket, endpoint: &Arc<Endpoint>, caller: Caller, place: Place) {
         let (mut sink, mut source) = socket.split();
         let revoked = caller.revoked;
-        let (connection, mut queue) = Connection::open(endpoint, caller.principal);
+        let principal = caller.principal;
+        let (connection, mut queue) = Connection::open(endpoint, principal.clone());
         let seen = AtomicBool::new(true);
         let mut pings = tokio::time::interval_at(Instant::now() + PING_TIME, PING_TIME);
         // Concurrently: a reader that waits for the queue must not block the writer.
@@ -126,7 +128,7 @@ impl WebSocketWire {
                     Err(error) => return goodbye(error),
                 };
                 match frame {
-                    Message::Text(text) => self.receive(&connection, text.into()).await,
+                    Message::Text(text) => self.receive(&connection, principal.as_ref(), text.into()).await,
                     Message::Binary(_) => return Some((close_code::UNSUPPORTED, "messages are text frames")),
                     Message::Close(_) => return None,
                     Message::Ping(_) | Message::Pong(_) => {}
@@ -175,8 +177,8 @@ impl WebSocketWire {
 }
 
 impl WebSocketWire {
-    async fn receive(&self, connection: &Connection, message: Bytes) {
-        match self.messages.hold(message.clone()) {
+    async fn receive(&self, connection: &Connection, principal: Option<&Principal>, message: Bytes) {
+        match self.messages.hold(principal, message.clone()) {
             Ok(message) => connection.receive(&message).await,
             Err(error) => connection.refuse_busy(&message, &error.to_string()).await,
         }

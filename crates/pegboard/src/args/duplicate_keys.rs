@@ -9,6 +9,11 @@ use super::schema::display_name;
 /// Up to this many keys of an object are compared one by one. More are hashed, so that the cost stays linear.
 const FEW: usize = 16;
 
+/// Whether an object in a JSON text has a key twice, or the text is no JSON.
+pub(crate) fn has_duplicate_keys(json: &[u8]) -> bool {
+    serde_json::from_slice::<NoDuplicates>(json).is_err()
+}
+
 /// JSON in which no object has a key twice, at any depth.
 pub(super) struct NoDuplicates;
 

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     args::Arguments,
     audit::AuditRule,
-    catalog::{Risk, Tool},
+    catalog::{Risk, Tool, sanitize::is_invisible},
     config::{Approval, Policy, Taint},
     filter::{Case, Globs},
     outcome::{Failure, Kind},
@@ -175,10 +175,21 @@ fn shown(context: &CallContext<'_>, arguments: &Arguments) -> String {
         .known_only()
         .text(&text)
         .text
-        .into_owned();
+        .chars()
+        .map(visible)
+        .collect::<String>();
     match masked.char_indices().nth(MAX_SHOWN) {
         None => masked,
         Some((end, _)) => format!("{}… (of {} bytes)", &masked[..end], text.len()),
+    }
+}
+
+/// A character, or its escape if it is invisible or changes how others appear.
+fn visible(c: char) -> String {
+    if is_invisible(c) {
+        c.escape_unicode().to_string()
+    } else {
+        c.to_string()
     }
 }
 

@@ -59,6 +59,12 @@ fn has_token_inside(
     Ok(false)
 }
 
+/// Decodes base64 of either alphabet, with or without padding.
+pub(super) fn decode_base64(text: &str) -> Option<Vec<u8>> {
+    let plain = text.trim_end_matches('=');
+    STANDARD.decode(plain).or_else(|_| URL_SAFE.decode(plain)).ok()
+}
+
 /// The text that a run encodes, if it is one.
 fn decoded(run: &str) -> Option<String> {
     if memchr(b'%', run.as_bytes()).is_some() {

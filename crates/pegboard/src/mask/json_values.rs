@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::{
     counts::Counts,
-    documents, kubernetes,
+    documents, encoded, kubernetes,
     masker::{Carried, Masker},
     named_values::{self, Strength},
     span,
@@ -94,18 +94,21 @@ impl Masker {
         self.mask_keys(map, counts);
     }
 
-    /// Masks base64-encoded bytes if they are UTF-8 text. Other bytes stay as they are.
+    /// Masks base64-encoded bytes if they are a text. If it is not UTF-8 and a secret is masked, its other bytes are replaced.
     pub(crate) fn mask_bytes(&self, bytes: &mut String, counts: &mut Counts) {
-        let decoded = STANDARD
-            .decode(bytes.trim())
-            .ok()
-            .and_then(|bytes| String::from_utf8(bytes).ok());
-        if let Some(mut text) = decoded {
-            let before = counts.total();
-            self.mask(&mut text, counts);
-            if counts.total() > before {
-                *bytes = STANDARD.encode(text);
-            }
+        let plain: String = bytes.chars().filter(|c| !c.is_ascii_whitespace()).collect();
+        let Some(decoded) = encoded::decode_base64(&plain) else {
+            return self.mask(bytes, counts);
+        };
+        let mut text = String::from_utf8_lossy(&decoded).into_owned();
+        let odd = text.chars().filter(|c| *c == char::REPLACEMENT_CHARACTER).count();
+        if odd > text.len() / MIN_TEXT {
+            return;
+        }
+        let before = counts.total();
+        self.mask(&mut text, counts);
+        if counts.total() > before {
+            *bytes = STANDARD.encode(text);
         }
     }
 
@@ -230,6 +233,9 @@ fn is_bytes(key: &str, kind: Option<&str>, text: &str) -> bool {
             .bytes()
             .all(|b| b.is_ascii_alphanumeric() || b"+/=\r\n".contains(&b))
 }
+
+/// A text has at most one byte in this many that is not UTF-8. Pictures have more.
+const MIN_TEXT: usize = 10;
 
 /// The state of the walk through a value.
 #[derive(Debug, Clone, Copy, Default)]

@@ -4,11 +4,12 @@ use serde_json::{Map, Value};
 
 use super::{
     content::Content,
-    forwarded_result::ForwardedResult,
+    forwarded_result::{ForwardedResult, ResultKind},
     mask::{mask_answer, mask_block},
     sanitize,
 };
 use crate::{
+    args::has_duplicate_keys,
     catalog::sanitize::has_invisible,
     json_scan::Scan,
     mask::{Carried, Counts, DecodedJson, Masker},
@@ -33,7 +34,7 @@ impl ForwardedResult {
             return Ok(());
         }
         drop(decoded);
-        if let Some(masked) = masked(&self.json, masker, sanitizes, counts)? {
+        if let Some(masked) = masked(self, masker, sanitizes, counts)? {
             self.json = masked.into();
         }
         Ok(())
@@ -45,17 +46,24 @@ impl ForwardedResult {
 pub(crate) struct Unmasked;
 
 /// Masks a result by its parts. Returns `None` if it stays the same.
-fn masked(json: &[u8], masker: &Masker, sanitizes: bool, counts: &mut Counts) -> Result<Option<Vec<u8>>, Unmasked> {
-    let mut parts = Parts::parse(json).ok_or(Unmasked)?;
-    let state = parts.rest.remove(STATE);
+fn masked(
+    result: &ForwardedResult,
+    masker: &Masker,
+    sanitizes: bool,
+    counts: &mut Counts,
+) -> Result<Option<Vec<u8>>, Unmasked> {
+    let mut parts = Parts::parse(&result.json).ok_or(Unmasked)?;
+    let asks = result.kind == ResultKind::InputRequired;
+    let state = asks.then(|| parts.rest.remove(STATE)).flatten();
     // Sanitized first: an invisible character inside a secret would hide it from the masker.
     let is_sanitized = sanitizes && parts.has_invisible();
     if is_sanitized {
         parts.sanitize();
     }
     let before = counts.total();
-    parts.mask(masker, counts);
-    if !is_sanitized && counts.total() == before {
+    parts.mask(masker, asks, counts);
+    // Of a key that stands twice only the last value was masked, and only that one is written.
+    if !is_sanitized && counts.total() == before && !has_duplicate_keys(&result.json) {
         return Ok(None);
     }
     if let Some(state) = state {
@@ -111,11 +119,12 @@ impl Parts {
         sanitize::sanitize_map(&mut self.rest);
     }
 
-    fn mask(&mut self, masker: &Masker, counts: &mut Counts) {
+    /// Masks all parts. The pages that a result sends users to keep their addresses if it `asks` for input.
+    fn mask(&mut self, masker: &Masker, asks: bool, counts: &mut Counts) {
         if let Some(content) = &mut self.content {
             mask_answer(content, &mut None, &mut None, masker, counts);
         }
-        let urls = take_urls(&mut self.rest);
+        let urls = if asks { take_urls(&mut self.rest) } else { Vec::new() };
         if let Some(Value::Array(messages)) = self.rest.get_mut("messages") {
             mask_messages(messages, masker, counts);
         }

@@ -12,6 +12,9 @@ fn masker() -> Masker {
 
 fn masked(json: &str, sanitizes: bool) -> (String, usize) {
     let mut result = ForwardedResult::written(json.to_owned(), false);
+    if json.contains("input_required") {
+        result.kind = ResultKind::InputRequired;
+    }
     let mut counts = Counts::default();
     result.mask(&masker(), sanitizes, &mut counts).unwrap();
     (String::from_utf8(result.json.to_vec()).unwrap(), counts.total())
@@ -57,6 +60,40 @@ fn a_secret_is_masked_in_every_field_and_escape() {
 }
 
 #[test]
+fn a_secret_is_masked_in_bytes_of_any_form() {
+    let mut latin_1 = format!("caf\u{e9} {SECRET} and a little more of the text").into_bytes();
+    latin_1.splice(3..5, [0xe9]);
+    let padded = STANDARD.encode(format!("it is {SECRET}"));
+    for blob in [
+        STANDARD.encode(latin_1),
+        padded.trim_end_matches('=').to_owned(),
+        format!("{}\\n{}", &padded[..8], &padded[8..]),
+    ] {
+        let json = format!(r#"{{"contents":[{{"uri":"a:b","blob":"{blob}"}}]}}"#);
+        let (masked, count) = masked(&json, true);
+        assert!(count > 0 && !masked.contains(&blob), "{masked}");
+    }
+}
+
+#[test]
+fn a_key_that_stands_twice_hides_no_secret() {
+    for json in [
+        format!(r#"{{"content":[{{"type":"text","text":"{SECRET}","text":"clean"}}]}}"#),
+        format!(r#"{{"structuredContent":{{"a":"{SECRET}","a":"clean"}}}}"#),
+        format!(r#"{{"_meta":{{"a":"{SECRET}"}},"_meta":{{}}}}"#),
+    ] {
+        let (masked, _) = masked(&json, true);
+        assert!(!masked.contains(SECRET), "{masked}");
+    }
+}
+
+#[test]
+fn only_a_request_for_input_has_a_state() {
+    let (masked, count) = masked(&format!(r#"{{"content":[],"requestState":"{SECRET}"}}"#), true);
+    assert!(count == 1 && !masked.contains(SECRET), "{masked}");
+}
+
+#[test]
 fn the_state_of_a_server_and_the_urls_of_its_pages_stay_usable() {
     let state = format!("{SECRET}-password=abcdefgh12345678");
     let url = "https://example.org/?token=ghabcdefgh12345678abcdefgh12345678";
@@ -75,7 +112,7 @@ fn the_state_of_a_server_and_the_urls_of_its_pages_stay_usable() {
 
 #[test]
 fn invisible_characters_are_removed_unless_the_server_is_trusted() {
-    let json = r#"{"content":[{"type":"text","text":"a\u200bb\u001bc"}],"requestState":"x\u200b"}"#;
+    let json = r#"{"content":[{"type":"text","text":"a\u200bb\u001bc"}],"requestState":"x\u200b","resultType":"input_required"}"#;
     assert_eq!(masked(json, false).0, json);
     let (clean, count) = masked(json, true);
     let clean: Value = serde_json::from_str(&clean).unwrap();
