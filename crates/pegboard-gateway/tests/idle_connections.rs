@@ -21,7 +21,7 @@ impl Service for Silent {
         async { Ok(Description::default()) }.boxed()
     }
 
-    fn handle<'a>(&'a self, request: Request, _: Exchange) -> BoxFuture<'a, Answer> {
+    fn handle(self: Arc<Self>, request: Request, _: Exchange) -> BoxFuture<'static, Answer> {
         async move { Err(RpcError::method_not_found(&request.method)) }.boxed()
     }
 }

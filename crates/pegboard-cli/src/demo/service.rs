@@ -86,7 +86,7 @@ impl Service for Demo {
         Box::pin(async { Ok(description) })
     }
 
-    fn handle<'a>(&'a self, request: Request, exchange: Exchange) -> BoxFuture<'a, Answer> {
+    fn handle(self: Arc<Self>, request: Request, exchange: Exchange) -> BoxFuture<'static, Answer> {
         Box::pin(async move { self.answer(request, &exchange).await })
     }
 }

@@ -64,11 +64,11 @@ impl BoardEndpoint {
         })
     }
 
-    async fn answer(&self, request: Request, exchange: Exchange) -> Answer {
+    async fn answer(&self, request: &Request, exchange: &Exchange) -> Answer {
         if &*request.method == "tools/call" {
-            return self.core.call_tool(&request, &exchange).await;
+            return self.core.call_tool(request, exchange).await;
         }
-        Box::pin(self.answer_other(&request, &exchange)).await
+        Box::pin(self.answer_other(request, exchange)).await
     }
 
     async fn answer_other(&self, request: &Request, exchange: &Exchange) -> Answer {
@@ -201,8 +201,8 @@ impl Service for BoardEndpoint {
         std::future::ready(self.describe_for(client)).boxed()
     }
 
-    fn handle(&self, request: Request, exchange: Exchange) -> BoxFuture<'_, Answer> {
-        self.answer(request, exchange).boxed()
+    fn handle(self: Arc<Self>, request: Request, exchange: Exchange) -> BoxFuture<'static, Answer> {
+        Box::pin(async move { self.answer(&request, &exchange).await })
     }
 
     fn notified(&self, client: &Arc<Client>, notification: Notification) {

@@ -77,18 +77,18 @@ impl ServerEndpoint {
         }
     }
 
-    async fn answer(&self, request: Request, exchange: Exchange) -> Answer {
+    async fn answer(&self, request: &Request, exchange: &Exchange) -> Answer {
         match &*request.method {
-            "tools/call" => self.core.call_tool(&request, &exchange).await,
-            "tools/list" => Box::pin(self.list_tools(&request, &exchange)).await,
+            "tools/call" => self.core.call_tool(request, exchange).await,
+            "tools/list" => Box::pin(self.list_tools(request, exchange)).await,
             "resources/subscribe" | "resources/unsubscribe" => {
-                Box::pin(self.core.confirm_subscription(&request, &exchange)).await
+                Box::pin(self.core.confirm_subscription(request, exchange)).await
             }
-            method if method.starts_with("tasks/") => Box::pin(self.core.task_request(&request, &exchange)).await,
+            method if method.starts_with("tasks/") => Box::pin(self.core.task_request(request, exchange)).await,
             _ => {
                 Box::pin(
                     self.core
-                        .any_request(self.server.as_str(), &request.method, &request.params, &exchange),
+                        .any_request(self.server.as_str(), &request.method, &request.params, exchange),
                 )
                 .await
             }
@@ -120,8 +120,8 @@ impl Service for ServerEndpoint {
         self.describe_for(client).boxed()
     }
 
-    fn handle(&self, request: Request, exchange: Exchange) -> BoxFuture<'_, Answer> {
-        self.answer(request, exchange).boxed()
+    fn handle(self: Arc<Self>, request: Request, exchange: Exchange) -> BoxFuture<'static, Answer> {
+        Box::pin(async move { self.answer(&request, &exchange).await })
     }
 
     fn notified(&self, client: &Arc<Client>, notification: Notification) {

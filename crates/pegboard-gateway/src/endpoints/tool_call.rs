@@ -169,7 +169,9 @@ fn tool_call(name: &str, params: &Params) -> Result<ToolCall, RpcError> {
         let arguments: &RawValue = read(&arguments)?;
         call = call.arguments(arguments);
     }
-    if let Some(meta) = params.field("_meta") {
+    if params.has_other_meta()
+        && let Some(meta) = params.field("_meta")
+    {
         let OwnMeta(meta) = read(&meta)?;
         call.meta = meta;
     }

@@ -146,7 +146,7 @@ impl Endpoint {
         let work: BoxFuture<'static, Answer> = match &*request.method {
             "resources/subscribe" => Box::pin(subscribe(service, peer.clone(), request, exchange)),
             "resources/unsubscribe" => Box::pin(unsubscribe(service, peer.clone(), request, exchange)),
-            _ => Box::pin(async move { service.handle(request, exchange).await }),
+            _ => service.handle(request, exchange),
         };
         Ok(Running::here(id, shared, work, None, Some(entry)).until(&self.halt))
     }
@@ -189,7 +189,7 @@ impl Endpoint {
             "initialize" | "ping" | "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe" => {
                 return Err(RpcError::method_not_found(&request.method));
             }
-            _ => Box::pin(async move { service.handle(request, exchange).await }),
+            _ => service.handle(request, exchange),
         };
         Ok(Running::here(id, shared, work, Some(modern), entry).until(&self.halt))
     }

@@ -12,6 +12,7 @@ pub(super) const MAX_DEPTH: usize = 128;
 pub(super) struct Field<'a> {
     /// The key between its quotes, escapes as written.
     key: &'a [u8],
+    has_escapes: bool,
     /// Where the value stands in the text of the object.
     pub(super) value: Range<usize>,
 }
@@ -25,7 +26,7 @@ impl Field<'_> {
 
     /// Returns `true` if the field has this key, which must need no escapes.
     pub(super) fn is(&self, key: &str) -> bool {
-        if !self.key.contains(&b'\\') {
+        if !self.has_escapes {
             return self.key == key.as_bytes();
         }
         self.key().is_some_and(|unescaped| unescaped == key)
@@ -72,16 +73,18 @@ impl Fields<'_> {
         }
     }
 
-    /// Skips a string whose opening quote is next. Returns the range between the quotes.
-    fn skip_string(&mut self) -> Option<Range<usize>> {
+    /// Skips a string whose opening quote is next. Returns the range between the quotes, and whether it has escapes.
+    fn skip_string(&mut self) -> Option<(Range<usize>, bool)> {
         let start = self.at + 1;
+        let mut has_escapes = false;
         self.at = start;
         loop {
             self.at += memchr2(b'"', b'\\', self.text.get(self.at..)?)?;
             if self.peek() == Some(b'"') {
                 self.at += 1;
-                return Some(start..self.at - 1);
+                return Some((start..self.at - 1, has_escapes));
             }
+            has_escapes = true;
             self.at += 2;
         }
     }
@@ -124,7 +127,7 @@ impl<'a> Iterator for Fields<'a> {
         if self.peek() != Some(b'"') {
             return None;
         }
-        let key = self.skip_string()?;
+        let (key, has_escapes) = self.skip_string()?;
         self.skip_space();
         self.at += 1;
         self.skip_space();
@@ -132,6 +135,7 @@ impl<'a> Iterator for Fields<'a> {
         self.skip_value()?;
         Some(Field {
             key: self.text.get(key)?,
+            has_escapes,
             value: start..self.at,
         })
     }

@@ -19,8 +19,19 @@ pub(crate) const META_CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
 /// The `_meta` key of the lowest level of log messages.
 pub(crate) const META_LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 
+/// The `_meta` key of the token under which a client wants progress.
+pub(super) const META_PROGRESS_TOKEN: &str = "progressToken";
+
 /// The fields whose places are noted when a message is parsed.
 const NOTED: [&str; 6] = ["_meta", "name", "arguments", "uri", "requestState", "inputResponses"];
+/// The same for `_meta`: what concerns the connection between the client and this server.
+const NOTED_META: [&str; 5] = [
+    META_VERSION,
+    META_CAPABILITIES,
+    META_CLIENT_INFO,
+    META_LOG_LEVEL,
+    META_PROGRESS_TOKEN,
+];
 
 /// The params of a message: a JSON object as text, checked when the message was parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +39,9 @@ pub struct Params {
     json: Bytes,
     noted: [Option<Range<usize>>; NOTED.len()],
     has_unnoted: bool,
+    /// Where the values of `_meta` stand in `json`.
+    noted_meta: [Option<Range<usize>>; NOTED_META.len()],
+    has_unnoted_meta: bool,
 }
 
 impl Params {
@@ -52,10 +66,25 @@ impl Params {
             let message = format!("`params` nests deeper than {MAX_DEPTH} levels");
             return Err(RpcError::invalid_params(message));
         }
+        let mut noted_meta: [Option<Range<usize>>; NOTED_META.len()] = Default::default();
+        let mut has_unnoted_meta = false;
+        if let Some(meta) = &noted[0] {
+            // What is no object must be refused where it is read.
+            has_unnoted_meta = json[meta.start] != b'{';
+            for field in fields(&json[meta.clone()]) {
+                let value = meta.start + field.value.start..meta.start + field.value.end;
+                match NOTED_META.iter().position(|key| field.is(key)) {
+                    Some(index) => _ = noted_meta[index].get_or_insert(value),
+                    None => has_unnoted_meta = true,
+                }
+            }
+        }
         Ok(Self {
             json,
             noted,
             has_unnoted,
+            noted_meta,
+            has_unnoted_meta,
         })
     }
 
@@ -85,8 +114,16 @@ impl Params {
         self.range(key).and_then(|range| text(&self.json[range]))
     }
 
-    /// Returns the value of a `_meta` field as JSON text.
+    /// Whether `_meta` has fields that do not concern the connection between the client and this server.
+    pub(crate) fn has_other_meta(&self) -> bool {
+        self.has_unnoted_meta
+    }
+
+    /// Returns the value of a `_meta` field as JSON text. If there are several of this name, the first one.
     pub fn meta(&self, key: &str) -> Option<Bytes> {
+        if let Some(index) = NOTED_META.iter().position(|noted| *noted == key) {
+            return self.noted_meta[index].clone().map(|range| self.json.slice(range));
+        }
         let meta = self.field("_meta")?;
         let range = fields(&meta).find(|field| field.is(key))?.value;
         Some(meta.slice(range))
@@ -106,6 +143,8 @@ impl Default for Params {
             json: Bytes::from_static(b"{}"),
             noted: Default::default(),
             has_unnoted: false,
+            noted_meta: Default::default(),
+            has_unnoted_meta: false,
         }
     }
 }

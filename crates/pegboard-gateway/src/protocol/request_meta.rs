@@ -6,16 +6,15 @@ use serde_json::json;
 
 use super::{
     client::Client,
-    json_fields::fields,
     log_level::LogLevel,
-    params::{META_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL, META_VERSION, Params, text},
+    params::{META_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL, META_PROGRESS_TOKEN, META_VERSION, Params, text},
     request_stream::Wants,
     rpc_error::RpcError,
     version::Version,
 };
 
 /// The fields of `_meta` as JSON text.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct RequestMeta {
     version: Option<Bytes>,
     capabilities: Option<Bytes>,
@@ -26,27 +25,13 @@ pub(super) struct RequestMeta {
 
 impl RequestMeta {
     pub(super) fn of(params: &Params) -> Self {
-        let mut found = Self::default();
-        let Some(meta) = params.field("_meta") else {
-            return found;
-        };
-        for field in fields(&meta) {
-            let slot = if field.is("progressToken") {
-                &mut found.progress_token
-            } else if field.is(META_VERSION) {
-                &mut found.version
-            } else if field.is(META_CAPABILITIES) {
-                &mut found.capabilities
-            } else if field.is(META_CLIENT_INFO) {
-                &mut found.info
-            } else if field.is(META_LOG_LEVEL) {
-                &mut found.level
-            } else {
-                continue;
-            };
-            slot.get_or_insert_with(|| meta.slice(field.value));
+        Self {
+            version: params.meta(META_VERSION),
+            capabilities: params.meta(META_CAPABILITIES),
+            info: params.meta(META_CLIENT_INFO),
+            level: params.meta(META_LOG_LEVEL),
+            progress_token: params.meta(META_PROGRESS_TOKEN),
         }
-        found
     }
 
     /// Returns `true` if the request names its own version, so that it needs no handshake.

@@ -27,7 +27,7 @@ pub trait Service: Send + Sync + 'static {
     ///
     /// `resources/subscribe` and `resources/unsubscribe` of legacy clients come here too, so that the service can refuse a resource
     /// that it does not know. The updates of one that it accepts are those that [`Service::listen`] streams for its URI.
-    fn handle<'a>(&'a self, request: Request, exchange: Exchange) -> BoxFuture<'a, Answer>;
+    fn handle(self: Arc<Self>, request: Request, exchange: Exchange) -> BoxFuture<'static, Answer>;
 
     /// Takes a notification of a client that the protocol itself does not know, such as `notifications/roots/list_changed`.
     fn notified(&self, client: &Arc<Client>, notification: Notification) {

@@ -2,6 +2,9 @@
 
 use http::{HeaderMap, header::ACCEPT};
 
+/// What nearly all clients send.
+const USUAL: &str = "application/json, text/event-stream";
+
 /// The content types that a client accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Accepts {
@@ -12,6 +15,12 @@ pub(super) struct Accepts {
 impl Accepts {
     /// Parses `Accept`. A client without the header accepts JSON.
     pub(super) fn of(headers: &HeaderMap) -> Self {
+        if headers.get(ACCEPT).is_some_and(|accept| accept == USUAL) {
+            return Self {
+                json: true,
+                events: true,
+            };
+        }
         let mut accepts = Self {
             json: !headers.contains_key(ACCEPT),
             events: false,

@@ -74,7 +74,7 @@ impl Service for Tools {
         .boxed()
     }
 
-    fn handle<'a>(&'a self, request: Request, exchange: Exchange) -> BoxFuture<'a, Answer> {
+    fn handle(self: Arc<Self>, request: Request, exchange: Exchange) -> BoxFuture<'static, Answer> {
         async move {
             if &*request.method != "tools/call" {
                 return Err(RpcError::method_not_found(&request.method));

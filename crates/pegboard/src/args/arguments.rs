@@ -1,37 +1,38 @@
 //! The arguments of a call as a JSON object in text form.
 
+use std::sync::LazyLock;
+
 use serde_json::{Map, Value, value::RawValue};
 
 use super::error::ArgumentsError;
 
 /// The arguments of a call: a JSON object, kept as text.
-#[derive(Debug, Clone)]
-pub struct Arguments(Box<RawValue>);
+#[derive(Debug, Clone, Default)]
+pub struct Arguments(
+    /// `None` is the empty object.
+    Option<Box<RawValue>>,
+);
+
+static EMPTY: LazyLock<Arguments> = LazyLock::new(|| Map::new().into());
 
 impl Arguments {
     /// Wraps an object and puts it on one line. Some transports frame messages by line breaks; valid JSON has raw line breaks only
     /// between tokens, so a space can replace each.
     pub(super) fn new(object: Box<RawValue>) -> Self {
         if memchr::memchr2(b'\n', b'\r', object.get().as_bytes()).is_none() {
-            return Self(object);
+            return Self(Some(object));
         }
         let line = object.get().replace(['\n', '\r'], " ");
-        RawValue::from_string(line).map_or_else(|_| Self::default(), Self)
+        Self(RawValue::from_string(line).ok())
     }
 
     /// The object as the text that is sent.
     pub fn as_str(&self) -> &str {
-        self.0.get()
+        self.0.as_ref().map_or("{}", |object| object.get())
     }
 
     pub(crate) fn as_raw(&self) -> &RawValue {
-        &self.0
-    }
-}
-
-impl Default for Arguments {
-    fn default() -> Self {
-        Map::new().into()
+        self.0.as_deref().or(EMPTY.0.as_deref()).unwrap_or(RawValue::NULL)
     }
 }
 
@@ -39,7 +40,7 @@ impl From<Map<String, Value>> for Arguments {
     fn from(arguments: Map<String, Value>) -> Self {
         let text = Value::Object(arguments).to_string();
         // serde_json parses its own output.
-        Self(RawValue::from_string(text).unwrap_or_else(|_| RawValue::NULL.to_owned()))
+        Self(RawValue::from_string(text).ok())
     }
 }
 

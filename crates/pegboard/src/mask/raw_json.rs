@@ -1,15 +1,15 @@
 //! Searches JSON text for secrets without parsing it.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::LazyLock};
 
-use memchr::{memchr, memmem};
+use memchr::{memchr, memmem::Finder};
 
 use super::masker::{MAX_DEPTH, Masker};
 use crate::json_scan;
 
 /// The keys of base64-encoded bytes, and the key next to them, without the quote that opens them. Such bytes are decoded before they are
 /// searched.
-const BYTES: &[&[u8]] = &[b"blob\"", b"mimeType\""];
+static BYTES: LazyLock<[Finder<'static>; 2]> = LazyLock::new(|| [Finder::new(b"blob\""), Finder::new(b"mimeType\"")]);
 
 /// A JSON text with all its escapes decoded, for searches. It is no JSON any more.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl Masker {
     /// which a part looks like one is not clean, even if it turns out to be harmless.
     pub(crate) fn is_surely_clean_json(&self, json: &DecodedJson<'_>) -> bool {
         let text = json.text.as_bytes();
-        if !json.is_whole || BYTES.iter().any(|key| memmem::find(text, key).is_some()) {
+        if !json.is_whole || BYTES.iter().any(|key| key.find(text).is_some()) {
             return false;
         }
         // Strings inside strings are unescaped too, as often as the masker does it.

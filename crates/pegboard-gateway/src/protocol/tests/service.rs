@@ -136,7 +136,7 @@ impl Service for TestService {
         async { Ok(description) }.boxed()
     }
 
-    fn handle<'a>(&'a self, request: Request, exchange: Exchange) -> BoxFuture<'a, Answer> {
+    fn handle(self: Arc<Self>, request: Request, exchange: Exchange) -> BoxFuture<'static, Answer> {
         self.running.fetch_add(1, Ordering::SeqCst);
         let counted = Counted(self.running.clone());
         async move {

@@ -1,6 +1,9 @@
 //! Validates the MCP headers of a request against its body.
 
-use std::sync::{Arc, LazyLock};
+use std::{
+    borrow::Cow,
+    sync::{Arc, LazyLock},
+};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use http::{HeaderMap, HeaderName};
@@ -84,7 +87,7 @@ fn mirrored(headers: &HeaderMap) -> Result<Arc<Vec<(String, String)>>, RpcError>
         if let Some(argument) = name.as_str().strip_prefix(PARAM)
             && let Some(value) = single(headers, name)?
         {
-            mirrored.push((argument.to_owned(), decode(name.as_str(), value)?));
+            mirrored.push((argument.to_owned(), decode(name.as_str(), value)?.into_owned()));
         }
     }
     Ok(match mirrored.is_empty() {
@@ -119,13 +122,13 @@ fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a st
 }
 
 /// Decodes a header value. Text that a header cannot carry is sent as `=?base64?…?=`.
-fn decode(header: &str, value: &str) -> Result<String, RpcError> {
+fn decode<'v>(header: &str, value: &'v str) -> Result<Cow<'v, str>, RpcError> {
     let Some(coded) = value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) else {
-        return Ok(value.to_owned());
+        return Ok(value.into());
     };
     let bytes = BASE64_STANDARD.decode(coded).ok();
     bytes
-        .and_then(|bytes| String::from_utf8(bytes).ok())
+        .and_then(|bytes| String::from_utf8(bytes).ok().map(Cow::Owned))
         .ok_or_else(|| mismatch(format!("the {header} header is not valid base64 of UTF-8")))
 }
 

@@ -1,7 +1,7 @@
 //! Unescapes a text for searches at about the speed of a copy.
 
 /// How many bytes are unescaped at once.
-const CHUNK: usize = 4 << 10;
+const CHUNK: usize = 1 << 10;
 
 /// Unescapes a JSON text inside and outside of quotes, and writes a space after each unescaped character, so that the text keeps its length.
 /// Returns `None` if it has escapes other than those of quotes, line feeds and tabs: an escaped backslash may begin another escape, and the
