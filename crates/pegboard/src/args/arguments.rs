@@ -1,13 +1,13 @@
 //! The arguments of a call as a JSON object in text form.
 
-use std::sync::LazyLock;
+use std::{fmt, sync::LazyLock};
 
 use serde_json::{Map, Value, value::RawValue};
 
 use super::error::ArgumentsError;
 
 /// The arguments of a call: a JSON object, kept as text.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Arguments(
     /// `None` is the empty object.
     Option<Box<RawValue>>,
@@ -33,6 +33,12 @@ impl Arguments {
 
     pub(crate) fn as_raw(&self) -> &RawValue {
         self.0.as_deref().or(EMPTY.0.as_deref()).unwrap_or(RawValue::NULL)
+    }
+}
+
+impl fmt::Debug for Arguments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Arguments").field(&self.as_raw()).finish()
     }
 }
 
