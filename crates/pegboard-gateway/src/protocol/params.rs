@@ -37,25 +37,46 @@ const NOTED_META: [&str; 5] = [
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Params {
     json: Bytes,
-    noted: [Option<Range<usize>>; NOTED.len()],
+    noted: [Option<Place>; NOTED.len()],
     has_unnoted: bool,
-    /// Where the values of `_meta` stand in `json`.
-    noted_meta: [Option<Range<usize>>; NOTED_META.len()],
+    noted_meta: [Option<Place>; NOTED_META.len()],
     has_unnoted_meta: bool,
+}
+
+/// Where a value stands in the text of the params. Small, because every message carries several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    start: u32,
+    end: u32,
+}
+
+impl Place {
+    /// `None` for a text of more than 4 GiB, which no wire accepts.
+    fn of(range: &Range<usize>) -> Option<Self> {
+        Some(Self {
+            start: u32::try_from(range.start).ok()?,
+            end: u32::try_from(range.end).ok()?,
+        })
+    }
+
+    fn range(self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
 }
 
 impl Params {
     /// Wraps the text of a JSON object, which must be valid. Refuses one that nests too deep, and one with two fields of a name
     /// that decides where a request goes: parsers differ in which of them they take.
     pub(crate) fn from_text(json: Bytes) -> Result<Self, RpcError> {
-        let mut noted: [Option<Range<usize>>; NOTED.len()] = Default::default();
+        let mut noted = [None; NOTED.len()];
         let (mut all, mut has_unnoted) = (fields(&json), false);
         for field in all.by_ref() {
             let Some(index) = NOTED.iter().position(|key| field.is(key)) else {
                 has_unnoted = true;
                 continue;
             };
-            if noted[index].replace(field.value).is_some() {
+            let place = Place::of(&field.value).ok_or_else(too_long)?;
+            if noted[index].replace(place).is_some() {
                 let key = NOTED[index];
                 return Err(RpcError::invalid_params(format!(
                     "`params` has the field `{key}` twice"
@@ -66,19 +87,10 @@ impl Params {
             let message = format!("`params` nests deeper than {MAX_DEPTH} levels");
             return Err(RpcError::invalid_params(message));
         }
-        let mut noted_meta: [Option<Range<usize>>; NOTED_META.len()] = Default::default();
-        let mut has_unnoted_meta = false;
-        if let Some(meta) = &noted[0] {
-            // What is no object must be refused where it is read.
-            has_unnoted_meta = json[meta.start] != b'{';
-            for field in fields(&json[meta.clone()]) {
-                let value = meta.start + field.value.start..meta.start + field.value.end;
-                match NOTED_META.iter().position(|key| field.is(key)) {
-                    Some(index) => _ = noted_meta[index].get_or_insert(value),
-                    None => has_unnoted_meta = true,
-                }
-            }
-        }
+        let (noted_meta, has_unnoted_meta) = match noted[0] {
+            Some(meta) => note_meta(&json, meta),
+            None => Default::default(),
+        };
         Ok(Self {
             json,
             noted,
@@ -122,7 +134,7 @@ impl Params {
     /// Returns the value of a `_meta` field as JSON text. If there are several of this name, the first one.
     pub fn meta(&self, key: &str) -> Option<Bytes> {
         if let Some(index) = NOTED_META.iter().position(|noted| *noted == key) {
-            return self.noted_meta[index].clone().map(|range| self.json.slice(range));
+            return self.noted_meta[index].map(|place| self.json.slice(place.range()));
         }
         let meta = self.field("_meta")?;
         let range = fields(&meta).find(|field| field.is(key))?.value;
@@ -131,7 +143,7 @@ impl Params {
 
     fn range(&self, key: &str) -> Option<Range<usize>> {
         match NOTED.iter().position(|noted| *noted == key) {
-            Some(index) => self.noted[index].clone(),
+            Some(index) => self.noted[index].map(Place::range),
             None => fields(&self.json).find(|field| field.is(key)).map(|field| field.value),
         }
     }
@@ -147,6 +159,28 @@ impl Default for Params {
             has_unnoted_meta: false,
         }
     }
+}
+
+/// Notes the fields of `_meta`. Returns their places, and whether there are others.
+fn note_meta(json: &[u8], meta: Place) -> ([Option<Place>; NOTED_META.len()], bool) {
+    let text = &json[meta.range()];
+    let mut noted = [None; NOTED_META.len()];
+    // What is no object must be refused where it is read.
+    let mut has_unnoted = !text.starts_with(b"{");
+    for field in fields(text) {
+        let Some(index) = NOTED_META.iter().position(|key| field.is(key)) else {
+            has_unnoted = true;
+            continue;
+        };
+        let start = meta.range().start;
+        let place = Place::of(&(start + field.value.start..start + field.value.end));
+        noted[index] = noted[index].or(place);
+    }
+    (noted, has_unnoted)
+}
+
+fn too_long() -> RpcError {
+    RpcError::invalid_params("`params` is longer than 4 GiB")
 }
 
 /// The string that a JSON text is.
