@@ -1,6 +1,10 @@
 //! Arguments in a model's words or on a command line, and commands with variables.
 
-use pegboard::{Arguments, Env, ServerConfig, config::{Check, Reading, Transport}, fuzz::validate};
+use pegboard::{
+    Arguments, Env, ServerConfig,
+    config::{Check, Reading, Transport},
+    fuzz::validate,
+};
 use serde_json::{Value, json};
 
 use super::schema::is_object;

@@ -2,7 +2,10 @@
 
 use std::sync::LazyLock;
 
-use pegboard::{Secret, mask::{Masker, Masking}};
+use pegboard::{
+    Secret,
+    mask::{Masker, Masking},
+};
 use serde_json::Value;
 
 /// A secret of the config, which is masked wherever it stands.

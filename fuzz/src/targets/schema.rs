@@ -2,7 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use pegboard::{Arguments, config::Check, fuzz::{validate, validate_output}};
+use pegboard::{
+    Arguments,
+    config::Check,
+    fuzz::{validate, validate_output},
+};
 use serde_json::{Value, value::RawValue};
 
 /// Far more than any bounded validation of a short input takes, even on a busy machine.
@@ -37,7 +41,7 @@ pub fn schema(data: &[u8]) {
     assert!(started.elapsed() < SLOW, "validation took {:?}", started.elapsed());
 }
 
-/// Whether the text is a JSON object. A number out of range or half of a surrogate pair is passed on as the model wrote it.
+/// Whether the text is a JSON object. A number out of range and half of a surrogate pair are kept as the model wrote them.
 pub(super) fn is_object(arguments: &Arguments) -> bool {
     arguments.as_str().starts_with('{') && serde_json::from_str::<&RawValue>(arguments.as_str()).is_ok()
 }
