@@ -12,6 +12,8 @@ mod mask;
 mod mcp;
 mod pins;
 mod prompts;
+mod reload_triggers;
+mod reloader;
 mod resources;
 mod serve;
 mod serving;

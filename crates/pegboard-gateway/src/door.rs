@@ -4,11 +4,13 @@
 
 mod caller;
 mod rejection;
+mod scope;
 mod site_check;
 mod tokens;
 
-pub(crate) use caller::Caller;
+pub use caller::Caller;
 pub(crate) use rejection::Rejection;
+pub use scope::{Scope, Scopes};
 pub(crate) use site_check::{Origin, SiteCheck};
 pub use tokens::Token;
 pub(crate) use tokens::Tokens;

@@ -1,12 +1,15 @@
 //! `pegboard mcp`: the board, a view or one server as one MCP server on stdio.
 
 use pegboard::{Config, ServerName};
+use pegboard_daemon::Reloads;
 use pegboard_gateway::{BoardPart, board_service, serve_stdio};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     context::{Context, with_complaint},
-    serving::{self, Door, Reloader, Triggers},
+    reload_triggers::Triggers,
+    reloader::Reloader,
+    serving::{self, Door},
 };
 use crate::{
     cli::Mcp,
@@ -17,7 +20,8 @@ use crate::{
 
 pub(super) async fn run(mut context: Context<'_>, options: Mcp) -> Exit {
     let settings = Settings::load(&context.global);
-    let triggers = Triggers::listen(&settings, &context.output);
+    let (reloads, requests) = Reloads::new();
+    let triggers = Triggers::listen(&settings, &context.output, requests);
     let config = serving::prepare(&settings, Door::Stdio).and_then(|config| {
         check(&config, &options, &settings)?;
         Ok(config)
@@ -41,6 +45,7 @@ pub(super) async fn run(mut context: Context<'_>, options: Mcp) -> Exit {
         board: &board,
         gateway: None,
         door: Door::Stdio,
+        reloads: &reloads,
     };
     let report = tokio::select! {
         biased;

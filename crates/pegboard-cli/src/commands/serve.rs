@@ -3,13 +3,16 @@
 use std::{future::pending, net::SocketAddr, pin::pin, time::Duration};
 
 use pegboard::{Config, ServerName};
+use pegboard_daemon::{Daemon, Reloads};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     context::{Context, TIMEOUT},
-    serving::{self, Door, Reloader, Triggers, is_loopback},
+    reload_triggers::Triggers,
+    reloader::Reloader,
+    serving::{self, Door, is_loopback},
 };
 use crate::{
     cli::Serve,
@@ -24,7 +27,8 @@ const NO_TLS: &str =
 
 pub(super) async fn run(mut context: Context<'_>, options: Serve) -> Exit {
     let settings = Settings::load(&context.global);
-    let triggers = Triggers::listen(&settings, &context.output);
+    let (reloads, requests) = Reloads::new();
+    let triggers = Triggers::listen(&settings, &context.output, requests);
     let nothing = json!({"addresses": [], "endpoints": [], "warnings": []});
     let door = Door::Http(&options.listen);
     let config = match serving::prepare(&settings, door) {
@@ -42,7 +46,8 @@ pub(super) async fn run(mut context: Context<'_>, options: Serve) -> Exit {
         .collect();
     let what = what_is_served(&config);
     let board = serving::open(config);
-    let gateway = match serving::gateway(&board) {
+    let daemon = Daemon::new(board.clone(), reloads.clone());
+    let gateway = match serving::gateway(&daemon) {
         Ok(gateway) => gateway,
         Err(complaint) => return context.refuse(&complaint, &nothing).await,
     };
@@ -56,6 +61,7 @@ pub(super) async fn run(mut context: Context<'_>, options: Serve) -> Exit {
         board: &board,
         gateway: Some((&gateway, &started.serve)),
         door,
+        reloads: &reloads,
     };
     let report = tokio::select! {
         biased;

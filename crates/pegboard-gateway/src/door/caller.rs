@@ -5,20 +5,60 @@ use std::sync::Arc;
 use pegboard::Principal;
 use tokio_util::sync::CancellationToken;
 
-/// An admitted client. Equal callers have the same rights.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Caller {
+use super::scope::Scopes;
+
+/// A client that was admitted. Equal callers have the same rights.
+///
+/// Requests that reach the router of [`GatewayBuilder::others`](crate::GatewayBuilder::others) carry it as an extension.
+#[derive(Clone, Debug)]
+pub struct Caller {
     /// The name of its token; `None` if no tokens are configured.
     pub(crate) principal: Option<Principal>,
     /// The only view that its token allows.
     pub(crate) view: Option<Arc<str>>,
+    /// What it may do.
+    pub(crate) scopes: Scopes,
     /// Cancelled when the token is removed, expires or gets other rights. Everything that the client has open ends then.
     pub(crate) revoked: CancellationToken,
 }
 
+impl Caller {
+    /// The name of its token; `None` if it needs none.
+    pub fn principal(&self) -> Option<&Principal> {
+        self.principal.as_ref()
+    }
+
+    /// The only view that it may use; `None` if it may use the whole board.
+    pub fn view(&self) -> Option<&str> {
+        self.view.as_deref()
+    }
+
+    /// What it may do.
+    pub fn scopes(&self) -> Scopes {
+        self.scopes
+    }
+
+    /// Completes when its token is removed, expires or gets other rights. Responses end then by themselves.
+    pub async fn revoked(&self) {
+        self.revoked.cancelled().await;
+    }
+}
+
+/// A client where no token is needed. It may do everything.
+impl Default for Caller {
+    fn default() -> Self {
+        Self {
+            principal: None,
+            view: None,
+            scopes: Scopes::ALL,
+            revoked: CancellationToken::new(),
+        }
+    }
+}
+
 impl PartialEq for Caller {
     fn eq(&self, other: &Self) -> bool {
-        (&self.principal, &self.view) == (&other.principal, &other.view)
+        (&self.principal, &self.view, self.scopes) == (&other.principal, &other.view, other.scopes)
     }
 }
 

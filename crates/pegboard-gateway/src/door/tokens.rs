@@ -12,7 +12,7 @@ use pegboard::Principal;
 use ring::digest;
 use tokio_util::sync::CancellationToken;
 
-use super::{caller::Caller, rejection::Rejection, site_check::single};
+use super::{caller::Caller, rejection::Rejection, scope::Scopes, site_check::single};
 
 /// A token that clients may present as `Authorization: Bearer`, known by its SHA-256 digest.
 #[derive(Clone)]
@@ -23,10 +23,11 @@ pub struct Token {
 }
 
 impl Token {
-    /// A token for the whole board. Clients with it are the principal `name`.
+    /// A token for the whole board, with the scopes `read` and `call`. Clients with it are the principal `name`.
     pub fn new(name: &str, sha256: [u8; 32]) -> Self {
         let caller = Caller {
             principal: Some(Principal::new(name)),
+            scopes: Scopes::OF_A_CLIENT,
             ..Caller::default()
         };
         Self {
@@ -40,6 +41,13 @@ impl Token {
     #[must_use]
     pub fn view(mut self, view: &str) -> Self {
         self.caller.view = Some(Arc::from(view));
+        self
+    }
+
+    /// Sets what clients with the token may do.
+    #[must_use]
+    pub fn scopes(mut self, scopes: Scopes) -> Self {
+        self.caller.scopes = scopes;
         self
     }
 

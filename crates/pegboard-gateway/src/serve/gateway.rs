@@ -259,8 +259,8 @@ impl GatewayBuilder {
         self
     }
 
-    /// Serves all paths that are not the gateway's own. The same checks stand before it; a request with a token carries its
-    /// `Principal` as an extension.
+    /// Serves all paths that are not the gateway's own. The same checks stand before it, and every request carries its [`Caller`] as an
+    /// extension. Scopes are up to the router.
     pub fn others(mut self, router: Router) -> Self {
         self.others = Some(router);
         self

@@ -217,9 +217,7 @@ impl Site {
                 "there is nothing at this path; MCP is served at /mcp",
             );
         };
-        if let Some(principal) = caller.principal {
-            parts.extensions.insert(principal);
-        }
+        parts.extensions.insert(caller);
         let request = Request::from_parts(parts, axum::body::Body::new(body));
         match others.clone().call(request).await {
             Ok(response) => response.map(ResponseBody::other),

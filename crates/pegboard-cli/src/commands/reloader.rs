@@ -1,0 +1,160 @@
+//! [`Reloader`]: applies the config to a running board when it is asked to.
+
+use pegboard::{Config, Pegboard, Problem, ServerName, config::ServeConfig};
+use pegboard_daemon::{FailedReload, Reloads};
+use pegboard_gateway::Gateway;
+
+use super::{
+    reload_triggers::{Files, Triggers},
+    serving::{Door, prepare, tokens},
+};
+use crate::{
+    cli::Global,
+    exit::Exit,
+    output::{self, Output},
+    settings::{Complaint, Settings},
+};
+
+/// What is said when a reload would open the gateway. A file that is half written, or a mistake, must not do that.
+const KEPT_TOKENS: &str = "the config has no tokens any more, which would let every client in: those from before stay valid; \
+    restart the gateway to serve without tokens";
+
+/// Applies the config to a running board when something [triggers](Triggers) it.
+pub(super) struct Reloader<'a> {
+    pub(super) global: &'a Global,
+    pub(super) output: &'a Output,
+    pub(super) board: &'a Pegboard,
+    /// The gateway, unless clients are on stdio, and the settings that it was started with.
+    pub(super) gateway: Option<(&'a Gateway, &'a ServeConfig)>,
+    pub(super) door: Door<'a>,
+    /// Where it is noted how a reload ended.
+    pub(super) reloads: &'a Reloads,
+}
+
+impl Reloader<'_> {
+    /// Reloads until it is dropped.
+    pub(super) async fn run(&self, mut triggers: Triggers) {
+        loop {
+            let mut asked = triggers.next().await;
+            // Before they are read, so that a change while they are read leads to another reload.
+            let before = triggers.files.looked_at_again();
+            asked.extend(triggers.requests.waiting());
+            let (files, outcome) = self.reload().await;
+            triggers.files = match files {
+                Some(files) => files.since(&before),
+                None => before,
+            };
+            for request in asked {
+                request.answer(outcome.clone());
+            }
+        }
+    }
+
+    /// Applies the config as it is now. A broken one changes nothing. Returns the files that were read, and how it ended.
+    async fn reload(&self) -> (Option<Files>, Result<(), FailedReload>) {
+        let global = self.global.clone();
+        // Files may be on a slow disk.
+        let settings = tokio::task::spawn_blocking(move || Settings::load(&global)).await;
+        let settings = match settings {
+            Ok(settings) => settings,
+            Err(error) => {
+                let message = format!("the config cannot be read again: {error}");
+                self.warn(&message);
+                return (None, Err(self.reloads.failed(&message, None)));
+            }
+        };
+        let files = Files::of(&settings);
+        let outcome = match prepare(&settings, self.door).and_then(|config| whole(&settings, config)) {
+            Ok(config) => {
+                self.apply(&settings, config).await;
+                self.reloads.applied();
+                Ok(())
+            }
+            Err(complaint) => {
+                let message = format!("the config is not reloaded, nothing has changed: {}", complaint.message);
+                let hint = complaint.hint.as_deref();
+                self.output.say(&output::error(&message, hint));
+                Err(self.reloads.failed(&message, hint))
+            }
+        };
+        (Some(files), outcome)
+    }
+
+    async fn apply(&self, settings: &Settings, mut config: Config) {
+        let before = self.board.gateway_settings();
+        for problem in &settings.loaded.problems {
+            self.warn(&problem.to_string());
+        }
+        if let Some((_, started)) = self.gateway
+            && fixed(&config.serve) != fixed(started)
+            && fixed(&config.serve) != fixed(&before.serve)
+        {
+            self.warn("`listen` and the limits of `serve` take effect at the next start");
+        }
+        if self.gateway.is_some() && before.serve.requires_token() && !config.serve.requires_token() {
+            self.warn(KEPT_TOKENS);
+            config.serve.tokens.clone_from(&before.serve.tokens);
+            config.serve.unusable_tokens.clone_from(&before.serve.unusable_tokens);
+        }
+        // The door first: a token that is gone must not use what the new config adds.
+        if let Some((gateway, _)) = self.gateway {
+            let serve = &config.serve;
+            gateway.set_tokens(tokens(serve), serve.requires_token());
+            gateway.set_sites(serve.hosts.clone(), serve.origins.clone());
+        }
+        let applied = self.board.apply(config).await;
+        // What is wrong with the config of a server was said above.
+        let is_told = |server: &ServerName| {
+            let mut errors = settings.loaded.errors();
+            errors.any(|problem| problem.server() == Some(server.as_str()))
+        };
+        for error in applied.errors.iter().filter(|error| !is_told(&error.server)) {
+            self.warn(&format!("server `{}`: {}", error.server, error.error));
+        }
+        let counts = [
+            (applied.added.len(), "added"),
+            (applied.removed.len(), "removed"),
+            (applied.replaced.len(), "replaced"),
+            (applied.retuned.len(), "changed"),
+        ];
+        let counts = counts.iter().filter(|(count, _)| *count > 0);
+        let counts: Vec<String> = counts.map(|(count, what)| format!("{count} {what}")).collect();
+        let servers = match counts.as_slice() {
+            [] => "no server changed".to_owned(),
+            counts => format!("servers: {}", counts.join(", ")),
+        };
+        self.output.note(&format!("config reloaded; {servers}"));
+    }
+
+    fn warn(&self, message: &str) {
+        self.output.say(&output::warning(message));
+    }
+}
+
+/// The settings that a running gateway cannot change.
+fn fixed(serve: &ServeConfig) -> impl PartialEq {
+    (
+        serve.listen.clone(),
+        (serve.max_connections, serve.max_in_flight, serve.max_body),
+        (serve.max_sessions, serve.session_idle),
+    )
+}
+
+/// Returns the config unless something outside of its servers is wrong. A server with errors goes on as it was.
+fn whole(settings: &Settings, config: Config) -> Result<Config, Complaint> {
+    let is_general = |problem: &&Problem| problem.server().is_none();
+    let errors: Vec<String> = settings
+        .loaded
+        .errors()
+        .filter(is_general)
+        .map(ToString::to_string)
+        .collect();
+    if errors.is_empty() {
+        return Ok(config);
+    }
+    Err(Complaint {
+        message: "it has errors".to_owned(),
+        hint: Some(errors.join("\n")),
+        exit: Exit::Usage,
+    })
+}

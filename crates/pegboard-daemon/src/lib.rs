@@ -1,0 +1,10 @@
+//! What a daemon serves besides MCP: the HTTP API, metrics and health of its board.
+//!
+//! A [`Daemon`] is a router to pass to [`GatewayBuilder::others`](pegboard_gateway::GatewayBuilder::others), so the checks of the gateway
+//! stand before every route.
+
+mod daemon;
+mod reloads;
+
+pub use daemon::Daemon;
+pub use reloads::{FailedReload, ReloadError, ReloadRequest, ReloadRequests, ReloadState, Reloads};

@@ -1,0 +1,218 @@
+//! [`Reloads`]: how a request asks for a reload of the config, and how the last ones ended.
+
+use std::{sync::Arc, time::Duration};
+
+use arc_swap::ArcSwap;
+use jiff::Timestamp;
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::timeout,
+};
+
+/// The most requests for a reload that wait. They are answered together.
+const WAITING: usize = 64;
+
+/// How long a request waits for a reload. Files may be on a slow disk, and servers that change are started.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Asks for reloads and knows how the last ones ended. Clones share both.
+#[derive(Clone, Debug)]
+pub struct Reloads {
+    requests: mpsc::Sender<ReloadRequest>,
+    state: Arc<ArcSwap<ReloadState>>,
+}
+
+/// The requests for reloads, for whoever applies the config.
+#[derive(Debug)]
+pub struct ReloadRequests(mpsc::Receiver<ReloadRequest>);
+
+/// A request for a reload. Dropping it tells the caller that there will be none.
+#[derive(Debug)]
+pub struct ReloadRequest(oneshot::Sender<Result<(), FailedReload>>);
+
+/// How the reloads of a config ended so far.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ReloadState {
+    /// When the config was last applied: at the start, or by a reload.
+    pub applied_at: Timestamp,
+    /// Why the newest reload failed; `None` if it did not. The config from before it is in effect.
+    pub failed: Option<FailedReload>,
+    /// How many reloads were applied.
+    pub applied: u64,
+    /// How many reloads failed.
+    pub failures: u64,
+}
+
+/// A reload that changed nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FailedReload {
+    /// When it was tried.
+    pub at: Timestamp,
+    /// What is wrong.
+    pub message: String,
+    /// The errors of the config, or what to do.
+    pub hint: Option<String>,
+}
+
+/// Why a reload that was asked for did not happen.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReloadError {
+    /// The config is broken; nothing has changed.
+    #[error("{}", .0.message)]
+    Failed(FailedReload),
+    /// Too many requests wait for a reload.
+    #[error("too many requests for a reload are waiting; try again later")]
+    Busy,
+    /// The reload has not ended yet. It goes on.
+    #[error("the reload takes longer than {} s; it goes on", PATIENCE.as_secs())]
+    Slow,
+    /// Nothing applies the config any more.
+    #[error("the daemon stops")]
+    Stopping,
+}
+
+impl Reloads {
+    /// A handle for a config that was applied just now, and the requests that it makes.
+    pub fn new() -> (Self, ReloadRequests) {
+        let (requests, received) = mpsc::channel(WAITING);
+        let state = ReloadState {
+            applied_at: Timestamp::now(),
+            failed: None,
+            applied: 0,
+            failures: 0,
+        };
+        let state = Arc::new(ArcSwap::from_pointee(state));
+        (Self { requests, state }, ReloadRequests(received))
+    }
+
+    /// Asks for a reload and waits until it has been tried.
+    pub async fn request(&self) -> Result<(), ReloadError> {
+        let (answer, answered) = oneshot::channel();
+        self.requests
+            .try_send(ReloadRequest(answer))
+            .map_err(|error| match error {
+                mpsc::error::TrySendError::Full(_) => ReloadError::Busy,
+                mpsc::error::TrySendError::Closed(_) => ReloadError::Stopping,
+            })?;
+        match timeout(PATIENCE, answered).await {
+            Ok(Ok(outcome)) => outcome.map_err(ReloadError::Failed),
+            Ok(Err(_)) => Err(ReloadError::Stopping),
+            Err(_) => Err(ReloadError::Slow),
+        }
+    }
+
+    /// How the last reloads ended.
+    pub fn last(&self) -> Arc<ReloadState> {
+        self.state.load_full()
+    }
+
+    /// Notes that a config was applied.
+    pub fn applied(&self) {
+        self.state.rcu(|state| ReloadState {
+            applied_at: Timestamp::now(),
+            failed: None,
+            applied: state.applied.saturating_add(1),
+            failures: state.failures,
+        });
+    }
+
+    /// Notes that a reload changed nothing. Returns what was noted.
+    pub fn failed(&self, message: &str, hint: Option<&str>) -> FailedReload {
+        let failed = FailedReload {
+            at: Timestamp::now(),
+            message: message.to_owned(),
+            hint: hint.map(str::to_owned),
+        };
+        self.state.rcu(|state| ReloadState {
+            failed: Some(failed.clone()),
+            failures: state.failures.saturating_add(1),
+            ..ReloadState::clone(state)
+        });
+        failed
+    }
+}
+
+impl ReloadRequests {
+    /// The next request. Never completes once all handles are gone.
+    pub async fn next(&mut self) -> ReloadRequest {
+        match self.0.recv().await {
+            Some(request) => request,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// The requests that wait now.
+    pub fn waiting(&mut self) -> Vec<ReloadRequest> {
+        std::iter::from_fn(|| self.0.try_recv().ok()).take(WAITING).collect()
+    }
+}
+
+impl ReloadRequest {
+    /// Tells the caller how the reload ended.
+    pub fn answer(self, outcome: Result<(), FailedReload>) {
+        // A caller that has gone needs no answer.
+        let _ = self.0.send(outcome);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_request_is_told_how_the_reload_ended() {
+        let (reloads, mut requests) = Reloads::new();
+        let (asked, ()) = tokio::join!(reloads.request(), async {
+            let request = requests.next().await;
+            request.answer(Err(reloads.failed("it has errors", Some("line 3"))));
+        });
+        let Err(ReloadError::Failed(failed)) = asked else {
+            panic!("{asked:?}");
+        };
+        assert_eq!(
+            (failed.message.as_str(), failed.hint.as_deref()),
+            ("it has errors", Some("line 3"))
+        );
+        assert_eq!(reloads.last().failed.as_ref(), Some(&failed));
+        reloads.applied();
+        let last = reloads.last();
+        assert_eq!((last.applied, last.failures, last.failed.is_none()), (1, 1, true));
+    }
+
+    #[tokio::test]
+    async fn a_request_ends_when_nothing_applies_the_config() {
+        let (reloads, requests) = Reloads::new();
+        let (asked, ()) = tokio::join!(reloads.request(), async move { drop(requests) });
+        assert_eq!(asked, Err(ReloadError::Stopping));
+        assert_eq!(reloads.request().await, Err(ReloadError::Stopping));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_does_not_wait_for_ever() {
+        let (reloads, mut requests) = Reloads::new();
+        let (asked, _held) = tokio::join!(reloads.request(), requests.next());
+        assert_eq!(asked, Err(ReloadError::Slow));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_requests_that_wait_are_bounded() {
+        let (reloads, mut requests) = Reloads::new();
+        let waiting: Vec<_> = (0..WAITING)
+            .map(|_| {
+                let reloads = reloads.clone();
+                tokio::spawn(async move { reloads.request().await })
+            })
+            .collect();
+        tokio::task::yield_now().await;
+        assert_eq!(reloads.request().await, Err(ReloadError::Busy));
+        for request in requests.waiting() {
+            request.answer(Ok(()));
+        }
+        for one in waiting {
+            assert_eq!(one.await.unwrap(), Ok(()));
+        }
+    }
+}
