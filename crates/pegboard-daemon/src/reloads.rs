@@ -206,7 +206,8 @@ mod tests {
                 tokio::spawn(async move { reloads.request().await })
             })
             .collect();
-        tokio::task::yield_now().await;
+        // Time is paused: it passes once all of them wait.
+        tokio::time::sleep(Duration::from_millis(1)).await;
         assert_eq!(reloads.request().await, Err(ReloadError::Busy));
         for request in requests.waiting() {
             request.answer(Ok(()));
