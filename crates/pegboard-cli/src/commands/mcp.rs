@@ -52,7 +52,11 @@ pub(super) async fn run(mut context: Context<'_>, options: Mcp) -> Exit {
         served = &mut serving => ended(served),
         () = context.signals.heard() => {
             stop.cancel();
-            ended(serving.await)
+            // Requests in flight are answered. A second signal does not wait for them.
+            tokio::select! {
+                served = &mut serving => ended(served),
+                () = context.signals.heard() => Report::new(Exit::Done),
+            }
         }
         () = reloader.run(triggers) => Report::new(Exit::Done),
     };

@@ -1,7 +1,13 @@
 //! [`Connection`]: a bidirectional wire (stdio, WebSocket, HTTP+SSE). Requests run concurrently, and all messages leave through one
 //! bounded queue in the order in which they are ready.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use bytes::Bytes;
 use futures_util::future::join_all;
@@ -28,6 +34,8 @@ pub(crate) struct Connection {
     endpoint: Arc<Endpoint>,
     peer: Arc<Peer>,
     tasks: TaskTracker,
+    /// Whether new requests are refused, because the server stops.
+    is_draining: AtomicBool,
 }
 
 impl Connection {
@@ -38,6 +46,7 @@ impl Connection {
             endpoint: endpoint.clone(),
             peer,
             tasks: TaskTracker::new(),
+            is_draining: AtomicBool::new(false),
         };
         (connection, outbox)
     }
@@ -87,6 +96,19 @@ impl Connection {
         tokio::time::timeout(limit, self.tasks.wait()).await.is_ok()
     }
 
+    /// Refuses new requests from now on, and waits until those in flight are answered. Their answers are in the queue then. Notifications and
+    /// answers to questions are still taken meanwhile, because requests in flight may need them.
+    pub(crate) async fn drain(&self) {
+        self.is_draining.store(true, Ordering::Relaxed);
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    /// Lets the requests in flight notice that their endpoint was halted: they are answered with an error.
+    pub(crate) fn halt(&self) {
+        self.peer.wake();
+    }
+
     /// Gives requests in flight a moment to finish, cancels the rest and ends the queue.
     pub(crate) async fn close(self) {
         if !self.finish(FINISH_TIME).await {
@@ -126,6 +148,9 @@ impl Connection {
 
     fn start(&self, request: Request) -> Result<Running, Outgoing> {
         let id = request.id.clone();
+        if self.is_draining.load(Ordering::Relaxed) && &*request.method != "ping" {
+            return Err(Outgoing::error(Some(&id), &RpcError::refused_by_shutdown()));
+        }
         self.endpoint
             .start(&self.peer, request)
             .map_err(|error| Outgoing::error(Some(&id), &error))

@@ -147,6 +147,14 @@ impl Peer {
         self.parked.remove_peer(self.number);
     }
 
+    /// Polls the requests in flight again, so that they notice what has changed.
+    pub(super) fn wake(&self) {
+        let state = self.state();
+        let in_flight: Vec<Arc<Shared>> = state.in_flight.values().cloned().collect();
+        drop(state);
+        in_flight.iter().for_each(|shared| shared.stream.wake());
+    }
+
     /// Stores the client of a handshake. A second handshake starts anew.
     pub(super) fn settle(&self, client: Arc<Client>) {
         self.level.set(None);

@@ -71,6 +71,12 @@ impl RpcError {
         Self::new(Self::STOPPING, message)
     }
 
+    /// The error for a request that came after the shutdown began.
+    pub(super) fn refused_by_shutdown() -> Self {
+        let message = "the server stops, and the request was not started; send it again when the server is back";
+        Self::new(Self::STOPPING, message)
+    }
+
     /// Sets the data.
     #[must_use]
     pub fn data(mut self, data: Value) -> Self {

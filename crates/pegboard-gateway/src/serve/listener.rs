@@ -44,12 +44,14 @@ pub(super) async fn serve(
     closing.cancel();
     site.endpoints.stop();
     site.http.end_listening();
-    site.sse.end();
-    site.websocket.end();
+    site.sse.drain();
+    site.websocket.drain();
     if timeout(limits.drain, drained(&mut accepting, site)).await.is_err() {
         tracing::warn!("requests in flight were cancelled by the shutdown");
         site.endpoints.halt();
         site.halt.cancel();
+        site.sse.halt();
+        site.websocket.halt();
         // The clients are told. One that does not read is not waited for.
         let _ = timeout(LAST_ANSWERS, drained(&mut accepting, site)).await;
     }

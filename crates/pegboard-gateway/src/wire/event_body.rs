@@ -10,7 +10,6 @@ use std::{
 use bytes::Bytes;
 use http_body::Frame;
 use tokio::time::{Instant, Sleep, sleep};
-use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::event_frame::{self, EventId, Frames};
 use crate::protocol::Outgoing;
@@ -31,7 +30,6 @@ pub(crate) struct EventBody {
     keep_alive: Pin<Box<Sleep>>,
     /// Whether an event was sent since the last tick of `keep_alive`.
     is_fresh: bool,
-    until: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
 }
 
 impl EventBody {
@@ -42,7 +40,6 @@ impl EventBody {
             ready: Frames::default(),
             keep_alive: Box::pin(sleep(KEEP_ALIVE_TIME)),
             is_fresh: false,
-            until: None,
         }
     }
 
@@ -53,22 +50,9 @@ impl EventBody {
         self
     }
 
-    /// Ends the stream when `stop` is cancelled.
-    #[must_use]
-    pub(super) fn until(mut self, stop: CancellationToken) -> Self {
-        self.until = Some(Box::pin(stop.cancelled_owned()));
-        self
-    }
-
     pub(super) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Frame<Bytes>>> {
         if let Some(frame) = self.take_ready() {
             return Poll::Ready(Some(Frame::data(frame)));
-        }
-        if let Some(until) = &mut self.until
-            && until.as_mut().poll(cx).is_ready()
-        {
-            self.source = None;
-            self.until = None;
         }
         let Some(source) = &mut self.source else {
             return Poll::Ready(None);

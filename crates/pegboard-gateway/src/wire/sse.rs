@@ -3,12 +3,14 @@
 
 use std::{
     collections::HashMap,
+    pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use http::{Method, StatusCode, Uri, header::ACCEPT, request::Parts};
 use http_body::Body;
 use tokio::sync::mpsc;
@@ -37,7 +39,10 @@ pub(crate) struct SseWire {
     bodies: BodyLimit,
     streams: Arc<Streams>,
     places: Arc<Places>,
+    /// Cancelled when no new requests are taken.
     closing: CancellationToken,
+    /// Cancelled when requests in flight get no more time.
+    halted: CancellationToken,
 }
 
 /// The open streams.
@@ -60,6 +65,7 @@ impl SseWire {
             streams: Arc::default(),
             places: Places::new(max),
             closing: CancellationToken::new(),
+            halted: CancellationToken::new(),
         }
     }
 
@@ -86,16 +92,18 @@ impl SseWire {
             caller,
             place,
         };
-        self.streams.lock().insert(id, Arc::new(stream));
+        let stream = Arc::new(stream);
+        self.streams.lock().insert(id, stream.clone());
         let events = Events {
             id,
             queue,
             streams: self.streams.clone(),
+            drained: Some(Box::pin(drained(stream, self.closing.clone(), self.halted.clone()))),
         };
         let base = uri.path().trim_end_matches('/').strip_suffix("sse").unwrap_or_default();
         let endpoint = event_frame::endpoint(&format!("{base}messages?session={}", id.text()));
         let events = EventBody::new(Box::new(events)).first(endpoint);
-        response::events(events.until(self.closing.clone()))
+        response::events(events)
     }
 
     /// Handles a message. Its response is sent on the stream.
@@ -134,9 +142,14 @@ impl SseWire {
         }
     }
 
-    /// Ends all streams, and their calls with them.
-    pub(crate) fn end(&self) {
+    /// Ends each stream as soon as its requests in flight are answered. New requests are refused.
+    pub(crate) fn drain(&self) {
         self.closing.cancel();
+    }
+
+    /// Gives requests in flight no more time. Their endpoints must have been halted.
+    pub(crate) fn halt(&self) {
+        self.halted.cancel();
     }
 }
 
@@ -158,14 +171,36 @@ struct Events {
     id: SecretId,
     queue: mpsc::Receiver<Outgoing>,
     streams: Arc<Streams>,
+    /// Completes when the server stops and all requests are answered; `None` afterwards.
+    drained: Option<BoxFuture<'static, ()>>,
 }
 
 impl EventSource for Events {
     fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<(Option<EventId>, Outgoing)>> {
-        self.queue
-            .poll_recv(cx)
-            .map(|message| message.map(|message| (None, message)))
+        let message = match self.queue.poll_recv(cx) {
+            Poll::Ready(message) => message,
+            Poll::Pending => {
+                if let Some(drained) = &mut self.drained {
+                    ready!(drained.as_mut().poll(cx));
+                    self.drained = None;
+                }
+                // Answers can have come since the queue was polled.
+                self.queue.try_recv().ok()
+            }
+        };
+        Poll::Ready(message.map(|message| (None, message)))
     }
+}
+
+/// Waits until the server stops, and then until the requests of a stream are answered.
+async fn drained(stream: Arc<Stream>, closing: CancellationToken, halted: CancellationToken) {
+    closing.cancelled().await;
+    let mut drained = pin!(stream.connection.drain());
+    tokio::select! {
+        () = &mut drained => return,
+        () = halted.cancelled() => stream.connection.halt(),
+    }
+    drained.await;
 }
 
 impl Drop for Events {

@@ -1,7 +1,7 @@
 //! stdio: one message per line on stdin and stdout. Nothing else is written to stdout.
 
 use std::{
-    future::Future,
+    future::{Future, pending},
     io::{self, BufRead, Read, Write},
     pin::pin,
     sync::Arc,
@@ -10,7 +10,10 @@ use std::{
 };
 
 use bytes::Bytes;
-use tokio::sync::{mpsc, oneshot};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::sleep,
+};
 
 use crate::protocol::{Connection, Endpoint, Limits, MAX_MESSAGE, Outgoing, Sealer, Service};
 
@@ -19,6 +22,9 @@ const READ_AHEAD: usize = 4;
 
 /// How long the requests that were read may take after stdin has ended.
 const LAST_REQUESTS: Duration = Duration::from_secs(10);
+
+/// How long requests in flight may take when `stop` completes.
+const DRAIN_TIME: Duration = Duration::from_secs(5);
 
 /// How long the last responses may take to be written.
 const LAST_WRITES: Duration = Duration::from_secs(1);
@@ -30,13 +36,47 @@ enum Line {
 
 /// Serves the client on stdin and stdout, until stdin ends, stdout breaks or `stop` completes. A process can do this once.
 ///
-/// After the end of stdin, the requests that were read are still answered, for at most ten seconds.
+/// After the end of stdin, the requests that were read are still answered, for at most ten seconds; after `stop`, those in flight, for at most
+/// five. What is left then is answered with an error.
 pub async fn serve_stdio(service: Arc<dyn Service>, stop: impl Future<Output = ()> + Send) -> io::Result<()> {
     let sealer = Arc::new(Sealer::random()?);
     let endpoint = Endpoint::new("stdio", service, sealer, Limits::default());
     let (connection, outbox) = Connection::open(&endpoint, None);
     let mut lines = read_stdin()?;
     let mut written = write_stdout(outbox)?;
+    let ended = serve_lines(&connection, &endpoint, &mut lines, &mut written, stop).await;
+    match ended {
+        Ended::Drained => {}
+        Ended::TimeUp => {
+            endpoint.halt();
+            connection.halt();
+        }
+        Ended::Broken => return Ok(()),
+    }
+    connection.close().await;
+    // The writer ends with the queue, unless it is blocked because the client does not read.
+    let _ = tokio::time::timeout(LAST_WRITES, written).await;
+    Ok(())
+}
+
+/// How the client was served.
+enum Ended {
+    /// All requests are answered.
+    Drained,
+    /// Some requests were not answered in time.
+    TimeUp,
+    /// Stdout is broken.
+    Broken,
+}
+
+/// Serves the lines of a client until they end or `stop` completes, and then waits for the requests in flight.
+async fn serve_lines(
+    connection: &Connection,
+    endpoint: &Endpoint,
+    lines: &mut mpsc::Receiver<Line>,
+    mut written: &mut oneshot::Receiver<()>,
+    stop: impl Future<Output = ()> + Send,
+) -> Ended {
     let read = async {
         while let Some(line) = lines.recv().await {
             match line {
@@ -45,27 +85,37 @@ pub async fn serve_stdio(service: Arc<dyn Service>, stop: impl Future<Output = (
             }
         }
     };
-    let mut stop = pin!(stop);
+    let (mut stop, mut read) = (pin!(stop), pin!(read));
     let input_ended = tokio::select! {
         biased;
         () = &mut stop => false,
-        _ = &mut written => return Ok(()),
-        () = read => true,
+        _ = &mut written => return Ended::Broken,
+        () = &mut read => true,
     };
     // Ends the streams on which the client only listens.
     endpoint.stop();
+    let drained = connection.drain();
     if input_ended {
-        tokio::select! {
+        return tokio::select! {
             biased;
-            () = stop => {}
-            _ = &mut written => return Ok(()),
-            _ = connection.finish(LAST_REQUESTS) => {}
-        }
+            () = stop => Ended::TimeUp,
+            _ = written => Ended::Broken,
+            () = drained => Ended::Drained,
+            () = sleep(LAST_REQUESTS) => Ended::TimeUp,
+        };
     }
-    connection.close().await;
-    // The writer ends with the queue, unless it is blocked because the client does not read.
-    let _ = tokio::time::timeout(LAST_WRITES, written).await;
-    Ok(())
+    // Requests in flight may need answers of the client, which are read meanwhile.
+    let answers = async {
+        read.await;
+        pending::<()>().await;
+    };
+    tokio::select! {
+        biased;
+        _ = written => Ended::Broken,
+        () = drained => Ended::Drained,
+        () = answers => Ended::TimeUp,
+        () = sleep(DRAIN_TIME) => Ended::TimeUp,
+    }
 }
 
 /// Reads stdin on a plain thread: unlike the runtime's blocking threads, it does not keep the process alive while it waits for input.

@@ -1,6 +1,7 @@
 //! WebSocket with the subprotocol `mcp`: one message per text frame.
 
 use std::{
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -52,7 +53,10 @@ pub(crate) struct WebSocketWire {
     open: TaskTracker,
     max_message: usize,
     messages: BodyLimit,
+    /// Cancelled when no new requests are taken.
     closing: CancellationToken,
+    /// Cancelled when requests in flight get no more time.
+    halted: CancellationToken,
 }
 
 /// Returns `true` if a request is a WebSocket handshake.
@@ -71,6 +75,7 @@ impl WebSocketWire {
             max_message,
             messages,
             closing: CancellationToken::new(),
+            halted: CancellationToken::new(),
         }
     }
 
@@ -101,10 +106,15 @@ impl WebSocketWire {
         response.map(ResponseBody::other)
     }
 
-    /// Ends all sockets, and their calls with them.
-    pub(crate) fn end(&self) {
+    /// Closes each socket as soon as its requests in flight are answered. New requests are refused.
+    pub(crate) fn drain(&self) {
         self.closing.cancel();
         self.open.close();
+    }
+
+    /// Gives requests in flight no more time. Their endpoints must have been halted.
+    pub(crate) fn halt(&self) {
+        self.halted.cancel();
     }
 
     /// Waits until all sockets are closed.
@@ -118,6 +128,15 @@ impl WebSocketWire {
         let principal = caller.principal;
         let (connection, mut queue) = Connection::open(endpoint, principal.clone());
         let seen = AtomicBool::new(true);
+        let drained = async {
+            self.closing.cancelled().await;
+            let mut drained = pin!(connection.drain());
+            tokio::select! {
+                () = &mut drained => return,
+                () = self.halted.cancelled() => connection.halt(),
+            }
+            drained.await;
+        };
         let mut pings = tokio::time::interval_at(Instant::now() + PING_TIME, PING_TIME);
         // Concurrently: a reader that waits for the queue must not block the writer.
         let read = async {
@@ -138,32 +157,47 @@ impl WebSocketWire {
         };
         let write = async {
             let mut missed = 0;
+            let mut drained = pin!(drained);
             loop {
                 let frame = tokio::select! {
                     biased;
                     message = queue.recv() => match message.and_then(frame) {
                         Some(frame) => frame,
-                        None => return,
+                        None => return None,
                     },
+                    () = &mut drained => {
+                        // Answers can have come since the queue was polled.
+                        while let Some(frame) = queue.try_recv().ok().and_then(frame) {
+                            if !send(&mut sink, frame).await {
+                                return None;
+                            }
+                        }
+                        return Some((close_code::AWAY, "the server stops"));
+                    }
                     _ = pings.tick() => {
                         missed = if seen.swap(false, Ordering::Relaxed) { 0 } else { missed + 1 };
                         if missed >= MISSED_PINGS {
-                            return;
+                            return None;
                         }
                         Message::Ping(Bytes::new())
                     }
                 };
                 if !send(&mut sink, frame).await {
-                    return;
+                    return None;
                 }
             }
         };
+        let late = async {
+            self.halted.cancelled().await;
+            tokio::time::sleep(CLOSE_TIME).await;
+        };
         let goodbye = tokio::select! {
             biased;
-            () = self.closing.cancelled() => Some((close_code::AWAY, "the server stops")),
             () = revoked.cancelled() => Some((close_code::POLICY, "the token is no longer valid")),
             goodbye = read => goodbye,
-            () = write => None,
+            goodbye = write => goodbye,
+            // The client does not read.
+            () = late => return,
         };
         drop(connection);
         if let Some((code, reason)) = goodbye {

@@ -38,7 +38,7 @@ pub(crate) async fn connect_with(
     socket
 }
 
-async fn next(socket: &mut WebSocketStream<TcpStream>) -> Option<Value> {
+pub(crate) async fn next(socket: &mut WebSocketStream<TcpStream>) -> Option<Value> {
     while let Some(Ok(frame)) = socket.next().await {
         if let Message::Text(text) = frame {
             return Some(serde_json::from_str(&text).unwrap());
