@@ -15,5 +15,5 @@ pub use protocol::{
     Answer, CacheScope, Client, Description, Event, Exchange, Filter, LogLevel, Notification, Params, RawResult,
     Request, RpcError, Sealer, Service, Version,
 };
-pub use serve::{Gateway, GatewayBuilder, ServeError};
+pub use serve::{Gateway, GatewayBuilder, Listeners, LocalClient, ServeError, TrafficCounts};
 pub use wire::{InMemory, serve_stdio};

@@ -9,7 +9,11 @@ mod cors;
 mod expiry;
 mod gateway;
 mod listener;
+mod listeners;
 mod routes;
 mod site;
+mod traffic;
 
 pub use gateway::{Gateway, GatewayBuilder, ServeError};
+pub use listeners::{Listeners, LocalClient};
+pub use traffic::TrafficCounts;

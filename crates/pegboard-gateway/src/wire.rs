@@ -8,6 +8,7 @@ mod body_limit;
 mod event_body;
 mod event_frame;
 mod in_memory;
+mod lines;
 mod places;
 mod replay;
 mod response;
@@ -23,6 +24,7 @@ mod websocket;
 
 pub(crate) use body_limit::BodyLimit;
 pub use in_memory::InMemory;
+pub(crate) use lines::{LinesWire, is_lines_upgrade};
 pub(crate) use response::{HttpResponse, empty, method_not_allowed, problem};
 pub(crate) use response_body::ResponseBody;
 pub(crate) use sse::SseWire;

@@ -50,6 +50,20 @@ impl Approver for ClientApprover {
     }
 }
 
+/// Approves every call: the client is a program of the same user that applies the same config, and has asked where a person must agree.
+#[derive(Debug)]
+pub(super) struct ApprovedBefore;
+
+impl Approver for ApprovedBefore {
+    fn decide<'a>(&'a self, _: Question<'a>) -> Pin<Box<dyn Future<Output = Decision> + Send + 'a>> {
+        Box::pin(std::future::ready(Decision::Once))
+    }
+
+    fn asks_one_at_a_time(&self) -> bool {
+        false
+    }
+}
+
 /// The params of the question.
 fn form(question: &Question<'_>) -> Value {
     let mut message = format!(

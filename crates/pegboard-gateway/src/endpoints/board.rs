@@ -42,7 +42,7 @@ impl BoardEndpoint {
                 let settings = self.core.board.gateway_settings();
                 settings.views.get(name).and_then(|view| view.description.clone())
             }
-            Scope::Board | Scope::Server(_) => None,
+            Scope::Board | Scope::Server(_) | Scope::Approved(_) => None,
         };
         let of_servers = tools.toolset.instructions(&Instructions::default());
         let instructions = match (of_view, of_servers.trim()) {

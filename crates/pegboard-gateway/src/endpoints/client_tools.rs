@@ -13,7 +13,7 @@ use pegboard::{Pegboard, Principal, Toolset, View, board::GatewaySettings, confi
 use tokio::time::Instant;
 
 use super::{
-    approvals::ClientApprover,
+    approvals::{ApprovedBefore, ClientApprover},
     client_capabilities::LastCapabilities,
     confirmations::Confirmations,
     hosts::ClientHost,
@@ -54,7 +54,9 @@ impl ClientTools {
             .view(board)?
             .name(format!("{}#{number}", scope.label()))
             .host(ClientHost::new(exchanges.clone()));
-        if !board.has_approver() {
+        if let Scope::Approved(_) = scope {
+            view = view.approver(ApprovedBefore);
+        } else if !board.has_approver() {
             view = view.approver(ClientApprover::new(exchanges.clone()));
         }
         if let Some(principal) = principal {

@@ -41,7 +41,7 @@ impl Core {
     ///
     /// Fails if the endpoint is that of a server that was removed: a client that is still connected must not read of an empty board.
     pub(super) fn tools(&self, client: &Arc<Client>) -> Result<Arc<ClientTools>, RpcError> {
-        if let Scope::Server(name) = &self.scope
+        if let Some(name) = self.scope.server()
             && !self.board.has_server(name.as_str())
         {
             let message = format!("server `{name}` was removed; connect to another one");

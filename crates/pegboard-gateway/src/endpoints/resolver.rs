@@ -31,6 +31,8 @@ struct Known {
     board: Arc<Endpoint>,
     views: HashMap<String, Arc<Endpoint>>,
     servers: HashMap<String, Arc<Endpoint>>,
+    /// Those of servers for clients that have asked for approval themselves.
+    approved: HashMap<String, Arc<Endpoint>>,
 }
 
 impl BoardEndpoints {
@@ -43,6 +45,7 @@ impl BoardEndpoints {
             board: whole,
             views: HashMap::new(),
             servers: HashMap::new(),
+            approved: HashMap::new(),
         });
         Self { board, sealer, known }
     }
@@ -56,6 +59,7 @@ impl BoardEndpoints {
                     Target::View(name) => known.views.get(name),
                     // A server can be removed while the settings stay.
                     Target::Server(name) => known.servers.get(name).filter(|_| self.board.has_server(name)),
+                    Target::Approved(name) => known.approved.get(name).filter(|_| self.board.has_server(name)),
                 };
                 if let Some(found) = found {
                     return Some(found.clone());
@@ -72,7 +76,8 @@ impl BoardEndpoints {
         let known = &mut *known;
         let views = known.views.extract_if(|name, _| !settings.views.contains_key(name));
         let servers = known.servers.extract_if(|name, _| !self.board.has_server(name));
-        for (_, endpoint) in views.chain(servers) {
+        let approved = known.approved.extract_if(|name, _| !self.board.has_server(name));
+        for (_, endpoint) in views.chain(servers).chain(approved) {
             endpoint.stop();
         }
         known.settings = settings.clone();
@@ -93,13 +98,22 @@ impl BoardEndpoints {
                 };
                 Some(known.servers.entry(name.to_owned()).or_insert_with(create).clone())
             }
-            Target::View(_) | Target::Server(_) => None,
+            Target::Approved(name) if self.board.has_server(name) => {
+                let server = ServerName::parse(name).ok()?;
+                let create = || {
+                    let service = ServerEndpoint::approved(self.board.clone(), server);
+                    endpoint(&format!("/approved/mcp/{name}"), service, &self.sealer)
+                };
+                Some(known.approved.entry(name.to_owned()).or_insert_with(create).clone())
+            }
+            Target::View(_) | Target::Server(_) | Target::Approved(_) => None,
         }
     }
 
     fn each(&self, act: impl Fn(&Endpoint)) {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        let others = known.views.values().chain(known.servers.values());
+        let servers = known.servers.values().chain(known.approved.values());
+        let others = known.views.values().chain(servers);
         let all: Vec<_> = others.chain([&known.board]).cloned().collect();
         drop(known);
         all.iter().for_each(|endpoint| act(endpoint));
@@ -121,7 +135,7 @@ impl Endpoints for BoardEndpoints {
         self.find(target).ok_or_else(|| NoEndpoint {
             known: match target {
                 Target::View(_) => self.board.gateway_settings().views.keys().cloned().collect(),
-                Target::Board | Target::Server(_) => self.servers(),
+                Target::Board | Target::Server(_) | Target::Approved(_) => self.servers(),
             },
         })
     }

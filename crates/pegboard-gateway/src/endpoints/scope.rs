@@ -15,6 +15,8 @@ pub(super) enum Scope {
     View(String),
     /// One server, under its own names.
     Server(ServerName),
+    /// The same for clients that have asked for approval themselves.
+    Approved(ServerName),
 }
 
 impl Scope {
@@ -26,7 +28,7 @@ impl Scope {
                 let message = format!("the config has no view `{}` any more", name.escape_debug());
                 RpcError::new(RpcError::INTERNAL, message)
             })?,
-            Self::Server(server) => {
+            Self::Server(server) | Self::Approved(server) => {
                 let selection = Selection::new().server(server.as_str());
                 View::new().selection(selection).naming(NameStyle::Bare).whole_results()
             }
@@ -39,7 +41,15 @@ impl Scope {
         match self {
             _ if Arc::ptr_eq(before, now) => true,
             Self::View(name) => before.views.get(name) == now.views.get(name),
-            Self::Board | Self::Server(_) => true,
+            Self::Board | Self::Server(_) | Self::Approved(_) => true,
+        }
+    }
+
+    /// The only server that it shows, if it shows one.
+    pub(super) fn server(&self) -> Option<&ServerName> {
+        match self {
+            Self::Board | Self::View(_) => None,
+            Self::Server(server) | Self::Approved(server) => Some(server),
         }
     }
 
@@ -49,6 +59,7 @@ impl Scope {
             Self::Board => "mcp".to_owned(),
             Self::View(name) => format!("mcp/view/{name}"),
             Self::Server(server) => format!("mcp/{server}"),
+            Self::Approved(server) => format!("approved/mcp/{server}"),
         }
     }
 }

@@ -26,6 +26,9 @@ const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(5);
 /// How long a listing waits for the server.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// How long the commands of the same user wait, which have limits of their own. A first start may fetch a package.
+const LOCAL_PATIENCE: Duration = Duration::from_secs(600);
+
 /// Serves one server of a board: its own names, and every request that it knows.
 ///
 /// Policy, filters and pins of the board hold. Everything else passes unchanged.
@@ -43,9 +46,25 @@ impl ServerEndpoint {
         }
     }
 
+    /// The endpoint for clients that have asked for approval themselves.
+    pub(super) fn approved(board: Pegboard, server: ServerName) -> Self {
+        Self {
+            core: Arc::new(Core::new(board, Scope::Approved(server.clone()))),
+            server,
+        }
+    }
+
+    /// How long a handshake and a listing wait for the server.
+    fn patience(&self) -> (Duration, Duration) {
+        match self.core.scope {
+            Scope::Approved(_) => (LOCAL_PATIENCE, LOCAL_PATIENCE),
+            _ => (HANDSHAKE_PATIENCE, PATIENCE),
+        }
+    }
+
     async fn describe_for(&self, client: &Arc<Client>) -> Result<Description, RpcError> {
         let tools = self.core.tools(client)?;
-        let described = tokio::time::timeout(HANDSHAKE_PATIENCE, tools.toolset.server_info(&self.server)).await;
+        let described = tokio::time::timeout(self.patience().0, tools.toolset.server_info(&self.server)).await;
         let Ok(described) = described else {
             return Ok(self.not_described_yet());
         };
@@ -97,7 +116,7 @@ impl ServerEndpoint {
 
     async fn list_tools(&self, request: &Request, exchange: &Exchange) -> Answer {
         let tools = self.core.tools(exchange.client())?;
-        let listing = tools.toolset.list(PATIENCE).await;
+        let listing = tools.toolset.list(self.patience().1).await;
         if let Some(unavailable) = listing.unavailable.first() {
             let message = format!("server `{}` is unavailable: {}", self.server, unavailable.error);
             return Err(RpcError::new(RpcError::INTERNAL, message));

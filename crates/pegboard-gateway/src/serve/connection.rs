@@ -14,7 +14,6 @@ use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::TcpStream,
     sync::OwnedSemaphorePermit,
     time::{Instant, sleep_until, timeout},
 };
@@ -22,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     activity::{Activity, Busy, IDLE_TIME},
+    listeners::{Arrival, ClientStream},
     site::{MAX_HEAD, Site},
 };
 use crate::wire::ResponseBody;
@@ -33,22 +33,23 @@ const BUFFER: usize = MAX_HEAD;
 const MAX_HEADERS: usize = 100;
 
 /// Serves a connection until the client closes it, it expires, or its last request after `closing` was answered.
-pub(super) async fn serve(
-    stream: TcpStream,
+pub(super) async fn serve<S: ClientStream>(
+    stream: S,
+    arrival: Arrival,
     site: Arc<Site>,
     closing: CancellationToken,
     permit: OwnedSemaphorePermit,
 ) {
-    let mut byte = [0];
-    let first = closing.run_until_cancelled(timeout(IDLE_TIME, stream.peek(&mut byte)));
-    if matches!(first.await, Some(Ok(Ok(1)))) {
+    let open = site.traffic.opened();
+    let first = closing.run_until_cancelled(timeout(IDLE_TIME, stream.has_input()));
+    if matches!(first.await, Some(Ok(true))) {
         // Boxed, so that a connection without a request has no room for a parser and buffers.
-        Box::pin(serve_requests(stream, site, closing)).await;
+        Box::pin(serve_requests(stream, arrival, site, closing)).await;
     }
-    drop(permit);
+    drop((open, permit));
 }
 
-async fn serve_requests(stream: TcpStream, site: Arc<Site>, closing: CancellationToken) {
+async fn serve_requests<S: ClientStream>(stream: S, arrival: Arrival, site: Arc<Site>, closing: CancellationToken) {
     let activity = Activity::new();
     let io = TokioIo::new(Watched {
         stream,
@@ -57,7 +58,7 @@ async fn serve_requests(stream: TcpStream, site: Arc<Site>, closing: Cancellatio
     let service = service_fn(|request| {
         let (site, busy) = (site.clone(), activity.begin());
         async move {
-            let response = site.handle(request).await;
+            let response = site.handle(request, arrival).await;
             Ok::<_, Infallible>(response.map(|body| SentBody { body, busy }))
         }
     });
@@ -125,12 +126,12 @@ impl Body for SentBody {
 
 /// A stream that notes when the client sends and when it does not read.
 #[derive(Debug)]
-struct Watched {
-    stream: TcpStream,
+struct Watched<S> {
+    stream: S,
     activity: Arc<Activity>,
 }
 
-impl Watched {
+impl<S> Watched<S> {
     fn note(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         match written {
             Poll::Pending => self.activity.stalled(),
@@ -140,7 +141,7 @@ impl Watched {
     }
 }
 
-impl AsyncRead for Watched {
+impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
@@ -151,7 +152,7 @@ impl AsyncRead for Watched {
     }
 }
 
-impl AsyncWrite for Watched {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.note(written)

@@ -21,12 +21,14 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
     listener::{self, ListenLimits},
+    listeners::{Arrival, Listeners},
     site::Site,
+    traffic::{Traffic, TrafficCounts},
 };
 use crate::{
     door::{Caller, Door, SiteCheck, Token, Tokens},
     protocol::{Endpoint, Limits as EndpointLimits, Sealer, Service},
-    wire::{BodyLimit, Endpoints, HttpResponse, HttpWire, Limits, SseWire, WebSocketWire},
+    wire::{BodyLimit, Endpoints, HttpResponse, HttpWire, Limits, LinesWire, SseWire, WebSocketWire},
 };
 
 /// Serves MCP over streamable HTTP in both eras, over HTTP+SSE and over WebSocket. Clones share everything.
@@ -97,10 +99,11 @@ impl Gateway {
     /// Fails if a listener can be reached from other machines and clients need no token.
     pub async fn serve(
         &self,
-        listeners: Vec<TcpListener>,
+        listeners: impl Into<Listeners>,
         shutdown: impl Future<Output = ()>,
     ) -> Result<(), ServeError> {
-        let addresses: Result<Vec<_>, _> = listeners.iter().map(TcpListener::local_addr).collect();
+        let listeners = listeners.into();
+        let addresses: Result<Vec<_>, _> = listeners.tcp.iter().map(TcpListener::local_addr).collect();
         let addresses = addresses.map_err(ServeError::Address)?;
         let mut refused = None;
         self.change(|settings| {
@@ -157,6 +160,13 @@ impl Gateway {
     /// The number of open legacy sessions.
     pub fn open_sessions(&self) -> usize {
         self.site.http.open_sessions()
+    }
+
+    /// How many connections are open, and how many there were.
+    pub fn traffic(&self) -> TrafficCounts {
+        let mut counts = self.site.traffic.counts();
+        counts.open += self.site.websocket.open();
+        counts
     }
 
     /// Changes what the door is built from. `change` returns the callers whose tokens it has revoked.
@@ -276,7 +286,9 @@ impl GatewayBuilder {
             endpoints: self.endpoints,
             http: HttpWire::new(self.wire, bodies.clone()),
             sse: SseWire::new(self.wire.sessions, bodies.clone()),
-            websocket: WebSocketWire::new(self.wire.sessions, self.wire.body, bodies),
+            websocket: WebSocketWire::new(self.wire.sessions, self.wire.body, bodies.clone()),
+            lines: LinesWire::new(self.wire.sessions, bodies),
+            traffic: Arc::<Traffic>::default(),
             in_flight: Arc::new(Semaphore::new(self.in_flight)),
             others: self.others,
             halt: CancellationToken::new(),
@@ -317,6 +329,6 @@ impl tower_service::Service<Request<axum::body::Body>> for SiteService {
         self.expiry
             .get_or_init(|| AbortOnDropHandle::new(tokio::spawn(self.site.watch_expiry())));
         let site = self.site.clone();
-        Box::pin(async move { Ok(site.handle(request).await) })
+        Box::pin(async move { Ok(site.handle(request, Arrival::Network).await) })
     }
 }

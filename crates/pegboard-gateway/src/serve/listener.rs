@@ -3,14 +3,17 @@
 use std::{io, sync::Arc, time::Duration};
 
 use tokio::{
-    net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore},
     task::JoinSet,
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{connection, site::Site};
+use super::{
+    connection,
+    listeners::{Accept, Listeners},
+    site::Site,
+};
 
 /// The pause after a failed accept, whose usual cause is a lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -29,7 +32,7 @@ pub(super) struct ListenLimits {
 
 /// Accepts connections until `shutdown`, then drains them.
 pub(super) async fn serve(
-    listeners: Vec<TcpListener>,
+    listeners: Listeners,
     site: &Arc<Site>,
     limits: ListenLimits,
     shutdown: impl Future<Output = ()>,
@@ -37,7 +40,11 @@ pub(super) async fn serve(
     let permits = Arc::new(Semaphore::new(limits.connections));
     let closing = CancellationToken::new();
     let mut accepting = JoinSet::new();
-    for listener in listeners {
+    for listener in listeners.tcp {
+        accepting.spawn(accept(listener, site.clone(), permits.clone(), closing.clone()));
+    }
+    #[cfg(unix)]
+    for listener in listeners.local {
         accepting.spawn(accept(listener, site.clone(), permits.clone(), closing.clone()));
     }
     shutdown.await;
@@ -46,12 +53,14 @@ pub(super) async fn serve(
     site.http.end_listening();
     site.sse.drain();
     site.websocket.drain();
+    site.lines.drain();
     if timeout(limits.drain, drained(&mut accepting, site)).await.is_err() {
         tracing::warn!("requests in flight were cancelled by the shutdown");
         site.endpoints.halt();
         site.halt.cancel();
         site.sse.halt();
         site.websocket.halt();
+        site.lines.halt();
         // The clients are told. One that does not read is not waited for.
         let _ = timeout(LAST_ANSWERS, drained(&mut accepting, site)).await;
     }
@@ -64,10 +73,11 @@ pub(super) async fn serve(
 async fn drained(accepting: &mut JoinSet<()>, site: &Site) {
     while accepting.join_next().await.is_some() {}
     site.websocket.ended().await;
+    site.lines.ended().await;
 }
 
 /// Accepts until `closing`, then waits for the connections.
-async fn accept(listener: TcpListener, site: Arc<Site>, permits: Arc<Semaphore>, closing: CancellationToken) {
+async fn accept<A: Accept>(listener: A, site: Arc<Site>, permits: Arc<Semaphore>, closing: CancellationToken) {
     let mut connections = JoinSet::new();
     let mut stop = std::pin::pin!(closing.cancelled());
     loop {
@@ -77,10 +87,10 @@ async fn accept(listener: TcpListener, site: Arc<Site>, permits: Arc<Semaphore>,
             () = &mut stop => break,
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
             accepted = next => match accepted {
-                Ok((stream, permit)) => {
-                    prepare(&stream);
-                    connections.spawn(connection::serve(stream, site.clone(), closing.clone(), permit));
+                Ok((Some(stream), permit)) => {
+                    connections.spawn(connection::serve(stream, A::ARRIVAL, site.clone(), closing.clone(), permit));
                 }
+                Ok((None, _)) => {}
                 Err(error) => {
                     tracing::warn!(%error, "accept failed");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -92,15 +102,10 @@ async fn accept(listener: TcpListener, site: Arc<Site>, permits: Arc<Semaphore>,
     while connections.join_next().await.is_some() {}
 }
 
-async fn next(listener: &TcpListener, permits: &Arc<Semaphore>) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
+async fn next<A: Accept>(
+    listener: &A,
+    permits: &Arc<Semaphore>,
+) -> io::Result<(Option<A::Stream>, OwnedSemaphorePermit)> {
     let permit = permits.clone().acquire_owned().await.map_err(io::Error::other)?;
-    let (stream, _) = listener.accept().await?;
-    Ok((stream, permit))
-}
-
-fn prepare(stream: &TcpStream) {
-    // Without Nagle's algorithm a small response does not wait for the previous acknowledgement.
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "cannot set TCP_NODELAY");
-    }
+    Ok((listener.accept().await?, permit))
 }

@@ -31,6 +31,7 @@ impl<'a> Route<'a> {
             ("mcp", None, None, None) => Self::Mcp(Target::Board),
             ("mcp", Some("view"), Some(name), None) if !name.is_empty() => Self::Mcp(Target::View(name)),
             ("mcp", Some(server), None, None) if !server.is_empty() => Self::Mcp(Target::Server(server)),
+            ("approved", Some("mcp"), Some(server), None) if !server.is_empty() => Self::Mcp(Target::Approved(server)),
             ("sse", None, None, None) => Self::Sse(Target::Board),
             ("messages", None, None, None) => Self::Messages(Target::Board),
             ("livez", None, None, None) => Self::Live,
@@ -50,7 +51,7 @@ pub(super) fn allowed<'a>(target: Target<'a>, caller: &'a Caller) -> Option<Targ
     match target {
         Target::Board => Some(Target::View(view)),
         Target::View(name) if name == view => Some(target),
-        Target::View(_) | Target::Server(_) => None,
+        Target::View(_) | Target::Server(_) | Target::Approved(_) => None,
     }
 }
 
@@ -68,6 +69,8 @@ mod tests {
             ("/mcp/view", Route::Mcp(Target::Server("view"))),
             ("/mcp/view/coding", Route::Mcp(Target::View("coding"))),
             ("/mcp/view/coding/", Route::Mcp(Target::View("coding"))),
+            ("/approved/mcp/time", Route::Mcp(Target::Approved("time"))),
+            ("/approved/mcp", Route::Other),
             ("/sse/", Route::Sse(Target::Board)),
             ("/time/sse/", Route::Sse(Target::Server("time"))),
             ("/sse", Route::Sse(Target::Board)),

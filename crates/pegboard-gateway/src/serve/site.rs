@@ -18,14 +18,16 @@ use tower_service::Service as _;
 
 use super::{
     cors, expiry,
+    listeners::{Arrival, LocalClient},
     routes::{Route, allowed},
+    traffic::Traffic,
 };
 use crate::{
     door::{Caller, Door, Origin, Rejection},
     protocol::Endpoint,
     wire::{
-        Endpoints, HttpResponse, HttpWire, NoEndpoint, ResponseBody, SseWire, Target, WebSocketWire, empty, is_upgrade,
-        method_not_allowed, problem,
+        Endpoints, HttpResponse, HttpWire, LinesWire, NoEndpoint, ResponseBody, SseWire, Target, WebSocketWire, empty,
+        is_lines_upgrade, is_upgrade, method_not_allowed, problem,
     },
 };
 
@@ -39,6 +41,8 @@ pub(super) struct Site {
     pub(super) http: HttpWire,
     pub(super) sse: SseWire,
     pub(super) websocket: WebSocketWire,
+    pub(super) lines: LinesWire,
+    pub(super) traffic: Arc<Traffic>,
     /// The requests that may be handled at once. Streams on which a client only listens do not count.
     pub(super) in_flight: Arc<Semaphore>,
     /// Serves all other paths.
@@ -81,7 +85,7 @@ impl Site {
     }
 
     /// Handles a request.
-    pub(super) async fn handle<B>(&self, request: Request<B>) -> HttpResponse
+    pub(super) async fn handle<B>(&self, request: Request<B>, arrival: Arrival) -> HttpResponse
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<axum::BoxError>,
@@ -97,11 +101,11 @@ impl Site {
             Err(rejection) => return reject(rejection),
         };
         match origin {
-            Origin::Local => self.admitted_site(request).await,
+            Origin::Local => self.admitted_site(request, arrival).await,
             Origin::Configured(origin) => {
                 let mut response = match cors::preflight(request.method(), request.headers()) {
                     Some(response) => response,
-                    None => self.admitted_site(request).await,
+                    None => self.admitted_site(request, arrival).await,
                 };
                 cors::allow(origin, &mut response);
                 response
@@ -110,7 +114,7 @@ impl Site {
     }
 
     /// Handles a request of an admitted site: checks its token, unless it only asks whether the process is alive.
-    async fn admitted_site<B>(&self, request: Request<B>) -> HttpResponse
+    async fn admitted_site<B>(&self, request: Request<B>, arrival: Arrival) -> HttpResponse
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<axum::BoxError>,
@@ -126,16 +130,23 @@ impl Site {
         if route == Route::Live {
             return live(&parts.method);
         }
-        let caller = match self.door.load().tokens.check(&parts.headers) {
-            Ok(caller) => caller,
-            Err(rejection) => return reject(rejection),
+        let caller = match arrival {
+            // A process of the same user could read the config and start the servers itself.
+            Arrival::Local => Caller::default(),
+            Arrival::Network => match self.door.load().tokens.check(&parts.headers) {
+                Ok(caller) => caller,
+                Err(rejection) => return reject(rejection),
+            },
         };
+        if arrival == Arrival::Network && matches!(route, Route::Mcp(Target::Approved(_))) {
+            return problem(StatusCode::NOT_FOUND, "this path is served at the local socket only");
+        }
         let revoked = caller.revoked.clone();
         tokio::select! {
             biased;
             // Dropping the request cancels its calls.
             () = revoked.cancelled() => reject(Rejection::Token),
-            mut response = self.admitted(route, &uri, parts, body, caller) => {
+            mut response = self.admitted((route, arrival), &uri, parts, body, caller) => {
                 response.body_mut().end_with(&revoked);
                 response
             }
@@ -147,7 +158,14 @@ impl Site {
     }
 
     /// Handles a request of an admitted caller.
-    async fn admitted<B>(&self, route: Route<'_>, uri: &Uri, mut parts: Parts, body: B, caller: Caller) -> HttpResponse
+    async fn admitted<B>(
+        &self,
+        (route, arrival): (Route<'_>, Arrival),
+        uri: &Uri,
+        mut parts: Parts,
+        body: B,
+        caller: Caller,
+    ) -> HttpResponse
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<axum::BoxError>,
@@ -158,6 +176,10 @@ impl Site {
                     Ok(endpoint) => endpoint,
                     Err(refusal) => return *refusal,
                 };
+                if arrival == Arrival::Local && is_lines_upgrade(&parts.headers) {
+                    let open = self.traffic.opened();
+                    return self.lines.upgrade(&mut parts, endpoint, caller, open);
+                }
                 if is_upgrade(&parts.headers) {
                     return self.websocket.upgrade(&mut parts, endpoint, caller).await;
                 }
@@ -177,7 +199,12 @@ impl Site {
                 }
                 Err(refusal) => *refusal,
             },
-            Route::Live | Route::Other => self.other(parts, body, caller).await,
+            Route::Live | Route::Other => {
+                if arrival == Arrival::Local {
+                    parts.extensions.insert(LocalClient);
+                }
+                self.other(parts, body, caller).await
+            }
         }
     }
 

@@ -13,6 +13,8 @@ pub(crate) enum Target<'a> {
     Board,
     /// One server, with its own names.
     Server(&'a str),
+    /// One server, with its own names, for a client of this user that has asked for approval itself where that is needed.
+    Approved(&'a str),
     /// A view of the config.
     View(&'a str),
 }
@@ -46,7 +48,7 @@ impl Endpoints for Arc<Endpoint> {
     fn endpoint(&self, target: Target<'_>, _: &Caller) -> Result<Arc<Endpoint>, NoEndpoint> {
         match target {
             Target::Board => Ok(self.clone()),
-            Target::Server(_) | Target::View(_) => Err(NoEndpoint::default()),
+            Target::Server(_) | Target::Approved(_) | Target::View(_) => Err(NoEndpoint::default()),
         }
     }
 
@@ -67,7 +69,7 @@ impl fmt::Display for Target<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Board => f.write_str("the board"),
-            Self::Server(name) => write!(f, "server `{}`", name.escape_debug()),
+            Self::Server(name) | Self::Approved(name) => write!(f, "server `{}`", name.escape_debug()),
             Self::View(name) => write!(f, "view `{}`", name.escape_debug()),
         }
     }

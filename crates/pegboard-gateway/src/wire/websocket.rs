@@ -106,6 +106,11 @@ impl WebSocketWire {
         response.map(ResponseBody::other)
     }
 
+    /// The number of open sockets.
+    pub(crate) fn open(&self) -> usize {
+        self.open.len()
+    }
+
     /// Closes each socket as soon as its requests in flight are answered. New requests are refused.
     pub(crate) fn drain(&self) {
         self.closing.cancel();

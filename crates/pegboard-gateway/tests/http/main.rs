@@ -5,6 +5,8 @@ mod client;
 mod door;
 mod legacy;
 mod limits;
+#[cfg(unix)]
+mod local;
 mod modern;
 mod removal;
 mod resumption;

@@ -80,10 +80,7 @@ async fn calls_on_websocket_and_sse_that_outlast_the_shutdown_get_an_error() {
     let (mut socket, mut stream) = with_calls(&server).await;
     let probe = server.probe.clone();
     let stopped = tokio::spawn(server.stop());
-    let (on_socket, on_stream) = (
-        next(&mut socket).await.unwrap(),
-        stream.event().await.unwrap().json(),
-    );
+    let (on_socket, on_stream) = (next(&mut socket).await.unwrap(), stream.event().await.unwrap().json());
     for (answer, id) in [(on_socket, 1), (on_stream, 2)] {
         assert_eq!(
             (answer["id"].as_i64(), answer["error"]["code"].as_i64()),

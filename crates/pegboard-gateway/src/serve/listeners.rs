@@ -1,0 +1,134 @@
+//! [`Listeners`]: what a gateway accepts connections on, and where each connection comes from.
+
+use std::{future::Future, io};
+
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpListener, TcpStream},
+};
+
+/// What a gateway listens on: addresses, and on Unix also sockets for the processes of one user.
+#[derive(Debug, Default)]
+pub struct Listeners {
+    pub(super) tcp: Vec<TcpListener>,
+    #[cfg(unix)]
+    pub(super) local: Vec<LocalListener>,
+}
+
+impl From<Vec<TcpListener>> for Listeners {
+    fn from(tcp: Vec<TcpListener>) -> Self {
+        Self { tcp, ..Self::default() }
+    }
+}
+
+impl Listeners {
+    /// Adds a Unix socket for the processes of the user `uid`. Connections of other users are closed at once.
+    ///
+    /// Requests on it need no token and have all rights, also those that start processes: protect the socket's file and folder.
+    #[cfg(unix)]
+    #[must_use]
+    pub fn local(mut self, listener: tokio::net::UnixListener, uid: u32) -> Self {
+        self.local.push(LocalListener { listener, uid });
+        self
+    }
+}
+
+/// An extension of requests that come from [`Listeners::local`], for the router of
+/// [`GatewayBuilder::others`](crate::GatewayBuilder::others).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LocalClient;
+
+/// Where a request comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arrival {
+    /// Any process of this machine or, if it listens there, of the network.
+    Network,
+    /// A process of the user that the gateway runs for.
+    Local,
+}
+
+/// Accepts connections.
+pub(super) trait Accept: Send + Sync + 'static {
+    type Stream: ClientStream;
+    const ARRIVAL: Arrival;
+
+    /// The next connection; `None` for one that was refused.
+    fn accept(&self) -> impl Future<Output = io::Result<Option<Self::Stream>>> + Send;
+}
+
+/// The server's end of a connection.
+pub(super) trait ClientStream: AsyncRead + AsyncWrite + Send + Unpin + 'static {
+    /// Waits for the first byte, without taking it. Returns `false` if the client closed the connection before.
+    fn has_input(&self) -> impl Future<Output = bool> + Send;
+}
+
+impl Accept for TcpListener {
+    type Stream = TcpStream;
+    const ARRIVAL: Arrival = Arrival::Network;
+
+    async fn accept(&self) -> io::Result<Option<TcpStream>> {
+        let (stream, _) = Self::accept(self).await?;
+        // Without Nagle's algorithm a small response does not wait for the previous acknowledgement.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "cannot set TCP_NODELAY");
+        }
+        Ok(Some(stream))
+    }
+}
+
+impl ClientStream for TcpStream {
+    async fn has_input(&self) -> bool {
+        matches!(self.peek(&mut [0]).await, Ok(1))
+    }
+}
+
+#[cfg(unix)]
+pub(super) use local::LocalListener;
+
+#[cfg(unix)]
+mod local {
+    use std::io;
+
+    use tokio::net::{UnixListener, UnixStream};
+
+    use super::{Accept, Arrival, ClientStream};
+
+    /// A Unix socket for the processes of one user.
+    #[derive(Debug)]
+    pub(in super::super) struct LocalListener {
+        pub(super) listener: UnixListener,
+        pub(super) uid: u32,
+    }
+
+    impl Accept for LocalListener {
+        type Stream = UnixStream;
+        const ARRIVAL: Arrival = Arrival::Local;
+
+        async fn accept(&self) -> io::Result<Option<UnixStream>> {
+            let (stream, _) = self.listener.accept().await?;
+            // The file's mode keeps others out already, except where a file system ignores modes.
+            match stream.peer_cred() {
+                Ok(peer) if peer.uid() == self.uid => Ok(Some(stream)),
+                Ok(peer) => {
+                    tracing::warn!(
+                        uid = peer.uid(),
+                        "a process of another user was refused at the local socket"
+                    );
+                    Ok(None)
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a process of an unknown user was refused at the local socket");
+                    Ok(None)
+                }
+            }
+        }
+    }
+
+    impl ClientStream for UnixStream {
+        async fn has_input(&self) -> bool {
+            // A closed connection is readable too; its end is read later.
+            self.readable().await.is_ok()
+        }
+    }
+}
