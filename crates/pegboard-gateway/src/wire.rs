@@ -15,6 +15,7 @@ mod response;
 mod response_body;
 mod secret_id;
 mod session;
+mod session_store;
 mod sessions;
 mod sse;
 mod stdio;

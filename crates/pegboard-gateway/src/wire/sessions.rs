@@ -1,4 +1,4 @@
-//! [`Sessions`]: the legacy sessions of all endpoints, limited in number and in idle time.
+//! [`Sessions`]: the legacy sessions of all endpoints in the memory of this process, limited in number and in idle time.
 
 use std::{
     collections::HashMap,
@@ -10,14 +10,19 @@ use std::{
 };
 
 use pegboard::Principal;
+use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
 use super::{
     replay::KeptBytes,
     secret_id::SecretId,
     session::{InUse, Session},
+    session_store::{NotOpened, SessionStore},
 };
-use crate::{door::Caller, protocol::Endpoint};
+use crate::{
+    door::Caller,
+    protocol::{Endpoint, Outgoing, Peer},
+};
 
 /// A session that was idle for this long may be evicted for a new one.
 const EVICTABLE: Duration = Duration::from_secs(60);
@@ -33,14 +38,17 @@ pub(super) struct Sessions {
     open: RwLock<Open>,
     max: usize,
     idle: Duration,
-    pub(super) kept: Arc<KeptBytes>,
-    pub(super) tasks: TaskTracker,
+    kept: Arc<KeptBytes>,
+    tasks: TaskTracker,
     has_sweeper: AtomicBool,
+    /// For the task that ends idle sessions.
+    this: Weak<Self>,
 }
 
 impl Sessions {
     pub(super) fn new(max: usize, idle: Duration) -> Arc<Self> {
-        Arc::new(Self {
+        Arc::new_cyclic(|this| Self {
+            this: this.clone(),
             open: RwLock::default(),
             max,
             idle,
@@ -52,7 +60,7 @@ impl Sessions {
 
     /// Adds a session under a fresh id. Returns `false` if there is no room: too many sessions are in use, and the caller has its share of
     /// them.
-    pub(super) fn insert(self: &Arc<Self>, id: SecretId, session: &Arc<Session>, caller: &Caller) -> bool {
+    fn insert(&self, id: SecretId, session: &Arc<Session>, caller: &Caller) -> bool {
         let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
         let evicted = if open.len() >= self.max {
             let evicted = evictable(&open, caller).or_else(|| of_the_largest_share(&open, caller));
@@ -69,20 +77,48 @@ impl Sessions {
             evicted.end();
         }
         if !self.has_sweeper.swap(true, Ordering::AcqRel) {
-            self.tasks.spawn(sweep(Arc::downgrade(self)));
+            self.tasks.spawn(sweep(self.this.clone()));
         }
         true
     }
 
-    /// Finds the session that this caller opened at this endpoint.
-    pub(super) fn enter(&self, id: SecretId, caller: &Caller, endpoint: &Arc<Endpoint>) -> Option<InUse> {
+    /// Ends idle sessions and those that were opened while their token was revoked, and drops what others keep for clients that do not come
+    /// back.
+    fn sweep(&self) {
+        let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
+        let idle: Vec<_> = open
+            .extract_if(|_, session| session.is_revoked() || session.idle().is_some_and(|idle| idle >= self.idle))
+            .collect();
+        let others: Vec<_> = open.values().cloned().collect();
+        drop(open);
+        idle.iter().for_each(|(_, session)| session.end());
+        others.iter().for_each(|session| session.sweep());
+    }
+}
+
+impl SessionStore for Sessions {
+    fn open(
+        &self,
+        endpoint: &Arc<Endpoint>,
+        caller: &Caller,
+        opened: (Arc<Peer>, mpsc::Receiver<Outgoing>),
+    ) -> Result<SecretId, NotOpened> {
+        let id = SecretId::random().map_err(|_| NotOpened::NoId)?;
+        let (kept, tasks) = (self.kept.clone(), self.tasks.clone());
+        let session = Session::new(endpoint.clone(), caller.clone(), opened, kept, tasks);
+        match self.insert(id, &Arc::new(session), caller) {
+            true => Ok(id),
+            false => Err(NotOpened::Full),
+        }
+    }
+
+    fn enter(&self, id: SecretId, caller: &Caller, endpoint: &Arc<Endpoint>) -> Option<InUse> {
         let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
         let session = open.get(&id).filter(|session| session.belongs_to(caller, endpoint))?;
         Some(session.clone().enter())
     }
 
-    /// Ends a session of this caller at this endpoint. Returns `false` if there is none.
-    pub(super) fn end(&self, id: SecretId, caller: &Caller, endpoint: &Arc<Endpoint>) -> bool {
+    fn end(&self, id: SecretId, caller: &Caller, endpoint: &Arc<Endpoint>) -> bool {
         let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
         if !open
             .get(&id)
@@ -98,44 +134,27 @@ impl Sessions {
         true
     }
 
-    /// Ends the streams on which clients only listen, because the server stops.
-    pub(super) fn end_listening(&self) {
+    fn end_listening(&self) {
         let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
         let sessions: Vec<_> = open.values().cloned().collect();
         drop(open);
         sessions.iter().for_each(|session| session.end_general());
     }
 
-    /// Ends the sessions whose tokens were revoked.
-    pub(super) fn end_revoked(&self) {
+    fn end_revoked(&self) {
         let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
         let revoked: Vec<_> = open.extract_if(|_, session| session.is_revoked()).collect();
         drop(open);
         revoked.iter().for_each(|(_, session)| session.end());
     }
 
-    /// Ends all sessions.
-    pub(super) fn end_all(&self) {
+    fn end_all(&self) {
         let open = std::mem::take(&mut *self.open.write().unwrap_or_else(PoisonError::into_inner));
         open.values().for_each(|session| session.end());
     }
 
-    /// The number of sessions.
-    pub(super) fn len(&self) -> usize {
+    fn len(&self) -> usize {
         self.open.read().unwrap_or_else(PoisonError::into_inner).len()
-    }
-
-    /// Ends idle sessions and those that were opened while their token was revoked, and drops what others keep for clients that do not come
-    /// back.
-    fn sweep(&self) {
-        let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
-        let idle: Vec<_> = open
-            .extract_if(|_, session| session.is_revoked() || session.idle().is_some_and(|idle| idle >= self.idle))
-            .collect();
-        let others: Vec<_> = open.values().cloned().collect();
-        drop(open);
-        idle.iter().for_each(|(_, session)| session.end());
-        others.iter().for_each(|session| session.sweep());
     }
 }
 

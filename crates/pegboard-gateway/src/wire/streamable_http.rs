@@ -18,7 +18,8 @@ use super::{
     event_frame::EventId,
     response::{self, HttpResponse, method_not_allowed, problem},
     secret_id::SecretId,
-    session::{InUse, Session},
+    session::InUse,
+    session_store::{NotOpened, SessionStore},
     sessions::Sessions,
 };
 use crate::{
@@ -43,7 +44,7 @@ pub(crate) struct Limits {
 #[derive(Debug)]
 pub(crate) struct HttpWire {
     bodies: BodyLimit,
-    sessions: Arc<Sessions>,
+    sessions: Arc<dyn SessionStore>,
 }
 
 /// A request to one endpoint.
@@ -188,24 +189,18 @@ impl HttpWire {
         if answer.error_code().is_some() {
             return Ok(response::message(&answer, false));
         }
-        let internal = |_| {
-            let error = RpcError::new(RpcError::INTERNAL, "there are no random numbers for a session id");
-            (StatusCode::INTERNAL_SERVER_ERROR, error)
+        let refused = |why| match why {
+            NotOpened::Full => {
+                let error = RpcError::new(RpcError::BUSY, "too many sessions are in use; end one or try later");
+                (StatusCode::SERVICE_UNAVAILABLE, error)
+            }
+            NotOpened::NoId => {
+                let error = RpcError::new(RpcError::INTERNAL, "there are no random numbers for a session id");
+                (StatusCode::INTERNAL_SERVER_ERROR, error)
+            }
         };
-        let id = SecretId::random().map_err(internal)?;
-        let (kept, tasks) = (self.sessions.kept.clone(), self.sessions.tasks.clone());
-        let session = Session::new(
-            visit.endpoint.clone(),
-            visit.caller.clone(),
-            (peer, outbox),
-            kept,
-            tasks,
-        );
-        let session = Arc::new(session);
-        if !self.sessions.insert(id, &session, visit.caller) {
-            let error = RpcError::new(RpcError::BUSY, "too many sessions are in use; end one or try later");
-            return Err((StatusCode::SERVICE_UNAVAILABLE, error));
-        }
+        let opened = self.sessions.open(visit.endpoint, visit.caller, (peer, outbox));
+        let id = opened.map_err(refused)?;
         let mut response = answer::single(answer, visit.accepts);
         if let Some(id) = id.header() {
             response.headers_mut().insert(SESSION_ID, id);

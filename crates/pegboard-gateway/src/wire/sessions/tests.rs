@@ -31,10 +31,7 @@ fn caller(name: &str) -> Caller {
 
 fn open(sessions: &Arc<Sessions>, endpoint: &Arc<Endpoint>, caller: &Caller) -> Option<SecretId> {
     let opened = endpoint.open(caller.principal.clone());
-    let (kept, tasks) = (sessions.kept.clone(), sessions.tasks.clone());
-    let session = Arc::new(Session::new(endpoint.clone(), caller.clone(), opened, kept, tasks));
-    let id = SecretId::random().unwrap();
-    sessions.insert(id, &session, caller).then_some(id)
+    sessions.open(endpoint, caller, opened).ok()
 }
 
 #[tokio::test(start_paused = true)]
