@@ -6,7 +6,7 @@ mod serving;
 
 pub(crate) use global::{Format, Global};
 pub(crate) use review::{AuditShow, AuditVerify, PinsAccept, PinsDiff, TrustAccept};
-pub(crate) use serving::{Mcp, Serve, TokenNew};
+pub(crate) use serving::{Health, Mcp, Serve, TokenNew};
 
 use std::path::PathBuf;
 
@@ -63,6 +63,7 @@ impl Cli {
             Command::Status(status) => status.under(self.global, |_| Verb::Status),
             Command::Serve(serve) => serve.under(self.global, Verb::Serve),
             Command::Mcp(mcp) => mcp.under(self.global, Verb::Mcp),
+            Command::Health(health) => health.under(self.global, Verb::Health),
             Command::Token(token) => {
                 let global = token.global.over(self.global);
                 match token.verb {
@@ -120,6 +121,7 @@ pub(crate) enum Verb {
     Status,
     Serve(Serve),
     Mcp(Mcp),
+    Health(Health),
     TokenNew(TokenNew),
     TokenHash,
     PinsShow(Option<String>),
@@ -177,6 +179,9 @@ enum Command {
     /// Serve all tools as one MCP server on stdio
     #[command(after_help = "Examples:\n  pegboard mcp --view coding\n  pegboard mcp --server github")]
     Mcp(With<Mcp>),
+    /// Check whether a running `serve` is alive, or ready
+    #[command(after_help = "Examples:\n  pegboard health\n  pegboard health --ready --url http://127.0.0.1:8080")]
+    Health(With<Health>),
     /// Make a token for a client of `serve`
     #[command(
         disable_help_subcommand = true,

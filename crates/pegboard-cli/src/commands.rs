@@ -7,6 +7,7 @@ mod completions;
 mod config;
 mod context;
 mod fetch;
+mod health;
 mod listing;
 mod mask;
 mod mcp;
@@ -72,6 +73,7 @@ pub(crate) async fn run(verb: Verb, global: Global, output: Output) -> Exit {
         Verb::Status => status::run(context).await,
         Verb::Serve(serve) => serve::run(context, serve).await,
         Verb::Mcp(mcp) => mcp::run(context, mcp).await,
+        Verb::Health(options) => health::run(context, options).await,
         Verb::TokenNew(new) => token::new(context, new).await,
         Verb::TokenHash => token::hash(context).await,
         Verb::PinsShow(server) => pins::show(context, server).await,

@@ -8,6 +8,7 @@ mod logging;
 mod output;
 mod settings;
 mod signals;
+mod systemd;
 mod terminal;
 
 use std::{process::ExitCode, time::Duration};

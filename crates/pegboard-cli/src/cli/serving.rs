@@ -1,4 +1,4 @@
-//! The commands that serve the board to other programs: `serve`, `mcp` and `token`.
+//! The commands that serve the board to other programs, and those around them: `serve`, `mcp`, `health` and `token`.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -19,6 +19,16 @@ pub(crate) struct Mcp {
     /// Serve this view of the config instead of all tools
     #[arg(long, value_name = "NAME")]
     pub(crate) view: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Health {
+    /// Where it listens, instead of `listen` of the config
+    #[arg(long)]
+    pub(crate) url: Option<String>,
+    /// Check that it is ready to take calls, not only alive
+    #[arg(long)]
+    pub(crate) ready: bool,
 }
 
 #[derive(Debug, Args)]

@@ -45,6 +45,7 @@ pub(super) async fn run(mut context: Context<'_>, options: Mcp) -> Exit {
         board: &board,
         gateway: None,
         door: Door::Stdio,
+        notifier: None,
         reloads: &reloads,
     };
     let report = tokio::select! {

@@ -13,6 +13,7 @@ use crate::{
     exit::Exit,
     output::{self, Output},
     settings::{Complaint, Settings},
+    systemd::Notifier,
 };
 
 /// What is said when a reload would open the gateway. A file that is half written, or a mistake, must not do that.
@@ -27,6 +28,8 @@ pub(super) struct Reloader<'a> {
     /// The gateway, unless clients are on stdio, and the settings that it was started with.
     pub(super) gateway: Option<(&'a Gateway, &'a ServeConfig)>,
     pub(super) door: Door<'a>,
+    /// Tells systemd when a reload begins and ends.
+    pub(super) notifier: Option<&'a Notifier>,
     /// Where it is noted how a reload ended.
     pub(super) reloads: &'a Reloads,
 }
@@ -39,7 +42,13 @@ impl Reloader<'_> {
             // Before they are read, so that a change while they are read leads to another reload.
             let before = triggers.files.looked_at_again();
             asked.extend(triggers.requests.waiting());
+            if let Some(notifier) = self.notifier {
+                notifier.reloading();
+            }
             let (files, outcome) = self.reload().await;
+            if let Some(notifier) = self.notifier {
+                notifier.reloaded();
+            }
             triggers.files = match files {
                 Some(files) => files.since(&before),
                 None => before,
@@ -89,7 +98,7 @@ impl Reloader<'_> {
             && fixed(&config.serve) != fixed(started)
             && fixed(&config.serve) != fixed(&before.serve)
         {
-            self.warn("`listen` and the limits of `serve` take effect at the next start");
+            self.warn("`listen`, `state_key` and the limits of `serve` take effect at the next start");
         }
         if self.gateway.is_some() && before.serve.requires_token() && !config.serve.requires_token() {
             self.warn(KEPT_TOKENS);
@@ -134,7 +143,7 @@ impl Reloader<'_> {
 /// The settings that a running gateway cannot change.
 fn fixed(serve: &ServeConfig) -> impl PartialEq {
     (
-        serve.listen.clone(),
+        (serve.listen.clone(), serve.state_key.clone()),
         (serve.max_connections, serve.max_in_flight, serve.max_body),
         (serve.max_sessions, serve.session_idle),
     )

@@ -19,6 +19,7 @@ use crate::{
     exit::Exit,
     output::{self, Report},
     settings::{Complaint, Settings},
+    systemd::{self, Notifier},
 };
 
 /// What is said about an address beyond loopback.
@@ -30,20 +31,31 @@ pub(super) async fn run(mut context: Context<'_>, options: Serve) -> Exit {
     let (reloads, requests) = Reloads::new();
     let triggers = Triggers::listen(&settings, &context.output, requests);
     let nothing = json!({"addresses": [], "endpoints": [], "warnings": []});
-    let door = Door::Http(&options.listen);
+    let notifier = Notifier::of_environment();
+    let passed = match passed(&options) {
+        Ok(passed) => passed,
+        Err(complaint) => return context.refuse(&complaint, &nothing).await,
+    };
+    // The addresses of sockets that are open already count as if they were options.
+    let listen = match &passed {
+        Some(listeners) => addresses(listeners),
+        None => options.listen,
+    };
+    let door = Door::Http(&listen);
     let config = match serving::prepare(&settings, door) {
         Ok(config) => config,
         Err(complaint) => return context.refuse(&complaint, &nothing).await,
     };
     // Before any server is started, so that clients can connect at once.
-    let listeners = match bind(&config.serve.listen).await {
+    let listeners = match passed {
+        Some(listeners) => Ok(listeners),
+        None => bind(&config.serve.listen).await,
+    };
+    let listeners = match listeners {
         Ok(listeners) => listeners,
         Err(complaint) => return context.refuse(&complaint, &nothing).await,
     };
-    let addresses: Vec<SocketAddr> = listeners
-        .iter()
-        .filter_map(|listener| listener.local_addr().ok())
-        .collect();
+    let addresses = addresses(&listeners);
     let what = what_is_served(&config);
     let board = serving::open(config);
     let daemon = Daemon::new(board.clone(), reloads.clone());
@@ -52,6 +64,7 @@ pub(super) async fn run(mut context: Context<'_>, options: Serve) -> Exit {
         Err(complaint) => return context.refuse(&complaint, &nothing).await,
     };
     announce(&mut context, &settings, &addresses, &what).await;
+    notifier.ready(&what);
     let started = board.gateway_settings();
     let stop = CancellationToken::new();
     let mut serving = pin!(gateway.serve(listeners, stop.clone().cancelled_owned()));
@@ -61,6 +74,7 @@ pub(super) async fn run(mut context: Context<'_>, options: Serve) -> Exit {
         board: &board,
         gateway: Some((&gateway, &started.serve)),
         door,
+        notifier: Some(&notifier),
         reloads: &reloads,
     };
     let report = tokio::select! {
@@ -72,16 +86,45 @@ pub(super) async fn run(mut context: Context<'_>, options: Serve) -> Exit {
             Err(error) => Report::new(Exit::Usage).error(&error.to_string(), None),
         },
         () = reloader.run(triggers) => Report::new(Exit::Done),
+        () = notifier.feed_watchdog() => Report::new(Exit::Done),
     };
+    notifier.stopping();
     if !stop.is_cancelled() && report.exit != Exit::Usage {
         stop.cancel();
         // Requests in flight are answered. A second signal does not wait for them.
         tokio::select! {
             _ = &mut serving => {}
             () = context.signals.heard() => {}
+            () = notifier.feed_watchdog() => {}
         }
     }
     context.close(&board, report).await
+}
+
+/// The listeners that systemd opened for this process, if any.
+fn passed(options: &Serve) -> Result<Option<Vec<TcpListener>>, Complaint> {
+    let complaint = |message: String, hint: &str| Complaint {
+        message,
+        hint: Some(hint.to_owned()),
+        exit: Exit::Usage,
+    };
+    let unusable = "check the `.socket` unit that starts this service";
+    let Some(listeners) = systemd::passed_listeners().map_err(|message| complaint(message, unusable))? else {
+        return Ok(None);
+    };
+    if !options.listen.is_empty() {
+        let message = "systemd has opened the sockets already, so `--listen` has no effect".to_owned();
+        return Err(complaint(message, "remove the option, or the `.socket` unit"));
+    }
+    let listeners = listeners.into_iter().map(TcpListener::from_std);
+    let listeners: Result<Vec<_>, _> = listeners.collect();
+    let failed = |error| complaint(format!("a socket of systemd cannot be used: {error}"), unusable);
+    listeners.map(Some).map_err(failed)
+}
+
+fn addresses(listeners: &[TcpListener]) -> Vec<SocketAddr> {
+    let addresses = listeners.iter().filter_map(|listener| listener.local_addr().ok());
+    addresses.collect()
 }
 
 async fn bind(wanted: &[SocketAddr]) -> Result<Vec<TcpListener>, Complaint> {

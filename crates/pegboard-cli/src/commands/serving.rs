@@ -7,7 +7,7 @@ use pegboard::{
     config::{ServeConfig, TokenConfig},
 };
 use pegboard_daemon::Daemon;
-use pegboard_gateway::{Gateway, GatewayHost, Token};
+use pegboard_gateway::{Gateway, GatewayHost, Sealer, Token};
 
 use crate::{
     exit::Exit,
@@ -103,11 +103,16 @@ pub(super) fn gateway(daemon: &Daemon) -> Result<Gateway, Complaint> {
     let board = daemon.board();
     let settings = board.gateway_settings();
     let serve = &settings.serve;
-    let builder = Gateway::of_board(board.clone()).map_err(|error| Complaint {
+    let sealer = match &serve.state_key {
+        Some(key) => Ok(Sealer::with_key(key.expose())),
+        None => Sealer::random(),
+    };
+    let sealer = sealer.map_err(|error| Complaint {
         message: format!("the system has no random numbers: {error}"),
         hint: None,
         exit: Exit::Unavailable,
     })?;
+    let builder = Gateway::of_board_with(board.clone(), sealer);
     let mut builder = builder
         .others(daemon.router())
         .hosts(serve.hosts.clone())

@@ -13,7 +13,12 @@ impl Gateway {
     /// The board should have a [`GatewayHost`](crate::GatewayHost), so that servers may ask clients. The gateway takes no settings from the
     /// board's config; tokens, names and limits are set on the builder.
     pub fn of_board(board: Pegboard) -> io::Result<GatewayBuilder> {
-        let endpoints = BoardEndpoints::new(board, Sealer::random()?);
-        Ok(GatewayBuilder::new(Arc::new(endpoints)))
+        Ok(Self::of_board_with(board, Sealer::random()?))
+    }
+
+    /// Configures a gateway as [`Gateway::of_board`] does, with a sealer of its own. Gateways with the same key and config can stand behind
+    /// one load balancer: each of them goes on with a modern request that another one has begun.
+    pub fn of_board_with(board: Pegboard, sealer: Sealer) -> GatewayBuilder {
+        GatewayBuilder::new(Arc::new(BoardEndpoints::new(board, sealer)))
     }
 }

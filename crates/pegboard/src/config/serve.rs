@@ -1,7 +1,9 @@
 //! The settings of a gateway: where it listens, whom it lets in, and its limits.
 
+mod state_key;
 mod token;
 
+pub use state_key::{BadStateKey, StateKey};
 pub use token::{BadTokenDigest, TokenConfig, TokenDigest};
 
 use std::{
@@ -36,6 +38,9 @@ pub struct ServeConfig {
     /// How long a session without a request or a stream is kept.
     #[serde(with = "duration_text")]
     pub session_idle: Duration,
+    /// The key that seals what clients keep between two requests. Gateways with the same key serve each other's clients; without one, each
+    /// process has a random key.
+    pub state_key: Option<StateKey>,
     /// The tokens that clients may present, by name.
     pub tokens: BTreeMap<String, TokenConfig>,
     /// The names of tokens whose settings have errors. No client can use them, and they do not make the gateway an open one.
@@ -90,6 +95,7 @@ impl Default for ServeConfig {
             max_body: Self::MAX_BODY,
             max_sessions: Self::MAX_SESSIONS,
             session_idle: Self::SESSION_IDLE,
+            state_key: None,
             tokens: BTreeMap::new(),
             unusable_tokens: BTreeSet::new(),
         }

@@ -13,7 +13,7 @@ use crate::config::{
     key::Table,
     policy::Rate,
     problem::{Problem, Report, Severity, join},
-    serve::{ServeConfig, TokenConfig, TokenDigest},
+    serve::{ServeConfig, StateKey, TokenConfig, TokenDigest},
     setting::{Setting, Values},
     view::ViewConfig,
 };
@@ -25,6 +25,7 @@ pub(super) fn check(values: &Values, report: &mut Report) {
         return;
     };
     check_addresses(table, &found.key, report);
+    check_state_key(table, &found.key, report);
     let Some(tokens) = table.find(&fields::TOKENS) else {
         return;
     };
@@ -66,6 +67,16 @@ fn check_addresses(table: Table<'_, fields::In>, path: &str, report: &mut Report
             let hint = "write `https://app.example.com`, without a path";
             report.error_with(text.at, &path, "must be the origin of a web page", hint);
         }
+    }
+}
+
+fn check_state_key(table: Table<'_, fields::In>, path: &str, report: &mut Report) {
+    if let Some(text) = table.get(&fields::STATE_KEY)
+        && let Err(error) = StateKey::parse(&text.value)
+    {
+        let hint =
+            "`openssl rand -base64 32` prints one; keep it in a variable, `state_key = \"${PEGBOARD_STATE_KEY}\"`";
+        report.error_with(text.at, &join(path, fields::STATE_KEY.name), error.to_string(), hint);
     }
 }
 
@@ -173,6 +184,9 @@ pub(in crate::config) fn serve(
         max_body: table.get(&fields::MAX_BODY),
         max_sessions: table.get(&fields::MAX_SESSIONS),
         session_idle: table.get(&fields::SESSION_IDLE),
+        state_key: table
+            .get(&fields::STATE_KEY)
+            .and_then(|text| StateKey::parse(&text.value).ok()),
         tokens,
         unusable_tokens: unusable,
     };

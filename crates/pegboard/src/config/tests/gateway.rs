@@ -55,24 +55,25 @@ fn without_settings_the_gateway_listens_on_loopback_and_has_no_tokens() {
 fn every_mistake_is_reported_where_it_is() {
     let found = problems(&format!(
         "[views.'a/b']\n[views.typo]\ndney = ['x']\n[views.style]\nnaming = '{{server}}'\n[views.lost]\nservers = ['nobody', 'no*']\n\
-         [serve]\nlisten = ['localhost']\nhosts = ['*']\norigins = ['app']\n\
+         [serve]\nlisten = ['localhost']\nhosts = ['*']\norigins = ['app']\nstate_key = 'aHVudGVyMg=='\n\
          [serve.tokens.a]\n[serve.tokens.b]\nsha256 = 'pgb_secret'\n[serve.tokens.c]\nsha256 = '{DIGEST}'\nview = 'typo'\n\
          [serve.tokens.d]\nsha256 = '{DIGEST}'\nexpires = 'tomorrow'\nrate = 'often'\n[servers.x]\ncommand = 'a'\n"
     ));
-    insta::assert_snapshot!(found.join("\n"), @r"
+    insta::assert_snapshot!(found.join("\n"), @r#"
     pegboard.toml:1: views.a/b: a name has at most 64 letters, digits, `-` and `_`, and begins with a letter or digit
     pegboard.toml:3: views.typo.dney: there is no such setting (did you mean `deny`?)
     pegboard.toml:5: views.style.naming: `{server}` is no naming style: write dot, dunder, mcp_dunder, mcp_single, bare, or a template such as `{server}_{tool}`
     pegboard.toml:9: serve.listen: must be an IP address and a port (write `127.0.0.1:7337`, `[::1]:7337` or `localhost:7337`)
     pegboard.toml:10: serve.hosts: must be a host name, with or without a port (write `gateway.example.com` or `gateway.example.com:8443`)
     pegboard.toml:11: serve.origins: must be the origin of a web page (write `https://app.example.com`, without a path)
-    pegboard.toml:12: serve.tokens.a.sha256: a token needs its digest (`pegboard token new` prints a token and its digest)
-    pegboard.toml:14: serve.tokens.b.sha256: must be a SHA-256 digest: 64 hexadecimal digits, with `sha256:` before them if you like (`pegboard token hash` reads a token on stdin and prints its digest; the token itself does not belong here)
-    pegboard.toml:20: serve.tokens.d.expires: must be a time such as `2027-01-31T12:00:00Z`
-    pegboard.toml:21: serve.tokens.d.rate: must be a number of calls and a period, such as `60/min`
-    pegboard.toml:17: serve.tokens.c.view: there is no view `typo` (the views are lost)
+    pegboard.toml:12: serve.state_key: must be 32 bytes in base64, and has 7 (`openssl rand -base64 32` prints one; keep it in a variable, `state_key = "${PEGBOARD_STATE_KEY}"`)
+    pegboard.toml:13: serve.tokens.a.sha256: a token needs its digest (`pegboard token new` prints a token and its digest)
+    pegboard.toml:15: serve.tokens.b.sha256: must be a SHA-256 digest: 64 hexadecimal digits, with `sha256:` before them if you like (`pegboard token hash` reads a token on stdin and prints its digest; the token itself does not belong here)
+    pegboard.toml:21: serve.tokens.d.expires: must be a time such as `2027-01-31T12:00:00Z`
+    pegboard.toml:22: serve.tokens.d.rate: must be a number of calls and a period, such as `60/min`
+    pegboard.toml:18: serve.tokens.c.view: there is no view `typo` (the views are lost)
     pegboard.toml:7: views.lost.servers: there is no server `nobody` (the servers are x)
-    ");
+    "#);
 }
 
 #[test]

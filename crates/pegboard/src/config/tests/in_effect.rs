@@ -167,6 +167,7 @@ fn every_field_in_effect_changes_the_resolved_config() {
             Some("groups") => Some(json!([group])),
             Some("rate") => Some(json!("60/min")),
             Some("sha256") => Some(json!("0".repeat(64))),
+            Some("state_key") => Some(json!("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHv8=")),
             Some("expires") => Some(json!("2900-01-01T00:00:00Z")),
             Some("listen") => Some(json!(["127.0.0.1:8000"])),
             Some("origins") => Some(json!(["https://zz.example"])),

@@ -5,6 +5,9 @@ use super::Row;
 /// The settings of the gateway take effect in the command that serves.
 const SERVE: &str = "../../pegboard-cli/tests/command_line/serve.rs";
 
+/// What replicas of a gateway share.
+const REPLICAS: &str = "../../pegboard-cli/tests/deployment/replicas.rs";
+
 pub(super) const ROWS: &[Row] = &[
     (
         "settings/views.rs",
@@ -44,6 +47,11 @@ pub(super) const ROWS: &[Row] = &[
         SERVE,
         "further_requests_are_refused_at_once_with_a_time_to_retry",
         &["serve.max_in_flight"],
+    ),
+    (
+        REPLICAS,
+        "replicas_with_one_key_finish_each_others_questions",
+        &["serve.state_key"],
     ),
     (
         SERVE,

@@ -1,0 +1,214 @@
+//! `pegboard health`: asks a running `serve` whether it is alive, or ready. For health checks of containers and for scripts.
+
+use std::{
+    io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    time::Duration,
+};
+
+use serde_json::json;
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    net::TcpStream,
+    time::timeout,
+};
+use url::Url;
+
+use super::context::{Context, empty};
+use crate::{
+    cli::Health,
+    exit::Exit,
+    output,
+    settings::{Complaint, Settings},
+};
+
+/// How long the answer may take. Callers repeat the check, and have limits of their own.
+const LIMIT: Duration = Duration::from_secs(2);
+
+/// The most bytes of an answer that are read.
+const MAX_ANSWER: u64 = 64 << 10;
+
+/// The most characters of an answer that are shown.
+const SHOWN: usize = 500;
+
+/// What the service answered.
+#[derive(Debug, PartialEq, Eq)]
+struct Answer {
+    status: u16,
+    body: String,
+}
+
+pub(super) async fn run(mut context: Context<'_>, options: Health) -> Exit {
+    let path = if options.ready { "readyz" } else { "livez" };
+    let target = match &options.url {
+        Some(url) => parse(url),
+        None => of_config(&Settings::load(&context.global)),
+    };
+    let url = match target {
+        Ok(base) => below(&base, path),
+        Err(complaint) => {
+            let nothing = json!({"ok": false, "url": null, "status": null, "error": complaint.message});
+            return context.refuse(&complaint, &nothing).await;
+        }
+    };
+    let limit = context.global.timeout.unwrap_or(LIMIT).min(LIMIT);
+    let asked = tokio::select! {
+        biased;
+        () = context.signals.heard() => return Exit::Interrupted,
+        asked = timeout(limit, ask(&url)) => asked,
+    };
+    let (status, problem) = match asked {
+        Ok(Ok(answer)) => (Some(answer.status), problem(&answer, options.ready)),
+        Ok(Err(error)) => (None, Some(format!("{url} cannot be reached: {error}"))),
+        Err(_) => (None, Some(format!("{url} has not answered within {limit:?}"))),
+    };
+    // `ToolError` is the code 1, which health checks expect.
+    let exit = problem.as_ref().map_or(Exit::Done, |_| Exit::ToolError);
+    let document = json!({"ok": problem.is_none(), "url": url.as_str(), "status": status, "error": problem});
+    let mut report = empty(&context.output, exit, &document);
+    match &problem {
+        Some(problem) => report = report.error(problem, None),
+        None if context.output.is_json() => {}
+        None => report.data = if options.ready { "ready\n" } else { "alive\n" }.to_owned(),
+    }
+    context.print(report).await
+}
+
+/// Why an answer is not a good one.
+fn problem(answer: &Answer, asks_ready: bool) -> Option<String> {
+    let what = if asks_ready { "ready" } else { "alive" };
+    match answer.status {
+        200 | 204 => None,
+        status => {
+            let body: String = output::one_line(answer.body.trim()).chars().take(SHOWN).collect();
+            let body = if body.is_empty() { body } else { format!(": {body}") };
+            Some(format!("it is not {what}: HTTP {status}{body}"))
+        }
+    }
+}
+
+fn parse(text: &str) -> Result<Url, Complaint> {
+    let url = Url::parse(text).ok().filter(|url| url.has_host());
+    match url {
+        Some(url) if url.scheme() == "http" => Ok(url),
+        _ => Err(Complaint {
+            message: "`--url` must be an http address".to_owned(),
+            hint: Some("write the address of `serve`, such as http://127.0.0.1:7337".to_owned()),
+            exit: Exit::Usage,
+        }),
+    }
+}
+
+/// The first address that the config listens on, as this machine reaches it.
+fn of_config(settings: &Settings) -> Result<Url, Complaint> {
+    let config = settings.selected()?;
+    let unknown = || Complaint {
+        message: "the config does not say where `serve` listens".to_owned(),
+        hint: Some("`--url URL` names its address".to_owned()),
+        exit: Exit::Usage,
+    };
+    let address = config.serve.listen.first().filter(|address| address.port() != 0);
+    let address = reachable(*address.ok_or_else(unknown)?);
+    Url::parse(&format!("http://{address}")).map_err(|_| unknown())
+}
+
+/// The address at which this machine reaches a listener: that of loopback, if it listens on every interface.
+fn reachable(mut address: SocketAddr) -> SocketAddr {
+    match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
+        IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
+        _ => {}
+    }
+    address
+}
+
+/// The address of a path below another one.
+fn below(base: &Url, path: &str) -> Url {
+    let mut url = base.clone();
+    url.set_path(&format!("{}/{path}", base.path().trim_end_matches('/')));
+    url.set_query(None);
+    url.set_fragment(None);
+    url
+}
+
+async fn ask(url: &Url) -> io::Result<Answer> {
+    let missing = || io::Error::new(io::ErrorKind::InvalidInput, "the address has no host");
+    let (host, port) = (
+        url.host().ok_or_else(missing)?,
+        url.port_or_known_default().unwrap_or(80),
+    );
+    let stream = match host {
+        url::Host::Domain(name) => TcpStream::connect((name, port)).await?,
+        url::Host::Ipv4(ip) => TcpStream::connect((ip, port)).await?,
+        url::Host::Ipv6(ip) => TcpStream::connect((ip, port)).await?,
+    };
+    get(stream, &format!("{host}:{port}"), url.path()).await
+}
+
+/// Sends one request and reads the answer to the end of the connection, or as much of it as is ever shown.
+async fn get(mut stream: impl AsyncRead + AsyncWrite + Unpin, host: &str, path: &str) -> io::Result<Answer> {
+    let request = format!(
+        "GET {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: pegboard-health\r\nAccept: */*\r\nConnection: close\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).await?;
+    let mut bytes = Vec::new();
+    stream.take(MAX_ANSWER).read_to_end(&mut bytes).await?;
+    answer(&bytes).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the answer is not HTTP"))
+}
+
+fn answer(bytes: &[u8]) -> Option<Answer> {
+    let text = String::from_utf8_lossy(bytes);
+    let (head, body) = text.split_once("\r\n\r\n")?;
+    let status = head.strip_prefix("HTTP/1.")?.split(' ').nth(1)?.parse().ok()?;
+    Some(Answer {
+        status,
+        body: body.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listener_on_every_interface_is_asked_at_loopback() {
+        for (listens, asked) in [
+            ("0.0.0.0:7337", "127.0.0.1:7337"),
+            ("[::]:7337", "[::1]:7337"),
+            ("10.0.0.7:80", "10.0.0.7:80"),
+            ("127.0.0.1:7337", "127.0.0.1:7337"),
+        ] {
+            assert_eq!(reachable(listens.parse().unwrap()).to_string(), asked);
+        }
+    }
+
+    #[test]
+    fn the_path_goes_below_the_address() {
+        for (base, expected) in [
+            ("http://h:1", "http://h:1/livez"),
+            ("http://h:1/", "http://h:1/livez"),
+            ("http://h:1/a/b/?c#d", "http://h:1/a/b/livez"),
+        ] {
+            assert_eq!(below(&Url::parse(base).unwrap(), "livez").as_str(), expected);
+        }
+        for bad in ["", "127.0.0.1:7337", "ftp://h", "http://"] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn only_success_is_healthy() {
+        let parsed = |text: &str| answer(text.as_bytes());
+        assert_eq!(parsed("SSH-2.0-x\r\n\r\n"), None);
+        assert_eq!(parsed("HTTP/1.1 200 OK"), None);
+        let ok = parsed("HTTP/1.1 200 OK\r\nA: b\r\n\r\nok").unwrap();
+        assert_eq!(problem(&ok, true), None);
+        let busy = parsed("HTTP/1.1 503 Service Unavailable\r\n\r\nserver `a`\nis down").unwrap();
+        let told = problem(&busy, true).unwrap();
+        assert!(told.contains("not ready: HTTP 503: server `a`"), "{told}");
+        for status in [301, 401, 404, 500] {
+            let body = String::new();
+            assert!(problem(&Answer { status, body }, false).is_some(), "{status}");
+        }
+    }
+}
