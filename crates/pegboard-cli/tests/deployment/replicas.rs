@@ -30,9 +30,14 @@ struct Replicas {
 impl Replicas {
     /// Starts a gateway for each of these settings of `serve`.
     fn start(settings: [&str; 2], fake: impl Fn() -> FakeServer) -> Self {
+        Self::with(settings, |home| home.entry("fx", fake(), "stop_timeout = '200ms'"))
+    }
+
+    /// Starts a gateway for each of these settings of `serve`, with this entry of the server.
+    fn with(settings: [&str; 2], entry: impl Fn(&Home) -> String) -> Self {
         let homes = settings.map(|settings| {
             let home = Home::new();
-            let entry = home.entry("fx", fake(), "stop_timeout = '200ms'");
+            let entry = entry(&home);
             home.config(&format!("[serve]\n{settings}\n{entry}"));
             home
         });
@@ -56,7 +61,8 @@ impl Replicas {
         params["_meta"] = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
-            "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}},
+            "io.modelcontextprotocol/clientCapabilities":
+                {"elicitation": {"form": {}}, "extensions": {"io.modelcontextprotocol/tasks": {}}},
         });
         let name = params["name"].as_str().unwrap_or_default().to_owned();
         let mut headers = vec![("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", method)];
@@ -171,6 +177,21 @@ fn replicas_with_one_key_finish_each_others_questions() {
     assert_eq!(replicas.calls(), [3, 3]);
 }
 
+/// The server is a remote one, so that both gateways reach the same process.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_is_polled_through_either_replica() {
+    let fake = fx().tool(Tool::new("job").runs_as_task().answers_text("worked"));
+    let remote = fake.serve_http().await.unwrap();
+    let replicas = Replicas::with([KEY, KEY], |_| format!("[servers.fx]\nurl = '{}'\n", remote.url()));
+    let created = replicas.ask("tools/call", json!({"name": "fx__job", "arguments": {}}));
+    assert_eq!(created["result"]["resultType"], "task", "{created}");
+    for _ in 0..2 {
+        let polled = replicas.ask("tasks/get", json!({"taskId": created["result"]["taskId"]}));
+        assert_eq!(polled["result"]["status"], "completed", "{polled}");
+        assert_eq!(polled["result"]["result"]["content"][0]["text"], "worked", "{polled}");
+    }
+}
+
 #[test]
 fn without_a_common_key_a_question_is_refused_elsewhere() {
     for settings in [["", ""], [KEY, OTHER_KEY]] {
@@ -180,6 +201,16 @@ fn without_a_common_key_a_question_is_refused_elsewhere() {
         let message = answered["error"]["message"].as_str().unwrap();
         assert!(message.contains("send the request without it"), "{message}");
     }
+}
+
+/// The call waits in the gateway that asked.
+#[test]
+fn a_question_of_a_legacy_server_is_answered_only_where_it_was_asked() {
+    let replicas = Replicas::start([KEY, KEY], || fx().era(Era::Legacy));
+    let (_, answered) = question(&replicas);
+    assert_eq!(answered["error"]["code"], -32602, "{answered}");
+    let message = answered["error"]["message"].as_str().unwrap();
+    assert!(message.contains("send the request without it"), "{message}");
 }
 
 #[test]
