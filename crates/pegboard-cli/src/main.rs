@@ -2,6 +2,11 @@
 
 mod cli;
 mod commands;
+#[cfg(unix)]
+mod daemon;
+#[cfg(not(unix))]
+#[path = "no_daemon.rs"]
+mod daemon;
 mod demo;
 mod exit;
 mod logging;

@@ -317,8 +317,15 @@ pub(crate) fn pins_folder() -> Option<PathBuf> {
     Some(folder?.join("pegboard").join("pins"))
 }
 
+/// The user's folder of state.
+#[cfg(unix)]
+pub(crate) fn state_folder() -> Option<PathBuf> {
+    let folder = set("XDG_STATE_HOME").or_else(|| Some(set("HOME")?.join(".local/state")))?;
+    Some(folder.join("pegboard"))
+}
+
 /// A folder that an environment variable names. A relative path would be one in the current project.
-fn set(name: &str) -> Option<PathBuf> {
+pub(crate) fn set(name: &str) -> Option<PathBuf> {
     std::env::var_os(name)
         .map(PathBuf::from)
         .filter(|path| path.is_absolute())

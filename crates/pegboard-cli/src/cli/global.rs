@@ -16,6 +16,9 @@ pub(crate) struct Global {
     /// Use the project file without approval, this time
     #[arg(long)]
     pub(crate) trust: bool,
+    /// Start the servers here even if a daemon has them
+    #[arg(long)]
+    pub(crate) no_daemon: bool,
     /// Print text for people or json for programs
     #[arg(short, long, value_enum, hide_possible_values = true, value_name = "text|json")]
     output: Option<Format>,
@@ -45,6 +48,7 @@ impl Global {
         self.servers.splice(..0, before.servers);
         Self {
             trust: self.trust || before.trust,
+            no_daemon: self.no_daemon || before.no_daemon,
             output: self.output.or(before.output),
             timeout: self.timeout.or(before.timeout),
             verbose: self.verbose.saturating_add(before.verbose),

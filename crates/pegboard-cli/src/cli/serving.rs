@@ -1,10 +1,14 @@
 //! The commands that serve the board to other programs, and those around them: `serve`, `mcp`, `health` and `token`.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
+    time::Duration,
+};
 
 use clap::{Args, Subcommand};
 
-use super::global::{Global, With};
+use super::global::{Global, With, duration};
 
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
@@ -12,6 +16,18 @@ pub(crate) struct Serve {
     /// repeated; instead of `listen` of the config
     #[arg(long, value_name = "ADDR", value_parser = address)]
     pub(crate) listen: Vec<SocketAddr>,
+    /// Serve the commands of this user only, at no address
+    #[arg(long, conflicts_with_all = ["listen", "no_socket"])]
+    pub(crate) socket_only: bool,
+    /// Leave the commands of this user alone, and other daemons too
+    #[arg(long)]
+    pub(crate) no_socket: bool,
+    /// End after this time without a client
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) idle: Option<Duration>,
+    /// Leave the terminal, and keep this log short
+    #[arg(long, value_name = "LOG", hide = true)]
+    pub(crate) detached: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -19,6 +35,12 @@ pub(crate) struct Mcp {
     /// Serve this view of the config instead of all tools
     #[arg(long, value_name = "NAME")]
     pub(crate) view: Option<String>,
+    /// Start the user's daemon if none runs
+    #[arg(long, conflicts_with = "no_daemon")]
+    pub(crate) daemon: bool,
+    /// How long a daemon started by this stays without a client
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10m", requires = "daemon")]
+    pub(crate) idle: Duration,
 }
 
 #[derive(Debug, Args)]

@@ -17,7 +17,7 @@ use super::{
     starting::StartingServers,
 };
 use crate::{
-    cli,
+    cli, daemon,
     exit::Exit,
     output::{Output, Report, as_data},
     settings::{self, Settings},
@@ -45,7 +45,12 @@ pub(super) async fn run(mut context: Context<'_>, options: cli::Call) -> Exit {
     settings.guide(&mut config);
     let user = elicitation::Terminal::new(&context.output, options.json.as_deref() == Some("-"));
     let starting = StartingServers::new(&config);
-    let board = settings::board(config).tools_only().host(user).open();
+    let daemon = daemon::find(&context.global, &settings, &context.output).await;
+    let board = match &daemon {
+        Some(daemon) => daemon.board(config),
+        None => settings::board(config),
+    };
+    let board = board.tools_only().host(user).open();
     let what = format!("calling {}", options.tool);
     // Result limits are for models. The command prints whole results unless `--max-result` is given.
     let view = match options.max_result {
@@ -62,6 +67,10 @@ pub(super) async fn run(mut context: Context<'_>, options: cli::Call) -> Exit {
         Ending::Interrupted => unfinished(unanswered, cancelled(), &mut events).await,
     };
     drop(events);
+    let reply = match daemon {
+        Some(_) => daemon::as_made_here(reply),
+        None => reply,
+    };
     let reply = explained(reply, &board.status().servers, context.is_late());
     let mut report = report(&context.output, &reply);
     if !context.output.is_json() {

@@ -2,16 +2,17 @@
 
 use std::{future::Future, time::Duration};
 
-use pegboard::{Failure, Kind, Pegboard, deadline::Deadline};
+use pegboard::{Builder, Config, Failure, Kind, Pegboard, deadline::Deadline};
 use serde::Serialize;
 use tokio::time::Instant;
 
 use super::starting::StartingServers;
 use crate::{
     cli::Global,
+    daemon,
     exit::Exit,
     output::{Output, Report},
-    settings::Complaint,
+    settings::{self, Complaint, Settings},
     signals::Signals,
 };
 
@@ -62,6 +63,14 @@ impl Context<'_> {
     ) -> Ending<T> {
         let output = self.output.clone();
         self.work(starting.during(what, &output, board, work)).await
+    }
+
+    /// A board for a command that uses some of the servers: those of the user's daemon, if one serves the same config.
+    pub(super) async fn board(&self, settings: &Settings, config: Config) -> Builder {
+        match daemon::find(&self.global, settings, &self.output).await {
+            Some(daemon) => daemon.board(config),
+            None => settings::board(config),
+        }
     }
 
     /// Prints a report. Ctrl-C ends a write that blocks because the reader of stdout does not read.

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     exit::Exit,
     output::{Output, Report},
-    settings::{self, Complaint, Settings},
+    settings::{Complaint, Settings},
 };
 
 /// What is fetched.
@@ -43,7 +43,9 @@ pub(super) async fn run<T: Serialize>(
     };
     settings.announce(&context.output);
     let starting = StartingServers::new(&config);
-    let board = settings::board(config)
+    let board = context
+        .board(&settings, config)
+        .await
         .host(Terminal::new(&context.output, false))
         .open();
     let fetching = request(board.toolset(), context.deadline);

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     exit::Exit,
     output::{Paint, Report, one_line},
-    settings::{self, Settings},
+    settings::Settings,
 };
 
 /// A listing of prompts or resources. Its JSON is the command's document.
@@ -46,7 +46,7 @@ pub(super) async fn run<L: Listed>(mut context: Context<'_>) -> Exit {
     let enabled = enabled(&config);
     settings.announce(&context.output);
     let starting = StartingServers::new(&config);
-    let board = settings::board(config).open();
+    let board = context.board(&settings, config).await.open();
     let what = format!("asking the servers for their {}s", L::NOUN);
     let (toolset, patience) = (board.toolset(), context.deadline.remaining());
     let listing = context

@@ -2,17 +2,18 @@
 
 use pegboard::{Config, ServerName};
 use pegboard_daemon::Reloads;
-use pegboard_gateway::{BoardPart, board_service, serve_stdio};
+use pegboard_gateway::{BoardPart, GatewayHost, board_service, serve_stdio};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     context::{Context, with_complaint},
     reload_triggers::Triggers,
-    reloader::Reloader,
+    reloader::{Reloader, Role},
     serving::{self, Door},
 };
 use crate::{
     cli::Mcp,
+    daemon::{self, RunningDaemon},
     exit::Exit,
     output::Report,
     settings::{Complaint, Settings},
@@ -35,7 +36,14 @@ pub(super) async fn run(mut context: Context<'_>, options: Mcp) -> Exit {
     };
     // Hosts show stderr to their users; stdout belongs to the protocol.
     settings.announce(&context.output);
-    let board = serving::open(config);
+    let daemon = match options.daemon {
+        true => RunningDaemon::find_or_start(&context.global, &settings, &context.output, options.idle).await,
+        false => daemon::find(&context.global, &settings, &context.output).await,
+    };
+    let board = match &daemon {
+        Some(daemon) => daemon.board(config).host(GatewayHost).open(),
+        None => serving::open(config),
+    };
     let service = board_service(board.clone(), part(options, &settings));
     let stop = CancellationToken::new();
     let mut serving = std::pin::pin!(serve_stdio(service, stop.clone().cancelled_owned()));
@@ -47,6 +55,7 @@ pub(super) async fn run(mut context: Context<'_>, options: Mcp) -> Exit {
         door: Door::Stdio,
         notifier: None,
         reloads: &reloads,
+        role: if daemon.is_some() { Role::Client } else { Role::Alone },
     };
     let report = tokio::select! {
         biased;

@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     cli::Global,
+    daemon::{self, Identified, config_digest},
     exit::Exit,
     output::{self, Output},
     settings::{Complaint, Settings},
@@ -32,6 +33,19 @@ pub(super) struct Reloader<'a> {
     pub(super) notifier: Option<&'a Notifier>,
     /// Where it is noted how a reload ended.
     pub(super) reloads: &'a Reloads,
+    /// How the board relates to the user's daemon.
+    pub(super) role: Role<'a>,
+}
+
+/// How a board relates to the user's daemon.
+#[derive(Clone, Copy)]
+pub(super) enum Role<'a> {
+    /// It has nothing to do with it.
+    Alone,
+    /// It is the board of the daemon.
+    Daemon(&'a Identified),
+    /// Its servers are those of the daemon.
+    Client,
 }
 
 impl Reloader<'_> {
@@ -76,6 +90,9 @@ impl Reloader<'_> {
         let outcome = match prepare(&settings, self.door).and_then(|config| whole(&settings, config)) {
             Ok(config) => {
                 self.apply(&settings, config).await;
+                if let Role::Daemon(daemon) = self.role {
+                    daemon.applied(config_digest(&settings.loaded.config));
+                }
                 self.reloads.applied();
                 Ok(())
             }
@@ -110,6 +127,9 @@ impl Reloader<'_> {
             let serve = &config.serve;
             gateway.set_tokens(tokens(serve), serve.requires_token());
             gateway.set_sites(serve.hosts.clone(), serve.origins.clone());
+        }
+        if let Role::Client = self.role {
+            daemon::adapt(&mut config);
         }
         let applied = self.board.apply(config).await;
         // What is wrong with the config of a server was said above.

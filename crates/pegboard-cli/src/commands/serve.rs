@@ -1,21 +1,23 @@
 //! `pegboard serve`: all tools at one MCP endpoint over HTTP, until a signal stops it.
 
-use std::{future::pending, net::SocketAddr, pin::pin, time::Duration};
+use std::{future::pending, net::SocketAddr, path::Path, pin::pin, time::Duration};
 
 use pegboard::{Config, ServerName};
 use pegboard_daemon::{Daemon, Reloads};
+use pegboard_gateway::{Gateway, Listeners};
 use serde_json::json;
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     context::{Context, TIMEOUT},
     reload_triggers::Triggers,
-    reloader::Reloader,
+    reloader::{Reloader, Role},
     serving::{self, Door, is_loopback},
 };
 use crate::{
     cli::Serve,
+    daemon::{self, Detached, Identified, Identity, NotOccupied, Occupied, config_digest},
     exit::Exit,
     output::{self, Report},
     settings::{Complaint, Settings},
@@ -30,8 +32,9 @@ pub(super) async fn run(mut context: Context<'_>, options: Serve) -> Exit {
     let settings = Settings::load(&context.global);
     let (reloads, requests) = Reloads::new();
     let triggers = Triggers::listen(&settings, &context.output, requests);
-    let nothing = json!({"addresses": [], "endpoints": [], "warnings": []});
+    let nothing = json!({"addresses": [], "endpoints": [], "socket": null, "warnings": []});
     let notifier = Notifier::of_environment();
+    let detached = options.detached.clone().map(Detached::new);
     let passed = match passed(&options) {
         Ok(passed) => passed,
         Err(complaint) => return context.refuse(&complaint, &nothing).await,
@@ -39,11 +42,18 @@ pub(super) async fn run(mut context: Context<'_>, options: Serve) -> Exit {
     // The addresses of sockets that are open already count as if they were options.
     let listen = match &passed {
         Some(listeners) => addresses(listeners),
-        None => options.listen,
+        None => options.listen.clone(),
     };
-    let door = Door::Http(&listen);
+    let door = match options.socket_only && passed.is_none() {
+        true => Door::Socket,
+        false => Door::Http(&listen),
+    };
     let config = match serving::prepare(&settings, door) {
         Ok(config) => config,
+        Err(complaint) => return context.refuse(&complaint, &nothing).await,
+    };
+    let occupied = match occupy(&context, &settings, &options) {
+        Ok(occupied) => occupied,
         Err(complaint) => return context.refuse(&complaint, &nothing).await,
     };
     // Before any server is started, so that clients can connect at once.
@@ -59,14 +69,24 @@ pub(super) async fn run(mut context: Context<'_>, options: Serve) -> Exit {
     let what = what_is_served(&config);
     let board = serving::open(config);
     let daemon = Daemon::new(board.clone(), reloads.clone());
-    let gateway = match serving::gateway(&daemon) {
+    let identified = Identified::new(config_digest(&settings.loaded.config));
+    let gateway = match serving::gateway(&daemon, daemon::router(identified.clone(), board.clone())) {
         Ok(gateway) => gateway,
         Err(complaint) => return context.refuse(&complaint, &nothing).await,
     };
-    announce(&mut context, &settings, &addresses, &what).await;
+    let socket = occupied.as_ref().map(|occupied| occupied.path().to_owned());
+    announce(&mut context, &settings, &addresses, socket.as_deref(), &what).await;
     notifier.ready(&what);
     let started = board.gateway_settings();
     let stop = CancellationToken::new();
+    let listeners = Listeners::from(listeners);
+    let (place, listeners) = match occupied {
+        Some(occupied) => {
+            let (place, listeners) = occupied.listen(listeners);
+            (Some(place), listeners)
+        }
+        None => (None, listeners),
+    };
     let mut serving = pin!(gateway.serve(listeners, stop.clone().cancelled_owned()));
     let reloader = Reloader {
         global: &context.global,
@@ -76,6 +96,7 @@ pub(super) async fn run(mut context: Context<'_>, options: Serve) -> Exit {
         door,
         notifier: Some(&notifier),
         reloads: &reloads,
+        role: Role::Daemon(&identified),
     };
     let report = tokio::select! {
         biased;
@@ -87,6 +108,11 @@ pub(super) async fn run(mut context: Context<'_>, options: Serve) -> Exit {
         },
         () = reloader.run(triggers) => Report::new(Exit::Done),
         () = notifier.feed_watchdog() => Report::new(Exit::Done),
+        () = idle(&gateway, options.idle) => {
+            context.output.note("no client has been there for the time that `--idle` sets, so the daemon ends");
+            Report::new(Exit::Done)
+        }
+        () = keep_log_short(detached.as_ref()) => Report::new(Exit::Done),
     };
     notifier.stopping();
     if !stop.is_cancelled() && report.exit != Exit::Usage {
@@ -98,7 +124,52 @@ pub(super) async fn run(mut context: Context<'_>, options: Serve) -> Exit {
             () = notifier.feed_watchdog() => {}
         }
     }
-    context.close(&board, report).await
+    let exit = context.close(&board, report).await;
+    drop(place);
+    exit
+}
+
+/// Makes this process the daemon of its config, unless the user does not want that or there is no room for a socket.
+fn occupy(context: &Context<'_>, settings: &Settings, options: &Serve) -> Result<Option<Occupied>, Complaint> {
+    if options.no_socket {
+        return Ok(None);
+    }
+    match daemon::occupy(&Identity::of_daemon(&context.global, settings)) {
+        Ok(occupied) => Ok(Some(occupied)),
+        Err(NotOccupied::Refused(complaint)) => Err(complaint),
+        Err(NotOccupied::Impossible(why)) if options.socket_only => Err(Complaint {
+            message: format!("there is no room for the socket: {why}"),
+            hint: None,
+            exit: Exit::Usage,
+        }),
+        Err(NotOccupied::Impossible(why)) => {
+            context
+                .output
+                .note(&format!("the commands of this user cannot use this daemon: {why}"));
+            Ok(None)
+        }
+    }
+}
+
+/// Waits until there has been no client for as long as `limit` says.
+async fn idle(gateway: &Gateway, limit: Option<Duration>) {
+    let Some(limit) = limit else { return pending().await };
+    let pause = (limit / 10).clamp(Duration::from_millis(10), Duration::from_secs(5));
+    let (mut last, mut quiet_since) = (gateway.traffic(), Instant::now());
+    while quiet_since.elapsed() < limit {
+        tokio::time::sleep(pause).await;
+        let now = gateway.traffic();
+        if now.open > 0 || now.accepted != last.accepted {
+            (last, quiet_since) = (now, Instant::now());
+        }
+    }
+}
+
+async fn keep_log_short(detached: Option<&Detached>) {
+    match detached {
+        Some(detached) => detached.keep_log_short().await,
+        None => pending().await,
+    }
 }
 
 /// The listeners that systemd opened for this process, if any.
@@ -168,7 +239,13 @@ fn what_is_served(config: &Config) -> String {
 }
 
 /// Says where it listens and what it serves: to people on stderr, to programs in one document on stdout.
-async fn announce(context: &mut Context<'_>, settings: &Settings, addresses: &[SocketAddr], what: &str) {
+async fn announce(
+    context: &mut Context<'_>,
+    settings: &Settings,
+    addresses: &[SocketAddr],
+    socket: Option<&Path>,
+    what: &str,
+) {
     let endpoints: Vec<String> = addresses
         .iter()
         .map(|address| format!("http://{address}/mcp"))
@@ -181,13 +258,19 @@ async fn announce(context: &mut Context<'_>, settings: &Settings, addresses: &[S
     if context.output.is_json() {
         let warnings: Vec<String> = settings.warnings().chain(open).collect();
         let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
-        let document = json!({"addresses": addresses, "endpoints": endpoints, "warnings": warnings});
+        let document = json!({"addresses": addresses, "endpoints": endpoints, "socket": socket, "warnings": warnings});
         context.print(Report::json(Exit::Done, &document)).await;
         return;
     }
     settings.announce(&context.output);
     for endpoint in endpoints {
         context.output.note(&format!("listening on {endpoint}"));
+    }
+    if let Some(socket) = socket {
+        context.output.note(&format!(
+            "listening on {} for the commands of this user",
+            socket.display()
+        ));
     }
     context.output.note(what);
 }

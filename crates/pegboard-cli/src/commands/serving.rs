@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use axum::Router;
 use pegboard::{
     Config, Pegboard, Problem,
     config::{ServeConfig, TokenConfig},
@@ -19,6 +20,8 @@ use crate::{
 pub(super) enum Door<'a> {
     /// Over HTTP, at these addresses of the command line, or at those of the config if there are none.
     Http(&'a [SocketAddr]),
+    /// At the local socket only: the commands of this user.
+    Socket,
     /// On stdin and stdout: only the program that started this one.
     Stdio,
 }
@@ -32,6 +35,9 @@ pub(super) fn prepare(settings: &Settings, door: Door<'_>) -> Result<Config, Com
             config.serve.listen = listen.to_vec();
         }
         check_addresses(&config)?;
+    }
+    if let Door::Socket = door {
+        config.serve.listen.clear();
     }
     Ok(config)
 }
@@ -99,7 +105,7 @@ pub(super) fn open(config: Config) -> Pegboard {
 }
 
 /// The gateway of a daemon, with the settings of its config.
-pub(super) fn gateway(daemon: &Daemon) -> Result<Gateway, Complaint> {
+pub(super) fn gateway(daemon: &Daemon, more: Router) -> Result<Gateway, Complaint> {
     let board = daemon.board();
     let settings = board.gateway_settings();
     let serve = &settings.serve;
@@ -114,7 +120,7 @@ pub(super) fn gateway(daemon: &Daemon) -> Result<Gateway, Complaint> {
     })?;
     let builder = Gateway::of_board_with(board.clone(), sealer);
     let mut builder = builder
-        .others(daemon.router())
+        .others(daemon.router().merge(more))
         .hosts(serve.hosts.clone())
         .origins(serve.origins.clone())
         .max_connections(serve.max_connections)

@@ -1,8 +1,10 @@
 //! `pegboard status`: one row per server.
 
+mod shown;
+
 use pegboard::{
     Config, State,
-    status::{BoardStatus, LastError, QueueStatus, ServerStatus},
+    status::{BoardStatus, QueueStatus, ServerStatus},
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -13,10 +15,12 @@ use super::{
     starting::StartingServers,
 };
 use crate::{
+    daemon::{self, RunningDaemon},
     exit::Exit,
     output::{self, Report, Table, one_line},
     settings::{self, Settings},
 };
+use shown::{Shown, ShownError, ShownServer};
 
 pub(super) async fn run(mut context: Context<'_>) -> Exit {
     let settings = Settings::load(&context.global);
@@ -26,6 +30,20 @@ pub(super) async fn run(mut context: Context<'_>) -> Exit {
     };
     settings.announce(&context.output);
     let hopeless = hopeless(&config);
+    if let Some(daemon) = daemon::find(&context.global, &settings, &context.output).await {
+        match context.work(daemon.status()).await {
+            Ending::Interrupted => {
+                let report = interrupted(&context.output, &Document::without_board(&settings));
+                return context.print(report).await;
+            }
+            Ending::Done(Ok(status)) => {
+                let report = report_of_daemon(&context, &settings, &config, &daemon, status);
+                return context.print(report).await;
+            }
+            Ending::Done(Err(why)) => context.output.note(&format!("the daemon has no status: {why}")),
+            Ending::TimeUp => context.output.note("the daemon has no status in time"),
+        }
+    }
     let starting = StartingServers::new(&config);
     let board = settings::whole_board(config).open();
     let patience = context.deadline.remaining();
@@ -37,19 +55,14 @@ pub(super) async fn run(mut context: Context<'_>) -> Exit {
         Ending::TimeUp => time_up(&context.output, &Document::without_board(&settings)),
         Ending::Done(()) => {
             let status = board.status();
+            let shown = Shown::of(json!(status));
             let exit = match hopeless {
                 Some((exit, _)) => exit,
-                None => exit(&status, context.is_late()),
+                None => exit(&shown, context.is_late()),
             };
             let report = match context.output.is_json() {
                 true => Report::json(exit, &Document::of(&status, &settings)),
-                false => {
-                    let report = text(exit, &status, context.is_late(), context.output.verbose > 0);
-                    let report = with_definitions(report, &status);
-                    let is_verbose = context.output.verbose > 0;
-                    let unpinned = settings.loaded.config.unpinned().into_iter().filter(|_| is_verbose);
-                    unpinned.fold(report, |report, one| report.warning(&one.to_string()))
-                }
+                false => text_report(&context, &settings, exit, &shown),
             };
             match hopeless {
                 Some((_, hint)) => report.error(settings::NOTHING, Some(hint)),
@@ -58,6 +71,45 @@ pub(super) async fn run(mut context: Context<'_>) -> Exit {
         }
     };
     context.close(&board, report).await
+}
+
+/// The report of the daemon's own board, of which only the selected servers are shown. Servers that are not started stay so.
+fn report_of_daemon(
+    context: &Context<'_>,
+    settings: &Settings,
+    config: &Config,
+    daemon: &RunningDaemon,
+    mut status: Value,
+) -> Report {
+    let is_selected = |row: &Value| {
+        let name = row["name"].as_str().unwrap_or_default();
+        config.servers.contains_key(name) || config.misconfigured.contains_key(name)
+    };
+    if let Some(rows) = status["servers"].as_array_mut() {
+        rows.retain(is_selected);
+    }
+    let shown = Shown::of(status.clone());
+    let exit = exit(&shown, context.is_late());
+    if context.output.is_json() {
+        status["daemon"] = json!({"pid": daemon.pid()});
+        if let Some(warnings) = status["warnings"].as_array_mut() {
+            warnings.extend(config_warnings(settings));
+        }
+        return Report::json(exit, &status);
+    }
+    context.output.note(&format!(
+        "the daemon with process id {} has these servers",
+        daemon.pid()
+    ));
+    text_report(context, settings, exit, &shown)
+}
+
+fn text_report(context: &Context<'_>, settings: &Settings, exit: Exit, shown: &Shown) -> Report {
+    let is_verbose = context.output.verbose > 0;
+    let report = text(exit, shown, context.is_late(), is_verbose);
+    let report = with_definitions(report, shown);
+    let unpinned = settings.loaded.config.unpinned().into_iter().filter(|_| is_verbose);
+    unpinned.fold(report, |report, one| report.warning(&one.to_string()))
 }
 
 /// The exit code and the hint if no server can be used.
@@ -75,9 +127,9 @@ fn hopeless(config: &Config) -> Option<(Exit, &'static str)> {
 }
 
 /// The exit code: a required server that is not ready is an error; for other servers the table is enough.
-fn exit(status: &BoardStatus, is_late: bool) -> Exit {
-    let is_ready = |server: &&ServerStatus| server.state == State::Ready;
-    let missing = |server: &&ServerStatus| server.required && !is_ready(server);
+fn exit(status: &Shown, is_late: bool) -> Exit {
+    let is_ready = |server: &&ShownServer| server.state == State::Ready;
+    let missing = |server: &&ShownServer| server.required && !is_ready(server);
     let mut missing = status.servers.iter().filter(missing).peekable();
     if missing.peek().is_some() {
         return match missing.all(|server| server.state == State::Connecting) && is_late {
@@ -161,7 +213,7 @@ fn config_warnings(settings: &Settings) -> impl Iterator<Item = Value> {
     note.into_iter().chain(empty).chain(problems)
 }
 
-fn text(exit: Exit, status: &BoardStatus, is_late: bool, is_verbose: bool) -> Report {
+fn text(exit: Exit, status: &Shown, is_late: bool, is_verbose: bool) -> Report {
     let mut table = Table::indented(0);
     let heads = [
         "NAME",
@@ -205,7 +257,7 @@ fn text(exit: Exit, status: &BoardStatus, is_late: bool, is_verbose: bool) -> Re
 }
 
 /// Adds the warnings about definitions that changed or look like attacks.
-fn with_definitions(report: Report, status: &BoardStatus) -> Report {
+fn with_definitions(report: Report, status: &Shown) -> Report {
     let warnings = status
         .warnings
         .iter()
@@ -216,9 +268,9 @@ fn with_definitions(report: Report, status: &BoardStatus) -> Report {
 }
 
 /// What a running server lacks of its sandbox, and with `-v` that it lacks nothing.
-fn sandbox_hint(server: &ServerStatus, is_verbose: bool) -> Option<String> {
+fn sandbox_hint(server: &ShownServer, is_verbose: bool) -> Option<String> {
     let sandbox = server.sandbox.as_ref()?;
-    let (name, requested, in_force) = (&server.name, sandbox.requested, sandbox.in_force?);
+    let (name, requested, in_force) = (&server.name, &sandbox.requested, sandbox.in_force.as_ref()?);
     match sandbox.missing.as_slice() {
         [] => is_verbose.then(|| format!("server `{name}`: its sandbox `{requested}` is in force")),
         missing => Some(format!(
@@ -229,7 +281,7 @@ fn sandbox_hint(server: &ServerStatus, is_verbose: bool) -> Option<String> {
 }
 
 /// Adds the error of an outage if the table truncates it, otherwise only its hint.
-fn with_outage(report: Report, server: &ServerStatus, error: &LastError, is_in_table: bool) -> Report {
+fn with_outage(report: Report, server: &ShownServer, error: &ShownError, is_in_table: bool) -> Report {
     let (name, state) = (&server.name, listing::in_words(server.state));
     match (is_in_table, &error.hint) {
         (false, hint) => report.error(&format!("server `{name}` {state}: {}", error.message), hint.as_deref()),
@@ -238,14 +290,13 @@ fn with_outage(report: Report, server: &ServerStatus, error: &LastError, is_in_t
     }
 }
 
-fn row(server: &ServerStatus) -> [String; 9] {
+fn row(server: &ShownServer) -> [String; 9] {
     let or_dash = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
-    let era = server.era.map(|era| era.as_str().to_owned());
     [
-        server.name.to_string(),
+        server.name.clone(),
         server.state.as_str().to_owned(),
-        server.transport.to_owned(),
-        or_dash(era),
+        server.transport.clone(),
+        or_dash(server.era.clone()),
         or_dash(server.protocol_version.as_deref().map(one_line)),
         server.tools.to_string(),
         or_dash(server.pid.map(|pid| pid.to_string())),

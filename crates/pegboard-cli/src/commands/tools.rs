@@ -19,7 +19,7 @@ use crate::{
     cli,
     exit::Exit,
     output::{self, Report, Table, one_line},
-    settings::{self, Settings},
+    settings::Settings,
 };
 use pattern::Pattern;
 
@@ -40,7 +40,7 @@ pub(super) async fn run(mut context: Context<'_>, options: cli::Tools) -> Exit {
     let enabled = listing::enabled(&config);
     settings.announce(&context.output);
     let starting = StartingServers::new(&config);
-    let board = settings::board(config).tools_only().open();
+    let board = context.board(&settings, config).await.tools_only().open();
     let what = "asking the servers for their tools";
     let patience = context.deadline.remaining();
     let toolset = board.toolset_with(View::new().provider(options.provider.unwrap_or_default()));

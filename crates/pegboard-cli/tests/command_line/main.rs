@@ -13,6 +13,10 @@ mod call;
 mod canary;
 mod config;
 #[cfg(unix)]
+mod daemon;
+#[cfg(unix)]
+mod daemon_kills;
+#[cfg(unix)]
 mod gateway;
 mod help;
 mod home;

@@ -20,7 +20,7 @@ use super::{
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A running `pegboard mcp`. It is killed when it is dropped.
-struct Mcp {
+pub(crate) struct Mcp {
     child: Child,
     stdin: Option<ChildStdin>,
     messages: Receiver<Value>,
@@ -56,7 +56,7 @@ impl Mcp {
     }
 
     /// Starts it and shakes hands as a client of 2025-11-25.
-    fn start(home: &Home, options: &[&str]) -> (Self, Value) {
+    pub(crate) fn start(home: &Home, options: &[&str]) -> (Self, Value) {
         let mut mcp = Self::spawn(home, options);
         let hello = mcp.exchange(&initialize());
         mcp.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
@@ -98,7 +98,7 @@ impl Mcp {
         ended.unwrap().code()
     }
 
-    fn ask(&mut self, method: &str, params: &Value) -> Value {
+    pub(crate) fn ask(&mut self, method: &str, params: &Value) -> Value {
         self.exchange(&json!({"jsonrpc": "2.0", "id": 2, "method": method, "params": params}))
     }
 
@@ -114,7 +114,7 @@ impl Mcp {
     }
 
     /// Waits until the server has been listed.
-    fn ready(&mut self) -> Vec<String> {
+    pub(crate) fn ready(&mut self) -> Vec<String> {
         let mut tools = Vec::new();
         until("there are tools", || {
             tools = self.tools();

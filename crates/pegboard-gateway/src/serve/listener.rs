@@ -45,7 +45,9 @@ pub(super) async fn serve(
     }
     #[cfg(unix)]
     for listener in listeners.local {
-        accepting.spawn(accept(listener, site.clone(), permits.clone(), closing.clone()));
+        // Its own permits: an accept loop holds one while it waits, and the user's commands must get in however busy the addresses are.
+        let permits = Arc::new(Semaphore::new(limits.connections));
+        accepting.spawn(accept(listener, site.clone(), permits, closing.clone()));
     }
     shutdown.await;
     closing.cancel();

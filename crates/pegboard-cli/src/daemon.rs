@@ -1,0 +1,28 @@
+//! The user's daemon: a `pegboard serve` whose Unix socket the other commands use, so that its servers keep their state between them.
+//!
+//! The daemon holds a [`Place`]: a locked file and a socket in a folder that only the user can enter. A command finds the place of its config by
+//! name, asks the daemon there who it is, and opens a board whose servers are those of the daemon ([`RunningDaemon`]).
+
+mod client;
+mod detached;
+mod dialer;
+mod folder;
+mod hello;
+mod http;
+mod identity;
+mod lock;
+mod occupy;
+mod place;
+mod remote;
+mod replies;
+mod routes;
+mod start;
+
+pub(crate) use client::{RunningDaemon, find};
+pub(crate) use detached::Detached;
+pub(crate) use hello::Identified;
+pub(crate) use identity::{Identity, config_digest};
+pub(crate) use occupy::{NotOccupied, Occupied, occupy};
+pub(crate) use remote::adapt;
+pub(crate) use replies::as_made_here;
+pub(crate) use routes::router;

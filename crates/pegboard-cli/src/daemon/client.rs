@@ -1,0 +1,169 @@
+//! Finds the daemon that serves the config of a command.
+
+use std::{path::PathBuf, time::Duration};
+
+use pegboard::{Builder, Config};
+use serde_json::Value;
+
+use super::{
+    dialer::connect,
+    folder,
+    hello::{Hello, VERSION},
+    http,
+    identity::{Identity, config_digest},
+    place::socket_path,
+    remote,
+    start::Starter,
+};
+use crate::{cli::Global, output::Output, settings::Settings};
+
+/// How long a daemon may take to say who it is. One that is slower is busy or stopped, and the command does its work itself.
+const HELLO_TIME: Duration = Duration::from_millis(500);
+
+/// How long a daemon may take to report its status.
+const STATUS_TIME: Duration = Duration::from_secs(5);
+
+/// How long a daemon may take to start.
+const START_TIME: Duration = Duration::from_secs(10);
+
+/// How often a daemon that starts is looked for.
+const POLL: Duration = Duration::from_millis(20);
+
+/// A daemon that serves the config of this command.
+#[derive(Debug, Clone)]
+pub(crate) struct RunningDaemon {
+    socket: PathBuf,
+    hello: Hello,
+    /// Starts it again if it has ended.
+    starter: Option<Starter>,
+}
+
+/// Finds the daemon for a command, if one serves the same config with the same version of the program.
+pub(crate) async fn find(global: &Global, settings: &Settings, output: &Output) -> Option<RunningDaemon> {
+    if !is_wanted(global) || !settings.loaded.unreadable.is_empty() {
+        return None;
+    }
+    let folder = folder::open(false).ok()?;
+    let socket = socket_path(&folder, &Identity::of_command(global, settings));
+    if !socket.exists() {
+        return None;
+    }
+    let daemon = match tokio::time::timeout(HELLO_TIME, greet(socket)).await {
+        Ok(Some(daemon)) => daemon,
+        Ok(None) => return None,
+        Err(_) => {
+            output.note("the daemon does not answer, so the servers are started without it");
+            return None;
+        }
+    };
+    match daemon.difference(settings) {
+        None => Some(daemon),
+        Some(difference) => {
+            output.note(&format!("{difference}, so the servers are started without it"));
+            None
+        }
+    }
+}
+
+/// Whether the user allows the use of a daemon.
+fn is_wanted(global: &Global) -> bool {
+    let is_off = std::env::var_os("PEGBOARD_NO_DAEMON").is_some_and(|value| !value.is_empty() && value != "0");
+    !global.no_daemon && !is_off
+}
+
+/// Asks the daemon at a socket who it is; `None` if there is none.
+async fn greet(socket: PathBuf) -> Option<RunningDaemon> {
+    let mut stream = connect(&socket).await.ok()?;
+    let response = http::get(&mut stream, "/local/hello").await.ok()?;
+    let hello = serde_json::from_slice(&response.body).ok()?;
+    Some(RunningDaemon {
+        socket,
+        hello,
+        starter: None,
+    })
+}
+
+impl RunningDaemon {
+    /// Finds the daemon of a command, or starts it and waits until it answers.
+    pub(crate) async fn find_or_start(
+        global: &Global,
+        settings: &Settings,
+        output: &Output,
+        idle: Duration,
+    ) -> Option<Self> {
+        let identity = Identity::of_command(global, settings);
+        let starter = match Starter::new(global, &identity, idle) {
+            Ok(starter) => starter,
+            Err(error) => {
+                output.note(&format!("no daemon can be started: {error}"));
+                return None;
+            }
+        };
+        if let Some(found) = find(global, settings, output).await {
+            return Some(Self {
+                starter: Some(starter),
+                ..found
+            });
+        }
+        let folder = folder::open(true).ok()?;
+        let socket = socket_path(&folder, &identity);
+        let started = async {
+            starter.start().ok()?;
+            loop {
+                if let Some(daemon) = greet(socket.clone()).await {
+                    return Some(daemon);
+                }
+                tokio::time::sleep(POLL).await;
+            }
+        };
+        match tokio::time::timeout(START_TIME, started).await {
+            Ok(Some(daemon)) if daemon.difference(settings).is_none() => Some(Self {
+                starter: Some(starter),
+                ..daemon
+            }),
+            _ => {
+                let log = starter.log().display();
+                output.note(&format!(
+                    "the daemon did not start, so the servers are started without it; its log is {log}"
+                ));
+                None
+            }
+        }
+    }
+
+    /// Why this command must not use the daemon, if it must not.
+    fn difference(&self, settings: &Settings) -> Option<String> {
+        let version = &self.hello.version;
+        if version != VERSION {
+            return Some(format!("the daemon is version {version} and this program is {VERSION}"));
+        }
+        (self.hello.config != config_digest(&settings.loaded.config))
+            .then(|| "the daemon has another content of the config, or other values of its variables".to_owned())
+    }
+
+    /// A board whose servers are those of the daemon.
+    pub(crate) fn board(&self, config: Config) -> Builder {
+        remote::board(config, self.socket.clone(), self.starter.clone())
+    }
+
+    /// The process id of the daemon.
+    pub(crate) fn pid(&self) -> u32 {
+        self.hello.pid
+    }
+
+    /// The status of the daemon's board, or why there is none.
+    pub(crate) async fn status(&self) -> Result<Value, String> {
+        let asking = async {
+            let mut stream = connect(&self.socket).await?;
+            http::get(&mut stream, "/local/status").await
+        };
+        match tokio::time::timeout(STATUS_TIME, asking).await {
+            Ok(Ok(response)) if response.status == 200 => {
+                serde_json::from_slice(&response.body).map_err(|error| error.to_string())
+            }
+            Ok(Ok(response)) => Err(format!("it answers with status {}", response.status)),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_) => Err("it does not answer".to_owned()),
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! The little of HTTP/1.1 that a command needs at the socket of its daemon: a GET with a short answer, and an upgrade.
+
+use std::io;
+
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::UnixStream,
+};
+
+/// The longest head of a response.
+const MAX_HEAD: usize = 16 * 1024;
+
+/// The longest body of a response. The status of a board with a thousand servers fits.
+const MAX_BODY: usize = 16 * 1024 * 1024;
+
+/// A response: its status, and its body.
+#[derive(Debug)]
+pub(super) struct Response {
+    pub(super) status: u16,
+    pub(super) body: Vec<u8>,
+}
+
+/// Sends a GET request and reads the response.
+pub(super) async fn get(stream: &mut UnixStream, path: &str) -> io::Result<Response> {
+    send(stream, path, "connection: close\r\n").await
+}
+
+/// Asks for an upgrade to one message per line. The stream carries messages if the status is 101.
+pub(super) async fn upgrade(stream: &mut UnixStream, path: &str) -> io::Result<Response> {
+    send(stream, path, "connection: upgrade\r\nupgrade: mcp-lines\r\n").await
+}
+
+async fn send(stream: &mut UnixStream, path: &str, headers: &str) -> io::Result<Response> {
+    let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n{headers}\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut read = Vec::with_capacity(1024);
+    let end = loop {
+        if let Some(at) = read.windows(4).position(|four| four == b"\r\n\r\n") {
+            break at + 4;
+        }
+        if read.len() > MAX_HEAD || stream.read_buf(&mut read).await? == 0 {
+            return Err(invalid());
+        }
+    };
+    let head = std::str::from_utf8(&read[..end]).map_err(|_| invalid())?;
+    let status: u16 = head
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok())
+        .ok_or_else(invalid)?;
+    // The daemon knows the length of all bodies that a command asks for.
+    let length: usize = head
+        .lines()
+        .filter_map(|line| line.split_once(':'))
+        .find(|(name, _)| name.eq_ignore_ascii_case("content-length"))
+        .and_then(|(_, value)| value.trim().parse().ok())
+        .unwrap_or(0);
+    let mut body = read.split_off(end);
+    if length > MAX_BODY || (status == 101 && !body.is_empty()) {
+        return Err(invalid());
+    }
+    while body.len() < length {
+        if stream.read_buf(&mut body).await? == 0 {
+            return Err(invalid());
+        }
+    }
+    Ok(Response { status, body })
+}
+
+fn invalid() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "the daemon sent no valid response")
+}

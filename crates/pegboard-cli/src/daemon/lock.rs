@@ -1,0 +1,109 @@
+//! [`Lock`]: the file by which a daemon is the only one of its identity. The kernel frees it when the process ends, however that happens.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Read as _, Seek as _, Write as _},
+    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
+    path::Path,
+};
+
+use rustix::fs::{FlockOperation, OFlags, flock};
+
+use super::folder::user;
+
+/// The longest text in a lock file.
+const MAX_TEXT: u64 = 64;
+
+/// A locked file with the process id of its holder.
+#[derive(Debug)]
+pub(super) struct Lock {
+    #[expect(dead_code, reason = "held until the daemon ends")]
+    file: File,
+}
+
+/// Why a file could not be locked.
+#[derive(Debug)]
+pub(super) enum LockError {
+    /// Another process holds it: the one with this id, if it has said so.
+    Held(Option<u32>),
+    Io(io::Error),
+}
+
+impl Lock {
+    /// Locks the file, which is created if needed, and writes the id of this process into it.
+    pub(super) fn take(path: &Path) -> Result<Self, LockError> {
+        let mut file = open(path).map_err(LockError::Io)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => return Err(LockError::Held(holder(&mut file))),
+            Err(error) => return Err(LockError::Io(error.into())),
+        }
+        let write = || -> io::Result<()> {
+            file.set_len(0)?;
+            file.rewind()?;
+            writeln!(file, "{}", std::process::id())
+        };
+        let mut write = write;
+        write().map_err(LockError::Io)?;
+        Ok(Self { file })
+    }
+}
+
+/// Opens the file without following a link. Fails unless it is a regular file of the user that nobody else may write.
+fn open(path: &Path) -> io::Result<File> {
+    let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).unwrap_or(0);
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(flags)
+        .open(path)?;
+    let found = file.metadata()?;
+    if !found.is_file() || found.uid() != user() || found.mode() & 0o022 != 0 {
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "it is no regular file that only this user can change",
+        ));
+    }
+    Ok(file)
+}
+
+fn holder(file: &mut File) -> Option<u32> {
+    let mut text = String::new();
+    file.take(MAX_TEXT).read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn a_lock_is_held_once_names_its_holder_and_is_free_afterwards() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.lock");
+        let lock = Lock::take(&path).unwrap();
+        assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o600);
+        match Lock::take(&path) {
+            Err(LockError::Held(pid)) => assert_eq!(pid, Some(std::process::id())),
+            other => panic!("{other:?}"),
+        }
+        drop(lock);
+        Lock::take(&path).unwrap();
+    }
+
+    #[test]
+    fn a_lock_file_that_is_a_link_or_open_to_others_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, link) = (folder.path().join("x.lock"), folder.path().join("link"));
+        std::fs::write(&path, "").unwrap();
+        symlink(&path, &link).unwrap();
+        assert!(matches!(Lock::take(&link), Err(LockError::Io(_))));
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o666)).unwrap();
+        assert!(matches!(Lock::take(&path), Err(LockError::Io(_))));
+    }
+}

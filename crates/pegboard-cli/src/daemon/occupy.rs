@@ -1,0 +1,78 @@
+//! Makes this process the daemon of its config, or says why it cannot be.
+
+use std::{io, path::Path};
+
+use pegboard_gateway::Listeners;
+use tokio::net::UnixListener;
+
+use super::{
+    folder::FolderError,
+    identity::Identity,
+    place::{Place, PlaceError},
+};
+use crate::{exit::Exit, settings::Complaint};
+
+/// What helps if the socket is in the way.
+const NO_SOCKET: &str = "`--no-socket` serves without the socket that the commands of this user use";
+
+/// The place of this daemon, and its socket.
+#[derive(Debug)]
+pub(crate) struct Occupied {
+    place: Place,
+    socket: UnixListener,
+}
+
+/// Why this process does without a socket.
+#[derive(Debug)]
+pub(crate) enum NotOccupied {
+    /// Something is wrong that the user must decide about.
+    Refused(Complaint),
+    /// There is no room for a socket here.
+    Impossible(String),
+}
+
+/// Takes the place of the daemon with this identity.
+pub(crate) fn occupy(identity: &Identity) -> Result<Occupied, NotOccupied> {
+    let refused = |message: String, hint: &str| {
+        NotOccupied::Refused(Complaint {
+            message,
+            hint: Some(hint.to_owned()),
+            exit: Exit::Usage,
+        })
+    };
+    match Place::take(identity) {
+        Ok((place, socket)) => Ok(Occupied { place, socket }),
+        Err(PlaceError::Taken(holder)) => {
+            let holder = holder.map_or_else(String::new, |pid| format!(": process {pid}"));
+            Err(refused(
+                format!("a daemon serves this config already{holder}"),
+                "`pegboard status` shows its servers; `--no-socket` starts another one beside it",
+            ))
+        }
+        Err(PlaceError::Folder(FolderError::Unsafe(why))) => Err(refused(
+            format!("the folder for the socket is not safe: {why}"),
+            NO_SOCKET,
+        )),
+        Err(PlaceError::Io(path, error)) if error.kind() == io::ErrorKind::PermissionDenied => {
+            let message = format!("{} cannot be used: {error}", path.display());
+            Err(refused(message, NO_SOCKET))
+        }
+        Err(PlaceError::Folder(FolderError::Missing(why))) => Err(NotOccupied::Impossible(why)),
+        Err(PlaceError::Io(path, error)) => Err(NotOccupied::Impossible(format!(
+            "{} cannot be used: {error}",
+            path.display()
+        ))),
+    }
+}
+
+impl Occupied {
+    /// The path of the socket.
+    pub(crate) fn path(&self) -> &Path {
+        self.place.socket()
+    }
+
+    /// Adds the socket to what a gateway listens on. The place must be kept as long as the gateway serves.
+    pub(crate) fn listen(self, listeners: Listeners) -> (Place, Listeners) {
+        (self.place, Place::add_to(listeners, self.socket))
+    }
+}

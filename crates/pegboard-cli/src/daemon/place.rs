@@ -1,0 +1,88 @@
+//! [`Place`]: what a daemon occupies for its identity: a lock, and a socket that its clients connect to.
+
+use std::{
+    fs, io,
+    os::unix::{fs::PermissionsExt as _, net::UnixListener as StdListener},
+    path::{Path, PathBuf},
+};
+
+use pegboard_gateway::Listeners;
+use tokio::net::UnixListener;
+
+use super::{
+    folder::{self, FolderError, user},
+    identity::Identity,
+    lock::{Lock, LockError},
+};
+
+/// The longest path of a socket that all systems take.
+const MAX_PATH: usize = 103;
+
+/// The place of a running daemon. The socket is removed when this is dropped; the lock is freed by the end of the process in any case.
+#[derive(Debug)]
+pub(crate) struct Place {
+    socket: PathBuf,
+    #[expect(dead_code, reason = "held until the daemon ends")]
+    lock: Lock,
+}
+
+/// Why a daemon cannot take its place.
+#[derive(Debug)]
+pub(crate) enum PlaceError {
+    /// Another daemon serves the same config: the process with this id, if it is known.
+    Taken(Option<u32>),
+    Folder(FolderError),
+    Io(PathBuf, io::Error),
+}
+
+impl Place {
+    /// Takes the place of a daemon, and returns the listener for its clients. What a daemon that was killed left there is removed.
+    pub(crate) fn take(identity: &Identity) -> Result<(Self, UnixListener), PlaceError> {
+        let folder = folder::open(true).map_err(PlaceError::Folder)?;
+        let path = folder.join(format!("{identity}.lock"));
+        let lock = Lock::take(&path).map_err(|error| match error {
+            LockError::Held(pid) => PlaceError::Taken(pid),
+            LockError::Io(error) => PlaceError::Io(path, error),
+        })?;
+        let socket = socket_path(&folder, identity);
+        let listener = listen(&socket).map_err(|error| PlaceError::Io(socket.clone(), error))?;
+        Ok((Self { socket, lock }, listener))
+    }
+
+    /// The path of the socket.
+    pub(crate) fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// Adds the socket to what a gateway listens on.
+    pub(crate) fn add_to(listeners: Listeners, socket: UnixListener) -> Listeners {
+        listeners.local(socket, user())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.socket);
+    }
+}
+
+/// The path of the socket of a daemon.
+pub(super) fn socket_path(folder: &Path, identity: &Identity) -> PathBuf {
+    folder.join(format!("{identity}.sock"))
+}
+
+/// Listens on a socket that only the user may connect to. The caller holds the lock, so a socket that is there belongs to no daemon.
+fn listen(path: &Path) -> io::Result<UnixListener> {
+    if path.as_os_str().len() > MAX_PATH {
+        let message = format!("its path has more than {MAX_PATH} bytes; set XDG_RUNTIME_DIR to a shorter one");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+    }
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let listener = StdListener::bind(path)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+    listener.set_nonblocking(true)?;
+    UnixListener::from_std(listener)
+}

@@ -1,0 +1,36 @@
+//! A board whose servers are those of the daemon.
+
+use std::{path::PathBuf, sync::Arc};
+
+use pegboard::{
+    Builder, Config, Pegboard,
+    config::{EraChoice, IdleStop, Pins, Scan, Scope, Start},
+    in_process::Dialer,
+};
+
+use super::{dialer::daemon_dialer, start::Starter};
+
+/// A board with the config's servers, each connected to the one of its name in the daemon. A daemon that has ended is started again if there
+/// is a starter.
+pub(super) fn board(mut config: Config, socket: PathBuf, starter: Option<Starter>) -> Builder {
+    adapt(&mut config);
+    let dialer: Arc<dyn Dialer> = Arc::new(daemon_dialer(socket, starter));
+    Pegboard::builder(config).stand_ins(move |_, _| dialer.clone())
+}
+
+/// Leaves to the daemon what must happen once: it writes the audit log, pins and scans definitions, starts servers and decides who shares
+/// them. Filters, approval, masking and limits hold in both.
+pub(crate) fn adapt(config: &mut Config) {
+    config.audit = None;
+    for server in config.servers.values_mut() {
+        server.required = false;
+        server.start = Start::Lazy;
+        // The era with a handshake has a session, to which the requests of servers and the servers of one session belong.
+        server.era = EraChoice::Legacy;
+        server.policy.pins = Pins::Off;
+        server.policy.scan = Scan::Off;
+        server.policy.scope = Scope::Shared;
+        server.policy.idle_stop = IdleStop::Never;
+        server.policy.health.interval = None;
+    }
+}

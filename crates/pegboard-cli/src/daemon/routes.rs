@@ -1,0 +1,31 @@
+//! What a daemon answers to the commands of its user, beside MCP.
+
+use axum::{
+    Extension, Json, Router,
+    http::StatusCode,
+    response::{IntoResponse as _, Response},
+    routing::get,
+};
+use pegboard::Pegboard;
+use pegboard_gateway::LocalClient;
+
+use super::hello::Identified;
+
+/// The routes under `/local`. They answer only at the local socket.
+pub(crate) fn router(daemon: Identified, board: Pegboard) -> Router {
+    let hello = async move |client: Option<Extension<LocalClient>>| -> Response {
+        match client {
+            Some(_) => Json(daemon.hello()).into_response(),
+            None => StatusCode::NOT_FOUND.into_response(),
+        }
+    };
+    let status = async move |client: Option<Extension<LocalClient>>| -> Response {
+        match client {
+            Some(_) => Json(board.status()).into_response(),
+            None => StatusCode::NOT_FOUND.into_response(),
+        }
+    };
+    Router::new()
+        .route("/local/hello", get(hello))
+        .route("/local/status", get(status))
+}

@@ -1,0 +1,109 @@
+//! Stands in for the user's daemon on systems without Unix sockets: there never is one.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use axum::Router;
+use pegboard::{Builder, Config, Pegboard, Reply};
+use pegboard_gateway::Listeners;
+use serde_json::Value;
+
+use crate::{
+    cli::Global,
+    output::Output,
+    settings::{self, Complaint, Settings},
+};
+
+pub(crate) enum RunningDaemon {}
+
+pub(crate) async fn find(_: &Global, _: &Settings, _: &Output) -> Option<RunningDaemon> {
+    std::future::ready(None).await
+}
+
+impl RunningDaemon {
+    pub(crate) async fn find_or_start(_: &Global, _: &Settings, output: &Output, _: Duration) -> Option<Self> {
+        output.note("this system has no daemon, so the servers are started without it");
+        std::future::ready(None).await
+    }
+
+    pub(crate) fn board(&self, config: Config) -> Builder {
+        settings::board(config)
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        match *self {}
+    }
+
+    pub(crate) async fn status(&self) -> Result<Value, String> {
+        match *self {}
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Identified;
+
+impl Identified {
+    pub(crate) fn new(_: String) -> Self {
+        Self
+    }
+
+    pub(crate) fn applied(&self, _: String) {}
+}
+
+pub(crate) struct Identity;
+
+impl Identity {
+    pub(crate) fn of_daemon(_: &Global, _: &Settings) -> Self {
+        Self
+    }
+}
+
+pub(crate) fn config_digest(_: &Config) -> String {
+    String::new()
+}
+
+pub(crate) fn adapt(_: &mut Config) {}
+
+pub(crate) fn as_made_here(reply: Reply) -> Reply {
+    reply
+}
+
+pub(crate) fn router(_: Identified, _: Pegboard) -> Router {
+    Router::new()
+}
+
+#[derive(Debug)]
+pub(crate) struct Detached;
+
+impl Detached {
+    pub(crate) fn new(_: PathBuf) -> Self {
+        Self
+    }
+
+    pub(crate) async fn keep_log_short(&self) {
+        std::future::pending().await
+    }
+}
+
+pub(crate) enum Occupied {}
+
+pub(crate) enum NotOccupied {
+    Refused(Complaint),
+    Impossible(String),
+}
+
+pub(crate) fn occupy(_: &Identity) -> Result<Occupied, NotOccupied> {
+    Err(NotOccupied::Impossible("this system has no such sockets".to_owned()))
+}
+
+impl Occupied {
+    pub(crate) fn path(&self) -> &Path {
+        match *self {}
+    }
+
+    pub(crate) fn listen(self, _: Listeners) -> ((), Listeners) {
+        match self {}
+    }
+}
