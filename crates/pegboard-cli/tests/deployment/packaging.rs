@@ -2,14 +2,18 @@
 
 use std::{
     fs,
+    io::{BufRead as _, BufReader},
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
     time::Duration,
 };
 
 use serde_json::Value;
 
-use crate::{gateway::Served, home::Home};
+use crate::{
+    gateway::Served,
+    home::{Home, Ran},
+};
 
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -43,7 +47,7 @@ fn documents(yaml: &str) -> Vec<Value> {
     let script = "import json, sys, yaml; print(json.dumps(list(yaml.safe_load_all(sys.stdin))))";
     let mut command = Command::new(peer("python-packaging/bin/python"));
     command.args(["-c", script]);
-    let ran = crate::home::Ran::fed(command, yaml);
+    let ran = Ran::fed(command, yaml);
     ran.ends_with(0);
     serde_json::from_value(ran.json()).unwrap()
 }
@@ -201,14 +205,30 @@ fn the_command_needs_only_the_libraries_of_the_image() {
 #[test]
 fn it_serves_where_nothing_can_be_written() {
     let home = Home::new();
-    let mut command = home.pegboard(&["call", "demo.calculate", "expression=6 * 7", "-o", "json"]);
-    // Not even root can make a file here.
-    for name in ["HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR", "TMPDIR"] {
-        command.env(name, "/proc/self/nowhere");
-    }
-    let ran = crate::home::Ran::of(command);
+    let nowhere = |args: &[&str]| {
+        let mut command = home.pegboard(args);
+        // Not even root can make a file here.
+        for name in ["HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR", "TMPDIR"] {
+            command.env(name, "/proc/self/nowhere");
+        }
+        command
+    };
+    let ran = Ran::of(nowhere(&["call", "demo.calculate", "expression=6 * 7", "-o", "json"]));
     ran.ends_with(0);
     assert_eq!(ran.json()["structured"]["value"], 42);
+    for more in [&[][..], &["--no-socket"]] {
+        let mut command = nowhere(&[&["serve", "-o", "json", "--listen", "127.0.0.1:0"], more].concat());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut line = String::new();
+        let out = child.stdout.take().unwrap();
+        BufReader::new(out).read_line(&mut line).unwrap();
+        let document: Value = serde_json::from_str(&line).unwrap();
+        let address = document["addresses"][0].as_str().unwrap();
+        let status = get(address.rsplit_once(':').unwrap().1, "/livez", "localhost");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(status, 200);
+    }
 }
 
 #[test]
@@ -216,7 +236,7 @@ fn the_property_list_of_launchd_is_well_formed_and_starts_serve() {
     let script = "import json, plistlib, sys; print(json.dumps(plistlib.loads(sys.stdin.buffer.read())))";
     let mut command = Command::new("python3");
     command.args(["-c", script]);
-    let ran = crate::home::Ran::fed(command, &text("launchd/dev.pegboard.plist"));
+    let ran = Ran::fed(command, &text("launchd/dev.pegboard.plist"));
     let list = ran.ends_with(0).json();
     assert_eq!(list["Label"], "dev.pegboard");
     assert_eq!(
