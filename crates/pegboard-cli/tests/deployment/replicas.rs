@@ -117,19 +117,18 @@ fn many() -> FakeServer {
     (0..TOOLS).fold(fx(), |fake, number| fake.tool(Tool::new(format!("tool{number:04}"))))
 }
 
-/// Calls the tool that asks, and answers in another request. Returns both messages.
-fn question(replicas: &Replicas) -> (Value, Value) {
-    let asked = replicas.ask("tools/call", json!({"name": "fx__paint", "arguments": {}}));
+/// Calls a tool that asks, and answers in another request. Returns the second message.
+fn question(replicas: &Replicas, tool: &str) -> Value {
+    let asked = replicas.ask("tools/call", json!({"name": tool, "arguments": {}}));
     let result = &asked["result"];
     assert_eq!(result["resultType"], "input_required", "{asked}");
     let requests = result["inputRequests"].as_object().unwrap();
     let answer = json!({"action": "accept", "content": {"colour": "green"}});
     let answers: Value = requests.keys().map(|key| (key.clone(), answer.clone())).collect();
     let again = json!({
-        "name": "fx__paint", "arguments": {}, "requestState": result["requestState"], "inputResponses": answers,
+        "name": tool, "arguments": {}, "requestState": result["requestState"], "inputResponses": answers,
     });
-    let answered = replicas.ask("tools/call", again);
-    (asked, answered)
+    replicas.ask("tools/call", again)
 }
 
 #[test]
@@ -168,7 +167,7 @@ fn replicas_with_one_key_finish_each_others_questions() {
     let key = "state_key = 'gAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHv8='";
     let replicas = Replicas::start([key, key], fx);
     for _ in 0..2 {
-        let (_, answered) = question(&replicas);
+        let answered = question(&replicas, "fx__paint");
         let text = answered["result"]["content"].to_string();
         assert!(text.contains("painted") && text.contains("green"), "{answered}");
         // The next question is asked by the other gateway.
@@ -196,21 +195,27 @@ async fn a_task_is_polled_through_either_replica() {
 fn without_a_common_key_a_question_is_refused_elsewhere() {
     for settings in [["", ""], [KEY, OTHER_KEY]] {
         let replicas = Replicas::start(settings, fx);
-        let (_, answered) = question(&replicas);
+        let answered = question(&replicas, "fx__paint");
         assert_eq!(answered["error"]["code"], -32602, "{answered}");
         let message = answered["error"]["message"].as_str().unwrap();
         assert!(message.contains("send the request without it"), "{message}");
     }
 }
 
-/// The call waits in the gateway that asked.
+/// These calls wait in the gateway that asked.
 #[test]
-fn a_question_of_a_legacy_server_is_answered_only_where_it_was_asked() {
-    let replicas = Replicas::start([KEY, KEY], || fx().era(Era::Legacy));
-    let (_, answered) = question(&replicas);
-    assert_eq!(answered["error"]["code"], -32602, "{answered}");
-    let message = answered["error"]["message"].as_str().unwrap();
-    assert!(message.contains("send the request without it"), "{message}");
+fn questions_of_legacy_servers_and_approvals_are_answered_only_where_they_were_asked() {
+    for (era, more, tool) in [
+        (Era::Legacy, "", "fx__paint"),
+        (Era::Modern, "approval = 'always'", "fx__read"),
+    ] {
+        let replicas = Replicas::with([KEY, KEY], |home| home.entry("fx", fx().era(era), more));
+        let answered = question(&replicas, tool);
+        assert_eq!(answered["error"]["code"], -32602, "{answered}");
+        let message = answered["error"]["message"].as_str().unwrap();
+        assert!(message.contains("send the request without it"), "{message}");
+        assert_eq!(replicas.calls()[1], 0);
+    }
 }
 
 #[test]
