@@ -43,6 +43,7 @@ pub fn ring(count: usize) -> usize {
             progress: 1.0,
             total: None,
             message: None,
+            principal: None,
         });
     }
     drop(events);

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 ///
 /// Views with different principals share no connection to a remote server, and no cached answers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Principal(Arc<str>);
 

@@ -35,6 +35,7 @@ const CAPACITY: usize = 1024;
 /// Events are written as JSON with their [`kind`](Event::kind) as `event`, and read back. Fields may be added to the JSON; a reader ignores
 /// those it does not know.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Event {
@@ -48,7 +49,11 @@ pub enum Event {
         server: Option<ServerName>,
         /// The tool as its server calls it.
         tool: Option<String>,
+        /// The principal that the call was made for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        principal: Option<Principal>,
         /// When.
+        #[cfg_attr(feature = "schemars", schemars(with = "String"))]
         at: Timestamp,
     },
     /// A server reported the progress of a call.
@@ -61,6 +66,9 @@ pub enum Event {
         total: Option<f64>,
         /// The server's message.
         message: Option<String>,
+        /// The principal that the call was made for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        principal: Option<Principal>,
     },
     /// A call ended. One whose future was dropped ended as [`Kind::Cancelled`], and so did a task whose handle was dropped before its reply
     /// was fetched.
@@ -81,7 +89,11 @@ pub enum Event {
         latency_ms: f64,
         /// The size of the response's payload in bytes.
         original_bytes: usize,
+        /// The principal that the call was made for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        principal: Option<Principal>,
         /// When.
+        #[cfg_attr(feature = "schemars", schemars(with = "String"))]
         at: Timestamp,
     },
     /// The state of a server changed, or a server that is down failed to start once more.
@@ -102,6 +114,7 @@ pub enum Event {
         /// How long the start took, from the attempt to the first listing of tools. Set when the server is ready.
         ready_after_ms: Option<f64>,
         /// When.
+        #[cfg_attr(feature = "schemars", schemars(with = "String"))]
         at: Timestamp,
     },
     /// The tools, resources or prompts of a server changed.
@@ -120,6 +133,7 @@ pub enum Event {
         /// How many items have changed.
         changed: usize,
         /// When.
+        #[cfg_attr(feature = "schemars", schemars(with = "String"))]
         at: Timestamp,
     },
     /// Definitions of a server are not as they were pinned, or look like attacks. [`Pegboard::pin_changes`](crate::Pegboard::pin_changes)
@@ -139,6 +153,7 @@ pub enum Event {
         /// How many of them are held until a person accepts them.
         held: usize,
         /// When.
+        #[cfg_attr(feature = "schemars", schemars(with = "String"))]
         at: Timestamp,
     },
     /// A server did not respond to a health probe in time. Its connection is replaced, and [`Event::ServerChanged`] follows.
@@ -153,6 +168,7 @@ pub enum Event {
         /// The error. Secrets are masked.
         reason: String,
         /// When.
+        #[cfg_attr(feature = "schemars", schemars(with = "String"))]
         at: Timestamp,
     },
     /// The audit log cannot be written. Published once a minute while that lasts.
@@ -160,6 +176,7 @@ pub enum Event {
         /// The file and the error.
         reason: String,
         /// When.
+        #[cfg_attr(feature = "schemars", schemars(with = "String"))]
         at: Timestamp,
     },
     /// The subscriber lagged behind and missed events.
@@ -185,7 +202,7 @@ impl Event {
         }
     }
 
-    pub(crate) fn completed(reply: &Reply) -> Self {
+    pub(crate) fn completed(reply: &Reply, principal: Option<&Principal>) -> Self {
         Self::CallCompleted {
             id: reply.id.clone(),
             name: reply.name.clone(),
@@ -195,6 +212,7 @@ impl Event {
             is_error: reply.is_error(),
             latency_ms: millis(reply.latency),
             original_bytes: reply.original_bytes,
+            principal: principal.cloned(),
             at: Timestamp::now(),
         }
     }
@@ -210,6 +228,7 @@ impl Event {
             is_error: true,
             latency_ms: millis(took),
             original_bytes: 0,
+            principal: call.principal,
             at: Timestamp::now(),
         }
     }
@@ -222,6 +241,7 @@ pub(crate) struct CallEnd {
     pub(crate) name: String,
     pub(crate) server: Option<ServerName>,
     pub(crate) tool: Option<String>,
+    pub(crate) principal: Option<Principal>,
 }
 
 /// A stream of the events of a board, in order. A subscriber that lags behind gets [`Event::Missed`].
@@ -342,6 +362,7 @@ mod tests {
             progress,
             total: None,
             message: None,
+            principal: None,
         }
     }
 

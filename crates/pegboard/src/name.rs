@@ -32,6 +32,7 @@ const MAX_SERVER_NAME: usize = 64;
 /// # Ok::<(), pegboard::name::BadServerName>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct ServerName(Arc<str>);
 
 impl ServerName {

@@ -8,6 +8,7 @@ use crate::{caller::Principal, label::label, name::ServerName};
 
 /// A snapshot of the board.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct BoardStatus {
     /// One entry per live server, ordered by name. A configured server has at least one, and a session-scoped one has one for each view. The
@@ -25,6 +26,7 @@ pub struct BoardStatus {
 
 /// A snapshot of one server.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ServerStatus {
     /// Its name.
@@ -41,6 +43,7 @@ pub struct ServerStatus {
     /// Its lifecycle state.
     pub state: State,
     /// When it entered that state. While it is disabled, idle or closed, this is the current time.
+    #[cfg_attr(feature = "schemars", schemars(with = "String"))]
     pub since: Timestamp,
     /// `stdio`, `http`, `sse`, `websocket` or `in_process`.
     pub transport: &'static str,
@@ -89,6 +92,7 @@ pub struct ServerStatus {
     /// What went wrong last: the outage while it is down; while it is ready, the later of its last outage and its last failed call.
     pub last_error: Option<LastError>,
     /// When its health was last checked: by a probe, or by starting it. A successful call is no check.
+    #[cfg_attr(feature = "schemars", schemars(with = "Option<String>"))]
     pub checked_at: Option<Timestamp>,
     /// Why that check failed; `None` if the server was healthy.
     pub check_error: Option<String>,
@@ -103,6 +107,7 @@ fn is_zero(count: &usize) -> bool {
 
 /// Which sandbox a server has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct SandboxStatus {
     /// The level that its config requests: `basic` or `strict`.
@@ -126,6 +131,7 @@ impl SandboxStatus {
 
 /// A snapshot of the connections of one server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct PoolStatus {
     /// How many there may be.
@@ -140,6 +146,7 @@ pub struct PoolStatus {
 
 /// A snapshot of a queue.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct QueueStatus {
     /// Its name.
@@ -164,6 +171,7 @@ pub struct QueueStatus {
 
 /// The lifecycle state of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum State {
@@ -226,6 +234,7 @@ label!(
 
 /// A protocol era: without a handshake (2026-07-28 and later), or with one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Era {
@@ -249,6 +258,7 @@ label!(Era, "protocol era", [Modern, Legacy]);
 
 /// The self-description of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ServerInfo {
     /// Its program's name.
@@ -275,6 +285,7 @@ pub struct ServerDeclaration {
 
 /// Calls so far.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct CallCounts {
     /// All calls.
@@ -287,6 +298,7 @@ pub struct CallCounts {
 
 /// The last error of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct LastError {
     /// What failed, with its causes.
@@ -294,6 +306,7 @@ pub struct LastError {
     /// What an operator can do about it.
     pub hint: Option<String>,
     /// When.
+    #[cfg_attr(feature = "schemars", schemars(with = "String"))]
     pub at: Timestamp,
     /// The end of the server's stderr.
     pub stderr: Option<String>,
@@ -301,6 +314,7 @@ pub struct LastError {
 
 /// A condition that an operator should know about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Warning {
     /// A stable id for one category and server.
@@ -314,5 +328,6 @@ pub struct Warning {
     /// The server it is about.
     pub server: ServerName,
     /// Since when.
+    #[cfg_attr(feature = "schemars", schemars(with = "String"))]
     pub created_at: Timestamp,
 }

@@ -28,6 +28,7 @@ const MARGIN: Duration = Duration::from_secs(1);
 
 /// What a new config has changed.
 #[derive(Debug, Clone, Default, Serialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Applied {
     /// New servers.

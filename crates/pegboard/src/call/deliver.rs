@@ -73,11 +73,11 @@ struct PreparedCall<'a> {
 impl PreparedCall<'_> {
     /// Sends it to a server that is ready, and forwards progress.
     async fn send(&self, tool: &Tool, live: &Live) -> Result<Result<CallResult, Fault>, CallError> {
-        let events = &self.context.view.events;
-        if progress::is_wanted(self.call, events) {
+        let view = &self.context.view;
+        if progress::is_wanted(self.call, &view.events) {
             // Boxed, because it is rare and every call would pay for the space.
             let exchange = |progress| self.exchange(tool, live, progress);
-            return Box::pin(progress::forward(self.call, events, exchange)).await;
+            return Box::pin(progress::forward(self.call, view, exchange)).await;
         }
         self.exchange(tool, live, None).await
     }

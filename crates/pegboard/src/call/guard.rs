@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use super::{route::resolved::Route, tool_call::ToolCall, view::View};
 use crate::{
     audit::{AuditDecision, AuditRule, Entry},
+    caller::Principal,
     catalog::Tool,
     event::{CallEnd, Event},
     metrics::ServerCounters,
@@ -115,7 +116,7 @@ impl<'a> CallGuard<'a> {
         if let Some(info) = &mut self.info
             && !std::mem::replace(&mut info.is_created, true)
         {
-            self.view.events.send(|| info.created());
+            self.view.events.send(|| info.created(self.view.principal.as_ref()));
         }
     }
 
@@ -161,7 +162,7 @@ impl<'a> CallGuard<'a> {
         let kind = reply.outcome.kind();
         self.create();
         self.count(kind, reply.latency);
-        self.view.events.send(|| Event::completed(reply));
+        self.view.events.send(|| Event::completed(reply, self.view.principal.as_ref()));
         if let Some(log) = &self.view.audit {
             log.record(Entry::ended(reply, is_listed).of_view(self.view.name.as_ref(), self.view.principal.as_ref()));
         }
@@ -205,6 +206,7 @@ impl<'a> CallGuard<'a> {
                 name: info.name,
                 server: info.server,
                 tool: info.tool,
+                principal: self.view.principal.clone(),
             };
             self.view.events.send(|| Event::cancelled(end, took));
         } else {
@@ -241,12 +243,13 @@ impl CallInfo {
         }
     }
 
-    fn created(&self) -> Event {
+    fn created(&self, principal: Option<&Principal>) -> Event {
         Event::CallCreated {
             id: self.id.clone(),
             name: self.name.clone(),
             server: self.server.clone(),
             tool: self.tool.clone(),
+            principal: principal.cloned(),
             at: Timestamp::now(),
         }
     }

@@ -4,7 +4,7 @@ use std::future::Future;
 
 use tokio::sync::mpsc;
 
-use super::tool_call::ToolCall;
+use super::{tool_call::ToolCall, view::View};
 use crate::{
     event::{Event, EventSender},
     session::Progress,
@@ -21,7 +21,7 @@ pub(super) fn is_wanted(call: &ToolCall, events: &EventSender) -> bool {
 /// Runs an exchange and forwards its progress meanwhile.
 pub(super) async fn forward<F: Future>(
     call: &ToolCall,
-    events: &EventSender,
+    view: &View,
     exchange: impl FnOnce(Option<mpsc::Sender<Progress>>) -> F,
 ) -> F::Output {
     let (sink, mut updates) = mpsc::channel(MAX_PENDING);
@@ -29,11 +29,11 @@ pub(super) async fn forward<F: Future>(
     loop {
         tokio::select! {
             biased;
-            Some(update) = updates.recv() => forward_update(call, events, update),
+            Some(update) = updates.recv() => forward_update(call, view, update),
             output = &mut exchange => {
                 // Progress that arrived before the response is forwarded before it.
                 while let Ok(update) = updates.try_recv() {
-                    forward_update(call, events, update);
+                    forward_update(call, view, update);
                 }
                 return output;
             }
@@ -41,12 +41,13 @@ pub(super) async fn forward<F: Future>(
     }
 }
 
-fn forward_update(call: &ToolCall, events: &EventSender, update: Progress) {
-    events.send(|| Event::CallProgress {
+fn forward_update(call: &ToolCall, view: &View, update: Progress) {
+    view.events.send(|| Event::CallProgress {
         id: call.id.clone(),
         progress: update.progress,
         total: update.total,
         message: update.message.clone(),
+        principal: view.principal.clone(),
     });
     if let Some(sink) = &call.progress {
         let _ = sink.try_send(update);

@@ -41,6 +41,8 @@ pub struct ServeConfig {
     /// The key that seals what clients keep between two requests. Gateways with the same key serve each other's clients; without one, each
     /// process has a random key.
     pub state_key: Option<StateKey>,
+    /// Whether clients with the scope `admin` may add servers over the HTTP API.
+    pub allow_new_servers: bool,
     /// The tokens that clients may present, by name.
     pub tokens: BTreeMap<String, TokenConfig>,
     /// The names of tokens whose settings have errors. No client can use them, and they do not make the gateway an open one.
@@ -96,6 +98,7 @@ impl Default for ServeConfig {
             max_sessions: Self::MAX_SESSIONS,
             session_idle: Self::SESSION_IDLE,
             state_key: None,
+            allow_new_servers: false,
             tokens: BTreeMap::new(),
             unusable_tokens: BTreeSet::new(),
         }

@@ -11,6 +11,7 @@ use crate::hint::Hint;
 ///
 /// It replaces the default, which is all servers with all tools; nothing is merged. What the config and the view deny stays denied.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Selection {
     /// The servers that may be used.
@@ -23,6 +24,7 @@ pub struct Selection {
 
 /// One server of a selection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Selected {

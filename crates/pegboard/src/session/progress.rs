@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 
 /// The progress of a call, as its server reports it.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Progress {
     /// How much is done.

@@ -210,6 +210,7 @@ impl InvalidTool {
 
 /// A server whose tools cannot be listed.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Unavailable {
     /// The server.

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use crate::config::{
     field::{DefaultValue, Kind},
-    key::{Nested, count, limit, located, located_texts, map, optional_count, parsed, secret, section, size},
+    key::{Nested, count, flag, limit, located, located_texts, map, optional_count, parsed, secret, section, size},
     policy::Rate,
     serve::ServeConfig,
     setting::Text,
@@ -22,6 +22,7 @@ section! {
         MAX_SESSIONS: usize = count("max_sessions", (1, 1_000_000), ServeConfig::MAX_SESSIONS, "The most sessions of clients with a handshake; further ones are refused.");
         SESSION_IDLE: Duration = limit("session_idle", ServeConfig::SESSION_IDLE, "How long a session without a request or a stream is kept.");
         STATE_KEY: Option<Text> = secret("state_key", "32 random bytes in base64, such as `openssl rand -base64 32` prints: the key that seals what clients keep between two requests. Replicas of a gateway need the same one; without it each process has its own.");
+        ALLOW_NEW_SERVERS: bool = flag("allow_new_servers", false, "Whether clients with the scope `admin` may add servers, and change their settings, over the HTTP API. Such a client can start any program as the gateway's user.");
         TOKENS: BTreeMap<String, Nested<token::In>> = map(
             "tokens",
             &Kind::Table(&token::SECTION),

@@ -187,6 +187,7 @@ pub(in crate::config) fn serve(
         state_key: table
             .get(&fields::STATE_KEY)
             .and_then(|text| StateKey::parse(&text.value).ok()),
+        allow_new_servers: table.get(&fields::ALLOW_NEW_SERVERS),
         tokens,
         unusable_tokens: unusable,
     };
