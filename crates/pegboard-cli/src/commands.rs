@@ -1,5 +1,6 @@
 //! The commands, one file each, and the dispatch to them.
 
+mod added_servers;
 mod agreement;
 mod audit;
 mod call;

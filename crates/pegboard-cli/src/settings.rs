@@ -57,6 +57,11 @@ impl Complaint {
 impl Settings {
     /// Loads the configs that the options name, or discovers them.
     pub(crate) fn load(global: &Global) -> Self {
+        Self::load_with(global, &[])
+    }
+
+    /// Loads the same configs, and more servers after them, each from a source of its own.
+    pub(crate) fn load_with(global: &Global, more: &[(ServerName, Source)]) -> Self {
         let env = Env::process();
         let (added, only): (Vec<&String>, Vec<&String>) =
             global.servers.iter().partition(|server| server.contains('='));
@@ -73,9 +78,14 @@ impl Settings {
         if is_demo {
             sources.extend(demo());
         }
+        sources.extend(more.iter().map(|(_, source)| source.clone()));
+        let mut only: Vec<String> = only.into_iter().cloned().collect();
+        if !only.is_empty() {
+            only.extend(more.iter().map(|(name, _)| name.to_string()));
+        }
         Self {
             loaded: Config::load(&sources, &env),
-            only: only.into_iter().cloned().collect(),
+            only,
             is_demo,
             timeout: global.timeout,
         }

@@ -1,26 +1,63 @@
 //! [`Daemon`]: a board with the routes that operators and programs use.
 
+use std::sync::Arc;
+
 use axum::Router;
 use pegboard::Pegboard;
+use tokio_util::sync::CancellationToken;
 
-use crate::reloads::Reloads;
+use crate::{
+    api::{self, ApiState, ServerSettings},
+    reloads::Reloads,
+};
 
 /// The routes of a daemon besides MCP. Clones share the board.
 #[derive(Clone, Debug)]
 pub struct Daemon {
     board: Pegboard,
     reloads: Reloads,
+    settings: Option<Arc<dyn ServerSettings>>,
+    stop: CancellationToken,
 }
 
 impl Daemon {
     /// The daemon of a board whose config is applied by whoever holds the other end of `reloads`.
     pub fn new(board: Pegboard, reloads: Reloads) -> Self {
-        Self { board, reloads }
+        Self {
+            board,
+            reloads,
+            settings: None,
+            stop: CancellationToken::new(),
+        }
+    }
+
+    /// Lets clients with the scope `admin` add servers, if the config allows it. Without this they cannot.
+    #[must_use]
+    pub fn server_settings(mut self, settings: Arc<dyn ServerSettings>) -> Self {
+        self.settings = Some(settings);
+        self
+    }
+
+    /// Ends the streams on which clients only listen when `stop` is cancelled, so that they do not hold up a shutdown.
+    #[must_use]
+    pub fn stop_with(mut self, stop: CancellationToken) -> Self {
+        self.stop = stop;
+        self
     }
 
     /// The router of all routes.
     pub fn router(&self) -> Router {
-        Router::new().with_state(self.clone())
+        let api = ApiState::new(
+            self.board.clone(),
+            self.reloads.clone(),
+            self.settings.clone(),
+            self.stop.clone(),
+        );
+        Router::new()
+            .with_state(self.clone())
+            .merge(api::router(Arc::new(api)))
+            .method_not_allowed_fallback(api::wrong_method)
+            .fallback(api::unknown_path)
     }
 
     /// The board.

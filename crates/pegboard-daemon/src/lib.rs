@@ -3,8 +3,10 @@
 //! A [`Daemon`] is a router to pass to [`GatewayBuilder::others`](pegboard_gateway::GatewayBuilder::others), so the checks of the gateway
 //! stand before every route.
 
+mod api;
 mod daemon;
 mod reloads;
 
+pub use api::{ResolvedServer, ServerSettings, UnresolvedServer};
 pub use daemon::Daemon;
 pub use reloads::{FailedReload, ReloadError, ReloadRequest, ReloadRequests, ReloadState, Reloads};

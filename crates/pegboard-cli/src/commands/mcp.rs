@@ -49,6 +49,7 @@ pub(super) async fn run(mut context: Context<'_>, options: Mcp) -> Exit {
     let mut serving = std::pin::pin!(serve_stdio(service, stop.clone().cancelled_owned()));
     let reloader = Reloader {
         global: &context.global,
+        added: None,
         output: &context.output,
         board: &board,
         gateway: None,

@@ -1,10 +1,13 @@
 //! [`Reloader`]: applies the config to a running board when it is asked to.
 
+use std::sync::Arc;
+
 use pegboard::{Config, Pegboard, Problem, ServerName, config::ServeConfig};
 use pegboard_daemon::{FailedReload, Reloads};
 use pegboard_gateway::Gateway;
 
 use super::{
+    added_servers::AddedServers,
     reload_triggers::{Files, Triggers},
     serving::{Door, prepare, tokens},
 };
@@ -24,6 +27,8 @@ const KEPT_TOKENS: &str = "the config has no tokens any more, which would let ev
 /// Applies the config to a running board when something [triggers](Triggers) it.
 pub(super) struct Reloader<'a> {
     pub(super) global: &'a Global,
+    /// The servers that a reload keeps besides those of the config.
+    pub(super) added: Option<Arc<AddedServers>>,
     pub(super) output: &'a Output,
     pub(super) board: &'a Pegboard,
     /// The gateway, unless clients are on stdio, and the settings that it was started with.
@@ -75,10 +80,17 @@ impl Reloader<'_> {
 
     /// Applies the config as it is now. A broken one changes nothing. Returns the files that were read, and how it ended.
     async fn reload(&self) -> (Option<Files>, Result<(), FailedReload>) {
-        let global = self.global.clone();
+        let (global, added) = (self.global.clone(), self.added.clone());
         // Files may be on a slow disk.
-        let settings = tokio::task::spawn_blocking(move || Settings::load(&global)).await;
-        let settings = match settings {
+        let settings = tokio::task::spawn_blocking(move || match added {
+            Some(added) => added.load(),
+            None => {
+                let settings = Settings::load(&global);
+                let digest = config_digest(&settings.loaded.config);
+                (settings, digest)
+            }
+        });
+        let (settings, digest) = match settings.await {
             Ok(settings) => settings,
             Err(error) => {
                 let message = format!("the config cannot be read again: {error}");
@@ -91,7 +103,7 @@ impl Reloader<'_> {
             Ok(config) => {
                 self.apply(&settings, config).await;
                 if let Role::Daemon(daemon) = self.role {
-                    daemon.applied(config_digest(&settings.loaded.config));
+                    daemon.applied(digest);
                 }
                 self.reloads.applied();
                 Ok(())

@@ -1,6 +1,6 @@
 //! `pegboard serve`: all tools at one MCP endpoint over HTTP, until a signal stops it.
 
-use std::{future::pending, net::SocketAddr, path::Path, pin::pin, time::Duration};
+use std::{future::pending, net::SocketAddr, path::Path, pin::pin, sync::Arc, time::Duration};
 
 use pegboard::{Config, ServerName};
 use pegboard_daemon::{Daemon, Reloads};
@@ -10,6 +10,7 @@ use tokio::{net::TcpListener, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    added_servers::AddedServers,
     context::{Context, TIMEOUT},
     reload_triggers::Triggers,
     reloader::{Reloader, Role},
@@ -68,7 +69,11 @@ pub(super) async fn run(mut context: Context<'_>, options: Serve) -> Exit {
     let addresses = addresses(&listeners);
     let what = what_is_served(&config);
     let board = serving::open(config);
-    let daemon = Daemon::new(board.clone(), reloads.clone());
+    let stop = CancellationToken::new();
+    let added = Arc::new(AddedServers::new(context.global.clone()));
+    let daemon = Daemon::new(board.clone(), reloads.clone())
+        .server_settings(added.clone())
+        .stop_with(stop.clone());
     let identified = Identified::new(config_digest(&settings.loaded.config));
     let gateway = match serving::gateway(&daemon, daemon::router(identified.clone(), board.clone())) {
         Ok(gateway) => gateway,
@@ -78,7 +83,6 @@ pub(super) async fn run(mut context: Context<'_>, options: Serve) -> Exit {
     announce(&mut context, &settings, &addresses, socket.as_deref(), &what).await;
     notifier.ready(&what);
     let started = board.gateway_settings();
-    let stop = CancellationToken::new();
     let listeners = Listeners::from(listeners);
     let (place, listeners) = match occupied {
         Some(occupied) => {
@@ -90,6 +94,7 @@ pub(super) async fn run(mut context: Context<'_>, options: Serve) -> Exit {
     let mut serving = pin!(gateway.serve(listeners, stop.clone().cancelled_owned()));
     let reloader = Reloader {
         global: &context.global,
+        added: Some(added),
         output: &context.output,
         board: &board,
         gateway: Some((&gateway, &started.serve)),

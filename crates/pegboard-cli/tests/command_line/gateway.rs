@@ -127,10 +127,21 @@ impl Served {
         Response::read(stream)
     }
 
+    /// Sends a request with any method, and reads the response.
+    pub(crate) fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Response {
+        let mut stream = self.connect();
+        self.write_as(method, &mut stream, path, headers, body);
+        Response::read(stream)
+    }
+
     /// Sends one request and does not read the response.
     pub(crate) fn write(&self, stream: &mut TcpStream, path: &str, headers: &[(&str, &str)], body: &str) {
+        self.write_as("POST", stream, path, headers, body);
+    }
+
+    fn write_as(&self, method: &str, stream: &mut TcpStream, path: &str, headers: &[(&str, &str)], body: &str) {
         let mut head = format!(
-            "POST {path} HTTP/1.1\r\nContent-Length: {}\r\nConnection: close\r\n",
+            "{method} {path} HTTP/1.1\r\nContent-Length: {}\r\nConnection: close\r\n",
             body.len()
         );
         let defaults = [

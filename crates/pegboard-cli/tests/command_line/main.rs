@@ -20,10 +20,14 @@ mod daemon_kills;
 mod gateway;
 mod help;
 mod home;
+#[cfg(unix)]
+mod http_api;
 mod interrupt;
 mod mask;
 #[cfg(unix)]
 mod mcp;
+#[cfg(target_os = "linux")]
+mod openapi;
 mod pins;
 #[cfg(target_os = "linux")]
 mod pty;

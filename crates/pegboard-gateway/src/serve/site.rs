@@ -203,7 +203,8 @@ impl Site {
                 if arrival == Arrival::Local {
                     parts.extensions.insert(LocalClient);
                 }
-                self.other(parts, body, caller).await
+                let method = parts.method.clone();
+                self.limited(&method, self.other(parts, body, caller)).await
             }
         }
     }

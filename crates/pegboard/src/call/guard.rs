@@ -162,7 +162,9 @@ impl<'a> CallGuard<'a> {
         let kind = reply.outcome.kind();
         self.create();
         self.count(kind, reply.latency);
-        self.view.events.send(|| Event::completed(reply, self.view.principal.as_ref()));
+        self.view
+            .events
+            .send(|| Event::completed(reply, self.view.principal.as_ref()));
         if let Some(log) = &self.view.audit {
             log.record(Entry::ended(reply, is_listed).of_view(self.view.name.as_ref(), self.view.principal.as_ref()));
         }

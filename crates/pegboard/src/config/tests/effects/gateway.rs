@@ -8,6 +8,9 @@ const SERVE: &str = "../../pegboard-cli/tests/command_line/serve.rs";
 /// What replicas of a gateway share.
 const REPLICAS: &str = "../../pegboard-cli/tests/deployment/replicas.rs";
 
+/// So do those of the HTTP API.
+const HTTP_API: &str = "../../pegboard-cli/tests/command_line/http_api.rs";
+
 pub(super) const ROWS: &[Row] = &[
     (
         "settings/views.rs",
@@ -24,6 +27,11 @@ pub(super) const ROWS: &[Row] = &[
         "settings/views.rs",
         "a_view_asks_a_person_where_it_is_stricter_than_the_server",
         &["view.approval"],
+    ),
+    (
+        HTTP_API,
+        "a_server_that_the_config_does_not_have_needs_the_flag",
+        &["serve.allow_new_servers"],
     ),
     (SERVE, "it_listens_where_the_config_says", &["serve.listen"]),
     (

@@ -1,0 +1,26 @@
+//! The HTTP API: servers, tools, calls, warnings and events of a board as JSON.
+//!
+//! A request comes from the gateway, which has admitted its caller. A handler takes the right that it needs ([`access`]), and the caller's
+//! toolset ([`toolsets`]), so that views, limits and principals are those of the MCP endpoint.
+
+mod access;
+mod body;
+mod calls;
+mod documents;
+mod events;
+mod listings;
+mod openapi;
+mod paths;
+mod problem;
+mod reloading;
+mod reply;
+mod routes;
+mod server_changes;
+mod server_settings;
+mod servers;
+mod state;
+mod toolsets;
+
+pub(crate) use routes::{router, unknown_path, wrong_method};
+pub use server_settings::{ResolvedServer, ServerSettings, UnresolvedServer};
+pub(crate) use state::ApiState;

@@ -1,0 +1,261 @@
+//! Calls of tools: by name with `POST call`, and by path with `POST tools/{server}/{tool}`.
+
+use std::{convert::Infallible, sync::Arc, time::Duration};
+
+use axum::{
+    body::Body,
+    extract::State,
+    response::{
+        IntoResponse as _, Response, Sse,
+        sse::{Event, KeepAlive},
+    },
+};
+use futures_util::StreamExt as _;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header::ACCEPT};
+use pegboard::{Arguments, Kind, Outcome, Selection, ToolCall, Toolset};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, value::RawValue};
+
+use super::{access::Invoker, body, documents::json, paths::ToolPath, problem::Problem, reply, state::ApiState};
+
+/// How long a tool is waited for whose server is starting.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The longest id of a call.
+const MAX_ID: usize = 256;
+
+/// The longest limit of a call. Servers have limits of their own.
+const MAX_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The interval of the comments that keep proxies from closing an idle stream.
+pub(super) const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// Tells nginx not to buffer an event stream.
+const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+/// A call.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CallRequest {
+    /// The tool's name, in any naming style.
+    #[schemars(length(min = 1))]
+    name: String,
+    /// The arguments: an object, or a text as a model wrote it.
+    #[schemars(with = "Option<GivenArguments>")]
+    #[serde(default)]
+    arguments: Option<Box<RawValue>>,
+    /// The caller's id for the call, repeated in the reply.
+    #[schemars(length(min = 1, max = 256))]
+    #[serde(default)]
+    id: Option<String>,
+    /// The limit for the whole call, besides the server's own limits.
+    #[schemars(range(min = 1))]
+    #[serde(default)]
+    timeout_ms: Option<u64>,
+    /// The servers and tools that this call may use.
+    #[serde(default)]
+    selection: Option<Selection>,
+}
+
+/// The arguments of a call.
+#[derive(Debug, JsonSchema)]
+#[schemars(untagged, rename = "Arguments")]
+#[expect(dead_code, reason = "describes the JSON of another type")]
+enum GivenArguments {
+    Object(serde_json::Map<String, Value>),
+    Text(String),
+}
+
+impl CallRequest {
+    fn into_call(self) -> Result<ToolCall, Problem> {
+        if self.name.is_empty() {
+            return Err(invalid("`name`: must not be empty"));
+        }
+        let mut call = ToolCall::new(self.name);
+        if let Some(id) = self.id {
+            if id.is_empty() || id.len() > MAX_ID {
+                return Err(invalid(format!("`id`: must have 1 to {MAX_ID} bytes")));
+            }
+            call = call.id(id);
+        }
+        if let Some(limit) = self.timeout_ms {
+            if limit == 0 {
+                return Err(invalid("`timeout_ms`: must be at least 1"));
+            }
+            call = call.timeout(Duration::from_millis(limit).min(MAX_TIMEOUT));
+        }
+        if let Some(selection) = self.selection {
+            call = call.selection(selection);
+        }
+        let Some(arguments) = self.arguments else {
+            return Ok(call);
+        };
+        match arguments.get().as_bytes().first() {
+            Some(b'{') => Ok(call.arguments(checked(&arguments)?)),
+            Some(b'"') => {
+                let text: String =
+                    serde_json::from_str(arguments.get()).map_err(|error| invalid(format!("`arguments`: {error}")))?;
+                Ok(call.text(text))
+            }
+            Some(b'n') => Ok(call),
+            _ => Err(invalid("`arguments`: must be an object or a text")),
+        }
+    }
+}
+
+/// Parses an object of arguments. Doubled keys are refused: two parsers could choose different values.
+fn checked(arguments: &RawValue) -> Result<Arguments, Problem> {
+    serde_json::from_str(arguments.get()).map_err(|error| invalid(format!("`arguments`: {error}")))
+}
+
+fn invalid(detail: impl Into<String>) -> Problem {
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail).kind(Kind::InvalidArguments)
+}
+
+/// `POST call`.
+pub(super) async fn call(
+    State(api): State<Arc<ApiState>>,
+    Invoker(caller): Invoker,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let bytes = body::read(&api, &headers, body).await?;
+    let call = body::parse::<CallRequest>(&bytes)?.into_call()?;
+    let toolset = api.toolset(&caller)?;
+    if wants_events(&headers) {
+        return Ok(stream(&toolset, call));
+    }
+    // Dropped when the client goes away, which cancels the call.
+    Ok(reply::response(&toolset.call(call).await))
+}
+
+/// `POST tools/{server}/{tool}`: the body is the arguments.
+pub(super) async fn call_tool(
+    State(api): State<Arc<ApiState>>,
+    Invoker(caller): Invoker,
+    ToolPath { server, tool }: ToolPath,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let bytes = body::read(&api, &headers, body).await?;
+    let arguments: Box<RawValue> = body::parse(&bytes)?;
+    if !arguments.get().starts_with('{') {
+        return Err(invalid("the body must be an object with the arguments"));
+    }
+    let arguments = checked(&arguments)?;
+    let toolset = api.toolset(&caller)?;
+    // A path names one tool exactly; a name in a call may be misspelt.
+    let name = format!("{server}.{tool}");
+    let found = toolset.tool(&name, PATIENCE).await?;
+    if found.server.as_str() != server || found.name != tool {
+        let detail = format!("server `{server}` has no tool `{}`", tool.escape_debug());
+        return Err(Problem::new(StatusCode::NOT_FOUND, detail)
+            .kind(Kind::UnknownTool)
+            .server(server));
+    }
+    let call = ToolCall::new(name).arguments(arguments);
+    if wants_events(&headers) {
+        return Ok(stream(&toolset, call));
+    }
+    let reply = toolset.call(call).await;
+    Ok(match &reply.outcome {
+        Outcome::Done(answer) => match &answer.structured {
+            Some(structured) if found.output_schema.is_some() => json(StatusCode::OK, structured),
+            _ => reply::response(&reply),
+        },
+        // The result of a tool with an output schema is not mistaken for its error.
+        Outcome::ToolFailed(_) => reply::with_status(StatusCode::UNPROCESSABLE_ENTITY, &reply),
+        _ => reply::response(&reply),
+    })
+}
+
+/// The events of a call: created, progress, completed. Dropping the stream cancels the call.
+fn stream(toolset: &Toolset, call: ToolCall) -> Response {
+    let events = toolset.stream(call).filter_map(async |event| {
+        let name = event.kind();
+        let whole = serde_json::to_value(&event).ok()?;
+        let event = Event::default().event(name).json_data(&whole["data"]).ok()?;
+        Some(Ok::<_, Infallible>(event))
+    });
+    let stream = Sse::new(events).keep_alive(KeepAlive::new().interval(HEARTBEAT));
+    unbuffered(stream.into_response())
+}
+
+/// Tells proxies to pass events on at once.
+pub(super) fn unbuffered(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    headers.insert(ACCEL_BUFFERING, HeaderValue::from_static("no"));
+    response
+}
+
+/// Whether the client asks for an event stream by its name.
+fn wants_events(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).any(|kind| {
+        let mut params = kind.split(';').map(str::trim);
+        let is_events = params
+            .next()
+            .is_some_and(|kind| kind.eq_ignore_ascii_case("text/event-stream"));
+        is_events && !params.any(|param| matches!(param, "q=0" | "q=0.0" | "q=0.00" | "q=0.000"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(body: &str) -> Result<ToolCall, Problem> {
+        body::parse::<CallRequest>(body.as_bytes()).and_then(CallRequest::into_call)
+    }
+
+    #[test]
+    fn arguments_are_an_object_or_a_text() {
+        let call = parsed(r#"{"name": "a.b", "arguments": {"x": 1}, "id": "7", "timeout_ms": 50}"#).unwrap();
+        assert_eq!((call.arguments.as_str(), call.id.as_str()), (r#"{"x":1}"#, "7"));
+        assert_eq!(call.timeout, Some(Duration::from_millis(50)));
+        let call = parsed(r#"{"name": "a.b", "arguments": "x: 1"}"#).unwrap();
+        assert_eq!(call.text.as_deref(), Some("x: 1"));
+        for nothing in [r#"{"name": "a.b"}"#, r#"{"name": "a.b", "arguments": null}"#] {
+            assert_eq!(parsed(nothing).unwrap().arguments.as_str(), "{}");
+        }
+    }
+
+    #[test]
+    fn a_problem_names_the_field_that_is_wrong() {
+        for (body, words) in [
+            (r#"{"name": 7}"#, "`name`"),
+            (r#"{"name": ""}"#, "`name`"),
+            (r#"{"arguments": {}}"#, "missing field `name`"),
+            (r#"{"name": "a", "arguments": [1]}"#, "`arguments`"),
+            (r#"{"name": "a", "arguments": {"x": 1, "x": 2}}"#, "`arguments`"),
+            (r#"{"name": "a", "id": ""}"#, "`id`"),
+            (r#"{"name": "a", "timeout_ms": 0}"#, "`timeout_ms`"),
+            (r#"{"name": "a", "timeout_ms": -1}"#, "`timeout_ms`"),
+            (
+                r#"{"name": "a", "selection": {"servers": [{"nam": "x"}]}}"#,
+                "`selection.servers[0]",
+            ),
+            (r#"{"name": "a", "extra": 1}"#, "extra"),
+            (r#"{"name": "a"} x"#, "the body is not JSON"),
+            ("", "the body is not JSON"),
+        ] {
+            let problem = parsed(body).unwrap_err();
+            assert!(problem.detail().contains(words), "{body}: {}", problem.detail());
+        }
+    }
+
+    #[test]
+    fn a_stream_must_be_asked_for_by_name() {
+        for (accept, wanted) in [
+            ("text/event-stream", true),
+            ("application/json, Text/Event-Stream;q=0.5", true),
+            ("text/event-stream;q=0", false),
+            ("*/*", false),
+            ("application/json", false),
+        ] {
+            let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(accept))]);
+            assert_eq!(wants_events(&headers), wanted, "{accept}");
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The documents of the API. They are those that the command prints with `-o json`.
+
+use axum::{
+    body::Body,
+    response::{IntoResponse as _, Response},
+};
+use http::{
+    HeaderValue, StatusCode,
+    header::{CACHE_CONTROL, CONTENT_TYPE},
+};
+use pegboard::{
+    ServerName,
+    jiff::Timestamp,
+    serde_json::{Map, Value},
+    status::{QueueStatus, ServerStatus, Warning},
+    toolset::Unavailable,
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::problem::Problem;
+use crate::reloads::ReloadState;
+
+/// The state of servers.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Status")]
+pub(super) struct StatusDocument {
+    /// One row for each server, with the view or the principal that alone uses it, if any.
+    pub(super) servers: Vec<ServerStatus>,
+    /// The queues that several servers share.
+    pub(super) queues: Vec<QueueStatus>,
+    /// Whether every enabled server of the document is healthy.
+    pub(super) healthy: bool,
+    /// Whether every required server of the board is ready.
+    pub(super) ready: bool,
+    /// Conditions that an operator should know about.
+    pub(super) warnings: Vec<WarningDocument>,
+}
+
+/// Conditions that an operator should know about.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Warnings")]
+pub(super) struct WarningsDocument {
+    /// One for each condition.
+    pub(super) warnings: Vec<WarningDocument>,
+}
+
+/// A condition that an operator should know about.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Warning")]
+pub(super) struct WarningDocument {
+    /// A stable id for one category and server.
+    pub(super) id: String,
+    /// `mcp_health`, `definitions` or `config`.
+    pub(super) category: &'static str,
+    /// A one-line message.
+    pub(super) message: String,
+    /// Details.
+    pub(super) details: String,
+    /// The server that it is about.
+    pub(super) server: Option<ServerName>,
+    /// Since when.
+    #[schemars(with = "String")]
+    pub(super) created_at: Timestamp,
+}
+
+impl From<Warning> for WarningDocument {
+    fn from(warning: Warning) -> Self {
+        Self {
+            id: warning.id,
+            category: warning.category,
+            message: warning.message,
+            details: warning.details,
+            server: Some(warning.server),
+            created_at: warning.created_at,
+        }
+    }
+}
+
+impl WarningDocument {
+    /// The warning that the newest config is not in effect, if it is not.
+    pub(super) fn of_reload(state: &ReloadState) -> Option<Self> {
+        let failed = state.failed.as_ref()?;
+        Some(Self {
+            id: "config:reload".to_owned(),
+            category: "config",
+            message: format!("the config was not reloaded: {}", failed.message),
+            details: failed.hint.clone().unwrap_or_else(|| failed.message.clone()),
+            server: None,
+            created_at: failed.at,
+        })
+    }
+}
+
+/// A reload that was applied.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Reloaded")]
+pub(super) struct ReloadedDocument {
+    /// When the config was applied.
+    #[schemars(with = "String")]
+    pub(super) applied_at: Timestamp,
+    /// How many reloads were applied since the start.
+    pub(super) applied: u64,
+    /// How many reloads have failed since the start.
+    pub(super) failures: u64,
+}
+
+/// The tools that the caller sees. It is written by [`Listing`](pegboard::Listing).
+#[derive(Debug, JsonSchema)]
+#[schemars(rename = "Tools")]
+#[expect(dead_code, reason = "describes the JSON of another type")]
+pub(super) struct ToolsDocument {
+    /// The tools by server, then by name.
+    tools: Vec<ToolDocument>,
+    /// The servers whose tools are missing.
+    unavailable: Vec<Unavailable>,
+    /// Problems of the listings.
+    warnings: Vec<String>,
+}
+
+/// A tool. It is written by [`ListedTool`](pegboard::ListedTool).
+#[derive(Debug, JsonSchema)]
+#[schemars(rename = "Tool")]
+#[expect(dead_code, reason = "describes the JSON of another type")]
+struct ToolDocument {
+    /// The name that models see.
+    name: String,
+    /// The server.
+    server: ServerName,
+    /// The tool as its server calls it.
+    tool: String,
+    title: Option<String>,
+    description: Option<String>,
+    /// The JSON Schema of the arguments.
+    input_schema: Value,
+    /// The JSON Schema of the structured result.
+    output_schema: Value,
+    /// What the server says about the tool.
+    annotations: Option<Map<String, Value>>,
+    /// Whose tool it is.
+    kind: String,
+    /// How much harm a call may do.
+    risk: String,
+}
+
+/// A response with a JSON document.
+pub(super) fn json(status: StatusCode, document: &impl Serialize) -> Response {
+    match serde_json::to_vec(document) {
+        Ok(bytes) => json_bytes(status, bytes),
+        Err(error) => {
+            let detail = format!("the document cannot be written: {error}");
+            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, detail).into_response()
+        }
+    }
+}
+
+/// A response with JSON that is already written.
+pub(super) fn json_bytes(status: StatusCode, bytes: Vec<u8>) -> Response {
+    let mut response = Response::new(Body::from(bytes));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}

@@ -1,0 +1,61 @@
+//! `GET tools`: the tools that the caller sees.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    extract::{Query, State},
+    response::Response,
+};
+use http::{StatusCode, Uri};
+use pegboard::Provider;
+use serde::Deserialize;
+
+use super::{access::Reader, documents::json, problem::Problem, state::ApiState};
+
+/// How long a listing waits for servers that are starting.
+pub(super) const PATIENCE: Duration = Duration::from_millis(1500);
+
+/// How many tools a search finds at most.
+const SEARCHED: usize = 10;
+
+/// Which tools are listed, and how.
+#[derive(Debug, Deserialize)]
+struct ToolQuery {
+    server: Option<String>,
+    provider: Option<String>,
+    search: Option<String>,
+}
+
+/// `GET tools`.
+pub(super) async fn tools(
+    State(api): State<Arc<ApiState>>,
+    Reader(caller): Reader,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    let unreadable = |error: axum::extract::rejection::QueryRejection| {
+        Problem::new(StatusCode::BAD_REQUEST, format!("the query cannot be read: {error}"))
+    };
+    let Query(query) = Query::<ToolQuery>::try_from_uri(&uri).map_err(unreadable)?;
+    let provider = query.provider.as_deref().map(str::parse::<Provider>).transpose();
+    let provider = provider.map_err(|error| Problem::new(StatusCode::BAD_REQUEST, error.to_string()))?;
+    if let Some(server) = &query.server
+        && !(api.board.has_server(server) && api.sees(&caller, server))
+    {
+        return Err(Problem::no_server(server));
+    }
+    let toolset = api.toolset_for(&caller, provider.unwrap_or_default())?;
+    let mut listing = toolset.list(PATIENCE).await;
+    if let Some(words) = &query.search {
+        let found = toolset.find(words, SEARCHED);
+        listing.tools = found.into_iter().map(|found| found.tool).collect();
+    }
+    if let Some(server) = &query.server {
+        listing.tools.retain(|listed| listed.tool.server.as_str() == server);
+        listing.unavailable.retain(|one| one.server.as_str() == server);
+    }
+    Ok(match provider {
+        // Exactly the array that the provider's API takes.
+        Some(_) => json(StatusCode::OK, &listing.definitions()),
+        None => json(StatusCode::OK, &listing),
+    })
+}

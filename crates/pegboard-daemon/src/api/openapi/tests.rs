@@ -1,0 +1,95 @@
+//! The document as a whole.
+
+use std::time::Duration;
+
+use pegboard::{Answer, ListedTool, Outcome, Reply};
+use tokio::time::Instant;
+
+use super::*;
+
+fn tool(name: &str, schema: Value) -> ListedTool {
+    ListedTool::new(name, "Does something.", schema).unwrap()
+}
+
+/// The document's references must lead somewhere.
+fn check_references(document: &Value, at: &Value) {
+    match at {
+        Value::Object(fields) => {
+            if let Some(reference) = fields.get("$ref").and_then(Value::as_str) {
+                let pointer = reference.strip_prefix('#').unwrap();
+                assert!(document.pointer(pointer).is_some(), "{reference}");
+            }
+            fields.values().for_each(|value| check_references(document, value));
+        }
+        Value::Array(items) => items.iter().for_each(|item| check_references(document, item)),
+        _ => {}
+    }
+}
+
+#[test]
+fn it_is_the_same_each_time_and_its_references_lead_somewhere() {
+    let tools = [
+        tool(
+            "read",
+            json!({"type": "object", "properties": {"x": {"$ref": "#/$defs/x"}}, "$defs": {"x": {"type": "string"}}}),
+        ),
+        tool("odd name/ä{x}", json!({"type": "object"})),
+        tool("odd_name__äx_", json!({"type": "object"})),
+    ];
+    let first = document(&tools, true);
+    assert_eq!(first.to_string(), document(&tools, true).to_string());
+    check_references(&first, &first);
+    let paths = first["paths"].as_object().unwrap();
+    assert!(
+        paths.contains_key("/api/v1/mcp/tools/local/odd%20name%2F%C3%A4%7Bx%7D"),
+        "{:?}",
+        paths.keys()
+    );
+    let ids = paths.values().flat_map(|methods| methods.as_object().unwrap().values());
+    let mut ids: Vec<&str> = ids.filter_map(|operation| operation["operationId"].as_str()).collect();
+    let all = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), all, "every operation has an id of its own");
+}
+
+#[test]
+fn ten_thousand_tools_are_written_within_seconds() {
+    let schema = json!({"type": "object", "properties": {"x": {"type": "string"}}});
+    let tools: Vec<ListedTool> = (0..MAX_TOOLS)
+        .map(|n| tool(&format!("tool_{n}"), schema.clone()))
+        .collect();
+    let started = Instant::now();
+    let written = document(&tools, false).to_string();
+    assert!(written.len() < 64 << 20);
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+}
+
+#[test]
+fn replies_and_listings_have_the_shape_that_it_describes() {
+    let listed = tool("read", json!({"type": "object"}));
+    let document = document(std::slice::from_ref(&listed), false);
+    let done = Reply::unanswered(
+        "1",
+        "a.b",
+        Outcome::Done(Answer::from_text("hi")),
+        Duration::from_millis(3),
+    );
+    let refused = pegboard::Failure::new(pegboard::Kind::LimitExceeded, "too many").retry_after(Duration::from_secs(2));
+    let refused = Reply::unanswered("2", "c", Outcome::Refused(refused), Duration::ZERO);
+    let listing = pegboard::Listing::of([listed]);
+    for (name, written) in [
+        ("Reply", serde_json::to_value(done).unwrap()),
+        ("Reply", serde_json::to_value(refused).unwrap()),
+        ("Tools", serde_json::to_value(listing).unwrap()),
+    ] {
+        // Validated as part of the document, so that its references are found.
+        let mut schema = document.clone();
+        schema["$ref"] = format!("#/components/schemas/{name}").into();
+        let validator = jsonschema::draft202012::new(&schema).unwrap();
+        let errors: Vec<String> = validator.iter_errors(&written).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{name}: {errors:?} in {written}");
+        let unknown = serde_json::json!(7);
+        assert!(!validator.is_valid(&unknown));
+    }
+}

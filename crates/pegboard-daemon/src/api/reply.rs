@@ -1,0 +1,107 @@
+//! The reply of a call as a response, and its shape.
+
+use axum::response::Response;
+use http::{StatusCode, header::RETRY_AFTER};
+use pegboard::{
+    Kind, Outcome, Reply, ServerName,
+    serde_json::{Map, Value},
+};
+use schemars::JsonSchema;
+
+use super::{
+    documents::json,
+    problem::{retry_after, status_of},
+};
+
+/// The reply of a call, with the status of its kind. A tool's own error has status 200.
+pub(super) fn response(reply: &Reply) -> Response {
+    with_status(status_of(reply.outcome.kind()), reply)
+}
+
+/// The reply of a call, with another status.
+pub(super) fn with_status(status: StatusCode, reply: &Reply) -> Response {
+    let mut response = json(status, reply);
+    let wait = match &reply.outcome {
+        Outcome::Refused(failure) | Outcome::Lost(failure) => failure.retry_after,
+        _ => None,
+    };
+    if let Some(wait) = retry_after(status, wait) {
+        response.headers_mut().insert(RETRY_AFTER, wait);
+    }
+    response
+}
+
+/// The record of one call: what was called, how it ended, and what it cost. It is written by [`Reply`].
+#[derive(Debug, JsonSchema)]
+#[schemars(rename = "Reply")]
+#[expect(dead_code, reason = "describes the JSON of another type")]
+pub(super) struct ReplyDocument {
+    /// The caller's id for the call, or a generated one.
+    id: String,
+    /// `server.tool`, or the name as written if it is unknown.
+    name: String,
+    server: Option<ServerName>,
+    /// The tool as its server calls it.
+    tool: Option<String>,
+    status: CallStatus,
+    is_error: bool,
+    /// The text for a model.
+    text: String,
+    /// The content blocks of MCP.
+    content: Vec<Value>,
+    /// The structured result.
+    structured: Value,
+    outcome: OutcomeDocument,
+    /// What an operator can do about a failure.
+    hint: Option<String>,
+    /// Whether the text may come from a server that the config does not trust.
+    untrusted: bool,
+    warnings: Vec<String>,
+    /// How a misspelt name was understood.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    repaired: Option<String>,
+    /// The `_meta` of the result.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    meta: Option<Map<String, Value>>,
+    /// The name as the caller wrote it, if it is another one.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    asked: Option<String>,
+}
+
+/// How a call ended.
+#[derive(Debug, JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+#[expect(dead_code, reason = "describes the JSON of another type")]
+enum CallStatus {
+    /// The tool succeeded.
+    Done,
+    /// The tool reported an error.
+    ToolFailed,
+    /// Nothing ran.
+    Refused,
+    /// It may have run.
+    Lost,
+}
+
+/// How a call ended, and what it cost.
+#[derive(Debug, JsonSchema)]
+#[schemars(rename = "Outcome")]
+#[expect(dead_code, reason = "describes the JSON of another type")]
+struct OutcomeDocument {
+    kind: Kind,
+    may_have_executed: bool,
+    attempts: u32,
+    latency_ms: f64,
+    queued_ms: f64,
+    masked: u64,
+    truncated: bool,
+    original_bytes: u64,
+    /// The handle of a result that was too long.
+    handle: Option<String>,
+    cached: bool,
+    /// After how long the call may be repeated.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    retry_after_ms: Option<f64>,
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    error_code: Option<i64>,
+}

@@ -1,0 +1,107 @@
+//! `GET servers` and `GET warnings`: the state of the servers that the caller sees.
+
+use std::sync::Arc;
+
+use axum::{extract::State, response::Response};
+use http::StatusCode;
+use pegboard::{
+    State as ServerState,
+    status::{BoardStatus, ServerStatus, Warning},
+};
+use pegboard_gateway::Caller;
+
+use super::{
+    access::Reader,
+    documents::{StatusDocument, WarningDocument, WarningsDocument, json},
+    paths::ServerPath,
+    problem::Problem,
+    state::ApiState,
+};
+
+/// `GET servers`.
+pub(super) async fn all(State(api): State<Arc<ApiState>>, Reader(caller): Reader) -> Response {
+    json(StatusCode::OK, &document(&api, &caller, None))
+}
+
+/// `GET servers/{name}`.
+pub(super) async fn one(
+    State(api): State<Arc<ApiState>>,
+    Reader(caller): Reader,
+    ServerPath(name): ServerPath,
+) -> Result<Response, Problem> {
+    let document = document(&api, &caller, Some(name.as_str()));
+    match document.servers.is_empty() {
+        true => Err(Problem::no_server(name.as_str())),
+        false => Ok(json(StatusCode::OK, &document)),
+    }
+}
+
+/// `GET warnings`.
+pub(super) async fn warnings(State(api): State<Arc<ApiState>>, Reader(caller): Reader) -> Response {
+    let StatusDocument { warnings, .. } = document(&api, &caller, None);
+    json(StatusCode::OK, &WarningsDocument { warnings })
+}
+
+/// The status of the servers that a caller sees, or of one of them.
+pub(super) fn document(api: &ApiState, caller: &Caller, only: Option<&str>) -> StatusDocument {
+    let BoardStatus {
+        mut servers,
+        queues,
+        mut healthy,
+        ready,
+        warnings,
+        ..
+    } = api.board.status();
+    let is_wanted = |name: &str| only.is_none_or(|only| only == name) && api.sees(caller, name);
+    let mut warnings: Vec<Warning> = warnings;
+    let mut queues = queues;
+    servers.retain(|row| is_wanted(row.name.as_str()) && is_of(caller, row));
+    warnings.retain(|warning| is_wanted(warning.server.as_str()) && is_about(caller, warning));
+    let is_whole = only.is_none() && caller.view().is_none();
+    if !is_whole {
+        // A queue may be shared with servers that the caller does not see.
+        queues.clear();
+        healthy = servers.iter().all(is_well);
+    }
+    let mut warnings: Vec<WarningDocument> = warnings.into_iter().map(Into::into).collect();
+    if is_whole {
+        warnings.extend(WarningDocument::of_reload(&api.reloads.last()));
+    }
+    StatusDocument {
+        servers,
+        queues,
+        healthy,
+        ready,
+        warnings,
+    }
+}
+
+/// Whether a caller sees a row of a server that it sees. A caller with a view sees no instances of other principals.
+fn is_of(caller: &Caller, row: &ServerStatus) -> bool {
+    let is_own = row
+        .principal
+        .as_ref()
+        .is_none_or(|principal| Some(principal) == caller.principal());
+    let is_shared = row.view.is_none() || row.principal.is_some();
+    caller.view().is_none() || (is_own && is_shared)
+}
+
+/// Whether a caller sees a warning about a server that it sees.
+fn is_about(caller: &Caller, warning: &Warning) -> bool {
+    let Some(of) = warning.id.strip_prefix("mcp_health:") else {
+        return true;
+    };
+    // Further parts name the view or the principal that alone uses the server.
+    let own = caller
+        .principal()
+        .map(|principal| format!("{}:principal:{principal}", warning.server));
+    caller.view().is_none() || of == warning.server.as_str() || own.as_deref() == Some(of)
+}
+
+fn is_well(row: &ServerStatus) -> bool {
+    row.draining
+        || matches!(
+            row.state,
+            ServerState::Ready | ServerState::Idle | ServerState::Disabled
+        )
+}

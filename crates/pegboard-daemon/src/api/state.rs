@@ -1,0 +1,70 @@
+//! [`ApiState`]: what the handlers of the API share.
+
+use std::sync::Arc;
+
+use pegboard::{Pegboard, Provider, Toolset};
+use pegboard_gateway::Caller;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use super::{problem::Problem, server_settings::ServerSettings, toolsets::CallerToolsets};
+use crate::reloads::Reloads;
+
+/// The most long bodies of requests that are read or handled at once.
+const LONG_BODIES: usize = 32;
+/// The most event streams that are open at once.
+const STREAMS: usize = 256;
+/// The most OpenAPI documents that are written at once. One of 10,000 tools takes a core for a moment.
+const DOCUMENTS: usize = 2;
+
+/// What the handlers share.
+#[derive(Debug)]
+pub(crate) struct ApiState {
+    pub(super) board: Pegboard,
+    pub(super) reloads: Reloads,
+    pub(super) settings: Option<Arc<dyn ServerSettings>>,
+    /// Cancelled when the daemon stops. Streams on which a client only listens end then.
+    pub(super) stop: CancellationToken,
+    toolsets: CallerToolsets,
+    pub(super) long_bodies: Semaphore,
+    pub(super) streams: Arc<Semaphore>,
+    pub(super) documents: Semaphore,
+}
+
+impl ApiState {
+    pub(crate) fn new(
+        board: Pegboard,
+        reloads: Reloads,
+        settings: Option<Arc<dyn ServerSettings>>,
+        stop: CancellationToken,
+    ) -> Self {
+        Self {
+            board,
+            reloads,
+            settings,
+            stop,
+            toolsets: CallerToolsets::default(),
+            long_bodies: Semaphore::new(LONG_BODIES),
+            streams: Arc::new(Semaphore::new(STREAMS)),
+            documents: Semaphore::new(DOCUMENTS),
+        }
+    }
+
+    /// The toolset of a caller.
+    pub(super) fn toolset(&self, caller: &Caller) -> Result<Toolset, Problem> {
+        self.toolset_for(caller, Provider::Mcp)
+    }
+
+    /// The toolset of a caller, with the names and definitions of a provider.
+    pub(super) fn toolset_for(&self, caller: &Caller, provider: Provider) -> Result<Toolset, Problem> {
+        self.toolsets.of(&self.board, caller, provider)
+    }
+
+    /// Whether the caller sees a server of this name.
+    pub(super) fn sees(&self, caller: &Caller, server: &str) -> bool {
+        match caller.view() {
+            None => true,
+            Some(_) => self.toolset(caller).is_ok_and(|toolset| toolset.has_server(server)),
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! [`CallerToolsets`]: the toolsets that the requests of each caller share.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
+    time::Duration,
+};
+
+use http::StatusCode;
+use pegboard::{Pegboard, Principal, Provider, Toolset, View, board::GatewaySettings};
+use pegboard_gateway::Caller;
+use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::problem::Problem;
+
+/// The most toolsets that are kept. The one that was not used for longest is dropped first.
+const MAX_KEPT: usize = 256;
+/// How long a toolset is kept after its last request. Its own servers end with it.
+const IDLE: Duration = Duration::from_secs(10 * 60);
+/// How often idle toolsets are looked for.
+const SWEEP: Duration = Duration::from_secs(60);
+
+/// The toolsets of the API, by principal, view and provider. A caller has the same view, limits and servers as at the MCP endpoint.
+#[derive(Debug, Default)]
+pub(super) struct CallerToolsets {
+    kept: Arc<Mutex<Kept>>,
+    sweeper: OnceLock<AbortOnDropHandle<()>>,
+}
+
+type Kept = HashMap<Key, Entry>;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    principal: Option<Principal>,
+    view: Option<String>,
+    provider: Provider,
+}
+
+#[derive(Debug)]
+struct Entry {
+    toolset: Toolset,
+    /// The settings of the config that the toolset was opened with.
+    settings: Arc<GatewaySettings>,
+    used: Instant,
+}
+
+impl CallerToolsets {
+    /// The toolset of a caller, opened if there is none or the config has changed.
+    pub(super) fn of(&self, board: &Pegboard, caller: &Caller, provider: Provider) -> Result<Toolset, Problem> {
+        let key = Key {
+            principal: caller.principal().cloned(),
+            view: caller.view().map(str::to_owned),
+            provider,
+        };
+        // Read before the view, so that a change in between opens the toolset again.
+        let settings = board.gateway_settings();
+        if let Some(entry) = lock(&self.kept).get_mut(&key)
+            && entry.is_current(&key, &settings)
+        {
+            entry.used = Instant::now();
+            return Ok(entry.toolset.clone());
+        }
+        let toolset = board.toolset_with(view(board, &key, &settings)?);
+        self.keep(key, toolset.clone(), settings);
+        Ok(toolset)
+    }
+
+    fn keep(&self, key: Key, toolset: Toolset, settings: Arc<GatewaySettings>) {
+        let entry = Entry {
+            toolset,
+            settings,
+            used: Instant::now(),
+        };
+        let mut kept = lock(&self.kept);
+        let mut dropped = Vec::new();
+        dropped.extend(kept.insert(key, entry));
+        while kept.len() > MAX_KEPT {
+            let oldest = kept.iter().min_by_key(|(_, entry)| entry.used);
+            let oldest = oldest.map(|(key, _)| key.clone());
+            dropped.extend(oldest.and_then(|oldest| kept.remove(&oldest)));
+        }
+        // Dropped without the lock, because that ends servers.
+        drop(kept);
+        drop(dropped);
+        self.sweeper.get_or_init(|| {
+            let kept = Arc::downgrade(&self.kept);
+            AbortOnDropHandle::new(tokio::spawn(sweep(kept)))
+        });
+    }
+}
+
+impl Entry {
+    /// Whether it shows what the config says now.
+    fn is_current(&self, key: &Key, now: &Arc<GatewaySettings>) -> bool {
+        if Arc::ptr_eq(&self.settings, now) {
+            return true;
+        }
+        let same_view = match &key.view {
+            Some(name) => self.settings.views.get(name) == now.views.get(name),
+            None => true,
+        };
+        same_view && self.settings.serve.tokens == now.serve.tokens
+    }
+}
+
+/// The view of a caller: the whole board or a view of the config, with the limits of its token.
+fn view(board: &Pegboard, key: &Key, settings: &GatewaySettings) -> Result<View, Problem> {
+    let (view, name) = match &key.view {
+        None => (View::new().whole_results(), "api".to_owned()),
+        Some(name) => {
+            let gone = || {
+                let detail = format!("the config has no view `{}` any more", name.escape_debug());
+                Problem::new(StatusCode::NOT_FOUND, detail)
+            };
+            let view = board.configured_view(name).ok_or_else(gone)?;
+            (view, format!("api/view/{name}"))
+        }
+    };
+    let mut view = view.for_client().provider(key.provider).name(name);
+    let Some(principal) = &key.principal else {
+        return Ok(view);
+    };
+    if let Some(token) = settings.serve.tokens.get(principal.as_str()) {
+        if let Some(rate) = token.rate {
+            view = view.rate(rate);
+        }
+        if let Some(most) = token.concurrent {
+            view = view.max_in_flight(most);
+        }
+    }
+    Ok(view.principal(principal.clone()))
+}
+
+/// Drops idle toolsets until the API is gone.
+async fn sweep(kept: Weak<Mutex<Kept>>) {
+    loop {
+        tokio::time::sleep(SWEEP).await;
+        let Some(kept) = kept.upgrade() else { return };
+        let now = Instant::now();
+        let is_idle = |entry: &Entry| now.duration_since(entry.used) >= IDLE;
+        let dropped: Vec<_> = lock(&kept).extract_if(|_, entry| is_idle(entry)).collect();
+        drop(dropped);
+    }
+}
+
+fn lock(kept: &Mutex<Kept>) -> MutexGuard<'_, Kept> {
+    kept.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use pegboard::Config;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_toolset_is_shared_until_it_was_idle_for_long() {
+        let board = Pegboard::builder(Config::default()).open();
+        let toolsets = CallerToolsets::default();
+        let kept = || lock(&toolsets.kept).len();
+        let open = |provider| toolsets.of(&board, &Caller::default(), provider).unwrap();
+        open(Provider::Mcp);
+        open(Provider::Mcp);
+        assert_eq!(kept(), 1);
+        open(Provider::OpenAi);
+        assert_eq!(kept(), 2);
+        tokio::time::sleep(IDLE + 2 * SWEEP).await;
+        assert_eq!(kept(), 0);
+    }
+}

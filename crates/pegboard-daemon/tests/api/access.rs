@@ -1,0 +1,148 @@
+//! Who may use which route.
+
+use http::{Request, StatusCode};
+use serde_json::json;
+use tower_service::Service as _;
+
+use crate::fixture::{API, Fixture, Who, read};
+
+const CALL: &str = r#"{"name": "fx.read"}"#;
+
+/// Every route, and the status for a token that may read, call, change what runs, and for one of another view that may do everything. No
+/// token is 401 everywhere.
+const ROUTES: &[(&str, &str, &str, [u16; 4])] = &[
+    ("GET", "/api/v1/mcp/servers", "", [200, 403, 403, 200]),
+    ("GET", "/api/v1/mcp/servers/fx", "", [200, 403, 403, 404]),
+    ("GET", "/api/v1/mcp/servers/nobody", "", [404, 403, 403, 404]),
+    // This daemon cannot add servers at all.
+    ("PUT", "/api/v1/mcp/servers/fx", "", [403, 403, 403, 403]),
+    (
+        "PUT",
+        "/api/v1/mcp/servers/new",
+        r#"{"command": "true"}"#,
+        [403, 403, 403, 403],
+    ),
+    ("POST", "/api/v1/mcp/servers/fx/refresh", "", [403, 403, 200, 404]),
+    ("POST", "/api/v1/mcp/servers/fx/reconnect", "", [403, 403, 200, 404]),
+    ("POST", "/api/v1/mcp/servers/fx/disable", "", [403, 403, 200, 404]),
+    ("POST", "/api/v1/mcp/servers/fx/enable", "", [403, 403, 200, 404]),
+    ("POST", "/api/v1/mcp/servers/nobody/enable", "", [403, 403, 404, 404]),
+    ("GET", "/api/v1/mcp/tools", "", [200, 403, 403, 200]),
+    ("GET", "/api/v1/mcp/tools?server=fx", "", [200, 403, 403, 404]),
+    ("GET", "/api/v1/mcp/tools?provider=openai", "", [200, 403, 403, 200]),
+    ("GET", "/api/v1/mcp/tools?search=read", "", [200, 403, 403, 200]),
+    ("POST", "/api/v1/mcp/tools/fx/read", "{}", [403, 200, 403, 404]),
+    ("POST", "/api/v1/mcp/call", CALL, [403, 200, 403, 404]),
+    ("GET", "/api/v1/mcp/warnings", "", [200, 403, 403, 200]),
+    ("GET", "/api/v1/mcp/events", "", [200, 403, 403, 200]),
+    ("POST", "/api/v1/mcp/reload", "", [403, 403, 503, 403]),
+    ("GET", "/openapi.json", "", [200, 403, 403, 200]),
+    ("DELETE", "/api/v1/mcp/servers/nobody", "", [403, 403, 404, 404]),
+    ("DELETE", "/api/v1/mcp/servers/fx", "", [403, 403, 204, 404]),
+];
+
+#[tokio::test]
+async fn every_route_needs_its_scope_and_shows_only_the_view_of_the_token() {
+    let mut fixture = Fixture::new().await;
+    // Nothing reloads, so a reload that is admitted is answered at once.
+    fixture.requests = None;
+    for (method, path, body, [reading, calling, admin, other]) in ROUTES {
+        // The one that may most comes last, because it changes what runs.
+        for (who, expected) in [
+            (Who::Nobody, 401),
+            (Who::Read, *reading),
+            (Who::Call, *calling),
+            (Who::Other, *other),
+            (Who::Admin, *admin),
+        ] {
+            let headers: &[(&str, &str)] = match body.is_empty() {
+                true => &[],
+                false => &[("content-type", "application/json")],
+            };
+            let response = fixture.send(who, method, path, headers, body).await;
+            let status = response.status();
+            assert_eq!(status.as_u16(), expected, "{who:?}: {method} {path}");
+            if status.is_client_error() && who != Who::Nobody && !path.ends_with("/call") {
+                let kind = response.headers()["content-type"].to_str().unwrap();
+                assert_eq!(kind, "application/problem+json", "{who:?}: {method} {path}");
+            }
+            if who == Who::Other && status == StatusCode::OK && !path.ends_with("/events") {
+                let (_, text) = read(response).await;
+                for hidden in ["\"fx\"", "fx__", "fx.", "\"away\""] {
+                    assert!(!text.contains(hidden), "{method} {path} shows {hidden}: {text}");
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_route_of_the_document_is_in_the_table() {
+    let fixture = Fixture::open("").await;
+    let (_, text) = fixture.get(Who::Nobody, "/openapi.json").await;
+    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let is_method = |key: &&String| matches!(key.as_str(), "get" | "put" | "post" | "delete");
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        if !path.starts_with(API) || path.starts_with("/api/v1/mcp/tools/") {
+            continue;
+        }
+        for method in methods.as_object().unwrap().keys().filter(is_method) {
+            let path = path.replace("{name}", "fx");
+            let is_tested = ROUTES
+                .iter()
+                .any(|(known, route, ..)| known.eq_ignore_ascii_case(method) && *route == path);
+            assert!(is_tested, "{method} {path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_no_gateway_has_admitted_is_refused() {
+    let fixture = Fixture::open("").await;
+    let daemon = pegboard_daemon::Daemon::new(fixture.board.clone(), fixture.reloads.clone());
+    for (method, path, ..) in ROUTES {
+        let request = Request::builder().method(*method).uri(*path);
+        let request = request.body(axum::body::Body::empty()).unwrap();
+        let response = daemon.router().call(request).await.unwrap();
+        assert_eq!(response.status(), StatusCode::FORBIDDEN, "{method} {path}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_of_a_clients_headers_reaches_a_server() {
+    let fixture = Fixture::new().await;
+    let secret = "canary-4711";
+    let headers = [
+        ("content-type", "application/json"),
+        ("cookie", secret),
+        ("x-canary", secret),
+        ("x-api-key", secret),
+        ("traceparent", secret),
+        ("mcp-session-id", secret),
+    ];
+    for (path, body) in [("call", CALL), ("tools/fx/read", "{}")] {
+        let response = fixture
+            .send(Who::Call, "POST", &format!("{API}/{path}"), &headers, body)
+            .await;
+        assert_eq!(response.status(), StatusCode::OK);
+    }
+    let received = fixture.fx.requests();
+    assert!(received.iter().filter(|one| one.method == "tools/call").count() >= 2);
+    let text = format!("{received:?}");
+    for hidden in [secret, "pgb_", "Bearer"] {
+        assert!(!text.contains(hidden), "{hidden} in {text}");
+    }
+}
+
+#[tokio::test]
+async fn a_token_without_a_view_sees_the_rest_of_the_board() {
+    let fixture = Fixture::new().await;
+    let (_, text) = fixture.get(Who::Read, "/api/v1/mcp/servers").await;
+    let names: Vec<String> = json!(crate::fixture::json(&text))["servers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["name"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(names, ["away", "fx", "other"]);
+}

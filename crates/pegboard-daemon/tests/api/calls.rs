@@ -1,0 +1,118 @@
+//! Calls: what their replies say, and what becomes of them.
+
+use std::time::Duration;
+
+use crate::fixture::{API, Fixture, PATIENCE, Who, json, read};
+
+#[tokio::test]
+async fn the_status_says_how_a_call_ended_and_the_body_is_always_the_reply() {
+    let fixture = Fixture::open("").await;
+    for (body, status, kind) in [
+        (r#"{"name": "fx.read", "id": "7"}"#, 200, "ok"),
+        (r#"{"name": "fx__read", "arguments": {}}"#, 200, "ok"),
+        (r#"{"name": "fx.add", "arguments": "{\"a\": 3}"}"#, 200, "ok"),
+        (r#"{"name": "fx.add", "arguments": "three"}"#, 422, "invalid_arguments"),
+        (r#"{"name": "fx.fail"}"#, 200, "tool_error"),
+        (r#"{"name": "fx.nothing_like_it"}"#, 404, "unknown_tool"),
+        (r#"{"name": "fx.add"}"#, 422, "invalid_arguments"),
+        (r#"{"name": "fx.mute", "timeout_ms": 50}"#, 504, "timeout"),
+        (
+            r#"{"name": "fx.read", "selection": {"servers": [{"name": "nobody"}]}}"#,
+            403,
+            "not_permitted",
+        ),
+        (r#"{"name": "away.tool", "timeout_ms": 5000}"#, 503, "unavailable"),
+    ] {
+        let (found, text) = fixture.post(Who::Nobody, &format!("{API}/call"), body).await;
+        let reply = json(&text);
+        assert_eq!(
+            (found, reply["outcome"]["kind"].as_str()),
+            (status, Some(kind)),
+            "{body}: {text}"
+        );
+        for field in ["id", "name", "status", "is_error", "text", "content", "outcome", "hint"] {
+            assert!(reply.get(field).is_some(), "{field} in {text}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_operation_of_a_tool_takes_its_arguments_and_answers_with_its_result() {
+    let fixture = Fixture::open("").await;
+    for (path, body, status) in [
+        ("tools/fx/add", r#"{"a": 3}"#, 200),
+        ("tools/fx/add", "{}", 422),
+        ("tools/fx/add", r#"{"a": 1, "a": 2}"#, 422),
+        ("tools/fx/fail", "{}", 422),
+        ("tools/fx/nothing_like_it", "{}", 404),
+        ("tools/nobody/read", "{}", 404),
+    ] {
+        let (found, text) = fixture.post(Who::Nobody, &format!("{API}/{path}"), body).await;
+        assert_eq!(found, status, "{path} {body}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_tells_the_progress_and_ends_with_the_reply() {
+    let fixture = Fixture::open("").await;
+    let headers = [("content-type", "application/json"), ("accept", "text/event-stream")];
+    let body = r#"{"name": "fx.steps", "id": "s"}"#;
+    let response = fixture
+        .send(Who::Nobody, "POST", &format!("{API}/call"), &headers, body)
+        .await;
+    assert_eq!(response.headers()["content-type"], "text/event-stream");
+    let (_, text) = read(response).await;
+    let kinds: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("event: ")).collect();
+    assert_eq!(
+        kinds,
+        ["created", "progress", "progress", "progress", "completed"],
+        "{text}"
+    );
+    let last = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("data: "))
+        .next_back()
+        .unwrap();
+    assert_eq!(
+        (&json(last)["id"], &json(last)["status"]),
+        (&"s".into(), &"done".into())
+    );
+}
+
+#[tokio::test]
+async fn a_client_that_goes_away_cancels_its_call() {
+    let fixture = Fixture::open("").await;
+    let path = format!("{API}/call");
+    let calls = || {
+        fixture
+            .fx
+            .requests()
+            .iter()
+            .filter(|one| one.tool() == Some("mute"))
+            .count()
+    };
+    for (before, accept) in ["application/json", "text/event-stream"].into_iter().enumerate() {
+        let headers = [("content-type", "application/json"), ("accept", accept)];
+        let call = async {
+            let response = fixture
+                .send(Who::Nobody, "POST", &path, &headers, r#"{"name": "fx.mute"}"#)
+                .await;
+            read(response).await
+        };
+        let arrived = async {
+            while calls() == before {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::select! {
+            _ = call => panic!("it never answers"),
+            arrived = tokio::time::timeout(PATIENCE, arrived) => arrived.unwrap(),
+        }
+        let idle = async {
+            while fixture.board.status().servers.iter().any(|row| row.in_flight > 0) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, idle).await.unwrap();
+    }
+}

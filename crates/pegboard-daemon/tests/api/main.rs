@@ -1,0 +1,12 @@
+//! The HTTP API behind a gateway, with fake servers over HTTP.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test helper that cannot go on has nothing better to do than to panic"
+)]
+
+mod access;
+mod calls;
+mod events;
+mod fixture;
+mod requests;
