@@ -22,6 +22,7 @@ mod serving;
 mod starting;
 mod status;
 mod stdin;
+mod tls_files;
 mod token;
 mod tools;
 mod trust;

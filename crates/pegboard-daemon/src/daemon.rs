@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use axum::Router;
+use axum::{Router, routing::get};
+use jiff::Timestamp;
 use pegboard::Pegboard;
+use pegboard_gateway::Monitor;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     api::{self, ApiState, ServerSettings},
+    health, metrics,
     reloads::Reloads,
 };
 
@@ -18,6 +21,8 @@ pub struct Daemon {
     reloads: Reloads,
     settings: Option<Arc<dyn ServerSettings>>,
     stop: CancellationToken,
+    started_at: Timestamp,
+    monitor: Option<Monitor>,
 }
 
 impl Daemon {
@@ -28,7 +33,16 @@ impl Daemon {
             reloads,
             settings: None,
             stop: CancellationToken::new(),
+            started_at: Timestamp::now(),
+            monitor: None,
         }
+    }
+
+    /// Adds what the gateway in front of it counts to its metrics. It is not ready any more once that gateway stops.
+    #[must_use]
+    pub fn with_monitor(mut self, monitor: Monitor) -> Self {
+        self.monitor = Some(monitor);
+        self
     }
 
     /// Lets clients with the scope `admin` add servers, if the config allows it. Without this they cannot.
@@ -54,6 +68,9 @@ impl Daemon {
             self.stop.clone(),
         );
         Router::new()
+            .route("/readyz", get(health::ready))
+            .route("/health", get(health::health))
+            .route("/metrics", get(metrics::get))
             .with_state(self.clone())
             .merge(api::router(Arc::new(api)))
             .method_not_allowed_fallback(api::wrong_method)
@@ -63,6 +80,21 @@ impl Daemon {
     /// The board.
     pub fn board(&self) -> &Pegboard {
         &self.board
+    }
+
+    /// When it was started.
+    pub(crate) fn started_at(&self) -> Timestamp {
+        self.started_at
+    }
+
+    /// What the gateway in front of it counts.
+    pub(crate) fn monitor(&self) -> Option<&Monitor> {
+        self.monitor.as_ref()
+    }
+
+    /// Returns `true` once the gateway in front of it stops.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.monitor.as_ref().is_some_and(Monitor::is_draining)
     }
 
     /// The reloads of its config.

@@ -3,8 +3,11 @@
 //! A [`Daemon`] is a router to pass to [`GatewayBuilder::others`](pegboard_gateway::GatewayBuilder::others), so the checks of the gateway
 //! stand before every route.
 
+mod access;
 mod api;
 mod daemon;
+mod health;
+mod metrics;
 mod reloads;
 
 pub use api::{ResolvedServer, ServerSettings, UnresolvedServer};

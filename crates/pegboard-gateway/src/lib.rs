@@ -15,5 +15,7 @@ pub use protocol::{
     Answer, CacheScope, Client, Description, Event, Exchange, Filter, LogLevel, Notification, Params, RawResult,
     Request, RpcError, Sealer, Service, Version,
 };
-pub use serve::{Gateway, GatewayBuilder, Listeners, LocalClient, ServeError, TrafficCounts};
+pub use serve::{
+    Gateway, GatewayBuilder, GatewayMetrics, Listeners, LocalClient, Monitor, ServeError, Tls, TlsError, TrafficCounts,
+};
 pub use wire::{InMemory, serve_stdio};

@@ -23,6 +23,7 @@ mod request_meta;
 mod request_stream;
 mod rpc_error;
 mod running;
+mod scope_check;
 mod sealer;
 mod service;
 mod subscriptions;

@@ -5,15 +5,20 @@
 mod activity;
 mod board_gateway;
 mod connection;
+mod certificate;
 mod cors;
 mod expiry;
 mod gateway;
 mod listener;
 mod listeners;
+mod monitor;
 mod routes;
 mod site;
+mod tls;
 mod traffic;
 
 pub use gateway::{Gateway, GatewayBuilder, ServeError};
 pub use listeners::{Listeners, LocalClient};
+pub use monitor::{GatewayMetrics, Monitor};
+pub use tls::{Tls, TlsError};
 pub use traffic::TrafficCounts;

@@ -21,6 +21,7 @@ mod principal_snapshots;
 mod prompts;
 mod read_only_requests;
 mod read_output;
+mod refused_call;
 mod resource_tools;
 mod resources;
 mod routing;

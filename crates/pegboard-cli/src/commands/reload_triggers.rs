@@ -56,7 +56,7 @@ async fn heard(hangups: Option<&mut Hangups>) {
     }
 }
 
-/// The config files, and when each was last written.
+/// The config files and those of the gateway's certificate, and when each was last written.
 pub(super) struct Files {
     paths: Vec<PathBuf>,
     written: Vec<Written>,
@@ -69,7 +69,9 @@ impl Files {
     pub(super) fn of(settings: &Settings) -> Self {
         let loaded = &settings.loaded;
         let sources = loaded.sources.iter().chain(&loaded.unreadable).map(PathBuf::from);
-        let mut paths: Vec<PathBuf> = sources.collect();
+        let tls = loaded.config.serve.tls.iter();
+        let tls = tls.flat_map(|files| [files.cert.clone(), files.key.clone()]);
+        let mut paths: Vec<PathBuf> = sources.chain(tls).collect();
         paths.sort();
         paths.dedup();
         let written = written(&paths);

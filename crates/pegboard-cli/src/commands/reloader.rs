@@ -10,6 +10,7 @@ use super::{
     added_servers::AddedServers,
     reload_triggers::{Files, Triggers},
     serving::{Door, prepare, tokens},
+    tls_files,
 };
 use crate::{
     cli::Global,
@@ -99,8 +100,12 @@ impl Reloader<'_> {
             }
         };
         let files = Files::of(&settings);
-        let outcome = match prepare(&settings, self.door).and_then(|config| whole(&settings, config)) {
-            Ok(config) => {
+        let prepared = prepare(&settings, self.door)
+            .and_then(|config| whole(&settings, config))
+            .and_then(|config| Ok((self.certificate(&config)?, config)));
+        let outcome = match prepared {
+            Ok((tls, config)) => {
+                self.apply_tls(tls);
                 self.apply(&settings, config).await;
                 if let Role::Daemon(daemon) = self.role {
                     daemon.applied(digest);
@@ -118,6 +123,23 @@ impl Reloader<'_> {
         (Some(files), outcome)
     }
 
+    /// Reads the certificate again, unless the gateway has none: clients know whether it speaks HTTPS, so that is decided at its start.
+    fn certificate(&self, config: &Config) -> Result<Option<tls_files::Loaded>, Complaint> {
+        match (self.gateway, &config.serve.tls) {
+            (Some((_, started)), Some(files)) if started.tls.is_some() => tls_files::load(files).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    fn apply_tls(&self, loaded: Option<tls_files::Loaded>) {
+        if let (Some((gateway, _)), Some(loaded)) = (self.gateway, loaded) {
+            for warning in &loaded.warnings {
+                self.warn(warning);
+            }
+            gateway.set_tls(&loaded.tls);
+        }
+    }
+
     async fn apply(&self, settings: &Settings, mut config: Config) {
         let before = self.board.gateway_settings();
         for problem in &settings.loaded.problems {
@@ -127,7 +149,7 @@ impl Reloader<'_> {
             && fixed(&config.serve) != fixed(started)
             && fixed(&config.serve) != fixed(&before.serve)
         {
-            self.warn("`listen`, `state_key` and the limits of `serve` take effect at the next start");
+            self.warn("`listen`, `state_key`, the limits of `serve`, and whether it speaks HTTPS take effect at the next start");
         }
         if self.gateway.is_some() && before.serve.requires_token() && !config.serve.requires_token() {
             self.warn(KEPT_TOKENS);
@@ -177,7 +199,7 @@ fn fixed(serve: &ServeConfig) -> impl PartialEq {
     (
         (serve.listen.clone(), serve.state_key.clone()),
         (serve.max_connections, serve.max_in_flight, serve.max_body),
-        (serve.max_sessions, serve.session_idle),
+        (serve.max_sessions, serve.session_idle, serve.tls.is_some()),
     )
 }
 

@@ -15,6 +15,7 @@ use super::{
     reload_triggers::Triggers,
     reloader::{Reloader, Role},
     serving::{self, Door, is_loopback},
+    tls_files,
 };
 use crate::{
     cli::Serve,
@@ -27,7 +28,7 @@ use crate::{
 
 /// What is said about an address beyond loopback.
 const NO_TLS: &str =
-    "is not encrypted: tokens and results can be read on the network; put a proxy with TLS in front of it";
+    "is not encrypted: tokens and results can be read on the network; set `[serve.tls]`, or put a proxy with TLS in front of it";
 
 pub(super) async fn run(mut context: Context<'_>, options: Serve) -> Exit {
     let settings = Settings::load(&context.global);
@@ -57,6 +58,10 @@ pub(super) async fn run(mut context: Context<'_>, options: Serve) -> Exit {
         Ok(occupied) => occupied,
         Err(complaint) => return context.refuse(&complaint, &nothing).await,
     };
+    let tls = match config.serve.tls.as_ref().map(tls_files::load).transpose() {
+        Ok(tls) => tls,
+        Err(complaint) => return context.refuse(&complaint, &nothing).await,
+    };
     // Before any server is started, so that clients can connect at once.
     let listeners = match passed {
         Some(listeners) => Ok(listeners),
@@ -74,13 +79,14 @@ pub(super) async fn run(mut context: Context<'_>, options: Serve) -> Exit {
     let daemon = Daemon::new(board.clone(), reloads.clone())
         .server_settings(added.clone())
         .stop_with(stop.clone());
+    let (tls, tls_warnings) = tls.map(|loaded| (loaded.tls, loaded.warnings)).unzip();
     let identified = Identified::new(config_digest(&settings.loaded.config));
-    let gateway = match serving::gateway(&daemon, daemon::router(identified.clone(), board.clone())) {
+    let gateway = match serving::gateway(&daemon, tls, daemon::router(identified.clone(), board.clone())) {
         Ok(gateway) => gateway,
         Err(complaint) => return context.refuse(&complaint, &nothing).await,
     };
     let socket = occupied.as_ref().map(|occupied| occupied.path().to_owned());
-    announce(&mut context, &settings, &addresses, socket.as_deref(), &what).await;
+    announce(&mut context, &settings, &addresses, socket.as_deref(), &what, tls_warnings).await;
     notifier.ready(&what);
     let started = board.gateway_settings();
     let listeners = Listeners::from(listeners);
@@ -244,24 +250,29 @@ fn what_is_served(config: &Config) -> String {
 }
 
 /// Says where it listens and what it serves: to people on stderr, to programs in one document on stdout.
+///
+/// `tls_warnings` are those about its certificate; `None` means that it speaks HTTP.
 async fn announce(
     context: &mut Context<'_>,
     settings: &Settings,
     addresses: &[SocketAddr],
     socket: Option<&Path>,
     what: &str,
+    tls_warnings: Option<Vec<String>>,
 ) {
+    let scheme = if tls_warnings.is_some() { "https" } else { "http" };
     let endpoints: Vec<String> = addresses
         .iter()
-        .map(|address| format!("http://{address}/mcp"))
+        .map(|address| format!("{scheme}://{address}/mcp"))
         .collect();
     let open = addresses.iter().filter(|address| !is_loopback(address));
-    let open: Vec<String> = open.map(|address| format!("http://{address} {NO_TLS}")).collect();
-    for warning in &open {
+    let of_address = |address: &SocketAddr| format!("http://{address} {NO_TLS}");
+    let unsafe_ones = tls_warnings.unwrap_or_else(|| open.map(of_address).collect());
+    for warning in &unsafe_ones {
         context.output.say(&output::warning(warning));
     }
     if context.output.is_json() {
-        let warnings: Vec<String> = settings.warnings().chain(open).collect();
+        let warnings: Vec<String> = settings.warnings().chain(unsafe_ones).collect();
         let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
         let document = json!({"addresses": addresses, "endpoints": endpoints, "socket": socket, "warnings": warnings});
         context.print(Report::json(Exit::Done, &document)).await;

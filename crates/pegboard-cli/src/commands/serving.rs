@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 use axum::Router;
 use pegboard::{
     Config, Pegboard, Problem,
-    config::{ServeConfig, TokenConfig},
+    config::{ServeConfig, TokenConfig, TokenScope},
 };
 use pegboard_daemon::Daemon;
-use pegboard_gateway::{Gateway, GatewayHost, Sealer, Token};
+use pegboard_gateway::{Gateway, GatewayHost, Scope, Scopes, Sealer, Tls, Token};
 
 use crate::{
     exit::Exit,
@@ -105,7 +105,7 @@ pub(super) fn open(config: Config) -> Pegboard {
 }
 
 /// The gateway of a daemon, with the settings of its config.
-pub(super) fn gateway(daemon: &Daemon, more: Router) -> Result<Gateway, Complaint> {
+pub(super) fn gateway(daemon: &Daemon, tls: Option<Tls>, more: Router) -> Result<Gateway, Complaint> {
     let board = daemon.board();
     let settings = board.gateway_settings();
     let serve = &settings.serve;
@@ -119,8 +119,9 @@ pub(super) fn gateway(daemon: &Daemon, more: Router) -> Result<Gateway, Complain
         exit: Exit::Unavailable,
     })?;
     let builder = Gateway::of_board_with(board.clone(), sealer);
+    let routes = daemon.clone().with_monitor(builder.monitor()).router();
     let mut builder = builder
-        .others(daemon.router().merge(more))
+        .others(routes.merge(more))
         .hosts(serve.hosts.clone())
         .origins(serve.origins.clone())
         .max_connections(serve.max_connections)
@@ -128,6 +129,9 @@ pub(super) fn gateway(daemon: &Daemon, more: Router) -> Result<Gateway, Complain
         .max_body(serve.max_body)
         .max_sessions(serve.max_sessions)
         .session_idle(serve.session_idle);
+    if let Some(tls) = tls {
+        builder = builder.tls(tls);
+    }
     for token in tokens(serve) {
         builder = builder.token(token);
     }
@@ -139,7 +143,8 @@ pub(super) fn gateway(daemon: &Daemon, more: Router) -> Result<Gateway, Complain
 
 pub(super) fn tokens(serve: &ServeConfig) -> Vec<Token> {
     let one = |(name, config): (&String, &TokenConfig)| {
-        let mut token = Token::new(name, config.sha256.to_bytes());
+        let scopes: Scopes = config.scopes.iter().filter_map(|scope| scope_of(*scope)).collect();
+        let mut token = Token::new(name, config.sha256.to_bytes()).scopes(scopes);
         if let Some(view) = &config.view {
             token = token.view(view);
         }
@@ -149,6 +154,16 @@ pub(super) fn tokens(serve: &ServeConfig) -> Vec<Token> {
         }
     };
     serve.tokens.iter().map(one).collect()
+}
+
+/// The scope of the gateway that a config names; `None` for one that this program does not know.
+fn scope_of(scope: TokenScope) -> Option<Scope> {
+    match scope {
+        TokenScope::Read => Some(Scope::Read),
+        TokenScope::Call => Some(Scope::Call),
+        TokenScope::Admin => Some(Scope::Admin),
+        _ => None,
+    }
 }
 
 /// Whether only programs of this machine can connect to an address.

@@ -91,10 +91,10 @@ fn random() -> Result<String, getrandom::Error> {
     Ok(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes)))
 }
 
-/// The TOML lines of the token. The values are texts and numbers, which JSON and TOML write alike.
+/// The TOML lines of the token. The values are texts, numbers and lists of texts, which JSON and TOML write alike.
 fn lines(name: &str, table: &Map<String, Value>) -> String {
     let mut lines = format!("[serve.tokens.{name}]\n");
-    for key in ["sha256", "view", "rate", "concurrent", "expires"] {
+    for key in ["sha256", "view", "scopes", "rate", "concurrent", "expires"] {
         if let Some(value) = table.get(key) {
             lines.push_str(&format!("{key} = {value}\n"));
         }
@@ -107,6 +107,7 @@ fn table(options: &TokenNew) -> Result<Map<String, Value>, Complaint> {
     let expires = options.expires.as_deref().map(expiry).transpose()?;
     let settings = [
         ("view", options.view.clone().map(Value::from)),
+        ("scopes", (!options.scope.is_empty()).then(|| json!(options.scope))),
         ("rate", options.rate.clone().map(Value::from)),
         ("concurrent", options.concurrent.map(Value::from)),
         ("expires", expires.map(Value::from)),
@@ -127,9 +128,14 @@ fn table(options: &TokenNew) -> Result<Map<String, Value>, Complaint> {
     else {
         return Ok(table);
     };
-    let key = table.keys().find(|key| problem.field.ends_with(&format!(".{key}")));
+    let of_token = problem.field.strip_prefix(&format!("serve.tokens.{}.", options.name));
+    let key = table.keys().find(|key| of_token.is_some_and(|field| field.starts_with(key.as_str())));
     Err(unusable(match key {
-        Some(key) => format!("`--{key}` cannot be used: {}", problem.message),
+        Some(key) => {
+            // An option that is repeated has a name in the singular.
+            let option = if key == "scopes" { "scope" } else { key };
+            format!("`--{option}` cannot be used: {}", problem.message)
+        }
         None => format!("`{}` is no name of a token: {}", options.name, problem.message),
     }))
 }
@@ -195,6 +201,7 @@ mod tests {
         let named = |name: &str| TokenNew {
             name: name.to_owned(),
             view: None,
+            scope: Vec::new(),
             rate: None,
             concurrent: None,
             expires: None,

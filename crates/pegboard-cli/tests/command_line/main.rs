@@ -37,6 +37,10 @@ mod resources;
 mod safety;
 #[cfg(unix)]
 mod serve;
+#[cfg(unix)]
+mod serve_scopes;
+#[cfg(unix)]
+mod serve_tls;
 mod starts;
 mod status;
 #[cfg(unix)]

@@ -38,6 +38,14 @@ impl Caller {
         self.scopes
     }
 
+    /// A client of a path that needs no token, which has none. It may do nothing else.
+    pub(crate) fn without_rights() -> Self {
+        Self {
+            scopes: std::iter::empty().collect(),
+            ..Self::default()
+        }
+    }
+
     /// Completes when its token is removed, expires or gets other rights. Responses end then by themselves.
     pub async fn revoked(&self) {
         self.revoked.cancelled().await;

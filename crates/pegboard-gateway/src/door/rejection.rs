@@ -33,6 +33,17 @@ impl Rejection {
         }
     }
 
+    /// The reason as a label of a metric.
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Self::NoHost | Self::Host => "host",
+            Self::Origin | Self::CrossSite => "origin",
+            Self::Doubled | Self::NotText => "header",
+            Self::NoToken => "no_token",
+            Self::Token => "token",
+        }
+    }
+
     /// The `WWW-Authenticate` header of the response.
     pub(crate) fn challenge(self) -> Option<&'static str> {
         match self {

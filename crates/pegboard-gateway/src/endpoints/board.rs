@@ -209,6 +209,10 @@ impl Service for BoardEndpoint {
         self.core.notified(client, &notification);
     }
 
+    fn refused(&self, client: &Arc<Client>, request: &Request, why: &str) {
+        self.core.refused(client, request, why);
+    }
+
     fn listen(&self, client: &Arc<Client>, filter: Filter) -> BoxStream<'static, Event> {
         let (core, of, uris) = (self.core.clone(), client.clone(), filter.uris.clone());
         let wanted = async move {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pegboard::Pegboard;
+use pegboard::{Pegboard, ToolCall};
 
 use super::{
     client_tools::{ClientTools, LegacyClient},
@@ -51,6 +51,16 @@ impl Core {
             self.shared.of(&self.board, &self.scope, client.principal())
         } else {
             self.legacy(client).tools(&self.board, &self.scope, client.principal())
+        }
+    }
+
+    /// Writes a tool call that the client's token does not allow to the audit log.
+    pub(super) fn refused(&self, client: &Arc<Client>, request: &Request, why: &str) {
+        if &*request.method == "tools/call"
+            && let Some(name) = request.params.text("name")
+            && let Ok(tools) = self.tools(client)
+        {
+            tools.toolset.refuse_call(&ToolCall::new(&*name), why);
         }
     }
 

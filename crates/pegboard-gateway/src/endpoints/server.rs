@@ -147,6 +147,10 @@ impl Service for ServerEndpoint {
         self.core.notified(client, &notification);
     }
 
+    fn refused(&self, client: &Arc<Client>, request: &Request, why: &str) {
+        self.core.refused(client, request, why);
+    }
+
     fn listen(&self, client: &Arc<Client>, filter: Filter) -> BoxStream<'static, Event> {
         let server = self.server.to_string();
         let wanted = filter.uris.iter().map(|uri| (uri.clone(), server.clone(), uri.clone()));

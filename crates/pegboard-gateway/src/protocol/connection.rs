@@ -11,7 +11,6 @@ use std::{
 
 use bytes::Bytes;
 use futures_util::future::join_all;
-use pegboard::Principal;
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
@@ -24,6 +23,7 @@ use super::{
     rpc_error::RpcError,
     running::{Running, Step},
 };
+use crate::door::Caller;
 
 /// How long requests in flight may take to finish when the connection is closed.
 const FINISH_TIME: Duration = Duration::from_millis(250);
@@ -40,8 +40,8 @@ pub(crate) struct Connection {
 
 impl Connection {
     /// Opens a connection. Returns it with the queue of messages for the wire, which ends when the connection is closed.
-    pub(crate) fn open(endpoint: &Arc<Endpoint>, principal: Option<Principal>) -> (Self, mpsc::Receiver<Outgoing>) {
-        let (peer, outbox) = endpoint.open(principal);
+    pub(crate) fn open(endpoint: &Arc<Endpoint>, caller: &Caller) -> (Self, mpsc::Receiver<Outgoing>) {
+        let (peer, outbox) = endpoint.open(caller);
         let connection = Self {
             endpoint: endpoint.clone(),
             peer,

@@ -24,11 +24,13 @@ use super::{
     request_meta::RequestMeta,
     request_stream::{RequestStream, Wants},
     rpc_error::RpcError,
+    scope_check,
     running::{Modern, Running},
     sealer::{EndpointSealer, Purpose, Sealer},
     service::{Answer, Filter, Service},
     subscriptions,
 };
+use crate::door::{Caller, Scopes};
 
 /// A service at one path, for all clients on all wires.
 pub(crate) struct Endpoint {
@@ -57,9 +59,9 @@ impl Endpoint {
     }
 
     /// Opens a legacy session or a bidirectional connection. The receiver yields the messages that belong to no request.
-    pub(crate) fn open(&self, principal: Option<Principal>) -> (Arc<Peer>, mpsc::Receiver<Outgoing>) {
+    pub(crate) fn open(&self, caller: &Caller) -> (Arc<Peer>, mpsc::Receiver<Outgoing>) {
         Peer::open(
-            principal,
+            caller,
             self.service.clone(),
             self.parked.clone(),
             self.limits.clone(),
@@ -95,15 +97,28 @@ impl Endpoint {
         let meta = RequestMeta::of(&request.params);
         if meta.is_modern() || &*request.method == "server/discover" {
             let (client, wants) = meta.modern(peer.principal().cloned())?;
+            let client = self.permitted(Arc::new(client), peer.scopes(), &request)?;
             return self.modern(client, wants, request, Some(peer));
         }
         self.legacy(peer, meta, request)
     }
 
     /// Starts a modern request that belongs to no connection.
-    pub(crate) fn start_modern(&self, principal: Option<&Principal>, request: Request) -> Result<Running, RpcError> {
-        let (client, wants) = RequestMeta::of(&request.params).modern(principal.cloned())?;
+    pub(crate) fn start_modern(&self, caller: &Caller, request: Request) -> Result<Running, RpcError> {
+        let (client, wants) = RequestMeta::of(&request.params).modern(caller.principal.clone())?;
+        let client = self.permitted(Arc::new(client), caller.scopes, &request)?;
         self.modern(client, wants, request, None)
+    }
+
+    /// Returns the client if its scopes allow the request.
+    fn permitted(&self, client: Arc<Client>, scopes: Scopes, request: &Request) -> Result<Arc<Client>, RpcError> {
+        match scope_check::check(scopes, &request.method) {
+            Ok(()) => Ok(client),
+            Err(error) => {
+                self.service.refused(&client, request, &error.message);
+                Err(error)
+            }
+        }
     }
 
     fn initialize(&self, peer: &Arc<Peer>, request: Request) -> Result<Running, RpcError> {
@@ -138,7 +153,7 @@ impl Endpoint {
                 return Ok(Running::answered(request.id, outcome));
             }
             (Some(_), "subscriptions/listen") => return Err(RpcError::method_not_found(&request.method)),
-            (Some(client), _) => client,
+            (Some(client), _) => self.permitted(client, peer.scopes(), &request)?,
         };
         let shared = self.shared(client, meta.wants(peer.level()), Some(peer));
         let entry = peer.enter(&request.id, &shared)?;
@@ -153,7 +168,7 @@ impl Endpoint {
 
     fn modern(
         &self,
-        client: Client,
+        client: Arc<Client>,
         wants: Wants,
         request: Request,
         peer: Option<&Arc<Peer>>,
@@ -170,7 +185,7 @@ impl Endpoint {
             return self.resume(&client, wants, &parked, request, modern, peer);
         }
         let shared = Arc::new(Shared {
-            client: Arc::new(client),
+            client,
             stream: RequestStream::new(wants),
             sealer: self.sealer.clone(),
             questions: None,

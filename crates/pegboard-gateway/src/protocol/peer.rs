@@ -29,6 +29,7 @@ use super::{
     service::{Event, Filter, Service},
     version::Version,
 };
+use crate::door::{Caller, Scopes};
 
 /// The capacity of the outbox. When it is full requests and events wait, so that a client that does not read delays only itself.
 const OUTBOX: usize = 64;
@@ -42,6 +43,7 @@ static LAST_NUMBER: AtomicU64 = AtomicU64::new(0);
 pub(crate) struct Peer {
     pub(super) number: u64,
     principal: Option<Principal>,
+    scopes: Scopes,
     service: Arc<dyn Service>,
     parked: Arc<ParkedCalls>,
     pub(super) questions: Arc<Questions>,
@@ -63,7 +65,7 @@ struct State {
 
 impl Peer {
     pub(super) fn open(
-        principal: Option<Principal>,
+        caller: &Caller,
         service: Arc<dyn Service>,
         parked: Arc<ParkedCalls>,
         limits: Limits,
@@ -71,7 +73,8 @@ impl Peer {
         let (outbox, receiver) = mpsc::channel(OUTBOX);
         let peer = Self {
             number: LAST_NUMBER.fetch_add(1, Ordering::Relaxed),
-            principal,
+            principal: caller.principal.clone(),
+            scopes: caller.scopes,
             service,
             parked,
             questions: Arc::new(Questions::new(outbox)),
@@ -85,6 +88,11 @@ impl Peer {
     /// The user or program that the client acts for.
     pub(crate) fn principal(&self) -> Option<&Principal> {
         self.principal.as_ref()
+    }
+
+    /// What the client may do.
+    pub(super) fn scopes(&self) -> Scopes {
+        self.scopes
     }
 
     /// The version of the handshake.

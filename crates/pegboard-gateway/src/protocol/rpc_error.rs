@@ -33,6 +33,8 @@ impl RpcError {
     pub const RESOURCE_NOT_FOUND: i64 = -32002;
     /// The server stops before the request is done.
     pub const STOPPING: i64 = -32010;
+    /// The token of the client lacks the scope that the request needs.
+    pub const FORBIDDEN: i64 = -32011;
     /// A header differs from the body.
     pub const HEADER_MISMATCH: i64 = -32020;
     /// The client lacks a capability that the request needs.

@@ -34,6 +34,11 @@ pub trait Service: Send + Sync + 'static {
         let _ = (client, notification);
     }
 
+    /// Takes note of a request that was refused because the client's token lacks a scope. `why` is what the client is told.
+    fn refused(&self, client: &Arc<Client>, request: &Request, why: &str) {
+        let _ = (client, request, why);
+    }
+
     /// Streams events that belong to no request. A legacy client gets them on its general stream, a modern one on the stream of
     /// `subscriptions/listen`. The stream ends when it is dropped.
     fn listen(&self, client: &Arc<Client>, filter: Filter) -> BoxStream<'static, Event> {

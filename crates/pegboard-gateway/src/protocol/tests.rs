@@ -20,6 +20,7 @@ use tokio::{sync::mpsc, time::timeout};
 use super::{
     Endpoint, Limits, Message, Outgoing, Peer, Request, RpcError, Running, Sealer, Step, message::Incoming, parse,
 };
+use crate::door::Caller;
 use service::TestService;
 
 const MODERN: &str = "2026-07-28";
@@ -128,14 +129,21 @@ fn code(running: Result<Running, RpcError>) -> i64 {
         .code
 }
 
+/// A caller with all scopes.
+fn caller(principal: Option<&str>) -> Caller {
+    Caller {
+        principal: principal.map(Principal::new),
+        ..Caller::default()
+    }
+}
+
 impl Rig {
     fn modern(&self, principal: Option<&str>, request: Request) -> Result<Running, RpcError> {
-        let principal = principal.map(Principal::new);
-        self.endpoint.start_modern(principal.as_ref(), request)
+        self.endpoint.start_modern(&caller(principal), request)
     }
 
     fn connect(&self) -> Session {
-        let (peer, outbox) = self.endpoint.open(None);
+        let (peer, outbox) = self.endpoint.open(&Caller::default());
         Session {
             endpoint: self.endpoint.clone(),
             peer,

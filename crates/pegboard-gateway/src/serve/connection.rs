@@ -1,4 +1,4 @@
-//! One connection: HTTP/1.1 over a stream that notes what it is doing.
+//! One connection: HTTP/1.1 over a stream that notes what it is doing, and that may be encrypted.
 
 use std::{
     convert::Infallible,
@@ -23,6 +23,7 @@ use super::{
     activity::{Activity, Busy, IDLE_TIME},
     listeners::{Arrival, ClientStream},
     site::{MAX_HEAD, Site},
+    tls,
 };
 use crate::wire::ResponseBody;
 
@@ -44,12 +45,23 @@ pub(super) async fn serve<S: ClientStream>(
     let first = closing.run_until_cancelled(timeout(IDLE_TIME, stream.has_input()));
     if matches!(first.await, Some(Ok(true))) {
         // Boxed, so that a connection without a request has no room for a parser and buffers.
-        Box::pin(serve_requests(stream, arrival, site, closing)).await;
+        match site.tls.load_full().filter(|_| arrival == Arrival::Network) {
+            None => Box::pin(serve_requests(stream, arrival, site, closing)).await,
+            Some(tls) => {
+                let accepted = Box::pin(tls::accept(stream.into_tcp(), tls));
+                if let Some(Some(stream)) = closing.run_until_cancelled(accepted).await {
+                    Box::pin(serve_requests(stream, arrival, site, closing)).await;
+                }
+            }
+        }
     }
     drop((open, permit));
 }
 
-async fn serve_requests<S: ClientStream>(stream: S, arrival: Arrival, site: Arc<Site>, closing: CancellationToken) {
+async fn serve_requests<S>(stream: S, arrival: Arrival, site: Arc<Site>, closing: CancellationToken)
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
     let activity = Activity::new();
     let io = TokioIo::new(Watched {
         stream,

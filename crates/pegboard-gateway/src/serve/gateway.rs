@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use axum::Router;
 use futures_util::future::BoxFuture;
 use http::Request;
@@ -22,8 +22,10 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use super::{
     listener::{self, ListenLimits},
     listeners::{Arrival, Listeners},
+    monitor::Monitor,
     site::Site,
-    traffic::{Traffic, TrafficCounts},
+    tls::Tls,
+    traffic::TrafficCounts,
 };
 use crate::{
     door::{Caller, Door, SiteCheck, Token, Tokens},
@@ -61,6 +63,8 @@ pub struct GatewayBuilder {
     in_flight: usize,
     listen: ListenLimits,
     others: Option<Router>,
+    tls: Option<Tls>,
+    monitor: Monitor,
 }
 
 /// Why a gateway cannot serve.
@@ -157,6 +161,17 @@ impl Gateway {
         });
     }
 
+    /// Replaces the certificate. Connections that are open keep the one that they were opened with.
+    ///
+    /// Returns `false`, and changes nothing, if the gateway was built without one: clients know whether it speaks HTTPS.
+    pub fn set_tls(&self, tls: &Tls) -> bool {
+        let speaks_tls = self.site.tls.load().is_some();
+        if speaks_tls {
+            self.site.tls.store(Some(tls.config()));
+        }
+        speaks_tls
+    }
+
     /// The number of open legacy sessions.
     pub fn open_sessions(&self) -> usize {
         self.site.http.open_sessions()
@@ -204,6 +219,8 @@ impl GatewayBuilder {
                 drain: Duration::from_secs(5),
             },
             others: None,
+            tls: None,
+            monitor: Monitor::default(),
         }
     }
 
@@ -269,11 +286,22 @@ impl GatewayBuilder {
         self
     }
 
+    /// Speaks HTTPS with this certificate on every listener of [`Gateway::serve`].
+    pub fn tls(mut self, tls: Tls) -> Self {
+        self.tls = Some(tls);
+        self
+    }
+
     /// Serves all paths that are not the gateway's own. The same checks stand before it, and every request carries its [`Caller`] as an
     /// extension. Scopes are up to the router.
     pub fn others(mut self, router: Router) -> Self {
         self.others = Some(router);
         self
+    }
+
+    /// What the gateway will count.
+    pub fn monitor(&self) -> Monitor {
+        self.monitor.clone()
     }
 
     /// Builds the gateway.
@@ -288,14 +316,19 @@ impl GatewayBuilder {
             sse: SseWire::new(self.wire.sessions, bodies.clone()),
             websocket: WebSocketWire::new(self.wire.sessions, self.wire.body, bodies.clone()),
             lines: LinesWire::new(self.wire.sessions, bodies),
-            traffic: Arc::<Traffic>::default(),
-            in_flight: Arc::new(Semaphore::new(self.in_flight)),
+            traffic: self.monitor.traffic.clone(),
+            places: Arc::new(Semaphore::new(self.in_flight)),
+            max_in_flight: self.in_flight,
             others: self.others,
+            tls: ArcSwapOption::new(self.tls.as_ref().map(Tls::config)),
             halt: CancellationToken::new(),
             tokens_changed: watch::Sender::new(()),
         };
+        let site = Arc::new(site);
+        // A builder builds one gateway.
+        let _ = self.monitor.site.set(Arc::downgrade(&site));
         Gateway {
-            site: Arc::new(site),
+            site,
             listen: self.listen,
             settings: Arc::new(Mutex::new(settings)),
         }

@@ -50,6 +50,7 @@ pub(super) async fn serve(
         accepting.spawn(accept(listener, site.clone(), permits, closing.clone()));
     }
     shutdown.await;
+    site.traffic.drain();
     closing.cancel();
     site.endpoints.stop();
     site.http.end_listening();

@@ -61,6 +61,9 @@ pub(super) trait Accept: Send + Sync + 'static {
 pub(super) trait ClientStream: AsyncRead + AsyncWrite + Send + Unpin + 'static {
     /// Waits for the first byte, without taking it. Returns `false` if the client closed the connection before.
     fn has_input(&self) -> impl Future<Output = bool> + Send;
+
+    /// The TCP connection that it is; `None` if it is another one. Only these are encrypted.
+    fn into_tcp(self) -> Option<TcpStream>;
 }
 
 impl Accept for TcpListener {
@@ -81,6 +84,10 @@ impl ClientStream for TcpStream {
     async fn has_input(&self) -> bool {
         matches!(self.peek(&mut [0]).await, Ok(1))
     }
+
+    fn into_tcp(self) -> Option<TcpStream> {
+        Some(self)
+    }
 }
 
 #[cfg(unix)]
@@ -90,7 +97,7 @@ pub(super) use local::LocalListener;
 mod local {
     use std::io;
 
-    use tokio::net::{UnixListener, UnixStream};
+    use tokio::net::{TcpStream, UnixListener, UnixStream};
 
     use super::{Accept, Arrival, ClientStream};
 
@@ -129,6 +136,10 @@ mod local {
         async fn has_input(&self) -> bool {
             // A closed connection is readable too; its end is read later.
             self.readable().await.is_ok()
+        }
+
+        fn into_tcp(self) -> Option<TcpStream> {
+            None
         }
     }
 }

@@ -13,6 +13,8 @@ pub(super) enum Route<'a> {
     Messages(Target<'a>),
     /// Whether the process is alive.
     Live,
+    /// Whether it is ready for clients. Probes have no token.
+    Ready,
     Other,
 }
 
@@ -35,6 +37,7 @@ impl<'a> Route<'a> {
             ("sse", None, None, None) => Self::Sse(Target::Board),
             ("messages", None, None, None) => Self::Messages(Target::Board),
             ("livez", None, None, None) => Self::Live,
+            ("readyz", None, None, None) => Self::Ready,
             (server, Some("sse"), None, None) if !server.is_empty() => Self::Sse(Target::Server(server)),
             (server, Some("messages"), None, None) if !server.is_empty() => Self::Messages(Target::Server(server)),
             _ => Self::Other,
@@ -78,6 +81,8 @@ mod tests {
             ("/messages", Route::Messages(Target::Board)),
             ("/time/messages", Route::Messages(Target::Server("time"))),
             ("/livez", Route::Live),
+            ("/readyz", Route::Ready),
+            ("/readyz/x", Route::Other),
             ("/mcp/sse", Route::Mcp(Target::Server("sse"))),
             ("/", Route::Other),
             ("", Route::Other),

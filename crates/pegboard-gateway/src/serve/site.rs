@@ -7,7 +7,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use axum::Router;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, StatusCode, Uri, header::WWW_AUTHENTICATE, request::Parts};
@@ -20,7 +20,7 @@ use super::{
     cors, expiry,
     listeners::{Arrival, LocalClient},
     routes::{Route, allowed},
-    traffic::Traffic,
+    traffic::{BUSY, PathLabel, TOO_LONG, Traffic, VIEW},
 };
 use crate::{
     door::{Caller, Door, Origin, Rejection},
@@ -44,9 +44,12 @@ pub(super) struct Site {
     pub(super) lines: LinesWire,
     pub(super) traffic: Arc<Traffic>,
     /// The requests that may be handled at once. Streams on which a client only listens do not count.
-    pub(super) in_flight: Arc<Semaphore>,
+    pub(super) places: Arc<Semaphore>,
+    pub(super) max_in_flight: usize,
     /// Serves all other paths.
     pub(super) others: Option<Router>,
+    /// What connections are encrypted with; `None` means that they are not.
+    pub(super) tls: ArcSwapOption<rustls::ServerConfig>,
     /// Cancelled when requests in flight get no more time at shutdown.
     pub(super) halt: CancellationToken,
     /// Notified when the door has other tokens.
@@ -59,6 +62,11 @@ impl Site {
         self.door.store(Arc::new(door));
         self.end_what_is_open(revoked);
         self.tokens_changed.send_replace(());
+    }
+
+    /// How many requests are being handled.
+    pub(super) fn in_flight(&self) -> usize {
+        self.max_in_flight.saturating_sub(self.places.available_permits())
     }
 
     /// Revokes the tokens that have expired. Returns how long it is until the next one expires.
@@ -84,13 +92,26 @@ impl Site {
         }
     }
 
-    /// Handles a request.
+    /// Handles a request, and counts it.
     pub(super) async fn handle<B>(&self, request: Request<B>, arrival: Arrival) -> HttpResponse
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<axum::BoxError>,
     {
+        let path = PathLabel::of(request.uri().path());
+        let response = self.checked(request, arrival).await;
+        self.traffic.answered(path, response.status());
+        response
+    }
+
+    /// Handles a request, if its site is admitted.
+    async fn checked<B>(&self, request: Request<B>, arrival: Arrival) -> HttpResponse
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<axum::BoxError>,
+    {
         if is_too_long(&request) {
+            self.traffic.refused(TOO_LONG);
             return problem(
                 StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
                 "the head of the request is longer than 64 KiB",
@@ -98,7 +119,7 @@ impl Site {
         }
         let origin = match self.door.load().site.check(request.uri(), request.headers()) {
             Ok(origin) => origin,
-            Err(rejection) => return reject(rejection),
+            Err(rejection) => return self.reject(rejection),
         };
         match origin {
             Origin::Local => self.admitted_site(request, arrival).await,
@@ -135,7 +156,8 @@ impl Site {
             Arrival::Local => Caller::default(),
             Arrival::Network => match self.door.load().tokens.check(&parts.headers) {
                 Ok(caller) => caller,
-                Err(rejection) => return reject(rejection),
+                Err(_) if route == Route::Ready => Caller::without_rights(),
+                Err(rejection) => return self.reject(rejection),
             },
         };
         if arrival == Arrival::Network && matches!(route, Route::Mcp(Target::Approved(_))) {
@@ -145,7 +167,7 @@ impl Site {
         tokio::select! {
             biased;
             // Dropping the request cancels its calls.
-            () = revoked.cancelled() => reject(Rejection::Token),
+            () = revoked.cancelled() => self.reject(Rejection::Token),
             mut response = self.admitted((route, arrival), &uri, parts, body, caller) => {
                 response.body_mut().end_with(&revoked);
                 response
@@ -199,7 +221,7 @@ impl Site {
                 }
                 Err(refusal) => *refusal,
             },
-            Route::Live | Route::Other => {
+            Route::Live | Route::Ready | Route::Other => {
                 if arrival == Arrival::Local {
                     parts.extensions.insert(LocalClient);
                 }
@@ -214,7 +236,8 @@ impl Site {
         if *method != Method::POST {
             return handled.await;
         }
-        let Ok(place) = self.in_flight.clone().try_acquire_owned() else {
+        let Ok(place) = self.places.clone().try_acquire_owned() else {
+            self.traffic.refused(BUSY);
             return problem(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "too many requests are in flight; try again later",
@@ -227,11 +250,22 @@ impl Site {
 
     fn endpoint(&self, target: Target<'_>, caller: &Caller) -> Result<Arc<Endpoint>, Box<HttpResponse>> {
         let Some(target) = allowed(target, caller) else {
+            self.traffic.refused(VIEW);
             let detail = "the token is for one view only: use /mcp";
             return Err(Box::new(problem(StatusCode::FORBIDDEN, detail)));
         };
         let found = self.endpoints.endpoint(target, caller);
         found.map_err(|none| Box::new(not_found(target, &none)))
+    }
+
+    fn reject(&self, rejection: Rejection) -> HttpResponse {
+        self.traffic.refused(rejection.label());
+        let mut response = problem(rejection.status(), &rejection.to_string());
+        if let Some(challenge) = rejection.challenge() {
+            let challenge = HeaderValue::from_static(challenge);
+            response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+        }
+        response
     }
 
     async fn other<B>(&self, mut parts: Parts, body: B, caller: Caller) -> HttpResponse
@@ -279,15 +313,6 @@ fn not_found(target: Target<'_>, none: &NoEndpoint) -> HttpResponse {
         known => format!("; there are {}", known.join(", ")),
     };
     problem(StatusCode::NOT_FOUND, &format!("there is no {target}{known}"))
-}
-
-fn reject(rejection: Rejection) -> HttpResponse {
-    let mut response = problem(rejection.status(), &rejection.to_string());
-    if let Some(challenge) = rejection.challenge() {
-        let challenge = HeaderValue::from_static(challenge);
-        response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
-    }
-    response
 }
 
 impl fmt::Debug for Site {

@@ -1,9 +1,13 @@
-//! [`Traffic`]: counts connections, so that a program can end when no client needs it any more.
+//! [`Traffic`]: counts connections and requests, so that operators see what clients do, and a program can end when none needs it any more.
+//!
+//! The labels are fixed: no path, name or header of a client becomes one.
 
 use std::sync::{
     Arc,
-    atomic::{AtomicU64, AtomicUsize, Ordering},
+    atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
 };
+
+use http::StatusCode;
 
 /// The connections of a gateway at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,11 +19,73 @@ pub struct TrafficCounts {
     pub accepted: u64,
 }
 
-/// Counts connections.
+/// What a request asked for, as a label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PathLabel {
+    Mcp,
+    Sse,
+    Live,
+    Ready,
+    Metrics,
+    Health,
+    Api,
+    OpenApi,
+    Other,
+}
+
+impl PathLabel {
+    const ALL: [(Self, &'static str); 9] = [
+        (Self::Mcp, "mcp"),
+        (Self::Sse, "sse"),
+        (Self::Live, "livez"),
+        (Self::Ready, "readyz"),
+        (Self::Metrics, "metrics"),
+        (Self::Health, "health"),
+        (Self::Api, "api"),
+        (Self::OpenApi, "openapi"),
+        (Self::Other, "other"),
+    ];
+
+    pub(super) fn of(path: &str) -> Self {
+        let is_below = |prefix: &str| {
+            let rest = path.strip_prefix(prefix);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        match path {
+            _ if is_below("/mcp") => Self::Mcp,
+            _ if is_below("/api") => Self::Api,
+            "/livez" => Self::Live,
+            "/readyz" => Self::Ready,
+            "/metrics" => Self::Metrics,
+            "/health" => Self::Health,
+            "/openapi.json" => Self::OpenApi,
+            _ if path.ends_with("/sse") || path.ends_with("/messages") => Self::Sse,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// The classes of status codes.
+const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
+
+/// The head of a request was too long.
+pub(super) const TOO_LONG: &str = "too_long";
+/// Too many requests were in flight.
+pub(super) const BUSY: &str = "busy";
+/// The token was for another view.
+pub(super) const VIEW: &str = "view";
+
+/// Why requests are refused before they are handled. The first ones are those of [`Rejection`](crate::door::Rejection).
+const REASONS: [&str; 8] = ["host", "origin", "header", "no_token", "token", TOO_LONG, BUSY, VIEW];
+
+/// Counts connections and requests.
 #[derive(Debug, Default)]
 pub(super) struct Traffic {
     open: AtomicUsize,
     accepted: AtomicU64,
+    requests: [[AtomicU64; CLASSES.len()]; PathLabel::ALL.len()],
+    refused: [AtomicU64; REASONS.len()],
+    is_draining: AtomicBool,
 }
 
 impl Traffic {
@@ -36,6 +102,47 @@ impl Traffic {
             accepted: self.accepted.load(Ordering::Relaxed),
         }
     }
+
+    /// Counts a response.
+    pub(super) fn answered(&self, path: PathLabel, status: StatusCode) {
+        let class = usize::from(status.as_u16() / 100).clamp(1, CLASSES.len()) - 1;
+        self.requests[path as usize][class].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a request that was refused for one of [`REASONS`].
+    pub(super) fn refused(&self, reason: &'static str) {
+        if let Some(at) = REASONS.iter().position(|known| *known == reason) {
+            self.refused[at].fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The responses so far, by path and class of status.
+    pub(super) fn requests(&self) -> Vec<(&'static str, &'static str, u64)> {
+        let mut counts = Vec::with_capacity(PathLabel::ALL.len() * CLASSES.len());
+        for ((_, path), classes) in PathLabel::ALL.iter().zip(&self.requests) {
+            for (class, count) in CLASSES.iter().zip(classes) {
+                counts.push((*path, *class, count.load(Ordering::Relaxed)));
+            }
+        }
+        counts
+    }
+
+    /// The refused requests so far, by reason.
+    pub(super) fn refusals(&self) -> Vec<(&'static str, u64)> {
+        let counts = REASONS.iter().zip(&self.refused);
+        counts
+            .map(|(reason, count)| (*reason, count.load(Ordering::Relaxed)))
+            .collect()
+    }
+
+    /// Notes that the gateway stops.
+    pub(super) fn drain(&self) {
+        self.is_draining.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_draining(&self) -> bool {
+        self.is_draining.load(Ordering::Relaxed)
+    }
 }
 
 /// A connection that counts as open.
@@ -45,5 +152,53 @@ pub(super) struct OpenConnection(Arc<Traffic>);
 impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.0.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_counted_under_a_few_labels() {
+        for (path, label) in [
+            ("/mcp", "mcp"),
+            ("/mcp/time", "mcp"),
+            ("/mcpx", "other"),
+            ("/sse", "sse"),
+            ("/time/messages", "sse"),
+            ("/livez", "livez"),
+            ("/api/v1/mcp/tools", "api"),
+            ("/openapi.json", "openapi"),
+            ("/", "other"),
+            ("", "other"),
+            ("/metrics/x", "other"),
+        ] {
+            let found = PathLabel::of(path);
+            let (known, name) = PathLabel::ALL[found as usize];
+            assert_eq!((known, name), (found, label), "{path}");
+        }
+    }
+
+    #[test]
+    fn any_status_has_a_class() {
+        let traffic = Traffic::default();
+        for code in [100, 200, 204, 301, 404, 503, 600, 999] {
+            traffic.answered(PathLabel::Mcp, StatusCode::from_u16(code).unwrap());
+        }
+        let counted: u64 = traffic.requests().iter().map(|(_, _, count)| count).sum();
+        assert_eq!(counted, 8);
+    }
+
+    #[test]
+    fn every_reason_of_a_rejection_is_counted() {
+        use crate::door::Rejection::{CrossSite, Doubled, Host, NoHost, NoToken, NotText, Origin, Token};
+        let all = [NoHost, Host, Origin, CrossSite, Doubled, NotText, NoToken, Token];
+        let traffic = Traffic::default();
+        for rejection in all {
+            traffic.refused(rejection.label());
+        }
+        let counted: u64 = traffic.refusals().iter().map(|(_, count)| count).sum();
+        assert_eq!(counted, 8);
     }
 }

@@ -5,7 +5,10 @@ use std::{io, sync::Arc};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use crate::protocol::{Connection, Endpoint, Limits, Outgoing, Sealer, Service};
+use crate::{
+    door::Caller,
+    protocol::{Connection, Endpoint, Limits, Outgoing, Sealer, Service},
+};
 
 /// A bidirectional connection to a service, without a wire. Tests of a service send it the messages of a client.
 #[derive(Debug)]
@@ -19,7 +22,7 @@ impl InMemory {
     pub fn connect(service: Arc<dyn Service>) -> io::Result<Self> {
         let sealer = Arc::new(Sealer::random()?);
         let endpoint = Endpoint::new("memory", service, sealer, Limits::default());
-        let (connection, outbox) = Connection::open(&endpoint, None);
+        let (connection, outbox) = Connection::open(&endpoint, &Caller::default());
         Ok(Self { connection, outbox })
     }
 

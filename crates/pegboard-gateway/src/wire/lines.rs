@@ -115,9 +115,8 @@ impl LinesWire {
 
     async fn serve(self, stream: Upgraded, endpoint: &Arc<Endpoint>, caller: Caller, place: Place) {
         let (read, write) = tokio::io::split(TokioIo::new(stream));
-        let revoked = caller.revoked;
-        let principal = caller.principal;
-        let (connection, queue) = Connection::open(endpoint, principal.clone());
+        let (connection, queue) = Connection::open(endpoint, &caller);
+        let (revoked, principal) = (caller.revoked, caller.principal);
         let mut writing = std::pin::pin!(write_messages(BufWriter::new(write), queue));
         let reading = async {
             let mut lines = BufReader::new(read);

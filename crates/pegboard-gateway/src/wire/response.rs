@@ -109,6 +109,7 @@ pub(crate) fn status_of(code: i64, is_modern: bool) -> StatusCode {
         _ if !is_modern => StatusCode::OK,
         RpcError::BUSY => StatusCode::TOO_MANY_REQUESTS,
         RpcError::STOPPING => StatusCode::SERVICE_UNAVAILABLE,
+        RpcError::FORBIDDEN => StatusCode::FORBIDDEN,
         RpcError::METHOD_NOT_FOUND => StatusCode::NOT_FOUND,
         RpcError::PARSE
         | RpcError::INVALID_REQUEST

@@ -85,7 +85,7 @@ impl SseWire {
             let detail = "too many streams are open; close one or try later";
             return problem(StatusCode::SERVICE_UNAVAILABLE, detail);
         };
-        let (connection, queue) = Connection::open(&endpoint, caller.principal.clone());
+        let (connection, queue) = Connection::open(&endpoint, &caller);
         let stream = Stream {
             connection,
             endpoint,

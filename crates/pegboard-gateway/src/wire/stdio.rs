@@ -15,7 +15,10 @@ use tokio::{
     time::sleep,
 };
 
-use crate::protocol::{Connection, Endpoint, Limits, MAX_MESSAGE, Outgoing, Sealer, Service};
+use crate::{
+    door::Caller,
+    protocol::{Connection, Endpoint, Limits, MAX_MESSAGE, Outgoing, Sealer, Service},
+};
 
 /// The number of lines read ahead. Few, because each may have 4 MiB.
 const READ_AHEAD: usize = 4;
@@ -41,7 +44,7 @@ enum Line {
 pub async fn serve_stdio(service: Arc<dyn Service>, stop: impl Future<Output = ()> + Send) -> io::Result<()> {
     let sealer = Arc::new(Sealer::random()?);
     let endpoint = Endpoint::new("stdio", service, sealer, Limits::default());
-    let (connection, outbox) = Connection::open(&endpoint, None);
+    let (connection, outbox) = Connection::open(&endpoint, &Caller::default());
     let mut lines = read_stdin()?;
     let mut written = write_stdout(outbox)?;
     let ended = serve_lines(&connection, &endpoint, &mut lines, &mut written, stop).await;

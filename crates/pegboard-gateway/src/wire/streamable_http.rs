@@ -171,7 +171,7 @@ impl HttpWire {
 
     /// Opens a session, unless the endpoint refuses the handshake.
     async fn initialize(&self, visit: Visit<'_>, request: Request) -> Result<HttpResponse, Refusal> {
-        let (peer, outbox) = visit.endpoint.open(visit.caller.principal.clone());
+        let (peer, outbox) = visit.endpoint.open(visit.caller);
         let mut running = visit
             .endpoint
             .start(&peer, request)
@@ -275,7 +275,7 @@ async fn modern(visit: Visit<'_>, mut request: Request) -> Result<HttpResponse, 
     request.mirrored = Some(mirrored);
     let running = visit
         .endpoint
-        .start_modern(visit.caller.principal.as_ref(), request)
+        .start_modern(visit.caller, request)
         .map_err(|error| match response::status_of(error.code, true) {
             // A request that cannot be started is a bad one, also if its error is one of params.
             StatusCode::OK => (StatusCode::BAD_REQUEST, error),

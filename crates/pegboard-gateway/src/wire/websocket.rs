@@ -129,9 +129,8 @@ impl WebSocketWire {
 
     async fn serve(self, socket: WebSocket, endpoint: &Arc<Endpoint>, caller: Caller, place: Place) {
         let (mut sink, mut source) = socket.split();
-        let revoked = caller.revoked;
-        let principal = caller.principal;
-        let (connection, mut queue) = Connection::open(endpoint, principal.clone());
+        let (connection, mut queue) = Connection::open(endpoint, &caller);
+        let (revoked, principal) = (caller.revoked, caller.principal);
         let seen = AtomicBool::new(true);
         let drained = async {
             self.closing.cancelled().await;

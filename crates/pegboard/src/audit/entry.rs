@@ -87,6 +87,8 @@ pub(crate) enum AuditRule {
     NotForModels,
     /// The project file that configures the server is not approved.
     ProjectFile,
+    /// The caller's token lacks the scope.
+    Scope,
     /// A policy that has no rule of its own.
     Policy,
     /// No listed tool has the name, or several have it.

@@ -9,6 +9,7 @@ use super::{
     policy::{Approval, Check, Images, Join, OnCrossing, OutputCheck, Pins, Reading, Scan, Structured, Taint, TooLong},
     preset::Preset,
     sandbox::SandboxLevel,
+    serve::TokenScope,
     server::Start,
     setting::Setting,
     transport::EnvPolicy,
@@ -174,6 +175,12 @@ choice! { label "start mode" Start: default Eager "eager";
     "eager" ("background", "auto") = Eager,
     "lazy" = Lazy,
     "explicit" ("manual") = Explicit,
+}
+
+choice! { label "scope" TokenScope: default Read "read";
+    "read" = Read,
+    "call" = Call,
+    "admin" = Admin,
 }
 
 choice! { Capability: default Tools "tools";

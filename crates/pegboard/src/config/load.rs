@@ -128,6 +128,7 @@ fn top(rest: Vec<Entry>, base: Option<&Path>, env: &Env<'_>, report: &mut Report
     let rest = without_stray_servers(rest, report);
     let mut top = TableChecker::new(report, env, Rank::Top).section(TOP, &rest, "");
     audit::anchor(&mut top, base, env, report);
+    serve::anchor(&mut top, base, env);
     resolve::check_gateway(&mut top, report);
     resolve::check(&top, "", report);
     let table = TopTable::new(&top);

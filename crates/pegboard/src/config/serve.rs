@@ -4,11 +4,12 @@ mod state_key;
 mod token;
 
 pub use state_key::{BadStateKey, StateKey};
-pub use token::{BadTokenDigest, TokenConfig, TokenDigest};
+pub use token::{BadTokenDigest, TokenConfig, TokenDigest, TokenScope};
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::{Ipv4Addr, SocketAddr, SocketAddrV4},
+    path::PathBuf,
     time::Duration,
 };
 
@@ -43,10 +44,32 @@ pub struct ServeConfig {
     pub state_key: Option<StateKey>,
     /// Whether clients with the scope `admin` may add servers over the HTTP API.
     pub allow_new_servers: bool,
+    /// The certificate with which it speaks HTTPS; `None` means HTTP.
+    pub tls: Option<ServeTls>,
     /// The tokens that clients may present, by name.
     pub tokens: BTreeMap<String, TokenConfig>,
     /// The names of tokens whose settings have errors. No client can use them, and they do not make the gateway an open one.
     pub unusable_tokens: BTreeSet<String>,
+}
+
+/// The files of a gateway's certificate.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ServeTls {
+    /// A PEM file with the certificate chain, the gateway's own certificate first.
+    pub cert: PathBuf,
+    /// A PEM file with the private key.
+    pub key: PathBuf,
+}
+
+impl ServeTls {
+    /// The files of a certificate chain and of its private key.
+    pub fn new(cert: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        Self {
+            cert: cert.into(),
+            key: key.into(),
+        }
+    }
 }
 
 impl ServeConfig {
@@ -99,6 +122,7 @@ impl Default for ServeConfig {
             session_idle: Self::SESSION_IDLE,
             state_key: None,
             allow_new_servers: false,
+            tls: None,
             tokens: BTreeMap::new(),
             unusable_tokens: BTreeSet::new(),
         }

@@ -49,6 +49,8 @@ pub(crate) struct ServerCounters {
     retries: AtomicU64,
     bytes_received: AtomicU64,
     masked: AtomicU64,
+    truncated: AtomicU64,
+    cached: AtomicU64,
     ready_after: AtomicHistogram,
     /// In microseconds plus one; zero if it was never ready.
     last_ready_after: AtomicU64,
@@ -79,6 +81,8 @@ impl ServerCounters {
         add(&self.attempts, reply.attempts.into());
         add(&self.retries, reply.attempts.saturating_sub(1).into());
         add(&self.masked, reply.masked as u64);
+        add(&self.truncated, reply.truncated.into());
+        add(&self.cached, reply.cached.into());
         if !reply.cached {
             add(&self.bytes_received, reply.original_bytes as u64);
         }
@@ -129,6 +133,8 @@ impl ServerCounters {
             retries: get(&self.retries),
             bytes_received: get(&self.bytes_received),
             masked: get(&self.masked),
+            truncated: get(&self.truncated),
+            cached: get(&self.cached),
             ready_after: self.ready_after.read(),
             last_ready_after_ms: last.map(|micros| millis(Duration::from_micros(micros))),
             failed_starts: get(&self.failed_starts),

@@ -47,6 +47,10 @@ pub struct ServerMetrics {
     pub bytes_received: u64,
     /// Secrets that were masked in responses.
     pub masked: u64,
+    /// Results that were too long and were truncated.
+    pub truncated: u64,
+    /// Replies that came from the cache.
+    pub cached: u64,
     /// How long starts took, from the attempt to the first listing of tools.
     pub ready_after: Histogram,
     /// How long the last of these starts took.
@@ -93,6 +97,8 @@ impl ServerMetrics {
         self.retries += other.retries;
         self.bytes_received += other.bytes_received;
         self.masked += other.masked;
+        self.truncated += other.truncated;
+        self.cached += other.cached;
         self.ready_after.add(&other.ready_after);
         self.failed_starts += other.failed_starts;
         self.restarts += other.restarts;

@@ -152,8 +152,7 @@ async fn a_state_is_of_use_only_to_its_principal_and_endpoint() {
     }
     let sealer = Arc::new(Sealer::with_key(&[7; 32]));
     let elsewhere = Endpoint::new("/mcp/other", rig.service.clone(), sealer, Limits::default());
-    let ada = Principal::new("ada");
-    let refused = elsewhere.start_modern(Some(&ada), again(2, "asks", state, answers.clone()));
+    let refused = elsewhere.start_modern(&caller(Some("ada")), again(2, "asks", state, answers.clone()));
     assert_eq!(
         code(refused),
         RpcError::INVALID_PARAMS,

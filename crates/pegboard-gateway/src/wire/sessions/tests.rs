@@ -30,7 +30,7 @@ fn caller(name: &str) -> Caller {
 }
 
 fn open(sessions: &Arc<Sessions>, endpoint: &Arc<Endpoint>, caller: &Caller) -> Option<SecretId> {
-    let opened = endpoint.open(caller.principal.clone());
+    let opened = endpoint.open(caller);
     sessions.open(endpoint, caller, opened).ok()
 }
 

@@ -3,20 +3,39 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::{Ipv4Addr, SocketAddr},
+    path::Path,
 };
 
 use jiff::Timestamp;
 
 use super::gateway;
 use crate::config::{
-    fields::{TopTable, serve as fields, token, top},
+    expand::Env,
+    fields::{TopTable, serve as fields, serve_tls, token, top},
     key::Table,
     policy::Rate,
     problem::{Problem, Report, Severity, join},
-    serve::{ServeConfig, StateKey, TokenConfig, TokenDigest},
+    relative_path,
+    serve::{ServeConfig, ServeTls, StateKey, TokenConfig, TokenDigest, TokenScope},
     setting::{Setting, Values},
     view::ViewConfig,
 };
+
+/// Makes the paths of the certificate and its key absolute: they are relative to the file that sets them.
+pub(in crate::config) fn anchor(values: &mut Values, base: Option<&Path>, env: &Env<'_>) {
+    if let Some(Setting::Table(table)) = values.find_mut(&top::SERVE).map(|found| &mut found.setting)
+        && let Some(Setting::Table(files)) = table.find_mut(&fields::TLS).map(|found| &mut found.setting)
+    {
+        for field in [&*serve_tls::CERT, &*serve_tls::KEY] {
+            if let Some(Setting::Text(text)) = files.find_mut(field).map(|found| &mut found.setting)
+                && !text.value.trim().is_empty()
+            {
+                let path = relative_path::resolve(&text.value, base, env);
+                text.value = path.to_string_lossy().into_owned();
+            }
+        }
+    }
+}
 
 /// Reports errors of the gateway's settings in one source.
 pub(super) fn check(values: &Values, report: &mut Report) {
@@ -26,6 +45,12 @@ pub(super) fn check(values: &Values, report: &mut Report) {
     };
     check_addresses(table, &found.key, report);
     check_state_key(table, &found.key, report);
+    if let Some(found_tls) = table.find(&fields::TLS)
+        && tls(table).is_none()
+    {
+        let message = "needs both `cert` and `key`";
+        report.error(found_tls.at, &join(&found.key, &found_tls.key), message);
+    }
     let Some(tokens) = table.find(&fields::TOKENS) else {
         return;
     };
@@ -107,6 +132,14 @@ fn is_origin(text: &str) -> bool {
     is_scheme && is_host(host)
 }
 
+/// The files of the certificate, if both are named.
+fn tls(table: Table<'_, fields::In>) -> Option<ServeTls> {
+    let files = table.table(&fields::TLS)?;
+    let path = |text: crate::config::setting::Text| Some(text.value).filter(|path| !path.trim().is_empty());
+    let (cert, key) = (files.get(&serve_tls::CERT)?, files.get(&serve_tls::KEY)?);
+    Some(ServeTls::new(path(cert)?, path(key)?))
+}
+
 fn check_token(entry: Table<'_, token::In>, path: &str, at: crate::config::tree::Place, report: &mut Report) {
     match entry.get(&token::SHA256) {
         Some(text) => {
@@ -130,6 +163,12 @@ fn check_token(entry: Table<'_, token::In>, path: &str, at: crate::config::tree:
             }
             Some(_) => {}
         }
+    }
+    if let Some(found) = entry.find(&token::SCOPES)
+        && entry.get(&token::SCOPES).is_empty()
+    {
+        let message = "a token needs at least one of read, call and admin";
+        report.error(found.at, &join(path, &found.key), message);
     }
     if let Some(found) = entry.find(&token::RATE)
         && let Setting::Text(text) = &found.setting
@@ -188,6 +227,7 @@ pub(in crate::config) fn serve(
             .get(&fields::STATE_KEY)
             .and_then(|text| StateKey::parse(&text.value).ok()),
         allow_new_servers: table.get(&fields::ALLOW_NEW_SERVERS),
+        tls: tls(table),
         tokens,
         unusable_tokens: unusable,
     };
@@ -206,6 +246,10 @@ fn usable(entry: Table<'_, token::In>, views: &BTreeMap<String, ViewConfig>) -> 
     Some(TokenConfig {
         sha256: entry.get(&token::SHA256)?.value.parse().ok()?,
         view,
+        scopes: match entry.find(&token::SCOPES) {
+            Some(_) => entry.get(&token::SCOPES).into_iter().collect(),
+            None => TokenScope::of_a_client(),
+        },
         rate: entry.get(&token::RATE),
         concurrent: entry.get(&token::CONCURRENT),
         expires,

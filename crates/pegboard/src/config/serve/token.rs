@@ -1,6 +1,6 @@
 //! A client's token. The config has only its digest.
 
-use std::{fmt, str::FromStr};
+use std::{collections::BTreeSet, fmt, str::FromStr};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
@@ -17,6 +17,9 @@ pub struct TokenConfig {
     /// The view that its holder uses. Without one, its holder uses the whole board, every server and every view.
     #[serde(default)]
     pub view: Option<String>,
+    /// What its holder may do.
+    #[serde(default = "TokenScope::of_a_client")]
+    pub scopes: BTreeSet<TokenScope>,
     /// How often its holder may call tools.
     #[serde(default)]
     pub rate: Option<Rate>,
@@ -29,11 +32,12 @@ pub struct TokenConfig {
 }
 
 impl TokenConfig {
-    /// A token for the whole board, without limits.
+    /// A token that may list and call all tools of the board, without limits.
     pub fn new(sha256: TokenDigest) -> Self {
         Self {
             sha256,
             view: None,
+            scopes: TokenScope::of_a_client(),
             rate: None,
             concurrent: None,
             expires: None,
@@ -43,6 +47,25 @@ impl TokenConfig {
     /// Whether the time of `expires` has passed.
     pub fn has_expired(&self) -> bool {
         self.expires.is_some_and(|expires| Timestamp::now() >= expires)
+    }
+}
+
+/// What the holder of a token may do. No scope includes another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum TokenScope {
+    /// Lists tools, resources and prompts, reads resources, and sees the state of servers.
+    Read,
+    /// Calls tools.
+    Call,
+    /// Changes what runs: adds, removes and reconnects servers, reloads the config.
+    Admin,
+}
+
+impl TokenScope {
+    /// The scopes of a token whose config names none.
+    pub(crate) fn of_a_client() -> BTreeSet<Self> {
+        BTreeSet::from([Self::Read, Self::Call])
     }
 }
 

@@ -12,7 +12,8 @@ fn views_and_the_gateway_are_read_with_all_their_settings() {
          budget = 4000\nnaming = 'dot'\napproval = 'writes'\nresult = {{ max_bytes = '64KiB' }}\n\
          [serve]\nlisten = ['127.0.0.1:8000', '[::1]:8000']\nhosts = ['gateway.example.com']\norigins = ['https://app.example.com']\n\
          max_connections = 10\nmax_in_flight = 20\nmax_body = '1MiB'\nmax_sessions = 5\nsession_idle = '10m'\nallow_new_servers = true\n\
-         [serve.tokens.ci]\nhash = 'sha256:{DIGEST}'\nview = 'coding'\nrate = '60/min'\nconcurrent = 4\nexpires = '2900-01-31T12:00:00Z'\n"
+         [serve.tokens.ci]\nhash = 'sha256:{DIGEST}'\nview = 'coding'\nrate = '60/min'\nconcurrent = 4\nexpires = '2900-01-31T12:00:00Z'\nscopes = ['admin', 'read']\n\
+         [serve.tls]\ncert = '/etc/gateway.pem'\nkey = '/etc/gateway.key'\n"
     ));
     assert_eq!(loaded.problems, []);
     let view = &loaded.config.views["coding"];
@@ -40,6 +41,11 @@ fn views_and_the_gateway_are_read_with_all_their_settings() {
     let token = &serve.tokens["ci"];
     assert_eq!(token.sha256.to_string(), DIGEST);
     assert_eq!(token.expires.unwrap().to_string(), "2900-01-31T12:00:00Z");
+    assert_eq!(
+        token.scopes.iter().copied().collect::<Vec<_>>(),
+        [TokenScope::Read, TokenScope::Admin]
+    );
+    assert_eq!(serve.tls, Some(ServeTls::new("/etc/gateway.pem", "/etc/gateway.key")));
     let stored = serde_json::to_string(&loaded.config).unwrap();
     assert_eq!(serde_json::from_str::<Config>(&stored).unwrap(), loaded.config);
 }
@@ -75,6 +81,46 @@ fn every_mistake_is_reported_where_it_is() {
     pegboard.toml:18: serve.tokens.c.view: there is no view `typo` (the views are lost)
     pegboard.toml:7: views.lost.servers: there is no server `nobody` (the servers are x)
     "#);
+}
+
+#[test]
+fn a_token_may_list_and_call_tools_unless_its_scopes_say_otherwise() {
+    let config = toml(&format!("[serve.tokens.a]\nsha256 = '{DIGEST}'\n")).config;
+    let scopes: Vec<&str> = config.serve.tokens["a"].scopes.iter().map(|scope| scope.as_str()).collect();
+    assert_eq!(scopes, ["read", "call"]);
+}
+
+#[test]
+fn a_token_with_an_unknown_scope_or_none_is_unusable() {
+    for scopes in ["['read', 'write']", "[]", "'root'", "[7]"] {
+        let loaded = toml(&format!("[serve.tokens.a]\nsha256 = '{DIGEST}'\nscopes = {scopes}\n"));
+        let errors: Vec<String> = loaded.errors().map(ToString::to_string).collect();
+        assert!(!errors.is_empty(), "{scopes}");
+        assert!(
+            errors.iter().all(|error| error.contains("serve.tokens.a.scopes")),
+            "{errors:?}"
+        );
+        assert!(loaded.config.serve.tokens.is_empty(), "{scopes}");
+        assert!(loaded.config.serve.requires_token(), "{scopes}");
+    }
+}
+
+#[test]
+fn a_certificate_needs_its_key_and_is_next_to_the_config() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pegboard.toml");
+    std::fs::write(&file, "[serve.tls]\ncert = 'tls/cert.pem'\nkey = '/k.pem'\n").unwrap();
+    let loaded = Config::load(&[Source::file(file.clone())], &env());
+    assert_eq!(loaded.problems, []);
+    let tls = loaded.config.serve.tls.unwrap();
+    assert_eq!((tls.cert, tls.key), (folder.path().join("tls/cert.pem"), "/k.pem".into()));
+    for half in ["cert = 'a'", "key = 'b'", "cert = 'a'\nkey = ''"] {
+        std::fs::write(&file, format!("[serve.tls]\n{half}\n")).unwrap();
+        let loaded = Config::load(&[Source::file(file.clone())], &env());
+        let errors: Vec<String> = loaded.errors().map(ToString::to_string).collect();
+        assert!(errors[0].contains("serve.tls: needs both `cert` and `key`"), "{errors:?}");
+        assert_eq!(loaded.config.serve.tls, None);
+    }
 }
 
 #[test]

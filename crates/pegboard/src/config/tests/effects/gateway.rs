@@ -4,6 +4,8 @@ use super::Row;
 
 /// The settings of the gateway take effect in the command that serves.
 const SERVE: &str = "../../pegboard-cli/tests/command_line/serve.rs";
+const SERVE_TLS: &str = "../../pegboard-cli/tests/command_line/serve_tls.rs";
+const SERVE_SCOPES: &str = "../../pegboard-cli/tests/command_line/serve_scopes.rs";
 
 /// What replicas of a gateway share.
 const REPLICAS: &str = "../../pegboard-cli/tests/deployment/replicas.rs";
@@ -71,6 +73,12 @@ pub(super) const ROWS: &[Row] = &[
         "a_token_with_a_view_reaches_that_view_only",
         &["token.view", "view.description"],
     ),
+    (
+        SERVE_TLS,
+        "clients_reach_the_gateway_over_tls",
+        &["serve.tls.cert", "serve.tls.key"],
+    ),
+    (SERVE_SCOPES, "the_scopes_of_a_token_say_what_it_may_do", &["token.scopes"]),
     (SERVE, "a_token_has_a_rate_that_its_sessions_share", &["token.rate"]),
     (SERVE, "a_token_has_a_number_of_calls_at_once", &["token.concurrent"]),
 ];

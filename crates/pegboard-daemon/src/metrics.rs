@@ -1,0 +1,172 @@
+//! `GET /metrics`: what the board, the gateway and the process count, for Prometheus.
+//!
+//! The labels are bounded: names of servers come from the config, everything else from fixed lists. No name of a tool, path or header
+//! becomes a label.
+
+mod families;
+mod process;
+mod text;
+
+use std::collections::BTreeMap;
+
+use axum::{
+    extract::State,
+    response::{IntoResponse, Response},
+};
+use http::header::CONTENT_TYPE;
+use pegboard::metrics::{CallMetrics, Histogram, Metrics, ServerMetrics};
+use pegboard_gateway::Caller;
+
+use crate::{access, daemon::Daemon};
+use families::Family;
+use text::{MEDIA_TYPE, Page, number};
+
+/// Answers a scrape.
+pub(crate) async fn get(State(daemon): State<Daemon>, caller: Option<axum::Extension<Caller>>) -> Response {
+    if let Err(refusal) = access::may_read_all(caller.as_deref()) {
+        return refusal;
+    }
+    ([(CONTENT_TYPE, MEDIA_TYPE)], page(&daemon)).into_response()
+}
+
+/// The page of a daemon.
+fn page(daemon: &Daemon) -> String {
+    let mut page = Page::default();
+    let metrics = daemon.board().metrics();
+    calls(&mut page, &metrics);
+    servers(&mut page, &metrics, daemon);
+    gateway(&mut page, daemon);
+    reloads(&mut page, daemon);
+    of_process(&mut page, daemon);
+    page.into_text()
+}
+
+fn calls(page: &mut Page, metrics: &Metrics) {
+    let by_kind = metrics.servers.iter().flat_map(|(server, counts)| {
+        let kinds = counts.calls.by_kind.iter();
+        kinds.map(|(kind, count)| (vec![server.as_str(), kind.as_str()], number(*count)))
+    });
+    page.family(&families::CALLS, by_kind);
+    histograms(page, &families::CALL_DURATION, metrics, |server| &server.calls.latency);
+    histograms(page, &families::QUEUE_WAIT, metrics, |server| &server.queue_wait);
+    for (family, read) in PER_SERVER {
+        let values = metrics.servers.iter();
+        page.family(
+            family,
+            values.map(|(server, counts)| (vec![server.as_str()], number(read(counts)))),
+        );
+    }
+    for (family, counts) in [
+        (&families::UNROUTED, &metrics.unrouted),
+        (&families::BUILT_IN, &metrics.own_tools),
+    ] {
+        page.family(family, kinds(counts));
+    }
+    page.single(&families::VIEWS, number(metrics.views_open));
+    page.single(&families::EVENTS_LOST, number(metrics.events_lost));
+    page.single(&families::BUFFERED, number(metrics.buffered_bytes));
+}
+
+/// The counters that every server has.
+const PER_SERVER: &[(&Family, fn(&ServerMetrics) -> u64)] = &[
+    (&families::IN_FLIGHT, |server| server.in_flight),
+    (&families::ATTEMPTS, |server| server.attempts),
+    (&families::RETRIES, |server| server.retries),
+    (&families::RECEIVED, |server| server.bytes_received),
+    (&families::MASKED, |server| server.masked),
+    (&families::TRUNCATED, |server| server.truncated),
+    (&families::CACHED, |server| server.cached),
+    (&families::FAILED_STARTS, |server| server.failed_starts),
+    (&families::RESTARTS, |server| server.restarts),
+    (&families::FAILED_PROBES, |server| server.failed_probes),
+];
+
+fn kinds(counts: &CallMetrics) -> impl Iterator<Item = (Vec<&str>, f64)> {
+    let kinds = counts.by_kind.iter();
+    kinds.map(|(kind, count)| (vec![kind.as_str()], number(*count)))
+}
+
+fn histograms<'m>(
+    page: &mut Page,
+    family: &Family,
+    metrics: &'m Metrics,
+    read: impl Fn(&'m ServerMetrics) -> &'m Histogram,
+) {
+    let servers = metrics.servers.iter();
+    page.histograms(
+        family,
+        servers.map(|(server, counts)| (vec![server.as_str()], read(counts))),
+    );
+}
+
+fn servers(page: &mut Page, metrics: &Metrics, daemon: &Daemon) {
+    histograms(page, &families::STARTS, metrics, |server| &server.ready_after);
+    let status = daemon.board().status();
+    // A server that each view or principal has for itself has several rows.
+    let mut rows: BTreeMap<&str, (bool, usize)> = BTreeMap::new();
+    let mut states: BTreeMap<&str, u64> = BTreeMap::new();
+    for server in &status.servers {
+        let (is_ready, queued) = rows.entry(server.name.as_str()).or_default();
+        *is_ready |= server.state == pegboard::status::State::Ready;
+        *queued += server.queued;
+        *states.entry(server.state.as_str()).or_default() += 1;
+    }
+    let ready = rows.iter().map(|(name, (is_ready, _))| (vec![*name], flag(*is_ready)));
+    page.family(&families::SERVER_READY, ready);
+    let queued = rows.iter().map(|(name, (_, queued))| (vec![*name], number(*queued as u64)));
+    page.family(&families::QUEUED, queued);
+    let states = states.iter().map(|(state, count)| (vec![*state], number(*count)));
+    page.family(&families::SERVER_STATES, states);
+    page.single(&families::READY, flag(status.ready && !daemon.is_stopping()));
+}
+
+fn gateway(page: &mut Page, daemon: &Daemon) {
+    let Some(monitor) = daemon.monitor() else { return };
+    let counts = monitor.read();
+    let requests = counts.requests.iter();
+    page.family(
+        &families::REQUESTS,
+        requests.map(|(path, class, count)| (vec![*path, *class], number(*count))),
+    );
+    let refused = counts.refused.iter();
+    page.family(
+        &families::REFUSED,
+        refused.map(|(reason, count)| (vec![*reason], number(*count))),
+    );
+    page.single(&families::HTTP_IN_FLIGHT, number(counts.in_flight as u64));
+    page.single(&families::CONNECTIONS, number(counts.connections.open as u64));
+    page.single(&families::ACCEPTED, number(counts.connections.accepted));
+    page.single(&families::SESSIONS, number(counts.sessions as u64));
+}
+
+fn reloads(page: &mut Page, daemon: &Daemon) {
+    let last = daemon.reloads().last();
+    let outcomes = [("applied", last.applied), ("failed", last.failures)];
+    page.family(
+        &families::RELOADS,
+        outcomes.map(|(outcome, count)| (vec![outcome], number(count))),
+    );
+    page.single(&families::RELOAD_OK, flag(last.failed.is_none()));
+    page.single(&families::APPLIED_AT, timestamp(last.applied_at));
+}
+
+fn of_process(page: &mut Page, daemon: &Daemon) {
+    page.family(&families::BUILD, [(vec![env!("CARGO_PKG_VERSION")], 1.0)]);
+    page.single(&families::STARTED_AT, timestamp(daemon.started_at()));
+    for (family, value) in [
+        (&families::MEMORY, process::resident_bytes()),
+        (&families::FILES, process::open_files()),
+    ] {
+        if let Some(value) = value {
+            page.single(family, number(value));
+        }
+    }
+}
+
+fn flag(value: bool) -> f64 {
+    f64::from(u8::from(value))
+}
+
+fn timestamp(at: jiff::Timestamp) -> f64 {
+    at.as_duration().as_secs_f64()
+}

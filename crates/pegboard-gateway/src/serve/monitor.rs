@@ -1,0 +1,52 @@
+//! [`Monitor`]: what a gateway counts, for those who watch it.
+
+use std::sync::{Arc, OnceLock, Weak};
+
+use super::{
+    site::Site,
+    traffic::{Traffic, TrafficCounts},
+};
+
+/// Reads what a gateway counts. It can be handed to the gateway's own router, because it does not keep the gateway alive. Clones share
+/// everything.
+#[derive(Clone, Debug, Default)]
+pub struct Monitor {
+    pub(super) traffic: Arc<Traffic>,
+    /// Set when the gateway is built.
+    pub(super) site: Arc<OnceLock<Weak<Site>>>,
+}
+
+/// What a gateway has counted. The labels are fixed, whatever clients send.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct GatewayMetrics {
+    /// Its connections.
+    pub connections: TrafficCounts,
+    /// Its legacy sessions that are open.
+    pub sessions: usize,
+    /// The requests that are being handled. Streams on which a client only listens do not count.
+    pub in_flight: usize,
+    /// The responses so far: the label of their path, the class of their status (`2xx`), and how many.
+    pub requests: Vec<(&'static str, &'static str, u64)>,
+    /// The requests that were refused before they were handled, by reason.
+    pub refused: Vec<(&'static str, u64)>,
+}
+
+impl Monitor {
+    /// Reads all counters.
+    pub fn read(&self) -> GatewayMetrics {
+        let site = self.site.get().and_then(Weak::upgrade);
+        GatewayMetrics {
+            connections: self.traffic.counts(),
+            sessions: site.as_ref().map_or(0, |site| site.http.open_sessions()),
+            in_flight: site.as_ref().map_or(0, |site| site.in_flight()),
+            requests: self.traffic.requests(),
+            refused: self.traffic.refusals(),
+        }
+    }
+
+    /// Returns `true` once the gateway stops: it takes no new connections, and answers the requests in flight.
+    pub fn is_draining(&self) -> bool {
+        self.traffic.is_draining()
+    }
+}
