@@ -170,3 +170,31 @@ fn flag(value: bool) -> f64 {
 fn timestamp(at: jiff::Timestamp) -> f64 {
     at.as_duration().as_secs_f64()
 }
+
+#[cfg(test)]
+mod tests {
+    use pegboard::{Config, Pegboard, ToolCall};
+
+    use super::*;
+    use crate::reloads::Reloads;
+
+    /// A model can write any name, and each call counts.
+    #[tokio::test]
+    async fn ten_thousand_names_of_tools_grow_no_labels() {
+        let board = Pegboard::open(Config::default());
+        let tools = board.toolset();
+        let daemon = Daemon::new(board.clone(), Reloads::new().0);
+        tools.call(ToolCall::new("first")).await;
+        let lines = |page: &str| page.lines().count();
+        let before = lines(&page(&daemon));
+        for name in 0..10_000 {
+            tools.call(ToolCall::new(format!("tool_{name}"))).await;
+        }
+        let after = page(&daemon);
+        assert_eq!(lines(&after), before);
+        assert!(
+            after.contains("pegboard_unrouted_calls_total{kind=\"unknown_tool\"} 10001\n"),
+            "{after}"
+        );
+    }
+}

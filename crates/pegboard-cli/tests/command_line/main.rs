@@ -29,10 +29,14 @@ mod mcp;
 #[cfg(target_os = "linux")]
 mod openapi;
 mod pins;
+#[cfg(unix)]
+mod probes;
 #[cfg(target_os = "linux")]
 mod pty;
 #[cfg(target_os = "linux")]
 mod questions;
+#[cfg(unix)]
+mod reload_load;
 mod resources;
 mod safety;
 #[cfg(unix)]

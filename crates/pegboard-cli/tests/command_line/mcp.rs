@@ -201,6 +201,31 @@ fn a_signal_ends_the_wait_for_requests_in_flight() {
     home.assert_gone("fx");
 }
 
+#[test]
+fn a_signal_lets_the_calls_in_flight_be_answered() {
+    let home = Home::new();
+    let fake = FakeServer::new("fx").tool(Tool::new("slow").answers_text("done").after(Duration::from_secs(1)));
+    home.config(&home.entry("fx", fake, "stop_timeout = '200ms'"));
+    let (mut mcp, _) = Mcp::start(&home, &[]);
+    mcp.ready();
+    let params = json!({"name": "fx__slow", "arguments": {}});
+    mcp.send(&json!({"jsonrpc": "2.0", "id": 10, "method": "tools/call", "params": params}));
+    until("the server has the call", || home.log("fx").count("tools/call") == 1);
+    let sent = Command::new("kill")
+        .args(["-TERM", &mcp.child.id().to_string()])
+        .status();
+    assert!(sent.unwrap().success());
+    let answer = loop {
+        let message = mcp.receive();
+        if message["id"] == 10 {
+            break message;
+        }
+    };
+    assert_eq!(answer["result"]["content"][0]["text"], "done", "{answer}");
+    assert_eq!(mcp.code(), Some(0));
+    home.assert_gone("fx");
+}
+
 /// A server that starts so slowly that no test waits for it, and does not end by itself.
 fn stuck(home: &Home) {
     let fake = FakeServer::new("fx")

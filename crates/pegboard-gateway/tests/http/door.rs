@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Every route, with a method that it has.
-const ROUTES: [(&str, &str); 7] = [
+const ROUTES: [(&str, &str); 13] = [
     ("POST", "/mcp"),
     ("GET", "/mcp"),
     ("POST", "/mcp/server"),
@@ -20,6 +20,12 @@ const ROUTES: [(&str, &str); 7] = [
     ("GET", "/sse"),
     ("POST", "/messages?session=00000000000000000000000000000000"),
     ("GET", "/livez"),
+    ("GET", "/readyz"),
+    ("GET", "/health"),
+    ("GET", "/metrics"),
+    ("GET", "/openapi.json"),
+    ("POST", "/api/v1/mcp/call"),
+    ("GET", "/"),
 ];
 
 #[tokio::test]
