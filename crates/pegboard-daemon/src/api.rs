@@ -11,6 +11,7 @@ mod events;
 mod listings;
 mod openapi;
 mod paths;
+mod places;
 mod problem;
 mod reloading;
 mod reply;

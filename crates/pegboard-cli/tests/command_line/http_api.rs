@@ -174,20 +174,20 @@ fn the_documents_are_those_of_the_command() {
     let served = Served::start(&home, &[]);
     served.has_tool("fx__read");
     let tools = body(&get(&served, "/api/v1/mcp/tools"), 200);
-    assert_eq!(tools, home.run(&["tools", "-o", "json"]).json());
+    assert_eq!(tools, home.run(&["--no-daemon", "tools", "-o", "json"]).json());
     let keys = |document: &Value| {
         let fields = document.as_object().unwrap().keys();
         fields.cloned().collect::<Vec<String>>()
     };
     let (status, printed) = (
         body(&get(&served, SERVERS), 200),
-        home.run(&["status", "-o", "json"]).json(),
+        home.run(&["--no-daemon", "status", "-o", "json"]).json(),
     );
     assert_eq!(keys(&status), keys(&printed));
     assert_eq!(keys(&status["servers"][0]), keys(&printed["servers"][0]));
     let (reply, printed) = (
         body(&call(&served, "fx.read"), 200),
-        home.run(&["call", "fx.read", "-o", "json"]).json(),
+        home.run(&["--no-daemon", "call", "fx.read", "-o", "json"]).json(),
     );
     assert_eq!(keys(&reply), keys(&printed));
     assert_eq!(keys(&reply["outcome"]), keys(&printed["outcome"]));

@@ -9,6 +9,7 @@ use http::{
     header::{CONTENT_LENGTH, CONTENT_TYPE},
 };
 use pegboard::Kind;
+use pegboard_gateway::Caller;
 use serde::de::DeserializeOwned;
 
 use super::{problem::Problem, state::ApiState};
@@ -20,28 +21,33 @@ const BODY_TIME: Duration = Duration::from_secs(30);
 const SHORT: u64 = 64 * 1024;
 
 /// Reads a JSON body.
-pub(super) async fn read(api: &ApiState, headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
+pub(super) async fn read(api: &ApiState, caller: &Caller, headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
     if !is_json(headers) {
         let detail = "the body must be application/json: set the Content-Type header";
         return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
     }
-    read_any(api, headers, body).await
+    read_any(api, caller, headers, body).await
 }
 
 /// Reads a body that may be empty. If it is not, it must be JSON.
-pub(super) async fn read_optional(api: &ApiState, headers: &HeaderMap, body: Body) -> Result<Option<Bytes>, Problem> {
+pub(super) async fn read_optional(
+    api: &ApiState,
+    caller: &Caller,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<Option<Bytes>, Problem> {
     if !headers.contains_key(CONTENT_TYPE) {
-        let bytes = read_any(api, headers, body).await?;
+        let bytes = read_any(api, caller, headers, body).await?;
         return match bytes.is_empty() {
             true => Ok(None),
-            false => read(api, headers, Body::empty()).await.map(Some),
+            false => read(api, caller, headers, Body::empty()).await.map(Some),
         };
     }
-    let bytes = read(api, headers, body).await?;
+    let bytes = read(api, caller, headers, body).await?;
     Ok((!bytes.is_empty()).then_some(bytes))
 }
 
-async fn read_any(api: &ApiState, headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
+async fn read_any(api: &ApiState, caller: &Caller, headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
     let limit = api.board.gateway_settings().serve.max_body;
     let too_long = || {
         let detail = format!("the body is longer than {limit} bytes");
@@ -54,7 +60,7 @@ async fn read_any(api: &ApiState, headers: &HeaderMap, body: Body) -> Result<Byt
     }
     let _place = match length {
         Some(0..=SHORT) => None,
-        _ => Some(api.long_bodies.try_acquire().map_err(|_| {
+        _ => Some(api.long_bodies.take(caller.principal()).ok_or_else(|| {
             let detail = "too many long requests are being read; try again later";
             Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail)
         })?),

@@ -120,7 +120,7 @@ pub(super) async fn call(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let bytes = body::read(&api, &headers, body).await?;
+    let bytes = body::read(&api, &caller, &headers, body).await?;
     let call = body::parse::<CallRequest>(&bytes)?.into_call()?;
     let toolset = api.toolset(&caller)?;
     if wants_events(&headers) {
@@ -138,7 +138,7 @@ pub(super) async fn call_tool(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let bytes = body::read(&api, &headers, body).await?;
+    let bytes = body::read(&api, &caller, &headers, body).await?;
     let arguments: Box<RawValue> = body::parse(&bytes)?;
     if !arguments.get().starts_with('{') {
         return Err(invalid("the body must be an object with the arguments"));

@@ -13,18 +13,18 @@ use futures_util::{Stream, StreamExt as _, stream};
 use http::StatusCode;
 use pegboard::{Event, Events, Principal, ServerName};
 use pegboard_gateway::{Caller, Scope};
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
     access::Reader,
     calls::{HEARTBEAT, unbuffered},
+    places::Place,
     problem::Problem,
     state::ApiState,
 };
 
 /// `GET events`. The gateway ends the stream when the token of the caller is revoked.
 pub(super) async fn events(State(api): State<Arc<ApiState>>, Reader(caller): Reader) -> Result<Response, Problem> {
-    let place = api.streams.clone().try_acquire_owned().map_err(|_| {
+    let place = api.streams.take(caller.principal()).ok_or_else(|| {
         let detail = "too many event streams are open; try again later";
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail)
     })?;
@@ -35,11 +35,7 @@ pub(super) async fn events(State(api): State<Arc<ApiState>>, Reader(caller): Rea
 }
 
 /// The events that a caller sees, until the board is gone.
-fn sent(
-    api: Arc<ApiState>,
-    caller: Caller,
-    place: OwnedSemaphorePermit,
-) -> impl Stream<Item = Result<Sent, Infallible>> {
+fn sent(api: Arc<ApiState>, caller: Caller, place: Place) -> impl Stream<Item = Result<Sent, Infallible>> {
     let events = api.board.events();
     let from = (api, caller, events, place);
     stream::unfold(from, async |(api, caller, mut events, place)| {

@@ -1,4 +1,4 @@
-//! `GET tools`: the tools that the caller sees.
+//! `GET tools`, `GET resources` and `GET prompts`: what the caller sees of the servers.
 
 use std::{sync::Arc, time::Duration};
 
@@ -58,4 +58,16 @@ pub(super) async fn tools(
         Some(_) => json(StatusCode::OK, &listing.definitions()),
         None => json(StatusCode::OK, &listing),
     })
+}
+
+/// `GET resources`.
+pub(super) async fn resources(State(api): State<Arc<ApiState>>, Reader(caller): Reader) -> Result<Response, Problem> {
+    let listing = api.toolset(&caller)?.resources(PATIENCE).await;
+    Ok(json(StatusCode::OK, &listing))
+}
+
+/// `GET prompts`.
+pub(super) async fn prompts(State(api): State<Arc<ApiState>>, Reader(caller): Reader) -> Result<Response, Problem> {
+    let listing = api.toolset(&caller)?.prompts(PATIENCE).await;
+    Ok(json(StatusCode::OK, &listing))
 }

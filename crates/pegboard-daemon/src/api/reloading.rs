@@ -20,6 +20,8 @@ pub(super) async fn reload(State(api): State<Arc<ApiState>>, Admin(caller): Admi
             "the token is for one view only, and a reload changes the whole board",
         ));
     }
+    let principal = caller.principal().map(tracing::field::display);
+    tracing::info!(principal, "reload asked for over the API");
     api.reloads.request().await.map_err(|error| {
         let status = match &error {
             ReloadError::Failed(_) => StatusCode::CONFLICT,

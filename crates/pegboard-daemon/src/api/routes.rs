@@ -24,6 +24,8 @@ pub(crate) fn router(api: Arc<ApiState>) -> Router {
         .route("/api/v1/mcp/servers/{name}/refresh", post(changes::refresh))
         .route("/api/v1/mcp/tools", get(listings::tools))
         .route("/api/v1/mcp/tools/{server}/{tool}", post(calls::call_tool))
+        .route("/api/v1/mcp/resources", get(listings::resources))
+        .route("/api/v1/mcp/prompts", get(listings::prompts))
         .route("/api/v1/mcp/call", post(calls::call))
         .route("/api/v1/mcp/warnings", get(servers::warnings))
         .route("/api/v1/mcp/events", get(events::events))

@@ -31,7 +31,7 @@ pub(super) async fn put(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let bytes = body::read_optional(&api, &headers, body).await?;
+    let bytes = body::read_optional(&api, &caller, &headers, body).await?;
     let given = bytes.as_deref().map(given_settings).transpose()?;
     if !api.sees(&caller, name.as_str()) {
         return Err(Problem::forbidden(
@@ -45,6 +45,7 @@ pub(super) async fn put(
     if !resolved.is_of_config {
         check_may_add(&api, &caller, &name)?;
     }
+    log(&caller, "put", &name);
     let is_new = !api.board.has_server(name.as_str());
     let (board, server, config) = (api.board.clone(), name.clone(), resolved.config);
     finish(async move { board.connect(server, config).await })
@@ -62,6 +63,7 @@ pub(super) async fn delete(
     ServerPath(name): ServerPath,
 ) -> Result<Response, Problem> {
     check_known(&api, &caller, &name)?;
+    log(&caller, "delete", &name);
     if let Some(settings) = &api.settings {
         settings.forget(&name);
     }
@@ -79,6 +81,7 @@ pub(super) async fn reconnect(
     ServerPath(name): ServerPath,
 ) -> Result<Response, Problem> {
     check_known(&api, &caller, &name)?;
+    log(&caller, "reconnect", &name);
     let (board, server) = (api.board.clone(), name.clone());
     let is_done = finish(async move { board.reconnect(server.as_str()).await }).await?;
     changed(&api, &caller, &name, is_done, "it has no instance to restart")
@@ -91,6 +94,7 @@ pub(super) async fn enable(
     ServerPath(name): ServerPath,
 ) -> Result<Response, Problem> {
     check_known(&api, &caller, &name)?;
+    log(&caller, "enable", &name);
     let (board, server) = (api.board.clone(), name.clone());
     let is_done = finish(async move { board.enable(server.as_str()).await }).await?;
     let why = "its config is invalid, or the board has no room for it or is closing";
@@ -104,6 +108,7 @@ pub(super) async fn disable(
     ServerPath(name): ServerPath,
 ) -> Result<Response, Problem> {
     check_known(&api, &caller, &name)?;
+    log(&caller, "disable", &name);
     let (board, server) = (api.board.clone(), name.clone());
     let is_done = finish(async move { board.disable(server.as_str()).await }).await?;
     changed(&api, &caller, &name, is_done, "it is gone")
@@ -116,6 +121,7 @@ pub(super) async fn refresh(
     ServerPath(name): ServerPath,
 ) -> Result<Response, Problem> {
     check_known(&api, &caller, &name)?;
+    log(&caller, "refresh", &name);
     let is_done = api.board.refresh(name.as_str());
     changed(&api, &caller, &name, is_done, "it is not connected")
 }
@@ -172,6 +178,12 @@ fn check_may_add(api: &ApiState, caller: &Caller, name: &ServerName) -> Result<(
     Err(problem
         .server(name.as_str())
         .hint("the operator sets `serve.allow_new_servers = true`"))
+}
+
+/// Leaves a trace of who changes what.
+fn log(caller: &Caller, change: &str, server: &ServerName) {
+    let principal = caller.principal().map(tracing::field::display);
+    tracing::info!(change, %server, principal, "server changed over the API");
 }
 
 fn check_known(api: &ApiState, caller: &Caller, name: &ServerName) -> Result<(), Problem> {

@@ -7,7 +7,7 @@ use pegboard_gateway::Caller;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::{problem::Problem, server_settings::ServerSettings, toolsets::CallerToolsets};
+use super::{places::Places, problem::Problem, server_settings::ServerSettings, toolsets::CallerToolsets};
 use crate::reloads::Reloads;
 
 /// The most long bodies of requests that are read or handled at once.
@@ -26,8 +26,8 @@ pub(crate) struct ApiState {
     /// Cancelled when the daemon stops. Streams on which a client only listens end then.
     pub(super) stop: CancellationToken,
     toolsets: CallerToolsets,
-    pub(super) long_bodies: Semaphore,
-    pub(super) streams: Arc<Semaphore>,
+    pub(super) long_bodies: Places,
+    pub(super) streams: Places,
     pub(super) documents: Semaphore,
 }
 
@@ -44,8 +44,8 @@ impl ApiState {
             settings,
             stop,
             toolsets: CallerToolsets::default(),
-            long_bodies: Semaphore::new(LONG_BODIES),
-            streams: Arc::new(Semaphore::new(STREAMS)),
+            long_bodies: Places::new(LONG_BODIES),
+            streams: Places::new(STREAMS),
             documents: Semaphore::new(DOCUMENTS),
         }
     }

@@ -33,6 +33,8 @@ const ROUTES: &[(&str, &str, &str, [u16; 4])] = &[
     ("GET", "/api/v1/mcp/tools?search=read", "", [200, 403, 403, 200]),
     ("POST", "/api/v1/mcp/tools/fx/read", "{}", [403, 200, 403, 404]),
     ("POST", "/api/v1/mcp/call", CALL, [403, 200, 403, 404]),
+    ("GET", "/api/v1/mcp/resources", "", [200, 403, 403, 200]),
+    ("GET", "/api/v1/mcp/prompts", "", [200, 403, 403, 200]),
     ("GET", "/api/v1/mcp/warnings", "", [200, 403, 403, 200]),
     ("GET", "/api/v1/mcp/events", "", [200, 403, 403, 200]),
     ("POST", "/api/v1/mcp/reload", "", [403, 403, 503, 403]),

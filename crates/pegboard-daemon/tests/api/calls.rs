@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::fixture::{API, Fixture, PATIENCE, Who, json, read};
+use serde_json::json;
+
+use crate::fixture::{API, Fixture, PATIENCE, Who, json as parsed, read};
 
 #[tokio::test]
 async fn the_status_says_how_a_call_ended_and_the_body_is_always_the_reply() {
@@ -24,7 +26,7 @@ async fn the_status_says_how_a_call_ended_and_the_body_is_always_the_reply() {
         (r#"{"name": "away.tool", "timeout_ms": 5000}"#, 503, "unavailable"),
     ] {
         let (found, text) = fixture.post(Who::Nobody, &format!("{API}/call"), body).await;
-        let reply = json(&text);
+        let reply = parsed(&text);
         assert_eq!(
             (found, reply["outcome"]["kind"].as_str()),
             (status, Some(kind)),
@@ -74,7 +76,7 @@ async fn a_stream_tells_the_progress_and_ends_with_the_reply() {
         .next_back()
         .unwrap();
     assert_eq!(
-        (&json(last)["id"], &json(last)["status"]),
+        (&parsed(last)["id"], &parsed(last)["status"]),
         (&"s".into(), &"done".into())
     );
 }
@@ -115,4 +117,39 @@ async fn a_client_that_goes_away_cancels_its_call() {
         };
         tokio::time::timeout(PATIENCE, idle).await.unwrap();
     }
+}
+
+#[tokio::test]
+async fn the_limits_of_a_token_count_at_the_api_and_at_mcp_together() {
+    let digest = pegboard::config::TokenDigest::of(&Who::Client.token());
+    let fixture =
+        Fixture::with_settings(&format!("[serve.tokens.Client]\nsha256 = '{digest}'\nrate = '2/min'\n")).await;
+    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}});
+    let params = json!({"name": "fx__read", "arguments": {}, "_meta": meta});
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
+    let headers = [
+        ("content-type", "application/json"),
+        ("accept", "application/json, text/event-stream"),
+        ("mcp-protocol-version", "2026-07-28"),
+        ("mcp-method", "tools/call"),
+        ("mcp-name", "fx__read"),
+    ];
+    let (status, text) = read(fixture.send(Who::Client, "POST", "/mcp", &headers, &body).await).await;
+    assert_eq!(status, 200, "{text}");
+    let call = async || {
+        let headers = [("content-type", "application/json")];
+        let path = format!("{API}/call");
+        fixture
+            .send(Who::Client, "POST", &path, &headers, r#"{"name": "fx.read"}"#)
+            .await
+    };
+    assert_eq!(call().await.status().as_u16(), 200);
+    let refused = call().await;
+    assert!(refused.headers().contains_key("retry-after"));
+    let (status, text) = read(refused).await;
+    assert_eq!(
+        (status, &parsed(&text)["outcome"]["kind"]),
+        (429, &"limit_exceeded".into()),
+        "{text}"
+    );
 }

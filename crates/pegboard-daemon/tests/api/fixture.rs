@@ -108,6 +108,11 @@ impl Fixture {
         Self::with("", &Who::WITH_TOKEN).await
     }
 
+    /// A gateway that needs tokens, with more settings.
+    pub(crate) async fn with_settings(settings: &str) -> Self {
+        Self::with(settings, &Who::WITH_TOKEN).await
+    }
+
     /// A gateway that needs no tokens.
     pub(crate) async fn open(settings: &str) -> Self {
         Self::with(settings, &[]).await

@@ -49,6 +49,14 @@ pub(super) fn paths() -> Object {
         );
     }
     add("/api/v1/mcp/tools", json!({"get": list_tools()}));
+    for (what, id) in [("resources", "listResources"), ("prompts", "listPrompts")] {
+        let summary = format!("The {what} that the token sees.");
+        let listing = answer(200, &summary, &json_content(&listing(what)));
+        add(
+            &format!("/api/v1/mcp/{what}"),
+            json!({"get": operation(id, &summary, "tools", listing)}),
+        );
+    }
     add("/api/v1/mcp/call", json!({"post": call()}));
     let warnings = answer(
         200,
@@ -96,6 +104,17 @@ fn list_tools() -> Value {
         {"name": "search", "in": "query", "description": "Only the ten tools that fit these words best.", "schema": {"type": "string"}},
     ]);
     list
+}
+
+/// The schema of a listing of resources or prompts.
+fn listing(what: &str) -> Value {
+    let objects = json!({"type": "array", "items": {"type": "object"}});
+    let texts = json!({"type": "array", "items": {"type": "string"}});
+    json!({
+        "type": "object",
+        "properties": {what: objects, "unavailable": objects, "warnings": texts},
+        "required": [what, "unavailable", "warnings"],
+    })
 }
 
 fn call() -> Value {
