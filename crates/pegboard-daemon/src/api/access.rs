@@ -1,30 +1,37 @@
 //! The rights of callers: a handler takes the one that it needs, and requests without it are refused.
 
-use axum::{extract::FromRequestParts, response::Response};
+use axum::{
+    extract::FromRequestParts,
+    response::{IntoResponse as _, Response},
+};
 use http::request::Parts;
 use pegboard_gateway::{Caller, Scope};
 
 use super::problem::Problem;
-use axum::response::IntoResponse as _;
 
 /// A caller that may see the state of servers and tools.
 pub(super) struct Reader(pub(super) Caller);
 
-/// A caller that may call tools.
-pub(super) struct Invoker(pub(super) Caller);
+/// A caller that the gateway has admitted. What it may do is not known yet.
+pub(super) struct Anyone(pub(super) Caller);
 
 /// A caller that may change what runs.
 pub(super) struct Admin(pub(super) Caller);
 
+/// Why a caller may not do what needs this scope; `None` if it may.
+pub(super) fn lacks(caller: &Caller, scope: Scope) -> Option<String> {
+    let has_scope = caller.scopes().contains(scope);
+    (!has_scope).then(|| format!("the token lacks the scope `{scope}`, which this request needs"))
+}
+
 /// The caller, if it has the scope. A request that no gateway has admitted has no caller.
-fn caller_with(parts: &Parts, scope: Scope) -> Result<Caller, Problem> {
-    let caller = parts.extensions.get::<Caller>();
+fn caller_with(parts: &Parts, scope: Option<Scope>) -> Result<Caller, Problem> {
+    let caller = parts.extensions.get::<Caller>().cloned();
     let caller = caller.ok_or_else(|| Problem::forbidden("the request was not admitted by a gateway"))?;
-    if caller.scopes().contains(scope) {
-        return Ok(caller.clone());
+    match scope.and_then(|scope| lacks(&caller, scope)) {
+        None => Ok(caller),
+        Some(why) => Err(Problem::forbidden(why).hint("the operator sets `scopes` of the token")),
     }
-    let problem = Problem::forbidden(format!("the token does not have the scope `{scope}`"));
-    Err(problem.hint("the operator sets `scopes` of the token"))
 }
 
 macro_rules! access {
@@ -33,14 +40,13 @@ macro_rules! access {
             type Rejection = Response;
 
             async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Response> {
-                caller_with(parts, $scope)
-                    .map(Self)
-                    .map_err(Problem::into_response)
+                let caller = caller_with(parts, $scope);
+                caller.map(Self).map_err(Problem::into_response)
             }
         }
     };
 }
 
-access!(Reader, Scope::Read);
-access!(Invoker, Scope::Call);
-access!(Admin, Scope::Admin);
+access!(Anyone, None);
+access!(Reader, Some(Scope::Read));
+access!(Admin, Some(Scope::Admin));

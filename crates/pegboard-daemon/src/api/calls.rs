@@ -13,11 +13,20 @@ use axum::{
 use futures_util::StreamExt as _;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header::ACCEPT};
 use pegboard::{Arguments, Kind, Outcome, Selection, ToolCall, Toolset};
+use pegboard_gateway::Scope;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
-use super::{access::Invoker, body, documents::json, paths::ToolPath, problem::Problem, reply, state::ApiState};
+use super::{
+    access::{Anyone, lacks},
+    body,
+    documents::json,
+    paths::ToolPath,
+    problem::Problem,
+    reply,
+    state::ApiState,
+};
 
 /// How long a tool is waited for whose server is starting.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -116,13 +125,16 @@ fn invalid(detail: impl Into<String>) -> Problem {
 /// `POST call`.
 pub(super) async fn call(
     State(api): State<Arc<ApiState>>,
-    Invoker(caller): Invoker,
+    Anyone(caller): Anyone,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
     let bytes = body::read(&api, &caller, &headers, body).await?;
     let call = body::parse::<CallRequest>(&bytes)?.into_call()?;
     let toolset = api.toolset(&caller)?;
+    if let Some(why) = lacks(&caller, Scope::Call) {
+        return Ok(reply::response(&toolset.refuse_call(&call, &why)));
+    }
     if wants_events(&headers) {
         return Ok(stream(&toolset, call));
     }
@@ -133,20 +145,23 @@ pub(super) async fn call(
 /// `POST tools/{server}/{tool}`: the body is the arguments.
 pub(super) async fn call_tool(
     State(api): State<Arc<ApiState>>,
-    Invoker(caller): Invoker,
+    Anyone(caller): Anyone,
     ToolPath { server, tool }: ToolPath,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
+    let toolset = api.toolset(&caller)?;
+    let name = format!("{server}.{tool}");
+    if let Some(why) = lacks(&caller, Scope::Call) {
+        return Ok(reply::response(&toolset.refuse_call(&ToolCall::new(name), &why)));
+    }
     let bytes = body::read(&api, &caller, &headers, body).await?;
     let arguments: Box<RawValue> = body::parse(&bytes)?;
     if !arguments.get().starts_with('{') {
         return Err(invalid("the body must be an object with the arguments"));
     }
     let arguments = checked(&arguments)?;
-    let toolset = api.toolset(&caller)?;
     // A path names one tool exactly; a name in a call may be misspelt.
-    let name = format!("{server}.{tool}");
     let found = toolset.tool(&name, PATIENCE).await?;
     if found.server.as_str() != server || found.name != tool {
         let detail = format!("server `{server}` has no tool `{}`", tool.escape_debug());

@@ -153,3 +153,27 @@ async fn the_limits_of_a_token_count_at_the_api_and_at_mcp_together() {
         "{text}"
     );
 }
+
+#[tokio::test]
+async fn a_call_without_the_scope_is_refused_with_a_reply_and_never_sent() {
+    let fixture = Fixture::new().await;
+    for (path, body) in [("call", r#"{"name": "fx.read"}"#), ("tools/fx/read", "{}")] {
+        let (status, text) = fixture.post(Who::Read, &format!("{API}/{path}"), body).await;
+        let reply = parsed(&text);
+        assert_eq!(
+            (status, &reply["outcome"]["kind"]),
+            (403, &"not_permitted".into()),
+            "{text}"
+        );
+        assert!(reply["text"].as_str().unwrap().contains("`call`"), "{text}");
+    }
+    assert_eq!(
+        fixture
+            .fx
+            .requests()
+            .iter()
+            .filter(|one| one.method == "tools/call")
+            .count(),
+        0
+    );
+}

@@ -85,7 +85,49 @@ pub(super) fn paths() -> Object {
         "/openapi.json",
         json!({"get": operation("describe", "This document.", "board", document)}),
     );
+    for (path, operation) in probes() {
+        add(path, json!({"get": operation}));
+    }
     paths
+}
+
+/// The paths of probes and of monitoring.
+fn probes() -> [(&'static str, Value); 4] {
+    let object = json_content(&json!({"type": "object"}));
+    let alive = json!({"200": {"description": "It is alive."}});
+    let mut live = operation("isAlive", "Whether the process is alive.", "monitoring", alive);
+    let mut readiness = answer(200, "Every required server is ready.", &object);
+    readiness["503"] = json!({"description": "Which required servers are not ready.", "content": object});
+    let mut ready = operation(
+        "isReady",
+        "Whether clients should be sent here.",
+        "monitoring",
+        readiness,
+    );
+    for probe in [&mut live, &mut ready] {
+        // Probes need no token.
+        probe["security"] = json!([{}]);
+    }
+    let summary = answer(200, "The state of the daemon and its servers.", &object);
+    let text = json!({"text/plain": {"schema": {"type": "string"}}});
+    let counters = answer(200, "Counters and histograms in the text format of Prometheus.", &text);
+    [
+        ("/livez", live),
+        ("/readyz", ready),
+        (
+            "/health",
+            operation(
+                "getHealth",
+                "A summary for people and dashboards.",
+                "monitoring",
+                summary,
+            ),
+        ),
+        (
+            "/metrics",
+            operation("getMetrics", "Metrics for Prometheus.", "monitoring", counters),
+        ),
+    ]
 }
 
 fn list_tools() -> Value {
