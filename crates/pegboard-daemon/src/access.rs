@@ -9,7 +9,9 @@ use serde_json::json;
 pub(crate) fn may_read_all(caller: Option<&Caller>) -> Result<(), Response> {
     may_read(caller)?;
     match caller.and_then(Caller::view) {
-        Some(_) => Err(forbidden("the token is for one view only, and this is of the whole board")),
+        Some(_) => Err(forbidden(
+            "the token is for one view only, and this is of the whole board",
+        )),
         None => Ok(()),
     }
 }

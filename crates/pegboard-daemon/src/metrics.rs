@@ -113,7 +113,9 @@ fn servers(page: &mut Page, metrics: &Metrics, daemon: &Daemon) {
     }
     let ready = rows.iter().map(|(name, (is_ready, _))| (vec![*name], flag(*is_ready)));
     page.family(&families::SERVER_READY, ready);
-    let queued = rows.iter().map(|(name, (_, queued))| (vec![*name], number(*queued as u64)));
+    let queued = rows
+        .iter()
+        .map(|(name, (_, queued))| (vec![*name], number(*queued as u64)));
     page.family(&families::QUEUED, queued);
     let states = states.iter().map(|(state, count)| (vec![*state], number(*count)));
     page.family(&families::SERVER_STATES, states);

@@ -4,8 +4,8 @@
 
 mod activity;
 mod board_gateway;
-mod connection;
 mod certificate;
+mod connection;
 mod cors;
 mod expiry;
 mod gateway;

@@ -28,7 +28,7 @@ use tokio::sync::{Semaphore, watch};
 use crate::{
     args::CompiledSchemas,
     audit::AuditLog,
-    call::{Embeddings, UsageByPrincipal, View},
+    call::{Embeddings, Journal, UsageByPrincipal, View},
     deadline::Deadline,
     event::Events,
     metrics::Metrics,
@@ -58,6 +58,8 @@ struct Inner {
     /// Embeds tools for semantic search in views without an embedder.
     embeddings: Option<Arc<Embeddings>>,
     audit: Option<AuditLog>,
+    /// Notes the calls in flight.
+    journal: Journal,
     /// The route tables that toolsets share.
     snapshots: Arc<SharedSnapshots>,
     /// The compiled schemas of tools.

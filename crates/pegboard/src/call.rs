@@ -45,6 +45,7 @@ mod cache;
 // Queue, session and exchange, with retries.
 mod deliver;
 mod error;
+mod journal;
 mod native_caller;
 mod progress;
 mod retry;
@@ -81,6 +82,8 @@ pub(crate) use forwarding::ForwardedCall;
 pub use forwarding::{Forwarded, Forwarding};
 pub(crate) use guard::CallGuard;
 pub use hook::{Budget, Called, Hook};
+pub(crate) use journal::Journal;
+pub use journal::{CallJournal, JournalEntry};
 pub(crate) use owner_usage::{InFlightSlot, UsageByPrincipal};
 pub(crate) use prepare_arguments::check_standalone;
 pub(crate) use resource::read_resource;

@@ -282,6 +282,11 @@ pub mod forward {
     };
 }
 
+/// The journal of calls in flight.
+pub mod journal {
+    pub use crate::call::{CallJournal, JournalEntry};
+}
+
 /// Hooks around every call of a view, and the budget of a view.
 pub mod hook {
     pub use crate::call::{Budget, Called, Hook, Proposed};

@@ -27,8 +27,7 @@ use crate::{
 };
 
 /// What is said about an address beyond loopback.
-const NO_TLS: &str =
-    "is not encrypted: tokens and results can be read on the network; set `[serve.tls]`, or put a proxy with TLS in front of it";
+const NO_TLS: &str = "is not encrypted: tokens and results can be read on the network; set `[serve.tls]`, or put a proxy with TLS in front of it";
 
 pub(super) async fn run(mut context: Context<'_>, options: Serve) -> Exit {
     let settings = Settings::load(&context.global);
@@ -54,7 +53,7 @@ pub(super) async fn run(mut context: Context<'_>, options: Serve) -> Exit {
         Ok(config) => config,
         Err(complaint) => return context.refuse(&complaint, &nothing).await,
     };
-    let occupied = match occupy(&context, &settings, &options) {
+    let mut occupied = match occupy(&context, &settings, &options) {
         Ok(occupied) => occupied,
         Err(complaint) => return context.refuse(&complaint, &nothing).await,
     };
@@ -73,7 +72,12 @@ pub(super) async fn run(mut context: Context<'_>, options: Serve) -> Exit {
     };
     let addresses = addresses(&listeners);
     let what = what_is_served(&config);
-    let board = serving::open(config);
+    let (journal, unfinished) = occupied.as_mut().and_then(Occupied::take_journal).unzip();
+    let unfinished = unfinished.unwrap_or_default();
+    for call in &unfinished {
+        context.output.say(&output::warning(&call.to_string()));
+    }
+    let board = serving::open_noting(config, journal);
     let stop = CancellationToken::new();
     let added = Arc::new(AddedServers::new(context.global.clone()));
     let daemon = Daemon::new(board.clone(), reloads.clone())
@@ -81,12 +85,21 @@ pub(super) async fn run(mut context: Context<'_>, options: Serve) -> Exit {
         .stop_with(stop.clone());
     let (tls, tls_warnings) = tls.map(|loaded| (loaded.tls, loaded.warnings)).unzip();
     let identified = Identified::new(config_digest(&settings.loaded.config));
-    let gateway = match serving::gateway(&daemon, tls, daemon::router(identified.clone(), board.clone())) {
+    let local = daemon::router(identified.clone(), board.clone(), &unfinished);
+    let gateway = match serving::gateway(&daemon, tls, local) {
         Ok(gateway) => gateway,
         Err(complaint) => return context.refuse(&complaint, &nothing).await,
     };
     let socket = occupied.as_ref().map(|occupied| occupied.path().to_owned());
-    announce(&mut context, &settings, &addresses, socket.as_deref(), &what, tls_warnings).await;
+    announce(
+        &mut context,
+        &settings,
+        &addresses,
+        socket.as_deref(),
+        &what,
+        tls_warnings,
+    )
+    .await;
     notifier.ready(&what);
     let started = board.gateway_settings();
     let listeners = Listeners::from(listeners);

@@ -11,6 +11,7 @@ use pegboard_daemon::Daemon;
 use pegboard_gateway::{Gateway, GatewayHost, Scope, Scopes, Sealer, Tls, Token};
 
 use crate::{
+    daemon::CallsInFlight,
     exit::Exit,
     settings::{self, Complaint, Settings},
 };
@@ -102,6 +103,17 @@ pub(super) fn check_view(config: &Config, view: &str) -> Result<(), Complaint> {
 /// Opens a board that serves clients. What servers ask goes to the client whose call it belongs to.
 pub(super) fn open(config: Config) -> Pegboard {
     settings::lasting_board(config).host(GatewayHost).open()
+}
+
+/// Opens the board of a daemon, which notes the calls in flight.
+pub(super) fn open_noting(config: Config, journal: Option<CallsInFlight>) -> Pegboard {
+    match journal {
+        Some(journal) => settings::lasting_board(config)
+            .host(GatewayHost)
+            .journal(journal)
+            .open(),
+        None => open(config),
+    }
 }
 
 /// The gateway of a daemon, with the settings of its config.

@@ -15,7 +15,7 @@ use super::{
     starting::StartingServers,
 };
 use crate::{
-    daemon::{self, RunningDaemon},
+    daemon::{self, RunningDaemon, Unfinished, unfinished_without_daemon},
     exit::Exit,
     output::{self, Report, Table, one_line},
     settings::{self, Settings},
@@ -55,13 +55,14 @@ pub(super) async fn run(mut context: Context<'_>) -> Exit {
         Ending::TimeUp => time_up(&context.output, &Document::without_board(&settings)),
         Ending::Done(()) => {
             let status = board.status();
-            let shown = Shown::of(json!(status));
+            let mut shown = Shown::of(json!(status));
+            shown.unfinished = unfinished_without_daemon(&context.global, &settings);
             let exit = match hopeless {
                 Some((exit, _)) => exit,
                 None => exit(&shown, context.is_late()),
             };
             let report = match context.output.is_json() {
-                true => Report::json(exit, &Document::of(&status, &settings)),
+                true => Report::json(exit, &Document::of(&status, &settings, shown.unfinished)),
                 false => text_report(&context, &settings, exit, &shown),
             };
             match hopeless {
@@ -107,6 +108,10 @@ fn report_of_daemon(
 fn text_report(context: &Context<'_>, settings: &Settings, exit: Exit, shown: &Shown) -> Report {
     let is_verbose = context.output.verbose > 0;
     let report = text(exit, shown, context.is_late(), is_verbose);
+    let report = shown
+        .unfinished
+        .iter()
+        .fold(report, |report, call| report.warning(&call.to_string()));
     let report = with_definitions(report, shown);
     let unpinned = settings.loaded.config.unpinned().into_iter().filter(|_| is_verbose);
     unpinned.fold(report, |report, one| report.warning(&one.to_string()))
@@ -151,11 +156,13 @@ struct Document<'a> {
     healthy: bool,
     ready: bool,
     warnings: Vec<Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unfinished: Vec<Unfinished>,
 }
 
 impl<'a> Document<'a> {
     /// The board, with the problems of the config among its warnings.
-    fn of(status: &'a BoardStatus, settings: &Settings) -> Self {
+    fn of(status: &'a BoardStatus, settings: &Settings, unfinished: Vec<Unfinished>) -> Self {
         let warnings = status.warnings.iter().map(|warning| json!(warning));
         Self {
             servers: &status.servers,
@@ -163,6 +170,7 @@ impl<'a> Document<'a> {
             healthy: status.healthy,
             ready: status.ready,
             warnings: warnings.chain(config_warnings(settings)).collect(),
+            unfinished,
         }
     }
 
@@ -174,6 +182,7 @@ impl<'a> Document<'a> {
             healthy: false,
             ready: false,
             warnings: config_warnings(settings).collect(),
+            unfinished: Vec::new(),
         }
     }
 }

@@ -35,7 +35,9 @@ pub(super) fn load(files: &ServeTls) -> Result<Loaded, Complaint> {
     let mut warnings = Vec::new();
     if is_readable_by_others(&files.key) {
         let key = files.key.display();
-        warnings.push(format!("the private key {key} can be read by other users: `chmod 600 {key}`"));
+        warnings.push(format!(
+            "the private key {key} can be read by other users: `chmod 600 {key}`"
+        ));
     }
     warnings.extend(
         tls.expires()
@@ -58,7 +60,10 @@ fn read(path: &Path) -> Result<Vec<u8>, Complaint> {
 fn complaint(message: String) -> Complaint {
     Complaint {
         message,
-        hint: Some("`[serve.tls]` names two PEM files: `cert` with the certificate chain, and `key` with its private key".to_owned()),
+        hint: Some(
+            "`[serve.tls]` names two PEM files: `cert` with the certificate chain, and `key` with its private key"
+                .to_owned(),
+        ),
         exit: Exit::Usage,
     }
 }
@@ -78,7 +83,9 @@ fn expiry_warning(path: &Path, expires: SystemTime, now: SystemTime) -> Option<S
     let at = jiff::Timestamp::try_from(expires).ok()?;
     let path = path.display();
     match expires.duration_since(now) {
-        Err(_) => Some(format!("the certificate in {path} has expired at {at}: clients will refuse it")),
+        Err(_) => Some(format!(
+            "the certificate in {path} has expired at {at}: clients will refuse it"
+        )),
         Ok(left) if left < SOON => Some(format!("the certificate in {path} expires at {at}")),
         Ok(_) => None,
     }
@@ -93,7 +100,11 @@ mod tests {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
         let day = Duration::from_secs(24 * 60 * 60);
         let warning = |expires| expiry_warning(Path::new("c.pem"), expires, now);
-        assert!(warning(now - day).unwrap().contains("has expired at 2001-09-08T01:46:40Z"));
+        assert!(
+            warning(now - day)
+                .unwrap()
+                .contains("has expired at 2001-09-08T01:46:40Z")
+        );
         assert!(warning(now + 13 * day).unwrap().contains("expires at 2001-09-22"));
         assert_eq!(warning(now + 15 * day), None);
     }

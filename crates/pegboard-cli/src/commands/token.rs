@@ -129,7 +129,9 @@ fn table(options: &TokenNew) -> Result<Map<String, Value>, Complaint> {
         return Ok(table);
     };
     let of_token = problem.field.strip_prefix(&format!("serve.tokens.{}.", options.name));
-    let key = table.keys().find(|key| of_token.is_some_and(|field| field.starts_with(key.as_str())));
+    let key = table
+        .keys()
+        .find(|key| of_token.is_some_and(|field| field.starts_with(key.as_str())));
     Err(unusable(match key {
         Some(key) => {
             // An option that is repeated has a name in the singular.

@@ -8,6 +8,7 @@ use tokio::net::UnixListener;
 use super::{
     folder::FolderError,
     identity::Identity,
+    journal::{CallsInFlight, Unfinished},
     place::{Place, PlaceError},
 };
 use crate::{exit::Exit, settings::Complaint};
@@ -20,6 +21,7 @@ const NO_SOCKET: &str = "`--no-socket` serves without the socket that the comman
 pub(crate) struct Occupied {
     place: Place,
     socket: UnixListener,
+    journal: Option<(CallsInFlight, Vec<Unfinished>)>,
 }
 
 /// Why this process does without a socket.
@@ -41,7 +43,15 @@ pub(crate) fn occupy(identity: &Identity) -> Result<Occupied, NotOccupied> {
         })
     };
     match Place::take(identity) {
-        Ok((place, socket)) => Ok(Occupied { place, socket }),
+        Ok((place, socket)) => {
+            let opened = CallsInFlight::open(place.journal());
+            let journal = opened.inspect_err(|error| tracing::warn!(%error, "calls in flight cannot be noted"));
+            Ok(Occupied {
+                place,
+                socket,
+                journal: journal.ok(),
+            })
+        }
         Err(PlaceError::Taken(holder)) => {
             let holder = holder.map_or_else(String::new, |pid| format!(": process {pid}"));
             Err(refused(
@@ -69,6 +79,11 @@ impl Occupied {
     /// The path of the socket.
     pub(crate) fn path(&self) -> &Path {
         self.place.socket()
+    }
+
+    /// The journal of this daemon, and the calls that the daemon before it did not finish.
+    pub(crate) fn take_journal(&mut self) -> Option<(CallsInFlight, Vec<Unfinished>)> {
+        self.journal.take()
     }
 
     /// Adds the socket to what a gateway listens on. The place must be kept as long as the gateway serves.

@@ -22,6 +22,7 @@ const MAX_PATH: usize = 103;
 #[derive(Debug)]
 pub(crate) struct Place {
     socket: PathBuf,
+    journal: PathBuf,
     #[expect(dead_code, reason = "held until the daemon ends")]
     lock: Lock,
 }
@@ -46,7 +47,13 @@ impl Place {
         })?;
         let socket = socket_path(&folder, identity);
         let listener = listen(&socket).map_err(|error| PlaceError::Io(socket.clone(), error))?;
-        Ok((Self { socket, lock }, listener))
+        let journal = journal_path(&folder, identity);
+        Ok((Self { socket, journal, lock }, listener))
+    }
+
+    /// The path of the journal.
+    pub(super) fn journal(&self) -> &Path {
+        &self.journal
     }
 
     /// The path of the socket.
@@ -63,12 +70,19 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.socket);
+        // Every call has ended, and its caller was told how.
+        let _ = fs::remove_file(&self.journal);
     }
 }
 
 /// The path of the socket of a daemon.
 pub(super) fn socket_path(folder: &Path, identity: &Identity) -> PathBuf {
     folder.join(format!("{identity}.sock"))
+}
+
+/// The path of the journal of a daemon.
+pub(super) fn journal_path(folder: &Path, identity: &Identity) -> PathBuf {
+    folder.join(format!("{identity}.journal"))
 }
 
 /// Listens on a socket that only the user may connect to. The caller holds the lock, so a socket that is there belongs to no daemon.

@@ -8,11 +8,13 @@ use axum::{
 };
 use pegboard::Pegboard;
 use pegboard_gateway::LocalClient;
+use serde_json::json;
 
-use super::hello::Identified;
+use super::{hello::Identified, journal::Unfinished};
 
 /// The routes under `/local`. They answer only at the local socket.
-pub(crate) fn router(daemon: Identified, board: Pegboard) -> Router {
+pub(crate) fn router(daemon: Identified, board: Pegboard, unfinished: &[Unfinished]) -> Router {
+    let unfinished = json!(unfinished);
     let hello = async move |client: Option<Extension<LocalClient>>| -> Response {
         match client {
             Some(_) => Json(daemon.hello()).into_response(),
@@ -21,7 +23,11 @@ pub(crate) fn router(daemon: Identified, board: Pegboard) -> Router {
     };
     let status = async move |client: Option<Extension<LocalClient>>| -> Response {
         match client {
-            Some(_) => Json(board.status()).into_response(),
+            Some(_) => {
+                let mut status = json!(board.status());
+                status["unfinished"] = unfinished;
+                Json(status).into_response()
+            }
             None => StatusCode::NOT_FOUND.into_response(),
         }
     };

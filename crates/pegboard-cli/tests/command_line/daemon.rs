@@ -275,6 +275,35 @@ fn a_signal_or_a_timeout_cancels_the_call_in_the_daemon() {
 }
 
 #[test]
+fn calls_in_flight_at_kill_9_are_told_as_ones_that_may_have_run() {
+    let home = home("");
+    let served = Served::start(&home, &[]);
+    served.has_tool("fx__read");
+    home.run(&["call", "fx.write"]).ends_with(0);
+    let child = start(&home, &["call", "fx.mute", "-o", "json"]);
+    until("the call has arrived", || home.log("fx").count("tools/call") == 2);
+    served.signal("KILL");
+    served.code();
+    let lost = Ran::end_of(child).ends_with(3).json();
+    assert_eq!(
+        (&lost["status"], &lost["outcome"]["may_have_executed"]),
+        (&json!("lost"), &json!(true))
+    );
+    let told = "the call of fx.mute, sent at";
+    let ran = home.run(&["status"]);
+    ran.ends_with(0).says(told).says("it may have run");
+    assert!(!ran.err.contains("fx.write"), "{ran:?}");
+    let served = Served::start(&home, &[]);
+    served.says(told);
+    let document = home.run(&["status", "-o", "json"]).ends_with(0).json();
+    assert_eq!(document["unfinished"][0]["tool"], "mute", "{document}");
+    served.signal("TERM");
+    assert_eq!(served.code(), Some(0));
+    let ran = home.run(&["status"]);
+    assert!(!ran.err.contains(told), "it was told: {ran:?}");
+}
+
+#[test]
 fn a_host_goes_on_when_the_daemon_is_restarted() {
     let home = home("");
     let served = Served::start(&home, &[]);

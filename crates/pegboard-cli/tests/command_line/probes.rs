@@ -91,7 +91,11 @@ fn it_is_ready_when_every_required_server_is() {
 fn a_probe_without_a_token_is_told_states_and_no_errors() {
     let home = Home::new();
     let entry = home.entry("fx", fx().fault(broken()), "required = true");
-    let tokens = format!("{}{}", token("reader", "scopes = ['read']"), token("viewer", "view = 'v'"));
+    let tokens = format!(
+        "{}{}",
+        token("reader", "scopes = ['read']"),
+        token("viewer", "view = 'v'")
+    );
     home.config(&format!("[views.v]\n{tokens}{entry}"));
     let served = Served::start(&home, &[]);
     let row = |headers: &[(&str, &str)]| document(&ask(&served, "GET", "/readyz", headers))["not_ready"][0].clone();
@@ -117,7 +121,8 @@ fn it_is_not_ready_from_the_moment_it_stops() {
     is_ready(&served);
     let (session, _) = served.initialize("/mcp", &[]);
     let mut call = served.connect();
-    let request = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "fx__slow", "arguments": {}}});
+    let request =
+        json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "fx__slow", "arguments": {}}});
     served.write(&mut call, "/mcp", &[("Mcp-Session-Id", &session)], &request.to_string());
     until("the call has arrived", || home.log("fx").count("tools/call") == 1);
     // The head of this request is half sent when the signal comes.
@@ -211,7 +216,9 @@ fn every_route_asks_for_the_rights_that_it_needs() {
     let viewer = [("Authorization", "Bearer pgb_viewer")];
     let summary = document(&ask(&served, "GET", "/health", &viewer));
     let keys: BTreeSet<&String> = summary.as_object().unwrap().keys().collect();
-    let expected: BTreeSet<String> = ["started_at", "status", "uptime_s", "version"].map(str::to_owned).into();
+    let expected: BTreeSet<String> = ["started_at", "status", "uptime_s", "version"]
+        .map(str::to_owned)
+        .into();
     assert_eq!(keys, expected.iter().collect());
 }
 
@@ -288,7 +295,10 @@ fn metrics_count_what_happens_and_prometheus_can_read_them() {
     }
     let file = home.path("metrics.txt");
     std::fs::write(&file, &response.body).unwrap();
-    let python = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/peers/python-tools/bin/python");
+    let python = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../target/peers/python-tools/bin/python"
+    );
     let parse = "import sys\nfrom prometheus_client.parser import text_string_to_metric_families as f\n\
         print(sum(len(m.samples) for m in f(open(sys.argv[1]).read())))";
     match Command::new(python).args(["-c", parse]).arg(&file).output() {

@@ -88,7 +88,11 @@ mod tests {
         let names: BTreeSet<&str> = ALL.iter().map(|family| family.name).collect();
         assert_eq!(names.len(), ALL.len());
         for family in ALL {
-            assert_eq!(family.name.ends_with("_total"), family.is == Type::Counter, "{family:?}");
+            assert_eq!(
+                family.name.ends_with("_total"),
+                family.is == Type::Counter,
+                "{family:?}"
+            );
             assert!(family.help.ends_with('.') || family.help.ends_with('1'), "{family:?}");
         }
     }

@@ -36,13 +36,18 @@ impl Page {
         family: &Family,
         values: impl IntoIterator<Item = (Vec<&'v str>, &'v Histogram)>,
     ) {
-        let mut values = values.into_iter().filter(|(_, histogram)| histogram.count > 0).peekable();
+        let mut values = values
+            .into_iter()
+            .filter(|(_, histogram)| histogram.count > 0)
+            .peekable();
         if values.peek().is_some() {
             self.head(family);
         }
         for (labels, histogram) in values {
             for bucket in &histogram.buckets {
-                let bound = bucket.le_ms.map_or_else(|| "+Inf".to_owned(), |bound| seconds(bound).to_string());
+                let bound = bucket
+                    .le_ms
+                    .map_or_else(|| "+Inf".to_owned(), |bound| seconds(bound).to_string());
                 self.sample(family, "_bucket", &labels, Some(&bound), number(bucket.count));
             }
             self.sample(family, "_sum", &labels, None, seconds(histogram.sum_ms));

@@ -24,8 +24,8 @@ use super::{
     request_meta::RequestMeta,
     request_stream::{RequestStream, Wants},
     rpc_error::RpcError,
-    scope_check,
     running::{Modern, Running},
+    scope_check,
     sealer::{EndpointSealer, Purpose, Sealer},
     service::{Answer, Filter, Service},
     subscriptions,
@@ -60,12 +60,7 @@ impl Endpoint {
 
     /// Opens a legacy session or a bidirectional connection. The receiver yields the messages that belong to no request.
     pub(crate) fn open(&self, caller: &Caller) -> (Arc<Peer>, mpsc::Receiver<Outgoing>) {
-        Peer::open(
-            caller,
-            self.service.clone(),
-            self.parked.clone(),
-            self.limits.clone(),
-        )
+        Peer::open(caller, self.service.clone(), self.parked.clone(), self.limits.clone())
     }
 
     /// Cancels the calls of a principal that wait for answers of its clients.

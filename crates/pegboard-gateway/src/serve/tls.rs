@@ -32,7 +32,8 @@ const HANDSHAKE: u8 = 0x16;
 const MAX_CHAIN: usize = 16;
 
 /// The response to a request without TLS.
-const REFUSAL: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\ncontent-length: 32\r\nconnection: close\r\n\r\n\
+const REFUSAL: &[u8] =
+    b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\ncontent-length: 32\r\nconnection: close\r\n\r\n\
     This is HTTPS: use https:// URLs";
 
 /// A certificate chain with its private key. TLS 1.2 and 1.3 are spoken, with HTTP/1.1.
@@ -175,6 +176,10 @@ mod tests {
     fn the_refusal_of_plain_http_has_its_length() {
         let text = std::str::from_utf8(REFUSAL).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
-        assert!(head.contains(&format!("content-length: {}\r\n", body.len())), "{}", body.len());
+        assert!(
+            head.contains(&format!("content-length: {}\r\n", body.len())),
+            "{}",
+            body.len()
+        );
     }
 }

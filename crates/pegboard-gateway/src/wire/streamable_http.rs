@@ -273,14 +273,13 @@ impl HttpWire {
 async fn modern(visit: Visit<'_>, mut request: Request) -> Result<HttpResponse, Refusal> {
     let mirrored = headers::check(visit.headers, &request).map_err(|error| (StatusCode::BAD_REQUEST, error))?;
     request.mirrored = Some(mirrored);
-    let running = visit
-        .endpoint
-        .start_modern(visit.caller, request)
-        .map_err(|error| match response::status_of(error.code, true) {
+    let running = visit.endpoint.start_modern(visit.caller, request).map_err(|error| {
+        match response::status_of(error.code, true) {
             // A request that cannot be started is a bad one, also if its error is one of params.
             StatusCode::OK => (StatusCode::BAD_REQUEST, error),
             status => (status, error),
-        })?;
+        }
+    })?;
     Ok(answer::modern(running, visit.accepts).await)
 }
 

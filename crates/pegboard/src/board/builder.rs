@@ -15,7 +15,7 @@ use tokio::sync::{Semaphore, watch};
 use super::{GatewaySettings, Inner, Pegboard, approval_defaults::ApprovalDefaults, server_factory::ServerFactory};
 use crate::{
     audit::AuditLog,
-    call::{Approvals, Approver, Embedder, Embeddings, UsageByPrincipal},
+    call::{Approvals, Approver, CallJournal, Embedder, Embeddings, Journal, UsageByPrincipal},
     catalog::store::CatalogStore,
     config::{BreakerPolicy, Capabilities, Config, ServerConfig},
     credential::Credentials,
@@ -45,6 +45,7 @@ pub struct Builder {
     embeddings: Option<Arc<Embeddings>>,
     stand_ins: Option<Box<StandIns>>,
     credentials: Option<Arc<dyn Credentials>>,
+    journal: Journal,
 }
 
 impl Pegboard {
@@ -65,6 +66,7 @@ impl Pegboard {
             embeddings: None,
             stand_ins: None,
             credentials: None,
+            journal: Journal::default(),
         }
     }
 
@@ -141,6 +143,12 @@ impl Builder {
     /// ```
     pub fn credentials(mut self, credentials: impl Credentials) -> Self {
         self.credentials = Some(Arc::new(credentials));
+        self
+    }
+
+    /// Sets the journal of calls in flight, by which a program can tell after a crash which calls may have run.
+    pub fn journal(mut self, journal: impl CallJournal) -> Self {
+        self.journal = Journal::of(journal);
         self
     }
 
@@ -304,6 +312,7 @@ impl Builder {
             approval_defaults,
             embeddings: self.embeddings,
             audit,
+            journal: self.journal,
             snapshots: Arc::default(),
             compiled_schemas: Arc::default(),
             usage: UsageByPrincipal::default(),

@@ -32,6 +32,7 @@ impl Pegboard {
         view.rules
             .reset(approval_defaults.approver.as_ref(), &approval_defaults.approvals);
         view.audit.clone_from(&self.0.audit);
+        view.journal.clone_from(&self.0.journal);
         view.usage = self.0.usage.of(view.principal.as_ref());
         view.compiled_schemas.clone_from(&self.0.compiled_schemas);
         view.embeddings = view.embeddings.or_else(|| self.0.embeddings.clone());

@@ -6,6 +6,7 @@ use tokio::{sync::mpsc, time::Instant};
 use super::{
     context::CallContext,
     error::CallError,
+    journal::{JournalEntry, Noted},
     native_caller::with_caller,
     progress,
     record::Record,
@@ -104,12 +105,25 @@ impl PreparedCall<'_> {
             as_task: self.call.as_task,
             pass_on: self.pass_on,
         };
+        let noted = self.note(tool);
         let result = live.session.call(call).await;
+        drop(noted);
         match &result {
             Err(fault) if fault.is_transport() => breaker.failure(ticket, Instant::now()),
             Ok(_) | Err(_) => breaker.success(ticket),
         }
         Ok(result)
+    }
+
+    /// Notes the call as one in flight, unless its tool only reads.
+    fn note<'a>(&'a self, tool: &Tool) -> Option<Noted<'a>> {
+        let is_read_only = || tool.is_read_only(self.context.config.policy.trust);
+        self.context.view.journal.note(is_read_only, || JournalEntry {
+            id: &self.call.id,
+            server: self.context.server().name(),
+            tool: &tool.name,
+            principal: self.context.view.principal.as_ref(),
+        })
     }
 
     /// Retries after a fault until there is a result or no retry is allowed.

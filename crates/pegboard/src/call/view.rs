@@ -24,6 +24,7 @@ use super::{
     forwarded_tasks::ForwardedTasks,
     hook::{Budget, Called, Hook, Hooks},
     idempotency::IdempotencyKeys,
+    journal::Journal,
     owner_usage::{InFlightSlot, OwnerUsage},
     rates::Limited,
     result_options::ResultOptions,
@@ -101,6 +102,8 @@ pub struct View {
     /// The repeated calls of the view.
     pub(crate) call_limits: Arc<CallLimits>,
     pub(crate) audit: Option<AuditLog>,
+    /// Notes the calls in flight.
+    pub(crate) journal: Journal,
     /// The compiled schemas of the board's tools.
     pub(crate) compiled_schemas: Arc<CompiledSchemas>,
     /// Set when the view is closed, for calls that waited for approval meanwhile.

@@ -4,12 +4,16 @@ use pegboard::State;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::daemon::Unfinished;
+
 /// The part of a board's status that people see.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Shown {
     pub(super) servers: Vec<ShownServer>,
     pub(super) warnings: Vec<ShownWarning>,
+    /// The calls that a daemon did not finish.
+    pub(super) unfinished: Vec<Unfinished>,
 }
 
 impl Shown {

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, time::Duration};
 use crate::config::{
     field::{DefaultValue, Kind},
     key::{
-        Nested, count, flag, limit, list, located, located_texts, map, nested, optional_count, parsed, secret, section, size,
-        words,
+        Nested, count, flag, limit, list, located, located_texts, map, nested, optional_count, parsed, secret, section,
+        size, words,
     },
     policy::Rate,
     serve::{ServeConfig, TokenScope},

@@ -86,7 +86,11 @@ fn every_mistake_is_reported_where_it_is() {
 #[test]
 fn a_token_may_list_and_call_tools_unless_its_scopes_say_otherwise() {
     let config = toml(&format!("[serve.tokens.a]\nsha256 = '{DIGEST}'\n")).config;
-    let scopes: Vec<&str> = config.serve.tokens["a"].scopes.iter().map(|scope| scope.as_str()).collect();
+    let scopes: Vec<&str> = config.serve.tokens["a"]
+        .scopes
+        .iter()
+        .map(|scope| scope.as_str())
+        .collect();
     assert_eq!(scopes, ["read", "call"]);
 }
 
@@ -113,12 +117,18 @@ fn a_certificate_needs_its_key_and_is_next_to_the_config() {
     let loaded = Config::load(&[Source::file(file.clone())], &env());
     assert_eq!(loaded.problems, []);
     let tls = loaded.config.serve.tls.unwrap();
-    assert_eq!((tls.cert, tls.key), (folder.path().join("tls/cert.pem"), "/k.pem".into()));
+    assert_eq!(
+        (tls.cert, tls.key),
+        (folder.path().join("tls/cert.pem"), "/k.pem".into())
+    );
     for half in ["cert = 'a'", "key = 'b'", "cert = 'a'\nkey = ''"] {
         std::fs::write(&file, format!("[serve.tls]\n{half}\n")).unwrap();
         let loaded = Config::load(&[Source::file(file.clone())], &env());
         let errors: Vec<String> = loaded.errors().map(ToString::to_string).collect();
-        assert!(errors[0].contains("serve.tls: needs both `cert` and `key`"), "{errors:?}");
+        assert!(
+            errors[0].contains("serve.tls: needs both `cert` and `key`"),
+            "{errors:?}"
+        );
         assert_eq!(loaded.config.serve.tls, None);
     }
 }

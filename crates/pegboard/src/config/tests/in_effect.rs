@@ -110,7 +110,9 @@ fn companions(path: &str) -> Json {
     let token = || json!({"serve": {"tokens": {"t": {"sha256": "1".repeat(64)}}}});
     let top = match path {
         "serve.tokens.t.view" => merged(token(), json!({"views": {"zz": {}}})),
-        "serve.tokens.t.rate" | "serve.tokens.t.concurrent" | "serve.tokens.t.expires" | "serve.tokens.t.scopes" => token(),
+        "serve.tokens.t.rate" | "serve.tokens.t.concurrent" | "serve.tokens.t.expires" | "serve.tokens.t.scopes" => {
+            token()
+        }
         "serve.tls.cert" => json!({"serve": {"tls": {"key": "k"}}}),
         "serve.tls.key" => json!({"serve": {"tls": {"cert": "k"}}}),
         "audit.required" | "audit.max_size" | "audit.max_files" => json!({"audit": {"file": "calls.jsonl"}}),

@@ -78,7 +78,11 @@ pub(super) const ROWS: &[Row] = &[
         "clients_reach_the_gateway_over_tls",
         &["serve.tls.cert", "serve.tls.key"],
     ),
-    (SERVE_SCOPES, "the_scopes_of_a_token_say_what_it_may_do", &["token.scopes"]),
+    (
+        SERVE_SCOPES,
+        "the_scopes_of_a_token_say_what_it_may_do",
+        &["token.scopes"],
+    ),
     (SERVE, "a_token_has_a_rate_that_its_sessions_share", &["token.rate"]),
     (SERVE, "a_token_has_a_number_of_calls_at_once", &["token.concurrent"]),
 ];
