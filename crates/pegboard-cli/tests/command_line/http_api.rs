@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{
     gateway::{Response, Served},
-    home::Home,
+    home::{Home, until},
 };
 
 const SERVERS: &str = "/api/v1/mcp/servers";
@@ -220,4 +220,30 @@ fn a_stream_of_events_does_not_hold_up_the_end() {
     // The end of the chunks: a stream that is cut off at the end of the drain time has none.
     read_until("\r\n0\r\n\r\n");
     assert_eq!(served.code(), Some(0));
+}
+
+#[test]
+fn the_scopes_of_the_config_hold_and_change_with_a_reload() {
+    let token = |scopes: &str| {
+        let digest = pegboard::config::TokenDigest::of("pgb_ops");
+        format!("[serve.tokens.ops]\nsha256 = '{digest}'\nscopes = [{scopes}]\n")
+    };
+    let home = home(&token("'admin', 'read'"));
+    let served = Served::start(&home, &[]);
+    let bearer = [("Authorization", "Bearer pgb_ops"), ("Accept", "application/json")];
+    let send = |method: &str, path: &str| served.send(method, &format!("/api/v1/mcp/{path}"), &bearer, "");
+    assert_eq!(served.send("GET", SERVERS, &[], "").status, 401);
+    body(&send("GET", "servers"), 200);
+    let call = json!({"name": "fx.read"}).to_string();
+    let reply = body(&served.post("/api/v1/mcp/call", &bearer, &call), 403);
+    assert_eq!(reply["outcome"]["kind"], "not_permitted", "{reply}");
+    let text = fs::read_to_string(home.path(CONFIG)).unwrap();
+    fs::write(home.path(CONFIG), text.replace("'admin', 'read'", "'call'")).unwrap();
+    // The reload takes the token's rights away from the request that asked for it.
+    let reloaded = send("POST", "reload").status;
+    assert!(matches!(reloaded, 200 | 401 | 403), "{reloaded}");
+    let call = || served.post("/api/v1/mcp/call", &bearer, &call);
+    until("the token may call", || call().status == 200);
+    assert_eq!(send("GET", "servers").status, 403);
+    assert_eq!(send("POST", "reload").status, 403);
 }

@@ -37,7 +37,7 @@ async fn a_wrong_request_is_told_what_is_wrong() {
         ),
         ("POST", "/api/v1/mcp/call", JSON, &long, 413, "1024 bytes"),
         ("POST", "/api/v1/mcp/tools/fx/read", JSON, "7", 422, "object"),
-        ("POST", "/api/v1/mcp/tools/fx/raed", JSON, "{}", 404, "raed"),
+        ("POST", "/api/v1/mcp/tools/fx/reads", JSON, "{}", 404, "reads"),
         ("GET", "/api/v1/mcp/tools?provider=nobody", &[], "", 400, "no provider"),
         ("GET", "/api/v1/mcp/tools?server=nobody", &[], "", 404, "no server"),
         ("GET", "/api/v1/mcp/servers/no.body", &[], "", 404, "no server"),
