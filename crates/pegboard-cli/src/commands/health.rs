@@ -1,5 +1,7 @@
 //! `pegboard health`: asks a running `serve` whether it is alive, or ready. For health checks of containers and for scripts.
 
+mod tls;
+
 use std::{
     io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
@@ -21,6 +23,7 @@ use crate::{
     output,
     settings::{Complaint, Settings},
 };
+use tls::Trust;
 
 /// How long the answer may take. Callers repeat the check, and have limits of their own.
 const LIMIT: Duration = Duration::from_secs(2);
@@ -41,11 +44,11 @@ struct Answer {
 pub(super) async fn run(mut context: Context<'_>, options: Health) -> Exit {
     let path = if options.ready { "readyz" } else { "livez" };
     let target = match &options.url {
-        Some(url) => parse(url),
+        Some(url) => parse(url).map(|url| (url, Trust::System)),
         None => of_config(&Settings::load(&context.global)),
     };
-    let url = match target {
-        Ok(base) => below(&base, path),
+    let (url, trust) = match target {
+        Ok((base, trust)) => (below(&base, path), trust),
         Err(complaint) => {
             let nothing = json!({"ok": false, "url": null, "status": null, "error": complaint.message});
             return context.refuse(&complaint, &nothing).await;
@@ -55,7 +58,7 @@ pub(super) async fn run(mut context: Context<'_>, options: Health) -> Exit {
     let asked = tokio::select! {
         biased;
         () = context.signals.heard() => return Exit::Interrupted,
-        asked = timeout(limit, ask(&url)) => asked,
+        asked = timeout(limit, ask(&url, &trust)) => asked,
     };
     let (status, problem) = match asked {
         Ok(Ok(answer)) => (Some(answer.status), problem(&answer, options.ready)),
@@ -90,9 +93,9 @@ fn problem(answer: &Answer, asks_ready: bool) -> Option<String> {
 fn parse(text: &str) -> Result<Url, Complaint> {
     let url = Url::parse(text).ok().filter(|url| url.has_host());
     match url {
-        Some(url) if url.scheme() == "http" => Ok(url),
+        Some(url) if ["http", "https"].contains(&url.scheme()) => Ok(url),
         _ => Err(Complaint {
-            message: "`--url` must be an http address".to_owned(),
+            message: "`--url` must be an http or https address".to_owned(),
             hint: Some("write the address of `serve`, such as http://127.0.0.1:7337".to_owned()),
             exit: Exit::Usage,
         }),
@@ -100,7 +103,7 @@ fn parse(text: &str) -> Result<Url, Complaint> {
 }
 
 /// The first address that the config listens on, as this machine reaches it.
-fn of_config(settings: &Settings) -> Result<Url, Complaint> {
+fn of_config(settings: &Settings) -> Result<(Url, Trust), Complaint> {
     let config = settings.selected()?;
     let unknown = || Complaint {
         message: "the config does not say where `serve` listens".to_owned(),
@@ -109,7 +112,12 @@ fn of_config(settings: &Settings) -> Result<Url, Complaint> {
     };
     let address = config.serve.listen.first().filter(|address| address.port() != 0);
     let address = reachable(*address.ok_or_else(unknown)?);
-    Url::parse(&format!("http://{address}")).map_err(|_| unknown())
+    let (scheme, trust) = match &config.serve.tls {
+        Some(tls) => ("https", Trust::Only(tls.cert.clone())),
+        None => ("http", Trust::System),
+    };
+    let url = Url::parse(&format!("{scheme}://{address}")).map_err(|_| unknown())?;
+    Ok((url, trust))
 }
 
 /// The address at which this machine reaches a listener: that of loopback, if it listens on every interface.
@@ -131,7 +139,7 @@ fn below(base: &Url, path: &str) -> Url {
     url
 }
 
-async fn ask(url: &Url) -> io::Result<Answer> {
+async fn ask(url: &Url, trust: &Trust) -> io::Result<Answer> {
     let missing = || io::Error::new(io::ErrorKind::InvalidInput, "the address has no host");
     let (host, port) = (
         url.host().ok_or_else(missing)?,
@@ -142,7 +150,14 @@ async fn ask(url: &Url) -> io::Result<Answer> {
         url::Host::Ipv4(ip) => TcpStream::connect((ip, port)).await?,
         url::Host::Ipv6(ip) => TcpStream::connect((ip, port)).await?,
     };
-    get(stream, &format!("{host}:{port}"), url.path()).await
+    let authority = format!("{host}:{port}");
+    if url.scheme() == "http" {
+        return get(stream, &authority, url.path()).await;
+    }
+    // The name in a certificate has no brackets.
+    let name = host.to_string().trim_matches(['[', ']']).to_owned();
+    let stream = tls::connect(stream, name, trust).await?;
+    get(stream, &authority, url.path()).await
 }
 
 /// Sends one request and reads the answer to the end of the connection, or as much of it as is ever shown.
@@ -152,7 +167,11 @@ async fn get(mut stream: impl AsyncRead + AsyncWrite + Unpin, host: &str, path: 
     );
     stream.write_all(request.as_bytes()).await?;
     let mut bytes = Vec::new();
-    stream.take(MAX_ANSWER).read_to_end(&mut bytes).await?;
+    match stream.take(MAX_ANSWER).read_to_end(&mut bytes).await {
+        // A server may close a TLS connection without a word.
+        Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => return Err(error),
+        _ => {}
+    }
     answer(&bytes).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the answer is not HTTP"))
 }
 

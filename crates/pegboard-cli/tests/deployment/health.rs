@@ -1,8 +1,10 @@
 //! `pegboard health`, as a health check of a container runs it.
 
 use std::{
+    fs,
     io::{Read as _, Write as _},
-    net::TcpListener,
+    net::{SocketAddr, TcpListener},
+    os::unix::fs::PermissionsExt as _,
 };
 
 use crate::{gateway::Served, home::Home};
@@ -42,6 +44,39 @@ fn the_address_of_the_config_is_asked() {
     home.run(&["health"]).ends_with(1).says("cannot be reached");
     let _served = Served::start(&home, &["--no-listen"]);
     home.run(&["health"]).ends_with(0);
+}
+
+/// Adds a certificate of its own to the config of a home.
+fn certify(home: &Home, listen: SocketAddr) {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let params = rcgen::CertificateParams::new(["gateway.example.com".to_owned()]).unwrap();
+    let cert = home.write("cert.pem", &params.self_signed(&key).unwrap().pem());
+    let key = home.write("key.pem", &key.serialize_pem());
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+    home.config(&format!(
+        "[serve]\nlisten = ['{listen}']\n[serve.tls]\ncert = '{}'\nkey = '{}'\n",
+        cert.display(),
+        key.display()
+    ));
+}
+
+#[test]
+fn a_gateway_with_a_certificate_is_asked_over_tls_and_must_have_that_certificate() {
+    let home = Home::new();
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    certify(&home, free);
+    let _served = Served::start(&home, &["--no-listen"]);
+    let document = home.run(&["health", "-o", "json"]).json();
+    assert_eq!(document["ok"], true, "{document}");
+    assert_eq!(document["url"], format!("https://{free}/livez"));
+    let other = Home::new();
+    certify(&other, free);
+    other.run(&["health"]).ends_with(1).says("cannot be reached");
+    // No authority vouches for the certificate.
+    let url = format!("https://{free}");
+    home.run(&["health", "--url", &url])
+        .ends_with(1)
+        .says("cannot be reached");
 }
 
 #[test]

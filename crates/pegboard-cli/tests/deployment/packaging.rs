@@ -125,7 +125,7 @@ fn the_config_of_the_pods_is_served_and_answers_the_probes() {
     let port = served.address.rsplit_once(':').unwrap().1;
     let deployment = &documents(&text("kubernetes/deployment.yaml"))[0];
     let container = &deployment["spec"]["template"]["spec"]["containers"][0];
-    for probe in ["startupProbe", "livenessProbe"] {
+    for probe in ["startupProbe", "livenessProbe", "readinessProbe"] {
         let path = container[probe]["httpGet"]["path"].as_str().unwrap();
         let status = get(port, path, &format!("10.1.2.3:{port}"));
         assert_eq!(status, 200, "{path}");
@@ -133,7 +133,9 @@ fn the_config_of_the_pods_is_served_and_answers_the_probes() {
     assert_eq!(get(port, "/mcp", "pegboard.pegboard.svc"), 401, "clients need a token");
     assert_eq!(get(port, "/mcp", "elsewhere.example"), 403, "and a name of the service");
     let url = format!("http://127.0.0.1:{port}");
-    home.run(&["health", "--url", &url]).ends_with(0);
+    home.run(&["health", "--url", &url, "--ready"])
+        .ends_with(0)
+        .prints("ready");
 }
 
 fn get(port: &str, path: &str, host: &str) -> u16 {

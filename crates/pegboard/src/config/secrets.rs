@@ -12,6 +12,7 @@ use super::{
     environment::{carries_urls, is_open, open_values},
     secret_args::secret_args,
     secret_parts::{secrets_in, secrets_in_url},
+    serve::StateKey,
     server::ServerConfig,
     transport::{Auth, Command, Endpoint, EnvPolicy, Transport},
 };
@@ -24,7 +25,9 @@ impl Config {
     /// The values to mask in the output of all servers: everything in headers, credentials, variables and URLs that is not plainly public.
     pub fn secrets(&self) -> Vec<Secret> {
         let of_servers = self.servers.values().flat_map(ServerConfig::secrets);
-        of_servers.chain(self.removed_secrets.iter().cloned()).collect()
+        let of_gateway = self.serve.state_key.iter().map(StateKey::to_secret);
+        let all = of_servers.chain(self.removed_secrets.iter().cloned()).chain(of_gateway);
+        all.collect()
     }
 
     /// Removes the servers that are not wanted. Their secrets stay masked: a server may find them in a file or on the network.

@@ -51,6 +51,11 @@ impl StateKey {
         }
     }
 
+    /// The key as it is written.
+    pub(in crate::config) fn to_secret(&self) -> Secret {
+        Secret::from(base64::engine::general_purpose::STANDARD.encode(self.0))
+    }
+
     /// Its bytes.
     pub fn expose(&self) -> &[u8; Self::LENGTH] {
         &self.0
@@ -65,7 +70,7 @@ impl fmt::Debug for StateKey {
 
 impl Serialize for StateKey {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Secret::from(base64::engine::general_purpose::STANDARD.encode(self.0)).serialize(serializer)
+        self.to_secret().serialize(serializer)
     }
 }
 

@@ -134,6 +134,15 @@ fn a_certificate_needs_its_key_and_is_next_to_the_config() {
 }
 
 #[test]
+fn the_key_of_replicas_is_masked_in_the_output_of_servers() {
+    let key = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHv8=";
+    let loaded = toml(&format!("[serve]\nstate_key = '{key}'\n[servers.x]\ncommand = 'a'\n"));
+    assert_eq!(loaded.problems, []);
+    assert!(loaded.config.secrets().iter().any(|secret| secret.expose() == key));
+    assert!(!format!("{:?} {}", loaded.config, loaded.show()).contains(key));
+}
+
+#[test]
 fn a_token_that_has_expired_is_mentioned_and_stays_one() {
     let text = format!(
         "[serve.tokens.old]\nsha256 = '{DIGEST}'\nexpires = '2020-01-31T12:00:00Z'\n[servers.x]\ncommand = 'a'\n"
