@@ -96,6 +96,25 @@ fn a_server_that_the_config_does_not_have_needs_the_flag() {
 }
 
 #[test]
+fn a_server_that_cannot_be_reached_is_told_and_kept_and_never_replaces_a_working_one() {
+    let home = home(ALLOWED);
+    let served = Served::start(&home, &[]);
+    let nowhere = json!({"url": "http://127.0.0.1:1/mcp"});
+    let problem = body(&put(&served, "new", &nowhere), 502);
+    assert_eq!(
+        (&problem["kind"], &problem["server"]),
+        (&json!("unavailable"), &json!("new")),
+        "{problem}"
+    );
+    body(&served.post("/api/v1/mcp/reload", &[], ""), 200);
+    let document = body(&get(&served, &format!("{SERVERS}/new")), 200);
+    assert_eq!(document["servers"][0]["state"], "down", "{document}");
+    served.has_tool("fx__read");
+    body(&put(&served, "fx", &nowhere), 502);
+    assert_eq!(body(&call(&served, "fx.read"), 200)["text"], "read it");
+}
+
+#[test]
 fn a_server_that_was_added_has_the_settings_for_all_servers() {
     let settings_for_all =
         "approval = 'writes'\nmasking = { custom = [{ name = 'animal', pattern = 'zebra-[0-9]+' }] }\n";

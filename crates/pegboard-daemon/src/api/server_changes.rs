@@ -47,11 +47,19 @@ pub(super) async fn put(
     }
     log(&caller, "put", &name);
     let is_new = !api.board.has_server(name.as_str());
-    let (board, server, config) = (api.board.clone(), name.clone(), resolved.config);
-    finish(async move { board.connect(server, config).await })
-        .await?
-        .or_else(|error| kept_on_board(&settings, &name, given.as_deref(), resolved.is_of_config, error))?;
-    note(&settings, &name, given.as_deref(), resolved.is_of_config);
+    let (board, server) = (api.board.clone(), name.clone());
+    let connecting = async move {
+        let connected = board.connect(server.clone(), resolved.config).await;
+        // One that cannot be reached stays on the board and is retried, so it must survive a reload too.
+        if matches!(connected, Ok(()) | Err(NotConnected::Unreachable(_))) {
+            match given {
+                Some(given) if !resolved.is_of_config => settings.keep(&server, &given),
+                _ => settings.forget(&server),
+            }
+        }
+        connected
+    };
+    finish(connecting).await?.map_err(|error| not_connected(&name, error))?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
     Ok(json(status, &document(&api, &caller, Some(name.as_str()))))
 }
@@ -193,30 +201,13 @@ fn check_known(api: &ApiState, caller: &Caller, name: &ServerName) -> Result<(),
     }
 }
 
-fn note(settings: &Arc<dyn ServerSettings>, name: &ServerName, given: Option<&str>, is_of_config: bool) {
-    match given {
-        Some(given) if !is_of_config => settings.keep(name, given),
-        _ => settings.forget(name),
-    }
-}
-
-/// The problem of a server that is not connected. One that stays on the board and is retried must survive a reload too.
-fn kept_on_board(
-    settings: &Arc<dyn ServerSettings>,
-    name: &ServerName,
-    given: Option<&str>,
-    is_of_config: bool,
-    error: NotConnected,
-) -> Result<(), Problem> {
-    if matches!(error, NotConnected::Unreachable(_)) {
-        note(settings, name, given, is_of_config);
-    }
+fn not_connected(name: &ServerName, error: NotConnected) -> Problem {
     let detail = error.to_string();
-    Err(match error {
+    match error {
         NotConnected::Unreachable(outage) | NotConnected::NotReplaced(outage) => unreachable_server(detail, outage),
         NotConnected::Closing => Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail),
         _ => Problem::new(StatusCode::CONFLICT, detail).server(name.as_str()),
-    })
+    }
 }
 
 fn unreachable_server(detail: String, outage: Unavailable) -> Problem {
