@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::{Router, routing::get};
-use jiff::Timestamp;
 use pegboard::Pegboard;
 use pegboard_gateway::Monitor;
 use tokio_util::sync::CancellationToken;
@@ -11,37 +10,32 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     api::{self, ApiState, ServerSettings},
     health, metrics,
+    overview::Overview,
     reloads::Reloads,
 };
 
 /// The routes of a daemon besides MCP. Clones share the board.
 #[derive(Clone, Debug)]
 pub struct Daemon {
-    board: Pegboard,
-    reloads: Reloads,
+    overview: Overview,
     settings: Option<Arc<dyn ServerSettings>>,
     stop: CancellationToken,
-    started_at: Timestamp,
-    monitor: Option<Monitor>,
 }
 
 impl Daemon {
     /// The daemon of a board whose config is applied by whoever holds the other end of `reloads`.
     pub fn new(board: Pegboard, reloads: Reloads) -> Self {
         Self {
-            board,
-            reloads,
+            overview: Overview::new(board, reloads),
             settings: None,
             stop: CancellationToken::new(),
-            started_at: Timestamp::now(),
-            monitor: None,
         }
     }
 
     /// Adds what the gateway in front of it counts to its metrics. It is not ready any more once that gateway stops.
     #[must_use]
     pub fn with_monitor(mut self, monitor: Monitor) -> Self {
-        self.monitor = Some(monitor);
+        self.overview.monitor = Some(monitor);
         self
     }
 
@@ -62,8 +56,8 @@ impl Daemon {
     /// The router of all routes.
     pub fn router(&self) -> Router {
         let api = ApiState::new(
-            self.board.clone(),
-            self.reloads.clone(),
+            self.overview.board.clone(),
+            self.overview.reloads.clone(),
             self.settings.clone(),
             self.stop.clone(),
         );
@@ -71,7 +65,7 @@ impl Daemon {
             .route("/readyz", get(health::ready))
             .route("/health", get(health::health))
             .route("/metrics", get(metrics::get))
-            .with_state(self.clone())
+            .with_state(self.overview.clone())
             .merge(api::router(Arc::new(api)))
             .method_not_allowed_fallback(api::wrong_method)
             .fallback(api::unknown_path)
@@ -79,26 +73,11 @@ impl Daemon {
 
     /// The board.
     pub fn board(&self) -> &Pegboard {
-        &self.board
-    }
-
-    /// When it was started.
-    pub(crate) fn started_at(&self) -> Timestamp {
-        self.started_at
-    }
-
-    /// What the gateway in front of it counts.
-    pub(crate) fn monitor(&self) -> Option<&Monitor> {
-        self.monitor.as_ref()
-    }
-
-    /// Returns `true` once the gateway in front of it stops.
-    pub(crate) fn is_stopping(&self) -> bool {
-        self.monitor.as_ref().is_some_and(Monitor::is_draining)
+        &self.overview.board
     }
 
     /// The reloads of its config.
     pub fn reloads(&self) -> &Reloads {
-        &self.reloads
+        &self.overview.reloads
     }
 }

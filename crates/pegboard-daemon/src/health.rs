@@ -12,19 +12,19 @@ use pegboard::status::{BoardStatus, ServerStatus, State as ServerState};
 use pegboard_gateway::Caller;
 use serde_json::{Value, json};
 
-use crate::{access, daemon::Daemon};
+use crate::{access, overview::Overview};
 
 /// Says whether clients should be sent here. A probe needs no token and is told the states of required servers only; a caller that may
 /// read the whole board is also told why they are not ready.
-pub(crate) async fn ready(State(daemon): State<Daemon>, caller: Option<axum::Extension<Caller>>) -> Response {
-    let status = daemon.board().status();
+pub(crate) async fn ready(State(overview): State<Overview>, caller: Option<axum::Extension<Caller>>) -> Response {
+    let status = overview.board.status();
     let is_told_why = access::may_read_all(caller.as_deref()).is_ok();
     let required = status.servers.iter().filter(|server| server.required);
     let missing: Vec<Value> = required
         .filter(|server| server.state != ServerState::Ready)
         .map(|server| row(server, is_told_why))
         .collect();
-    let word = word(&daemon, &status);
+    let word = word(&overview, &status);
     let code = match word {
         "ready" | "degraded" => StatusCode::OK,
         _ => StatusCode::SERVICE_UNAVAILABLE,
@@ -35,16 +35,16 @@ pub(crate) async fn ready(State(daemon): State<Daemon>, caller: Option<axum::Ext
 }
 
 /// Says how the daemon and its servers are. A caller whose token is for one view is told the summary only.
-pub(crate) async fn health(State(daemon): State<Daemon>, caller: Option<axum::Extension<Caller>>) -> Response {
+pub(crate) async fn health(State(overview): State<Overview>, caller: Option<axum::Extension<Caller>>) -> Response {
     if let Err(refusal) = access::may_read(caller.as_deref()) {
         return refusal;
     }
-    let status = daemon.board().status();
-    let uptime = jiff::Timestamp::now().duration_since(daemon.started_at());
+    let status = overview.board.status();
+    let uptime = jiff::Timestamp::now().duration_since(overview.started_at);
     let mut document = json!({
-        "status": word(&daemon, &status),
+        "status": word(&overview, &status),
         "version": env!("CARGO_PKG_VERSION"),
-        "started_at": daemon.started_at(),
+        "started_at": overview.started_at,
         "uptime_s": uptime.as_secs().max(0),
     });
     if access::may_read_all(caller.as_deref()).is_ok() {
@@ -54,7 +54,7 @@ pub(crate) async fn health(State(daemon): State<Daemon>, caller: Option<axum::Ex
         }
         let troubled = status.servers.iter().filter(|server| is_troubled(server.state));
         let troubled: Vec<Value> = troubled.map(|server| row(server, true)).collect();
-        let last = daemon.reloads().last();
+        let last = overview.reloads.last();
         let failed = last
             .failed
             .as_ref()
@@ -69,12 +69,12 @@ pub(crate) async fn health(State(daemon): State<Daemon>, caller: Option<axum::Ex
 }
 
 /// One word about the daemon.
-fn word(daemon: &Daemon, status: &BoardStatus) -> &'static str {
-    if daemon.is_stopping() {
+fn word(overview: &Overview, status: &BoardStatus) -> &'static str {
+    if overview.is_stopping() {
         "stopping"
     } else if !status.ready {
         "not_ready"
-    } else if !status.healthy || daemon.reloads().last().failed.is_some() {
+    } else if !status.healthy || overview.reloads.last().failed.is_some() {
         "degraded"
     } else {
         "ready"

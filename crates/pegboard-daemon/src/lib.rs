@@ -8,6 +8,7 @@ mod api;
 mod daemon;
 mod health;
 mod metrics;
+mod overview;
 mod reloads;
 
 pub use api::{ResolvedServer, ServerSettings, UnresolvedServer};

@@ -17,27 +17,27 @@ use http::header::CONTENT_TYPE;
 use pegboard::metrics::{CallMetrics, Histogram, Metrics, ServerMetrics};
 use pegboard_gateway::Caller;
 
-use crate::{access, daemon::Daemon};
+use crate::{access, overview::Overview};
 use families::Family;
 use text::{MEDIA_TYPE, Page, number};
 
 /// Answers a scrape.
-pub(crate) async fn get(State(daemon): State<Daemon>, caller: Option<axum::Extension<Caller>>) -> Response {
+pub(crate) async fn get(State(overview): State<Overview>, caller: Option<axum::Extension<Caller>>) -> Response {
     if let Err(refusal) = access::may_read_all(caller.as_deref()) {
         return refusal;
     }
-    ([(CONTENT_TYPE, MEDIA_TYPE)], page(&daemon)).into_response()
+    ([(CONTENT_TYPE, MEDIA_TYPE)], page(&overview)).into_response()
 }
 
 /// The page of a daemon.
-fn page(daemon: &Daemon) -> String {
+fn page(overview: &Overview) -> String {
     let mut page = Page::default();
-    let metrics = daemon.board().metrics();
+    let metrics = overview.board.metrics();
     calls(&mut page, &metrics);
-    servers(&mut page, &metrics, daemon);
-    gateway(&mut page, daemon);
-    reloads(&mut page, daemon);
-    of_process(&mut page, daemon);
+    servers(&mut page, &metrics, overview);
+    gateway(&mut page, overview);
+    reloads(&mut page, overview);
+    of_process(&mut page, overview);
     page.into_text()
 }
 
@@ -99,9 +99,9 @@ fn histograms<'m>(
     );
 }
 
-fn servers(page: &mut Page, metrics: &Metrics, daemon: &Daemon) {
+fn servers(page: &mut Page, metrics: &Metrics, overview: &Overview) {
     histograms(page, &families::STARTS, metrics, |server| &server.ready_after);
-    let status = daemon.board().status();
+    let status = overview.board.status();
     // A server that each view or principal has for itself has several rows.
     let mut rows: BTreeMap<&str, (bool, usize)> = BTreeMap::new();
     let mut states: BTreeMap<&str, u64> = BTreeMap::new();
@@ -119,11 +119,11 @@ fn servers(page: &mut Page, metrics: &Metrics, daemon: &Daemon) {
     page.family(&families::QUEUED, queued);
     let states = states.iter().map(|(state, count)| (vec![*state], number(*count)));
     page.family(&families::SERVER_STATES, states);
-    page.single(&families::READY, flag(status.ready && !daemon.is_stopping()));
+    page.single(&families::READY, flag(status.ready && !overview.is_stopping()));
 }
 
-fn gateway(page: &mut Page, daemon: &Daemon) {
-    let Some(monitor) = daemon.monitor() else { return };
+fn gateway(page: &mut Page, overview: &Overview) {
+    let Some(monitor) = &overview.monitor else { return };
     let counts = monitor.read();
     let requests = counts.requests.iter();
     page.family(
@@ -141,8 +141,8 @@ fn gateway(page: &mut Page, daemon: &Daemon) {
     page.single(&families::SESSIONS, number(counts.sessions as u64));
 }
 
-fn reloads(page: &mut Page, daemon: &Daemon) {
-    let last = daemon.reloads().last();
+fn reloads(page: &mut Page, overview: &Overview) {
+    let last = overview.reloads.last();
     let outcomes = [("applied", last.applied), ("failed", last.failures)];
     page.family(
         &families::RELOADS,
@@ -152,9 +152,9 @@ fn reloads(page: &mut Page, daemon: &Daemon) {
     page.single(&families::APPLIED_AT, timestamp(last.applied_at));
 }
 
-fn of_process(page: &mut Page, daemon: &Daemon) {
+fn of_process(page: &mut Page, overview: &Overview) {
     page.family(&families::BUILD, [(vec![env!("CARGO_PKG_VERSION")], 1.0)]);
-    page.single(&families::STARTED_AT, timestamp(daemon.started_at()));
+    page.single(&families::STARTED_AT, timestamp(overview.started_at));
     for (family, value) in [
         (&families::MEMORY, process::resident_bytes()),
         (&families::FILES, process::open_files()),
@@ -185,14 +185,14 @@ mod tests {
     async fn ten_thousand_names_of_tools_grow_no_labels() {
         let board = Pegboard::open(Config::default());
         let tools = board.toolset();
-        let daemon = Daemon::new(board.clone(), Reloads::new().0);
+        let overview = Overview::new(board.clone(), Reloads::new().0);
         tools.call(ToolCall::new("first")).await;
         let lines = |page: &str| page.lines().count();
-        let before = lines(&page(&daemon));
+        let before = lines(&page(&overview));
         for name in 0..10_000 {
             tools.call(ToolCall::new(format!("tool_{name}"))).await;
         }
-        let after = page(&daemon);
+        let after = page(&overview);
         assert_eq!(lines(&after), before);
         assert!(
             after.contains("pegboard_unrouted_calls_total{kind=\"unknown_tool\"} 10001\n"),

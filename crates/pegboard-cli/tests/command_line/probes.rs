@@ -345,3 +345,33 @@ fn nothing_that_clients_send_grows_the_labels() {
     }
     assert_eq!(names(), before);
 }
+
+/// What a port scan from another machine would find.
+#[cfg(target_os = "linux")]
+#[test]
+fn only_loopback_is_listened_on() {
+    let home = home("");
+    let served = Served::start(&home, &[]);
+    is_ready(&served);
+    let proc = format!("/proc/{}", served.pid());
+    let sockets: BTreeSet<String> = std::fs::read_dir(format!("{proc}/fd"))
+        .unwrap()
+        .filter_map(|entry| std::fs::read_link(entry.unwrap().path()).ok())
+        .filter_map(|link| Some(link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.to_owned()))
+        .collect();
+    let mut listening = Vec::new();
+    for table in ["tcp", "tcp6", "udp", "udp6"] {
+        let text = std::fs::read_to_string(format!("{proc}/net/{table}")).unwrap_or_default();
+        for line in text.lines().skip(1) {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            // State 0A is LISTEN; a UDP socket has no such state.
+            if sockets.contains(fields[9]) && (fields[3] == "0A" || table.starts_with("udp")) {
+                listening.push((table, fields[1].to_owned()));
+            }
+        }
+    }
+    // 127.0.0.1, in the byte order of the machine.
+    let loopback = format!("{:08X}:", u32::from_ne_bytes([127, 0, 0, 1]));
+    assert_eq!(listening.len(), 1, "{listening:?}");
+    assert!(listening[0].1.starts_with(&loopback), "{listening:?}");
+}
