@@ -37,7 +37,7 @@ pub(crate) async fn ready(State(overview): State<Overview>, caller: Option<axum:
 /// Says how the daemon and its servers are. A caller whose token is for one view is told the summary only.
 pub(crate) async fn health(State(overview): State<Overview>, caller: Option<axum::Extension<Caller>>) -> Response {
     if let Err(refusal) = access::may_read(caller.as_deref()) {
-        return refusal;
+        return refusal.into_response();
     }
     let status = overview.board.status();
     let uptime = jiff::Timestamp::now().duration_since(overview.started_at);

@@ -24,7 +24,7 @@ use text::{MEDIA_TYPE, Page, number};
 /// Answers a scrape.
 pub(crate) async fn get(State(overview): State<Overview>, caller: Option<axum::Extension<Caller>>) -> Response {
     if let Err(refusal) = access::may_read_all(caller.as_deref()) {
-        return refusal;
+        return refusal.into_response();
     }
     ([(CONTENT_TYPE, MEDIA_TYPE)], page(&overview)).into_response()
 }
@@ -67,8 +67,11 @@ fn calls(page: &mut Page, metrics: &Metrics) {
     page.single(&families::BUFFERED, number(metrics.buffered_bytes));
 }
 
+/// Reads one counter of a server.
+type ReadCount = fn(&ServerMetrics) -> u64;
+
 /// The counters that every server has.
-const PER_SERVER: &[(&Family, fn(&ServerMetrics) -> u64)] = &[
+const PER_SERVER: &[(&Family, ReadCount)] = &[
     (&families::IN_FLIGHT, |server| server.in_flight),
     (&families::ATTEMPTS, |server| server.attempts),
     (&families::RETRIES, |server| server.retries),
