@@ -90,8 +90,7 @@ pub(crate) struct TokenNew {
     /// The most calls of its holder at once
     #[arg(long, value_name = "CALLS")]
     pub(crate) concurrent: Option<usize>,
-    /// When it expires: a time such as 2027-01-31T12:00:00Z, or 90d
-    /// from now
+    /// When it expires: 90d from now, or 2027-01-31T12:00Z
     #[arg(long, value_name = "WHEN")]
     pub(crate) expires: Option<String>,
 }
