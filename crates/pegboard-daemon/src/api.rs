@@ -24,4 +24,5 @@ mod toolsets;
 
 pub(crate) use routes::{router, unknown_path, wrong_method};
 pub use server_settings::{ResolvedServer, ServerSettings, UnresolvedServer};
+pub(crate) use servers::status;
 pub(crate) use state::ApiState;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::{Router, routing::get};
 use pegboard::Pegboard;
 use pegboard_gateway::Monitor;
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -60,6 +61,7 @@ impl Daemon {
             self.overview.reloads.clone(),
             self.settings.clone(),
             self.stop.clone(),
+            self.overview.monitor.clone().unwrap_or_default(),
         );
         Router::new()
             .route("/readyz", get(health::ready))
@@ -69,6 +71,11 @@ impl Daemon {
             .merge(api::router(Arc::new(api)))
             .method_not_allowed_fallback(api::wrong_method)
             .fallback(api::unknown_path)
+    }
+
+    /// The status of the board, with a reload that failed among its warnings: the document of `GET servers`.
+    pub fn status(&self) -> Value {
+        api::status(&self.overview.board, &self.overview.reloads)
     }
 
     /// The board.

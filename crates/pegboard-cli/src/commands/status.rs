@@ -112,7 +112,7 @@ fn text_report(context: &Context<'_>, settings: &Settings, exit: Exit, shown: &S
         .unfinished
         .iter()
         .fold(report, |report, call| report.warning(&call.to_string()));
-    let report = with_definitions(report, shown);
+    let report = with_warnings(report, shown);
     let unpinned = settings.loaded.config.unpinned().into_iter().filter(|_| is_verbose);
     unpinned.fold(report, |report, one| report.warning(&one.to_string()))
 }
@@ -265,14 +265,15 @@ fn text(exit: Exit, status: &Shown, is_late: bool, is_verbose: bool) -> Report {
     }
 }
 
-/// Adds the warnings about definitions that changed or look like attacks.
-fn with_definitions(report: Report, status: &Shown) -> Report {
-    let warnings = status
-        .warnings
-        .iter()
-        .filter(|warning| warning.category == "definitions");
+/// Adds the warnings that the table does not show: definitions that changed or look like attacks, and a config that is not in effect.
+fn with_warnings(report: Report, status: &Shown) -> Report {
+    let warnings = status.warnings.iter();
     warnings.fold(report, |report, warning| {
-        report.warning(&format!("{}: {}", warning.server, warning.details))
+        match (warning.category.as_str(), warning.server.as_deref()) {
+            ("definitions", Some(server)) => report.warning(&format!("{server}: {}", warning.details)),
+            ("config", None) => report.warning(&format!("{}\n{}", warning.message, warning.details)),
+            _ => report,
+        }
     })
 }
 

@@ -67,6 +67,8 @@ fn a_server_that_the_config_does_not_have_needs_the_flag() {
         &new,
         &json!({"url": "http://127.0.0.1:1/mcp"}),
         &json!({"command": "true"}),
+        // The file is not even looked for.
+        &json!({"command": "true", "env_file": "/no/such/file"}),
     ] {
         let problem = body(&put(&served, "new", settings), 403);
         assert_eq!(problem["kind"], "not_permitted");
@@ -89,6 +91,13 @@ fn a_server_that_the_config_does_not_have_needs_the_flag() {
     assert_eq!(home.log("new").spawned.len(), 1, "the same settings keep the process");
     let problem = body(&put(&served, "worse", &json!({"comand": "x"})), 422);
     assert_eq!(problem["errors"][0]["field"], "servers.worse.comand", "{problem}");
+    let doubled = served.send(
+        "PUT",
+        &format!("{SERVERS}/worse"),
+        &[],
+        r#"{"command": "a", "command": "b"}"#,
+    );
+    assert!(body(&doubled, 422)["detail"].as_str().unwrap().contains("command"));
     let gone = served.send("DELETE", &format!("{SERVERS}/new"), &[], "");
     assert_eq!(gone.status, 204);
     body(&get(&served, &format!("{SERVERS}/new")), 404);

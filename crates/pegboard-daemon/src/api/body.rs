@@ -86,6 +86,15 @@ pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     Ok(parsed)
 }
 
+/// Parses an object. An array would also do for a type with fields, in their order, which is not promised.
+pub(super) fn parse_object<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    if bytes.trim_ascii_start().first() == Some(&b'[') {
+        let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "the body must be an object");
+        return Err(problem.kind(Kind::InvalidArguments));
+    }
+    parse(bytes)
+}
+
 fn unreadable(error: &serde_json::Error, path: Option<&str>) -> Problem {
     if error.is_data() {
         let at = path.map_or_else(String::new, |path| format!("`{path}`: "));

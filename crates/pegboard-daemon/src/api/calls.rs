@@ -12,11 +12,12 @@ use axum::{
 };
 use futures_util::StreamExt as _;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header::ACCEPT};
-use pegboard::{Arguments, Kind, Outcome, Selection, ToolCall, Toolset};
+use pegboard::{Arguments, Failure, Kind, Outcome, Reply, Selection, ToolCall, Toolset, toolset::CallEvent};
 use pegboard_gateway::Scope;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
+use tokio::time::Instant;
 
 use super::{
     access::{Anyone, lacks},
@@ -130,16 +131,15 @@ pub(super) async fn call(
     body: Body,
 ) -> Result<Response, Problem> {
     let bytes = body::read(&api, &caller, &headers, body).await?;
-    let call = body::parse::<CallRequest>(&bytes)?.into_call()?;
+    let call = body::parse_object::<CallRequest>(&bytes)?.into_call()?;
     let toolset = api.toolset(&caller)?;
     if let Some(why) = lacks(&caller, Scope::Call) {
         return Ok(reply::response(&toolset.refuse_call(&call, &why)));
     }
     if wants_events(&headers) {
-        return Ok(stream(&toolset, call));
+        return Ok(stream(&api, &toolset, call));
     }
-    // Dropped when the client goes away, which cancels the call.
-    Ok(reply::response(&toolset.call(call).await))
+    Ok(reply::response(&answered(&api, &toolset, call).await))
 }
 
 /// `POST tools/{server}/{tool}`: the body is the arguments.
@@ -171,9 +171,9 @@ pub(super) async fn call_tool(
     }
     let call = ToolCall::new(name).arguments(arguments);
     if wants_events(&headers) {
-        return Ok(stream(&toolset, call));
+        return Ok(stream(&api, &toolset, call));
     }
-    let reply = toolset.call(call).await;
+    let reply = answered(&api, &toolset, call).await;
     Ok(match &reply.outcome {
         Outcome::Done(answer) => match &answer.structured {
             Some(structured) if found.output_schema.is_some() => json(StatusCode::OK, structured),
@@ -185,16 +185,67 @@ pub(super) async fn call_tool(
     })
 }
 
-/// The events of a call: created, progress, completed. Dropping the stream cancels the call.
-fn stream(toolset: &Toolset, call: ToolCall) -> Response {
-    let events = toolset.stream(call).filter_map(async |event| {
-        let name = event.kind();
-        let whole = serde_json::to_value(&event).ok()?;
-        let event = Event::default().event(name).json_data(&whole["data"]).ok()?;
-        Some(Ok::<_, Infallible>(event))
-    });
+/// Calls a tool. Dropped when the client goes away, which cancels the call; so does a shutdown that waits no longer.
+async fn answered(api: &ApiState, toolset: &Toolset, call: ToolCall) -> Reply {
+    let cut_off = CutOff::of(&call);
+    tokio::select! {
+        biased;
+        reply = toolset.call(call) => reply,
+        () = api.monitor.halted() => cut_off.reply(),
+    }
+}
+
+/// The events of a call: created, progress, completed. Dropping the stream cancels the call; so does a shutdown that waits no longer.
+fn stream(api: &Arc<ApiState>, toolset: &Toolset, call: ToolCall) -> Response {
+    let cut_off = CutOff::of(&call);
+    let monitor = api.monitor.clone();
+    let mut is_complete = false;
+    let events = toolset
+        .stream(call)
+        .map(Some)
+        .take_until(async move { monitor.halted().await })
+        .chain(futures_util::stream::iter([None]))
+        .filter_map(move |event| {
+            let event = match event {
+                Some(event) => {
+                    is_complete |= matches!(event, CallEvent::Completed(_));
+                    Some(event)
+                }
+                None if is_complete => None,
+                None => Some(CallEvent::Completed(Box::new(cut_off.reply()))),
+            };
+            std::future::ready(event.as_ref().and_then(frame).map(Ok::<_, Infallible>))
+        });
     let stream = Sse::new(events).keep_alive(KeepAlive::new().interval(HEARTBEAT));
     unbuffered(stream.into_response())
+}
+
+fn frame(event: &CallEvent) -> Option<Event> {
+    let name = event.kind();
+    let whole = serde_json::to_value(event).ok()?;
+    Event::default().event(name).json_data(&whole["data"]).ok()
+}
+
+/// What the reply of a call needs that a shutdown cuts off.
+struct CutOff {
+    call: ToolCall,
+    started: Instant,
+}
+
+impl CutOff {
+    /// Keeps the name and the id, not the arguments.
+    fn of(call: &ToolCall) -> Self {
+        Self {
+            call: ToolCall::new(call.name.clone()).id(call.id.clone()),
+            started: Instant::now(),
+        }
+    }
+
+    fn reply(&self) -> Reply {
+        let message = "the daemon stops, and the call was cancelled; it may have taken effect";
+        let failure = Failure::new(Kind::Cancelled, message).after_sending();
+        self.call.unanswered(Outcome::Lost(failure), self.started.elapsed())
+    }
 }
 
 /// Tells proxies to pass events on at once.
@@ -221,7 +272,7 @@ mod tests {
     use super::*;
 
     fn parsed(body: &str) -> Result<ToolCall, Problem> {
-        body::parse::<CallRequest>(body.as_bytes()).and_then(CallRequest::into_call)
+        body::parse_object::<CallRequest>(body.as_bytes()).and_then(CallRequest::into_call)
     }
 
     #[test]
@@ -252,6 +303,7 @@ mod tests {
                 "`selection.servers[0]",
             ),
             (r#"{"name": "a", "extra": 1}"#, "extra"),
+            (r#"["a", {}]"#, "the body must be an object"),
             (r#"{"name": "a"} x"#, "the body is not JSON"),
             ("", "the body is not JSON"),
         ] {

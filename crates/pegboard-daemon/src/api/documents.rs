@@ -84,7 +84,7 @@ impl WarningDocument {
         Some(Self {
             id: "config:reload".to_owned(),
             category: "config",
-            message: format!("the config was not reloaded: {}", failed.message),
+            message: failed.message.clone(),
             details: failed.hint.clone().unwrap_or_else(|| failed.message.clone()),
             server: None,
             created_at: failed.at,

@@ -56,23 +56,16 @@ async fn next(api: &ApiState, caller: &Caller, events: &mut Events) -> Option<Se
 }
 
 /// Whether a caller sees an event: with the scope `admin` all of them, otherwise its own calls and the changes of servers. With a view only
-/// those about the view's servers.
+/// its own calls and the changes of the view's servers.
 fn is_seen(api: &ApiState, caller: &Caller, event: &Event) -> bool {
     let is_admin = caller.scopes().contains(Scope::Admin);
     let of_principal = |principal: &Option<Principal>| is_admin || principal.as_ref() == caller.principal();
     let sees = |server: &ServerName| api.sees(caller, server.as_str());
     match event {
-        Event::CallCreated { principal, server, .. } | Event::CallCompleted { principal, server, .. } => {
-            let is_own = principal.as_ref() == caller.principal();
-            let is_in_view = match server {
-                Some(server) => sees(server),
-                // The name of an unknown tool may be any text that another caller wrote.
-                None => caller.view().is_none(),
-            };
-            is_own || (is_admin && is_in_view)
-        }
-        // It does not name its server.
-        Event::CallProgress { principal, .. } => {
+        Event::CallCreated { principal, .. }
+        | Event::CallProgress { principal, .. }
+        | Event::CallCompleted { principal, .. } => {
+            // Calls of others may be of tools that the view hides.
             principal.as_ref() == caller.principal() || (is_admin && caller.view().is_none())
         }
         Event::ServerChanged {

@@ -15,17 +15,20 @@ use super::{
 
 /// The reply of a call, with the status of its kind. A tool's own error has status 200.
 pub(super) fn response(reply: &Reply) -> Response {
-    with_status(status_of(reply.outcome.kind()), reply)
+    let status = match (&reply.outcome, status_of(reply.outcome.kind())) {
+        // Programs repeat a request after 503 on their own, and this one may have run.
+        (Outcome::Lost(_), StatusCode::SERVICE_UNAVAILABLE) => StatusCode::BAD_GATEWAY,
+        (_, status) => status,
+    };
+    with_status(status, reply)
 }
 
 /// The reply of a call, with another status.
 pub(super) fn with_status(status: StatusCode, reply: &Reply) -> Response {
     let mut response = json(status, reply);
-    let wait = match &reply.outcome {
-        Outcome::Refused(failure) | Outcome::Lost(failure) => failure.retry_after,
-        _ => None,
-    };
-    if let Some(wait) = retry_after(status, wait) {
+    if let Outcome::Refused(failure) = &reply.outcome
+        && let Some(wait) = retry_after(status, failure.retry_after)
+    {
         response.headers_mut().insert(RETRY_AFTER, wait);
     }
     response

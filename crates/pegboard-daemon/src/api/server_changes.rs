@@ -8,7 +8,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use http::{HeaderMap, StatusCode};
-use pegboard::{Kind, ServerName, board::NotConnected, toolset::Unavailable};
+use pegboard::{Arguments, Kind, ServerName, board::NotConnected, toolset::Unavailable};
 use pegboard_gateway::Caller;
 use serde_json::value::RawValue;
 
@@ -41,10 +41,11 @@ pub(super) async fn put(
     let Some(settings) = api.settings.clone() else {
         return Err(Problem::forbidden("this daemon does not change its servers"));
     };
-    let resolved = resolve(settings.clone(), name.clone(), given.clone()).await?;
-    if !resolved.is_of_config {
+    // Before the settings are resolved, which reads files that they name.
+    if given.is_some() {
         check_may_add(&api, &caller, &name)?;
     }
+    let resolved = resolve(settings.clone(), name.clone(), given.clone()).await?;
     log(&caller, "put", &name);
     let is_new = !api.board.has_server(name.as_str());
     let (board, server) = (api.board.clone(), name.clone());
@@ -137,11 +138,18 @@ pub(super) async fn refresh(
 /// The settings of a body, which must be an object.
 fn given_settings(bytes: &[u8]) -> Result<String, Problem> {
     let given: Box<RawValue> = body::parse(bytes)?;
-    if given.get().starts_with('{') {
-        return Ok(given.get().to_owned());
+    let invalid = |detail: String| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail);
+    if !given.get().starts_with('{') {
+        return Err(invalid(
+            "the body must be an object with the settings of the server".to_owned(),
+        ));
     }
-    let detail = "the body must be an object with the settings of the server";
-    Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail))
+    // Doubled keys are refused: two readers could choose different values.
+    let checked: Result<Arguments, _> = serde_json::from_str(given.get());
+    match checked {
+        Ok(_) => Ok(given.get().to_owned()),
+        Err(error) => Err(invalid(error.to_string())),
+    }
 }
 
 async fn resolve(
@@ -182,7 +190,7 @@ fn check_may_add(api: &ApiState, caller: &Caller, name: &ServerName) -> Result<(
     if api.board.gateway_settings().serve.allow_new_servers {
         return Ok(());
     }
-    let problem = Problem::forbidden("the config has no server with these settings, and new ones are not allowed");
+    let problem = Problem::forbidden("servers with settings other than those of the config are not allowed");
     Err(problem
         .server(name.as_str())
         .hint("the operator sets `serve.allow_new_servers = true`"))

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use axum::{extract::State, response::Response};
 use http::StatusCode;
 use pegboard::{
-    State as ServerState,
+    Pegboard, State as ServerState,
     status::{BoardStatus, ServerStatus, Warning},
 };
 use pegboard_gateway::Caller;
+use serde_json::Value;
 
 use super::{
     access::Reader,
@@ -17,6 +18,7 @@ use super::{
     problem::Problem,
     state::ApiState,
 };
+use crate::reloads::Reloads;
 
 /// `GET servers`.
 pub(super) async fn all(State(api): State<Arc<ApiState>>, Reader(caller): Reader) -> Response {
@@ -40,6 +42,19 @@ pub(super) async fn one(
 pub(super) async fn warnings(State(api): State<Arc<ApiState>>, Reader(caller): Reader) -> Response {
     let StatusDocument { warnings, .. } = document(&api, &caller, None);
     json(StatusCode::OK, &WarningsDocument { warnings })
+}
+
+/// The status of the whole board.
+pub(crate) fn status(board: &Pegboard, reloads: &Reloads) -> Value {
+    let status = board.status();
+    let warnings = status.warnings.into_iter().map(Into::into);
+    serde_json::json!(StatusDocument {
+        servers: status.servers,
+        queues: status.queues,
+        healthy: status.healthy,
+        ready: status.ready,
+        warnings: warnings.chain(WarningDocument::of_reload(&reloads.last())).collect(),
+    })
 }
 
 /// The status of the servers that a caller sees, or of one of them.

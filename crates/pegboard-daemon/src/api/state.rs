@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pegboard::{Pegboard, Provider, Toolset};
-use pegboard_gateway::Caller;
+use pegboard_gateway::{Caller, Monitor};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -25,6 +25,8 @@ pub(crate) struct ApiState {
     pub(super) settings: Option<Arc<dyn ServerSettings>>,
     /// Cancelled when the daemon stops. Streams on which a client only listens end then.
     pub(super) stop: CancellationToken,
+    /// Says when calls in flight get no more time at a shutdown.
+    pub(super) monitor: Monitor,
     toolsets: CallerToolsets,
     pub(super) long_bodies: Places,
     pub(super) streams: Places,
@@ -37,12 +39,14 @@ impl ApiState {
         reloads: Reloads,
         settings: Option<Arc<dyn ServerSettings>>,
         stop: CancellationToken,
+        monitor: Monitor,
     ) -> Self {
         Self {
             board,
             reloads,
             settings,
             stop,
+            monitor,
             toolsets: CallerToolsets::default(),
             long_bodies: Places::new(LONG_BODIES),
             streams: Places::new(STREAMS),

@@ -3,6 +3,11 @@
 use std::time::Duration;
 
 use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+};
+use tokio_util::sync::CancellationToken;
 
 use crate::fixture::{API, Fixture, PATIENCE, Who, json as parsed, read};
 
@@ -116,6 +121,55 @@ async fn a_client_that_goes_away_cancels_its_call() {
             }
         };
         tokio::time::timeout(PATIENCE, idle).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_a_shutdown_cuts_off_is_told_that_it_may_have_run() {
+    for accept in ["application/json", "text/event-stream"] {
+        let fixture = Fixture::open("").await;
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let stop = CancellationToken::new();
+        let serving = fixture.gateway.serve(vec![listener], stop.clone().cancelled_owned());
+        let client = async {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            let body = r#"{"name": "fx.mute", "id": "seven"}"#;
+            let head = format!(
+                "POST {API}/call HTTP/1.1\r\nhost: {address}\r\naccept: {accept}\r\ncontent-type: application/json\r\n\
+                 content-length: {}\r\n\r\n",
+                body.len()
+            );
+            stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+            while !fixture.fx.requests().iter().any(|one| one.tool() == Some("mute")) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            stop.cancel();
+            let mut response = String::new();
+            stream.read_to_string(&mut response).await.unwrap();
+            response
+        };
+        let (served, response) = tokio::time::timeout(PATIENCE, async { tokio::join!(serving, client) })
+            .await
+            .unwrap();
+        served.unwrap();
+        let lower = response.to_ascii_lowercase();
+        assert!(
+            !lower.contains("retry-after"),
+            "a call that may have run is not asked for again: {response}"
+        );
+        for words in [
+            r#""id":"seven""#,
+            r#""status":"lost""#,
+            r#""may_have_executed":true"#,
+            r#""kind":"cancelled""#,
+        ] {
+            assert!(response.contains(words), "{words}: {response}");
+        }
+        match accept {
+            "application/json" => assert!(response.starts_with("HTTP/1.1 502 "), "{response}"),
+            _ => assert_eq!(response.matches("event: completed").count(), 1, "{response}"),
+        }
     }
 }
 

@@ -15,6 +15,9 @@ use tower_service::Service as _;
 /// The limit on every wait. Only a failing test waits that long.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
+/// How long a gateway waits for its calls at the end.
+const DRAIN: Duration = Duration::from_millis(50);
+
 /// The path of the API.
 pub(crate) const API: &str = "/api/v1/mcp";
 
@@ -133,8 +136,11 @@ impl Fixture {
         let board = Pegboard::builder(loaded.config).host(GatewayHost).open();
         let (reloads, requests) = Reloads::new();
         let stop = CancellationToken::new();
-        let daemon = Daemon::new(board.clone(), reloads.clone()).stop_with(stop.clone());
-        let builder = Gateway::of_board(board.clone()).unwrap().others(daemon.router());
+        let builder = Gateway::of_board(board.clone()).unwrap().drain_time(DRAIN);
+        let daemon = Daemon::new(board.clone(), reloads.clone())
+            .with_monitor(builder.monitor())
+            .stop_with(stop.clone());
+        let builder = builder.others(daemon.router());
         let builder = tokens.iter().fold(builder, |builder, who| builder.token(who.config()));
         tokio::time::timeout(PATIENCE, board.settle(Duration::from_secs(10)))
             .await

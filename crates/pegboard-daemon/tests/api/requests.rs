@@ -25,7 +25,7 @@ async fn a_wrong_request_is_told_what_is_wrong() {
         ),
         ("POST", "/api/v1/mcp/call", JSON, "{", 400, "not JSON"),
         ("POST", "/api/v1/mcp/call", JSON, "", 400, "not JSON"),
-        ("POST", "/api/v1/mcp/call", JSON, "[]", 422, "struct CallRequest"),
+        ("POST", "/api/v1/mcp/call", JSON, "[]", 422, "must be an object"),
         ("POST", "/api/v1/mcp/call", JSON, r#"{"name": 7}"#, 422, "`name`"),
         (
             "POST",

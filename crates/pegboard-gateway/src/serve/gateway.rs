@@ -17,7 +17,7 @@ use tokio::{
     net::TcpListener,
     sync::{Semaphore, watch},
 };
-use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
+use tokio_util::task::AbortOnDropHandle;
 
 use super::{
     listener::{self, ListenLimits},
@@ -321,7 +321,7 @@ impl GatewayBuilder {
             max_in_flight: self.in_flight,
             others: self.others,
             tls: ArcSwapOption::new(self.tls.as_ref().map(Tls::config)),
-            halt: CancellationToken::new(),
+            halt: self.monitor.halt.clone(),
             tokens_changed: watch::Sender::new(()),
         };
         let site = Arc::new(site);

@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, OnceLock, Weak};
 
+use tokio_util::sync::CancellationToken;
+
 use super::{
     site::Site,
     traffic::{Traffic, TrafficCounts},
@@ -12,6 +14,8 @@ use super::{
 #[derive(Clone, Debug, Default)]
 pub struct Monitor {
     pub(super) traffic: Arc<Traffic>,
+    /// Cancelled when requests in flight get no more time at shutdown.
+    pub(super) halt: CancellationToken,
     /// Set when the gateway is built.
     pub(super) site: Arc<OnceLock<Weak<Site>>>,
 }
@@ -43,6 +47,11 @@ impl Monitor {
             requests: self.traffic.requests(),
             refused: self.traffic.refusals(),
         }
+    }
+
+    /// Completes when the requests in flight get no more time at a shutdown. A handler that ends by then can still answer.
+    pub async fn halted(&self) {
+        self.halt.cancelled().await;
     }
 
     /// Returns `true` once the gateway stops: it takes no new connections, and answers the requests in flight.

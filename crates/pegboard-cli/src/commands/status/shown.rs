@@ -55,6 +55,7 @@ pub(super) struct ShownSandbox {
 #[derive(Debug, Deserialize)]
 pub(super) struct ShownWarning {
     pub(super) category: String,
-    pub(super) server: String,
+    pub(super) server: Option<String>,
+    pub(super) message: String,
     pub(super) details: String,
 }

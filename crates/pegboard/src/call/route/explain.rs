@@ -11,6 +11,8 @@ use crate::{
 const SUGGESTIONS: usize = 3;
 /// How many servers or tools are listed.
 const LISTED: usize = 20;
+/// The longest name that others are compared with, and that is repeated in full: the time to compare grows with its length for every tool.
+const LONGEST: usize = 256;
 /// How similar two names must be, from 0 to 1, for one to be suggested for the other.
 const LIKENESS: f64 = 0.75;
 
@@ -32,7 +34,7 @@ impl KnownName<'_> {
 
 /// The failure for an unknown name.
 pub(super) fn unknown(name: &str, tools: &[KnownName<'_>], servers: &[&ServerName]) -> Failure {
-    let shown = name.escape_debug();
+    let shown = excerpt(name).escape_debug();
     let server = servers.iter().find(|server| may_belong_to(name, server));
     let mut message = format!("there is no tool `{shown}`.");
     let close = closest(name, tools);
@@ -72,8 +74,16 @@ pub(crate) fn list_names<'a>(names: impl Iterator<Item = &'a str>) -> String {
     }
 }
 
+/// The beginning of a name that is too long to be one.
+fn excerpt(name: &str) -> &str {
+    &name[..name.floor_char_boundary(LONGEST)]
+}
+
 /// The most similar names, best first.
 fn closest(name: &str, tools: &[KnownName<'_>]) -> Vec<String> {
+    if name.len() > LONGEST {
+        return Vec::new();
+    }
     let likeness = |known: &KnownName<'_>| {
         let (server, tool, shown) = (known.server, known.tool, known.shown());
         // Compared without the server's name: if that is correct, every tool of the server would look similar.
@@ -117,7 +127,7 @@ pub(crate) fn tool_part<'a>(name: &'a str, server: &ServerName) -> Option<&'a st
 pub(crate) fn ambiguous(name: &str, candidates: &[Cow<'_, str>]) -> Failure {
     let message = format!(
         "`{}` could mean {}. Call the one that is meant by that name.",
-        name.escape_debug(),
+        excerpt(name).escape_debug(),
         candidates.join(" or ")
     );
     Failure::new(Kind::UnknownTool, message).hint("say which one with `server.tool`")
@@ -160,6 +170,12 @@ mod tests {
         insta::assert_snapshot!(message("k8s.get_pod"), @"there is no tool `k8s.get_pod`. The closest names are `k8s.get_pods`, `k8s.get_logs`. Available tools of server `k8s`: get_pods, get_logs. Available servers: git, k8s.");
         insta::assert_snapshot!(message("get_podz"), @"there is no tool `get_podz`. The closest names are `k8s.get_pods`, `k8s.get_logs`. Available servers: git, k8s.");
         insta::assert_snapshot!(message("zzz.qqq"), @"there is no tool `zzz.qqq`. Available servers: git, k8s.");
+        let long = format!("get_pods{}", "s".repeat(1_000_000));
+        let about_long = message(&long);
+        assert!(
+            about_long.len() < 400 && !about_long.contains("closest"),
+            "{about_long}"
+        );
         insta::assert_snapshot!(unknown("x", &[], &[]).message, @"there is no tool `x`. Available servers: none.");
         let listed = ["log", "show", "get_pods", "get_logs"].map(|tool| format!("tool-{tool}"));
         let offered: Vec<KnownName<'_>> = tools
