@@ -31,6 +31,8 @@ impl Exit {
     pub(crate) fn of_outcome(outcome: &Outcome) -> Self {
         match (outcome, outcome.kind()) {
             (Outcome::Lost(_), Kind::LimitExceeded) => Self::Unavailable,
+            // With a code it was not the user who cancelled the call, but whoever was to carry it out.
+            (Outcome::Lost(failure), Kind::Cancelled) if failure.code.is_some() => Self::Unavailable,
             (_, kind) => Self::of(kind),
         }
     }

@@ -8,6 +8,7 @@ use std::{
 use axum::Router;
 use pegboard::{
     Builder, Config, Pegboard, Reply,
+    deadline::Deadline,
     journal::{CallJournal, JournalEntry},
 };
 use pegboard_gateway::Listeners;
@@ -22,12 +23,18 @@ use crate::{
 
 pub(crate) enum RunningDaemon {}
 
-pub(crate) async fn find(_: &Global, _: &Settings, _: &Output) -> Option<RunningDaemon> {
+pub(crate) async fn find(_: &Global, _: &Settings, _: &Output, _: Deadline) -> Option<RunningDaemon> {
     std::future::ready(None).await
 }
 
 impl RunningDaemon {
-    pub(crate) async fn find_or_start(_: &Global, _: &Settings, output: &Output, _: Duration) -> Option<Self> {
+    pub(crate) async fn find_or_start(
+        _: &Global,
+        _: &Settings,
+        output: &Output,
+        _: Duration,
+        _: Deadline,
+    ) -> Option<Self> {
         output.note("this system has no daemon, so the servers are started without it");
         std::future::ready(None).await
     }

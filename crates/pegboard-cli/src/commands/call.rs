@@ -45,7 +45,7 @@ pub(super) async fn run(mut context: Context<'_>, options: cli::Call) -> Exit {
     settings.guide(&mut config);
     let user = elicitation::Terminal::new(&context.output, options.json.as_deref() == Some("-"));
     let starting = StartingServers::new(&config);
-    let daemon = daemon::find(&context.global, &settings, &context.output).await;
+    let daemon = daemon::find(&context.global, &settings, &context.output, context.deadline).await;
     let board = match &daemon {
         Some(daemon) => daemon.board(config),
         None => settings::board(config),

@@ -67,7 +67,7 @@ impl Context<'_> {
 
     /// A board for a command that uses some of the servers: those of the user's daemon, if one serves the same config.
     pub(super) async fn board(&self, settings: &Settings, config: Config) -> Builder {
-        match daemon::find(&self.global, settings, &self.output).await {
+        match daemon::find(&self.global, settings, &self.output, self.deadline).await {
             Some(daemon) => daemon.board(config),
             None => settings::board(config),
         }

@@ -37,8 +37,17 @@ pub(super) async fn run(mut context: Context<'_>, options: Mcp) -> Exit {
     // Hosts show stderr to their users; stdout belongs to the protocol.
     settings.announce(&context.output);
     let daemon = match options.daemon {
-        true => RunningDaemon::find_or_start(&context.global, &settings, &context.output, options.idle).await,
-        false => daemon::find(&context.global, &settings, &context.output).await,
+        true => {
+            RunningDaemon::find_or_start(
+                &context.global,
+                &settings,
+                &context.output,
+                options.idle,
+                context.deadline,
+            )
+            .await
+        }
+        false => daemon::find(&context.global, &settings, &context.output, context.deadline).await,
     };
     let board = match &daemon {
         Some(daemon) => daemon.board(config).host(GatewayHost).open(),

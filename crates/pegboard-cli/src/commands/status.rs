@@ -30,7 +30,7 @@ pub(super) async fn run(mut context: Context<'_>) -> Exit {
     };
     settings.announce(&context.output);
     let hopeless = hopeless(&config);
-    if let Some(daemon) = daemon::find(&context.global, &settings, &context.output).await {
+    if let Some(daemon) = daemon::find(&context.global, &settings, &context.output, context.deadline).await {
         match context.work(daemon.status()).await {
             Ending::Interrupted => {
                 let report = interrupted(&context.output, &Document::without_board(&settings));

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use pegboard::{Builder, Config};
+use pegboard::{Builder, Config, deadline::Deadline};
 use serde_json::Value;
 
 use super::{
@@ -15,10 +15,11 @@ use super::{
     remote,
     start::Starter,
 };
-use crate::{cli::Global, output::Output, settings::Settings};
+use crate::{cli::Global, output::Output, settings::Settings, signals::Signals};
 
-/// How long a daemon may take to say who it is. One that is slower is busy or stopped, and the command does its work itself.
-const HELLO_TIME: Duration = Duration::from_millis(500);
+/// How long a daemon may take to say who it is. Servers may not run twice because the machine is busy, so only one that is stopped or hangs is
+/// this slow. Then the command does its work itself.
+const HELLO_TIME: Duration = Duration::from_secs(10);
 
 /// How long a daemon may take to report its status.
 const STATUS_TIME: Duration = Duration::from_secs(5);
@@ -38,30 +39,65 @@ pub(crate) struct RunningDaemon {
     starter: Option<Starter>,
 }
 
-/// Finds the daemon for a command, if one serves the same config with the same version of the program.
-pub(crate) async fn find(global: &Global, settings: &Settings, output: &Output) -> Option<RunningDaemon> {
-    if !is_wanted(global) || !settings.loaded.unreadable.is_empty() {
-        return None;
+/// What is at the place of a daemon.
+enum Found {
+    Daemon(RunningDaemon),
+    /// One that this command must not use, or that does not answer. The user was told.
+    Unusable,
+    Nothing,
+}
+
+/// Finds the daemon for a command, if one serves the same config with the same version of the program. The limit is the time that the command
+/// has for everything.
+pub(crate) async fn find(
+    global: &Global,
+    settings: &Settings,
+    output: &Output,
+    limit: Deadline,
+) -> Option<RunningDaemon> {
+    match look(global, settings, output, limit).await {
+        Found::Daemon(daemon) => Some(daemon),
+        Found::Unusable | Found::Nothing => None,
     }
-    let folder = folder::open(false).ok()?;
+}
+
+async fn look(global: &Global, settings: &Settings, output: &Output, limit: Deadline) -> Found {
+    if !is_wanted(global) || !settings.loaded.unreadable.is_empty() {
+        return Found::Nothing;
+    }
+    let Ok(folder) = folder::open(false) else {
+        return Found::Nothing;
+    };
     let socket = socket_path(&folder, &Identity::of_command(global, settings));
     if !socket.exists() {
-        return None;
+        return Found::Nothing;
     }
-    let daemon = match tokio::time::timeout(HELLO_TIME, greet(socket)).await {
+    let daemon = match tokio::time::timeout(HELLO_TIME.min(limit.remaining()), unless_interrupted(greet(socket))).await
+    {
         Ok(Some(daemon)) => daemon,
-        Ok(None) => return None,
+        Ok(None) => return Found::Nothing,
         Err(_) => {
             output.note("the daemon does not answer, so the servers are started without it");
-            return None;
+            return Found::Unusable;
         }
     };
     match daemon.difference(settings) {
-        None => Some(daemon),
+        None => Found::Daemon(daemon),
         Some(difference) => {
             output.note(&format!("{difference}, so the servers are started without it"));
-            None
+            Found::Unusable
         }
+    }
+}
+
+/// Waits for an answer until a signal asks the command to end. The command hears the same signal when it goes on.
+async fn unless_interrupted<T>(answer: impl Future<Output = Option<T>>) -> Option<T> {
+    let Ok(mut signals) = Signals::listen() else {
+        return answer.await;
+    };
+    tokio::select! {
+        answer = answer => answer,
+        () = signals.heard() => None,
     }
 }
 
@@ -90,6 +126,7 @@ impl RunningDaemon {
         settings: &Settings,
         output: &Output,
         idle: Duration,
+        limit: Deadline,
     ) -> Option<Self> {
         let identity = Identity::of_command(global, settings);
         let starter = match Starter::new(global, &identity, idle) {
@@ -99,11 +136,15 @@ impl RunningDaemon {
                 return None;
             }
         };
-        if let Some(found) = find(global, settings, output).await {
-            return Some(Self {
-                starter: Some(starter),
-                ..found
-            });
+        match look(global, settings, output, limit).await {
+            Found::Daemon(found) => {
+                return Some(Self {
+                    starter: Some(starter),
+                    ..found
+                });
+            }
+            Found::Unusable => return None,
+            Found::Nothing => {}
         }
         let folder = folder::open(true).ok()?;
         let socket = socket_path(&folder, &identity);
@@ -116,7 +157,7 @@ impl RunningDaemon {
                 tokio::time::sleep(POLL).await;
             }
         };
-        match tokio::time::timeout(START_TIME, started).await {
+        match tokio::time::timeout(START_TIME.min(limit.remaining()), started).await {
             Ok(Some(daemon)) if daemon.difference(settings).is_none() => Some(Self {
                 starter: Some(starter),
                 ..daemon

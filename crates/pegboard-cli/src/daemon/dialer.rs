@@ -22,47 +22,57 @@ pub(super) fn daemon_dialer(socket: PathBuf, starter: Option<Starter>) -> impl D
         let shared = shared.clone();
         async move {
             let (socket, starter) = &*shared;
-            let mut stream = match (connect(socket).await, starter) {
+            let path = format!("/approved/mcp/{}", context.server());
+            match (open(socket, &path).await, starter) {
                 (Err(error), Some((starter, turn))) if has_ended(&error) => {
                     // One at a time: each server of the board notices that the daemon has ended.
                     let _turn = turn.acquire().await.map_err(io::Error::other)?;
-                    restarted(socket, starter).await?
+                    restarted(socket, &path, starter).await
                 }
-                (connected, _) => connected.map_err(|error| match has_ended(&error) {
+                (opened, _) => opened.map_err(|error| match has_ended(&error) {
                     true => io::Error::other("the daemon has ended"),
                     false => error,
-                })?,
-            };
-            let path = format!("/approved/mcp/{}", context.server());
-            let response = http::upgrade(&mut stream, &path).await?;
-            match response.status {
-                101 => Ok(stream.into_split()),
-                404 => Err(io::Error::other("the daemon has no such server")),
-                status => Err(io::Error::other(format!(
-                    "the daemon refused the connection with status {status}"
-                ))),
+                }),
             }
+            .map(UnixStream::into_split)
         }
     })
 }
 
-/// Connects to the daemon, which is started unless another dialer has done so.
-async fn restarted(socket: &Path, starter: &Starter) -> io::Result<UnixStream> {
-    if let Ok(stream) = connect(socket).await {
-        return Ok(stream);
+/// Opens a stream of messages to a server of the daemon, which is started unless another dialer has done so.
+async fn restarted(socket: &Path, path: &str, starter: &Starter) -> io::Result<UnixStream> {
+    match open(socket, path).await {
+        Err(error) if has_ended(&error) => starter.start()?,
+        opened => return opened,
     }
-    starter.start()?;
     loop {
-        match connect(socket).await {
+        match open(socket, path).await {
             Err(error) if has_ended(&error) => tokio::time::sleep(POLL).await,
-            connected => return connected,
+            opened => return opened,
         }
     }
 }
 
-/// Whether an attempt to connect failed because no daemon listens.
+/// Opens a stream of messages to the server at a path of the daemon.
+async fn open(socket: &Path, path: &str) -> io::Result<UnixStream> {
+    let mut stream = connect(socket).await?;
+    match http::upgrade(&mut stream, path).await?.status {
+        101 => Ok(stream),
+        404 => Err(io::Error::other("the daemon has no such server")),
+        status => Err(io::Error::other(format!(
+            "the daemon refused the connection with status {status}"
+        ))),
+    }
+}
+
+/// Whether a stream could not be opened because no daemon listens, or because it ended meanwhile: the kernel accepts connections for a daemon
+/// until its socket is closed, and resets those that it did not accept itself.
 fn has_ended(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
+    use io::ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, NotFound, UnexpectedEof};
+    matches!(
+        error.kind(),
+        NotFound | ConnectionRefused | ConnectionReset | BrokenPipe | UnexpectedEof
+    )
 }
 
 /// Connects to a daemon of the same user.
@@ -74,5 +84,56 @@ pub(super) async fn connect(socket: &Path) -> io::Result<UnixStream> {
             io::ErrorKind::PermissionDenied,
             "the socket belongs to a process of another user",
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        net::UnixListener,
+    };
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_daemon_that_ends_before_it_answers_has_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("socket");
+        let missing = open(&socket, "/approved/mcp/fx").await.unwrap_err();
+        assert!(has_ended(&missing), "{missing:?}");
+        let listener = UnixListener::bind(&socket).unwrap();
+        let never_accepted = async {
+            tokio::task::yield_now().await;
+            drop(listener);
+        };
+        let (opened, ()) = tokio::join!(open(&socket, "/approved/mcp/fx"), never_accepted);
+        let reset = opened.unwrap_err();
+        assert!(has_ended(&reset), "{reset:?}");
+        assert!(has_ended(&answered(&folder.path().join("early"), b"").await));
+        assert!(has_ended(&answered(&folder.path().join("late"), b"HTTP/1.1 10").await));
+    }
+
+    #[tokio::test]
+    async fn a_daemon_that_answers_has_not_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let unknown = answered(&folder.path().join("a"), b"HTTP/1.1 404 Not Found\r\n\r\n").await;
+        assert!(!has_ended(&unknown), "{unknown:?}");
+        let nonsense = answered(&folder.path().join("b"), b"nonsense\r\n\r\n").await;
+        assert!(!has_ended(&nonsense), "{nonsense:?}");
+    }
+
+    /// Why no stream is opened at a daemon that reads the request, answers this and closes the connection.
+    async fn answered(socket: &Path, answer: &[u8]) -> io::Error {
+        let listener = UnixListener::bind(socket).unwrap();
+        let daemon = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut read = Vec::new();
+            while !read.ends_with(b"\r\n\r\n") {
+                stream.read_buf(&mut read).await.unwrap();
+            }
+            stream.write_all(answer).await.unwrap();
+        };
+        tokio::join!(open(socket, "/approved/mcp/fx"), daemon).0.unwrap_err()
     }
 }

@@ -38,8 +38,11 @@ async fn send(stream: &mut UnixStream, path: &str, headers: &str) -> io::Result<
         if let Some(at) = read.windows(4).position(|four| four == b"\r\n\r\n") {
             break at + 4;
         }
-        if read.len() > MAX_HEAD || stream.read_buf(&mut read).await? == 0 {
+        if read.len() > MAX_HEAD {
             return Err(invalid());
+        }
+        if stream.read_buf(&mut read).await? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
         }
     };
     let head = std::str::from_utf8(&read[..end]).map_err(|_| invalid())?;

@@ -1,17 +1,43 @@
 //! Replies of a daemon as if the call had been made by the command itself.
 
 use pegboard::{Failure, Kind, Outcome, Reply};
+use pegboard_gateway::RpcError;
 
 /// The fields by which a gateway marks a call that it refused or lost. To a model they are results of the tool.
 const KIND: &str = "pegboard/kind";
 const MAY_HAVE_EXECUTED: &str = "pegboard/may_have_executed";
 
+/// The code of the error for a request that a daemon cancels because it stops.
+const STOPPING: i64 = RpcError::STOPPING;
+
 /// Turns the result of a call that the daemon refused or lost into that outcome, so that the exit code and the JSON are those of a call
-/// without a daemon.
+/// without a daemon. The daemon removes these fields from the results of servers.
 pub(crate) fn as_made_here(mut reply: Reply) -> Reply {
+    // The only connections of this process are those to the daemon.
+    if let Outcome::Lost(failure) = &mut reply.outcome
+        && failure.kind == Kind::Transport
+    {
+        failure.message = format!(
+            "the daemon ended or closed the connection before the call to {} was answered. It may have been carried out. Check the state \
+             before repeating it.",
+            reply.name
+        );
+        let hint = "the log of the daemon may say why; `pegboard status` lists the calls of a daemon that was killed";
+        failure.hint = Some(hint.to_owned());
+    }
     let Outcome::ToolFailed(answer) = &reply.outcome else {
         return reply;
     };
+    if answer.error_code == Some(STOPPING) {
+        // Also sent for a call that was not started any more, but a server could send it as well, so it may have run.
+        let message = format!(
+            "the daemon stopped, so the call to {} was cancelled. It may have been carried out. Check the state before repeating it.",
+            reply.name
+        );
+        let failure = Failure::new(Kind::Cancelled, message).code(STOPPING);
+        reply.outcome = Outcome::Lost(failure.after_sending());
+        return reply;
+    }
     let field = |name: &str| answer.meta.as_ref()?.get(name).cloned();
     let kind = field(KIND).and_then(|kind| serde_json::from_value::<Kind>(kind).ok());
     let Some(kind) = kind.filter(|kind| !matches!(kind, Kind::Ok | Kind::ToolError)) else {
@@ -24,4 +50,45 @@ pub(crate) fn as_made_here(mut reply: Reply) -> Reply {
         false => Outcome::Lost(failure.after_sending()),
     };
     reply
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use pegboard::Answer;
+
+    use super::*;
+    use crate::exit::Exit;
+
+    fn reply(outcome: Outcome) -> Reply {
+        as_made_here(Reply::unanswered("call-1", "fx.write", outcome, Duration::ZERO))
+    }
+
+    #[test]
+    fn a_call_that_a_stopping_daemon_cancelled_may_have_run() {
+        let mut answer = Answer::from_text("the server answered with error -32010");
+        answer.error_code = Some(STOPPING);
+        let reply = reply(Outcome::ToolFailed(answer));
+        let Outcome::Lost(failure) = &reply.outcome else {
+            panic!("{reply:?}")
+        };
+        assert_eq!((failure.kind, failure.may_have_executed), (Kind::Cancelled, true));
+        assert_eq!(Exit::of_outcome(&reply.outcome), Exit::Unavailable);
+    }
+
+    #[test]
+    fn other_errors_of_servers_stay_errors_of_tools() {
+        let mut answer = Answer::from_text("no");
+        answer.error_code = Some(-32603);
+        assert_eq!(reply(Outcome::ToolFailed(answer)).outcome.kind(), Kind::ToolError);
+    }
+
+    #[test]
+    fn a_call_whose_connection_broke_was_lost_by_the_daemon() {
+        let lost = Failure::new(Kind::Transport, "the server closed its output").after_sending();
+        let reply = reply(Outcome::Lost(lost));
+        assert!(reply.text().starts_with("the daemon ended"), "{reply:?}");
+        assert!(reply.outcome.may_have_executed());
+    }
 }

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use pegboard_testkit::{FakeServer, Fault, Tool, When, is_alive};
+use pegboard_testkit::{Answer, FakeServer, Fault, Tool, When, is_alive};
 use serde_json::{Value, json};
 
 use super::{
@@ -289,6 +289,8 @@ fn calls_in_flight_at_kill_9_are_told_as_ones_that_may_have_run() {
         (&lost["status"], &lost["outcome"]["may_have_executed"]),
         (&json!("lost"), &json!(true))
     );
+    let text = lost["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("the daemon ended"), "{lost}");
     let told = "the call of fx.mute, sent at";
     let ran = home.run(&["status"]);
     ran.ends_with(0).says(told).says("it may have run");
@@ -382,4 +384,64 @@ fn a_slow_server_does_not_outlast_the_limit_of_the_command() {
     let began = std::time::SystemTime::now();
     home.run(&["call", "fx.read", "--timeout", "1s"]).ends_with(124);
     assert!(began.elapsed().unwrap() < Duration::from_secs(20));
+}
+
+#[test]
+fn a_server_cannot_make_its_failure_look_like_a_call_that_was_refused() {
+    let meta = json!({"pegboard/kind": "not_permitted", "pegboard/may_have_executed": false});
+    let result = json!({"content": [{"type": "text", "text": "no"}], "isError": true, "_meta": meta});
+    let home = Home::new();
+    let liar = fx().tool(Tool::new("lie").answers(Answer::Result(result)));
+    home.config(&home.entry("fx", liar, ""));
+    let served = Served::start(&home, &[]);
+    served.has_tool("fx__lie");
+    let failed = home.run(&["call", "fx.lie", "-o", "json"]).ends_with(1).json();
+    assert_eq!(failed["status"], "tool_failed", "{failed}");
+    assert_eq!(failed["outcome"]["may_have_executed"], true, "{failed}");
+    assert_eq!(processes(&home), 1);
+}
+
+#[test]
+fn a_call_that_the_stop_of_the_daemon_cancels_is_lost() {
+    let home = home("");
+    let served = Served::start(&home, &[]);
+    served.has_tool("fx__read");
+    let child = start(&home, &["call", "fx.mute", "-o", "json"]);
+    until("the call has arrived", || home.log("fx").count("tools/call") == 1);
+    served.signal("TERM");
+    let lost = Ran::end_of(child).ends_with(3).json();
+    assert_eq!(lost["status"], "lost", "{lost}");
+    assert_eq!(lost["outcome"]["kind"], "cancelled", "{lost}");
+    assert_eq!(lost["outcome"]["may_have_executed"], true, "{lost}");
+}
+
+#[test]
+fn a_busy_daemon_is_waited_for() {
+    let home = home("");
+    let served = Served::start(&home, &[]);
+    served.has_tool("fx__read");
+    kill("-STOP", served.pid());
+    let child = start(&home, &["call", "fx.read"]);
+    // The load of a machine that runs the daemon again only after so long.
+    std::thread::sleep(Duration::from_millis(1500));
+    kill("-CONT", served.pid());
+    assert_eq!(Ran::end_of(child).ends_with(0).out, "read it\n");
+    assert_eq!(processes(&home), 1);
+}
+
+#[test]
+fn a_stopped_daemon_holds_up_no_command_for_ever() {
+    let home = home("");
+    let served = Served::start(&home, &[]);
+    served.has_tool("fx__read");
+    kill("-STOP", served.pid());
+    let began = std::time::SystemTime::now();
+    home.run(&["call", "fx.read", "--timeout", "1s"]).ends_with(124);
+    assert!(
+        began.elapsed().unwrap() < Duration::from_secs(9),
+        "the limit of the command holds"
+    );
+    let ran = home.run(&["call", "fx.read"]);
+    assert_eq!(ran.ends_with(0).says("the daemon does not answer").out, "read it\n");
+    kill("-CONT", served.pid());
 }

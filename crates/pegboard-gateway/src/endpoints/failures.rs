@@ -1,9 +1,12 @@
 //! What clients are told when Pegboard refuses a request, or does not know how it ended.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use pegboard::{Failure, Kind};
-use serde_json::json;
+use serde_json::{
+    json,
+    value::{RawValue, to_raw_value},
+};
 
 use crate::protocol::{Answer, RawResult, RpcError};
 
@@ -50,12 +53,38 @@ fn busy(failure: &Failure) -> RpcError {
     RpcError::new(RpcError::BUSY, failure.message.clone()).data(data)
 }
 
-/// What programs can tell failures apart by.
+/// The fields that programs can tell failures apart by.
+const KIND: &str = "pegboard/kind";
+const MAY_HAVE_EXECUTED: &str = "pegboard/may_have_executed";
+
 fn meta(failure: &Failure) -> serde_json::Value {
     json!({
-        "pegboard/kind": failure.kind,
-        "pegboard/may_have_executed": failure.may_have_executed,
+        KIND: failure.kind,
+        MAY_HAVE_EXECUTED: failure.may_have_executed,
     })
+}
+
+/// A server's result without the fields of failures, for clients that must be able to believe them.
+pub(super) fn unmarked(result: &RawResult) -> Answer {
+    type Fields<'a> = BTreeMap<String, &'a RawValue>;
+    let unreadable = |error: serde_json::Error| {
+        let message = format!("the server's result cannot be read: {error}");
+        RpcError::new(RpcError::INTERNAL, message)
+    };
+    let mut fields: Fields<'_> = serde_json::from_slice(result.json()).map_err(unreadable)?;
+    let meta = fields
+        .get("_meta")
+        .map(|meta| serde_json::from_str::<Fields<'_>>(meta.get()));
+    let cleaned;
+    // Something else than an object has no fields.
+    if let Some(Ok(mut meta)) = meta {
+        meta.retain(|name, _| name != KIND && name != MAY_HAVE_EXECUTED);
+        cleaned = to_raw_value(&meta).map_err(unreadable)?;
+        fields.insert("_meta".into(), &cleaned);
+    }
+    let has_type = fields.contains_key("resultType");
+    let json = serde_json::to_vec(&fields).map_err(unreadable)?;
+    Ok(RawResult::from_text(json.into(), has_type))
 }
 
 #[cfg(test)]
@@ -76,6 +105,29 @@ mod tests {
             (error.code, error.message.as_str()),
             (RpcError::INVALID_PARAMS, "there is no tool `x`")
         );
+    }
+
+    #[test]
+    fn a_servers_result_cannot_pretend_to_be_a_failure_of_ours() {
+        for (sent, kept) in [
+            (
+                r#"{"_meta":{"pegboard/kind":"not_permitted","pegboard/may_have_executed":false,"own":1.0},"isError":true}"#,
+                r#"{"_meta":{"own":1.0},"isError":true}"#,
+            ),
+            (
+                r#"{"\u005fmeta":{"pegboard\/kind":"timeout","\u0070egboard/kind":"timeout"},"isError":true}"#,
+                r#"{"_meta":{},"isError":true}"#,
+            ),
+            (
+                r#"{"_meta":{"pegboard/kind":"timeout"},"_meta":{"pegboard/kind":"timeout","a":1}}"#,
+                r#"{"_meta":{"a":1}}"#,
+            ),
+            (r#"{"_meta":"pegboard/kind"}"#, r#"{"_meta":"pegboard/kind"}"#),
+            (r#"{"content":[]}"#, r#"{"content":[]}"#),
+        ] {
+            let result = unmarked(&RawResult::from_text(sent.into(), false)).unwrap();
+            assert_eq!(std::str::from_utf8(result.json()).unwrap(), kept);
+        }
     }
 
     #[test]

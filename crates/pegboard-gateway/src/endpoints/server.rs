@@ -103,7 +103,10 @@ impl ServerEndpoint {
             "resources/subscribe" | "resources/unsubscribe" => {
                 Box::pin(self.core.confirm_subscription(request, exchange)).await
             }
-            method if method.starts_with("tasks/") => Box::pin(self.core.task_request(request, exchange)).await,
+            method if method.starts_with("tasks/") => {
+                let answer = Box::pin(self.core.task_request(request, exchange)).await?;
+                self.core.of_server(answer)
+            }
             _ => {
                 Box::pin(
                     self.core

@@ -20,10 +20,11 @@ use serde_json::{
 use super::{
     client_tools::ClientTools,
     core::Core,
-    failures::{call_failed, request_failed},
+    failures::{call_failed, request_failed, unmarked},
     mirrored,
     pass_on::{server_error, unknown_outcome},
     request_state::{Kept, KeptKind, unseal_state},
+    scope::Scope,
 };
 use crate::protocol::{Answer, Exchange, Params, RawResult, Request, RpcError};
 
@@ -70,15 +71,26 @@ impl Core {
         let lacking = || id.as_ref().and_then(|id| tools.exchanges.take_lacking(id));
         match self.pass_on_call(&tools, call, &forwarding, exchange, server).await {
             Forwarded::Result(result) if result.kind() == ResultKind::Complete => match result.is_error() {
-                true => lacking().map_or_else(|| Ok(complete(result)), Err),
+                true => lacking().map_or_else(|| self.of_server(complete(result)), Err),
                 false => Ok(complete(result)),
             },
-            Forwarded::Result(result) => self.unfinished(&tools, &name, &result, exchange).await,
+            Forwarded::Result(result) => {
+                let answer = self.unfinished(&tools, &name, &result, exchange).await?;
+                self.of_server(answer)
+            }
             Forwarded::Error { code, message, data } => {
                 Err(lacking().unwrap_or_else(|| server_error(code, message, data)))
             }
             Forwarded::Failed(failure) => call_failed(&failure, || tools.toolset.is_built_in(&name)),
             _ => Err(unknown_outcome()),
+        }
+    }
+
+    /// The result of a server that is no success. The commands of the user believe what it says of failures, so only ours may say it.
+    pub(super) fn of_server(&self, result: RawResult) -> Answer {
+        match self.scope {
+            Scope::Approved(_) => unmarked(&result),
+            Scope::Board | Scope::View(_) | Scope::Server(_) => Ok(result),
         }
     }
 
