@@ -43,33 +43,40 @@ pub(super) async fn run(mut context: Context<'_>, options: cli::Call) -> Exit {
     };
     settings.announce(&context.output);
     settings.guide(&mut config);
-    let user = elicitation::Terminal::new(&context.output, options.json.as_deref() == Some("-"));
     let starting = StartingServers::new(&config);
-    let daemon = daemon::find(&context.global, &settings, &context.output, context.deadline).await;
-    let board = match &daemon {
-        Some(daemon) => daemon.board(config),
-        None => settings::board(config),
-    };
-    let board = board.tools_only().host(user).open();
     let what = format!("calling {}", options.tool);
-    // Result limits are for models. The command prints whole results unless `--max-result` is given.
-    let view = match options.max_result {
-        None => View::new().whole_results(),
-        Some(bytes) => View::new().cut_results(bytes),
-    };
-    let view = view.approver(approval::Approval::new(options.yes, &context.output));
-    let toolset = board.toolset_with(view);
-    let mut events = board.events();
-    let making = Box::pin(make(toolset, &options, given, context.deadline, context.output.clone()));
-    let reply = match context.waiting(&starting, &what, &board, making).await {
-        Ending::Done(reply) => reply,
-        Ending::TimeUp => unfinished(unanswered, late(), &mut events).await,
-        Ending::Interrupted => unfinished(unanswered, cancelled(), &mut events).await,
-    };
-    drop(events);
-    let reply = match daemon {
-        Some(_) => daemon::as_made_here(reply),
-        None => reply,
+    let mut daemon = daemon::find(&context.global, &settings, &context.output, context.deadline).await;
+    let (board, reply) = loop {
+        let user = elicitation::Terminal::new(&context.output, options.json.as_deref() == Some("-"));
+        let board = match &daemon {
+            Some(daemon) => daemon.board(config.clone()),
+            None => settings::board(config.clone()),
+        };
+        let board = board.tools_only().host(user).open();
+        // Result limits are for models. The command prints whole results unless `--max-result` is given.
+        let view = match options.max_result {
+            None => View::new().whole_results(),
+            Some(bytes) => View::new().cut_results(bytes),
+        };
+        let view = view.approver(approval::Approval::new(options.yes, &context.output));
+        let toolset = board.toolset_with(view);
+        let mut events = board.events();
+        let (limit, output) = (context.deadline, context.output.clone());
+        let making = Box::pin(make(toolset, &options, given.clone(), limit, output));
+        let reply = match context.waiting(&starting, &what, &board, making).await {
+            Ending::Done(reply) => reply,
+            Ending::TimeUp => unfinished(unanswered, late(), &mut events).await,
+            Ending::Interrupted => unfinished(unanswered, cancelled(), &mut events).await,
+        };
+        match daemon.take() {
+            None => break (board, reply),
+            // It ended after it had said who it is, and nothing was sent.
+            Some(used) if is_without_server(&reply) && !context.is_late() && used.has_ended().await => {
+                let note = "the daemon has ended, so the servers are started without it";
+                context.output.note(note);
+            }
+            Some(_) => break (board, daemon::as_made_here(reply)),
+        }
     };
     let reply = explained(reply, &board.status().servers, context.is_late());
     let mut report = report(&context.output, &reply);
@@ -118,6 +125,14 @@ async fn unfinished(unanswered: impl Fn(Outcome) -> Reply, failure: Failure, eve
         }
     }
     unanswered(Outcome::Refused(failure))
+}
+
+/// Whether a call was not sent because its server was not there.
+fn is_without_server(reply: &Reply) -> bool {
+    use Kind::{RestartInProgress, Transport, Unavailable, UnknownTool};
+    let kind = reply.outcome.kind();
+    matches!(reply.outcome, Outcome::Refused(_))
+        && matches!(kind, Unavailable | RestartInProgress | Transport | UnknownTool)
 }
 
 /// Explains a refusal that a missing server caused: the deadline passed while servers were starting, or all of them need a sign-in.

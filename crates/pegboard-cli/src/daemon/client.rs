@@ -6,7 +6,7 @@ use pegboard::{Builder, Config, deadline::Deadline};
 use serde_json::Value;
 
 use super::{
-    dialer::connect,
+    dialer::{connect, has_ended},
     folder,
     hello::{Hello, VERSION},
     http,
@@ -185,6 +185,11 @@ impl RunningDaemon {
     /// A board whose servers are those of the daemon.
     pub(crate) fn board(&self, config: Config) -> Builder {
         remote::board(config, self.socket.clone(), self.starter.clone())
+    }
+
+    /// Whether nothing listens at its place any more.
+    pub(crate) async fn has_ended(&self) -> bool {
+        connect(&self.socket).await.is_err_and(|error| has_ended(&error))
     }
 
     /// The process id of the daemon.

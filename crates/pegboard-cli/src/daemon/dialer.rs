@@ -67,7 +67,7 @@ async fn open(socket: &Path, path: &str) -> io::Result<UnixStream> {
 
 /// Whether a stream could not be opened because no daemon listens, or because it ended meanwhile: the kernel accepts connections for a daemon
 /// until its socket is closed, and resets those that it did not accept itself.
-fn has_ended(error: &io::Error) -> bool {
+pub(super) fn has_ended(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, NotFound, UnexpectedEof};
     matches!(
         error.kind(),

@@ -445,3 +445,35 @@ fn a_stopped_daemon_holds_up_no_command_for_ever() {
     assert_eq!(ran.ends_with(0).says("the daemon does not answer").out, "read it\n");
     kill("-CONT", served.pid());
 }
+
+#[test]
+fn a_daemon_that_ends_after_its_hello_is_done_without() {
+    use std::{
+        io::{Read as _, Write as _},
+        os::unix::net::{UnixListener, UnixStream},
+    };
+    let home = home("");
+    let served = Served::start(&home, &[]);
+    served.has_tool("fx__read");
+    let run = fs::read_dir(home.path(RUN)).unwrap();
+    let mut paths = run.map(|entry| entry.unwrap().path());
+    let socket = paths.find(|path| path.extension().is_some_and(|end| end == "sock"));
+    let socket = socket.unwrap();
+    let mut hello = String::new();
+    let mut stream = UnixStream::connect(&socket).unwrap();
+    let request = "GET /local/hello HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    stream.write_all(request.as_bytes()).unwrap();
+    stream.read_to_string(&mut hello).unwrap();
+    served.signal("KILL");
+    served.code();
+    fs::remove_file(&socket).unwrap();
+    let listener = UnixListener::bind(&socket).unwrap();
+    let child = start(&home, &["call", "fx.read"]);
+    let (mut stream, _) = listener.accept().unwrap();
+    let _ = stream.read(&mut [0; 1024]).unwrap();
+    stream.write_all(hello.as_bytes()).unwrap();
+    drop((stream, listener));
+    let ran = Ran::end_of(child);
+    assert_eq!(ran.ends_with(0).says("the daemon has ended").out, "read it\n");
+    assert_eq!(processes(&home), 2);
+}
