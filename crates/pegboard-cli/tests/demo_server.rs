@@ -253,7 +253,9 @@ fn the_end_of_input_ends_the_process() {
     server.close_stdin();
     let (status, lines) = server.wait();
     assert!(status.success());
-    assert_eq!(lines.len(), 2, "what was quick is answered: {lines:?}");
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    assert!(lines[1].contains(r#""id":2"#), "what was quick is answered: {lines:?}");
+    assert!(lines[2].contains("-32010"), "and what was not is told: {lines:?}");
 }
 
 #[cfg(unix)]

@@ -44,9 +44,13 @@ impl Home {
         path
     }
 
-    /// Writes the user's config file, which needs no approval.
+    /// Writes the user's config file, which needs no approval. It is replaced whole: a program that reads it meanwhile sees the old one or
+    /// the new one.
     pub(crate) fn config(&self, text: &str) -> PathBuf {
-        self.write(".config/pegboard/pegboard.toml", text)
+        let written = self.write(".config/pegboard/written", text);
+        let path = self.path(".config/pegboard/pegboard.toml");
+        fs::rename(written, &path).unwrap();
+        path
     }
 
     /// The program with an environment of only `PATH` and `HOME`.
