@@ -14,6 +14,7 @@ mod journal;
 mod lock;
 mod occupy;
 mod place;
+mod refusal;
 mod remote;
 mod replies;
 mod routes;

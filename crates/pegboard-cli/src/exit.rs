@@ -32,7 +32,9 @@ impl Exit {
         match (outcome, outcome.kind()) {
             (Outcome::Lost(_), Kind::LimitExceeded) => Self::Unavailable,
             // With a code it was not the user who cancelled the call, but whoever was to carry it out.
-            (Outcome::Lost(failure), Kind::Cancelled) if failure.code.is_some() => Self::Unavailable,
+            (Outcome::Lost(failure) | Outcome::Refused(failure), Kind::Cancelled) if failure.code.is_some() => {
+                Self::Unavailable
+            }
             (_, kind) => Self::of(kind),
         }
     }

@@ -47,6 +47,10 @@ impl RunningDaemon {
         match *self {}
     }
 
+    pub(crate) async fn explain_unknown(&self, _: Reply) -> Reply {
+        match *self {}
+    }
+
     pub(crate) fn pid(&self) -> u32 {
         match *self {}
     }

@@ -80,8 +80,8 @@ pub(crate) struct TokenNew {
     /// The only view that it may use
     #[arg(long, value_name = "NAME")]
     pub(crate) view: Option<String>,
-    /// What it may do: read, call or admin; may be repeated; read and call
-    /// if not given
+    /// What it may do: read, call or admin, or several with commas; read and
+    /// call if not given
     #[arg(long, value_name = "SCOPE")]
     pub(crate) scope: Vec<String>,
     /// How often its holder may call tools, such as 60/min

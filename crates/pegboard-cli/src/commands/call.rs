@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use pegboard::{
     Arguments, Config, Event, Events, Failure, Kind, Outcome, Pegboard, Reply, State, ToolCall, Toolset, View,
-    deadline::Deadline, status::ServerStatus, watch::Progress,
+    config::Scope, deadline::Deadline, status::ServerStatus, watch::Progress,
 };
 use tokio::{sync::mpsc, time::Instant};
 
@@ -45,14 +45,10 @@ pub(super) async fn run(mut context: Context<'_>, options: cli::Call) -> Exit {
     settings.guide(&mut config);
     let starting = StartingServers::new(&config);
     let what = format!("calling {}", options.tool);
-    let mut daemon = daemon::find(&context.global, &settings, &context.output, context.deadline).await;
+    let mut servers = context.servers(&settings).await;
     let (board, reply) = loop {
         let user = elicitation::Terminal::new(&context.output, options.json.as_deref() == Some("-"));
-        let board = match &daemon {
-            Some(daemon) => daemon.board(config.clone()),
-            None => settings::board(config.clone()),
-        };
-        let board = board.tools_only().host(user).open();
+        let board = servers.board(config.clone()).tools_only().host(user).open();
         // Result limits are for models. The command prints whole results unless `--max-result` is given.
         let view = match options.max_result {
             None => View::new().whole_results(),
@@ -68,15 +64,16 @@ pub(super) async fn run(mut context: Context<'_>, options: cli::Call) -> Exit {
             Ending::TimeUp => unfinished(unanswered, late(), &mut events).await,
             Ending::Interrupted => unfinished(unanswered, cancelled(), &mut events).await,
         };
-        match daemon.take() {
-            None => break (board, reply),
-            // It ended after it had said who it is, and nothing was sent.
-            Some(used) if is_without_server(&reply) && !context.is_late() && used.has_ended().await => {
-                let note = "the daemon has ended, so the servers are started without it";
-                context.output.note(note);
-            }
-            Some(_) => break (board, daemon::as_made_here(reply)),
+        if is_without_server(&reply) && context.has_lost(&mut servers).await {
+            continue;
         }
+        break match &servers.daemon {
+            None => (board, reply),
+            Some(daemon) if reply.outcome.kind() == Kind::UnknownTool && may_be_asked_for(&options.tool, &config) => {
+                (board, daemon.explain_unknown(reply).await)
+            }
+            Some(_) => (board, daemon::as_made_here(reply)),
+        };
     };
     let reply = explained(reply, &board.status().servers, context.is_late());
     let mut report = report(&context.output, &reply);
@@ -125,6 +122,15 @@ async fn unfinished(unanswered: impl Fn(Outcome) -> Reply, failure: Failure, eve
         }
     }
     unanswered(Outcome::Refused(failure))
+}
+
+/// Whether the daemon can say why it hides a tool without starting a server for the question.
+fn may_be_asked_for(tool: &str, config: &Config) -> bool {
+    let enabled = || config.servers.iter().filter(|(_, server)| server.enabled);
+    let is_named = enabled().any(|(name, _)| is_of(tool, name.as_str()));
+    enabled()
+        .filter(|(name, _)| !is_named || is_of(tool, name.as_str()))
+        .all(|(_, server)| server.policy.scope != Scope::Session)
 }
 
 /// Whether a call was not sent because its server was not there.

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::starting::StartingServers;
 use crate::{
     cli::Global,
-    daemon,
+    daemon::{self, RunningDaemon},
     exit::Exit,
     output::{Output, Report},
     settings::{self, Complaint, Settings},
@@ -29,6 +29,21 @@ pub(super) struct Context<'a> {
     pub(super) output: Output,
     pub(super) signals: &'a mut Signals,
     pub(super) deadline: Deadline,
+}
+
+/// Where the servers of a command are: in the user's daemon, or in this process.
+pub(super) struct ServerSource {
+    pub(super) daemon: Option<RunningDaemon>,
+}
+
+impl ServerSource {
+    /// A board with these servers.
+    pub(super) fn board(&self, config: Config) -> Builder {
+        match &self.daemon {
+            Some(daemon) => daemon.board(config),
+            None => settings::board(config),
+        }
+    }
 }
 
 /// How [`Context::work`] ended.
@@ -65,11 +80,24 @@ impl Context<'_> {
         self.work(starting.during(what, &output, board, work)).await
     }
 
-    /// A board for a command that uses some of the servers: those of the user's daemon, if one serves the same config.
-    pub(super) async fn board(&self, settings: &Settings, config: Config) -> Builder {
-        match daemon::find(&self.global, settings, &self.output, self.deadline).await {
-            Some(daemon) => daemon.board(config),
-            None => settings::board(config),
+    /// The servers for a command that uses some of them: those of the user's daemon, if one serves the same config.
+    pub(super) async fn servers(&self, settings: &Settings) -> ServerSource {
+        ServerSource {
+            daemon: daemon::find(&self.global, settings, &self.output, self.deadline).await,
+        }
+    }
+
+    /// Whether the work must be done again, because a server was missing and its daemon has ended after it had said who it is. The servers are
+    /// the command's own from then on.
+    pub(super) async fn has_lost(&self, servers: &mut ServerSource) -> bool {
+        match &servers.daemon {
+            Some(daemon) if !self.is_late() && daemon.has_ended().await => {
+                servers.daemon = None;
+                self.output
+                    .note("the daemon has ended, so the servers are started without it");
+                true
+            }
+            _ => false,
         }
     }
 

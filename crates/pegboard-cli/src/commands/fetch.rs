@@ -1,6 +1,6 @@
 //! What `prompts get` and `resources read` share: one item of one server, for people or as a document.
 
-use pegboard::{Failure, Toolset, deadline::Deadline};
+use pegboard::{Failure, Kind, Toolset, deadline::Deadline};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ pub(super) struct Item {
 pub(super) async fn run<T: Serialize>(
     mut context: Context<'_>,
     item: Item,
-    request: impl AsyncFnOnce(Toolset, Deadline) -> Result<(Value, T), Failure>,
+    request: impl AsyncFn(Toolset, Deadline) -> Result<(Value, T), Failure>,
     text: impl FnOnce(&T) -> String,
 ) -> Exit {
     let settings = Settings::load(&context.global);
@@ -43,19 +43,30 @@ pub(super) async fn run<T: Serialize>(
     };
     settings.announce(&context.output);
     let starting = StartingServers::new(&config);
-    let board = context
-        .board(&settings, config)
-        .await
-        .host(Terminal::new(&context.output, false))
-        .open();
-    let fetching = request(board.toolset(), context.deadline);
-    let report = match context.waiting(&starting, &what, &board, fetching).await {
+    let mut servers = context.servers(&settings).await;
+    let (board, fetched) = loop {
+        let user = Terminal::new(&context.output, false);
+        let board = servers.board(config.clone()).host(user).open();
+        let fetching = request(board.toolset(), context.deadline);
+        let fetched = context.waiting(&starting, &what, &board, fetching).await;
+        let is_missing = matches!(&fetched, Ending::Done(Err(failure)) if is_without_server(failure.kind));
+        if !is_missing || !context.has_lost(&mut servers).await {
+            break (board, fetched);
+        }
+    };
+    let report = match fetched {
         Ending::Interrupted => failed(&context.output, document, key, cancelled()),
         Ending::TimeUp => failed(&context.output, document, key, late().hint(TIMEOUT)),
         Ending::Done(Ok((document, fetched))) => report(&context.output, document, key, &Ok(fetched), text),
         Ending::Done(Err(failure)) => failed(&context.output, document, key, failure),
     };
     context.close(&board, report).await
+}
+
+/// Whether an item was not fetched because its server was not there. Reading changes nothing, so a request that was lost can be repeated.
+fn is_without_server(kind: Kind) -> bool {
+    use Kind::{RestartFailed, RestartInProgress, Transport, Unavailable};
+    matches!(kind, Unavailable | RestartInProgress | RestartFailed | Transport)
 }
 
 /// The report of an item, or of the failure to fetch it.

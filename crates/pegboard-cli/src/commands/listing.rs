@@ -46,12 +46,18 @@ pub(super) async fn run<L: Listed>(mut context: Context<'_>) -> Exit {
     let enabled = enabled(&config);
     settings.announce(&context.output);
     let starting = StartingServers::new(&config);
-    let board = context.board(&settings, config).await.open();
     let what = format!("asking the servers for their {}s", L::NOUN);
-    let (toolset, patience) = (board.toolset(), context.deadline.remaining());
-    let listing = context
-        .waiting(&starting, &what, &board, L::request(&toolset, patience))
-        .await;
+    let mut servers = context.servers(&settings).await;
+    let (board, listing) = loop {
+        let board = servers.board(config.clone()).open();
+        let (toolset, patience) = (board.toolset(), context.deadline.remaining());
+        let listing = L::request(&toolset, patience);
+        let listing = context.waiting(&starting, &what, &board, listing).await;
+        let is_missing = matches!(&listing, Ending::Done(listing) if !listing.unavailable().is_empty());
+        if !is_missing || !context.has_lost(&mut servers).await {
+            break (board, listing);
+        }
+    };
     let report = match listing {
         Ending::Interrupted => interrupted(&context.output, &nothing),
         Ending::TimeUp => time_up(&context.output, &nothing),

@@ -303,7 +303,7 @@ fn with_outage(report: Report, server: &ShownServer, error: &ShownError, is_in_t
 fn row(server: &ShownServer) -> [String; 9] {
     let or_dash = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
     [
-        server.name.clone(),
+        server.whose(),
         server.state.as_str().to_owned(),
         server.transport.clone(),
         or_dash(server.era.clone()),

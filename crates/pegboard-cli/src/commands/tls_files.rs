@@ -3,7 +3,7 @@
 use std::{
     fs::File,
     io::{self, Read as _},
-    path::Path,
+    path::{Path, PathBuf},
     time::{Duration, SystemTime},
 };
 
@@ -70,8 +70,20 @@ fn complaint(message: String) -> Complaint {
 
 #[cfg(unix)]
 fn is_readable_by_others(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt as _;
-    std::fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & 0o077 != 0)
+    use std::os::unix::fs::MetadataExt as _;
+    let credentials = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
+    std::fs::metadata(path)
+        .is_ok_and(|metadata| is_exposed(path, metadata.mode(), metadata.uid(), credentials.as_deref()))
+}
+
+/// Whether a file of this mode and owner can be read by users that it is not meant for. The credentials that systemd passes to a service belong
+/// to root and its group, with an access list that lets only the service's user read them.
+#[cfg(unix)]
+fn is_exposed(path: &Path, mode: u32, owner: u32, credentials: Option<&Path>) -> bool {
+    let is_credential = owner == 0
+        && mode & 0o037 == 0
+        && credentials.is_some_and(|folder| folder.is_absolute() && path.parent() == Some(folder));
+    mode & 0o077 != 0 && !is_credential
 }
 
 #[cfg(not(unix))]
@@ -94,6 +106,26 @@ fn expiry_warning(path: &Path, expires: SystemTime, now: SystemTime) -> Option<S
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn only_credentials_of_systemd_may_be_readable_by_their_group() {
+        let (key, folder) = (
+            Path::new("/run/credentials/x.service/key"),
+            "/run/credentials/x.service",
+        );
+        let folder = Some(Path::new(folder));
+        assert!(!is_exposed(key, 0o100_440, 0, folder));
+        assert!(!is_exposed(key, 0o100_400, 0, folder));
+        assert!(is_exposed(key, 0o100_440, 0, None), "not a credential");
+        assert!(is_exposed(key, 0o100_440, 1000, folder), "not from systemd");
+        assert!(is_exposed(key, 0o100_444, 0, folder), "readable by all");
+        assert!(is_exposed(key, 0o100_460, 0, folder), "writable by the group");
+        let outside = Path::new("/run/credentials/x.service/../key");
+        assert!(is_exposed(outside, 0o100_440, 0, folder));
+        assert!(is_exposed(Path::new("/etc/key"), 0o100_440, 0, folder));
+        assert!(!is_exposed(Path::new("/etc/key"), 0o100_600, 0, None));
+    }
 
     #[test]
     fn a_certificate_that_has_expired_or_will_soon_is_mentioned() {

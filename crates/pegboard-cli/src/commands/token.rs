@@ -105,9 +105,14 @@ fn lines(name: &str, table: &Map<String, Value>) -> String {
 /// The settings of the token but its digest. The config decides whether they can be used.
 fn table(options: &TokenNew) -> Result<Map<String, Value>, Complaint> {
     let expires = options.expires.as_deref().map(expiry).transpose()?;
+    let scopes: Vec<&str> = options
+        .scope
+        .iter()
+        .flat_map(|list| list.split(',').map(str::trim))
+        .collect();
     let settings = [
         ("view", options.view.clone().map(Value::from)),
-        ("scopes", (!options.scope.is_empty()).then(|| json!(options.scope))),
+        ("scopes", (!scopes.is_empty()).then(|| json!(scopes))),
         ("rate", options.rate.clone().map(Value::from)),
         ("concurrent", options.concurrent.map(Value::from)),
         ("expires", expires.map(Value::from)),
@@ -136,7 +141,12 @@ fn table(options: &TokenNew) -> Result<Map<String, Value>, Complaint> {
         Some(key) => {
             // An option that is repeated has a name in the singular.
             let option = if key == "scopes" { "scope" } else { key };
-            format!("`--{option}` cannot be used: {}", problem.message)
+            let hint = if key == "scopes" {
+                "; several are separated by commas"
+            } else {
+                ""
+            };
+            format!("`--{option}` cannot be used: {}{hint}", problem.message)
         }
         None => format!("`{}` is no name of a token: {}", options.name, problem.message),
     }))
@@ -145,7 +155,14 @@ fn table(options: &TokenNew) -> Result<Map<String, Value>, Complaint> {
 /// The time of `--expires`, which may be given from now on.
 fn expiry(text: &str) -> Result<String, Complaint> {
     let Some(from_now) = pegboard::config::parse_duration(text) else {
-        return Ok(text.to_owned());
+        return match text.parse::<jiff::Timestamp>() {
+            Ok(_) => Ok(text.to_owned()),
+            Err(_) => Err(unusable(format!(
+                "`--expires` cannot be used: `{}` must be a time such as `2027-01-31T12:00:00Z`, or a duration from now on such as `90d`, \
+                 `12h` or `30m`",
+                text.escape_debug()
+            ))),
+        };
     };
     let expires = jiff::Timestamp::now().checked_add(from_now);
     let expires = expires.and_then(|time| time.round(jiff::Unit::Second));

@@ -40,11 +40,19 @@ pub(super) async fn run(mut context: Context<'_>, options: cli::Tools) -> Exit {
     let enabled = listing::enabled(&config);
     settings.announce(&context.output);
     let starting = StartingServers::new(&config);
-    let board = context.board(&settings, config).await.tools_only().open();
     let what = "asking the servers for their tools";
-    let patience = context.deadline.remaining();
-    let toolset = board.toolset_with(View::new().provider(options.provider.unwrap_or_default()));
-    let report = match context.waiting(&starting, what, &board, toolset.list(patience)).await {
+    let mut servers = context.servers(&settings).await;
+    let (board, toolset, listing) = loop {
+        let board = servers.board(config.clone()).tools_only().open();
+        let toolset = board.toolset_with(View::new().provider(options.provider.unwrap_or_default()));
+        let patience = context.deadline.remaining();
+        let listing = context.waiting(&starting, what, &board, toolset.list(patience)).await;
+        let is_missing = matches!(&listing, Ending::Done(listing) if !listing.unavailable.is_empty());
+        if !is_missing || !context.has_lost(&mut servers).await {
+            break (board, toolset, listing);
+        }
+    };
+    let report = match listing {
         Ending::Interrupted => interrupted(&context.output, &nothing),
         Ending::TimeUp => time_up(&context.output, &nothing),
         Ending::Done(mut found) => {

@@ -2,7 +2,8 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use pegboard::{Builder, Config, deadline::Deadline};
+use pegboard::{Builder, Config, Reply, deadline::Deadline};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{
@@ -12,6 +13,7 @@ use super::{
     http,
     identity::{Identity, config_digest},
     place::socket_path,
+    refusal::Refusal,
     remote,
     start::Starter,
 };
@@ -21,7 +23,7 @@ use crate::{cli::Global, output::Output, settings::Settings, signals::Signals};
 /// this slow. Then the command does its work itself.
 const HELLO_TIME: Duration = Duration::from_secs(10);
 
-/// How long a daemon may take to report its status.
+/// How long a daemon may take to report its status, or why it refuses a tool.
 const STATUS_TIME: Duration = Duration::from_secs(5);
 
 /// How long a daemon may take to start.
@@ -199,9 +201,23 @@ impl RunningDaemon {
 
     /// The status of the daemon's board, or why there is none.
     pub(crate) async fn status(&self) -> Result<Value, String> {
+        self.ask("/local/status").await
+    }
+
+    /// The reply to a call of a tool that the command does not see, with the daemon's reason if it has one.
+    pub(crate) async fn explain_unknown(&self, reply: Reply) -> Reply {
+        let tool: String = reply.asked.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        match self.ask::<Refusal>(&format!("/local/refusals/{tool}")).await {
+            Ok(refusal) => refusal.explain(reply),
+            // The reply says already that the tool is not there.
+            Err(_) => reply,
+        }
+    }
+
+    async fn ask<T: DeserializeOwned>(&self, path: &str) -> Result<T, String> {
         let asking = async {
             let mut stream = connect(&self.socket).await?;
-            http::get(&mut stream, "/local/status").await
+            http::get(&mut stream, path).await
         };
         match tokio::time::timeout(STATUS_TIME, asking).await {
             Ok(Ok(response)) if response.status == 200 => {

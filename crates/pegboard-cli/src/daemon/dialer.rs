@@ -7,7 +7,13 @@ use std::{
     time::Duration,
 };
 
-use pegboard::in_process::{Dialer, dialer};
+use futures_util::future::BoxFuture;
+use pegboard::{
+    Failure,
+    in_process::{ByteSink, ByteSource, DialContext, Dialer, DialerError, dialer},
+};
+use serde::Deserialize as _;
+use serde_json::Value;
 use tokio::{net::UnixStream, sync::Semaphore};
 
 use super::{folder::user, http, start::Starter};
@@ -15,10 +21,26 @@ use super::{folder::user, http, start::Starter};
 /// How often a daemon that starts is looked for. The caller limits the time for all attempts.
 const POLL: Duration = Duration::from_millis(20);
 
+/// The field of an error in which the daemon says why its server cannot be reached.
+const FAILURE: &str = "pegboard/failure";
+
+/// A dialer of the daemon's servers.
+struct DaemonDialer<D>(D);
+
+impl<D: Dialer> Dialer for DaemonDialer<D> {
+    fn dial(&self, context: DialContext) -> BoxFuture<'_, Result<(ByteSource, ByteSink), DialerError>> {
+        self.0.dial(context)
+    }
+
+    fn failure_behind(&self, data: &Value) -> Option<Failure> {
+        Failure::deserialize(data.get(FAILURE)?).ok()
+    }
+}
+
 /// A dialer of the daemon's servers. The command has applied the rules of the config and asked for approval where a person must agree.
 pub(super) fn daemon_dialer(socket: PathBuf, starter: Option<Starter>) -> impl Dialer {
     let shared = Arc::new((socket, starter.map(|starter| (starter, Semaphore::new(1)))));
-    dialer(move |context| {
+    DaemonDialer(dialer(move |context| {
         let shared = shared.clone();
         async move {
             let (socket, starter) = &*shared;
@@ -36,7 +58,7 @@ pub(super) fn daemon_dialer(socket: PathBuf, starter: Option<Starter>) -> impl D
             }
             .map(UnixStream::into_split)
         }
-    })
+    }))
 }
 
 /// Opens a stream of messages to a server of the daemon, which is started unless another dialer has done so.

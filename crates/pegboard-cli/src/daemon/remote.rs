@@ -1,6 +1,6 @@
 //! A board whose servers are those of the daemon.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use pegboard::{
     Builder, Config, Pegboard,
@@ -9,6 +9,9 @@ use pegboard::{
 };
 
 use super::{dialer::daemon_dialer, start::Starter};
+
+/// How long the daemon may take to report a server that has not started in time.
+const ANSWER_TIME: Duration = Duration::from_secs(5);
 
 /// A board with the config's servers, each connected to the one of its name in the daemon. A daemon that has ended is started again if there
 /// is a starter.
@@ -32,5 +35,7 @@ pub(crate) fn adapt(config: &mut Config) {
         server.policy.scope = Scope::Shared;
         server.policy.idle_stop = IdleStop::Never;
         server.policy.health.interval = None;
+        // The daemon's own limit passes first, so that it can say what the server did meanwhile.
+        server.limits.connect_timeout += ANSWER_TIME;
     }
 }

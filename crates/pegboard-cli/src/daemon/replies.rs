@@ -43,7 +43,11 @@ pub(crate) fn as_made_here(mut reply: Reply) -> Reply {
     let Some(kind) = kind.filter(|kind| !matches!(kind, Kind::Ok | Kind::ToolError)) else {
         return reply;
     };
-    let failure = Failure::new(kind, reply.text());
+    let mut failure = Failure::new(kind, reply.text());
+    if kind == Kind::Cancelled {
+        // The daemon cancelled it. The user who interrupts a command has no reply of the daemon.
+        failure = failure.code(STOPPING);
+    }
     // A field that is missing or no boolean must not make a call look as if it had not run.
     reply.outcome = match field(MAY_HAVE_EXECUTED) == Some(false.into()) {
         true => Outcome::Refused(failure),
@@ -57,6 +61,7 @@ mod tests {
     use std::time::Duration;
 
     use pegboard::Answer;
+    use serde_json::json;
 
     use super::*;
     use crate::exit::Exit;
@@ -75,6 +80,19 @@ mod tests {
         };
         assert_eq!((failure.kind, failure.may_have_executed), (Kind::Cancelled, true));
         assert_eq!(Exit::of_outcome(&reply.outcome), Exit::Unavailable);
+    }
+
+    #[test]
+    fn what_the_daemon_cancels_was_not_interrupted_by_the_user() {
+        for (may_have_executed, status) in [(false, "refused"), (true, "lost")] {
+            let mut answer = Answer::from_text("the board is closed");
+            let fields = json!({KIND: "cancelled", MAY_HAVE_EXECUTED: may_have_executed});
+            answer.meta = serde_json::from_value(fields).unwrap();
+            let reply = reply(Outcome::ToolFailed(answer));
+            assert_eq!(json!(reply)["status"], status);
+            assert_eq!(reply.outcome.kind(), Kind::Cancelled);
+            assert_eq!(Exit::of_outcome(&reply.outcome), Exit::Unavailable);
+        }
     }
 
     #[test]

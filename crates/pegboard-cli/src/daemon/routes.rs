@@ -1,20 +1,27 @@
 //! What a daemon answers to the commands of its user, beside MCP.
 
+use std::time::Duration;
+
 use axum::{
     Extension, Json, Router,
+    extract::Path,
     http::StatusCode,
     response::{IntoResponse as _, Response},
     routing::get,
 };
+use pegboard::{Arguments, Kind, Outcome, Pegboard, ToolCall};
 use pegboard_daemon::Daemon;
 use pegboard_gateway::LocalClient;
 use serde_json::json;
 
-use super::{hello::Identified, journal::Unfinished};
+use super::{hello::Identified, journal::Unfinished, refusal::Refusal};
+
+/// How long the servers may take that are asked for a tool. The command has just asked them.
+const REFUSAL_TIME: Duration = Duration::from_secs(2);
 
 /// The routes under `/local`. They answer only at the local socket.
 pub(crate) fn router(identified: Identified, daemon: Daemon, unfinished: &[Unfinished]) -> Router {
-    let unfinished = json!(unfinished);
+    let (unfinished, reported) = (json!(unfinished), daemon.clone());
     let hello = async move |client: Option<Extension<LocalClient>>| -> Response {
         match client {
             Some(_) => Json(identified.hello()).into_response(),
@@ -24,14 +31,47 @@ pub(crate) fn router(identified: Identified, daemon: Daemon, unfinished: &[Unfin
     let status = async move |client: Option<Extension<LocalClient>>| -> Response {
         match client {
             Some(_) => {
-                let mut status = daemon.status();
+                let mut status = reported.status();
                 status["unfinished"] = unfinished;
                 Json(status).into_response()
             }
             None => StatusCode::NOT_FOUND.into_response(),
         }
     };
+    let refusal = async move |client: Option<Extension<LocalClient>>, Path(tool): Path<String>| -> Response {
+        match client {
+            Some(_) => Json(refusal(daemon.board(), &tool).await).into_response(),
+            None => StatusCode::NOT_FOUND.into_response(),
+        }
+    };
     Router::new()
         .route("/local/hello", get(hello))
         .route("/local/status", get(status))
+        .route("/local/refusals/{tool}", get(refusal))
+}
+
+/// Why a tool that a command does not see cannot be called. The call is recorded as any other, and cannot run: its arguments are unusable.
+async fn refusal(board: &Pegboard, tool: &str) -> Refusal {
+    let call = ToolCall::new(tool).arguments(NoArguments).timeout(REFUSAL_TIME);
+    let reply = board.toolset().call(call).await;
+    let failure = match reply.outcome {
+        Outcome::Refused(failure) if failure.kind != Kind::InvalidArguments => Some(failure),
+        _ => None,
+    };
+    Refusal {
+        failure,
+        server: reply.server,
+        tool: reply.tool,
+    }
+}
+
+/// Arguments with which no tool can be called.
+struct NoArguments;
+
+impl TryFrom<NoArguments> for Arguments {
+    type Error = String;
+
+    fn try_from(_: NoArguments) -> Result<Self, String> {
+        Err("the command did not see this tool".to_owned())
+    }
 }

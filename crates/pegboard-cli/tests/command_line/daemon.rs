@@ -447,33 +447,22 @@ fn a_stopped_daemon_holds_up_no_command_for_ever() {
 }
 
 #[test]
-fn a_daemon_that_ends_after_its_hello_is_done_without() {
-    use std::{
-        io::{Read as _, Write as _},
-        os::unix::net::{UnixListener, UnixStream},
-    };
-    let home = home("");
+fn the_status_tells_whose_a_server_of_one_session_is() {
+    let home = home("scope = 'session'");
     let served = Served::start(&home, &[]);
     served.has_tool("fx__read");
-    let run = fs::read_dir(home.path(RUN)).unwrap();
-    let mut paths = run.map(|entry| entry.unwrap().path());
-    let socket = paths.find(|path| path.extension().is_some_and(|end| end == "sock"));
-    let socket = socket.unwrap();
-    let mut hello = String::new();
-    let mut stream = UnixStream::connect(&socket).unwrap();
-    let request = "GET /local/hello HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
-    stream.write_all(request.as_bytes()).unwrap();
-    stream.read_to_string(&mut hello).unwrap();
-    served.signal("KILL");
-    served.code();
-    fs::remove_file(&socket).unwrap();
-    let listener = UnixListener::bind(&socket).unwrap();
-    let child = start(&home, &["call", "fx.read"]);
-    let (mut stream, _) = listener.accept().unwrap();
-    let _ = stream.read(&mut [0; 1024]).unwrap();
-    stream.write_all(hello.as_bytes()).unwrap();
-    drop((stream, listener));
-    let ran = Ran::end_of(child);
-    assert_eq!(ran.ends_with(0).says("the daemon has ended").out, "read it\n");
-    assert_eq!(processes(&home), 2);
+    let mut hosts: Vec<Mcp> = (0..2).map(|_| Mcp::start(&home, &[]).0).collect();
+    for host in &mut hosts {
+        host.ready();
+        let message = host.ask("tools/call", &json!({"name": "fx__read", "arguments": {}}));
+        assert_eq!(message["result"]["content"][0]["text"], "read it", "{message}");
+    }
+    let status = home.run(&["status"]);
+    let rows = status.ends_with(0).out.lines().filter(|line| line.contains("stdio"));
+    let mut names: Vec<&str> = rows.filter_map(|row| row.split("  ").next()).collect();
+    let all = names.len();
+    names.dedup();
+    assert_eq!(names.len(), all, "{status:?}");
+    let of_sessions = names.iter().filter(|name| name.starts_with("fx (approved/mcp/fx#"));
+    assert_eq!(of_sessions.count(), 2, "{status:?}");
 }

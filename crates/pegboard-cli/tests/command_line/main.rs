@@ -15,6 +15,10 @@ mod config;
 #[cfg(unix)]
 mod daemon;
 #[cfg(unix)]
+mod daemon_ends;
+#[cfg(unix)]
+mod daemon_failures;
+#[cfg(unix)]
 mod daemon_kills;
 #[cfg(unix)]
 mod gateway;

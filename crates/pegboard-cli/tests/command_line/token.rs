@@ -63,10 +63,25 @@ fn a_token_has_the_limits_that_it_is_given() {
         ("--concurrent", "0", "--concurrent"),
         ("--expires", "2020-01-01T00:00:00Z", "has passed"),
         ("--expires", "tomorrow", "must be a time"),
+        ("--expires", "1x", "such as `90d`, `12h` or `30m`"),
+        ("--scope", "read,reed", "must be one of read, call, admin"),
+        ("--scope", "", "must be one of read, call, admin"),
     ] {
         let ran = home.run(&["token", "new", "bad", option, value]);
         ran.ends_with(2).says(option).says(told);
         assert_eq!(ran.out, "", "{option} {value}");
+    }
+}
+
+#[test]
+fn scopes_are_given_one_by_one_or_as_a_list() {
+    for args in [
+        &["--scope", "read,admin"][..],
+        &["--scope", "read, admin"],
+        &["--scope", "read", "--scope", "admin"],
+    ] {
+        let ran = Home::new().run(&[&["token", "new", "ci"], args].concat());
+        ran.ends_with(0).says("scopes = [\"read\",\"admin\"]");
     }
 }
 

@@ -57,6 +57,9 @@ fn busy(failure: &Failure) -> RpcError {
 const KIND: &str = "pegboard/kind";
 const MAY_HAVE_EXECUTED: &str = "pegboard/may_have_executed";
 
+/// The field of an error that has the whole failure, for the commands of the same user.
+pub(super) const FAILURE: &str = "pegboard/failure";
+
 fn meta(failure: &Failure) -> serde_json::Value {
     json!({
         KIND: failure.kind,

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use futures_util::{FutureExt, future::BoxFuture, stream::BoxStream};
 use pegboard::{
-    Pegboard, ServerName,
+    Failure, Pegboard, ServerName,
     status::{Era, ServerDeclaration},
 };
 use serde_json::{Map, Value, json};
@@ -13,7 +13,7 @@ use super::{
     client_capabilities::TASKS,
     core::Core,
     definitions::{self, ToolStyle},
-    failures::request_failed,
+    failures::{FAILURE, request_failed},
     scope::Scope,
 };
 use crate::protocol::{
@@ -68,7 +68,7 @@ impl ServerEndpoint {
         let Ok(described) = described else {
             return Ok(self.not_described_yet());
         };
-        let server = described.map_err(|failure| request_failed(&failure))?;
+        let server = described.map_err(|failure| self.not_described(&failure))?;
         Ok(Description {
             capabilities: capabilities(&server, client.version().is_modern()),
             server_info: server.server_info,
@@ -76,6 +76,16 @@ impl ServerEndpoint {
             more: Map::new(),
             cache: None,
         })
+    }
+
+    /// The error of a handshake whose server cannot be reached. The commands of the same user get all that is known, so that they can report it
+    /// as their own failure.
+    fn not_described(&self, failure: &Failure) -> RpcError {
+        let error = request_failed(failure);
+        match self.core.scope {
+            Scope::Approved(_) => error.data(json!({ FAILURE: failure })),
+            _ => error,
+        }
     }
 
     /// What is said of a server that is still starting: that it has the usual lists, and that clients are notified when they change. It answers

@@ -133,7 +133,11 @@ impl Outage {
     /// server that was ready before may be in the middle of an update.
     pub(super) fn of_start(error: &ConnectError, is_first: bool) -> Self {
         let cause = match cause_of(error) {
-            Cause::Failed if is_first && !error.is_modern_lost && is_no_mcp(&error.fault.kind) => Cause::Broken,
+            Cause::Failed
+                if is_first && error.behind.is_none() && !error.is_modern_lost && is_no_mcp(&error.fault.kind) =>
+            {
+                Cause::Broken
+            }
             cause => cause,
         };
         Self {
@@ -143,7 +147,10 @@ impl Outage {
                 FaultKind::TimedOut { last_words, .. } => last_words.clone(),
                 _ => None,
             },
-            code: error.fault.rpc_code(),
+            code: match &error.behind {
+                Some(failure) => failure.code,
+                None => error.fault.rpc_code(),
+            },
             ..Self::new(cause, error.to_string())
         }
     }
@@ -401,6 +408,13 @@ fn cause_of(error: &ConnectError) -> Cause {
         FailureKind::Connect(ConnectFault::Tls | ConnectFault::Redirect) => Cause::Broken,
         _ => Cause::Failed,
     };
+    if let Some(failure) = &error.behind {
+        return match (failure.kind, failure.retry_after) {
+            (Kind::NeedsAuth, _) => Cause::NeedsAuth,
+            (_, None) => Cause::Broken,
+            (_, Some(_)) => Cause::Failed,
+        };
+    }
     match &error.fault.kind {
         FaultKind::NoVersion(_) => Cause::Broken,
         FaultKind::Dial(DialError::Spawn(error)) if error.is_lasting() => Cause::Broken,

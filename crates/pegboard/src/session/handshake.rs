@@ -31,6 +31,7 @@ use crate::{
     config::{EraChoice, Transport},
     deadline::Deadline,
     hint::Hint,
+    outcome::Failure,
     transport::{DialError, FailureKind, Target},
 };
 use connect_attempt::{ConnectAttempt, Established};
@@ -83,11 +84,25 @@ pub(crate) async fn connect(spec: &Spec, limit: Duration, tasks: &TaskTracker) -
             }
             Ok(established.into_session(spec, responder))
         }
-        Err(fault) => Err(ConnectError {
-            fault: fault.masked(&spec.masker),
-            only_era: spec.era.is_firm(),
-            is_modern_lost: attempt.is_modern_lost.load(Ordering::Relaxed),
-        }),
+        Err(fault) => {
+            let fault = fault.masked(&spec.masker);
+            Err(ConnectError {
+                behind: failure_behind(&spec.target, &fault).map(Box::new),
+                fault,
+                only_era: spec.era.is_firm(),
+                is_modern_lost: attempt.is_modern_lost.load(Ordering::Relaxed),
+            })
+        }
+    }
+}
+
+/// The failure of the server for which the peer speaks, if that is why the peer refused the session.
+fn failure_behind(target: &Target, fault: &Fault) -> Option<Failure> {
+    match (target, &fault.kind) {
+        (Target::InProcess(dialer) | Target::StandIn(dialer), FaultKind::Error(error)) => {
+            dialer.failure_behind(error.data.as_ref()?)
+        }
+        _ => None,
     }
 }
 
@@ -325,10 +340,18 @@ pub(crate) struct ConnectError {
     pub(crate) only_era: bool,
     /// Whether the request in the newest era was lost, so that a rejected handshake does not prove that the peer is no MCP server.
     pub(crate) is_modern_lost: bool,
+    /// The failure of the server for which the peer speaks. It is told instead of the fault.
+    pub(crate) behind: Option<Box<Failure>>,
 }
 
 impl fmt::Display for ConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(failure) = &self.behind {
+            return match std::error::Error::source(&**failure) {
+                Some(cause) => fmt::Display::fmt(cause, f),
+                None => fmt::Display::fmt(failure, f),
+            };
+        }
         write!(f, "{}", self.fault)?;
         match &self.fault.kind {
             FaultKind::TimedOut {
@@ -357,6 +380,9 @@ impl ConnectError {
 
 impl Hint for ConnectError {
     fn hint(&self) -> Option<String> {
+        if let Some(failure) = &self.behind {
+            return failure.hint.clone();
+        }
         let hint = match &self.fault.kind {
             FaultKind::Error(_) | FaultKind::Unreadable(_) | FaultKind::NoVersion(_) if self.only_era => {
                 "the server may not speak the `era` that its config names; leave `era` out to have it found out"

@@ -13,7 +13,7 @@ use crate::{
     catalog::ToolKind,
     config::{Limits, ServerConfig},
     name::ServerName,
-    outcome::error_text,
+    outcome::{Failure, error_text},
     sync::caught,
 };
 
@@ -31,6 +31,13 @@ pub trait Dialer: Send + Sync + 'static {
     /// The kind of the server's tools. By default they count as tools of an MCP server.
     fn tool_kind(&self) -> ToolKind {
         ToolKind::Mcp
+    }
+
+    /// The failure of the server behind the peer, read from the `data` of the error with which the peer refused the session. The board then
+    /// reports this failure as the server's own, with its hint. By default the peer is the server, so there is none.
+    fn failure_behind(&self, data: &serde_json::Value) -> Option<Failure> {
+        let _ = data;
+        None
     }
 }
 

@@ -4,7 +4,7 @@ use pegboard::State;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::daemon::Unfinished;
+use crate::{daemon::Unfinished, output::one_line};
 
 /// The part of a board's status that people see.
 #[derive(Debug, Default, Deserialize)]
@@ -26,6 +26,12 @@ impl Shown {
 #[derive(Debug, Deserialize)]
 pub(super) struct ShownServer {
     pub(super) name: String,
+    /// The view that alone uses it.
+    #[serde(default)]
+    pub(super) view: Option<String>,
+    /// The principal whose views alone use it.
+    #[serde(default)]
+    pub(super) principal: Option<String>,
     pub(super) state: State,
     pub(super) transport: String,
     pub(super) era: Option<String>,
@@ -37,6 +43,21 @@ pub(super) struct ShownServer {
     pub(super) last_error: Option<ShownError>,
     #[serde(default)]
     pub(super) sandbox: Option<ShownSandbox>,
+}
+
+impl ShownServer {
+    /// Its name, and whose it is if it is not everybody's.
+    pub(super) fn whose(&self) -> String {
+        let owners: Vec<&str> = [&self.principal, &self.view]
+            .into_iter()
+            .flatten()
+            .map(String::as_str)
+            .collect();
+        match owners.as_slice() {
+            [] => self.name.clone(),
+            owners => format!("{} ({})", self.name, one_line(&owners.join(", "))),
+        }
+    }
 }
 
 #[derive(Debug, Deserialize)]

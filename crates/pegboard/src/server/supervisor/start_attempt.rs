@@ -42,6 +42,7 @@ pub(super) async fn connect_and_list(
                 fault,
                 only_era: false,
                 is_modern_lost: false,
+                behind: None,
             })
         }
     }
@@ -64,6 +65,7 @@ pub(super) fn process_permit(
             fault,
             only_era: false,
             is_modern_lost: false,
+            behind: None,
         })
     };
     processes.try_acquire_owned().map(Some).map_err(full)
