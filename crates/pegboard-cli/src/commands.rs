@@ -6,6 +6,7 @@ mod audit;
 mod call;
 mod completions;
 mod config;
+mod config_sources;
 mod context;
 mod fetch;
 mod health;

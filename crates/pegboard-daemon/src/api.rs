@@ -6,6 +6,7 @@
 mod access;
 mod body;
 mod calls;
+mod change_records;
 mod documents;
 mod events;
 mod listings;

@@ -13,4 +13,6 @@ mod reloads;
 
 pub use api::{ResolvedServer, ServerSettings, UnresolvedServer};
 pub use daemon::Daemon;
-pub use reloads::{FailedReload, ReloadError, ReloadRequest, ReloadRequests, ReloadState, Reloads};
+pub use reloads::{
+    ChangePermit, FailedReload, ReloadError, ReloadNote, ReloadRequest, ReloadRequests, ReloadState, Reloads,
+};

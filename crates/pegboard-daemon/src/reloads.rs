@@ -5,12 +5,15 @@ use std::{sync::Arc, time::Duration};
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use tokio::{
-    sync::{mpsc, oneshot},
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot},
     time::timeout,
 };
 
 /// The most requests for a reload that wait. They are answered together.
 const WAITING: usize = 64;
+
+/// The most changes of servers over the API at once.
+const CHANGES: usize = 64;
 
 /// How long a request waits for a reload. Files may be on a slow disk, and servers that change are started.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -20,7 +23,14 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Reloads {
     requests: mpsc::Sender<ReloadRequest>,
     state: Arc<ArcSwap<ReloadState>>,
+    /// One permit for each change over the API, all of them for a reload.
+    changes: Arc<Semaphore>,
 }
+
+/// The right to change servers. No reload runs while it is held, so that none works with settings from before the change.
+#[derive(Debug)]
+#[must_use = "a reload may run as soon as it is dropped"]
+pub struct ChangePermit(#[expect(dead_code, reason = "held until it is dropped")] OwnedSemaphorePermit);
 
 /// The requests for reloads, for whoever applies the config.
 #[derive(Debug)]
@@ -38,10 +48,32 @@ pub struct ReloadState {
     pub applied_at: Timestamp,
     /// Why the newest reload failed; `None` if it did not. The config from before it is in effect.
     pub failed: Option<FailedReload>,
+    /// What of the applied config is not in effect.
+    pub notes: Vec<ReloadNote>,
     /// How many reloads were applied.
     pub applied: u64,
     /// How many reloads failed.
     pub failures: u64,
+}
+
+/// Something of a config that was applied and that is not in effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReloadNote {
+    /// A word by which programs tell such notes apart.
+    pub topic: &'static str,
+    /// What is not in effect, and what to do.
+    pub message: String,
+}
+
+impl ReloadNote {
+    /// Creates a note.
+    pub fn new(topic: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            topic,
+            message: message.into(),
+        }
+    }
 }
 
 /// A reload that changed nothing.
@@ -74,6 +106,10 @@ pub enum ReloadError {
     Stopping,
 }
 
+/// A reload, or changes before it, take too long.
+#[derive(Debug)]
+pub(crate) struct Busy;
+
 impl Reloads {
     /// A handle for a config that was applied just now, and the requests that it makes.
     pub fn new() -> (Self, ReloadRequests) {
@@ -81,11 +117,16 @@ impl Reloads {
         let state = ReloadState {
             applied_at: Timestamp::now(),
             failed: None,
+            notes: Vec::new(),
             applied: 0,
             failures: 0,
         };
-        let state = Arc::new(ArcSwap::from_pointee(state));
-        (Self { requests, state }, ReloadRequests(received))
+        let reloads = Self {
+            requests,
+            state: Arc::new(ArcSwap::from_pointee(state)),
+            changes: Arc::new(Semaphore::new(CHANGES)),
+        };
+        (reloads, ReloadRequests(received))
     }
 
     /// Asks for a reload and waits until it has been tried.
@@ -109,11 +150,35 @@ impl Reloads {
         self.state.load_full()
     }
 
+    /// Waits until no reload runs, and keeps others from running. Fails if that takes too long.
+    pub(crate) async fn change(&self) -> Result<ChangePermit, Busy> {
+        let permit = timeout(PATIENCE, self.changes.clone().acquire_owned()).await;
+        match permit {
+            Ok(Ok(permit)) => Ok(ChangePermit(permit)),
+            _ => Err(Busy),
+        }
+    }
+
+    /// Waits until no server is being changed over the API, and keeps others from being changed: for a reload, from reading the config until
+    /// it is applied. Each of those changes has limits of its own.
+    pub async fn exclusive(&self) -> Option<ChangePermit> {
+        let permits = u32::try_from(CHANGES).unwrap_or(u32::MAX);
+        // The semaphore is never closed.
+        let all = self.changes.clone().acquire_many_owned(permits).await;
+        all.ok().map(ChangePermit)
+    }
+
     /// Notes that a config was applied.
     pub fn applied(&self) {
+        self.applied_with(&[]);
+    }
+
+    /// Notes that a config was applied, and what of it is not in effect.
+    pub fn applied_with(&self, notes: &[ReloadNote]) {
         self.state.rcu(|state| ReloadState {
             applied_at: Timestamp::now(),
             failed: None,
+            notes: notes.to_vec(),
             applied: state.applied.saturating_add(1),
             failures: state.failures,
         });
@@ -188,6 +253,22 @@ mod tests {
         let (asked, ()) = tokio::join!(reloads.request(), async move { drop(requests) });
         assert_eq!(asked, Err(ReloadError::Stopping));
         assert_eq!(reloads.request().await, Err(ReloadError::Stopping));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reload_and_changes_wait_for_each_other_and_a_change_not_for_ever() {
+        let (reloads, _requests) = Reloads::new();
+        let (one, other) = (reloads.change().await.unwrap(), reloads.change().await.unwrap());
+        let mut reload = std::pin::pin!(reloads.exclusive());
+        assert!(
+            timeout(PATIENCE, &mut reload).await.is_err(),
+            "servers are being changed"
+        );
+        drop((one, other));
+        let alone = reload.await;
+        assert!(reloads.change().await.is_err(), "a reload takes too long");
+        drop(alone);
+        assert!(reloads.change().await.is_ok());
     }
 
     #[tokio::test(start_paused = true)]

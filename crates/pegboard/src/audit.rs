@@ -1,4 +1,4 @@
-//! The audit log: one line of JSON for every decision about a call and for every call that ends, each chained to the line before by its
+//! The audit log: one line of JSON for every decision about a call, for every call that ends and for every change of the board, each chained to the line before by its
 //! hash. Lines name servers, tools, decisions and sizes, and never contain values of arguments or results.
 //!
 //! A thread of its own writes the log, so that calls do not wait for the disk. Several processes may write to one log: they take turns by a
@@ -12,6 +12,7 @@ mod state_file;
 mod verify;
 mod writer;
 
+pub use entry::{AdminChange, ChangeOutcome};
 pub(crate) use entry::{ArgumentsEntry, AuditDecision, AuditRule, Entry};
 pub use verify::{AuditBreak, AuditBreakKind, AuditCheck, verify};
 pub(crate) use writer::AuditLog;

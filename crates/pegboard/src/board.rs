@@ -27,7 +27,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::{
     args::CompiledSchemas,
-    audit::AuditLog,
+    audit::{AdminChange, AuditLog, Entry},
     call::{Embeddings, Journal, UsageByPrincipal, View},
     deadline::Deadline,
     event::Events,
@@ -259,6 +259,13 @@ impl Pegboard {
                 return is_idle;
             }
             tokio::time::sleep(DRAIN_POLL.min(deadline.remaining())).await;
+        }
+    }
+
+    /// Records a change that a person or a program has asked for in the audit log, if the board has one. It does not wait for the disk.
+    pub fn record_change(&self, change: AdminChange) {
+        if let Some(log) = &self.0.audit {
+            log.record(Entry::change(change));
         }
     }
 

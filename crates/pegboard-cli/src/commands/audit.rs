@@ -274,6 +274,7 @@ fn table(records: &[Value]) -> String {
     for record in records {
         let tool = match (record["server"].as_str(), record["tool"].as_str()) {
             (Some(server), Some(tool)) => format!("{server}.{tool}"),
+            (Some(server), None) if record["event"] == "change" => server.to_owned(),
             (Some(server), None) => format!("{server} (unknown tool)"),
             _ if record["name_hash"].is_string() => "(unknown tool)".to_owned(),
             _ => String::new(),
@@ -281,6 +282,7 @@ fn table(records: &[Value]) -> String {
         let result = match record["event"].as_str() {
             Some("decision") => format!("{} {}", text(&record["decision"]), text(&record["rule"])),
             Some("call") => text(&record["end"]["kind"]),
+            Some("change") => format!("{} {}", text(&record["action"]), text(&record["outcome"])),
             Some("lost") => format!("{} records", record["records"]),
             _ => String::new(),
         };

@@ -8,6 +8,7 @@ use std::{
 
 use pegboard_daemon::{ReloadRequest, ReloadRequests};
 
+use super::config_sources::Sources;
 use crate::{
     output::{self, Output},
     settings::Settings,
@@ -22,6 +23,8 @@ pub(super) struct Triggers {
     pub(super) files: Files,
     hangups: Option<Hangups>,
     pub(super) requests: ReloadRequests,
+    /// The sources of the settings that were loaded before.
+    pub(super) sources: Sources,
 }
 
 impl Triggers {
@@ -36,6 +39,7 @@ impl Triggers {
             files,
             hangups: hangups.ok(),
             requests,
+            sources: Sources::of(settings),
         }
     }
 

@@ -1,13 +1,18 @@
 //! [`Reloader`]: applies the config to a running board when it is asked to.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use pegboard::{Config, Pegboard, Problem, ServerName, config::ServeConfig};
-use pegboard_daemon::{FailedReload, Reloads};
+use pegboard::{
+    Config, Pegboard, Problem, ServerName,
+    audit::{AdminChange, ChangeOutcome},
+    config::ServeConfig,
+};
+use pegboard_daemon::{FailedReload, ReloadNote, Reloads};
 use pegboard_gateway::Gateway;
 
 use super::{
     added_servers::AddedServers,
+    config_sources::Sources,
     reload_triggers::{Files, Triggers},
     serving::{Door, prepare, tokens},
     tls_files,
@@ -24,6 +29,13 @@ use crate::{
 /// What is said when a reload would open the gateway. A file that is half written, or a mistake, must not do that.
 const KEPT_TOKENS: &str = "the config has no tokens any more, which would let every client in: those from before stay valid; \
     restart the gateway to serve without tokens";
+
+/// What is said when settings have changed that a running gateway cannot change.
+const NEXT_START: &str =
+    "`listen`, `state_key`, the limits of `serve`, and whether it speaks HTTPS take effect at the next start";
+
+/// How long a file that looks unfinished is left alone before it is read again.
+const A_MOMENT: Duration = Duration::from_millis(400);
 
 /// Applies the config to a running board when something [triggers](Triggers) it.
 pub(super) struct Reloader<'a> {
@@ -54,6 +66,13 @@ pub(super) enum Role<'a> {
     Client,
 }
 
+/// A reload that was tried.
+struct Attempt {
+    /// The files that were read, if they could be.
+    files: Option<Files>,
+    outcome: Result<(), FailedReload>,
+}
+
 impl Reloader<'_> {
     /// Reloads until it is dropped.
     pub(super) async fn run(&self, mut triggers: Triggers) {
@@ -65,9 +84,20 @@ impl Reloader<'_> {
             if let Some(notifier) = self.notifier {
                 notifier.reloading();
             }
-            let (files, outcome) = self.reload().await;
+            let Attempt { files, outcome } = {
+                let _alone = self.reloads.exclusive().await;
+                self.reload(&mut triggers.sources).await
+            };
             if let Some(notifier) = self.notifier {
                 notifier.reloaded();
+            }
+            // A request is recorded with the client that sent it.
+            if asked.is_empty() {
+                let outcome = match &outcome {
+                    Ok(()) => ChangeOutcome::Done,
+                    Err(_) => ChangeOutcome::Failed,
+                };
+                self.board.record_change(AdminChange::new("reload", outcome));
             }
             triggers.files = match files {
                 Some(files) => files.since(&before),
@@ -79,38 +109,40 @@ impl Reloader<'_> {
         }
     }
 
-    /// Applies the config as it is now. A broken one changes nothing. Returns the files that were read, and how it ended.
-    async fn reload(&self) -> (Option<Files>, Result<(), FailedReload>) {
-        let (global, added) = (self.global.clone(), self.added.clone());
-        // Files may be on a slow disk.
-        let settings = tokio::task::spawn_blocking(move || match added {
-            Some(added) => added.load(),
-            None => {
-                let settings = Settings::load(&global);
-                let digest = config_digest(&settings.loaded.config);
-                (settings, digest)
-            }
-        });
-        let (settings, digest) = match settings.await {
-            Ok(settings) => settings,
+    /// Applies the config as it is now. A broken one changes nothing, and `sources` are still those of the config in effect.
+    async fn reload(&self, sources: &mut Sources) -> Attempt {
+        let mut loaded = self.load().await;
+        if let Ok((settings, _)) = &loaded
+            && sources.look_unfinished(settings)
+        {
+            tokio::time::sleep(A_MOMENT).await;
+            loaded = self.load().await;
+        }
+        let (settings, digest) = match loaded {
+            Ok(loaded) => loaded,
             Err(error) => {
                 let message = format!("the config cannot be read again: {error}");
                 self.warn(&message);
-                return (None, Err(self.reloads.failed(&message, None)));
+                return Attempt {
+                    files: None,
+                    outcome: Err(self.reloads.failed(&message, None)),
+                };
             }
         };
-        let files = Files::of(&settings);
-        let prepared = prepare(&settings, self.door)
+        let prepared = sources
+            .check(&settings)
+            .and_then(|()| prepare(&settings, self.door))
             .and_then(|config| whole(&settings, config))
             .and_then(|config| Ok((self.certificate(&config)?, config)));
         let outcome = match prepared {
             Ok((tls, config)) => {
                 self.apply_tls(tls);
-                self.apply(&settings, config).await;
+                let notes = self.apply(&settings, config).await;
                 if let Role::Daemon(daemon) = self.role {
                     daemon.applied(digest);
                 }
-                self.reloads.applied();
+                self.reloads.applied_with(&notes);
+                *sources = Sources::of(&settings);
                 Ok(())
             }
             Err(complaint) => {
@@ -120,7 +152,25 @@ impl Reloader<'_> {
                 Err(self.reloads.failed(&message, hint))
             }
         };
-        (Some(files), outcome)
+        Attempt {
+            files: Some(Files::of(&settings)),
+            outcome,
+        }
+    }
+
+    /// Loads the settings, and the digest by which commands find out whether the daemon reads the same files.
+    async fn load(&self) -> Result<(Settings, String), tokio::task::JoinError> {
+        let (global, added) = (self.global.clone(), self.added.clone());
+        // Files may be on a slow disk.
+        let loading = tokio::task::spawn_blocking(move || match added {
+            Some(added) => added.load(),
+            None => {
+                let settings = Settings::load(&global);
+                let digest = config_digest(&settings.loaded.config);
+                (settings, digest)
+            }
+        });
+        loading.await
     }
 
     /// Reads the certificate again, unless the gateway has none: clients know whether it speaks HTTPS, so that is decided at its start.
@@ -140,19 +190,26 @@ impl Reloader<'_> {
         }
     }
 
-    async fn apply(&self, settings: &Settings, mut config: Config) {
+    /// Applies a config. Returns what of it is not in effect.
+    async fn apply(&self, settings: &Settings, mut config: Config) -> Vec<ReloadNote> {
+        let mut notes = Vec::new();
         let before = self.board.gateway_settings();
         for problem in &settings.loaded.problems {
             self.warn(&problem.to_string());
         }
         if let Some((_, started)) = self.gateway
             && fixed(&config.serve) != fixed(started)
-            && fixed(&config.serve) != fixed(&before.serve)
         {
-            self.warn("`listen`, `state_key`, the limits of `serve`, and whether it speaks HTTPS take effect at the next start");
+            // Said once for each change, and in the status until the next start.
+            if fixed(&config.serve) != fixed(&before.serve) {
+                self.warn(NEXT_START);
+            }
+            notes.push(ReloadNote::new("restart", NEXT_START));
         }
         if self.gateway.is_some() && before.serve.requires_token() && !config.serve.requires_token() {
             self.warn(KEPT_TOKENS);
+            tracing::warn!("{KEPT_TOKENS}");
+            notes.push(ReloadNote::new("tokens", KEPT_TOKENS));
             config.serve.tokens.clone_from(&before.serve.tokens);
             config.serve.unusable_tokens.clone_from(&before.serve.unusable_tokens);
         }
@@ -187,6 +244,7 @@ impl Reloader<'_> {
             counts => format!("servers: {}", counts.join(", ")),
         };
         self.output.note(&format!("config reloaded; {servers}"));
+        notes
     }
 
     fn warn(&self, message: &str) {

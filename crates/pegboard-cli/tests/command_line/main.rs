@@ -26,6 +26,8 @@ mod help;
 mod home;
 #[cfg(unix)]
 mod http_api;
+#[cfg(unix)]
+mod http_changes;
 mod interrupt;
 mod mask;
 #[cfg(unix)]

@@ -12,7 +12,9 @@ use axum::{
 };
 use futures_util::StreamExt as _;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header::ACCEPT};
-use pegboard::{Arguments, Failure, Kind, Outcome, Reply, Selection, ToolCall, Toolset, toolset::CallEvent};
+use pegboard::{
+    Arguments, Failure, Kind, Outcome, Reply, Selection, ServerName, ToolCall, Toolset, toolset::CallEvent,
+};
 use pegboard_gateway::Scope;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -134,12 +136,12 @@ pub(super) async fn call(
     let call = body::parse_object::<CallRequest>(&bytes)?.into_call()?;
     let toolset = api.toolset(&caller)?;
     if let Some(why) = lacks(&caller, Scope::Call) {
-        return Ok(reply::response(&toolset.refuse_call(&call, &why)));
+        return Ok(reply::response(&api, &toolset.refuse_call(&call, &why)));
     }
     if wants_events(&headers) {
         return Ok(stream(&api, &toolset, call));
     }
-    Ok(reply::response(&answered(&api, &toolset, call).await))
+    Ok(reply::response(&api, &answered(&api, &toolset, call).await))
 }
 
 /// `POST tools/{server}/{tool}`: the body is the arguments.
@@ -153,7 +155,7 @@ pub(super) async fn call_tool(
     let toolset = api.toolset(&caller)?;
     let name = format!("{server}.{tool}");
     if let Some(why) = lacks(&caller, Scope::Call) {
-        return Ok(reply::response(&toolset.refuse_call(&ToolCall::new(name), &why)));
+        return Ok(reply::response(&api, &toolset.refuse_call(&ToolCall::new(name), &why)));
     }
     let bytes = body::read(&api, &caller, &headers, body).await?;
     let arguments: Box<RawValue> = body::parse(&bytes)?;
@@ -162,7 +164,16 @@ pub(super) async fn call_tool(
     }
     let arguments = checked(&arguments)?;
     // A path names one tool exactly; a name in a call may be misspelt.
-    let found = toolset.tool(&name, PATIENCE).await?;
+    let found = match toolset.tool(&name, PATIENCE).await {
+        Ok(found) => found,
+        Err(failure) => {
+            let named = ServerName::parse(&server).ok();
+            return Err(match reply::needs_change(&api, &failure, named.as_ref()) {
+                true => Problem::needs_change(failure).server(server),
+                false => failure.into(),
+            });
+        }
+    };
     if found.server.as_str() != server || found.name != tool {
         let detail = format!("server `{server}` has no tool `{}`", tool.escape_debug());
         return Err(Problem::new(StatusCode::NOT_FOUND, detail)
@@ -177,11 +188,11 @@ pub(super) async fn call_tool(
     Ok(match &reply.outcome {
         Outcome::Done(answer) => match &answer.structured {
             Some(structured) if found.output_schema.is_some() => json(StatusCode::OK, structured),
-            _ => reply::response(&reply),
+            _ => reply::response(&api, &reply),
         },
         // The result of a tool with an output schema is not mistaken for its error.
         Outcome::ToolFailed(_) => reply::with_status(StatusCode::UNPROCESSABLE_ENTITY, &reply),
-        _ => reply::response(&reply),
+        _ => reply::response(&api, &reply),
     })
 }
 

@@ -78,17 +78,25 @@ impl From<Warning> for WarningDocument {
 }
 
 impl WarningDocument {
-    /// The warning that the newest config is not in effect, if it is not.
-    pub(super) fn of_reload(state: &ReloadState) -> Option<Self> {
-        let failed = state.failed.as_ref()?;
-        Some(Self {
+    /// The warnings that the newest config, or a part of it, is not in effect.
+    pub(super) fn of_reload(state: &ReloadState) -> Vec<Self> {
+        let failed = state.failed.iter().map(|failed| Self {
             id: "config:reload".to_owned(),
             category: "config",
             message: failed.message.clone(),
             details: failed.hint.clone().unwrap_or_else(|| failed.message.clone()),
             server: None,
             created_at: failed.at,
-        })
+        });
+        let notes = state.notes.iter().map(|note| Self {
+            id: format!("config:{}", note.topic),
+            category: "config",
+            message: "a part of the config is not in effect".to_owned(),
+            details: note.message.clone(),
+            server: None,
+            created_at: state.applied_at,
+        });
+        failed.chain(notes).collect()
     }
 }
 

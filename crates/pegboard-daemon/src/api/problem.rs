@@ -87,6 +87,13 @@ impl Problem {
         Self::new(StatusCode::FORBIDDEN, detail).kind(Kind::NotPermitted)
     }
 
+    /// A server that is unavailable until somebody changes something. Such a response has no `Retry-After`.
+    pub(crate) fn needs_change(failure: Failure) -> Self {
+        let mut problem = Self::new(StatusCode::CONFLICT, failure.message).kind(failure.kind);
+        problem.0.hint = failure.hint;
+        problem
+    }
+
     #[must_use]
     pub(crate) fn kind(mut self, kind: Kind) -> Self {
         self.0.kind = Some(kind);

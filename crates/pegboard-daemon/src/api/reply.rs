@@ -3,7 +3,7 @@
 use axum::response::Response;
 use http::{StatusCode, header::RETRY_AFTER};
 use pegboard::{
-    Kind, Outcome, Reply, ServerName,
+    Failure, Kind, Outcome, Reply, ServerName,
     serde_json::{Map, Value},
 };
 use schemars::JsonSchema;
@@ -11,16 +11,28 @@ use schemars::JsonSchema;
 use super::{
     documents::json,
     problem::{retry_after, status_of},
+    state::ApiState,
 };
 
 /// The reply of a call, with the status of its kind. A tool's own error has status 200.
-pub(super) fn response(reply: &Reply) -> Response {
+pub(super) fn response(api: &ApiState, reply: &Reply) -> Response {
     let status = match (&reply.outcome, status_of(reply.outcome.kind())) {
+        (Outcome::Refused(failure), _) if needs_change(api, failure, reply.server.as_ref()) => StatusCode::CONFLICT,
         // Programs repeat a request after 503 on their own, and this one may have run.
         (Outcome::Lost(_), StatusCode::SERVICE_UNAVAILABLE) => StatusCode::BAD_GATEWAY,
         (_, status) => status,
     };
     with_status(status, reply)
+}
+
+/// Whether a server is unavailable until somebody changes something, so that it is no use to repeat the call: it is disabled, or its config is
+/// wrong.
+pub(super) fn needs_change(api: &ApiState, failure: &Failure, server: Option<&ServerName>) -> bool {
+    failure.kind == Kind::Unavailable
+        && failure.retry_after.is_none()
+        // Everything is unavailable while the daemon stops. Another one may be there in a moment.
+        && !api.monitor.is_draining()
+        && server.is_some_and(|server| api.board.has_server(server.as_str()))
 }
 
 /// The reply of a call, with another status.

@@ -4,24 +4,29 @@ use std::sync::Arc;
 
 use axum::{
     Router,
-    routing::{get, post},
+    middleware::from_fn_with_state,
+    routing::{get, post, put},
 };
 use http::StatusCode;
 
 use super::{
-    calls, events, listings, openapi, problem::Problem, reloading, server_changes as changes, servers, state::ApiState,
+    calls, change_records, events, listings, openapi, problem::Problem, reloading, server_changes as changes, servers,
+    state::ApiState,
 };
 
 /// The router of the API.
 pub(crate) fn router(api: Arc<ApiState>) -> Router {
-    let one_server = get(servers::one).put(changes::put).delete(changes::delete);
-    Router::new()
-        .route("/api/v1/mcp/servers", get(servers::all))
-        .route("/api/v1/mcp/servers/{name}", one_server)
+    let changes = Router::new()
+        .route("/api/v1/mcp/servers/{name}", put(changes::put).delete(changes::delete))
         .route("/api/v1/mcp/servers/{name}/reconnect", post(changes::reconnect))
         .route("/api/v1/mcp/servers/{name}/enable", post(changes::enable))
         .route("/api/v1/mcp/servers/{name}/disable", post(changes::disable))
         .route("/api/v1/mcp/servers/{name}/refresh", post(changes::refresh))
+        .route("/api/v1/mcp/reload", post(reloading::reload))
+        .route_layer(from_fn_with_state(api.clone(), change_records::record));
+    Router::new()
+        .route("/api/v1/mcp/servers", get(servers::all))
+        .route("/api/v1/mcp/servers/{name}", get(servers::one))
         .route("/api/v1/mcp/tools", get(listings::tools))
         .route("/api/v1/mcp/tools/{server}/{tool}", post(calls::call_tool))
         .route("/api/v1/mcp/resources", get(listings::resources))
@@ -29,8 +34,8 @@ pub(crate) fn router(api: Arc<ApiState>) -> Router {
         .route("/api/v1/mcp/call", post(calls::call))
         .route("/api/v1/mcp/warnings", get(servers::warnings))
         .route("/api/v1/mcp/events", get(events::events))
-        .route("/api/v1/mcp/reload", post(reloading::reload))
         .route("/openapi.json", get(openapi::openapi))
+        .merge(changes)
         .with_state(api)
 }
 

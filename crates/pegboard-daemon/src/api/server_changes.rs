@@ -1,6 +1,6 @@
 //! What clients with the scope `admin` change: servers that are added, removed, reconnected, enabled, disabled and listed again.
 
-use std::{future::Future, sync::Arc};
+use std::{future::Future, pin::pin, sync::Arc, task::Poll};
 
 use axum::{
     body::Body,
@@ -8,7 +8,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use http::{HeaderMap, StatusCode};
-use pegboard::{Arguments, Kind, ServerName, board::NotConnected, toolset::Unavailable};
+use pegboard::{Arguments, Kind, ServerName, State as ServerState, board::NotConnected, toolset::Unavailable};
 use pegboard_gateway::Caller;
 use serde_json::value::RawValue;
 
@@ -22,6 +22,7 @@ use super::{
     servers::document,
     state::ApiState,
 };
+use crate::reloads::ChangePermit;
 
 /// `PUT servers/{name}`: connects a server with the settings in the body, or without a body as the config has it.
 pub(super) async fn put(
@@ -45,6 +46,7 @@ pub(super) async fn put(
     if given.is_some() {
         check_may_add(&api, &caller, &name)?;
     }
+    let permit = permit(&api, &name).await?;
     let resolved = resolve(settings.clone(), name.clone(), given.clone()).await?;
     log(&caller, "put", &name);
     let is_new = !api.board.has_server(name.as_str());
@@ -58,6 +60,7 @@ pub(super) async fn put(
                 _ => settings.forget(&server),
             }
         }
+        drop(permit);
         connected
     };
     finish(connecting).await?.map_err(|error| not_connected(&name, error))?;
@@ -72,12 +75,23 @@ pub(super) async fn delete(
     ServerPath(name): ServerPath,
 ) -> Result<Response, Problem> {
     check_known(&api, &caller, &name)?;
+    let permit = permit(&api, &name).await?;
     log(&caller, "delete", &name);
     if let Some(settings) = &api.settings {
         settings.forget(&name);
     }
     let (board, server) = (api.board.clone(), name.clone());
-    match finish(async move { board.disconnect(server.as_str()).await }).await? {
+    let disconnecting = async move {
+        let mut disconnecting = pin!(board.disconnect(server.as_str()));
+        let first = futures_util::poll!(&mut disconnecting);
+        // It is removed. A reload need not wait for its calls in flight.
+        drop(permit);
+        match first {
+            Poll::Ready(is_done) => is_done,
+            Poll::Pending => disconnecting.await,
+        }
+    };
+    match finish(disconnecting).await? {
         true => Ok(StatusCode::NO_CONTENT.into_response()),
         false => Err(Problem::no_server(name.as_str())),
     }
@@ -90,6 +104,15 @@ pub(super) async fn reconnect(
     ServerPath(name): ServerPath,
 ) -> Result<Response, Problem> {
     check_known(&api, &caller, &name)?;
+    let rows = document(&api, &caller, Some(name.as_str())).servers;
+    if rows.iter().all(|row| row.state == ServerState::Disabled) {
+        let problem = Problem::new(
+            StatusCode::CONFLICT,
+            format!("server `{name}` is disabled, so it is not started"),
+        );
+        let hint = format!("`POST /api/v1/mcp/servers/{name}/enable` enables and starts it");
+        return Err(problem.server(name.as_str()).kind(Kind::Unavailable).hint(hint));
+    }
     log(&caller, "reconnect", &name);
     let (board, server) = (api.board.clone(), name.clone());
     let is_done = finish(async move { board.reconnect(server.as_str()).await }).await?;
@@ -194,6 +217,15 @@ fn check_may_add(api: &ApiState, caller: &Caller, name: &ServerName) -> Result<(
     Err(problem
         .server(name.as_str())
         .hint("the operator sets `serve.allow_new_servers = true`"))
+}
+
+/// Waits for a reload that runs. One that reads the config before a change and applies it afterwards would undo the change.
+async fn permit(api: &ApiState, name: &ServerName) -> Result<ChangePermit, Problem> {
+    let busy = |_| {
+        let detail = "the config is being reloaded, which takes long; nothing was changed";
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).server(name.as_str())
+    };
+    api.reloads.change().await.map_err(busy)
 }
 
 /// Leaves a trace of who changes what.

@@ -13,6 +13,7 @@ use rustls::{
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
+    time::Instant,
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
 use tokio_tungstenite::{client_async, tungstenite::Message};
@@ -160,6 +161,44 @@ async fn a_handshake_that_does_not_go_on_holds_a_place_and_no_more() {
     let waiting = tokio::time::timeout(Duration::from_millis(300), made.connect(&server)).await;
     assert!(waiting.is_err(), "a handshake counts as a connection");
     drop(silent);
+    made.connect(&server).await.unwrap();
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_handshake_that_goes_on_too_slowly_is_cut_off_and_others_are_served() {
+    let made = made();
+    let tls = made.tls();
+    let server = start_with(|builder| builder.tls(tls).max_connections(1)).await;
+    let mut slow = TcpStream::connect(server.address).await.unwrap();
+    // A record of 512 bytes, of which one arrives each second.
+    slow.write_all(b"\x16\x03\x01\x02\x00").await.unwrap();
+    while server.gateway.traffic().open == 0 {
+        tokio::task::yield_now().await;
+    }
+    tokio::time::pause();
+    let started = Instant::now();
+    let (mut reader, mut writer) = slow.split();
+    let drip = async {
+        loop {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            if writer.write_all(b"\x01").await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    };
+    let mut byte = [0];
+    let cut_off = tokio::select! {
+        // It may be reset, because what it has sent is not read.
+        read = reader.read(&mut byte) => read.unwrap_or(0),
+        () = drip => unreachable!("it does not end"),
+        () = tokio::time::sleep(Duration::from_secs(60)) => panic!("the connection stays open"),
+    };
+    assert_eq!(cut_off, 0, "nothing is sent to it");
+    let took = started.elapsed();
+    assert!((9..=12).contains(&took.as_secs()), "{took:?}");
+    tokio::time::resume();
+    // Its place is free.
     made.connect(&server).await.unwrap();
     server.stop().await;
 }

@@ -109,6 +109,63 @@ impl AuditRule {
     }
 }
 
+/// A change of a board that a person or a program has asked for, for the [audit log](crate::Pegboard::record_change).
+#[derive(Debug, Clone)]
+#[must_use = "it is recorded by `Pegboard::record_change`"]
+pub struct AdminChange {
+    action: &'static str,
+    outcome: ChangeOutcome,
+    server: Option<ServerName>,
+    principal: Option<Principal>,
+    view: Option<Arc<str>>,
+}
+
+/// How a change ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ChangeOutcome {
+    /// It was made.
+    Done,
+    /// It was not made: the caller may not ask for it, or asked for something impossible.
+    Refused,
+    /// It was tried, and something failed.
+    Failed,
+    /// The caller did not wait for the end. The change may have been made.
+    Unknown,
+}
+
+impl AdminChange {
+    /// A change, named by a word such as `reload`, and how it ended.
+    pub fn new(action: &'static str, outcome: ChangeOutcome) -> Self {
+        Self {
+            action,
+            outcome,
+            server: None,
+            principal: None,
+            view: None,
+        }
+    }
+
+    /// Sets the server that was to be changed.
+    pub fn server(mut self, server: ServerName) -> Self {
+        self.server = Some(server);
+        self
+    }
+
+    /// Sets who asked for the change.
+    pub fn principal(mut self, principal: Principal) -> Self {
+        self.principal = Some(principal);
+        self
+    }
+
+    /// Sets the view that the caller is limited to.
+    pub fn view(mut self, view: impl Into<Arc<str>>) -> Self {
+        self.view = Some(view.into());
+        self
+    }
+}
+
 /// One line, without its place in the chain. Fields that do not apply are left out.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Entry {
@@ -137,6 +194,10 @@ pub(crate) struct Entry {
     rule: Option<AuditRule>,
     #[serde(skip_serializing_if = "Option::is_none")]
     end: Option<Box<EndEntry>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    action: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<ChangeOutcome>,
     /// How many records could not be written before this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     records: Option<u64>,
@@ -262,6 +323,18 @@ impl Entry {
             })),
             ..Self::default()
         }
+    }
+
+    /// A change of the board.
+    pub(crate) fn change(change: AdminChange) -> Self {
+        let entry = Self {
+            event: "change",
+            server: change.server,
+            action: Some(change.action),
+            outcome: Some(change.outcome),
+            ..Self::default()
+        };
+        entry.of_view(change.view.as_ref(), change.principal.as_ref())
     }
 
     /// A gap: so many records could not be written.

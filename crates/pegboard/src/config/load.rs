@@ -180,6 +180,9 @@ impl<'a> Layer<'a> {
             loaded.unreadable.push(source.name().to_owned());
             return layer;
         };
+        if source.is_file() && text.trim().is_empty() {
+            loaded.blank.push(source.name().to_owned());
+        }
         let mut report = Report::new(source.name());
         let shaped = import::shape(root, &mut report);
         layer.servers = shaped.servers;

@@ -22,6 +22,9 @@ pub struct Loaded {
     /// The sources that could not be read: a missing file, or a text that does not parse. Their restrictions are not in effect, so a
     /// program should stop rather than continue without them.
     pub unreadable: Vec<String>,
+    /// The files that hold nothing but white space. An editor that is about to write a file may have truncated it a moment ago, so a
+    /// program that reloads should not take such a file for a config without servers.
+    pub blank: Vec<String>,
     /// The project files that are not used because their content is not approved.
     pub pending_trust: Vec<PendingTrust>,
     /// The settings of each server as written, for display.

@@ -177,6 +177,11 @@ impl Source {
         }
     }
 
+    /// Whether it is read from a file.
+    pub(super) fn is_file(&self) -> bool {
+        matches!(self.content, Content::File(_))
+    }
+
     fn read_file(&self, path: &Path) -> Result<String, FileError> {
         match self.approval {
             Some(_) => project_file::text(path),
