@@ -35,6 +35,11 @@ impl<D: Dialer> Dialer for DaemonDialer<D> {
     fn failure_behind(&self, data: &Value) -> Option<Failure> {
         Failure::deserialize(data.get(FAILURE)?).ok()
     }
+
+    /// Only the daemon may count the crashes of its servers. A host goes on however often the daemon is killed.
+    fn supervises(&self) -> bool {
+        true
+    }
 }
 
 /// A dialer of the daemon's servers. The command has applied the rules of the config and asked for approval where a person must agree.

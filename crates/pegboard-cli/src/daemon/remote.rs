@@ -13,6 +13,14 @@ use super::{dialer::daemon_dialer, start::Starter};
 /// How long the daemon may take to report a server that has not started in time.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
 
+/// The waits before a connection to the daemon is opened again. The daemon has its own for the server.
+const RECONNECT: [Duration; 4] = [
+    Duration::ZERO,
+    Duration::from_millis(100),
+    Duration::from_millis(500),
+    Duration::from_secs(2),
+];
+
 /// A board with the config's servers, each connected to the one of its name in the daemon. A daemon that has ended is started again if there
 /// is a starter.
 pub(super) fn board(mut config: Config, socket: PathBuf, starter: Option<Starter>) -> Builder {
@@ -37,5 +45,6 @@ pub(crate) fn adapt(config: &mut Config) {
         server.policy.health.interval = None;
         // The daemon's own limit passes first, so that it can say what the server did meanwhile.
         server.limits.connect_timeout += ANSWER_TIME;
+        server.policy.restart.backoff = RECONNECT.to_vec();
     }
 }

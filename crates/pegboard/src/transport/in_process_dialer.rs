@@ -39,6 +39,13 @@ pub trait Dialer: Send + Sync + 'static {
         let _ = data;
         None
     }
+
+    /// Whether the other side supervises the server, as a daemon or a gateway does. A lost connection is then no crash of the server: however
+    /// often it is lost, it is opened again after the waits that `restart_backoff` sets. By default five losses in a minute are a crash loop,
+    /// in which the server is started once a minute.
+    fn supervises(&self) -> bool {
+        false
+    }
 }
 
 /// The output of a server in this process.

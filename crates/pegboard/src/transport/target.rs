@@ -24,6 +24,14 @@ impl Target {
             Self::InProcess(dialer) | Self::StandIn(dialer) => dialer.tool_kind(),
         }
     }
+
+    /// Whether the other side supervises the server, so that crashes are not counted here.
+    pub(crate) fn is_supervised(&self) -> bool {
+        match self {
+            Self::Configured(_) => false,
+            Self::InProcess(dialer) | Self::StandIn(dialer) => dialer.supervises(),
+        }
+    }
 }
 
 impl fmt::Debug for Target {

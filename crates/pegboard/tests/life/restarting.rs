@@ -1,6 +1,12 @@
 //! Restarts on paused time: what callers see while a server is down, and when the supervisor brings it back.
 
-use pegboard::{Config, Kind, Outcome, Pegboard, State};
+use std::{pin::Pin, sync::Arc, time::Duration};
+
+use pegboard::{
+    Config, Kind, Outcome, Pegboard, ServerConfig, State,
+    config::{Command, Transport},
+    in_process::{ByteSink, ByteSource, DialContext, Dialer, DialerError},
+};
 use pegboard_testkit::{FakeServer, Fault, Tool, When};
 use serde_json::json;
 use tokio::time::Instant;
@@ -23,7 +29,7 @@ fn on_schedule(fake: &FakeServer) -> (Pegboard, pegboard_testkit::MemoryHandle) 
 
 async fn state(board: &Pegboard) -> State {
     // Lets everything that is due now happen first.
-    tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    tokio::time::sleep(Duration::from_millis(1)).await;
     board.status().servers[0].state
 }
 
@@ -84,7 +90,7 @@ async fn a_server_that_ends_again_and_again_is_tried_rarely() {
     board.settle(PATIENCE).await;
     for _ in 0..5 {
         while state(&board).await != State::Ready {
-            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            tokio::time::sleep(Duration::from_millis(100)).await;
         }
         handle.kill();
         state(&board).await;
@@ -97,6 +103,43 @@ async fn a_server_that_ends_again_and_again_is_tried_rarely() {
     assert_eq!(handle.starts(), starts, "nobody tries meanwhile");
     tokio::time::sleep(secs(15)).await;
     assert_eq!(state(&board).await, State::Ready);
+}
+
+/// A dialer whose other side, such as a daemon, supervises the server.
+struct Supervised<D>(D);
+
+impl<D: Dialer> Dialer for Supervised<D> {
+    fn dial(
+        &self,
+        context: DialContext,
+    ) -> Pin<Box<dyn Future<Output = Result<(ByteSource, ByteSink), DialerError>> + Send + '_>> {
+        self.0.dial(context)
+    }
+
+    fn supervises(&self) -> bool {
+        true
+    }
+}
+
+/// However often the connection to a daemon is lost, its servers are in no crash loop.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_the_other_side_supervises_is_tried_as_often_as_ever() {
+    let (_unused, handle) = good().connect();
+    let mut config = ServerConfig::new(Transport::Stdio(Command::new("unused")));
+    config.policy.restart.backoff = vec![Duration::from_millis(100)];
+    let config = Config::new().server("fx", config).unwrap();
+    let connected: Arc<dyn Dialer> = Arc::new(Supervised(dialer(&handle)));
+    let board = Pegboard::builder(config)
+        .stand_ins(move |_, _| connected.clone())
+        .without_jitter()
+        .open();
+    board.settle(PATIENCE).await;
+    for _ in 0..12 {
+        handle.kill();
+        assert_ne!(state(&board).await, State::CrashLooping);
+        let reply = call(&board.toolset(), "fx.hello", json!({})).await;
+        assert!(!reply.is_error(), "{}", reply.text());
+    }
 }
 
 /// An idle server gets the health check of its era and is replaced when it does not answer.
@@ -177,9 +220,8 @@ async fn a_restart_under_way_and_a_failed_one_are_told_apart() {
 async fn what_may_have_run_stays_so_when_the_next_attempt_is_refused() {
     let fake = good().tool(Tool::new("read").answers_text("x").after(secs(3600)));
     let (_unused, handle) = fake.connect();
-    let mut settings = pegboard::ServerConfig::new(pegboard::config::Transport::Stdio(pegboard::config::Command::new(
-        "in-process",
-    )));
+    let mut settings =
+        pegboard::ServerConfig::new(pegboard::config::Transport::Stdio(pegboard::Command::new("in-process")));
     settings
         .policy
         .tool_retry

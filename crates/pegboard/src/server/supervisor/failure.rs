@@ -94,7 +94,8 @@ impl Supervisor {
         self.history.was_lost = true;
         let plan = self.plan();
         let (restart, outage) = (&plan.restart, Outage::of_end(end));
-        if is_crash(end) && self.history.crashes.exited(Instant::now()) {
+        let is_crash = is_crash(end) && !plan.spec.target.is_supervised();
+        if is_crash && self.history.crashes.exited(Instant::now()) {
             let delay = self.history.next_wait(&restart.backoff);
             let delay = self.history.crashes.wait(delay);
             tracing::warn!(next_try_in = ?delay, "the server ends again and again");
