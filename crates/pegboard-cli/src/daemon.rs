@@ -24,7 +24,7 @@ pub(crate) use client::{RunningDaemon, find};
 pub(crate) use detached::Detached;
 pub(crate) use hello::Identified;
 pub(crate) use identity::{Identity, config_digest};
-pub(crate) use journal::{CallsInFlight, Unfinished, unfinished_without_daemon};
+pub(crate) use journal::{CallsInFlight, Unfinished, forget_without_daemon, unfinished_without_daemon};
 pub(crate) use occupy::{NotOccupied, Occupied, occupy};
 pub(crate) use remote::adapt;
 pub(crate) use replies::as_made_here;

@@ -72,9 +72,8 @@ pub(super) async fn run(mut context: Context<'_>, options: Serve) -> Exit {
     };
     let addresses = addresses(&listeners);
     let what = what_is_served(&config);
-    let (journal, unfinished) = occupied.as_mut().and_then(Occupied::take_journal).unzip();
-    let unfinished = unfinished.unwrap_or_default();
-    for call in &unfinished {
+    let (journal, untold) = occupied.as_mut().and_then(Occupied::take_journal).unzip();
+    for call in untold.iter().flat_map(|untold| untold.calls()) {
         context.output.say(&output::warning(&call.to_string()));
     }
     let board = serving::open_noting(config, journal);
@@ -85,7 +84,7 @@ pub(super) async fn run(mut context: Context<'_>, options: Serve) -> Exit {
         .stop_with(stop.clone());
     let (tls, tls_warnings) = tls.map(|loaded| (loaded.tls, loaded.warnings)).unzip();
     let identified = Identified::new(config_digest(&settings.loaded.config));
-    let local = daemon::router(identified.clone(), daemon.clone(), &unfinished);
+    let local = daemon::router(identified.clone(), daemon.clone(), untold);
     let gateway = match serving::gateway(&daemon, tls, local) {
         Ok(gateway) => gateway,
         Err(complaint) => return context.refuse(&complaint, &nothing).await,

@@ -15,7 +15,7 @@ use super::{
     starting::StartingServers,
 };
 use crate::{
-    daemon::{self, RunningDaemon, Unfinished, unfinished_without_daemon},
+    daemon::{self, RunningDaemon, Unfinished, forget_without_daemon, unfinished_without_daemon},
     exit::Exit,
     output::{self, Report, Table, one_line},
     settings::{self, Settings},
@@ -47,6 +47,7 @@ pub(super) async fn run(mut context: Context<'_>) -> Exit {
     let starting = StartingServers::new(&config);
     let board = settings::whole_board(config).open();
     let patience = context.deadline.remaining();
+    let mut unfinished = Vec::new();
     let report = match context
         .waiting(&starting, "asking the servers", &board, board.settle(patience))
         .await
@@ -56,7 +57,8 @@ pub(super) async fn run(mut context: Context<'_>) -> Exit {
         Ending::Done(()) => {
             let status = board.status();
             let mut shown = Shown::of(json!(status));
-            shown.unfinished = unfinished_without_daemon(&context.global, &settings);
+            unfinished = unfinished_without_daemon(&context.global, &settings);
+            shown.unfinished.clone_from(&unfinished);
             let exit = match hopeless {
                 Some((exit, _)) => exit,
                 None => exit(&shown, context.is_late()),
@@ -71,7 +73,10 @@ pub(super) async fn run(mut context: Context<'_>) -> Exit {
             }
         }
     };
-    context.close(&board, report).await
+    let global = context.global.clone();
+    let exit = context.close(&board, report).await;
+    forget_without_daemon(&global, &settings, &unfinished);
+    exit
 }
 
 /// The report of the daemon's own board, of which only the selected servers are shown. Servers that are not started stay so.

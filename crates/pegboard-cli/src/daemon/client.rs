@@ -178,7 +178,10 @@ impl RunningDaemon {
     fn difference(&self, settings: &Settings) -> Option<String> {
         let version = &self.hello.version;
         if version != VERSION {
-            return Some(format!("the daemon is version {version} and this program is {VERSION}"));
+            let pid = self.pid();
+            return Some(format!(
+                "the daemon (process {pid}) is version {version} and this program is {VERSION}"
+            ));
         }
         (self.hello.config != config_digest(&settings.loaded.config))
             .then(|| "the daemon has another content of the config, or other values of its variables".to_owned())

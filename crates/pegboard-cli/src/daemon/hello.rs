@@ -11,8 +11,11 @@ pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Hello {
     pub(crate) version: String,
+    // Another version may leave out what follows, and its user is told which version it is.
+    #[serde(default)]
     pub(crate) pid: u32,
     /// The digest of the config that is applied now.
+    #[serde(default)]
     pub(crate) config: String,
 }
 

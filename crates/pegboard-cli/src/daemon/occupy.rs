@@ -1,6 +1,6 @@
 //! Makes this process the daemon of its config, or says why it cannot be.
 
-use std::{io, path::Path};
+use std::{io, path::Path, sync::Arc};
 
 use pegboard_gateway::Listeners;
 use tokio::net::UnixListener;
@@ -8,7 +8,7 @@ use tokio::net::UnixListener;
 use super::{
     folder::FolderError,
     identity::Identity,
-    journal::{CallsInFlight, Unfinished},
+    journal::{CallsInFlight, Untold},
     place::{Place, PlaceError},
 };
 use crate::{exit::Exit, settings::Complaint};
@@ -21,7 +21,7 @@ const NO_SOCKET: &str = "`--no-socket` serves without the socket that the comman
 pub(crate) struct Occupied {
     place: Place,
     socket: UnixListener,
-    journal: Option<(CallsInFlight, Vec<Unfinished>)>,
+    journal: Option<(CallsInFlight, Arc<Untold>)>,
 }
 
 /// Why this process does without a socket.
@@ -43,8 +43,8 @@ pub(crate) fn occupy(identity: &Identity) -> Result<Occupied, NotOccupied> {
         })
     };
     match Place::take(identity) {
-        Ok((place, socket)) => {
-            let opened = CallsInFlight::open(place.journal());
+        Ok((mut place, socket)) => {
+            let opened = place.open_journal();
             let journal = opened.inspect_err(|error| tracing::warn!(%error, "calls in flight cannot be noted"));
             Ok(Occupied {
                 place,
@@ -81,8 +81,8 @@ impl Occupied {
         self.place.socket()
     }
 
-    /// The journal of this daemon, and the calls that the daemon before it did not finish.
-    pub(crate) fn take_journal(&mut self) -> Option<(CallsInFlight, Vec<Unfinished>)> {
+    /// The journal of this daemon, and the calls that earlier ones did not finish.
+    pub(crate) fn take_journal(&mut self) -> Option<(CallsInFlight, Arc<Untold>)> {
         self.journal.take()
     }
 

@@ -4,6 +4,7 @@ use std::{
     fs, io,
     os::unix::{fs::PermissionsExt as _, net::UnixListener as StdListener},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use pegboard_gateway::Listeners;
@@ -12,6 +13,7 @@ use tokio::net::UnixListener;
 use super::{
     folder::{self, FolderError, user},
     identity::Identity,
+    journal::{CallsInFlight, Untold, journal_path},
     lock::{Lock, LockError},
 };
 
@@ -23,6 +25,7 @@ const MAX_PATH: usize = 103;
 pub(crate) struct Place {
     socket: PathBuf,
     journal: PathBuf,
+    untold: Option<Arc<Untold>>,
     #[expect(dead_code, reason = "held until the daemon ends")]
     lock: Lock,
 }
@@ -48,12 +51,20 @@ impl Place {
         let socket = socket_path(&folder, identity);
         let listener = listen(&socket).map_err(|error| PlaceError::Io(socket.clone(), error))?;
         let journal = journal_path(&folder, identity);
-        Ok((Self { socket, journal, lock }, listener))
+        let place = Self {
+            socket,
+            journal,
+            untold: None,
+            lock,
+        };
+        Ok((place, listener))
     }
 
-    /// The path of the journal.
-    pub(super) fn journal(&self) -> &Path {
-        &self.journal
+    /// Opens the journal, and returns the calls that earlier daemons did not finish.
+    pub(super) fn open_journal(&mut self) -> io::Result<(CallsInFlight, Arc<Untold>)> {
+        let (journal, untold) = CallsInFlight::open(&self.journal)?;
+        let untold = self.untold.insert(Arc::new(untold)).clone();
+        Ok((journal, untold))
     }
 
     /// The path of the socket.
@@ -70,19 +81,16 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.socket);
-        // Every call has ended, and its caller was told how.
-        let _ = fs::remove_file(&self.journal);
+        // Every call has ended, and its caller was told how. What an earlier daemon left behind stays until it is shown.
+        if !self.untold.as_ref().is_some_and(|untold| untold.must_stay()) {
+            let _ = fs::remove_file(&self.journal);
+        }
     }
 }
 
 /// The path of the socket of a daemon.
 pub(super) fn socket_path(folder: &Path, identity: &Identity) -> PathBuf {
     folder.join(format!("{identity}.sock"))
-}
-
-/// The path of the journal of a daemon.
-pub(super) fn journal_path(folder: &Path, identity: &Identity) -> PathBuf {
-    folder.join(format!("{identity}.journal"))
 }
 
 /// Listens on a socket that only the user may connect to. The caller holds the lock, so a socket that is there belongs to no daemon.

@@ -1,6 +1,6 @@
 //! What a daemon answers to the commands of its user, beside MCP.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     Extension, Json, Router,
@@ -14,14 +14,14 @@ use pegboard_daemon::Daemon;
 use pegboard_gateway::LocalClient;
 use serde_json::json;
 
-use super::{hello::Identified, journal::Unfinished, refusal::Refusal};
+use super::{hello::Identified, journal::Untold, refusal::Refusal};
 
 /// How long the servers may take that are asked for a tool. The command has just asked them.
 const REFUSAL_TIME: Duration = Duration::from_secs(2);
 
 /// The routes under `/local`. They answer only at the local socket.
-pub(crate) fn router(identified: Identified, daemon: Daemon, unfinished: &[Unfinished]) -> Router {
-    let (unfinished, reported) = (json!(unfinished), daemon.clone());
+pub(crate) fn router(identified: Identified, daemon: Daemon, untold: Option<Arc<Untold>>) -> Router {
+    let reported = daemon.clone();
     let hello = async move |client: Option<Extension<LocalClient>>| -> Response {
         match client {
             Some(_) => Json(identified.hello()).into_response(),
@@ -32,7 +32,10 @@ pub(crate) fn router(identified: Identified, daemon: Daemon, unfinished: &[Unfin
         match client {
             Some(_) => {
                 let mut status = reported.status();
-                status["unfinished"] = unfinished;
+                if let Some(untold) = untold {
+                    status["unfinished"] = json!(untold.calls());
+                    untold.shown();
+                }
                 Json(status).into_response()
             }
             None => StatusCode::NOT_FOUND.into_response(),
