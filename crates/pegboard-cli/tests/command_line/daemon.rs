@@ -17,7 +17,7 @@ use super::{
 };
 
 /// Where the sockets and locks of a home are.
-const RUN: &str = ".local/state/pegboard/run";
+pub(crate) const RUN: &str = ".local/state/pegboard/run";
 
 fn fx() -> FakeServer {
     FakeServer::new("fx")
@@ -295,6 +295,25 @@ fn calls_in_flight_at_kill_9_are_told_as_ones_that_may_have_run() {
     let ran = home.run(&["status"]);
     ran.ends_with(0).says(told).says("it may have run");
     assert!(!ran.err.contains("fx.write"), "{ran:?}");
+    let ran = home.run(&["status"]);
+    assert!(!ran.err.contains(told), "it was told: {ran:?}");
+}
+
+#[test]
+fn calls_that_may_have_run_are_kept_until_a_command_has_shown_them() {
+    let home = home("");
+    let served = Served::start(&home, &[]);
+    served.has_tool("fx__read");
+    let child = start(&home, &["call", "fx.mute", "-o", "json"]);
+    until("the call has arrived", || home.log("fx").count("tools/call") == 1);
+    served.signal("KILL");
+    served.code();
+    Ran::end_of(child).ends_with(3);
+    let told = "the call of fx.mute, sent at";
+    // Nobody reads the log of a daemon that ends again.
+    let unseen = Served::start(&home, &["--idle", "100ms"]);
+    unseen.says(told);
+    assert_eq!(unseen.code(), Some(0));
     let served = Served::start(&home, &[]);
     served.says(told);
     let document = home.run(&["status", "-o", "json"]).ends_with(0).json();

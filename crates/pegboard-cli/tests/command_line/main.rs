@@ -5,10 +5,14 @@
     reason = "a test helper that cannot go on has nothing better to do than to panic"
 )]
 
+#[cfg(unix)]
+mod agents;
 mod approval;
 mod arguments;
 mod audit;
 mod broken;
+#[cfg(target_os = "linux")]
+mod browser;
 mod call;
 mod canary;
 mod config;
@@ -19,7 +23,11 @@ mod daemon_ends;
 #[cfg(unix)]
 mod daemon_failures;
 #[cfg(unix)]
+mod daemon_hello;
+#[cfg(unix)]
 mod daemon_kills;
+#[cfg(target_os = "linux")]
+mod daemon_terminal;
 #[cfg(unix)]
 mod gateway;
 mod help;

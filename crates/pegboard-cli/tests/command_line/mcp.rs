@@ -98,6 +98,29 @@ impl Mcp {
         ended.unwrap().code()
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Begins a call, whose answer is read with [`Self::answer`].
+    pub(crate) fn call(&mut self, tool: &str) {
+        let params = json!({"name": tool, "arguments": {}});
+        self.send(&json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": params}));
+    }
+
+    /// Waits for the answer to a call; `None` if the process was killed.
+    #[track_caller]
+    pub(crate) fn answer(&mut self) -> Option<Value> {
+        loop {
+            match self.messages.recv_timeout(PATIENCE) {
+                Ok(message) if message["id"] == 3 => return Some(message),
+                Ok(_) => {}
+                Err(mpsc::RecvTimeoutError::Disconnected) => return None,
+                Err(mpsc::RecvTimeoutError::Timeout) => panic!("no answer in {PATIENCE:?}"),
+            }
+        }
+    }
+
     pub(crate) fn ask(&mut self, method: &str, params: &Value) -> Value {
         self.exchange(&json!({"jsonrpc": "2.0", "id": 2, "method": method, "params": params}))
     }
