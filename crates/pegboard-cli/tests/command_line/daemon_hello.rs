@@ -11,12 +11,7 @@ use std::{
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::json;
 
-use super::{
-    daemon::RUN,
-    gateway::Served,
-    home::Home,
-    mcp::Mcp,
-};
+use super::{daemon::RUN, gateway::Served, home::Home, mcp::Mcp};
 
 /// A home with the server `fx`, the socket of its daemon, which was killed, and the response in which that daemon said who it was.
 fn killed() -> (Home, PathBuf, String) {

@@ -220,8 +220,7 @@ async fn a_restart_under_way_and_a_failed_one_are_told_apart() {
 async fn what_may_have_run_stays_so_when_the_next_attempt_is_refused() {
     let fake = good().tool(Tool::new("read").answers_text("x").after(secs(3600)));
     let (_unused, handle) = fake.connect();
-    let mut settings =
-        pegboard::ServerConfig::new(pegboard::config::Transport::Stdio(pegboard::Command::new("in-process")));
+    let mut settings = ServerConfig::new(Transport::Stdio(Command::new("in-process")));
     settings
         .policy
         .tool_retry
