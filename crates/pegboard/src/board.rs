@@ -33,6 +33,7 @@ use crate::{
     event::Events,
     metrics::Metrics,
     name::{NameStyle, ServerName},
+    outcome::Failure,
     pin::{PinChange, PinError},
     secret::Secret,
     server::{CatalogChange, Registry, Server},
@@ -259,6 +260,15 @@ impl Pegboard {
                 return is_idle;
             }
             tokio::time::sleep(DRAIN_POLL.min(deadline.remaining())).await;
+        }
+    }
+
+    /// Records that a change begins if the audit log is `required`, and fails if the log cannot be written: then the change should not be made.
+    /// Does nothing without a required log.
+    pub async fn begin_change(&self, change: &AdminChange) -> Result<(), Failure> {
+        match &self.0.audit {
+            Some(log) => log.begin(|| Entry::change(change.clone())).await,
+            None => Ok(()),
         }
     }
 

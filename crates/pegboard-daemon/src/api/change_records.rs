@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::{
     extract::{RawPathParams, Request, State, rejection::RawPathParamsRejection},
     middleware::Next,
-    response::Response,
+    response::{IntoResponse as _, Response},
 };
 use http::{Method, StatusCode};
 use pegboard::{
@@ -14,7 +14,7 @@ use pegboard::{
 };
 use pegboard_gateway::Caller;
 
-use super::state::ApiState;
+use super::{problem::Problem, state::ApiState};
 
 /// Passes a request on. If it asks for a change, that is recorded with its outcome, also if the client goes away before.
 pub(super) async fn record(
@@ -36,8 +36,13 @@ pub(super) async fn record(
         action,
         server,
         caller: caller.clone(),
-        outcome: ChangeOutcome::Unknown,
+        outcome: ChangeOutcome::Begun,
     };
+    if let Err(failure) = api.board.begin_change(&record.change()).await {
+        record.outcome = ChangeOutcome::Refused;
+        return Problem::unrecorded(failure).into_response();
+    }
+    record.outcome = ChangeOutcome::Unknown;
     let response = next.run(request).await;
     record.outcome = outcome(response.status());
     response
@@ -77,11 +82,11 @@ struct Record {
     outcome: ChangeOutcome,
 }
 
-impl Drop for Record {
-    fn drop(&mut self) {
+impl Record {
+    fn change(&self) -> AdminChange {
         let mut change = AdminChange::new(self.action, self.outcome);
-        if let Some(server) = self.server.take() {
-            change = change.server(server);
+        if let Some(server) = &self.server {
+            change = change.server(server.clone());
         }
         if let Some(principal) = self.caller.principal() {
             change = change.principal(principal.clone());
@@ -89,6 +94,12 @@ impl Drop for Record {
         if let Some(view) = self.caller.view() {
             change = change.view(view);
         }
-        self.board.record_change(change);
+        change
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        self.board.record_change(self.change());
     }
 }

@@ -94,6 +94,13 @@ impl Problem {
         problem
     }
 
+    /// A change that is not made because the audit log, which is required, cannot be written.
+    pub(crate) fn unrecorded(failure: Failure) -> Self {
+        let mut problem = Self::new(StatusCode::SERVICE_UNAVAILABLE, failure.message).kind(failure.kind);
+        problem.0.hint = failure.hint;
+        problem
+    }
+
     #[must_use]
     pub(crate) fn kind(mut self, kind: Kind) -> Self {
         self.0.kind = Some(kind);

@@ -1,5 +1,7 @@
 //! Requests that are wrong, and the documents of those that are right.
 
+use std::time::Duration;
+
 use http::header::ALLOW;
 
 use crate::fixture::{API, Fixture, Who, json, read};
@@ -111,4 +113,63 @@ async fn a_reload_that_failed_is_told_to_its_caller_and_in_the_warnings() {
     });
     assert_eq!(status, 200);
     assert!(!is_told().await);
+}
+
+#[tokio::test]
+async fn a_change_whose_client_goes_away_or_that_fails_is_recorded_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("audit.jsonl");
+    let mut fixture = Fixture::with_settings(&format!("audit = {log:?}\n")).await;
+    let reload = format!("{API}/reload");
+    // Nobody answers the request, and the client does not wait.
+    let gone = tokio::time::timeout(
+        Duration::from_millis(50),
+        fixture.send(Who::Operator, "POST", &reload, &[], ""),
+    );
+    assert!(gone.await.is_err());
+    drop(fixture.requests.take());
+    let (status, _) = fixture.post(Who::Operator, &reload, "").await;
+    assert_eq!(status, 503);
+    // Reading is no change.
+    fixture.get(Who::Operator, &format!("{API}/servers/fx")).await;
+    fixture.board.shutdown().await;
+    let text = std::fs::read_to_string(&log).unwrap();
+    let records: Vec<serde_json::Value> = text.lines().map(json).collect();
+    let changes = records.iter().filter(|record| record["event"] == "change");
+    let outcomes: Vec<_> = changes
+        .map(|record| (&record["principal"], &record["outcome"]))
+        .collect();
+    let operator = "Operator".into();
+    assert_eq!(
+        outcomes,
+        [(&operator, &"unknown".into()), (&operator, &"failed".into())]
+    );
+}
+
+#[tokio::test]
+async fn nothing_is_changed_while_a_required_log_cannot_be_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("audit.jsonl");
+    let fixture = Fixture::with_settings(&format!("audit = {{ file = {log:?}, required = true }}\n")).await;
+    let disable = format!("{API}/servers/fx/disable");
+    std::fs::create_dir(&log).unwrap();
+    let (status, text) = fixture.post(Who::Admin, &disable, "").await;
+    assert_eq!(status, 503, "{text}");
+    assert!(
+        json(&text)["hint"].as_str().unwrap().contains("`audit` is `required`"),
+        "{text}"
+    );
+    let (_, text) = fixture.get(Who::Read, &format!("{API}/servers/fx")).await;
+    assert_eq!(json(&text)["servers"][0]["state"], "ready");
+    std::fs::remove_dir(&log).unwrap();
+    let (status, text) = fixture.post(Who::Admin, &disable, "").await;
+    assert_eq!(status, 200, "{text}");
+    fixture.board.shutdown().await;
+    let text = std::fs::read_to_string(&log).unwrap();
+    let records = text.lines().map(json).filter(|record| record["event"] == "change");
+    let outcomes: Vec<String> = records.map(|record| record["outcome"].to_string()).collect();
+    assert!(
+        outcomes.ends_with(&["\"begun\"".to_owned(), "\"done\"".to_owned()]),
+        "{outcomes:?}"
+    );
 }

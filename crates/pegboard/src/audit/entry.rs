@@ -125,6 +125,8 @@ pub struct AdminChange {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ChangeOutcome {
+    /// It begins. Only a log that is required says so.
+    Begun,
     /// It was made.
     Done,
     /// It was not made: the caller may not ask for it, or asked for something impossible.

@@ -92,28 +92,35 @@ impl AuditLog {
             return Ok(());
         }
         // Boxed, because it is rare and every call would pay for the space.
-        Box::pin(async {
-            let (written, is_written) = oneshot::channel();
-            let writing = async {
-                let message = Message::Awaited(Box::new(entry), written);
-                self.records.send(message).await.map_err(|_| ENDED.to_owned())?;
-                is_written.await.unwrap_or_else(|_| Err(ENDED.to_owned()))
-            };
-            let result = tokio::time::timeout(deadline.remaining(), writing).await;
-            result.unwrap_or_else(|_| Err("its writer did not answer in time".to_owned()))
+        Box::pin(self.written(entry, deadline)).await.map_err(|why| {
+            let message =
+                format!("the call was not made, because the audit log cannot be written: {why}. Go on without tools.");
+            Failure::new(Kind::NotPermitted, message).hint(hint(&why))
         })
-        .await
-        .map_err(|why| {
-            let hint = match why.contains(NOT_A_LOG) {
-                true => "`audit` is `required`: name another file in `audit`, or move this one away",
-                false => "`audit` is `required`: free the disk or fix the permissions of the file",
-            };
-            Failure::new(
-                Kind::NotPermitted,
-                format!("the call was not made, because the audit log cannot be written: {why}. Go on without tools."),
-            )
-            .hint(hint)
+    }
+
+    /// Records that a change begins, if the log is required, and fails if it cannot be written.
+    pub(crate) async fn begin(&self, entry: impl FnOnce() -> Entry) -> Result<(), Failure> {
+        if !self.is_required {
+            return Ok(());
+        }
+        let written = self.written(entry(), Deadline::within(FLUSH_TIMEOUT)).await;
+        written.map_err(|why| {
+            let message = format!("nothing was changed, because the audit log cannot be written: {why}");
+            Failure::new(Kind::NotPermitted, message).hint(hint(&why))
         })
+    }
+
+    /// Waits until a record is written, or fails with the reason.
+    async fn written(&self, entry: Entry, deadline: Deadline) -> Result<(), String> {
+        let (written, is_written) = oneshot::channel();
+        let writing = async {
+            let message = Message::Awaited(Box::new(entry), written);
+            self.records.send(message).await.map_err(|_| ENDED.to_owned())?;
+            is_written.await.unwrap_or_else(|_| Err(ENDED.to_owned()))
+        };
+        let result = tokio::time::timeout(deadline.remaining(), writing).await;
+        result.unwrap_or_else(|_| Err("its writer did not answer in time".to_owned()))
     }
 
     /// Waits until everything recorded so far is written.
@@ -127,6 +134,13 @@ impl AuditLog {
         if tokio::time::timeout(FLUSH_TIMEOUT, flushing).await.is_err() {
             tracing::warn!("the audit log was not written in time");
         }
+    }
+}
+
+fn hint(why: &str) -> &'static str {
+    match why.contains(NOT_A_LOG) {
+        true => "`audit` is `required`: name another file in `audit`, or move this one away",
+        false => "`audit` is `required`: free the disk or fix the permissions of the file",
     }
 }
 
