@@ -16,13 +16,10 @@ use serde::Deserialize as _;
 use serde_json::Value;
 use tokio::{net::UnixStream, sync::Semaphore};
 
-use super::{folder::user, http, start::Starter};
+use super::{folder::user, http, replies::FAILURE, start::Starter};
 
 /// How often a daemon that starts is looked for. The caller limits the time for all attempts.
 const POLL: Duration = Duration::from_millis(20);
-
-/// The field of an error in which the daemon says why its server cannot be reached.
-const FAILURE: &str = "pegboard/failure";
 
 /// A dialer of the daemon's servers.
 struct DaemonDialer<D>(D);

@@ -7,6 +7,9 @@ use pegboard_gateway::RpcError;
 const KIND: &str = "pegboard/kind";
 const MAY_HAVE_EXECUTED: &str = "pegboard/may_have_executed";
 
+/// The field in which the daemon tells the commands of its user all about such a call.
+pub(super) const FAILURE: &str = "pegboard/failure";
+
 /// The code of the error for a request that a daemon cancels because it stops.
 const STOPPING: i64 = RpcError::STOPPING;
 
@@ -43,7 +46,13 @@ pub(crate) fn as_made_here(mut reply: Reply) -> Reply {
     let Some(kind) = kind.filter(|kind| !matches!(kind, Kind::Ok | Kind::ToolError)) else {
         return reply;
     };
-    let mut failure = Failure::new(kind, reply.text());
+    let told = field(FAILURE).and_then(|failure| serde_json::from_value::<Failure>(failure).ok());
+    let mut failure = told.unwrap_or_else(|| Failure::new(kind, reply.text()));
+    // The daemon knows the tool by its own name.
+    if let Some(tool) = &reply.tool {
+        let (short, whole) = (format!("call to {tool} "), format!("call to {} ", reply.name));
+        failure.message = failure.message.replacen(&short, &whole, 1);
+    }
     if kind == Kind::Cancelled {
         // The daemon cancelled it. The user who interrupts a command has no reply of the daemon.
         failure = failure.code(STOPPING);
@@ -53,6 +62,8 @@ pub(crate) fn as_made_here(mut reply: Reply) -> Reply {
         true => Outcome::Refused(failure),
         false => Outcome::Lost(failure.after_sending()),
     };
+    // The text was no result of the tool.
+    reply.original_bytes = 0;
     reply
 }
 

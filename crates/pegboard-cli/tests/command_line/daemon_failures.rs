@@ -23,9 +23,11 @@ fn home() -> Home {
                 .answers_text("added it"),
         )
         .tool(Tool::new("mute"))
+        .tool(Tool::new("crash"))
+        .fault_on(When::tool("crash"), Fault::DiesAfterExecuting { code: 9 })
         .tool(Tool::new("gated").answers_text("opened it"))
         .fault_on(When::tool("mute"), Fault::NeverAnswers);
-    let more = "deny = ['secret']\ntools = { gated = { approval = 'always' } }\n";
+    let more = "deny = ['secret']\ntools = { gated = { approval = 'always' } }\ncall_timeout = '3s'\n";
     let text = [
         home.entry("fx", fx, more),
         "[servers.exits]\ncommand = '/bin/sh'\nargs = ['-c', 'echo no key >&2; exit 3']\n".to_owned(),
@@ -49,8 +51,12 @@ fn timeless(mut document: Value) -> Value {
 
 /// A text without numbers, and without what a loaded machine adds: how long a server has been down, and when it is tried again.
 fn untimed(text: &str) -> String {
+    // The daemon logs itself what happens to its servers.
+    let lines = text
+        .split_inclusive('\n')
+        .filter(|line| !line.starts_with("warning: server name="));
     let mut untimed = String::new();
-    for c in text.chars() {
+    for c in lines.flat_map(str::chars) {
         match c {
             '0'..='9' if untimed.ends_with('#') => {}
             '0'..='9' => untimed.push('#'),
@@ -61,6 +67,7 @@ fn untimed(text: &str) -> String {
         .replace("for # s; ", "")
         .replace("next try in # s", "it is being tried again")
         .replace("within # ms", "within # s")
+        .replace("within #.# s", "within # s")
 }
 
 #[track_caller]
@@ -100,6 +107,8 @@ fn a_failed_call_reads_the_same_with_a_daemon() {
         (&["call", "fx.add"], 2, "`n` is missing"),
         (&["call", "fx.add", "--json", "{"], 2, "--json"),
         (&["call", "fx.fail"], 1, "it is broken"),
+        (&["call", "fx.crash"], 3, "the call to fx.crash was delivered"),
+        (&["call", "fx.mute"], 124, "the call to fx.mute was delivered"),
         (&["call", "fx.mute", "--timeout", "1s"], 124, "--timeout"),
     ] {
         assert_same(&home, args).ends_with(code).says(words);

@@ -27,6 +27,18 @@ pub(super) fn call_failed(failure: &Failure, is_built_in: impl FnOnce() -> bool)
     }
 }
 
+/// The answer to a call of one of the user's own commands that was refused or lost: with all that is known, so that the command can report it as
+/// its own failure.
+pub(super) fn call_of_command_failed(failure: &Failure) -> Answer {
+    let mut meta = meta(failure);
+    meta[FAILURE] = json!(failure);
+    RawResult::new(&json!({
+        "content": [{"type": "text", "text": failure.message}],
+        "isError": true,
+        "_meta": meta,
+    }))
+}
+
 /// The error of any other request that was refused or lost.
 pub(super) fn request_failed(failure: &Failure) -> RpcError {
     if is_overload(failure) {
@@ -57,7 +69,7 @@ fn busy(failure: &Failure) -> RpcError {
 const KIND: &str = "pegboard/kind";
 const MAY_HAVE_EXECUTED: &str = "pegboard/may_have_executed";
 
-/// The field of an error that has the whole failure, for the commands of the same user.
+/// The field of an error or a result that has the whole failure, for the commands of the same user.
 pub(super) const FAILURE: &str = "pegboard/failure";
 
 fn meta(failure: &Failure) -> serde_json::Value {
@@ -81,7 +93,7 @@ pub(super) fn unmarked(result: &RawResult) -> Answer {
     let cleaned;
     // Something else than an object has no fields.
     if let Some(Ok(mut meta)) = meta {
-        meta.retain(|name, _| name != KIND && name != MAY_HAVE_EXECUTED);
+        meta.retain(|name, _| ![KIND, MAY_HAVE_EXECUTED, FAILURE].contains(&name.as_str()));
         cleaned = to_raw_value(&meta).map_err(unreadable)?;
         fields.insert("_meta".into(), &cleaned);
     }
@@ -124,6 +136,10 @@ mod tests {
             (
                 r#"{"_meta":{"pegboard/kind":"timeout"},"_meta":{"pegboard/kind":"timeout","a":1}}"#,
                 r#"{"_meta":{"a":1}}"#,
+            ),
+            (
+                r#"{"_meta":{"pegboard/failure":{"kind":"timeout"}}}"#,
+                r#"{"_meta":{}}"#,
             ),
             (r#"{"_meta":"pegboard/kind"}"#, r#"{"_meta":"pegboard/kind"}"#),
             (r#"{"content":[]}"#, r#"{"content":[]}"#),

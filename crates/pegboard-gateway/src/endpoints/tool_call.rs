@@ -20,7 +20,7 @@ use serde_json::{
 use super::{
     client_tools::ClientTools,
     core::Core,
-    failures::{call_failed, request_failed, unmarked},
+    failures::{call_failed, call_of_command_failed, request_failed, unmarked},
     mirrored,
     pass_on::{server_error, unknown_outcome},
     request_state::{Kept, KeptKind, unseal_state},
@@ -81,6 +81,7 @@ impl Core {
             Forwarded::Error { code, message, data } => {
                 Err(lacking().unwrap_or_else(|| server_error(code, message, data)))
             }
+            Forwarded::Failed(failure) if matches!(self.scope, Scope::Approved(_)) => call_of_command_failed(&failure),
             Forwarded::Failed(failure) => call_failed(&failure, || tools.toolset.is_built_in(&name)),
             _ => Err(unknown_outcome()),
         }
