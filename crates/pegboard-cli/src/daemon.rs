@@ -3,6 +3,7 @@
 //! The daemon holds a [`Place`]: a locked file and a socket in a folder that only the user can enter. A command finds the place of its config by
 //! name, asks the daemon there who it is, and opens a board whose servers are those of the daemon ([`RunningDaemon`]).
 
+mod call_slots;
 mod client;
 mod detached;
 mod dialer;
@@ -20,11 +21,12 @@ mod replies;
 mod routes;
 mod start;
 
+pub(crate) use call_slots::CallsInFlight;
 pub(crate) use client::{RunningDaemon, find};
 pub(crate) use detached::Detached;
 pub(crate) use hello::Identified;
 pub(crate) use identity::{Identity, config_digest};
-pub(crate) use journal::{CallsInFlight, Unfinished, forget_without_daemon, unfinished_without_daemon};
+pub(crate) use journal::{Unfinished, forget_without_daemon, unfinished_without_daemon};
 pub(crate) use occupy::{NotOccupied, Occupied, occupy};
 pub(crate) use remote::adapt;
 pub(crate) use replies::as_made_here;

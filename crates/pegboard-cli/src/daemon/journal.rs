@@ -1,54 +1,29 @@
-//! [`CallsInFlight`]: a file that lists the calls which the servers of a daemon have now. A daemon that is killed leaves it behind, so that the
+//! The journal of a daemon: a file that lists the calls which its servers have now. A daemon that is killed leaves it behind, so that the
 //! next one and `pegboard status` can tell which calls may have run.
 //!
-//! The file has a slot for each call: one line of JSON, padded with spaces, or a zero byte at its start if the slot is free. A call costs one
-//! write when it begins and one when it ends. It has no arguments and no results. The calls that a killed daemon left behind keep their slots
-//! until a command has shown them, whatever becomes of the daemons in between.
+//! The calls that a killed daemon left behind keep their slots until a command has shown them, whatever becomes of the daemons in between.
 
 use std::{
     fmt,
     fs::{self, File, OpenOptions},
     io::{self, Read as _, Seek as _},
-    os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _},
+    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
-    sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
-    time::{SystemTime, UNIX_EPOCH},
+    sync::atomic::{AtomicBool, Ordering},
 };
 
-use pegboard::journal::{CallJournal, JournalEntry};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use serde::{Deserialize, Serialize};
 
 use super::{
+    call_slots::{CallsInFlight, SLOT, SLOTS, free},
     folder::{self, user},
     identity::Identity,
 };
 use crate::{cli::Global, settings::Settings};
 
-/// The length of a slot.
-const SLOT: usize = 256;
-
-/// The number of slots. A gateway has no more requests in flight; a call without a slot is not noted.
-const SLOTS: usize = 4096;
-
-/// The longest text of each field, in bytes, so that a line fits its slot even if every character must be escaped once.
-const MAX_TEXT: usize = 24;
-
 /// The most calls of an earlier daemon that are told.
 const MAX_TOLD: usize = 100;
-
-/// The ticket of a call without a slot.
-const NOT_NOTED: u64 = u64::MAX;
-
-/// The calls in flight of this daemon.
-#[derive(Debug)]
-pub(crate) struct CallsInFlight {
-    file: File,
-    /// One bit for each slot that is taken.
-    taken: Vec<AtomicU64>,
-    /// Where the last free slot was found.
-    last: AtomicUsize,
-}
 
 /// The calls that earlier daemons did not finish and no command has shown.
 #[derive(Debug)]
@@ -116,101 +91,23 @@ impl fmt::Display for Unfinished {
     }
 }
 
-/// One slot as it is written.
-#[derive(Serialize)]
-struct Line<'a> {
-    id: &'a str,
-    server: &'a str,
-    tool: &'a str,
-    principal: Option<&'a str>,
-    started_unix_ms: u64,
-}
-
-impl CallsInFlight {
-    /// Opens the journal, and returns the calls that earlier daemons did not finish.
-    pub(super) fn open(path: &Path) -> io::Result<(Self, Untold)> {
-        let mut options = OpenOptions::new();
-        let file = open(path, options.read(true).write(true).create(true).truncate(false))?;
-        if file.metadata()?.len() > (SLOT * SLOTS) as u64 {
-            file.set_len((SLOT * SLOTS) as u64)?;
-        }
-        let (slots, calls): (Vec<usize>, Vec<Unfinished>) = read(&file)?.into_iter().unzip();
-        free_others(&file, &slots)?;
-        let taken: Vec<AtomicU64> = (0..SLOTS / 64).map(|_| AtomicU64::new(0)).collect();
-        for slot in &slots {
-            taken[slot / 64].fetch_or(1 << (slot % 64), Ordering::Relaxed);
-        }
-        let untold = Untold {
-            file: file.try_clone()?,
-            slots,
-            calls,
-            was_shown: AtomicBool::new(false),
-        };
-        let journal = Self {
-            file,
-            taken,
-            last: AtomicUsize::new(0),
-        };
-        Ok((journal, untold))
+/// Opens the journal, and returns the calls that earlier daemons did not finish.
+pub(super) fn open_journal(path: &Path) -> io::Result<(CallsInFlight, Untold)> {
+    let mut options = OpenOptions::new();
+    let file = open(path, options.read(true).write(true).create(true).truncate(false))?;
+    if file.metadata()?.len() > (SLOT * SLOTS) as u64 {
+        file.set_len((SLOT * SLOTS) as u64)?;
     }
-
-    /// Takes a free slot.
-    fn take(&self) -> Option<usize> {
-        let first = self.last.load(Ordering::Relaxed);
-        for step in 0..self.taken.len() {
-            let word = (first + step) % self.taken.len();
-            let mut bits = self.taken[word].load(Ordering::Relaxed);
-            while bits != u64::MAX {
-                let free = bits.trailing_ones();
-                let before = self.taken[word].fetch_or(1 << free, Ordering::Acquire);
-                if before & (1 << free) == 0 {
-                    self.last.store(word, Ordering::Relaxed);
-                    return Some(word * 64 + free as usize);
-                }
-                bits = before;
-            }
-        }
-        None
-    }
-
-    /// Writes a call into a slot.
-    fn note(&self, line: &Line<'_>) -> u64 {
-        let Some(slot) = self.take() else { return NOT_NOTED };
-        let mut bytes = [b' '; SLOT];
-        bytes[SLOT - 1] = b'\n';
-        // What does not fit is cut off, and told as damaged.
-        let _ = serde_json::to_writer(&mut bytes[..SLOT - 1], line);
-        let written = self.file.write_all_at(&bytes, (slot * SLOT) as u64);
-        if let Err(error) = written {
-            tracing::debug!(%error, "a call cannot be noted");
-        }
-        slot as u64
-    }
-}
-
-impl CallJournal for CallsInFlight {
-    fn begin(&self, call: &JournalEntry<'_>) -> u64 {
-        self.note(&Line {
-            id: cut(call.id),
-            server: cut(call.server.as_str()),
-            tool: cut(call.tool),
-            principal: call.principal.map(|principal| cut(principal.as_str())),
-            started_unix_ms: now(),
-        })
-    }
-
-    fn end(&self, ticket: u64) {
-        let Some(slot) = usize::try_from(ticket).ok().filter(|slot| *slot < SLOTS) else {
-            return;
-        };
-        free(&self.file, slot);
-        self.taken[slot / 64].fetch_and(!(1 << (slot % 64)), Ordering::Release);
-    }
-}
-
-fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    let (slots, calls): (Vec<usize>, Vec<Unfinished>) = read(&file)?.into_iter().unzip();
+    free_others(&file, &slots)?;
+    let journal = CallsInFlight::new(file.try_clone()?, &slots);
+    let untold = Untold {
+        file,
+        slots,
+        calls,
+        was_shown: AtomicBool::new(false),
+    };
+    Ok((journal, untold))
 }
 
 /// The path of the journal of a daemon.
@@ -303,26 +200,20 @@ fn free_others(file: &File, kept: &[usize]) -> io::Result<()> {
     Ok(())
 }
 
-fn free(file: &File, slot: usize) {
-    if let Err(error) = file.write_all_at(&[0], (slot * SLOT) as u64) {
-        tracing::debug!(%error, "the end of a call cannot be noted");
-    }
-}
-
-/// The start of a text.
-fn cut(text: &str) -> &str {
-    &text[..text.floor_char_boundary(MAX_TEXT)]
-}
-
 #[cfg(test)]
 mod tests {
-    use pegboard::{Answer, Config, NativeTool, NativeTools, Pegboard, ServerName, ToolCall};
+    use pegboard::{
+        Answer, Config, NativeTool, NativeTools, Pegboard, ServerName, ToolCall, journal::CallJournal as _,
+    };
     use serde_json::json;
 
-    use super::*;
+    use super::{
+        super::call_slots::{Line, NOT_NOTED, now},
+        *,
+    };
 
     fn told(path: &Path) -> Vec<String> {
-        let (_, untold) = CallsInFlight::open(path).unwrap();
+        let (_, untold) = open_journal(path).unwrap();
         untold.calls().iter().map(ToString::to_string).collect()
     }
 
@@ -330,7 +221,7 @@ mod tests {
     async fn only_calls_in_flight_are_in_the_journal() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.journal");
-        let (journal, before) = CallsInFlight::open(&path).unwrap();
+        let (journal, before) = open_journal(&path).unwrap();
         assert_eq!(before.calls(), []);
         assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o600);
         let during = folder.path().join("during");
@@ -363,7 +254,7 @@ mod tests {
         let path = folder.path().join("x.journal");
         fs::write(&path, "{\"id\": \"half").unwrap();
         assert!(told(&path)[0].contains("its note is damaged"));
-        CallsInFlight::open(&path).unwrap().1.shown();
+        open_journal(&path).unwrap().1.shown();
         assert_eq!(told(&path), [""; 0], "it is told once");
         fs::write(&path, vec![b'x'; 3 * SLOT * SLOTS]).unwrap();
         assert_eq!(told(&path).len(), MAX_TOLD);
@@ -380,12 +271,12 @@ mod tests {
             principal: None,
             started_unix_ms: now(),
         };
-        let (killed, _) = CallsInFlight::open(&path).unwrap();
+        let (killed, _) = open_journal(&path).unwrap();
         killed.note(&call("first"));
-        let (also_killed, untold) = CallsInFlight::open(&path).unwrap();
+        let (also_killed, untold) = open_journal(&path).unwrap();
         assert_eq!(untold.calls().len(), 1);
         also_killed.note(&call("second"));
-        let (stopped, untold) = CallsInFlight::open(&path).unwrap();
+        let (stopped, untold) = open_journal(&path).unwrap();
         stopped.note(&call("cancelled, and its caller was told"));
         assert!(untold.must_stay());
         let told = told(&path);
@@ -394,16 +285,17 @@ mod tests {
             told[0].contains("fx.first") && told[1].contains("fx.second"),
             "{told:?}"
         );
-        let (_, untold) = CallsInFlight::open(&path).unwrap();
+        let (_, untold) = open_journal(&path).unwrap();
         untold.shown();
         assert!(!untold.must_stay());
-        assert_eq!(CallsInFlight::open(&path).unwrap().1.calls(), []);
+        assert_eq!(open_journal(&path).unwrap().1.calls(), []);
     }
 
     #[test]
     fn slots_are_used_again_and_never_twice() {
         let folder = tempfile::tempdir().unwrap();
-        let (journal, _) = CallsInFlight::open(&folder.path().join("x.journal")).unwrap();
+        let file = File::create(folder.path().join("x.journal")).unwrap();
+        let journal = CallsInFlight::new(file, &[]);
         let mut slots: Vec<usize> = std::iter::from_fn(|| journal.take()).collect();
         slots.sort_unstable();
         assert_eq!(slots, (0..SLOTS).collect::<Vec<_>>());

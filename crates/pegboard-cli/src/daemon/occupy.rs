@@ -6,9 +6,10 @@ use pegboard_gateway::Listeners;
 use tokio::net::UnixListener;
 
 use super::{
+    call_slots::CallsInFlight,
     folder::FolderError,
     identity::Identity,
-    journal::{CallsInFlight, Untold},
+    journal::Untold,
     place::{Place, PlaceError},
 };
 use crate::{exit::Exit, settings::Complaint};

@@ -11,9 +11,10 @@ use pegboard_gateway::Listeners;
 use tokio::net::UnixListener;
 
 use super::{
+    call_slots::CallsInFlight,
     folder::{self, FolderError, user},
     identity::Identity,
-    journal::{CallsInFlight, Untold, journal_path},
+    journal::{Untold, journal_path, open_journal},
     lock::{Lock, LockError},
 };
 
@@ -62,7 +63,7 @@ impl Place {
 
     /// Opens the journal, and returns the calls that earlier daemons did not finish.
     pub(super) fn open_journal(&mut self) -> io::Result<(CallsInFlight, Arc<Untold>)> {
-        let (journal, untold) = CallsInFlight::open(&self.journal)?;
+        let (journal, untold) = open_journal(&self.journal)?;
         let untold = self.untold.insert(Arc::new(untold)).clone();
         Ok((journal, untold))
     }
