@@ -91,6 +91,10 @@
 //! `restart()`. A fake process exits with its parent, unless its script has `OutlivesParent`, and after five minutes in any
 //! case; the children it spawns sleep for five minutes at most.
 //!
+//! # Sign-in
+//!
+//! [`oauth`] has a local authorization server with faults of its own, and puts a fake server behind it.
+//!
 //! # The ledger
 //!
 //! With `.ledger(path)` a server appends `executed NONCE` to a file for each call with an argument `nonce`, before it
@@ -118,6 +122,7 @@ mod fault;
 mod history;
 mod log;
 mod model;
+pub mod oauth;
 mod play;
 mod process;
 mod program;

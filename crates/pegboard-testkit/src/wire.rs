@@ -7,3 +7,5 @@ mod peer;
 mod sse;
 pub(crate) mod stdio;
 mod ws;
+
+pub(crate) use peer::header_map;

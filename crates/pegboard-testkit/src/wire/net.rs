@@ -45,14 +45,17 @@ impl Wire {
 }
 
 /// A fake server on a loopback port. It stops when the handle is dropped.
-#[derive(Debug)]
 pub struct NetHandle {
     control: Control,
     wire: Wire,
     address: SocketAddr,
     sessions: Arc<http::Sessions>,
     running: Mutex<Option<Running>>,
+    front: Option<Front>,
 }
+
+/// What stands in front of a server: routes and checks of another part.
+pub(crate) type Front = Arc<dyn Fn(Router) -> Router + Send + Sync>;
 
 #[derive(Debug)]
 struct Running {
@@ -62,6 +65,15 @@ struct Running {
 
 impl NetHandle {
     pub(crate) async fn start(server: Arc<Server>, wire: Wire, address: &str) -> io::Result<Self> {
+        Self::start_behind(server, wire, address, None).await
+    }
+
+    pub(crate) async fn start_behind(
+        server: Arc<Server>,
+        wire: Wire,
+        address: &str,
+        front: Option<Front>,
+    ) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
         let sessions = Arc::default();
@@ -71,6 +83,7 @@ impl NetHandle {
             address,
             sessions,
             running: Mutex::new(None),
+            front,
         };
         handle.run(listener);
         Ok(handle)
@@ -140,8 +153,21 @@ impl NetHandle {
             Wire::Sse => sse::router(server, &dead),
             Wire::WebSocket => ws::router(server, &dead),
         };
+        let router = match &self.front {
+            Some(front) => front(router),
+            None => router,
+        };
         let task = tokio::spawn(serve(listener, router, dead.clone()));
         *lock(&self.running) = Some(Running { dead, task });
+    }
+}
+
+impl std::fmt::Debug for NetHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NetHandle")
+            .field("wire", &self.wire)
+            .field("address", &self.address)
+            .finish_non_exhaustive()
     }
 }
 
