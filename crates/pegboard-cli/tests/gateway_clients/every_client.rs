@@ -9,7 +9,7 @@ use crate::{
     command_lines,
     gateway::{Gateway, pegboard},
     plan::Plan,
-    processes::with_variable,
+    processes::{left_with_variable, with_variable},
     scratch::{MARK, Scratch},
 };
 
@@ -130,5 +130,5 @@ async fn every_client_lists_and_calls_every_tool_over_stdio_and_leaves_no_proces
         Run::new(client, era, "stdio", words(&[]), &scratch)
     });
     all_succeed(runs.collect(), &scratch).await;
-    assert_eq!(with_variable(MARK, scratch.home().to_str().unwrap()), []);
+    assert_eq!(left_with_variable(MARK, scratch.home().to_str().unwrap()).await, []);
 }

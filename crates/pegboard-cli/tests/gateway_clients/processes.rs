@@ -1,6 +1,10 @@
 //! The processes of this machine, as /proc shows them.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::Path,
+    time::{Duration, Instant},
+};
 
 /// A process and what started it.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -45,6 +49,19 @@ pub(crate) fn descendants(ancestor: u32) -> Vec<Process> {
     all.into_iter()
         .filter(|process| found[1..].contains(&process.pid))
         .collect()
+}
+
+/// Waits until no process has this environment variable, and returns those that still have it after 10 s. A client may end `pegboard mcp` with
+/// a signal that cannot be handled; the guard process then ends the servers.
+pub(crate) async fn left_with_variable(name: &str, value: &str) -> Vec<Process> {
+    let give_up = Instant::now() + Duration::from_secs(10);
+    loop {
+        let left = with_variable(name, value);
+        if left.is_empty() || Instant::now() > give_up {
+            return left;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
 /// The processes whose environment has this variable.
