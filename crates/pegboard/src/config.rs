@@ -31,6 +31,7 @@ mod load;
 mod loaded;
 mod merge;
 mod misconfigured;
+mod oauth;
 mod owned_file;
 mod policy;
 mod preset;
@@ -81,6 +82,10 @@ pub use lifecycle::{BreakerPolicy, BreakerRule, Health, IdleStop, Probe, Restart
 pub use limits::Limits;
 pub use loaded::{ConfigErrors, Loaded, Origin, PendingTrust, Unreadable};
 pub use misconfigured::Misconfigured;
+pub use oauth::{
+    ClientKey, IdentityProvider, JwtBearer, OAuthConfig, OAuthGrant, RedirectConfig, SigningAlg, TokenExchange,
+    TokenInput,
+};
 pub use policy::{
     Approval, ArgumentRules, Capabilities, Check, Images, Join, OnCrossing, OutputCheck, Pins, Policy, Queue, Rate,
     Reading, Results, Scan, Scope, Structured, Summarise, SummaryModel, Taint, TooLong, ToolPolicy,

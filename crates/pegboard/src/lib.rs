@@ -243,6 +243,10 @@ pub mod mask;
 pub mod metrics;
 pub mod name;
 mod native;
+#[cfg(feature = "oauth")]
+#[cfg_attr(not(test), expect(dead_code, reason = "the board does not sign in yet"))]
+#[expect(unused_imports, reason = "the board does not sign in yet")]
+mod oauth;
 pub mod outcome;
 pub mod pin;
 mod private_file;

@@ -1,0 +1,35 @@
+//! Sign-in: obtains tokens for remote servers from their authorization servers, keeps them in files of the user, and refreshes them.
+//!
+//! [`OAuthClient`] is what the board uses. Below it, `discovery` finds the authorization server that a server names, `registration` makes
+//! this program known there, `authorization` is the part with a person and a browser, and `token_request` exchanges what came of it for tokens.
+//! Every URL that a server names goes through `checked_http`. `token_store` keeps the results.
+
+mod account;
+mod address_class;
+mod authorization;
+mod challenge;
+mod checked_http;
+mod client;
+mod client_auth;
+mod clock;
+mod discovery;
+mod error;
+mod jws;
+mod metadata;
+mod pkce;
+mod redirect_uri;
+mod registration;
+mod store_key;
+mod store_lock;
+mod stored;
+mod token_answer;
+mod token_request;
+mod token_store;
+
+pub(crate) use account::OAuthAccount;
+pub(crate) use authorization::PendingSignIn;
+pub(crate) use client::{AccessToken, OAuthClient, SignedOut};
+pub(crate) use error::OAuthError;
+pub(crate) use redirect_uri::RedirectUri;
+pub(crate) use store_key::{PlainText, StoreKey};
+pub(crate) use token_store::TokenStore;

@@ -1,0 +1,84 @@
+//! [`OAuthError`]: why there is no token, or why a sign-in failed.
+
+use std::time::Duration;
+
+use super::{checked_http::HttpError, token_store::StoreError};
+use crate::hint::Hint;
+
+/// Why there is no token. No text contains a token, a code or a secret.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum OAuthError {
+    /// Only a person can go on.
+    #[error("{0}; sign in to go on")]
+    NeedsSignIn(String),
+    /// The server asks for more scopes again and again, although they were requested.
+    #[error(
+        "the server still refuses the token for lack of scopes ({0}), after they were requested; it is not asked again"
+    )]
+    StepUpLimit(String),
+    /// The authorization server cannot be found, or what it says about itself must not be used.
+    #[error("{0}")]
+    Discovery(String),
+    /// The program cannot be registered as a client.
+    #[error("{0}")]
+    Registration(String),
+    /// The redirect after a sign-in is not the answer to it.
+    #[error("{0}")]
+    Redirect(String),
+    /// The authorization server refused the sign-in.
+    #[error("the authorization server refused the sign-in: {0}")]
+    Denied(String),
+    /// The authorization server refused a token request, and would refuse it again.
+    #[error("the authorization server refused the token request: {0}")]
+    Refused(String),
+    /// A failure that may be over at the next attempt.
+    #[error("{reason}")]
+    Temporary {
+        reason: String,
+        /// When to try again.
+        retry_after: Duration,
+    },
+    /// The settings do not fit together.
+    #[error("{0}")]
+    Setting(String),
+    /// The store cannot be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A request failed, or was not made because its URL is not safe.
+    #[error(transparent)]
+    Http(#[from] HttpError),
+}
+
+impl OAuthError {
+    /// Whether a person has to sign in.
+    pub(crate) fn needs_sign_in(&self) -> bool {
+        matches!(self, Self::NeedsSignIn(_))
+    }
+
+    /// Whether a later attempt may succeed without a change of the config or a sign-in.
+    pub(crate) fn is_temporary(&self) -> bool {
+        match self {
+            Self::Temporary { .. } => true,
+            Self::Http(error) => error.is_temporary(),
+            _ => false,
+        }
+    }
+}
+
+impl Hint for OAuthError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Http(error) => error.hint(),
+            Self::Store(error) => error.hint(),
+            Self::Registration(_) => {
+                Some("register a client by hand and name it in `oauth.client_id` of the server".to_owned())
+            }
+            Self::Discovery(_) => Some(
+                "name the authorization server in `oauth.issuer`, or its endpoints in `oauth.authorization_url` and `oauth.token_url`"
+                    .to_owned(),
+            ),
+            _ => None,
+        }
+    }
+}

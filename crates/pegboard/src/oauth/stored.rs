@@ -1,0 +1,114 @@
+//! What the store keeps: the session of an account, the challenge that waits for a sign-in, and registered clients.
+
+use serde::{Deserialize, Serialize};
+
+use super::{client_auth::ClientAuth, clock::unix_now};
+use crate::secret::Secret;
+
+/// The lifetime of a token whose response does not say how long it is valid, in seconds.
+pub(super) const DEFAULT_LIFETIME: u64 = 3600;
+/// The longest lifetime that is believed, in seconds.
+const MAX_LIFETIME: u64 = 366 * 24 * 3600;
+
+/// One account: a server and a principal.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct StoredAccount {
+    /// The URL of the server and the name of the principal, for a person who looks at the store.
+    pub(super) server: String,
+    pub(super) principal: Option<String>,
+    /// What a sign-in, or a grant without a person, has given.
+    #[serde(default)]
+    pub(super) session: Option<Session>,
+    /// What the server said when it refused the last token. The next sign-in starts from it.
+    #[serde(default)]
+    pub(super) challenge: Option<StoredChallenge>,
+}
+
+/// Tokens, and where they may be sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Session {
+    /// The authorization server that issued the tokens.
+    pub(super) issuer: String,
+    pub(super) token_endpoint: String,
+    #[serde(default)]
+    pub(super) revocation_endpoint: Option<String>,
+    pub(super) client: StoredClient,
+    /// The resource that the tokens are for, as the server publishes it; `None` if the authorization server does not know resources.
+    pub(super) resource: String,
+    pub(super) access_token: Secret,
+    #[serde(default)]
+    pub(super) refresh_token: Option<Secret>,
+    /// When the access token was issued, in seconds since 1970.
+    pub(super) issued_at: u64,
+    /// How long it is valid, in seconds.
+    pub(super) lifetime: u64,
+    /// The scopes of the token: those that were granted, or those that were requested if the response did not name any.
+    #[serde(default)]
+    pub(super) scopes: Vec<String>,
+    /// Set before a refresh is sent and removed with its result. One that is found was interrupted, so the refresh token may be used up.
+    #[serde(default)]
+    pub(super) refreshing: bool,
+    /// How often in a row the token was renewed because the server refused a token that was just issued.
+    #[serde(default)]
+    pub(super) refused_at_once: u8,
+    /// How many sign-ins for more scopes led to this session, and how many of them asked for nothing new.
+    #[serde(default)]
+    pub(super) step_ups: u8,
+    #[serde(default)]
+    pub(super) futile_step_ups: u8,
+}
+
+impl Session {
+    pub(super) fn expires_at(&self) -> u64 {
+        self.issued_at.saturating_add(self.lifetime.min(MAX_LIFETIME))
+    }
+
+    /// When the token is renewed: after 80 % of its lifetime.
+    pub(super) fn refresh_at(&self) -> u64 {
+        self.issued_at.saturating_add(self.lifetime.min(MAX_LIFETIME) / 5 * 4)
+    }
+
+    pub(super) fn has_expired(&self) -> bool {
+        unix_now() >= self.expires_at()
+    }
+}
+
+/// A client at one authorization server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct StoredClient {
+    pub(super) id: String,
+    /// The secret of a client that was registered. That of the config is not stored.
+    #[serde(default)]
+    pub(super) secret: Option<Secret>,
+    pub(super) auth: ClientAuth,
+}
+
+/// A client that this program has registered, under its issuer and redirect address.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Registration {
+    pub(super) issuer: String,
+    pub(super) redirect_uri: String,
+    pub(super) client: StoredClient,
+    /// When the secret expires, in seconds since 1970; 0 for never.
+    #[serde(default)]
+    pub(super) secret_expires_at: u64,
+}
+
+impl Registration {
+    pub(super) fn is_usable(&self) -> bool {
+        self.client.secret.is_none() || self.secret_expires_at == 0 || unix_now() < self.secret_expires_at
+    }
+}
+
+/// The parts of a challenge that the next sign-in needs.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct StoredChallenge {
+    /// The scopes to request: those of the challenge, and for a step-up also those of the session.
+    #[serde(default)]
+    pub(super) scopes: Vec<String>,
+    #[serde(default)]
+    pub(super) resource_metadata: Option<String>,
+    /// Whether the token was refused for lack of scopes.
+    #[serde(default)]
+    pub(super) is_step_up: bool,
+}
