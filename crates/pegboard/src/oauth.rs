@@ -4,6 +4,7 @@
 //! this program known there, `authorization` is the part with a person and a browser, and `token_request` exchanges what came of it for tokens.
 //! Every URL that a server names goes through `checked_http`. `token_store` keeps the results.
 
+mod access_token;
 mod account;
 mod address_class;
 mod authorization;
@@ -19,6 +20,9 @@ mod metadata;
 mod pkce;
 mod redirect_uri;
 mod registration;
+mod renewal;
+mod revocation;
+mod session;
 mod store_key;
 mod store_lock;
 mod stored;
@@ -26,9 +30,10 @@ mod token_answer;
 mod token_request;
 mod token_store;
 
+pub(crate) use access_token::AccessToken;
 pub(crate) use account::OAuthAccount;
 pub(crate) use authorization::PendingSignIn;
-pub(crate) use client::{AccessToken, OAuthClient, SignedOut};
+pub(crate) use client::{OAuthClient, SignedOut};
 pub(crate) use error::OAuthError;
 pub(crate) use redirect_uri::RedirectUri;
 pub(crate) use store_key::{PlainText, StoreKey};

@@ -50,6 +50,8 @@ pub(crate) use dial_error::DialError;
 pub(crate) use in_process_dialer::StandIns;
 pub use in_process_dialer::{ByteSink, ByteSource, DialContext, Dialer, DialerError, dialer};
 pub(crate) use outgoing::{Envelope, ModernEnvelope, Outgoing};
+#[cfg(feature = "oauth")]
+pub(crate) use plain_http_client::{failure_text, is_this_machine, pinned_client};
 #[cfg(feature = "http")]
 pub(crate) use plain_http_client::{plain_client, prepare};
 pub(crate) use request_failure::{ConnectFault, FailureKind, WireFailure};

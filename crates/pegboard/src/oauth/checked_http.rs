@@ -1,29 +1,334 @@
-//! HTTP requests to URLs that servers name.
+//! HTTP requests to URLs that servers name. Each URL is checked, its host is resolved once, and the request goes to the resolved address.
+//!
+//! A server can name any URL in its metadata. Without these checks it could make this program send requests to services of this machine or of
+//! a private network, or have a token sent to another origin than the one it was made for.
 
-use crate::hint::Hint;
+mod resolver;
+mod trust;
 
+pub(super) use resolver::{Resolver, SystemResolver};
+pub(super) use trust::Trust;
+
+use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
+
+use http::{
+    HeaderMap, HeaderValue,
+    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, LOCATION, WWW_AUTHENTICATE},
+};
+use url::Url;
+
+use crate::{
+    hint::Hint,
+    transport::{failure_text, pinned_client, prepare},
+};
+
+/// How long one request may take, from resolving the host to the end of the response.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// The largest response.
+const MAX_BODY: usize = 1 << 20;
+/// The most redirects of a request, all within its origin.
+const MAX_REDIRECTS: usize = 3;
+/// The longest URL.
+const MAX_URL: usize = 8 << 10;
+
+/// Makes checked requests.
+pub(super) struct CheckedHttp {
+    resolver: Arc<dyn Resolver>,
+    /// Whether requests may go through a proxy of the system, which then resolves names.
+    has_proxy: bool,
+}
+
+/// A response: its status and body. Other parts are not used.
 #[derive(Debug)]
-pub(super) struct CheckedHttp;
+pub(super) struct Response {
+    pub(super) status: u16,
+    pub(super) challenge: Option<String>,
+    pub(super) body: Vec<u8>,
+}
+
+impl Response {
+    pub(super) fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+
+    /// Whether the server may answer otherwise a little later.
+    pub(super) fn is_temporary(&self) -> bool {
+        matches!(self.status, 408 | 425 | 429 | 500..=599)
+    }
+}
+
+/// What is sent.
+enum Message {
+    Get,
+    Probe {
+        body: Vec<u8>,
+    },
+    Post {
+        body: Vec<u8>,
+        content_type: &'static str,
+        authorization: Option<HeaderValue>,
+    },
+}
 
 impl CheckedHttp {
     pub(super) fn new() -> Self {
-        Self
+        let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let names = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
+        Self {
+            resolver: Arc::new(SystemResolver),
+            has_proxy: names.iter().any(is_set),
+        }
     }
+
+    #[cfg(test)]
+    pub(super) fn with_resolver(resolver: Arc<dyn Resolver>) -> Self {
+        Self {
+            resolver,
+            has_proxy: false,
+        }
+    }
+
+    pub(super) async fn get(&self, trust: &Trust<'_>, url: &Url) -> Result<Response, HttpError> {
+        self.request(trust, url, &Message::Get).await
+    }
+
+    /// Posts a form. `authorization` is sent to this URL's origin only, like everything else.
+    pub(super) async fn post_form(
+        &self,
+        trust: &Trust<'_>,
+        url: &Url,
+        form: &[(&str, &str)],
+        authorization: Option<HeaderValue>,
+    ) -> Result<Response, HttpError> {
+        let body = url::form_urlencoded::Serializer::new(String::new())
+            .extend_pairs(form)
+            .finish();
+        let message = Message::Post {
+            body: body.into_bytes(),
+            content_type: "application/x-www-form-urlencoded",
+            authorization,
+        };
+        self.request(trust, url, &message).await
+    }
+
+    pub(super) async fn post_json(&self, trust: &Trust<'_>, url: &Url, body: Vec<u8>) -> Result<Response, HttpError> {
+        let message = Message::Post {
+            body,
+            content_type: "application/json",
+            authorization: None,
+        };
+        self.request(trust, url, &message).await
+    }
+
+    /// Posts a message of MCP without a token, and returns only the status and the challenge: the body may be an endless stream.
+    pub(super) async fn probe(&self, trust: &Trust<'_>, url: &Url, body: Vec<u8>) -> Result<Response, HttpError> {
+        self.request(trust, url, &Message::Probe { body }).await
+    }
+
+    async fn request(&self, trust: &Trust<'_>, url: &Url, message: &Message) -> Result<Response, HttpError> {
+        match tokio::time::timeout(REQUEST_TIMEOUT, self.follow(trust, url, message)).await {
+            Ok(result) => result,
+            Err(_) => Err(HttpError::failed(
+                url,
+                format!("there was no answer within {} s", REQUEST_TIMEOUT.as_secs()),
+            )),
+        }
+    }
+
+    /// Sends a request, and sends it again after a redirect within its origin.
+    async fn follow(&self, trust: &Trust<'_>, url: &Url, message: &Message) -> Result<Response, HttpError> {
+        let mut url = url.clone();
+        for _ in 0..=MAX_REDIRECTS {
+            let addresses = self.check(trust, &url).await?;
+            let response = send(trust, &url, addresses.as_deref(), message).await?;
+            let status = response.status().as_u16();
+            let is_redirect = match message {
+                Message::Get => matches!(status, 301 | 302 | 303 | 307 | 308),
+                Message::Post { .. } | Message::Probe { .. } => matches!(status, 307 | 308),
+            };
+            if !is_redirect {
+                return match message {
+                    Message::Probe { .. } => Ok(without_body(&response)),
+                    _ => read(&url, response).await,
+                };
+            }
+            url = redirect(&url, response.headers())?;
+        }
+        Err(HttpError::refused(&url, "it redirects too often"))
+    }
+
+    /// Checks a URL and returns the addresses that may be connected to; `None` if a proxy has to find them.
+    async fn check(&self, trust: &Trust<'_>, url: &Url) -> Result<Option<Vec<SocketAddr>>, HttpError> {
+        let refused = |why: &str| Err(HttpError::refused(url, why));
+        if url.as_str().len() > MAX_URL {
+            return refused("it is too long");
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return refused("it contains a user name");
+        }
+        trust.check_scheme(url).map_err(|why| HttpError::refused(url, why))?;
+        let Some(port) = url.port_or_known_default() else {
+            return refused("it has no port");
+        };
+        let addresses = match resolver::addresses_of(&*self.resolver, url).await {
+            Ok(addresses) => addresses,
+            Err(_) if self.has_proxy => return Ok(None),
+            Err(error) => {
+                return Err(HttpError::failed(url, format!("its host cannot be resolved: {error}")));
+            }
+        };
+        for address in &addresses {
+            trust
+                .check_address(&*self.resolver, url, *address)
+                .await
+                .map_err(|why| HttpError::refused(url, why))?;
+        }
+        Ok(Some(
+            addresses
+                .into_iter()
+                .map(|address| SocketAddr::new(address, port))
+                .collect(),
+        ))
+    }
+}
+
+impl fmt::Debug for CheckedHttp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CheckedHttp").finish_non_exhaustive()
+    }
+}
+
+async fn send(
+    trust: &Trust<'_>,
+    url: &Url,
+    addresses: Option<&[SocketAddr]>,
+    message: &Message,
+) -> Result<reqwest::Response, HttpError> {
+    prepare(url).await;
+    let client = pinned_client(url, addresses, &trust.tls(url), REQUEST_TIMEOUT)
+        .map_err(|error| HttpError::failed(url, error.to_string()))?;
+    let request = match message {
+        Message::Get => client.get(url.clone()).header(ACCEPT, "application/json"),
+        Message::Probe { body } => client
+            .post(url.clone())
+            .header(CONTENT_TYPE, "application/json")
+            .header(ACCEPT, "application/json, text/event-stream")
+            .body(body.clone()),
+        Message::Post {
+            body,
+            content_type,
+            authorization,
+        } => {
+            let mut request = client
+                .post(url.clone())
+                .header(CONTENT_TYPE, HeaderValue::from_static(content_type))
+                .header(ACCEPT, "application/json")
+                .body(body.clone());
+            if let Some(authorization) = authorization {
+                let mut authorization = authorization.clone();
+                authorization.set_sensitive(true);
+                request = request.header(AUTHORIZATION, authorization);
+            }
+            request
+        }
+    };
+    let sent = request.send().await;
+    sent.map_err(|error| HttpError::failed(url, failure_text(error)))
+}
+
+fn without_body(response: &reqwest::Response) -> Response {
+    let challenges = response.headers().get_all(WWW_AUTHENTICATE).iter();
+    let challenges: Vec<&str> = challenges.filter_map(|value| value.to_str().ok()).collect();
+    Response {
+        status: response.status().as_u16(),
+        challenge: (!challenges.is_empty()).then(|| challenges.join(", ")),
+        body: Vec::new(),
+    }
+}
+
+async fn read(url: &Url, mut response: reqwest::Response) -> Result<Response, HttpError> {
+    let head = without_body(&response);
+    let mut body = Vec::new();
+    while let Some(chunk) = response
+        .chunk()
+        .await
+        .map_err(|error| HttpError::failed(url, failure_text(error)))?
+    {
+        if body.len() + chunk.len() > MAX_BODY {
+            return Err(HttpError::refused(url, "its response is longer than 1 MiB"));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(Response { body, ..head })
+}
+
+/// The target of a redirect, which must be in the same origin.
+fn redirect(url: &Url, headers: &HeaderMap) -> Result<Url, HttpError> {
+    let target = headers.get(LOCATION).and_then(|target| target.to_str().ok());
+    let Some(target) = target.and_then(|target| url.join(target).ok()) else {
+        return Err(HttpError::refused(url, "it redirects to what is no URL"));
+    };
+    if target.origin() != url.origin() {
+        return Err(HttpError::refused(url, "it redirects to another origin"));
+    }
+    Ok(target)
 }
 
 /// Why a request failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct HttpError(String);
+pub(crate) enum HttpError {
+    /// The URL, a redirect or the response is refused.
+    #[error("{url} is not used for signing in: {why}")]
+    Refused { url: String, why: String },
+    /// The request could not be made, or its response did not arrive.
+    #[error("the request to {url} failed: {why}")]
+    Failed { url: String, why: String },
+}
 
 impl HttpError {
+    fn refused(url: &Url, why: impl Into<String>) -> Self {
+        Self::Refused {
+            url: shown(url),
+            why: why.into(),
+        }
+    }
+
+    fn failed(url: &Url, why: impl Into<String>) -> Self {
+        Self::Failed {
+            url: shown(url),
+            why: why.into(),
+        }
+    }
+
+    /// Whether the same request may succeed later.
     pub(super) fn is_temporary(&self) -> bool {
-        false
+        matches!(self, Self::Failed { .. })
     }
 }
 
 impl Hint for HttpError {
     fn hint(&self) -> Option<String> {
-        None
+        match self {
+            Self::Refused { .. } => Some(
+                "if the authorization server is meant to be there, name it in the server's `oauth` settings (`issuer`, `token_url`)"
+                    .to_owned(),
+            ),
+            Self::Failed { .. } => None,
+        }
     }
 }
+
+/// A URL without its query, which may have secrets, and not longer than a line.
+pub(super) fn shown(url: &Url) -> String {
+    let mut url = url.clone();
+    url.set_query(None);
+    url.set_fragment(None);
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    let mut text = url.to_string();
+    text.truncate(text.floor_char_boundary(200));
+    text
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,243 @@
-//! Not built yet.
+//! Finds the authorization server of a server: protected-resource metadata (RFC 9728), then the metadata of the authorization server (RFC 8414 or
+//! OpenID Connect Discovery), and for servers of 2025-03-26 the server's own root.
+
+use url::Url;
+
+use super::{
+    account::{OAuthAccount, server_uri},
+    challenge::Challenge,
+    checked_http::{CheckedHttp, HttpError, Trust, shown},
+    error::{OAuthError, RETRY_AFTER},
+    metadata::{ResourceMetadata, ServerMetadata, clipped},
+};
+
+/// What a sign-in needs to know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Discovered {
+    /// The resource that tokens are requested for.
+    pub(super) resource: String,
+    /// The scopes that the resource lists.
+    pub(super) resource_scopes: Option<Vec<String>>,
+    pub(super) server: ServerMetadata,
+}
+
+/// Finds the authorization server of an account. `resource_metadata` is the URL in the challenge with which the server refused a request.
+pub(super) async fn discover(
+    http: &CheckedHttp,
+    account: &OAuthAccount,
+    resource_metadata: Option<&str>,
+) -> Result<Discovered, OAuthError> {
+    let settings = &account.settings;
+    let trust = Trust::of(account);
+    let own_uri = || server_uri(&account.url);
+    if let Some(server) = configured_endpoints(account) {
+        let resource = settings.resource.clone().unwrap_or_else(own_uri);
+        return Ok(Discovered {
+            resource,
+            resource_scopes: None,
+            server,
+        });
+    }
+    let resource = resource(http, &trust, account, resource_metadata).await?;
+    let named = settings.issuer.clone();
+    let listed = resource
+        .as_ref()
+        .and_then(|found| found.authorization_servers.first().cloned());
+    let is_legacy = resource.is_none() && named.is_none();
+    let issuer = named
+        .or(listed)
+        .unwrap_or_else(|| account.url.origin().ascii_serialization());
+    let found = match authorization_server(http, &trust, &issuer).await? {
+        Some(server) => server,
+        None if is_legacy => default_endpoints(&account.url, issuer)?,
+        None => {
+            return Err(OAuthError::Discovery(format!(
+                "the authorization server {} publishes no metadata",
+                clipped(&issuer)
+            )));
+        }
+    };
+    let published = resource.as_ref().map(|found| found.resource.clone());
+    Ok(Discovered {
+        resource: settings.resource.clone().or(published).unwrap_or_else(own_uri),
+        resource_scopes: resource.and_then(|found| found.scopes),
+        server: with_configured_endpoints(found, account),
+    })
+}
+
+/// Asks the server for a challenge, with a request without a token.
+pub(super) async fn probe(http: &CheckedHttp, account: &OAuthAccount) -> Result<Challenge, OAuthError> {
+    let ping = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#.to_vec();
+    let response = http.probe(&Trust::of(account), &account.url, ping).await?;
+    let challenge = response
+        .challenge
+        .as_deref()
+        .filter(|_| matches!(response.status, 401 | 403));
+    Ok(challenge.map(Challenge::parse).unwrap_or_default())
+}
+
+/// A server whose endpoints the config names. Nothing has to be found then.
+fn configured_endpoints(account: &OAuthAccount) -> Option<ServerMetadata> {
+    let settings = &account.settings;
+    let token = settings.token_url.as_ref()?.expose().clone();
+    let authorization = settings.authorization_url.as_ref().map(|url| url.expose().clone());
+    if authorization.is_none() && settings.grant.needs_person() {
+        return None;
+    }
+    let issuer = settings.issuer.clone();
+    let issuer = issuer.unwrap_or_else(|| token.origin().ascii_serialization());
+    Some(ServerMetadata::new(issuer, authorization, token))
+}
+
+fn with_configured_endpoints(mut server: ServerMetadata, account: &OAuthAccount) -> ServerMetadata {
+    if let Some(url) = &account.settings.token_url {
+        server.token_endpoint = url.expose().clone();
+    }
+    if let Some(url) = &account.settings.authorization_url {
+        server.authorization_endpoint = Some(url.expose().clone());
+    }
+    server
+}
+
+/// Reads the metadata of the server as a protected resource; `None` if it has none.
+async fn resource(
+    http: &CheckedHttp,
+    trust: &Trust<'_>,
+    account: &OAuthAccount,
+    from_challenge: Option<&str>,
+) -> Result<Option<ResourceMetadata>, OAuthError> {
+    let mut candidates = Vec::new();
+    if let Some(url) = from_challenge {
+        let url = account.url.join(url).map_err(|_| {
+            OAuthError::Discovery(format!(
+                "the server names {} as its metadata, which is no URL",
+                clipped(url)
+            ))
+        })?;
+        candidates.push(url);
+    }
+    candidates.push(well_known(&account.url, "oauth-protected-resource", Place::BeforePath));
+    candidates.push(well_known(
+        &root(&account.url),
+        "oauth-protected-resource",
+        Place::BeforePath,
+    ));
+    // The challenge may name one of the others.
+    let mut seen = Vec::new();
+    candidates.retain(|url| {
+        !seen.contains(url) && {
+            seen.push(url.clone());
+            true
+        }
+    });
+    let parse = |body: &[u8]| Ok(ResourceMetadata::parse(body));
+    let Some(metadata) = first(http, trust, &candidates, parse).await? else {
+        return Ok(None);
+    };
+    let is_configured = account.settings.resource.as_ref() == Some(&metadata.resource);
+    if !is_configured && !metadata.is_for(&account.url) {
+        return Err(OAuthError::Discovery(format!(
+            "the metadata of the server is for another resource, {}, so it must not be used",
+            clipped(&metadata.resource)
+        )));
+    }
+    Ok(Some(metadata))
+}
+
+/// Reads the metadata of the authorization server with this issuer; `None` if it has none.
+async fn authorization_server(
+    http: &CheckedHttp,
+    trust: &Trust<'_>,
+    issuer: &str,
+) -> Result<Option<ServerMetadata>, OAuthError> {
+    let url = Url::parse(issuer)
+        .ok()
+        .filter(|url| matches!(url.scheme(), "https" | "http") && url.query().is_none() && url.fragment().is_none());
+    let Some(url) = url else {
+        return Err(OAuthError::Discovery(format!(
+            "{} is not the issuer of an authorization server",
+            clipped(issuer)
+        )));
+    };
+    let mut candidates = vec![
+        well_known(&url, "oauth-authorization-server", Place::BeforePath),
+        well_known(&url, "openid-configuration", Place::BeforePath),
+        well_known(&url, "openid-configuration", Place::AfterPath),
+    ];
+    candidates.dedup();
+    first(http, trust, &candidates, |body| ServerMetadata::parse(body, issuer)).await
+}
+
+/// The endpoints of a server of 2025-03-26 without metadata.
+fn default_endpoints(server: &Url, issuer: String) -> Result<ServerMetadata, OAuthError> {
+    let endpoint = |path: &str| {
+        let joined = root(server).join(path);
+        joined.map_err(|error| OAuthError::Discovery(format!("the server's URL has no root: {error}")))
+    };
+    let mut metadata = ServerMetadata::new(issuer, Some(endpoint("/authorize")?), endpoint("/token")?);
+    metadata.registration_endpoint = Some(endpoint("/register")?);
+    Ok(metadata)
+}
+
+/// Reads the first document that exists and is one. A server that fails now may have one later, so its failure is not "none".
+async fn first<T>(
+    http: &CheckedHttp,
+    trust: &Trust<'_>,
+    candidates: &[Url],
+    parse: impl Fn(&[u8]) -> Result<Option<T>, OAuthError>,
+) -> Result<Option<T>, OAuthError> {
+    let mut failure: Option<OAuthError> = None;
+    for url in candidates {
+        match http.get(trust, url).await {
+            Ok(response) if response.is_success() => {
+                if let Some(found) = parse(&response.body)? {
+                    return Ok(Some(found));
+                }
+            }
+            Ok(response) if response.is_temporary() => {
+                failure = Some(OAuthError::Temporary {
+                    reason: format!("{} answered with status {}", shown(url), response.status),
+                    retry_after: RETRY_AFTER,
+                });
+            }
+            Ok(_) => {}
+            // What does not answer at one path does not answer at the next.
+            Err(error @ (HttpError::Failed { .. } | HttpError::Refused { .. })) => return Err(error.into()),
+        }
+    }
+    match failure {
+        Some(failure) => Err(failure),
+        None => Ok(None),
+    }
+}
+
+/// Where the well-known part of a URL is.
+#[derive(Clone, Copy)]
+enum Place {
+    BeforePath,
+    AfterPath,
+}
+
+fn well_known(url: &Url, name: &str, place: Place) -> Url {
+    let path = url.path().trim_end_matches('/');
+    let path = match place {
+        Place::BeforePath => format!("/.well-known/{name}{path}"),
+        Place::AfterPath => format!("{path}/.well-known/{name}"),
+    };
+    let mut url = root(url);
+    url.set_path(&path);
+    url
+}
+
+fn root(url: &Url) -> Url {
+    let mut root = url.clone();
+    root.set_path("/");
+    root.set_query(None);
+    root.set_fragment(None);
+    let _ = root.set_username("");
+    let _ = root.set_password(None);
+    root
+}
+
+#[cfg(test)]
+mod tests;

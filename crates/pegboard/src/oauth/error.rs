@@ -5,6 +5,9 @@ use std::time::Duration;
 use super::{checked_http::HttpError, token_store::StoreError};
 use crate::hint::Hint;
 
+/// How long after a temporary failure the next attempt is made.
+pub(super) const RETRY_AFTER: Duration = Duration::from_secs(15);
+
 /// Why there is no token. No text contains a token, a code or a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

@@ -2,7 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{client_auth::ClientAuth, clock::unix_now};
+use super::{
+    account::{OAuthAccount, server_uri},
+    challenge::Challenge,
+    client_auth::ClientAuth,
+    clock::unix_now,
+};
 use crate::secret::Secret;
 
 /// The lifetime of a token whose response does not say how long it is valid, in seconds.
@@ -24,6 +29,17 @@ pub(super) struct StoredAccount {
     pub(super) challenge: Option<StoredChallenge>,
 }
 
+impl StoredAccount {
+    pub(super) fn new(account: &OAuthAccount) -> Self {
+        Self {
+            server: server_uri(&account.url),
+            principal: account.principal.as_ref().map(ToString::to_string),
+            session: None,
+            challenge: None,
+        }
+    }
+}
+
 /// Tokens, and where they may be sent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Session {
@@ -33,7 +49,7 @@ pub(super) struct Session {
     #[serde(default)]
     pub(super) revocation_endpoint: Option<String>,
     pub(super) client: StoredClient,
-    /// The resource that the tokens are for, as the server publishes it; `None` if the authorization server does not know resources.
+    /// The resource that the tokens are for, as the server publishes it.
     pub(super) resource: String,
     pub(super) access_token: Secret,
     #[serde(default)]
@@ -42,7 +58,7 @@ pub(super) struct Session {
     pub(super) issued_at: u64,
     /// How long it is valid, in seconds.
     pub(super) lifetime: u64,
-    /// The scopes of the token: those that were granted, or those that were requested if the response did not name any.
+    /// The scopes that were requested, and those that were granted.
     #[serde(default)]
     pub(super) scopes: Vec<String>,
     /// Set before a refresh is sent and removed with its result. One that is found was interrupted, so the refresh token may be used up.
@@ -56,6 +72,9 @@ pub(super) struct Session {
     pub(super) step_ups: u8,
     #[serde(default)]
     pub(super) futile_step_ups: u8,
+    /// When the last of them was, in seconds since 1970.
+    #[serde(default)]
+    pub(super) stepped_up_at: u64,
 }
 
 impl Session {
@@ -66,6 +85,11 @@ impl Session {
     /// When the token is renewed: after 80 % of its lifetime.
     pub(super) fn refresh_at(&self) -> u64 {
         self.issued_at.saturating_add(self.lifetime.min(MAX_LIFETIME) / 5 * 4)
+    }
+
+    /// Whether the token should be renewed.
+    pub(super) fn is_due(&self) -> bool {
+        unix_now() >= self.refresh_at()
     }
 
     pub(super) fn has_expired(&self) -> bool {
@@ -81,6 +105,17 @@ pub(super) struct StoredClient {
     #[serde(default)]
     pub(super) secret: Option<Secret>,
     pub(super) auth: ClientAuth,
+}
+
+impl StoredClient {
+    /// No client: the grant alone says who asks.
+    pub(super) fn anonymous() -> Self {
+        Self {
+            id: String::new(),
+            secret: None,
+            auth: ClientAuth::None,
+        }
+    }
 }
 
 /// A client that this program has registered, under its issuer and redirect address.
@@ -111,4 +146,14 @@ pub(super) struct StoredChallenge {
     /// Whether the token was refused for lack of scopes.
     #[serde(default)]
     pub(super) is_step_up: bool,
+}
+
+impl From<Challenge> for StoredChallenge {
+    fn from(challenge: Challenge) -> Self {
+        Self {
+            is_step_up: challenge.wants_more_scopes(),
+            scopes: challenge.scopes,
+            resource_metadata: challenge.resource_metadata,
+        }
+    }
 }

@@ -1,1 +1,228 @@
-//! Not built yet.
+//! Reads the response of a token endpoint, leniently: real servers differ from the specification in many small ways.
+
+use http::HeaderValue;
+use serde_json::{Map, Value};
+
+use super::{challenge, metadata::clipped, stored::DEFAULT_LIFETIME};
+use crate::secret::Secret;
+
+/// A successful response.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct TokenAnswer {
+    pub(super) access_token: Secret,
+    pub(super) refresh_token: Option<Secret>,
+    /// How long the access token is valid, in seconds.
+    pub(super) lifetime: u64,
+    /// The granted scopes; `None` if the response does not name them.
+    pub(super) scopes: Option<Vec<String>>,
+}
+
+/// Why a token request gave no token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum TokenRefusal {
+    /// The server says why, with a code of RFC 6749.
+    Error { code: String, text: String },
+    /// The response is no token response.
+    Malformed(String),
+}
+
+impl TokenAnswer {
+    /// Reads a response. `sent` are the secrets of the request: a description that repeats one of them is left out of the error.
+    pub(super) fn parse(status: u16, body: &[u8], sent: &[&str]) -> Result<Self, TokenRefusal> {
+        let Some(fields) = fields(body) else {
+            return Err(TokenRefusal::Malformed(format!(
+                "the token endpoint answered with status {status} and no JSON object"
+            )));
+        };
+        let text = |name: &str| fields.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+        let Some(access_token) = text("access_token").filter(|_| status < 400) else {
+            return Err(refusal(status, &fields, sent));
+        };
+        if HeaderValue::from_str(access_token).is_err() {
+            return Err(TokenRefusal::Malformed(
+                "the access token has characters that a header cannot carry".to_owned(),
+            ));
+        }
+        match text("token_type") {
+            // `N_A` is the type of an exchanged token that is not an access token (RFC 8693).
+            Some(kind) if !["bearer", "n_a"].iter().any(|known| kind.eq_ignore_ascii_case(known)) => {
+                return Err(TokenRefusal::Malformed(format!(
+                    "the authorization server issued a token of the type {}; only bearer tokens can be used",
+                    clipped(kind)
+                )));
+            }
+            _ => {}
+        }
+        Ok(Self {
+            access_token: Secret::new(access_token),
+            refresh_token: text("refresh_token").map(Secret::new),
+            lifetime: fields.get("expires_in").and_then(seconds).unwrap_or(DEFAULT_LIFETIME),
+            scopes: fields.get("scope").and_then(scopes),
+        })
+    }
+}
+
+/// A JSON object, or a form: the default of some servers.
+fn fields(body: &[u8]) -> Option<Map<String, Value>> {
+    if let Ok(fields) = serde_json::from_slice(body) {
+        return Some(fields);
+    }
+    let is_form = body.starts_with(b"access_token=") || body.starts_with(b"error=");
+    let pair = |(name, value): (std::borrow::Cow<'_, str>, std::borrow::Cow<'_, str>)| {
+        (name.into_owned(), Value::String(value.into_owned()))
+    };
+    is_form.then(|| url::form_urlencoded::parse(body).map(pair).collect())
+}
+
+fn refusal(status: u16, fields: &Map<String, Value>, sent: &[&str]) -> TokenRefusal {
+    let Some(code) = fields.get("error").and_then(Value::as_str) else {
+        return TokenRefusal::Malformed(format!(
+            "the token endpoint answered with status {status} and neither a token nor an error"
+        ));
+    };
+    let code: String = code
+        .chars()
+        .filter(|c| c.is_ascii_alphanumeric() || "_-.:/".contains(*c))
+        .take(64)
+        .collect();
+    let is_safe = |text: &&str| !sent.iter().any(|secret| !secret.is_empty() && text.contains(secret));
+    let description = fields.get("error_description").and_then(Value::as_str).filter(is_safe);
+    let text = match description {
+        Some(description) => format!("{code} ({})", clipped(description)),
+        None => code.clone(),
+    };
+    TokenRefusal::Error { code, text }
+}
+
+/// A number of seconds, as a number or as text. One that is not positive says nothing.
+fn seconds(value: &Value) -> Option<u64> {
+    let seconds = match value {
+        Value::Number(number) => number.as_u64().or_else(|| whole(number.as_f64()?)),
+        Value::String(text) => text.trim().parse().ok().or_else(|| whole(text.trim().parse().ok()?)),
+        _ => None,
+    };
+    seconds.filter(|seconds| *seconds > 0)
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "checked to be positive and small"
+)]
+fn whole(seconds: f64) -> Option<u64> {
+    (seconds >= 1.0 && seconds < 1e12).then_some(seconds as u64)
+}
+
+/// Scopes as a string or a list.
+fn scopes(value: &Value) -> Option<Vec<String>> {
+    match value {
+        Value::String(text) => Some(challenge::scopes(text)),
+        Value::Array(list) => {
+            let mut scopes = Vec::new();
+            challenge::add_scopes(&mut scopes, list.iter().filter_map(Value::as_str));
+            Some(scopes)
+        }
+        _ => None,
+    }
+    .filter(|scopes| !scopes.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lifetime(expires_in: &str) -> u64 {
+        let body = format!(r#"{{"access_token":"t","expires_in":{expires_in}}}"#);
+        TokenAnswer::parse(200, body.as_bytes(), &[]).unwrap().lifetime
+    }
+
+    #[test]
+    fn the_lifetime_is_read_in_every_form_and_an_hour_without_one() {
+        for (text, expected) in [
+            ("60", 60),
+            ("\"60\"", 60),
+            ("60.9", 60),
+            ("\" 60.0 \"", 60),
+            ("0", 3600),
+            ("-5", 3600),
+            ("null", 3600),
+            ("\"soon\"", 3600),
+            ("1e300", 3600),
+        ] {
+            assert_eq!(lifetime(text), expected, "{text}");
+        }
+        assert_eq!(
+            TokenAnswer::parse(200, br#"{"access_token":"t"}"#, &[])
+                .unwrap()
+                .lifetime,
+            3600
+        );
+    }
+
+    #[test]
+    fn scopes_and_types_are_read_in_every_form() {
+        for body in [
+            r#"{"access_token":"t","token_type":"bearer","scope":"a b","refresh_token":"r"}"#,
+            r#"{"access_token":"t","token_type":"BEARER","scope":["a","b"],"refresh_token":"r"}"#,
+            "access_token=t&scope=a+b&refresh_token=r&token_type=bearer",
+        ] {
+            let answer = TokenAnswer::parse(200, body.as_bytes(), &[]).unwrap();
+            assert_eq!(
+                answer.scopes.as_deref(),
+                Some(&["a".to_owned(), "b".to_owned()][..]),
+                "{body}"
+            );
+            assert_eq!(
+                (answer.access_token.expose(), answer.refresh_token.unwrap().expose()),
+                ("t", "r")
+            );
+        }
+    }
+
+    #[test]
+    fn an_error_is_one_with_any_status() {
+        for (status, body) in [
+            (400, r#"{"error":"invalid_grant"}"#),
+            (200, r#"{"error":"invalid_grant"}"#),
+            (200, "error=invalid_grant"),
+            (400, r#"{"error":"invalid_grant","access_token":"t"}"#),
+        ] {
+            let refusal = TokenAnswer::parse(status, body.as_bytes(), &[]).unwrap_err();
+            let expected = TokenRefusal::Error {
+                code: "invalid_grant".to_owned(),
+                text: "invalid_grant".to_owned(),
+            };
+            assert_eq!(refusal, expected, "{status} {body}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_token_response_is_malformed() {
+        for body in [
+            "",
+            "<html>",
+            "[]",
+            "{}",
+            r#"{"access_token":""}"#,
+            r#"{"access_token":5}"#,
+            r#"{"access_token":"a\nb"}"#,
+            r#"{"access_token":"t","token_type":"mac"}"#,
+        ] {
+            let refusal = TokenAnswer::parse(200, body.as_bytes(), &[]).unwrap_err();
+            assert!(matches!(refusal, TokenRefusal::Malformed(_)), "{body}");
+        }
+    }
+
+    #[test]
+    fn an_error_does_not_repeat_what_was_sent() {
+        let body = br#"{"error":"invalid_grant","error_description":"token s3cret is old\u001b[2J"}"#;
+        let TokenRefusal::Error { text, .. } = TokenAnswer::parse(400, body, &["s3cret"]).unwrap_err() else {
+            panic!("no error")
+        };
+        assert_eq!(text, "invalid_grant");
+        let TokenRefusal::Error { text, .. } = TokenAnswer::parse(400, body, &[]).unwrap_err() else {
+            panic!("no error")
+        };
+        assert!(!text.contains('\u{1b}'), "{text}");
+    }
+}

@@ -1,57 +1,297 @@
-//! [`TokenStore`]: the tokens of accounts, in files that only the user can read.
+//! [`TokenStore`]: the tokens of accounts and the registered clients, in files that only the user can read.
+//!
+//! Each account has a file, named by a hash of its key. Files are replaced atomically, and encrypted if there is a key.
 
-use std::{path::PathBuf, sync::Arc};
+mod sealed;
 
-use tokio::sync::watch;
+use std::{
+    collections::HashMap,
+    io,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, SystemTime},
+};
 
-use super::store_key::StoreKey;
-use crate::hint::Hint;
+use serde::{Serialize, de::DeserializeOwned};
+use tokio::sync::{Semaphore, watch};
+
+use super::{
+    account::AccountKey,
+    store_key::{PlainText, StoreKey},
+    store_lock::StoreLock,
+    stored::{Registration, StoredAccount},
+};
+use crate::{hint::Hint, private_file};
+
+/// The largest file that is written or read.
+const MAX_BYTES: usize = 1 << 20;
+/// How often the folder is looked at for changes by other processes.
+const WATCH_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The tokens of all accounts in a folder. Clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct TokenStore {
-    folder: Option<PathBuf>,
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    place: Place,
     key: Arc<dyn StoreKey>,
     changes: watch::Sender<u64>,
+    /// The locks that tasks of this process hold or wait for.
+    locks: Mutex<HashMap<String, Arc<Semaphore>>>,
+}
+
+#[derive(Debug)]
+enum Place {
+    Folder(PathBuf),
+    Memory(Mutex<HashMap<String, Vec<u8>>>),
 }
 
 impl TokenStore {
     /// A store in `folder`, which is created with the first file.
     pub(crate) fn open(folder: PathBuf, key: Arc<dyn StoreKey>) -> Self {
-        Self {
-            folder: Some(folder),
-            key,
-            changes: watch::Sender::new(0),
-        }
+        Self::new(Place::Folder(folder), key)
     }
 
     /// A store that ends with the program.
     pub(crate) fn in_memory() -> Self {
-        Self {
-            folder: None,
-            key: Arc::new(super::store_key::PlainText),
+        Self::new(Place::Memory(Mutex::default()), Arc::new(PlainText))
+    }
+
+    fn new(place: Place, key: Arc<dyn StoreKey>) -> Self {
+        let inner = Inner {
+            place,
+            key,
             changes: watch::Sender::new(0),
-        }
+            locks: Mutex::default(),
+        };
+        Self { inner: Arc::new(inner) }
     }
 
     /// Changes whenever an account changes, in this process or, while [`watch_folder`](Self::watch_folder) runs, in another one.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
-        self.changes.subscribe()
+        self.inner.changes.subscribe()
     }
 
     /// Notices changes by other processes until it is dropped. The owner of the store runs it as a task.
     pub(crate) async fn watch_folder(&self) {
-        std::future::pending().await
+        let Place::Folder(folder) = &self.inner.place else {
+            return std::future::pending().await;
+        };
+        let mut seen = modified(folder).await;
+        loop {
+            tokio::time::sleep(WATCH_INTERVAL).await;
+            let now = modified(folder).await;
+            if now != seen {
+                seen = now;
+                self.changed();
+            }
+        }
+    }
+
+    pub(super) async fn account(&self, key: &AccountKey) -> Result<Option<StoredAccount>, StoreError> {
+        self.read(key).await
+    }
+
+    pub(super) async fn put_account(&self, key: &AccountKey, account: &StoredAccount) -> Result<(), StoreError> {
+        self.write(key, account).await?;
+        self.changed();
+        Ok(())
+    }
+
+    pub(super) async fn registration(
+        &self,
+        issuer: &str,
+        redirect_uri: &str,
+    ) -> Result<Option<Registration>, StoreError> {
+        let found: Option<Registration> = self.read(&registration_key(issuer, redirect_uri)).await?;
+        let is_ours = |found: &Registration| found.issuer == issuer && found.redirect_uri == redirect_uri;
+        Ok(found.filter(is_ours).filter(Registration::is_usable))
+    }
+
+    pub(super) async fn put_registration(&self, registration: &Registration) -> Result<(), StoreError> {
+        let key = registration_key(&registration.issuer, &registration.redirect_uri);
+        self.write(&key, registration).await
+    }
+
+    pub(super) async fn remove_registration(&self, issuer: &str, redirect_uri: &str) -> Result<(), StoreError> {
+        self.delete(&registration_key(issuer, redirect_uri)).await.map(drop)
+    }
+
+    /// Removes an account. Returns whether there was one.
+    pub(super) async fn remove_account(&self, key: &AccountKey) -> Result<bool, StoreError> {
+        let existed = self.delete(key).await?;
+        if existed {
+            self.changed();
+        }
+        Ok(existed)
+    }
+
+    /// Waits until no other task or process changes the account.
+    pub(super) async fn lock(&self, key: &AccountKey) -> Result<StoreLock, StoreError> {
+        let tasks = {
+            let mut locks = lock(&self.inner.locks);
+            locks.retain(|_, tasks| Arc::strong_count(tasks) > 1);
+            let tasks = locks.entry(key.as_str().to_owned());
+            tasks.or_insert_with(|| Arc::new(Semaphore::new(1))).clone()
+        };
+        let file = match &self.inner.place {
+            Place::Folder(folder) => Some(folder.join(format!("{}.lock", key.as_str()))),
+            Place::Memory(_) => None,
+        };
+        let failed = |error: io::Error| StoreError::Lock(error.to_string());
+        StoreLock::acquire(tasks, file).await.map_err(failed)
+    }
+
+    async fn read<T: DeserializeOwned + Send + 'static>(&self, key: &AccountKey) -> Result<Option<T>, StoreError> {
+        let inner = self.inner.clone();
+        let key = key.clone();
+        blocking(move || {
+            let Some(content) = inner.load(&key)? else {
+                return Ok(None);
+            };
+            let failed = |why: String| inner.unreadable(&key, why);
+            let text = sealed::open(&content, key.as_str(), &*inner.key).map_err(failed)?;
+            serde_json::from_slice(&text)
+                .map(Some)
+                .map_err(|error| failed(error.to_string()))
+        })
+        .await
+    }
+
+    async fn write<T: Serialize>(&self, key: &AccountKey, value: &T) -> Result<(), StoreError> {
+        let text = serde_json::to_vec(&crate::secret::WithSecrets::new(value))
+            .map_err(|error| self.inner.unwritable(key, error.to_string()))?;
+        let inner = self.inner.clone();
+        let key = key.clone();
+        blocking(move || {
+            let failed = |why: String| inner.unwritable(&key, why);
+            let content = sealed::seal(text, key.as_str(), &*inner.key).map_err(failed)?;
+            if content.len() > MAX_BYTES {
+                return Err(failed("it is too long".to_owned()));
+            }
+            inner.save(&key, content)
+        })
+        .await
+    }
+
+    async fn delete(&self, key: &AccountKey) -> Result<bool, StoreError> {
+        let inner = self.inner.clone();
+        let key = key.clone();
+        blocking(move || match &inner.place {
+            Place::Memory(files) => Ok(lock(files).remove(key.as_str()).is_some()),
+            Place::Folder(folder) => match std::fs::remove_file(file(folder, &key)) {
+                Ok(()) => Ok(true),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+                Err(error) => Err(inner.unwritable(&key, error.to_string())),
+            },
+        })
+        .await
+    }
+
+    fn changed(&self) {
+        self.inner
+            .changes
+            .send_modify(|changes| *changes = changes.wrapping_add(1));
+    }
+}
+
+impl Inner {
+    fn load(&self, key: &AccountKey) -> Result<Option<Vec<u8>>, StoreError> {
+        match &self.place {
+            Place::Memory(files) => Ok(lock(files).get(key.as_str()).cloned()),
+            Place::Folder(folder) => match private_file::read(&file(folder, key), MAX_BYTES) {
+                Ok(content) => Ok(Some(content)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+                Err(error) => Err(self.unreadable(key, error.to_string())),
+            },
+        }
+    }
+
+    fn save(&self, key: &AccountKey, content: Vec<u8>) -> Result<(), StoreError> {
+        match &self.place {
+            Place::Memory(files) => {
+                lock(files).insert(key.as_str().to_owned(), content);
+                Ok(())
+            }
+            Place::Folder(folder) => private_file::replace(&file(folder, key), &content)
+                .map_err(|error| self.unwritable(key, error.to_string())),
+        }
+    }
+
+    fn shown(&self, key: &AccountKey) -> String {
+        match &self.place {
+            Place::Memory(_) => "memory".to_owned(),
+            Place::Folder(folder) => file(folder, key).display().to_string(),
+        }
+    }
+
+    fn unreadable(&self, key: &AccountKey, why: String) -> StoreError {
+        StoreError::Read {
+            file: self.shown(key),
+            why,
+        }
+    }
+
+    fn unwritable(&self, key: &AccountKey, why: String) -> StoreError {
+        StoreError::Write {
+            file: self.shown(key),
+            why,
+        }
+    }
+}
+
+fn file(folder: &Path, key: &AccountKey) -> PathBuf {
+    folder.join(format!("{}.json", key.as_str()))
+}
+
+fn registration_key(issuer: &str, redirect_uri: &str) -> AccountKey {
+    AccountKey::of(&["client", issuer, redirect_uri])
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A file that is replaced changes the time of its folder.
+async fn modified(folder: &Path) -> Option<SystemTime> {
+    let folder = folder.to_owned();
+    let time = move || Ok(std::fs::metadata(folder).and_then(|meta| meta.modified()).ok());
+    blocking(time).await.ok().flatten()
+}
+
+/// Runs file operations on a blocking thread.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, StoreError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(_) => Err(StoreError::Lock("the program is ending".to_owned())),
     }
 }
 
 /// Why the store cannot be read or written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct StoreError(String);
+pub(crate) enum StoreError {
+    #[error("the tokens in {file} cannot be read: {why}")]
+    Read { file: String, why: String },
+    #[error("the tokens cannot be written to {file}: {why}")]
+    Write { file: String, why: String },
+    #[error("the store of tokens cannot be locked: {0}")]
+    Lock(String),
+}
 
 impl Hint for StoreError {
     fn hint(&self) -> Option<String> {
-        None
+        match self {
+            Self::Read { .. } => Some("sign out and sign in again, or remove the file".to_owned()),
+            Self::Write { .. } => Some("check that the folder is writable and belongs to you alone".to_owned()),
+            Self::Lock(_) => None,
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;
