@@ -26,6 +26,8 @@ mod session;
 mod store_key;
 mod store_lock;
 mod stored;
+#[cfg(test)]
+mod test_server;
 mod token_answer;
 mod token_request;
 mod token_store;
