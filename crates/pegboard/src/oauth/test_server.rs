@@ -35,9 +35,12 @@ pub(super) struct TestServer {
     shared: Arc<Shared>,
 }
 
+/// Status, headers and body.
+type Answer = (u16, Vec<(&'static str, String)>, String);
+
 #[derive(Debug, Default)]
 struct Shared {
-    answers: Mutex<HashMap<String, (u16, Vec<(&'static str, String)>, String)>>,
+    answers: Mutex<HashMap<String, Answer>>,
     /// Answers that are given once, before the others.
     once: Mutex<HashMap<String, Vec<(u16, String)>>>,
     seen: Mutex<Vec<Seen>>,
@@ -108,10 +111,6 @@ impl TestServer {
         once.entry(path.to_owned())
             .or_default()
             .push((status, body.to_string()));
-    }
-
-    pub(super) fn remove(&self, path: &str) {
-        self.shared.answers.lock().unwrap().remove(path);
     }
 
     /// The requests to a path.

@@ -110,7 +110,7 @@ fn seconds(value: &Value) -> Option<u64> {
     reason = "checked to be positive and small"
 )]
 fn whole(seconds: f64) -> Option<u64> {
-    (seconds >= 1.0 && seconds < 1e12).then_some(seconds as u64)
+    (1.0..1e12).contains(&seconds).then_some(seconds as u64)
 }
 
 /// Scopes as a string or a list.

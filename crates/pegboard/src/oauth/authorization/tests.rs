@@ -187,9 +187,10 @@ fn scopes_come_from_the_config_the_challenge_or_the_resource() {
                  server: &[&str],
                  expected: &[&str]| {
         let mut account = account();
-        let mut settings = OAuthConfig::default();
-        settings.scopes = list(configured);
-        account.settings = Arc::new(settings);
+        account.settings = Arc::new(OAuthConfig {
+            scopes: list(configured),
+            ..OAuthConfig::default()
+        });
         let mut found = found();
         found.resource_scopes = listed.map(list);
         found.server.scopes = Some(list(server));

@@ -152,9 +152,10 @@ async fn a_server_may_name_addresses_of_its_own_network() {
 async fn an_origin_that_the_config_names_may_be_on_a_private_network() {
     let dns = FakeDns::new(&[("sso.corp", &[&["10.1.1.2"]]), ("mcp.example", &[&["93.184.216.34"]])]);
     let mut account = account("https://mcp.example/mcp");
-    let mut settings = crate::config::OAuthConfig::default();
-    settings.issuer = Some("https://sso.corp/realm".to_owned());
-    account.settings = Arc::new(settings);
+    account.settings = Arc::new(crate::config::OAuthConfig {
+        issuer: Some("https://sso.corp/realm".to_owned()),
+        ..crate::config::OAuthConfig::default()
+    });
     let http = CheckedHttp::with_resolver(dns);
     let trust = Trust::of(&account);
     for (url, is_allowed) in [

@@ -18,10 +18,11 @@ const FIRST: CredentialReason<'static> = CredentialReason::FirstUse;
 const REFUSED: CredentialReason<'static> = CredentialReason::Refused { challenge: None };
 
 fn configured() -> OAuthConfig {
-    let mut settings = OAuthConfig::default();
-    settings.client_id = Some("mine".to_owned());
-    settings.client_secret = Some(Secret::new("s3cret"));
-    settings
+    OAuthConfig {
+        client_id: Some("mine".to_owned()),
+        client_secret: Some(Secret::new("s3cret")),
+        ..OAuthConfig::default()
+    }
 }
 
 fn tokens(server: &TestServer, access: &str, refresh: Option<&str>) {

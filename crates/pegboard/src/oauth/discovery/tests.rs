@@ -155,8 +155,10 @@ async fn a_server_that_fails_now_is_not_one_without_metadata() {
 #[tokio::test]
 async fn endpoints_and_the_issuer_of_the_config_win() {
     let server = TestServer::complete().await;
-    let mut settings = OAuthConfig::default();
-    settings.issuer = Some(format!("{}/other", server.url));
+    let mut settings = OAuthConfig {
+        issuer: Some(format!("{}/other", server.url)),
+        ..OAuthConfig::default()
+    };
     server.json(
         "/.well-known/oauth-authorization-server/other",
         &metadata(&server, "/other"),

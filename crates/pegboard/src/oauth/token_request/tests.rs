@@ -69,10 +69,12 @@ async fn a_client_authenticates_by_its_method_and_sends_its_secret_once() {
 async fn a_private_key_signs_an_assertion_for_the_issuer() {
     let server = TestServer::complete().await;
     let pair = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).unwrap();
-    let mut settings = OAuthConfig::default();
-    settings.client_id = Some("me".to_owned());
-    settings.private_key = Some(ClientKey::new(Secret::new(pair.serialize_pem())));
-    settings.grant = OAuthGrant::ClientCredentials;
+    let settings = OAuthConfig {
+        client_id: Some("me".to_owned()),
+        private_key: Some(ClientKey::new(Secret::new(pair.serialize_pem()))),
+        grant: OAuthGrant::ClientCredentials,
+        ..OAuthConfig::default()
+    };
     let account = server.account(settings);
     let client = StoredClient {
         id: "me".to_owned(),
@@ -114,9 +116,11 @@ async fn a_private_key_signs_an_assertion_for_the_issuer() {
 #[tokio::test]
 async fn the_secret_of_the_config_is_not_sent_for_another_client() {
     let server = TestServer::complete().await;
-    let mut settings = OAuthConfig::default();
-    settings.client_id = Some("mine".to_owned());
-    settings.client_secret = Some(Secret::new("s3cret"));
+    let settings = OAuthConfig {
+        client_id: Some("mine".to_owned()),
+        client_secret: Some(Secret::new("s3cret")),
+        ..OAuthConfig::default()
+    };
     let other = StoredClient {
         id: "other".to_owned(),
         secret: None,
@@ -137,7 +141,8 @@ async fn each_grant_sends_its_own_fields_and_always_the_resource() {
     );
     let mut exchange = TokenExchange::new(TokenInput::Caller);
     exchange.requested_type = Some("urn:x".to_owned());
-    let grants: [(Grant<'_>, &str, &[(&str, &str)]); 5] = [
+    type Fields = [(&'static str, &'static str)];
+    let grants: [(Grant<'_>, &str, &Fields); 5] = [
         (
             Grant::Code {
                 code: &code,
