@@ -182,7 +182,7 @@
 //!   `output_check = "error"` for a tool with an output schema.
 //! * `websocket`: servers over WebSocket.
 //!
-//! `schemars` and `rmcp` are off by default. `schemars` adds native tools whose argument schemas are derived from types. `rmcp` adds the module `rmcp`: handlers and transports of rmcp, the official SDK, as servers, a toolset as a handler, and
+//! `oauth`, `schemars` and `rmcp` are off by default. `oauth` adds sign-in at the authorization servers of remote servers; it turns on `http`. `schemars` adds native tools whose argument schemas are derived from types. `rmcp` adds the module `rmcp`: handlers and transports of rmcp, the official SDK, as servers, a toolset as a handler, and
 //! conversions between the types of both crates.
 //!
 //! The library is pure Rust, except for the cryptography of TLS. It needs Rust 1.91 or newer.

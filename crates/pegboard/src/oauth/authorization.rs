@@ -115,6 +115,10 @@ impl PendingSignIn {
         self.state.expose()
     }
 
+    pub(crate) fn account(&self) -> &OAuthAccount {
+        &self.account
+    }
+
     /// Returns the code in the redirect that answers this sign-in: a URL, or only its query, as people paste it.
     pub(super) fn code(&self, redirected: &str) -> Result<Secret, OAuthError> {
         let refused = |why: &str| Err(OAuthError::Redirect(why.to_owned()));

@@ -41,6 +41,7 @@ fn pending(found: Discovered, scopes: &[&str]) -> Result<PendingSignIn, OAuthErr
 #[test]
 fn the_url_asks_for_a_code_for_one_resource_with_pkce() {
     let pending = pending(found(), &["a", "b"]).unwrap();
+    assert_eq!(pending.account().server.as_str(), "fx");
     let mut query = query(pending.url());
     assert_eq!(query.remove("state").as_deref(), Some(pending.state()));
     assert_eq!(query.remove("code_challenge").unwrap().len(), 43);
