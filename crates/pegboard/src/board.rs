@@ -10,11 +10,17 @@ mod reconcile;
 mod runtime_changes;
 mod selection_check;
 mod server_factory;
+#[cfg(feature = "oauth")]
+mod sign_in;
+#[cfg(feature = "oauth")]
+mod sign_in_provider;
 
 pub use crate::server::BadSchedule;
 pub use builder::{Builder, NoRuntime};
 pub use gateway_settings::GatewaySettings;
 pub use runtime_changes::{Applied, NotConnected};
+#[cfg(feature = "oauth")]
+pub use sign_in::{SignIn, SignInError, SignInErrorKind, SignInOptions, SignedOut};
 
 use std::{
     sync::{Arc, Mutex},
@@ -285,6 +291,8 @@ impl Pegboard {
         self.0.registry.close();
         self.0.registry.close_servers().await;
         self.0.factory.shared.link_context.closing.wait().await;
+        #[cfg(feature = "oauth")]
+        self.0.factory.sign_ins.close().await;
         if let Some(log) = &self.0.audit {
             log.flush().await;
         }

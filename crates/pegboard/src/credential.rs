@@ -6,4 +6,5 @@ mod source;
 
 pub(crate) use issued::Issued;
 pub use provider::{Credential, CredentialError, CredentialReason, CredentialRequest, Credentials};
+pub(crate) use provider::Remedy;
 pub(crate) use source::{CredentialSource, NoCredential};

@@ -244,7 +244,6 @@ pub mod metrics;
 pub mod name;
 mod native;
 #[cfg(feature = "oauth")]
-#[cfg_attr(not(test), expect(dead_code, reason = "the board does not sign in yet"))]
 #[expect(unused_imports, reason = "the board does not sign in yet")]
 mod oauth;
 pub mod outcome;
@@ -345,6 +344,8 @@ pub mod watch {
 
 pub use args::Arguments;
 pub use board::{Builder, Pegboard};
+#[cfg(feature = "oauth")]
+pub use board::{SignIn, SignInError, SignInErrorKind, SignInOptions, SignedOut};
 pub use call::{Approver, Hook, ToolCall, View};
 pub use caller::{Caller, Principal};
 pub use catalog::Tool;

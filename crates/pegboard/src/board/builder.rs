@@ -12,6 +12,8 @@ use std::{
 use arc_swap::ArcSwap;
 use tokio::sync::{Semaphore, watch};
 
+#[cfg(feature = "oauth")]
+use super::sign_in_provider::SignIns;
 use super::{GatewaySettings, Inner, Pegboard, approval_defaults::ApprovalDefaults, server_factory::ServerFactory};
 use crate::{
     audit::AuditLog,
@@ -45,6 +47,8 @@ pub struct Builder {
     embeddings: Option<Arc<Embeddings>>,
     stand_ins: Option<Box<StandIns>>,
     credentials: Option<Arc<dyn Credentials>>,
+    #[cfg(feature = "oauth")]
+    tokens: Option<PathBuf>,
     journal: Journal,
 }
 
@@ -66,6 +70,8 @@ impl Pegboard {
             embeddings: None,
             stand_ins: None,
             credentials: None,
+            #[cfg(feature = "oauth")]
+            tokens: None,
             journal: Journal::default(),
         }
     }
@@ -143,6 +149,14 @@ impl Builder {
     /// ```
     pub fn credentials(mut self, credentials: impl Credentials) -> Self {
         self.credentials = Some(Arc::new(credentials));
+        self
+    }
+
+    /// Sets the folder that stores the tokens of sign-ins, in files that only the user can read. Programs that share it share the sign-ins. Without
+    /// it, sign-ins end with the board.
+    #[cfg(feature = "oauth")]
+    pub fn token_store(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.tokens = Some(folder.into());
         self
     }
 
@@ -264,6 +278,8 @@ impl Builder {
             memory: Arc::new(EraMemory::new(self.memory)),
             stand_ins: self.stand_ins,
             credentials: self.credentials,
+            #[cfg(feature = "oauth")]
+            sign_ins: SignIns::new(self.tokens),
             secrets: KnownSecrets::default(),
             max_servers: AtomicUsize::new(limits.max_servers),
             processes: AtomicUsize::new(limits.max_processes.min(Semaphore::MAX_PERMITS)),

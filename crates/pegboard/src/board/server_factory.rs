@@ -7,6 +7,8 @@ use std::sync::{
 
 use tokio::sync::Semaphore;
 
+#[cfg(feature = "oauth")]
+use super::sign_in_provider::SignIns;
 use crate::{
     config::{BoardLimits, Misconfigured, ServerConfig, Transport},
     credential::{CredentialSource, Credentials},
@@ -28,6 +30,9 @@ pub(super) struct ServerFactory {
     pub(super) stand_ins: Option<Box<StandIns>>,
     /// Supplies the credentials of connections without a principal.
     pub(super) credentials: Option<Arc<dyn Credentials>>,
+    /// Obtains the tokens of servers that need a sign-in.
+    #[cfg(feature = "oauth")]
+    pub(super) sign_ins: Arc<SignIns>,
     /// The secrets of all servers, masked in the messages of each.
     pub(super) secrets: KnownSecrets,
     /// The most servers of the board.
@@ -102,8 +107,33 @@ impl ServerFactory {
         Server::refused(config, spec, &self.shared, Outage::misconfigured(misconfigured))
     }
 
-    /// The source of credentials for a server, if the board's provider covers it.
-    fn credentials(&self, name: &ServerName, target: &Target) -> Option<Arc<CredentialSource>> {
+    /// The source of credentials for a server: the board's provider if it covers the server, or else what the config names.
+    fn credentials(
+        &self,
+        name: &ServerName,
+        target: &Target,
+        configured: Option<&Arc<dyn Credentials>>,
+    ) -> Option<Arc<CredentialSource>> {
+        let provider = self.covering(name, target).or(configured)?;
+        Some(CredentialSource::new(name.clone(), None, provider.clone()))
+    }
+
+    /// The provider of the credentials that the config of a server names.
+    fn configured_credentials(&self, name: &ServerName, target: &Target) -> Option<Arc<dyn Credentials>> {
+        let Target::Configured(transport) = target else {
+            return None;
+        };
+        #[cfg(feature = "oauth")]
+        return self.sign_ins.provider(name, transport);
+        #[cfg(not(feature = "oauth"))]
+        {
+            let _ = (name, transport);
+            None
+        }
+    }
+
+    /// The board's provider, if it covers a server.
+    fn covering(&self, name: &ServerName, target: &Target) -> Option<&Arc<dyn Credentials>> {
         let Target::Configured(transport) = target else {
             return None;
         };
@@ -113,15 +143,17 @@ impl ServerFactory {
             tracing::warn!(server = %name, "the credential provider panicked; it is asked for the server's credentials");
             true
         });
-        covers.then(|| CredentialSource::new(name.clone(), None, provider.clone()))
+        covers.then_some(provider)
     }
 
     fn spec(&self, name: ServerName, target: Target, config: &ServerConfig) -> Spec {
         let masker = ServerMasker::new(&config.policy.masking, self.secrets.clone());
         masker.owned_by(&name);
         masker.own_secrets(config.secrets());
+        let configured_credentials = self.configured_credentials(&name, &target);
         Spec {
-            credentials: self.credentials(&name, &target),
+            credentials: self.credentials(&name, &target, configured_credentials.as_ref()),
+            configured_credentials,
             desired_state: DesiredState::new(&config.roots),
             roots: config.roots.clone(),
             name,

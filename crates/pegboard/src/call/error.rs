@@ -239,8 +239,11 @@ pub(crate) fn failure_of(fault: &Fault, what: &str) -> Failure {
         FaultKind::Unreadable(_) => Kind::Internal,
         FaultKind::NoVersion(_) => Kind::Unavailable,
         FaultKind::Error(_) => Kind::ToolError,
-        FaultKind::Wire(failure) => match failure.kind {
-            FailureKind::NeedsAuth | FailureKind::NoCredential => Kind::NeedsAuth,
+        FaultKind::Wire(failure) => match &failure.kind {
+            kind if kind.needs_auth() => Kind::NeedsAuth,
+            FailureKind::NeedsAuth => Kind::NeedsAuth,
+            // It could not be renewed at the moment.
+            FailureKind::NoCredential(_) => Kind::Unavailable,
             FailureKind::TooLarge | FailureKind::NoRoom | FailureKind::Busy => Kind::LimitExceeded,
             // A server that redirects a call was reached.
             FailureKind::Connect(_) if fault.sent == Sent::Maybe => Kind::Transport,

@@ -217,12 +217,13 @@ impl ClientCert {
 }
 
 impl Auth {
-    /// The kind of credentials as config files write it: `none`, `bearer` or `basic`.
+    /// The kind of credentials as config files write it: `none`, `bearer`, `basic` or `oauth`.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::None => "none",
             Self::Bearer(_) => "bearer",
             Self::Basic { .. } => "basic",
+            Self::OAuth(_) => "oauth",
         }
     }
 }

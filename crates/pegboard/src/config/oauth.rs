@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::secret::{SafeUrl, Secret};
+use crate::secret::{SafeUrl, Secret, WithSecrets};
 
 /// OAuth settings of a remote server. With the default, everything is discovered and a person signs in.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +35,33 @@ pub struct OAuthConfig {
     pub resource: Option<String>,
     /// The `audience` parameter of token requests, for authorization servers that need one.
     pub audience: Option<String>,
+}
+
+impl OAuthConfig {
+    /// The secrets in the settings.
+    pub(crate) fn secrets(&self) -> Vec<Secret> {
+        let mut secrets: Vec<Secret> = self.client_secret.iter().cloned().collect();
+        secrets.extend(self.private_key.iter().map(|key| key.pem.clone()));
+        let mut add = |input: &TokenInput| match input {
+            TokenInput::Value(token) => secrets.push(token.clone()),
+            TokenInput::File(_) | TokenInput::Caller => {}
+        };
+        match &self.grant {
+            OAuthGrant::AuthorizationCode | OAuthGrant::ClientCredentials => {}
+            OAuthGrant::TokenExchange(exchange) => add(&exchange.subject),
+            OAuthGrant::JwtBearer(bearer) => {
+                add(&bearer.assertion);
+                let provider = bearer.identity_provider.as_ref();
+                secrets.extend(provider.and_then(|provider| provider.client_secret.clone()));
+            }
+        }
+        secrets
+    }
+
+    /// Differs between settings that lead to other tokens.
+    pub(crate) fn fingerprint(&self) -> String {
+        serde_json::to_string(&WithSecrets::new(self)).unwrap_or_default()
+    }
 }
 
 /// How a token is obtained.

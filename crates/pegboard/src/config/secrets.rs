@@ -121,6 +121,7 @@ fn of_endpoint(endpoint: &Endpoint) -> Vec<Secret> {
             let header = STANDARD.encode(&both);
             secrets.extend([password.clone(), Secret::new(both), Secret::new(header)]);
         }
+        Auth::OAuth(settings) => secrets.extend(settings.secrets()),
     }
     secrets.extend(secrets_in_url(endpoint.url.expose().as_str()));
     secrets

@@ -1,11 +1,11 @@
 //! The transport of a server: a command to run, or a URL with headers, credentials and TLS settings.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::sandbox::Sandbox;
+use super::{oauth::OAuthConfig, sandbox::Sandbox};
 use crate::secret::{SafeUrl, Secret};
 
 /// How a server is reached.
@@ -58,6 +58,7 @@ impl Transport {
                         add(user);
                         add(password.expose());
                     }
+                    Auth::OAuth(settings) => add(&settings.fingerprint()),
                 }
                 add(&format!("{:?}", endpoint.tls));
             }
@@ -282,6 +283,8 @@ pub enum Auth {
         /// The password.
         password: Secret,
     },
+    /// A token that an authorization server issues. It needs the feature `oauth`.
+    OAuth(Arc<OAuthConfig>),
 }
 
 /// TLS settings of a connection. The default trusts the system's certificate authorities.

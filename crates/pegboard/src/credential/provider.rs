@@ -7,7 +7,7 @@ use crate::{caller::Principal, name::ServerName, secret::Secret};
 /// Supplies credentials while the program runs: tokens of users, tokens that expire, tokens from a vault.
 ///
 /// A remote server's credential is requested for every HTTP request, unless the last one is still [valid](Credential::valid_for), and once
-/// more when the server answers 401. That of a stdio server is requested when its process starts.
+/// more when the server refuses it. That of a stdio server is requested when its process starts.
 ///
 /// Concurrent requests share one call for an expired or refused credential. A call that takes longer than 30 s, panics or returns an error
 /// fails the requests that wait for it, and nothing is sent.
@@ -24,6 +24,17 @@ pub trait Credentials: Send + Sync + 'static {
         &'a self,
         request: CredentialRequest<'a>,
     ) -> Pin<Box<dyn Future<Output = Result<Credential, CredentialError>> + Send + 'a>>;
+
+    /// Completes when there may be another credential than the one that failed. A server that is down for lack of a credential is then connected
+    /// again at once; otherwise the next call does that.
+    fn renewed<'a>(
+        &'a self,
+        server: &'a ServerName,
+        principal: Option<&'a Principal>,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        let _ = (server, principal);
+        Box::pin(std::future::pending())
+    }
 }
 
 /// What a credential is requested for.
@@ -46,7 +57,7 @@ pub enum CredentialReason<'a> {
     FirstUse,
     /// The last one may have expired.
     Refresh,
-    /// The server has refused the last one with status 401.
+    /// The server has refused the last one: with status 401, or with 403 because its scopes are not enough.
     Refused {
         /// The `WWW-Authenticate` header of the response.
         challenge: Option<&'a str>,
@@ -106,18 +117,68 @@ impl Credential {
 
 /// Why there is no credential. The message is shown to the caller, so it must not contain secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CredentialError(String);
+pub struct CredentialError {
+    message: String,
+    remedy: Remedy,
+}
+
+/// What helps against a missing credential.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum Remedy {
+    /// The program must supply one.
+    #[default]
+    Program,
+    /// A person can do this.
+    Person(Option<String>),
+    /// It is tried again after this time.
+    Wait(Duration),
+}
+
+impl Remedy {
+    pub(crate) fn hint(&self) -> Option<String> {
+        match self {
+            Self::Program => Some(
+                "the program's `Credentials` must return a credential for this server, or not cover it; nothing was sent"
+                    .to_owned(),
+            ),
+            Self::Person(hint) => hint.clone(),
+            Self::Wait(_) => None,
+        }
+    }
+
+    /// When the next attempt may succeed without a person.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Wait(after) => Some(*after),
+            Self::Program | Self::Person(_) => None,
+        }
+    }
+}
 
 impl CredentialError {
     /// Creates an error with this message.
     pub fn new(message: impl Into<String>) -> Self {
-        Self(message.into())
+        Self {
+            message: message.into(),
+            remedy: Remedy::Program,
+        }
+    }
+
+    /// Sets what helps, for credentials that the config names.
+    #[cfg_attr(not(feature = "oauth"), expect(dead_code, reason = "only sign-in knows a remedy"))]
+    pub(crate) fn with_remedy(mut self, remedy: Remedy) -> Self {
+        self.remedy = remedy;
+        self
+    }
+
+    pub(crate) fn remedy(&self) -> &Remedy {
+        &self.remedy
     }
 }
 
 impl fmt::Display for CredentialError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.message)
     }
 }
 
@@ -125,12 +186,12 @@ impl std::error::Error for CredentialError {}
 
 impl From<String> for CredentialError {
     fn from(message: String) -> Self {
-        Self(message)
+        Self::new(message)
     }
 }
 
 impl From<&str> for CredentialError {
     fn from(message: &str) -> Self {
-        Self(message.to_owned())
+        Self::new(message)
     }
 }

@@ -11,7 +11,7 @@ use tokio::{sync::Semaphore, time::Instant};
 
 use super::{
     issued::Issued,
-    provider::{Credential, CredentialReason, CredentialRequest, Credentials},
+    provider::{Credential, CredentialReason, CredentialRequest, Credentials, Remedy},
 };
 use crate::{caller::Principal, name::ServerName, sync::caught};
 
@@ -231,7 +231,10 @@ impl CredentialSource {
             Ok(Ok(Err(error))) => {
                 let mut text = error.to_string();
                 text.truncate(text.floor_char_boundary(MAX_MESSAGE));
-                text
+                return Err(NoCredential {
+                    remedy: error.remedy().clone(),
+                    ..self.failure(text)
+                });
             }
             Ok(Err(_)) => "the program's credential provider panicked".to_owned(),
             Err(_) => format!(
@@ -247,6 +250,16 @@ impl CredentialSource {
             server: self.server.clone(),
             principal: self.principal.clone(),
             reason,
+            remedy: Remedy::Program,
+        }
+    }
+
+    /// Waits until the provider may have another credential than the one that failed.
+    pub(crate) async fn renewed(&self) {
+        let provider = self.provider.load_full();
+        let waiting = caught(async { provider.renewed(&self.server, self.principal.as_ref()).await });
+        if waiting.await.is_err() {
+            std::future::pending::<()>().await;
         }
     }
 
@@ -270,6 +283,13 @@ pub(crate) struct NoCredential {
     server: ServerName,
     principal: Option<Principal>,
     reason: String,
+    remedy: Remedy,
+}
+
+impl NoCredential {
+    pub(crate) fn remedy(&self) -> &Remedy {
+        &self.remedy
+    }
 }
 
 impl fmt::Display for NoCredential {

@@ -48,6 +48,15 @@ impl Challenge {
     }
 }
 
+/// Whether a header asks for a token of an authorization server.
+pub(crate) fn asks_for_token(header: &str) -> bool {
+    let header = &header[..header.floor_char_boundary(MAX_BYTES)];
+    let names_metadata = |params: &[(String, String)]| params.iter().any(|(name, _)| name == "resource_metadata");
+    parse_all(header)
+        .iter()
+        .any(|(scheme, params)| scheme == "bearer" || names_metadata(params))
+}
+
 /// The scopes in a string, each once and in their order.
 pub(super) fn scopes(text: &str) -> Vec<String> {
     let mut scopes = Vec::new();

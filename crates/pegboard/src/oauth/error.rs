@@ -69,6 +69,16 @@ impl OAuthError {
     }
 }
 
+impl OAuthError {
+    /// When to try again, if that may succeed without a change.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Temporary { retry_after, .. } => Some(*retry_after),
+            error => error.is_temporary().then_some(RETRY_AFTER),
+        }
+    }
+}
+
 impl Hint for OAuthError {
     fn hint(&self) -> Option<String> {
         match self {

@@ -404,7 +404,7 @@ fn is_no_mcp(fault: &FaultKind) -> bool {
 /// Classifies a failed start. Retries help against [`Cause::Failed`] only; otherwise the config or the credentials must change.
 fn cause_of(error: &ConnectError) -> Cause {
     let of_failure = |kind: &FailureKind| match kind {
-        FailureKind::NeedsAuth | FailureKind::NoCredential => Cause::NeedsAuth,
+        kind if kind.needs_auth() => Cause::NeedsAuth,
         FailureKind::Connect(ConnectFault::Tls | ConnectFault::Redirect) => Cause::Broken,
         _ => Cause::Failed,
     };

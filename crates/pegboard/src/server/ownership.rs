@@ -8,7 +8,7 @@ use std::{
 use super::{availability::Availability, phase::Phase, server_handle::Server, view_tag::ViewTag};
 use crate::{
     config::{Scope, ServerConfig, Start},
-    credential::CredentialSource,
+    credential::{CredentialSource, Credentials},
     deadline::Deadline,
     session::{HostHandle, Spec},
 };
@@ -114,6 +114,18 @@ impl Server {
         self.view().is_some_and(|owner| owner.name.is_none())
     }
 
+    /// The principal that owns the server, or whose view does.
+    #[cfg(feature = "oauth")]
+    pub(crate) fn principal(&self) -> Option<&crate::caller::Principal> {
+        self.view().and_then(|owner| owner.principal.as_ref())
+    }
+
+    /// Whether the server has no connection and makes none.
+    #[cfg(feature = "oauth")]
+    pub(crate) fn is_idle(&self) -> bool {
+        matches!(self.phase(), Phase::Idle)
+    }
+
     /// Whether only one view or principal with credentials of its own uses the server's connections.
     pub(crate) fn is_private(&self) -> bool {
         self.0.spec.owner.is_some()
@@ -127,6 +139,11 @@ impl Server {
     /// The source of the server's credentials, if the program supplies them.
     pub(super) fn credentials(&self) -> Option<&Arc<CredentialSource>> {
         self.0.spec.credentials.as_ref()
+    }
+
+    /// The provider of the credentials that the server's config names.
+    pub(super) fn configured_credentials(&self) -> Option<&Arc<dyn Credentials>> {
+        self.0.spec.configured_credentials.as_ref()
     }
 
     /// Creates an idle server with the same settings, its own connection and no owner.

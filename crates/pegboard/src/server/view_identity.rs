@@ -131,9 +131,11 @@ impl fmt::Debug for CurrentProvider {
     }
 }
 
-/// Returns no credential for servers that the provider does not cover: they keep those of the config.
+/// Asks the view's provider for servers that it covers. Others keep the credentials of the config.
 struct CoveredOnly {
     provider: Option<Arc<dyn Credentials>>,
+    /// The provider that the config names.
+    configured: Option<Arc<dyn Credentials>>,
     is_process: bool,
 }
 
@@ -141,8 +143,16 @@ impl CoveredOnly {
     fn new(provider: Option<Arc<dyn Credentials>>, server: &Server) -> Self {
         Self {
             provider,
+            configured: server.configured_credentials().cloned(),
             is_process: server.config().transport.endpoint().is_none(),
         }
+    }
+
+    fn provider_of(&self, server: &ServerName) -> Option<&Arc<dyn Credentials>> {
+        let provider = self.provider.as_ref();
+        provider
+            .filter(|provider| covers(provider.as_ref(), server, self.is_process))
+            .or(self.configured.as_ref())
     }
 }
 
@@ -156,11 +166,20 @@ impl Credentials for CoveredOnly {
         &'a self,
         request: CredentialRequest<'a>,
     ) -> Pin<Box<dyn Future<Output = Result<Credential, CredentialError>> + Send + 'a>> {
-        match &self.provider {
-            Some(provider) if covers(provider.as_ref(), request.server, self.is_process) => {
-                provider.credential(request)
-            }
-            _ => Box::pin(std::future::ready(Ok(Credential::none()))),
+        match self.provider_of(request.server) {
+            Some(provider) => provider.credential(request),
+            None => Box::pin(std::future::ready(Ok(Credential::none()))),
+        }
+    }
+
+    fn renewed<'a>(
+        &'a self,
+        server: &'a ServerName,
+        principal: Option<&'a Principal>,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        match self.provider_of(server) {
+            Some(provider) => provider.renewed(server, principal),
+            None => Box::pin(std::future::pending()),
         }
     }
 }

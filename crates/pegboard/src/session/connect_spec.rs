@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use super::{desired_state::DesiredState, era_memory::EraMemory, host::Host};
 use crate::{
     config::{EraChoice, Limits, Transport},
-    credential::CredentialSource,
+    credential::{CredentialSource, Credentials},
     mask::ServerMasker,
     name::ServerName,
     transport::{ByteBudget, Target},
@@ -30,6 +30,8 @@ pub(crate) struct Spec {
     pub(crate) masker: ServerMasker,
     /// Supplies credentials at run time, in addition to those of the config.
     pub(crate) credentials: Option<Arc<CredentialSource>>,
+    /// The provider of the credentials that the config names, for the connections of every view whose program supplies none.
+    pub(crate) configured_credentials: Option<Arc<dyn Credentials>>,
     /// The number of the view or principal that alone uses the connection. Others neither share it nor learn its catalogue.
     pub(crate) owner: Option<u64>,
     /// The byte budget of the board's connections.

@@ -70,6 +70,7 @@ fn spec_of(target: Target, era: EraChoice) -> Spec {
         memory: Arc::new(EraMemory::new(None)),
         masker: ServerMasker::default(),
         credentials: None,
+        configured_credentials: None,
         owner: None,
         budget: ByteBudget::default(),
     }

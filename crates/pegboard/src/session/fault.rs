@@ -115,6 +115,7 @@ impl Fault {
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         match self.wire_kind() {
             Some(FailureKind::Status { retry_after, .. }) => *retry_after,
+            Some(FailureKind::NoCredential(remedy)) => remedy.retry_after(),
             _ => None,
         }
     }
@@ -150,7 +151,7 @@ impl Fault {
     }
 
     pub(crate) fn needs_auth(&self) -> bool {
-        matches!(&self.kind, FaultKind::Wire(failure) | FaultKind::Dial(DialError::Failed(failure)) if matches!(failure.kind, FailureKind::NeedsAuth | FailureKind::NoCredential))
+        matches!(&self.kind, FaultKind::Wire(failure) | FaultKind::Dial(DialError::Failed(failure)) if failure.kind.needs_auth())
     }
 
     /// Returns `true` if the session is unusable, so that a read is retried in a new one.

@@ -316,7 +316,7 @@ fn is_independent_of_era(fault: &Fault) -> bool {
             failure.kind,
             FailureKind::Connect(_)
                 | FailureKind::NeedsAuth
-                | FailureKind::NoCredential
+                | FailureKind::NoCredential(_)
                 | FailureKind::Status { code: 429 | 503, .. }
         ),
         _ => false,
@@ -371,8 +371,9 @@ impl ConnectError {
         let (FaultKind::Wire(failure) | FaultKind::Dial(DialError::Failed(failure))) = &self.fault.kind else {
             return None;
         };
-        match failure.kind {
+        match &failure.kind {
             FailureKind::Status { retry_after, .. } => retry_after.map(|after| after.min(Duration::from_secs(3600))),
+            FailureKind::NoCredential(remedy) => remedy.retry_after(),
             _ => None,
         }
     }

@@ -49,16 +49,17 @@ impl ConnectionCredentials {
         }))
     }
 
-    /// Returns a credential in place of one that the server has refused with 401.
+    /// Returns a credential in place of one that the server has refused; `None` if there is none to send, as before.
     #[cfg(any(feature = "http", feature = "websocket"))]
     pub(super) async fn after_refusal(
         &self,
         refused: &Arc<Issued>,
         response: &http::HeaderMap,
-    ) -> Result<Arc<Issued>, WireFailure> {
-        let challenge = response.get(http::header::WWW_AUTHENTICATE);
-        let challenge = challenge.and_then(|value| value.to_str().ok());
-        self.known(self.source.after_refusal(refused, challenge).await)
+    ) -> Result<Option<Arc<Issued>>, WireFailure> {
+        let challenge = challenge(response);
+        let issued = self.known(self.source.after_refusal(refused, challenge.as_deref()).await)?;
+        let is_as_before = refused.headers().is_empty() && issued.headers().is_empty();
+        Ok((!is_as_before).then_some(issued))
     }
 
     /// The failure of a credential that cannot be used.
@@ -78,5 +79,25 @@ impl ConnectionCredentials {
 }
 
 fn failed(failure: &NoCredential) -> WireFailure {
-    WireFailure::new(FailureKind::NoCredential, Sent::No, failure.to_string())
+    WireFailure::new(FailureKind::NoCredential(failure.remedy().clone()), Sent::No, failure.to_string())
+}
+
+/// Whether a response refuses the credential: with 401, or with 403 because the token lacks scopes.
+#[cfg(any(feature = "http", feature = "websocket"))]
+pub(super) fn is_refusal(status: http::StatusCode, response: &http::HeaderMap) -> bool {
+    match status {
+        http::StatusCode::UNAUTHORIZED => true,
+        http::StatusCode::FORBIDDEN => {
+            challenge(response).is_some_and(|challenge| challenge.contains("insufficient_scope"))
+        }
+        _ => false,
+    }
+}
+
+/// The challenges of a response, joined by commas.
+#[cfg(any(feature = "http", feature = "websocket"))]
+fn challenge(response: &http::HeaderMap) -> Option<String> {
+    let values = response.get_all(http::header::WWW_AUTHENTICATE).iter();
+    let values: Vec<&str> = values.filter_map(|value| value.to_str().ok()).collect();
+    (!values.is_empty()).then(|| values.join(", "))
 }

@@ -15,7 +15,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{
-    HeaderMap, HeaderValue, StatusCode,
+    HeaderMap, HeaderValue,
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, LOCATION},
 };
 use reqwest::{RequestBuilder, Response, redirect};
@@ -24,7 +24,7 @@ use url::{Host, Url};
 
 use super::{
     connect_error::with_causes,
-    connection_credentials::ConnectionCredentials,
+    connection_credentials::{ConnectionCredentials, is_refusal},
     delivery::{Delivery, Sent},
     dial_error::DialError,
     request_failure::{ConnectFault, FailureKind, WireFailure},
@@ -206,14 +206,16 @@ impl HttpClient {
         };
         let issued = credentials.current().await?;
         let response = self.follow(url, with(&issued)).await?;
-        if response.status() != StatusCode::UNAUTHORIZED {
+        if !is_refusal(response.status(), response.headers()) {
             return Ok(response);
         }
-        // A 401 proves that the request did not run, so it counts as unsent and is safe to send again. A second 401 is the result.
+        // A refusal proves that the request did not run, so it counts as unsent and is safe to send again. A second one is the result.
         if let Some(delivery) = delivery {
             delivery.undo();
         }
-        let issued = credentials.after_refusal(&issued, response.headers()).await?;
+        let Some(issued) = credentials.after_refusal(&issued, response.headers()).await? else {
+            return Ok(response);
+        };
         drop(response);
         self.follow(url, with(&issued)).await
     }

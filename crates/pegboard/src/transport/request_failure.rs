@@ -3,7 +3,7 @@
 use std::{fmt, time::Duration};
 
 use super::{delivery::Sent, rpc_error::RpcError};
-use crate::{hint::Hint, mask::ServerMasker};
+use crate::{credential::Remedy, hint::Hint, mask::ServerMasker};
 
 /// Why a request got no usable response, and whether it can have run.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,8 +59,8 @@ pub(crate) enum FailureKind {
     Protocol,
     /// The server requires authentication.
     NeedsAuth,
-    /// The program supplied no credential for the request.
-    NoCredential,
+    /// There is no credential for the request.
+    NoCredential(Remedy),
     /// The server no longer knows our session.
     SessionGone,
     /// The server responded with a JSON-RPC error in the body of an HTTP error.
@@ -69,6 +69,17 @@ pub(crate) enum FailureKind {
     Status { code: u16, retry_after: Option<Duration> },
     /// The queue of outgoing messages is full.
     Busy,
+}
+
+impl FailureKind {
+    /// Whether a person or the program must act before a request can succeed: the credentials are missing or refused.
+    pub(crate) fn needs_auth(&self) -> bool {
+        match self {
+            Self::NeedsAuth => true,
+            Self::NoCredential(remedy) => remedy.retry_after().is_none(),
+            _ => false,
+        }
+    }
 }
 
 /// Why no connection could be opened.
@@ -99,9 +110,7 @@ impl Hint for WireFailure {
                 "the server points elsewhere, and credentials are not sent on; put the final address into `url`"
             }
             FailureKind::NeedsAuth => "give the server's credentials in `auth` or `headers`",
-            FailureKind::NoCredential => {
-                "the program's `Credentials` must return a credential for this server, or not cover it; nothing was sent"
-            }
+            FailureKind::NoCredential(remedy) => return remedy.hint(),
             FailureKind::Status { code: 404 | 405, .. } => {
                 "check the path of `url`; many servers listen at `/mcp` or `/sse`"
             }

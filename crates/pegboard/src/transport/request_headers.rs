@@ -23,7 +23,7 @@ pub(super) fn configured(endpoint: &Endpoint) -> Result<HeaderMap, DialError> {
         headers.insert(key, sensitive(value.expose(), name)?);
     }
     match &endpoint.auth {
-        Auth::None => {}
+        Auth::None | Auth::OAuth(_) => {}
         Auth::Bearer(token) => {
             headers.insert(
                 AUTHORIZATION,

@@ -32,7 +32,7 @@ use url::Url;
 use super::{
     byte_budget::{Quota, ReadPermit},
     connect_error::{connect_fault, error_chain, host_and_port, tls_advice, with_causes},
-    connection_credentials::ConnectionCredentials,
+    connection_credentials::{ConnectionCredentials, is_refusal},
     delivery::Sent,
     dial_error::DialError,
     outbox::Outbox,
@@ -155,8 +155,8 @@ fn handshake_request(endpoint: &Endpoint) -> Result<Handshake, DialError> {
 /// Why a WebSocket could not be opened.
 enum OpenError {
     NoSubprotocol,
-    /// The server answered 401, with these headers.
-    Unauthorized(Box<HeaderMap>),
+    /// The server refused the credential with this status and these headers.
+    Refused(StatusCode, Box<HeaderMap>),
     Failed(WireFailure),
 }
 
@@ -168,7 +168,7 @@ impl OpenError {
                 let text = "the server did not agree to the subprotocol";
                 WireFailure::new(FailureKind::Protocol, Sent::No, text)
             }
-            Self::Unauthorized(_) => status_failure(StatusCode::UNAUTHORIZED),
+            Self::Refused(status, _) => status_failure(status),
         }
     }
 }
@@ -197,10 +197,12 @@ impl Connector<'_> {
         };
         let issued = credentials.current().await.map_err(OpenError::Failed)?;
         match self.open_with(request.clone(), Some(&issued)).await {
-            Err(OpenError::Unauthorized(response)) => {
+            Err(OpenError::Refused(status, response)) => {
                 let issued = credentials.after_refusal(&issued, &response).await;
-                let issued = issued.map_err(OpenError::Failed)?;
-                self.open_with(request, Some(&issued)).await
+                match issued.map_err(OpenError::Failed)? {
+                    Some(issued) => self.open_with(request, Some(&issued)).await,
+                    None => Err(OpenError::Refused(status, response)),
+                }
             }
             opened => opened,
         }
@@ -234,7 +236,9 @@ impl Connector<'_> {
                 Err(OpenError::NoSubprotocol)
             }
             Err(tungstenite::Error::Http(response)) => match response.status() {
-                StatusCode::UNAUTHORIZED => Err(OpenError::Unauthorized(Box::new(response.headers().clone()))),
+                status if is_refusal(status, response.headers()) => {
+                    Err(OpenError::Refused(status, Box::new(response.headers().clone())))
+                }
                 status => Err(OpenError::Failed(status_failure(status))),
             },
             Err(error) => Err(OpenError::Failed(connect_failure(&error))),

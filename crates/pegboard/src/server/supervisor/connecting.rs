@@ -16,7 +16,7 @@ use super::{
 use crate::{
     outcome::millis,
     server::{
-        outage::NextStart,
+        outage::{Cause, NextStart},
         phase::{Live, Phase, Ready},
     },
 };
@@ -144,10 +144,19 @@ impl Supervisor {
 
     /// Waits for the next start while the server is down.
     pub(super) async fn waiting(&mut self, next: NextStart) -> Step {
+        let is_for_credentials = matches!(&*self.phase.borrow(), Phase::Down(outage) if outage.cause == Cause::NeedsAuth);
+        let credentials = self.plan().spec.credentials.clone().filter(|_| is_for_credentials);
+        let mut renewed = Box::pin(async move {
+            match credentials {
+                Some(credentials) => credentials.renewed().await,
+                None => std::future::pending().await,
+            }
+        });
         loop {
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => return Step::Stop,
+                () = &mut renewed => return self.reconnect_step(),
                 () = at(next.automatic) => return Step::ConnectBehindOutage,
                 () = at(self.history.callers_wait_until) => {
                     self.history.callers_wait_until = None;

@@ -91,6 +91,7 @@ fn server() -> (Server, thread::JoinHandle<u64>) {
     let transport = Transport::Stdio(Program::new("none"));
     let spec = Spec {
         credentials: None,
+        configured_credentials: None,
         owner: None,
         name: ServerName::parse("one").unwrap(),
         target: Target::Configured(Box::new(transport.clone())),

@@ -244,7 +244,7 @@ fn is_final(failure: &WireFailure) -> bool {
         FailureKind::Connect(_)
         | FailureKind::ConnectionLost
         // The provider may have a credential later.
-        | FailureKind::NoCredential
+        | FailureKind::NoCredential(_)
         | FailureKind::TooLarge
         | FailureKind::NoRoom
         | FailureKind::Busy => false,

@@ -1,0 +1,272 @@
+//! Sign-ins of people: [`Pegboard::sign_in`] and [`Pegboard::sign_out`].
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use url::Url;
+
+use super::{Pegboard, sign_in_provider::account_of};
+use crate::{
+    caller::Principal,
+    config::OAuthConfig,
+    hint::Hint,
+    name::ServerName,
+    oauth::{OAuthAccount, OAuthError, PendingSignIn, RedirectUri, SignedOut as Ended},
+    server::Server,
+    status::State,
+};
+
+/// The port of the redirect address, unless the config or the options name one.
+const DEFAULT_PORT: u16 = 47_471;
+
+/// Options of a sign-in.
+#[derive(Debug, Clone, Default)]
+#[must_use]
+#[non_exhaustive]
+pub struct SignInOptions {
+    redirect_uri: Option<String>,
+    scopes: Vec<String>,
+    principal: Option<Principal>,
+}
+
+impl SignInOptions {
+    /// Sets where the authorization server sends the browser afterwards: an `https` URL, or one of this machine. Without it, the `redirect`
+    /// settings of the server's config decide.
+    pub fn redirect_uri(mut self, uri: impl Into<String>) -> Self {
+        self.redirect_uri = Some(uri.into());
+        self
+    }
+
+    /// Sets the scopes to request, in place of those of the config.
+    pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
+        self.scopes = scopes.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets whose sign-in it is. Without it, the sign-in is for all views without a principal.
+    pub fn principal(mut self, principal: impl Into<Principal>) -> Self {
+        self.principal = Some(principal.into());
+        self
+    }
+}
+
+/// A sign-in that has begun. A person follows its [URL](SignIn::url), and the browser is sent to its redirect address in the end.
+#[derive(Debug)]
+pub struct SignIn {
+    board: Pegboard,
+    pending: PendingSignIn,
+}
+
+impl SignIn {
+    /// The URL to open in the browser of the person.
+    pub fn url(&self) -> &Url {
+        self.pending.url()
+    }
+
+    /// Where the authorization server sends the browser afterwards.
+    pub fn redirect_uri(&self) -> &str {
+        self.pending.redirect_uri().as_str()
+    }
+
+    /// Whether this is the redirect of this sign-in. Others are ignored: any page can send a browser to the redirect address.
+    pub fn is_answered_by(&self, redirected: &str) -> bool {
+        let query = redirected.split_once('?').map_or(redirected, |(_, query)| query);
+        let mut fields = url::form_urlencoded::parse(query.as_bytes());
+        fields.any(|(name, value)| name == "state" && value == self.pending.state())
+    }
+
+    /// Finishes the sign-in with the URL that the browser was sent to, or its query. Servers that wait for it are connected again.
+    pub async fn finish(self, redirected: &str) -> Result<(), SignInError> {
+        let account = self.pending.account().clone();
+        let client = self.board.0.factory.sign_ins.client();
+        client.finish(self.pending, redirected).await?;
+        self.board.use_sign_in(&account).await;
+        Ok(())
+    }
+}
+
+/// What a sign-out did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SignedOut {
+    /// Nobody was signed in.
+    WasNot,
+    /// The tokens are forgotten, and the authorization server has revoked them.
+    Revoked,
+    /// The tokens are forgotten. The authorization server cannot revoke tokens, or did not answer.
+    OnlyForgotten,
+}
+
+/// Why a sign-in or sign-out failed. No text contains a token, a code or a secret.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct SignInError {
+    kind: SignInErrorKind,
+    message: String,
+    hint: Option<String>,
+}
+
+/// The kind of a [`SignInError`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SignInErrorKind {
+    /// The board has no server of that name.
+    UnknownServer,
+    /// The server takes no sign-in of a person.
+    NotPossible,
+    /// The person or the authorization server refused it.
+    Denied,
+    /// The redirect is not the answer to this sign-in.
+    WrongRedirect,
+    /// A host did not answer; a later attempt may succeed.
+    Unreachable,
+    /// Another reason.
+    Failed,
+}
+
+impl SignInError {
+    /// The kind of the error.
+    pub fn kind(&self) -> SignInErrorKind {
+        self.kind
+    }
+
+    fn new(kind: SignInErrorKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+            hint: None,
+        }
+    }
+}
+
+impl Hint for SignInError {
+    fn hint(&self) -> Option<String> {
+        self.hint.clone()
+    }
+}
+
+impl From<OAuthError> for SignInError {
+    fn from(error: OAuthError) -> Self {
+        let kind = match &error {
+            OAuthError::Denied(_) => SignInErrorKind::Denied,
+            OAuthError::Redirect(_) => SignInErrorKind::WrongRedirect,
+            OAuthError::Setting(_) => SignInErrorKind::NotPossible,
+            error if error.is_temporary() => SignInErrorKind::Unreachable,
+            _ => SignInErrorKind::Failed,
+        };
+        Self {
+            hint: error.hint(),
+            ..Self::new(kind, error.to_string())
+        }
+    }
+}
+
+impl Pegboard {
+    /// Begins a sign-in to a remote server. Finds its authorization server and registers there if needed.
+    ///
+    /// ```no_run
+    /// # async fn sign_in(board: pegboard::Pegboard) -> Result<(), pegboard::SignInError> {
+    /// let signing_in = board.sign_in("linear", pegboard::SignInOptions::default()).await?;
+    /// println!("Open {}", signing_in.url());
+    /// let redirected = "http://127.0.0.1:47471/callback?code=…&state=…"; // What the browser was sent to.
+    /// signing_in.finish(redirected).await
+    /// # }
+    /// ```
+    pub async fn sign_in(&self, server: impl AsRef<str>, options: SignInOptions) -> Result<SignIn, SignInError> {
+        let mut account = self.account(server.as_ref())?;
+        account.principal = options.principal;
+        if !options.scopes.is_empty() {
+            let settings = OAuthConfig {
+                scopes: options.scopes,
+                ..OAuthConfig::clone(&account.settings)
+            };
+            account.settings = Arc::new(settings);
+        }
+        let redirect = match &options.redirect_uri {
+            Some(uri) => RedirectUri::parse(uri)?,
+            None => {
+                let settings = &account.settings.redirect;
+                RedirectUri::local(settings, settings.port.unwrap_or(DEFAULT_PORT))?
+            }
+        };
+        let pending = self.0.factory.sign_ins.client().begin(&account, &redirect).await?;
+        Ok(SignIn {
+            board: self.clone(),
+            pending,
+        })
+    }
+
+    /// Revokes and forgets the tokens of a server, of all views without a principal. Connections that use them end.
+    pub async fn sign_out(&self, server: impl AsRef<str>) -> Result<SignedOut, SignInError> {
+        let account = self.account(server.as_ref())?;
+        self.end_sign_in(account).await
+    }
+
+    /// Like [`Pegboard::sign_out`] for the views of a principal.
+    pub async fn sign_out_as(
+        &self,
+        server: impl AsRef<str>,
+        principal: impl Into<Principal>,
+    ) -> Result<SignedOut, SignInError> {
+        let mut account = self.account(server.as_ref())?;
+        account.principal = Some(principal.into());
+        self.end_sign_in(account).await
+    }
+
+    /// Whether there are tokens for a server: of the principal, or of all views without one.
+    pub async fn is_signed_in(
+        &self,
+        server: impl AsRef<str>,
+        principal: Option<&Principal>,
+    ) -> Result<bool, SignInError> {
+        let mut account = self.account(server.as_ref())?;
+        account.principal = principal.cloned();
+        Ok(self.0.factory.sign_ins.client().is_signed_in(&account).await?)
+    }
+
+    /// The redirect settings of a server that a person signs in to.
+    pub fn sign_in_redirect(&self, server: impl AsRef<str>) -> Result<crate::config::RedirectConfig, SignInError> {
+        Ok(self.account(server.as_ref())?.settings.redirect.clone())
+    }
+
+    async fn end_sign_in(&self, account: OAuthAccount) -> Result<SignedOut, SignInError> {
+        let ended = self.0.factory.sign_ins.client().sign_out(&account).await?;
+        if ended != Ended::WasNot {
+            let instances = self.instances_of(&account);
+            join_all(instances.iter().filter(|server| !server.is_idle()).map(Server::reconnect)).await;
+        }
+        Ok(match ended {
+            Ended::WasNot => SignedOut::WasNot,
+            Ended::Revoked => SignedOut::Revoked,
+            Ended::OnlyForgotten => SignedOut::OnlyForgotten,
+        })
+    }
+
+    /// Connects the servers again that wait for this sign-in.
+    async fn use_sign_in(&self, account: &OAuthAccount) {
+        let instances = self.instances_of(account);
+        let waiting = instances.iter().filter(|server| server.status().state == State::NeedsAuth);
+        join_all(waiting.map(Server::reconnect)).await;
+    }
+
+    /// The instances of a server that use the tokens of this account.
+    fn instances_of(&self, account: &OAuthAccount) -> Vec<Server> {
+        let mut instances = self.0.registry.instances_to_restart(&account.server);
+        instances.retain(|server| server.principal() == account.principal.as_ref());
+        instances
+    }
+
+    fn account(&self, name: &str) -> Result<OAuthAccount, SignInError> {
+        let unknown = || SignInError::new(SignInErrorKind::UnknownServer, format!("there is no server `{name}`"));
+        let name = ServerName::parse(name).map_err(|_| unknown())?;
+        let server = self.0.registry.get(&name).ok_or_else(unknown)?;
+        let account = account_of(&name, &server.config().transport);
+        match account.filter(|_| server.is_configured()) {
+            Some((account, _)) => Ok(account),
+            None => Err(SignInError::new(
+                SignInErrorKind::NotPossible,
+                format!("nobody can sign in to `{name}`: it is not remote, or its config has credentials for it"),
+            )),
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! [`SignIns`]: the sign-ins of a board's servers, and the credentials that come of them.
+
+use std::{
+    future::Future,
+    path::PathBuf,
+    pin::Pin,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use http::header::AUTHORIZATION;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::{
+    caller::Principal,
+    config::{Auth, OAuthConfig, Transport},
+    credential::{Credential, CredentialError, CredentialReason, CredentialRequest, Credentials, Remedy},
+    name::ServerName,
+    oauth::{OAuthAccount, OAuthClient, OAuthError, PlainText, TokenStore, asks_for_token},
+};
+
+/// How long a server without a sign-in is used before the store is looked at again. A refusal ends that time.
+const ANONYMOUS: Duration = Duration::from_secs(60);
+
+/// The sign-ins of a board. Nothing is read before a server needs it.
+#[derive(Debug, Default)]
+pub(super) struct SignIns {
+    /// The folder of the tokens; in memory without one.
+    folder: Option<PathBuf>,
+    opened: OnceLock<Opened>,
+}
+
+#[derive(Debug)]
+struct Opened {
+    client: OAuthClient,
+    /// Set once other processes are noticed.
+    watching: OnceLock<DropGuard>,
+}
+
+impl SignIns {
+    pub(super) fn new(folder: Option<PathBuf>) -> Arc<Self> {
+        Arc::new(Self {
+            folder,
+            opened: OnceLock::new(),
+        })
+    }
+
+    pub(super) fn client(&self) -> &OAuthClient {
+        &self.opened().client
+    }
+
+    fn opened(&self) -> &Opened {
+        self.opened.get_or_init(|| {
+            let store = match &self.folder {
+                Some(folder) => TokenStore::open(folder.clone(), Arc::new(PlainText)),
+                None => TokenStore::in_memory(),
+            };
+            Opened {
+                client: OAuthClient::new(store),
+                watching: OnceLock::new(),
+            }
+        })
+    }
+
+    /// Notices sign-ins of other processes from now on, while the board lives.
+    fn watch(&self) {
+        let opened = self.opened();
+        opened.watching.get_or_init(|| {
+            let stop = CancellationToken::new();
+            let (store, stopped) = (opened.client.store().clone(), stop.clone());
+            tokio::spawn(async move {
+                tokio::select! {
+                    () = stopped.cancelled() => {}
+                    () = store.watch_folder() => {}
+                }
+            });
+            stop.drop_guard()
+        });
+    }
+
+    /// Waits for renewals of tokens that are under way.
+    pub(super) async fn close(&self) {
+        if let Some(opened) = self.opened.get() {
+            opened.client.close().await;
+        }
+    }
+
+    /// The provider of a server that signs in, or may have to.
+    pub(super) fn provider(self: &Arc<Self>, name: &ServerName, transport: &Transport) -> Option<Arc<dyn Credentials>> {
+        let (account, is_configured) = account_of(name, transport)?;
+        Some(Arc::new(SignInCredentials {
+            sign_ins: self.clone(),
+            account,
+            is_configured,
+        }))
+    }
+}
+
+/// The account of a server, and whether its config asks for one. A server without any credentials in its config may turn out to need one.
+pub(super) fn account_of(name: &ServerName, transport: &Transport) -> Option<(OAuthAccount, bool)> {
+    let endpoint = transport.endpoint()?;
+    let settings = match &endpoint.auth {
+        Auth::OAuth(settings) => Some(settings.clone()),
+        Auth::None => None,
+        Auth::Bearer(_) | Auth::Basic { .. } => return None,
+    };
+    let url = endpoint.url.expose();
+    let names_authorization = |name: &String| name.eq_ignore_ascii_case(AUTHORIZATION.as_str());
+    let has_others = endpoint.headers.keys().any(names_authorization) || !url.username().is_empty();
+    let is_configured = settings.is_some();
+    if !is_configured && has_others {
+        return None;
+    }
+    let settings = settings.unwrap_or_else(|| Arc::new(OAuthConfig::default()));
+    let account = OAuthAccount {
+        tls: endpoint.tls.clone(),
+        ..OAuthAccount::new(name.clone(), url.clone(), settings)
+    };
+    Some((account, is_configured))
+}
+
+/// The credentials of one server, for each principal its own.
+struct SignInCredentials {
+    sign_ins: Arc<SignIns>,
+    account: OAuthAccount,
+    /// Whether the config asks for a sign-in. If it does not, only a challenge for tokens leads to one.
+    is_configured: bool,
+}
+
+impl SignInCredentials {
+    fn account(&self, principal: Option<&Principal>) -> OAuthAccount {
+        OAuthAccount {
+            principal: principal.cloned(),
+            ..self.account.clone()
+        }
+    }
+
+    async fn token(&self, request: CredentialRequest<'_>) -> Result<Credential, CredentialError> {
+        let account = self.account(request.principal);
+        let client = self.sign_ins.client();
+        let refused = match request.reason {
+            CredentialReason::Refused { challenge } => Some(challenge),
+            CredentialReason::FirstUse | CredentialReason::Refresh => None,
+        };
+        if let Some(challenge) = refused
+            && !self.is_configured
+            && !challenge.is_some_and(asks_for_token)
+            && !client.is_signed_in(&account).await.unwrap_or(false)
+        {
+            // The server wants something else, and its own answer says what.
+            return Ok(Credential::none().valid_for(ANONYMOUS));
+        }
+        if refused.is_none() && account.settings.grant.needs_person() && !client.has_session(&account).await {
+            // Not every server needs a token for everything, and one that does says which.
+            return Ok(Credential::none().valid_for(ANONYMOUS));
+        }
+        match client.access_token(&account, request.reason).await {
+            Ok(token) => Ok(Credential::bearer(token.token.expose()).valid_for(token.valid_for)),
+            // The server's refusal says what the next sign-in needs.
+            Err(error) if error.needs_sign_in() && refused.is_none() => Ok(Credential::none().valid_for(ANONYMOUS)),
+            Err(error) => Err(failure(&error, &account)),
+        }
+    }
+}
+
+impl Credentials for SignInCredentials {
+    fn credential<'a>(
+        &'a self,
+        request: CredentialRequest<'a>,
+    ) -> Pin<Box<dyn Future<Output = Result<Credential, CredentialError>> + Send + 'a>> {
+        Box::pin(self.token(request))
+    }
+
+    fn renewed<'a>(
+        &'a self,
+        _server: &'a ServerName,
+        principal: Option<&'a Principal>,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        Box::pin(async move {
+            let account = self.account(principal);
+            self.sign_ins.watch();
+            self.sign_ins.client().newly_signed_in(&account).await;
+        })
+    }
+}
+
+fn failure(error: &OAuthError, account: &OAuthAccount) -> CredentialError {
+    use crate::hint::Hint as _;
+    let remedy = match error {
+        OAuthError::NeedsSignIn(_) => Remedy::Person(Some(match &account.principal {
+            None => format!("sign in with `pegboard login {}`", account.server),
+            Some(principal) => format!("`{principal}` must sign in to `{}`", account.server),
+        })),
+        error => match error.retry_after() {
+            Some(after) => Remedy::Wait(after),
+            None => Remedy::Person(error.hint()),
+        },
+    };
+    let text = match error {
+        OAuthError::NeedsSignIn(why) => why.clone(),
+        error => error.to_string(),
+    };
+    CredentialError::new(text).with_remedy(remedy)
+}
