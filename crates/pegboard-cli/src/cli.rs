@@ -3,10 +3,12 @@
 mod global;
 mod review;
 mod serving;
+mod sign_in;
 
 pub(crate) use global::{Format, Global};
 pub(crate) use review::{AuditShow, AuditVerify, PinsAccept, PinsDiff, TrustAccept};
 pub(crate) use serving::{Health, Mcp, Serve, TokenNew};
+pub(crate) use sign_in::{Login, Logout};
 
 use std::path::PathBuf;
 
@@ -61,6 +63,8 @@ impl Cli {
                 }
             }
             Command::Status(status) => status.under(self.global, |_| Verb::Status),
+            Command::Login(login) => login.under(self.global, Verb::Login),
+            Command::Logout(logout) => logout.under(self.global, Verb::Logout),
             Command::Serve(serve) => serve.under(self.global, Verb::Serve),
             Command::Mcp(mcp) => mcp.under(self.global, Verb::Mcp),
             Command::Health(health) => health.under(self.global, Verb::Health),
@@ -119,6 +123,8 @@ pub(crate) enum Verb {
     PromptsList,
     PromptsGet(PromptGet),
     Status,
+    Login(Login),
+    Logout(Logout),
     Serve(Serve),
     Mcp(Mcp),
     Health(Health),
@@ -173,6 +179,12 @@ enum Command {
     /// Show how every server is
     #[command(after_help = "Example:\n  pegboard status -o json")]
     Status(With<Nothing>),
+    /// Sign in to a server
+    #[command(after_help = "Examples:\n  pegboard login linear\n  pegboard login linear --no-browser")]
+    Login(With<Login>),
+    /// Sign out of a server
+    #[command(after_help = "Examples:\n  pegboard logout linear\n  pegboard logout --all")]
+    Logout(With<Logout>),
     /// Serve all tools at one MCP endpoint over HTTP
     #[command(after_help = "Examples:\n  pegboard serve\n  pegboard serve --listen 127.0.0.1:8080 -c pegboard.toml")]
     Serve(With<Serve>),

@@ -11,6 +11,7 @@ mod context;
 mod fetch;
 mod health;
 mod listing;
+mod login;
 mod mask;
 mod mcp;
 mod pins;
@@ -74,6 +75,8 @@ pub(crate) async fn run(verb: Verb, global: Global, output: Output) -> Exit {
         Verb::PromptsList => prompts::list(context).await,
         Verb::PromptsGet(get) => prompts::get(context, get).await,
         Verb::Status => status::run(context).await,
+        Verb::Login(options) => login::login(context, options).await,
+        Verb::Logout(options) => login::logout(context, options).await,
         Verb::Serve(serve) => serve::run(context, serve).await,
         Verb::Mcp(mcp) => mcp::run(context, mcp).await,
         Verb::Health(options) => health::run(context, options).await,

@@ -311,6 +311,9 @@ pub(crate) fn lasting_board(config: Config) -> pegboard::Builder {
     if let Some(folder) = cache_folder() {
         builder = builder.era_memory(folder.join("eras.json"));
     }
+    if let Some(folder) = state("tokens") {
+        builder = builder.token_store(folder);
+    }
     match pins_folder() {
         Some(folder) => builder.pins(folder),
         None => builder,
@@ -319,12 +322,17 @@ pub(crate) fn lasting_board(config: Config) -> pegboard::Builder {
 
 /// The folder of the pinned definitions. It is state and not cache: without it, changed definitions would count as new.
 pub(crate) fn pins_folder() -> Option<PathBuf> {
+    state("pins")
+}
+
+/// A folder of the user's state.
+fn state(name: &str) -> Option<PathBuf> {
     let folder = if cfg!(windows) {
         set("LOCALAPPDATA")
     } else {
         set("XDG_STATE_HOME").or_else(|| Some(set("HOME")?.join(".local/state")))
     };
-    Some(folder?.join("pegboard").join("pins"))
+    Some(folder?.join("pegboard").join(name))
 }
 
 /// The user's folder of state.

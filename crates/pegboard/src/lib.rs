@@ -244,7 +244,6 @@ pub mod metrics;
 pub mod name;
 mod native;
 #[cfg(feature = "oauth")]
-#[expect(unused_imports, reason = "the board does not sign in yet")]
 mod oauth;
 pub mod outcome;
 pub mod pin;

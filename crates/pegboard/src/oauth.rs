@@ -33,12 +33,11 @@ mod token_answer;
 mod token_request;
 mod token_store;
 
-pub(crate) use access_token::AccessToken;
 pub(crate) use account::OAuthAccount;
 pub(crate) use authorization::PendingSignIn;
 pub(crate) use challenge::asks_for_token;
 pub(crate) use client::{OAuthClient, SignedOut};
 pub(crate) use error::OAuthError;
 pub(crate) use redirect_uri::RedirectUri;
-pub(crate) use store_key::{PlainText, StoreKey};
+pub(crate) use store_key::PlainText;
 pub(crate) use token_store::TokenStore;

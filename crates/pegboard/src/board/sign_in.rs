@@ -224,11 +224,6 @@ impl Pegboard {
         Ok(self.0.factory.sign_ins.client().is_signed_in(&account).await?)
     }
 
-    /// The redirect settings of a server that a person signs in to.
-    pub fn sign_in_redirect(&self, server: impl AsRef<str>) -> Result<crate::config::RedirectConfig, SignInError> {
-        Ok(self.account(server.as_ref())?.settings.redirect.clone())
-    }
-
     async fn end_sign_in(&self, account: OAuthAccount) -> Result<SignedOut, SignInError> {
         let ended = self.0.factory.sign_ins.client().sign_out(&account).await?;
         if ended != Ended::WasNot {

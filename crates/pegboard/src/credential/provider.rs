@@ -124,6 +124,7 @@ pub struct CredentialError {
 
 /// What helps against a missing credential.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[cfg_attr(not(feature = "oauth"), expect(dead_code, reason = "only sign-in knows a remedy"))]
 pub(crate) enum Remedy {
     /// The program must supply one.
     #[default]

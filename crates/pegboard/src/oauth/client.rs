@@ -7,7 +7,6 @@ use std::{
 
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
-use url::Url;
 
 use super::{
     access_token::AccessToken,
