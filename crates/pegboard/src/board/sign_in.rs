@@ -228,6 +228,7 @@ impl Pegboard {
         let ended = self.0.factory.sign_ins.client().sign_out(&account).await?;
         if ended != Ended::WasNot {
             let instances = self.instances_of(&account);
+            instances.iter().for_each(Server::outdate_credential);
             join_all(instances.iter().filter(|server| !server.is_idle()).map(Server::reconnect)).await;
         }
         Ok(match ended {
@@ -240,6 +241,7 @@ impl Pegboard {
     /// Connects the servers again that wait for this sign-in.
     async fn use_sign_in(&self, account: &OAuthAccount) {
         let instances = self.instances_of(account);
+        instances.iter().for_each(Server::outdate_credential);
         let waiting = instances.iter().filter(|server| server.status().state == State::NeedsAuth);
         join_all(waiting.map(Server::reconnect)).await;
     }

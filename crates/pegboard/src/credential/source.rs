@@ -38,6 +38,8 @@ struct State {
     /// The newest generation that the server has refused, and its values until the provider has been told of that.
     refused: u64,
     refused_values: Option<Arc<Issued>>,
+    /// Whether the provider may have another credential, although the last one is still valid.
+    is_outdated: bool,
     /// How many questions the provider was asked. A new credential has the number of its question as its generation.
     asked: u64,
     /// How many renewals have failed, and why the last one did.
@@ -59,7 +61,7 @@ impl State {
     fn next(&self) -> Next {
         match &self.last {
             None => Next::Renew(CredentialReason::FirstUse),
-            Some((_, last)) if last.generation() <= self.refused => Next::Renew(CredentialReason::Refresh),
+            Some((_, last)) if last.generation() <= self.refused || self.is_outdated => Next::Renew(CredentialReason::Refresh),
             Some((_, last)) => match last.valid_until() {
                 Some(until) if Instant::now() < until => Next::Use(last.clone()),
                 Some(_) => Next::Renew(CredentialReason::Refresh),
@@ -109,6 +111,7 @@ impl State {
         });
         if is_newer {
             self.last = Some((question, issued.clone()));
+            self.is_outdated = false;
         }
         Ok(issued)
     }
@@ -252,6 +255,12 @@ impl CredentialSource {
             reason,
             remedy: Remedy::Program,
         }
+    }
+
+    /// Asks the provider for the next request, even if the last credential is still valid.
+    #[cfg(feature = "oauth")]
+    pub(crate) fn outdate(&self) {
+        self.state().is_outdated = true;
     }
 
     /// Waits until the provider may have another credential than the one that failed.

@@ -120,6 +120,14 @@ impl Server {
         self.view().and_then(|owner| owner.principal.as_ref())
     }
 
+    /// Asks for a credential before the next request: there is another one.
+    #[cfg(feature = "oauth")]
+    pub(crate) fn outdate_credential(&self) {
+        if let Some(source) = self.credentials() {
+            source.outdate();
+        }
+    }
+
     /// Whether the server has no connection and makes none.
     #[cfg(feature = "oauth")]
     pub(crate) fn is_idle(&self) -> bool {
