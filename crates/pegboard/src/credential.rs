@@ -5,6 +5,6 @@ mod provider;
 mod source;
 
 pub(crate) use issued::Issued;
-pub use provider::{Credential, CredentialError, CredentialReason, CredentialRequest, Credentials};
 pub(crate) use provider::Remedy;
+pub use provider::{Credential, CredentialError, CredentialReason, CredentialRequest, Credentials};
 pub(crate) use source::{CredentialSource, NoCredential};

@@ -163,7 +163,10 @@ async fn sign_in(
         .await
         .map_err(|error| complaint(&error))?;
     let url = browser::checked(signing_in.url())?;
-    output.say(&format!("To sign in to {}, open\n\n  {url}\n\n", one_line(&options.server)));
+    output.say(&format!(
+        "To sign in to {}, open\n\n  {url}\n\n",
+        one_line(&options.server)
+    ));
     let is_opened = !options.no_browser && browser::can_open() && browser::open(url);
     let reads_stdin = options.no_browser || io::stdin().is_terminal();
     if !is_opened && reads_stdin {

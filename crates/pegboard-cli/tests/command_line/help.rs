@@ -69,6 +69,8 @@ fn the_first_help_screen_names_all_commands() {
       resources    List resources, or read one
       prompts      List prompts, or get one
       status       Show how every server is
+      login        Sign in to a server
+      logout       Sign out of a server
       serve        Serve all tools at one MCP endpoint over HTTP
       mcp          Serve all tools as one MCP server on stdio
       health       Check whether a running `serve` is alive, or ready

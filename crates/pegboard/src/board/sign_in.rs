@@ -229,7 +229,13 @@ impl Pegboard {
         if ended != Ended::WasNot {
             let instances = self.instances_of(&account);
             instances.iter().for_each(Server::outdate_credential);
-            join_all(instances.iter().filter(|server| !server.is_idle()).map(Server::reconnect)).await;
+            join_all(
+                instances
+                    .iter()
+                    .filter(|server| !server.is_idle())
+                    .map(Server::reconnect),
+            )
+            .await;
         }
         Ok(match ended {
             Ended::WasNot => SignedOut::WasNot,
@@ -242,7 +248,9 @@ impl Pegboard {
     async fn use_sign_in(&self, account: &OAuthAccount) {
         let instances = self.instances_of(account);
         instances.iter().for_each(Server::outdate_credential);
-        let waiting = instances.iter().filter(|server| server.status().state == State::NeedsAuth);
+        let waiting = instances
+            .iter()
+            .filter(|server| server.status().state == State::NeedsAuth);
         join_all(waiting.map(Server::reconnect)).await;
     }
 

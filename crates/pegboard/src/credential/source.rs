@@ -61,7 +61,9 @@ impl State {
     fn next(&self) -> Next {
         match &self.last {
             None => Next::Renew(CredentialReason::FirstUse),
-            Some((_, last)) if last.generation() <= self.refused || self.is_outdated => Next::Renew(CredentialReason::Refresh),
+            Some((_, last)) if last.generation() <= self.refused || self.is_outdated => {
+                Next::Renew(CredentialReason::Refresh)
+            }
             Some((_, last)) => match last.valid_until() {
                 Some(until) if Instant::now() < until => Next::Use(last.clone()),
                 Some(_) => Next::Renew(CredentialReason::Refresh),

@@ -79,7 +79,11 @@ impl ConnectionCredentials {
 }
 
 fn failed(failure: &NoCredential) -> WireFailure {
-    WireFailure::new(FailureKind::NoCredential(failure.remedy().clone()), Sent::No, failure.to_string())
+    WireFailure::new(
+        FailureKind::NoCredential(failure.remedy().clone()),
+        Sent::No,
+        failure.to_string(),
+    )
 }
 
 /// Whether a response refuses the credential: with 401, or with 403 because the token lacks scopes.

@@ -97,7 +97,13 @@ mod tests {
             assert_eq!(checked(&Url::parse(good).unwrap()).unwrap(), good);
         }
         let long = format!("https://as.example/{}", "x".repeat(MAX_URL));
-        for bad in ["file:///etc/passwd", "javascript:alert(1)", "ms-settings:x", "data:text/html,x", &long] {
+        for bad in [
+            "file:///etc/passwd",
+            "javascript:alert(1)",
+            "ms-settings:x",
+            "data:text/html,x",
+            &long,
+        ] {
             assert!(checked(&Url::parse(bad).unwrap()).is_err(), "{bad}");
         }
     }

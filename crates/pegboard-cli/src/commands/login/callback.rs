@@ -42,7 +42,10 @@ impl Callback {
     /// Listens at the configured address. Any port is taken if the config names none.
     pub(super) async fn listen(redirect: &RedirectConfig) -> Result<Self, Complaint> {
         let listener = bind(redirect).await?;
-        let port = listener.local_addr().map_err(|error| refused(&error, redirect.port))?.port();
+        let port = listener
+            .local_addr()
+            .map_err(|error| refused(&error, redirect.port))?
+            .port();
         let path = format!("/{}", redirect.path.trim_start_matches('/'));
         let origin = format!("http://{}:{port}", redirect.host);
         let uri = format!("{origin}{path}");

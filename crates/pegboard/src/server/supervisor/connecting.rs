@@ -144,7 +144,8 @@ impl Supervisor {
 
     /// Waits for the next start while the server is down.
     pub(super) async fn waiting(&mut self, next: NextStart) -> Step {
-        let is_for_credentials = matches!(&*self.phase.borrow(), Phase::Down(outage) if outage.cause == Cause::NeedsAuth);
+        let is_for_credentials =
+            matches!(&*self.phase.borrow(), Phase::Down(outage) if outage.cause == Cause::NeedsAuth);
         let credentials = self.plan().spec.credentials.clone().filter(|_| is_for_credentials);
         let mut renewed = Box::pin(async move {
             match credentials {
