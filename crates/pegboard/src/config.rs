@@ -95,7 +95,10 @@ pub use problem::{Problem, Severity};
 pub use project_file::ProjectFile;
 pub use sandbox::{Sandbox, SandboxLevel, SandboxNetwork};
 pub(crate) use secret_parts::secrets_in;
-pub use serve::{BadStateKey, BadTokenDigest, ServeConfig, ServeTls, StateKey, TokenConfig, TokenDigest, TokenScope};
+pub use serve::{
+    BadStateKey, BadTokenDigest, JwtAlgorithm, OAuthIntrospection, OAuthRule, ServeConfig, ServeOAuth, ServeTls, StateKey,
+    TokenConfig, TokenDigest, TokenScope,
+};
 pub(crate) use server::IDLE;
 pub use server::{EraChoice, ServerConfig, Start};
 pub use source::Source;

@@ -9,7 +9,7 @@ use super::{
     policy::{Approval, Check, Images, Join, OnCrossing, OutputCheck, Pins, Reading, Scan, Structured, Taint, TooLong},
     preset::Preset,
     sandbox::SandboxLevel,
-    serve::TokenScope,
+    serve::{JwtAlgorithm, TokenScope},
     server::Start,
     setting::Setting,
     transport::EnvPolicy,
@@ -181,6 +181,18 @@ choice! { label "scope" TokenScope: default Read "read";
     "read" = Read,
     "call" = Call,
     "admin" = Admin,
+}
+
+choice! { label "algorithm" JwtAlgorithm: default Rs256 "RS256";
+    "RS256" = Rs256,
+    "RS384" = Rs384,
+    "RS512" = Rs512,
+    "PS256" = Ps256,
+    "PS384" = Ps384,
+    "PS512" = Ps512,
+    "ES256" = Es256,
+    "ES384" = Es384,
+    "EdDSA" ("ed25519") = EdDsa,
 }
 
 choice! { Capability: default Tools "tools";

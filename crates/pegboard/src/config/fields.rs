@@ -18,7 +18,7 @@ pub(super) use calls::{call_arguments, retry, tool};
 pub(super) use lifecycle::{breaker, restart, rlimits, sandbox};
 pub(super) use remote::{API_KEY_HEADER, auth, oauth, tls};
 pub(super) use results::{masking, pattern, result, summarise};
-pub(super) use serve_table::{serve, serve_tls, token};
+pub(super) use serve_table::{serve, serve_oauth, serve_oauth_introspection, serve_oauth_rule, serve_tls, token};
 pub(super) use server_table::server;
 pub(super) use top_table::top;
 pub(super) use view_table::view;

@@ -93,6 +93,17 @@ impl<T: FromSetting> FromSetting for Vec<T> {
     }
 }
 
+/// A text, or a list of texts.
+#[derive(Debug, Clone)]
+pub(super) struct OneOrMore(pub(super) Vec<Text>);
+
+impl FromSetting for OneOrMore {
+    fn from_setting(setting: &Setting) -> Option<Self> {
+        let one = Text::from_setting(setting).map(|text| vec![text]);
+        one.or_else(|| Vec::from_setting(setting)).map(Self)
+    }
+}
+
 impl<T: FromSetting> FromSetting for BTreeMap<String, T> {
     fn from_setting(setting: &Setting) -> Option<Self> {
         let Setting::Map(entries) = setting else { return None };

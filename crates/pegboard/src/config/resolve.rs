@@ -10,6 +10,7 @@ mod remote;
 mod results;
 mod secrets;
 pub(super) mod serve;
+mod serve_oauth;
 mod stdio;
 mod tools;
 pub(super) mod views;

@@ -1,8 +1,10 @@
 //! The settings of a gateway: where it listens, whom it lets in, and its limits.
 
+mod oauth;
 mod state_key;
 mod token;
 
+pub use oauth::{JwtAlgorithm, OAuthIntrospection, OAuthRule, ServeOAuth};
 pub use state_key::{BadStateKey, StateKey};
 pub use token::{BadTokenDigest, TokenConfig, TokenDigest, TokenScope};
 
@@ -28,6 +30,8 @@ pub struct ServeConfig {
     pub hosts: Vec<String>,
     /// Further values of `Origin` that are accepted, such as `https://app.example.com`.
     pub origins: Vec<String>,
+    /// The URL under which clients reach the gateway, without a slash at its end. `None` means that it is the one they use.
+    pub public_url: Option<String>,
     /// The most open connections.
     pub max_connections: usize,
     /// The most requests that are handled at once. Streams on which a client only listens do not count.
@@ -50,6 +54,8 @@ pub struct ServeConfig {
     pub tokens: BTreeMap<String, TokenConfig>,
     /// The names of tokens whose settings have errors. No client can use them, and they do not make the gateway an open one.
     pub unusable_tokens: BTreeSet<String>,
+    /// Whose access tokens are accepted besides.
+    pub oauth: Option<ServeOAuth>,
 }
 
 /// The files of a gateway's certificate.
@@ -88,10 +94,10 @@ impl ServeConfig {
     /// The default of `session_idle`.
     pub(super) const SESSION_IDLE: Duration = Duration::from_secs(30 * 60);
 
-    /// Whether clients must present a token. They must as soon as one is configured, even one with errors, and on loopback too: a reverse
-    /// proxy on this machine connects from there.
+    /// Whether clients must present a token. They must as soon as a token or an authorization server is configured, even one with errors,
+    /// and on loopback too: a reverse proxy on this machine connects from there.
     pub fn requires_token(&self) -> bool {
-        !self.tokens.is_empty() || !self.unusable_tokens.is_empty()
+        !self.tokens.is_empty() || !self.unusable_tokens.is_empty() || self.oauth.is_some()
     }
 
     /// The token that a client presents, with its name. `None` if it is unknown or has expired.
@@ -115,6 +121,7 @@ impl Default for ServeConfig {
             listen: vec![Self::LISTEN],
             hosts: Vec::new(),
             origins: Vec::new(),
+            public_url: None,
             max_connections: Self::MAX_CONNECTIONS,
             max_in_flight: Self::MAX_IN_FLIGHT,
             max_body: Self::MAX_BODY,
@@ -125,6 +132,7 @@ impl Default for ServeConfig {
             tls: None,
             tokens: BTreeMap::new(),
             unusable_tokens: BTreeSet::new(),
+            oauth: None,
         }
     }
 }

@@ -4,12 +4,13 @@ use std::{collections::BTreeMap, time::Duration};
 
 use crate::config::{
     field::{DefaultValue, Kind},
+    from_setting::OneOrMore,
     key::{
-        Nested, count, flag, limit, list, located, located_texts, map, nested, optional_count, parsed, secret, section,
-        size, words,
+        Nested, TEXTS, count, duration, either, flag, limit, list, located, located_texts, map, nested, optional_count,
+        parsed, secret, section, size, text, texts, words,
     },
     policy::Rate,
-    serve::{ServeConfig, TokenScope},
+    serve::{JwtAlgorithm, ServeConfig, ServeOAuth, TokenScope},
     setting::Text,
 };
 
@@ -27,6 +28,9 @@ section! {
         STATE_KEY: Option<Text> = secret("state_key", "32 random bytes in base64, such as `openssl rand -base64 32` prints: the key that seals what clients keep between two requests. Replicas of a gateway need the same one; without it each process has its own.");
         ALLOW_NEW_SERVERS: bool = flag("allow_new_servers", false, "Whether clients with the scope `admin` may add servers, and change their settings, over the HTTP API. Such a client can start any program as the gateway's user.");
         TLS: Nested<serve_tls::In> = nested("tls", Kind::Table(&serve_tls::SECTION), "The certificate with which the gateway speaks HTTPS. Without it, it speaks HTTP.");
+        PUBLIC_URL: Option<Text> = located("public_url", "The URL under which clients reach the gateway, such as `https://mcp.example.com`, if a proxy stands before it. Its host counts as one of `hosts`.")
+            .aka(&["external_url", "base_url"]);
+        OAUTH: Nested<serve_oauth::In> = nested("oauth", Kind::Table(&serve_oauth::SECTION), "Whose access tokens (OAuth 2.0) the gateway accepts besides its own tokens.");
         TOKENS: BTreeMap<String, Nested<token::In>> = map(
             "tokens",
             &Kind::Table(&token::SECTION),
@@ -42,6 +46,53 @@ section! {
             .aka(&["cert_file", "certificate"]);
         KEY: Option<Text> = located("key", "A PEM file with the private key of the certificate. Only the user that runs the gateway should be able to read it.")
             .aka(&["key_file", "private_key"]);
+    }
+}
+
+section! {
+    serve_oauth = "serve.oauth" {
+        ISSUER: OneOrMore = either("issuer", ONE_OR_MORE, OneOrMore(Vec::new()), DefaultValue::None, "The authorization server whose tokens are accepted, exactly as they name it in `iss`, or a list of several.")
+            .aka(&["issuers"]);
+        AUDIENCE: OneOrMore = either("audience", ONE_OR_MORE, OneOrMore(Vec::new()), DefaultValue::None, "What tokens must name in `aud`: one value, or a list of which they must name one. Without it, the URLs of the gateway under `serve.public_url`.")
+            .aka(&["audiences"]);
+        JWKS_URL: Option<Text> = located("jwks_url", "The URL of the issuer's keys (JWKS). Without it, the issuer's metadata names it.").aka(&["jwks_uri"]);
+        ALGORITHMS: Vec<JwtAlgorithm> = list("algorithms", &words::<JwtAlgorithm>(), "The algorithms that tokens may be signed with.")
+            .shown(DefaultValue::Texts(&["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"]));
+        CLOCK_SKEW: Duration = duration("clock_skew", SKEW, ServeOAuth::CLOCK_SKEW, "By how much the clocks of the issuer and of the gateway may differ.").aka(&["leeway"]);
+        REQUIRED_SCOPES: Vec<String> = texts("required_scopes", "The scopes that every token must have.");
+        SCOPES_SUPPORTED: Vec<String> = texts("scopes_supported", "The scopes that clients are told to request. Without it, `required_scopes` and those that rules name.");
+        PRINCIPAL: Option<String> = text("principal", "The claim that identifies a client. Its principal is the issuer, `#` and this claim, so that equal names of two issuers differ.")
+            .aka(&["principal_claim"])
+            .shown(DefaultValue::Text(ServeOAuth::PRINCIPAL));
+        RULES: Vec<Nested<serve_oauth_rule::In>> = list("rules", &Kind::Table(&serve_oauth_rule::SECTION), "What holders of tokens may do. The first rule that matches decides; a token that no rule matches is refused.")
+            .aka(&["rule"])
+            .shown(DefaultValue::EmptyList);
+        INTROSPECTION: Nested<serve_oauth_introspection::In> = nested("introspection", Kind::Table(&serve_oauth_introspection::SECTION), "Where tokens are checked that are no JWT (RFC 7662).");
+    }
+}
+
+/// One text, or a list of texts.
+const ONE_OR_MORE: &[Kind] = &[Kind::Text, TEXTS];
+
+/// Ten minutes at most: a larger difference is a wrong clock.
+const SKEW: Kind = Kind::Duration { min: 0, max: 600_000 };
+
+section! {
+    serve_oauth_rule = "serve.oauth.rule" {
+        CLAIM: Option<Text> = located("claim", "The claim of the token that the rule looks at, such as `groups`; dots lead into objects, as in `realm_access.roles`. A rule without it matches every token.");
+        HAS: OneOrMore = either("has", ONE_OR_MORE, OneOrMore(Vec::new()), DefaultValue::None, "The value that the claim must have or contain, or a list of which one is enough. Without it, any value will do.")
+            .aka(&["contains", "value"]);
+        VIEW: Option<Text> = located("view", "The view that holders of such tokens use. Without it, they use the whole board, every server and every view.");
+        SCOPES: Vec<TokenScope> = list("scopes", &words::<TokenScope>(), "What holders of such tokens may do: `read`, `call`, `admin`. No scope includes another.")
+            .shown(DefaultValue::Texts(&["read", "call"]));
+    }
+}
+
+section! {
+    serve_oauth_introspection = "serve.oauth.introspection" {
+        URL: Option<Text> = located("url", "The introspection endpoint of the authorization server.").aka(&["endpoint"]);
+        CLIENT_ID: Option<Text> = located("client_id", "The id of the gateway at the authorization server.");
+        CLIENT_SECRET: Option<Text> = secret("client_secret", "The secret that belongs to `client_id`.");
     }
 }
 

@@ -20,6 +20,11 @@ pub(super) fn remove_broken(values: &mut Values, report: &Report) {
     {
         let path = found.key.clone();
         mark_broken(table.find_mut(&serve::TOKENS), &path, report);
+        if let Some(oauth) = table.find_mut(&serve::OAUTH)
+            && has_errors(&join(&path, &oauth.key), report)
+        {
+            oauth.setting = Setting::Bool(false);
+        }
     }
 }
 
@@ -70,18 +75,20 @@ fn mark_broken(found: Option<&mut Found>, path: &str, report: &Report) {
     let Setting::Map(entries) = &mut found.setting else {
         return;
     };
-    // Beyond this many errors, what was not read is not reported either.
-    let is_cut = report.errors() >= MAX_PROBLEMS;
     for (name, setting) in entries {
-        let entry = join(&path, name);
-        let is_inside = |field: &str| {
-            let rest = field.strip_prefix(&entry);
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
-        };
-        if is_cut || report.errors_from(0).any(|problem| is_inside(&problem.field)) {
+        if has_errors(&join(&path, name), report) {
             *setting = Setting::Bool(false);
         }
     }
+}
+
+/// Returns `true` if a table has errors. Beyond so many of them, what was not read is not reported either.
+fn has_errors(table: &str, report: &Report) -> bool {
+    let is_inside = |field: &str| {
+        let rest = field.strip_prefix(table);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+    };
+    report.errors() >= MAX_PROBLEMS || report.errors_from(0).any(|problem| is_inside(&problem.field))
 }
 
 #[cfg(test)]

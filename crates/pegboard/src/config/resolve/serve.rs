@@ -8,7 +8,7 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::gateway;
+use super::{gateway, serve_oauth};
 use crate::config::{
     expand::Env,
     fields::{TopTable, serve as fields, serve_tls, token, top},
@@ -51,6 +51,8 @@ pub(super) fn check(values: &Values, report: &mut Report) {
         let message = "needs both `cert` and `key`";
         report.error(found_tls.at, &join(&found.key, &found_tls.key), message);
     }
+    check_public_url(table, &found.key, report);
+    serve_oauth::check(table, &found.key, report);
     let Some(tokens) = table.find(&fields::TOKENS) else {
         return;
     };
@@ -102,6 +104,16 @@ fn check_state_key(table: Table<'_, fields::In>, path: &str, report: &mut Report
         let hint =
             "`openssl rand -base64 32` prints one; keep it in a variable, `state_key = \"${PEGBOARD_STATE_KEY}\"`";
         report.error_with(text.at, &join(path, fields::STATE_KEY.name), error.to_string(), hint);
+    }
+}
+
+fn check_public_url(table: Table<'_, fields::In>, path: &str, report: &mut Report) {
+    if let Some(text) = table.get(&fields::PUBLIC_URL)
+        && serve_oauth::public_url(&text.value).is_none()
+    {
+        let hint = "write `https://mcp.example.com`, or `https://example.com/mcp-gateway` for one below a path";
+        let message = "must be an http or https URL without user, query and fragment";
+        report.error_with(text.at, &join(path, fields::PUBLIC_URL.name), message, hint);
     }
 }
 
@@ -211,6 +223,8 @@ pub(in crate::config) fn serve(
             tokens.insert(name.clone(), token);
         }
     }
+    let (oauth, of_oauth) = serve_oauth::oauth(table, views);
+    problems.extend(of_oauth);
     let serve = ServeConfig {
         listen: match listen.is_empty() {
             true => vec![ServeConfig::LISTEN],
@@ -230,6 +244,10 @@ pub(in crate::config) fn serve(
         tls: tls(table),
         tokens,
         unusable_tokens: unusable,
+        public_url: table
+            .get(&fields::PUBLIC_URL)
+            .and_then(|text| serve_oauth::public_url(&text.value)),
+        oauth,
     };
     (serve, problems)
 }

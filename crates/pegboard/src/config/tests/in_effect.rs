@@ -113,6 +113,7 @@ fn companions(path: &str) -> Json {
         "serve.tokens.t.rate" | "serve.tokens.t.concurrent" | "serve.tokens.t.expires" | "serve.tokens.t.scopes" => {
             token()
         }
+        path if path.starts_with("serve.oauth") => oauth(path),
         "serve.tls.cert" => json!({"serve": {"tls": {"key": "k"}}}),
         "serve.tls.key" => json!({"serve": {"tls": {"cert": "k"}}}),
         "audit.required" | "audit.max_size" | "audit.max_files" => json!({"audit": {"file": "calls.jsonl"}}),
@@ -123,6 +124,19 @@ fn companions(path: &str) -> Json {
         _ => json!({}),
     };
     merged(json!({"servers": {"x": server}}), top)
+}
+
+/// The settings of an authorization server, with what a field of them needs beside it.
+fn oauth(path: &str) -> Json {
+    let mut oauth = json!({"issuer": "https://base.example", "audience": "base", "rules": [{}]});
+    match path.strip_prefix("serve.oauth.") {
+        Some("rules.has") => oauth["rules"] = json!([{"claim": "base"}]),
+        Some(path) if path.starts_with("introspection") => {
+            oauth["introspection"] = json!({"url": "https://base.example/i", "client_id": "base", "client_secret": "base"});
+        }
+        _ => {}
+    }
+    json!({"views": {"zz": {}}, "serve": {"oauth": oauth}})
 }
 
 fn merged(mut base: Json, over: Json) -> Json {
