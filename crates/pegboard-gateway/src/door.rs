@@ -1,17 +1,30 @@
 //! Decides who may send a request: by `Host` and `Origin`, which stop web pages, and by token, which says who the client is.
 //!
-//! A [`Door`] stands before every route, WebSocket handshakes included. What it knows of a client that it admits is a [`Caller`].
+//! A [`Door`] stands before every route, WebSocket handshakes included. What it knows of a client that it admits is a [`Caller`]. Tokens are
+//! those of the config, or access tokens of an authorization server.
 
 mod caller;
+mod fetch;
+mod jwt;
+mod oauth;
 mod rejection;
 mod scope;
 mod site_check;
+mod token_fault;
 mod tokens;
 
+use std::sync::Arc;
+
+use http::HeaderMap;
+
 pub use caller::Caller;
+pub use oauth::SubjectTokens;
+pub(crate) use oauth::{Resource, ResourceServer, WELL_KNOWN};
 pub(crate) use rejection::Rejection;
 pub use scope::{Scope, Scopes};
 pub(crate) use site_check::{Origin, SiteCheck};
+#[cfg(test)]
+pub(crate) use token_fault::TokenFault;
 pub use tokens::Token;
 pub(crate) use tokens::Tokens;
 
@@ -20,4 +33,42 @@ pub(crate) use tokens::Tokens;
 pub(crate) struct Door {
     pub(crate) site: SiteCheck,
     pub(crate) tokens: Tokens,
+    pub(crate) oauth: Option<Arc<ResourceServer>>,
+    /// The URL under which clients reach the gateway.
+    pub(crate) public_url: Option<Arc<str>>,
+}
+
+/// What the door says of a request's token.
+pub(crate) enum Verdict {
+    Admitted(Caller),
+    Rejected(Rejection),
+    /// It may be an access token, and has to be verified.
+    Unverified(Arc<ResourceServer>),
+}
+
+impl Door {
+    /// Looks at the token of a request to this path, without waiting.
+    pub(crate) fn check(&self, headers: &HeaderMap, path: &str) -> Verdict {
+        let rejection = match self.tokens.check(headers) {
+            Ok(caller) => return Verdict::Admitted(caller),
+            Err(rejection) => rejection,
+        };
+        let (Some(oauth), Rejection::Token) = (&self.oauth, rejection) else {
+            return Verdict::Rejected(rejection);
+        };
+        let Some(token) = tokens::bearer(headers) else {
+            return Verdict::Rejected(rejection);
+        };
+        match oauth.known(token, path) {
+            Some(Ok(caller)) => Verdict::Admitted(caller),
+            Some(Err(fault)) => Verdict::Rejected(Rejection::AccessToken(fault)),
+            None => Verdict::Unverified(oauth.clone()),
+        }
+    }
+}
+
+/// Verifies the access token of a request.
+pub(crate) async fn verify(oauth: &ResourceServer, headers: &HeaderMap, path: &str) -> Result<Caller, Rejection> {
+    let token = tokens::bearer(headers).ok_or(Rejection::Token)?;
+    oauth.verify(token, path).await.map_err(Rejection::AccessToken)
 }

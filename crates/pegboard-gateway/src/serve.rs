@@ -12,6 +12,7 @@ mod gateway;
 mod listener;
 mod listeners;
 mod monitor;
+mod protected_resource;
 mod routes;
 mod site;
 mod tls;

@@ -26,7 +26,7 @@ mod websocket;
 pub(crate) use body_limit::BodyLimit;
 pub use in_memory::InMemory;
 pub(crate) use lines::{LinesWire, is_lines_upgrade};
-pub(crate) use response::{HttpResponse, empty, method_not_allowed, problem};
+pub(crate) use response::{HttpResponse, empty, json_bytes, method_not_allowed, problem};
 pub(crate) use response_body::ResponseBody;
 pub(crate) use sse::SseWire;
 pub use stdio::serve_stdio;

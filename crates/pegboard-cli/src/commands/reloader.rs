@@ -212,11 +212,14 @@ impl Reloader<'_> {
             notes.push(ReloadNote::new("tokens", KEPT_TOKENS));
             config.serve.tokens.clone_from(&before.serve.tokens);
             config.serve.unusable_tokens.clone_from(&before.serve.unusable_tokens);
+            config.serve.oauth.clone_from(&before.serve.oauth);
+            config.serve.public_url.clone_from(&before.serve.public_url);
         }
         // The door first: a token that is gone must not use what the new config adds.
         if let Some((gateway, _)) = self.gateway {
             let serve = &config.serve;
             gateway.set_tokens(tokens(serve), serve.requires_token());
+            gateway.set_oauth(serve.oauth.as_ref(), serve.public_url.as_deref());
             gateway.set_sites(serve.hosts.clone(), serve.origins.clone());
         }
         if let Role::Client = self.role {

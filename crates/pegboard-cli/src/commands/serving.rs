@@ -150,6 +150,12 @@ pub(super) fn gateway(daemon: &Daemon, tls: Option<Tls>, more: Router) -> Result
     if serve.requires_token() {
         builder = builder.require_token();
     }
+    if let Some(url) = &serve.public_url {
+        builder = builder.public_url(url);
+    }
+    if let Some(oauth) = &serve.oauth {
+        builder = builder.oauth(oauth.clone());
+    }
     Ok(builder.build())
 }
 

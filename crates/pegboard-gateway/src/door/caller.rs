@@ -12,18 +12,20 @@ use super::scope::Scopes;
 /// Requests that reach the router of [`GatewayBuilder::others`](crate::GatewayBuilder::others) carry it as an extension.
 #[derive(Clone, Debug)]
 pub struct Caller {
-    /// The name of its token; `None` if no tokens are configured.
+    /// The name of its token, or who its access token is for; `None` if no tokens are configured.
     pub(crate) principal: Option<Principal>,
     /// The only view that its token allows.
     pub(crate) view: Option<Arc<str>>,
     /// What it may do.
     pub(crate) scopes: Scopes,
+    /// Whether it came with an access token of an authorization server.
+    pub(crate) has_access_token: bool,
     /// Cancelled when the token is removed, expires or gets other rights. Everything that the client has open ends then.
     pub(crate) revoked: CancellationToken,
 }
 
 impl Caller {
-    /// The name of its token; `None` if it needs none.
+    /// The name of its token, or the issuer, `#` and the subject of its access token; `None` if it needs none.
     pub fn principal(&self) -> Option<&Principal> {
         self.principal.as_ref()
     }
@@ -59,6 +61,7 @@ impl Default for Caller {
             principal: None,
             view: None,
             scopes: Scopes::ALL,
+            has_access_token: false,
             revoked: CancellationToken::new(),
         }
     }

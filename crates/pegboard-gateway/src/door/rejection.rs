@@ -2,6 +2,8 @@
 
 use http::StatusCode;
 
+use super::token_fault::TokenFault;
+
 /// Why a request is not admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Rejection {
@@ -21,6 +23,8 @@ pub(crate) enum Rejection {
     NoToken,
     #[error("the token is unknown or has expired")]
     Token,
+    #[error("{0}")]
+    AccessToken(TokenFault),
 }
 
 impl Rejection {
@@ -30,6 +34,7 @@ impl Rejection {
             Self::NoHost | Self::Doubled | Self::NotText => StatusCode::BAD_REQUEST,
             Self::Host | Self::Origin | Self::CrossSite => StatusCode::FORBIDDEN,
             Self::NoToken | Self::Token => StatusCode::UNAUTHORIZED,
+            Self::AccessToken(fault) => fault.status(),
         }
     }
 
@@ -41,10 +46,19 @@ impl Rejection {
             Self::Doubled | Self::NotText => "header",
             Self::NoToken => "no_token",
             Self::Token => "token",
+            Self::AccessToken(fault) => fault.label(),
         }
     }
 
-    /// The `WWW-Authenticate` header of the response.
+    /// What is wrong with the access token.
+    pub(crate) fn fault(self) -> Option<TokenFault> {
+        match self {
+            Self::AccessToken(fault) => Some(fault),
+            _ => None,
+        }
+    }
+
+    /// The `WWW-Authenticate` header of the response of a gateway that knows no authorization server.
     pub(crate) fn challenge(self) -> Option<&'static str> {
         match self {
             Self::NoToken => Some(r#"Bearer realm="pegboard""#),

@@ -42,7 +42,7 @@ impl fmt::Display for Scope {
 }
 
 /// A set of scopes. No scope includes another: a token that may call tools but not list them has only [`Scope::Call`].
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Scopes(u8);
 
 impl Scopes {

@@ -153,6 +153,15 @@ impl Tokens {
         self.find(presented.trim_matches(' ')).ok_or(Rejection::Token)
     }
 
+    /// Demands a token from now on. Returns the caller of requests without one, which is revoked.
+    pub(crate) fn require(&mut self) -> Vec<Caller> {
+        if std::mem::replace(&mut self.required, true) {
+            return Vec::new();
+        }
+        self.anyone.revoked.cancel();
+        vec![self.anyone.clone()]
+    }
+
     /// Compares with every token, so that the time says nothing about which of them is near.
     fn find(&self, presented: &str) -> Option<Caller> {
         let digest = digest::digest(&digest::SHA256, presented.as_bytes());
@@ -166,6 +175,13 @@ impl Tokens {
         let has_expired = token.expires.is_some_and(|at| SystemTime::now() >= at);
         (!has_expired).then(|| token.caller.clone())
     }
+}
+
+/// The bearer token of a request that has one.
+pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = single(headers, &AUTHORIZATION).ok()??.split_once(' ')?;
+    let token = token.trim_matches(' ');
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }
 
 /// Compares in a time that does not depend on the values.

@@ -13,11 +13,13 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use axum::Router;
 use futures_util::future::BoxFuture;
 use http::Request;
+use pegboard::config::ServeOAuth;
 use tokio::{
     net::TcpListener,
     sync::{Semaphore, watch},
 };
 use tokio_util::task::AbortOnDropHandle;
+use url::Url;
 
 use super::{
     listener::{self, ListenLimits},
@@ -28,7 +30,7 @@ use super::{
     traffic::TrafficCounts,
 };
 use crate::{
-    door::{Caller, Door, SiteCheck, Token, Tokens},
+    door::{Caller, Door, ResourceServer, SiteCheck, SubjectTokens, Token, Tokens},
     protocol::{Endpoint, Limits as EndpointLimits, Sealer, Service},
     wire::{BodyLimit, Endpoints, HttpResponse, HttpWire, Limits, LinesWire, SseWire, WebSocketWire},
 };
@@ -50,6 +52,9 @@ struct DoorSettings {
     hosts: Vec<String>,
     origins: Vec<String>,
     tokens: Tokens,
+    oauth: Option<Arc<ResourceServer>>,
+    public_url: Option<String>,
+    subject_tokens: Option<SubjectTokens>,
 }
 
 /// Configures a [`Gateway`].
@@ -59,6 +64,7 @@ pub struct GatewayBuilder {
     settings: DoorSettings,
     tokens: Vec<Token>,
     requires_token: bool,
+    oauth: Option<ServeOAuth>,
     wire: Limits,
     in_flight: usize,
     listen: ListenLimits,
@@ -153,6 +159,16 @@ impl Gateway {
         is_safe
     }
 
+    /// Replaces the settings for access tokens, and the URL under which clients reach the gateway. What clients have open stays open if the
+    /// new rules give them the same rights, and ends otherwise. With `None`, no access token is accepted any more; requests still need a
+    /// token if they did before.
+    pub fn set_oauth(&self, oauth: Option<&ServeOAuth>, public_url: Option<&str>) {
+        self.change(|settings| {
+            settings.public_url = public_url.map(str::to_owned);
+            settings.set_oauth(oauth)
+        });
+    }
+
     /// Replaces the configured names of this server, and the web origins that may use it.
     pub fn set_sites(&self, hosts: Vec<String>, origins: Vec<String>) {
         self.change(|settings| {
@@ -194,10 +210,33 @@ impl Gateway {
 
 impl DoorSettings {
     fn door(&self) -> Door {
+        let url = self.public_url.as_deref().and_then(|url| Url::parse(url).ok());
+        let public = url.and_then(|url| url.host_str().map(str::to_owned));
+        let hosts: Vec<String> = self.hosts.iter().cloned().chain(public).collect();
         Door {
-            site: SiteCheck::new(self.bound.clone(), &self.hosts, &self.origins),
+            site: SiteCheck::new(self.bound.clone(), &hosts, &self.origins),
             tokens: self.tokens.clone(),
+            oauth: self.oauth.clone(),
+            public_url: self.public_url.as_deref().map(Arc::from),
         }
+    }
+
+    /// Sets whose access tokens are accepted. Returns the callers that are revoked.
+    fn set_oauth(&mut self, oauth: Option<&ServeOAuth>) -> Vec<Caller> {
+        let public_url = self.public_url.as_deref();
+        let before = self.oauth.take();
+        let Some(oauth) = oauth else {
+            return before.map_or_else(Vec::new, |before| before.end());
+        };
+        if let Some(same) = before.as_ref().filter(|before| before.is_of(oauth, public_url)) {
+            self.oauth = Some(same.clone());
+            return Vec::new();
+        }
+        let mut new = ResourceServer::new(oauth, public_url, self.subject_tokens.clone());
+        let mut revoked = before.map_or_else(Vec::new, |before| new.succeed(&before));
+        revoked.extend(self.tokens.require());
+        self.oauth = Some(Arc::new(new));
+        revoked
     }
 }
 
@@ -208,6 +247,7 @@ impl GatewayBuilder {
             settings: DoorSettings::default(),
             tokens: Vec::new(),
             requires_token: false,
+            oauth: None,
             wire: Limits {
                 body: 4 * 1024 * 1024,
                 sessions: 1024,
@@ -246,6 +286,27 @@ impl GatewayBuilder {
     /// Demands a token even if none is known, so that a config with unusable tokens does not open the gateway.
     pub fn require_token(mut self) -> Self {
         self.requires_token = true;
+        self
+    }
+
+    /// Accepts access tokens of an authorization server besides the gateway's own tokens. Every request needs a token then. The metadata of the
+    /// protected resource (RFC 9728) is served without one.
+    pub fn oauth(mut self, oauth: ServeOAuth) -> Self {
+        self.oauth = Some(oauth);
+        self
+    }
+
+    /// Sets the URL under which clients reach the gateway, if a proxy stands before it. Its host is accepted in `Host`.
+    pub fn public_url(mut self, url: impl Into<String>) -> Self {
+        let mut url = url.into();
+        url.truncate(url.trim_end_matches('/').len());
+        self.settings.public_url = Some(url);
+        self
+    }
+
+    /// Keeps the access tokens of clients for a token exchange (RFC 8693). Without this they are forgotten after they were verified.
+    pub fn subject_tokens(mut self, tokens: SubjectTokens) -> Self {
+        self.settings.subject_tokens = Some(tokens);
         self
     }
 
@@ -307,7 +368,8 @@ impl GatewayBuilder {
     /// Builds the gateway.
     pub fn build(self) -> Gateway {
         let mut settings = self.settings;
-        settings.tokens = Tokens::new(self.tokens, self.requires_token);
+        settings.tokens = Tokens::new(self.tokens, self.requires_token || self.oauth.is_some());
+        settings.set_oauth(self.oauth.as_ref());
         let bodies = BodyLimit::new(self.wire.body);
         let site = Site {
             door: ArcSwap::from_pointee(settings.door()),

@@ -10,7 +10,7 @@ use std::{
 use arc_swap::{ArcSwap, ArcSwapOption};
 use axum::Router;
 use bytes::Bytes;
-use http::{HeaderValue, Method, Request, StatusCode, Uri, header::WWW_AUTHENTICATE, request::Parts};
+use http::{HeaderValue, Method, Request, StatusCode, Uri, header::{HOST, WWW_AUTHENTICATE}, request::Parts};
 use http_body::Body;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
@@ -19,11 +19,12 @@ use tower_service::Service as _;
 use super::{
     cors, expiry,
     listeners::{Arrival, LocalClient},
+    protected_resource::{self, Asked},
     routes::{Route, allowed},
     traffic::{BUSY, PathLabel, TOO_LONG, Traffic, VIEW},
 };
 use crate::{
-    door::{Caller, Door, Origin, Rejection},
+    door::{self, Caller, Door, Origin, Rejection, Verdict},
     protocol::Endpoint,
     wire::{
         Endpoints, HttpResponse, HttpWire, LinesWire, NoEndpoint, ResponseBody, SseWire, Target, WebSocketWire, empty,
@@ -71,7 +72,13 @@ impl Site {
 
     /// Revokes the tokens that have expired. Returns how long it is until the next one expires.
     pub(super) fn end_expired(&self) -> Option<Duration> {
-        let (expired, next) = self.door.load().tokens.expire(SystemTime::now());
+        let (door, now) = (self.door.load(), SystemTime::now());
+        let (mut expired, mut next) = door.tokens.expire(now);
+        if let Some(oauth) = &door.oauth {
+            let (more, sooner) = oauth.expire(now);
+            expired.extend(more);
+            next = next.into_iter().chain(sooner).min();
+        }
         self.end_what_is_open(&expired);
         next
     }
@@ -151,25 +158,37 @@ impl Site {
         if route == Route::Live {
             return live(&parts.method);
         }
+        let host = parts.headers.get(HOST).cloned();
+        let asked = self.asked(host.as_ref(), uri.path());
+        if let Some(response) = protected_resource::metadata(&self.door.load(), asked, &parts.method) {
+            return response;
+        }
         let caller = match arrival {
             // A process of the same user could read the config and start the servers itself.
             Arrival::Local => Caller::default(),
-            Arrival::Network => match self.door.load().tokens.check(&parts.headers) {
+            Arrival::Network => match self.admit(&parts).await {
                 Ok(caller) => caller,
                 Err(_) if route == Route::Ready => Caller::without_rights(),
-                Err(rejection) => return self.reject(rejection),
+                Err(rejection) => return self.refuse(rejection, asked),
             },
         };
         if arrival == Arrival::Network && matches!(route, Route::Mcp(Target::Approved(_))) {
             return problem(StatusCode::NOT_FOUND, "this path is served at the local socket only");
         }
         let revoked = caller.revoked.clone();
+        let has_access_token = caller.has_access_token;
         tokio::select! {
             biased;
             // Dropping the request cancels its calls.
-            () = revoked.cancelled() => self.reject(Rejection::Token),
+            () = revoked.cancelled() => self.refuse(Rejection::Token, asked),
             mut response = self.admitted((route, arrival), &uri, parts, body, caller) => {
                 response.body_mut().end_with(&revoked);
+                if has_access_token
+                    && response.status() == StatusCode::FORBIDDEN
+                    && let Some(challenge) = protected_resource::insufficient(&self.door.load(), asked)
+                {
+                    response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+                }
                 response
             }
             // The connection polls all of this when the time of the shutdown is over.
@@ -177,6 +196,37 @@ impl Site {
                 problem(StatusCode::SERVICE_UNAVAILABLE, "the server stops; try again later")
             }
         }
+    }
+
+    /// The caller that a request's token names.
+    async fn admit(&self, parts: &Parts) -> Result<Caller, Rejection> {
+        let path = parts.uri.path();
+        // The verdict first: a guard must not be held while a token is verified.
+        let verdict = self.door.load().check(&parts.headers, path);
+        let oauth = match verdict {
+            Verdict::Admitted(caller) => return Ok(caller),
+            Verdict::Rejected(rejection) => return Err(rejection),
+            Verdict::Unverified(oauth) => oauth,
+        };
+        // Boxed, so that requests with known tokens do not carry its size.
+        let caller = Box::pin(door::verify(&oauth, &parts.headers, path)).await?;
+        // It may expire before the next look at the clock.
+        self.tokens_changed.send_replace(());
+        Ok(caller)
+    }
+
+    fn asked<'a>(&self, host: Option<&'a HeaderValue>, path: &'a str) -> Asked<'a> {
+        let scheme = if self.tls.load().is_some() { "https" } else { "http" };
+        Asked { scheme, host, path }
+    }
+
+    /// Refuses a request for its token.
+    fn refuse(&self, rejection: Rejection, asked: Asked<'_>) -> HttpResponse {
+        let mut response = self.reject(rejection);
+        if let Some(challenge) = protected_resource::challenge(&self.door.load(), asked, rejection) {
+            response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+        }
+        response
     }
 
     /// Handles a request of an admitted caller.

@@ -76,7 +76,20 @@ pub(super) const BUSY: &str = "busy";
 pub(super) const VIEW: &str = "view";
 
 /// Why requests are refused before they are handled. The first ones are those of [`Rejection`](crate::door::Rejection).
-const REASONS: [&str; 8] = ["host", "origin", "header", "no_token", "token", TOO_LONG, BUSY, VIEW];
+const REASONS: [&str; 12] = [
+    "host",
+    "origin",
+    "header",
+    "no_token",
+    "token",
+    "oauth_token",
+    "oauth_expired",
+    "oauth_scope",
+    "oauth_unavailable",
+    TOO_LONG,
+    BUSY,
+    VIEW,
+];
 
 /// Counts connections and requests.
 #[derive(Debug, Default)]
@@ -192,13 +205,15 @@ mod tests {
 
     #[test]
     fn every_reason_of_a_rejection_is_counted() {
-        use crate::door::Rejection::{CrossSite, Doubled, Host, NoHost, NoToken, NotText, Origin, Token};
+        use crate::door::{Rejection, TokenFault};
+        use Rejection::{CrossSite, Doubled, Host, NoHost, NoToken, NotText, Origin, Token};
         let all = [NoHost, Host, Origin, CrossSite, Doubled, NotText, NoToken, Token];
+        let faults = TokenFault::ALL.map(Rejection::AccessToken);
         let traffic = Traffic::default();
-        for rejection in all {
+        for rejection in all.iter().chain(&faults) {
             traffic.refused(rejection.label());
         }
         let counted: u64 = traffic.refusals().iter().map(|(_, count)| count).sum();
-        assert_eq!(counted, 8);
+        assert_eq!(counted, (all.len() + faults.len()) as u64);
     }
 }

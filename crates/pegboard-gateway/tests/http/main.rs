@@ -1,8 +1,12 @@
 //! The gateway over real sockets: both eras, sessions, resumption, the door and the limits.
 #![expect(clippy::unwrap_used, reason = "a test panics at the step that fails")]
 
+mod access_rules;
+mod access_tokens;
 mod client;
 mod door;
+mod introspection;
+mod issuer;
 mod legacy;
 mod limits;
 #[cfg(unix)]
@@ -14,6 +18,7 @@ mod revocation;
 mod scopes;
 mod service;
 mod shutdown;
+mod signer;
 mod sse;
 mod starting;
 mod tls;

@@ -1,0 +1,178 @@
+//! [`Policy`]: decides by the claims of a token whether its holder is admitted, and what it may do. Signatures were verified before.
+
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use pegboard::{
+    Principal,
+    config::{OAuthRule, ServeOAuth, TokenScope},
+};
+
+use super::claims::Claims;
+use crate::door::{
+    caller::Caller,
+    scope::{Scope, Scopes},
+    token_fault::TokenFault,
+};
+
+/// The longest name of a principal.
+const MAX_NAME: usize = 255;
+/// How long a token counts as valid that does not say when it expires. Only introspection admits such tokens, and asks again soon.
+const WITHOUT_EXPIRY: Duration = Duration::from_secs(3600);
+
+/// The rules of a gateway for access tokens.
+#[derive(Debug)]
+pub(super) struct Policy {
+    settings: ServeOAuth,
+    /// The URL under which clients reach the gateway.
+    public_url: Option<Arc<str>>,
+}
+
+/// A client that is admitted, and what it may do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Admission {
+    pub(super) principal: Principal,
+    pub(super) view: Option<Arc<str>>,
+    pub(super) scopes: Scopes,
+    /// When the token expires.
+    pub(super) expires: SystemTime,
+    /// The only paths that the token is for; `None` means all.
+    paths: Option<Vec<String>>,
+}
+
+impl Policy {
+    pub(super) fn new(settings: ServeOAuth, public_url: Option<&str>) -> Self {
+        Self {
+            settings,
+            public_url: public_url.map(Arc::from),
+        }
+    }
+
+    pub(super) fn settings(&self) -> &ServeOAuth {
+        &self.settings
+    }
+
+    pub(super) fn public_url(&self) -> Option<&str> {
+        self.public_url.as_deref()
+    }
+
+    /// Admits the holder of a token, or says why not.
+    pub(super) fn admit(&self, claims: &Claims, now: SystemTime) -> Result<Admission, TokenFault> {
+        let issuer = claims.text("iss").ok_or(TokenFault::Issuer)?;
+        if !self.settings.issuers.iter().any(|known| known == issuer) {
+            return Err(TokenFault::Issuer);
+        }
+        let expires = self.check_time(claims, now)?;
+        let paths = self.audience(claims)?;
+        let principal = principal(claims, issuer, &self.settings.principal)?;
+        if !self.settings.required_scopes.iter().all(|scope| claims.has_scope(scope)) {
+            return Err(TokenFault::Scope);
+        }
+        let matches = |rule: &&OAuthRule| matches(rule, claims);
+        let rule = self.settings.rules.iter().find(matches).ok_or(TokenFault::NoRule)?;
+        Ok(Admission {
+            principal,
+            view: rule.view.as_deref().map(Arc::from),
+            scopes: rule.scopes.iter().filter_map(|scope| scope_of(*scope)).collect(),
+            expires,
+            paths,
+        })
+    }
+
+    /// Checks that a token is valid now. Returns when it expires.
+    pub(super) fn check_time(&self, claims: &Claims, now: SystemTime) -> Result<SystemTime, TokenFault> {
+        let time = |name: &str| claims.time(name).map_err(|()| TokenFault::Claim);
+        let skew = self.settings.clock_skew;
+        for begin in ["nbf", "iat"] {
+            if time(begin)?.is_some_and(|begin| begin > now + skew) {
+                return Err(TokenFault::NotYet);
+            }
+        }
+        let expires = match time("exp")? {
+            Some(at) => at.checked_add(skew).ok_or(TokenFault::Claim)?,
+            None if claims.is_introspected => now + WITHOUT_EXPIRY,
+            None => return Err(TokenFault::Claim),
+        };
+        match now < expires {
+            true => Ok(expires),
+            false => Err(TokenFault::Expired),
+        }
+    }
+
+    /// Checks that a token is for this gateway. Returns the only paths that it is for.
+    fn audience(&self, claims: &Claims) -> Result<Option<Vec<String>>, TokenFault> {
+        let named = claims.values("aud");
+        let configured = &self.settings.audiences;
+        if !configured.is_empty() {
+            let is_ours = named.iter().any(|aud| configured.iter().any(|known| known == aud));
+            return is_ours.then_some(None).ok_or(TokenFault::Audience);
+        }
+        let base = self.public_url().ok_or(TokenFault::Audience)?;
+        let own = named.iter().filter_map(|aud| path_below(aud, base));
+        let own: Vec<&str> = own.collect();
+        if own.iter().any(|path| matches!(*path, "" | "/mcp" | "/sse")) {
+            return Ok(None);
+        }
+        match own.is_empty() {
+            true => Err(TokenFault::Audience),
+            false => Ok(Some(own.into_iter().map(str::to_owned).collect())),
+        }
+    }
+}
+
+impl Admission {
+    /// Fails if the token is for other paths only.
+    pub(super) fn at(&self, path: &str) -> Result<(), TokenFault> {
+        let Some(paths) = &self.paths else { return Ok(()) };
+        let path = path.strip_suffix('/').unwrap_or(path);
+        // A stream of HTTP+SSE and the messages to it are one resource.
+        let stream = path.strip_suffix("/messages").map(|server| format!("{server}/sse"));
+        let is_named = |named: &String| named == path || stream.as_ref() == Some(named);
+        paths.iter().any(is_named).then_some(()).ok_or(TokenFault::Audience)
+    }
+
+    /// Returns `true` if the caller has the same rights.
+    pub(super) fn is_for(&self, caller: &Caller) -> bool {
+        caller.principal.as_ref() == Some(&self.principal) && caller.view == self.view && caller.scopes == self.scopes
+    }
+}
+
+/// The path of an audience below the URL of the gateway.
+fn path_below<'a>(audience: &'a str, base: &str) -> Option<&'a str> {
+    let path = audience.strip_prefix(base)?;
+    let path = path.strip_suffix('/').unwrap_or(path);
+    (path.is_empty() || path.starts_with('/')).then_some(path)
+}
+
+/// The principal of a token. The issuer has no `#`, so no two pairs have the same name; tokens of the config have no colon in theirs.
+fn principal(claims: &Claims, issuer: &str, claim: &str) -> Result<Principal, TokenFault> {
+    let name = claims.find(claim).and_then(|value| value.as_str()).ok_or(TokenFault::Claim)?;
+    if name.is_empty() || name.len() > MAX_NAME || name.chars().any(char::is_control) {
+        return Err(TokenFault::Claim);
+    }
+    Ok(Principal::new(format!("{issuer}#{name}")))
+}
+
+fn matches(rule: &OAuthRule, claims: &Claims) -> bool {
+    let Some(claim) = &rule.claim else { return true };
+    let values = claims.values(claim);
+    match rule.has.is_empty() {
+        true => !values.is_empty(),
+        false => values.iter().any(|value| rule.has.iter().any(|wanted| wanted == value)),
+    }
+}
+
+/// The scope of the gateway that a rule names; `None` for one that this version does not know.
+fn scope_of(scope: TokenScope) -> Option<Scope> {
+    match scope {
+        TokenScope::Read => Some(Scope::Read),
+        TokenScope::Call => Some(Scope::Call),
+        TokenScope::Admin => Some(Scope::Admin),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;
