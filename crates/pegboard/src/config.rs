@@ -96,8 +96,8 @@ pub use project_file::ProjectFile;
 pub use sandbox::{Sandbox, SandboxLevel, SandboxNetwork};
 pub(crate) use secret_parts::secrets_in;
 pub use serve::{
-    BadStateKey, BadTokenDigest, JwtAlgorithm, OAuthIntrospection, OAuthRule, ServeConfig, ServeOAuth, ServeTls, StateKey,
-    TokenConfig, TokenDigest, TokenScope,
+    BadStateKey, BadTokenDigest, JwtAlgorithm, OAuthIntrospection, OAuthRule, ServeConfig, ServeOAuth, ServeTls,
+    StateKey, TokenConfig, TokenDigest, TokenScope,
 };
 pub(crate) use server::IDLE;
 pub use server::{EraChoice, ServerConfig, Start};

@@ -56,6 +56,8 @@ mod safety;
 #[cfg(unix)]
 mod serve;
 #[cfg(unix)]
+mod serve_oauth;
+#[cfg(unix)]
 mod serve_scopes;
 #[cfg(unix)]
 mod serve_tls;

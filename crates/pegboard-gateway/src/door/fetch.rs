@@ -100,7 +100,10 @@ impl Fetcher {
             if !response.status().is_success() {
                 return Err(FetchError::Status(response.status().as_u16()));
             }
-            let max_age = response.headers().get(CACHE_CONTROL).and_then(|value| max_age(value.to_str().ok()?));
+            let max_age = response
+                .headers()
+                .get(CACHE_CONTROL)
+                .and_then(|value| max_age(value.to_str().ok()?));
             let mut body = BytesMut::new();
             while let Some(chunk) = response.chunk().await.map_err(|error| unreachable(&error))? {
                 if body.len() + chunk.len() > limit {

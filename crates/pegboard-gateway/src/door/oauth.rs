@@ -23,7 +23,7 @@ use ring::digest;
 use self::{
     claims::Claims,
     grants::{Grant, Grants},
-    introspection::{Introspection, Introspected},
+    introspection::{Introspected, Introspection},
     policy::{Admission, Policy},
     token_table::TokenTable,
 };
@@ -102,7 +102,10 @@ impl ResourceServer {
     /// What has been decided about a token before; `None` if it must be verified.
     pub(crate) fn known(&self, token: &str, path: &str) -> Option<Result<Caller, TokenFault>> {
         let verified = self.verified.get(&digest_of(token))?;
-        let is_current = verified.keys.as_ref().is_none_or(|(keys, epoch)| keys.epoch() == *epoch);
+        let is_current = verified
+            .keys
+            .as_ref()
+            .is_none_or(|(keys, epoch)| keys.epoch() == *epoch);
         if !is_current || verified.grant.caller.revoked.is_cancelled() || SystemTime::now() >= verified.until {
             return None;
         }

@@ -35,7 +35,10 @@ pub(super) fn metadata(door: &Door, asked: Asked<'_>, method: &Method) -> Option
 
 /// The `WWW-Authenticate` header of a refused request; `None` if it is not refused for its token, or no access tokens are accepted.
 pub(super) fn challenge(door: &Door, asked: Asked<'_>, rejection: Rejection) -> Option<HeaderValue> {
-    if !matches!(rejection, Rejection::NoToken | Rejection::Token | Rejection::AccessToken(_)) {
+    if !matches!(
+        rejection,
+        Rejection::NoToken | Rejection::Token | Rejection::AccessToken(_)
+    ) {
         return None;
     }
     asked.resource(door, |resource| resource.challenge(rejection.fault()))

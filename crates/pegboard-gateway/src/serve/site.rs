@@ -10,7 +10,11 @@ use std::{
 use arc_swap::{ArcSwap, ArcSwapOption};
 use axum::Router;
 use bytes::Bytes;
-use http::{HeaderValue, Method, Request, StatusCode, Uri, header::{HOST, WWW_AUTHENTICATE}, request::Parts};
+use http::{
+    HeaderValue, Method, Request, StatusCode, Uri,
+    header::{HOST, WWW_AUTHENTICATE},
+    request::Parts,
+};
 use http_body::Body;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;

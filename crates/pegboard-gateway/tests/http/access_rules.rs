@@ -41,7 +41,11 @@ async fn claims_decide_what_a_client_may_do() {
     for (claims, status, error) in [
         (json!({"scope": "openid mcp:call"}), 200, ""),
         (json!({"groups": ["a", "readers"]}), 403, "insufficient_scope"),
-        (json!({"groups": ["readers"], "scope": "mcp:call"}), 403, "insufficient_scope"),
+        (
+            json!({"groups": ["readers"], "scope": "mcp:call"}),
+            403,
+            "insufficient_scope",
+        ),
         (json!({"groups": ["writers"]}), 403, "insufficient_scope"),
         (json!({}), 403, "insufficient_scope"),
     ] {
@@ -179,7 +183,10 @@ async fn new_rules_end_what_they_do_not_allow_and_nothing_else() {
         let session = initialize(&mut http, "2025-11-25", &[("authorization", bearer)]).await;
         streams.push(stream(&server, bearer, &session).await);
     }
-    settings.rules = vec![OAuthRule::claim("groups", "a"), rule("groups", "b", &[TokenScope::Read])];
+    settings.rules = vec![
+        OAuthRule::claim("groups", "a"),
+        rule("groups", "b", &[TokenScope::Read]),
+    ];
     server.gateway.set_oauth(Some(&settings), Some(GATEWAY));
     assert_eq!(streams[1].event().await, None, "bob may do less now");
     assert_eq!(server.gateway.open_sessions(), 1);

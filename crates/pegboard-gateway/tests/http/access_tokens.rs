@@ -30,7 +30,12 @@ async fn a_token_of_each_algorithm_names_the_principal() {
             assert_eq!(answer.text(), format!("{}#{}", issuer.url, signer.algorithm));
         }
         let mut parts: Vec<String> = token.split('.').map(str::to_owned).collect();
-        parts[1] = signer.token(&issuer.claims(json!({"sub": "root"}))).split('.').nth(1).unwrap().to_owned();
+        parts[1] = signer
+            .token(&issuer.claims(json!({"sub": "root"})))
+            .split('.')
+            .nth(1)
+            .unwrap()
+            .to_owned();
         let forged = call_with(&server, &parts.join(".")).await;
         assert_eq!(forged.status, 401, "{}", signer.algorithm);
     }
@@ -49,19 +54,55 @@ async fn a_token_that_proves_nothing_is_refused_and_told_why() {
     let cases: [(String, &str); 15] = [
         (unsigned("none", &good), "an algorithm that is not accepted"),
         (unsigned("RS256", &good), "signature of the access token is wrong"),
-        (with_secret(public.as_bytes(), &hs256, &good), "an algorithm that is not accepted"),
-        (with_secret(public.as_bytes(), &json!({"alg": "RS256", "kid": "rsa"}), &good), "signature"),
+        (
+            with_secret(public.as_bytes(), &hs256, &good),
+            "an algorithm that is not accepted",
+        ),
+        (
+            with_secret(public.as_bytes(), &json!({"alg": "RS256", "kid": "rsa"}), &good),
+            "signature",
+        ),
         (stranger.token(&good), "signature of the access token is wrong"),
-        (rsa.token_with(&json!({"alg": "ES256", "kid": "rsa"}), &good), "does not publish"),
-        (curve.token_with(&json!({"alg": "RS256", "kid": "rsa"}), &good), "signature"),
-        (rsa.token_with(&json!({"alg": "RS256", "kid": "rsa", "crit": ["b64"]}), &good), "critical header"),
-        (rsa.token_with(&json!({"alg": "RS256", "kid": "rsa", "typ": "logout+jwt"}), &good), "another type"),
-        (rsa.token(&issuer.claims(json!({"iss": "https://evil.example"}))), "an issuer that is not accepted"),
-        (rsa.token(&issuer.claims(json!({"aud": "https://other.example"}))), "another audience"),
-        (rsa.token(&issuer.claims(json!({"exp": in_seconds(-61)}))), "has expired"),
-        (rsa.token(&issuer.claims(json!({"nbf": in_seconds(90)}))), "not valid yet"),
-        (rsa.token(&issuer.claims(json!({"sub": Value::Null}))), "a claim of the access token"),
-        (rsa.token(&issuer.claims(json!({"padding": "x".repeat(20_000)}))), "longer than 16 KiB"),
+        (
+            rsa.token_with(&json!({"alg": "ES256", "kid": "rsa"}), &good),
+            "does not publish",
+        ),
+        (
+            curve.token_with(&json!({"alg": "RS256", "kid": "rsa"}), &good),
+            "signature",
+        ),
+        (
+            rsa.token_with(&json!({"alg": "RS256", "kid": "rsa", "crit": ["b64"]}), &good),
+            "critical header",
+        ),
+        (
+            rsa.token_with(&json!({"alg": "RS256", "kid": "rsa", "typ": "logout+jwt"}), &good),
+            "another type",
+        ),
+        (
+            rsa.token(&issuer.claims(json!({"iss": "https://evil.example"}))),
+            "an issuer that is not accepted",
+        ),
+        (
+            rsa.token(&issuer.claims(json!({"aud": "https://other.example"}))),
+            "another audience",
+        ),
+        (
+            rsa.token(&issuer.claims(json!({"exp": in_seconds(-61)}))),
+            "has expired",
+        ),
+        (
+            rsa.token(&issuer.claims(json!({"nbf": in_seconds(90)}))),
+            "not valid yet",
+        ),
+        (
+            rsa.token(&issuer.claims(json!({"sub": Value::Null}))),
+            "a claim of the access token",
+        ),
+        (
+            rsa.token(&issuer.claims(json!({"padding": "x".repeat(20_000)}))),
+            "longer than 16 KiB",
+        ),
     ];
     for (token, why) in &cases {
         let answer = call_with(&server, token).await;
@@ -158,11 +199,19 @@ async fn keys_without_end_elsewhere_or_of_another_issuer_are_not_taken() {
         json!({"issuer": issuer.url}),
     ] {
         issuer.book().metadata = Some(metadata.clone());
-        assert_eq!(call_with(&issuer.gateway().await, &token).await.status, 503, "{metadata}");
+        assert_eq!(
+            call_with(&issuer.gateway().await, &token).await.status,
+            503,
+            "{metadata}"
+        );
     }
     let mut settings = issuer.settings();
     settings.jwks_url = Some(keys);
-    assert_eq!(call_with(&gateway(settings).await, &token).await.status, 200, "metadata is not needed");
+    assert_eq!(
+        call_with(&gateway(settings).await, &token).await.status,
+        200,
+        "metadata is not needed"
+    );
 }
 
 #[tokio::test]
@@ -219,7 +268,9 @@ async fn a_token_counts_in_the_header_only() {
     let token = signer.token(&issuer.claims(json!({})));
     let mut http = Http::connect(server.address).await;
     for path in [format!("/mcp?access_token={token}"), format!("/mcp?token={token}")] {
-        let answer = http.ask("POST", &path, &modern_headers("who"), &modern_call(1, "who")).await;
+        let answer = http
+            .ask("POST", &path, &modern_headers("who"), &modern_call(1, "who"))
+            .await;
         assert_eq!(answer.status, 401);
         assert!(!answer.header("www-authenticate").contains("invalid_token"));
     }
@@ -246,7 +297,7 @@ async fn clients_are_led_to_the_authorization_server() {
     let issuer = Issuer::start(&[&signer]).await;
     let mut settings = issuer.settings();
     settings.required_scopes = vec!["mcp".to_owned()];
-    let server = gateway(settings.clone()).await;
+    let server = start_with(|builder| builder.oauth(settings.clone()).public_url(GATEWAY)).await;
     let mut http = Http::connect(server.address).await;
     for path in ["/mcp", "/mcp/time", "/mcp/view/coding", "/sse", "/time/sse"] {
         let answer = http.ask("GET", path, &[], "").await;

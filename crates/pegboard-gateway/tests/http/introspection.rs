@@ -47,10 +47,22 @@ async fn the_server_is_asked_once_about_an_opaque_token() {
 async fn what_the_server_says_is_checked_like_the_claims_of_a_jwt() {
     let (_, issuer, server) = start().await;
     for (name, answer, status) in [
-        ("audience", json!({"active": true, "sub": "ada", "aud": "https://other.example"}), 401),
+        (
+            "audience",
+            json!({"active": true, "sub": "ada", "aud": "https://other.example"}),
+            401,
+        ),
         ("no-audience", json!({"active": true, "sub": "ada"}), 401),
-        ("issuer", json!({"active": true, "sub": "ada", "aud": GATEWAY, "iss": "https://evil.example"}), 401),
-        ("expired", json!({"active": true, "sub": "ada", "aud": GATEWAY, "exp": in_seconds(-61)}), 401),
+        (
+            "issuer",
+            json!({"active": true, "sub": "ada", "aud": GATEWAY, "iss": "https://evil.example"}),
+            401,
+        ),
+        (
+            "expired",
+            json!({"active": true, "sub": "ada", "aud": GATEWAY, "exp": in_seconds(-61)}),
+            401,
+        ),
         ("subject", json!({"active": true, "aud": GATEWAY}), 401),
         ("text", json!({"active": "true", "sub": "ada", "aud": GATEWAY}), 503),
         ("silent", json!({"sub": "ada", "aud": GATEWAY}), 503),
@@ -70,7 +82,11 @@ async fn while_the_server_is_down_an_opaque_token_is_neither_good_nor_bad() {
     issuer.book().mode = Mode::Well;
     let active = json!({"active": true, "sub": "ada", "aud": GATEWAY});
     issuer.book().opaque.insert("opaque".to_owned(), active);
-    assert_eq!(call_with(&server, "opaque").await.status, 200, "the failure is not remembered");
+    assert_eq!(
+        call_with(&server, "opaque").await.status,
+        200,
+        "the failure is not remembered"
+    );
 }
 
 #[tokio::test]

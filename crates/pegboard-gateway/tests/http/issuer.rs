@@ -139,11 +139,7 @@ async fn keys(State(book): State<Arc<Mutex<Book>>>) -> Response {
     }
 }
 
-async fn introspect(
-    State(book): State<Arc<Mutex<Book>>>,
-    headers: HeaderMap,
-    form: String,
-) -> Response {
+async fn introspect(State(book): State<Arc<Mutex<Book>>>, headers: HeaderMap, form: String) -> Response {
     let mut fields = url::form_urlencoded::parse(form.as_bytes());
     let token = fields.find(|(name, _)| name == "token").unwrap().1.into_owned();
     let (mode, answer) = {

@@ -6,8 +6,8 @@ use ring::{
     rand::SystemRandom,
     rsa::{KeyPair as RsaKeyPair, PublicKeyComponents},
     signature::{
-        self, ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair as _,
-        RsaEncoding,
+        self, ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair,
+        KeyPair as _, RsaEncoding,
     },
 };
 use serde_json::{Value, json};
@@ -34,7 +34,10 @@ impl Signer {
         let rsa = |encoding| Key::Rsa(Box::new(RsaKeyPair::from_pkcs8(RSA).unwrap()), encoding);
         let ecdsa = |algorithm, curve| {
             let key = EcdsaKeyPair::generate_pkcs8(algorithm, &random).unwrap();
-            Key::Ecdsa(EcdsaKeyPair::from_pkcs8(algorithm, key.as_ref(), &random).unwrap(), curve)
+            Key::Ecdsa(
+                EcdsaKeyPair::from_pkcs8(algorithm, key.as_ref(), &random).unwrap(),
+                curve,
+            )
         };
         let key = match algorithm {
             "RS256" => rsa(&signature::RSA_PKCS1_SHA256),
@@ -115,7 +118,11 @@ pub(crate) fn with_secret(secret: &[u8], header: &Value, claims: &Value) -> Stri
 }
 
 fn signing_input(header: &Value, claims: &Value) -> String {
-    format!("{}.{}", encode(header.to_string().as_bytes()), encode(claims.to_string().as_bytes()))
+    format!(
+        "{}.{}",
+        encode(header.to_string().as_bytes()),
+        encode(claims.to_string().as_bytes())
+    )
 }
 
 fn encode(bytes: &[u8]) -> String {

@@ -73,7 +73,9 @@ impl Jwk {
             return false;
         }
         let curve = |algorithm: &'static dyn VerificationAlgorithm, key: &[u8]| {
-            UnparsedPublicKey::new(algorithm, key).verify(message, signature).is_ok()
+            UnparsedPublicKey::new(algorithm, key)
+                .verify(message, signature)
+                .is_ok()
         };
         match &self.material {
             Material::Rsa { modulus, exponent } => rsa(algorithm).is_some_and(|parameters| {

@@ -85,7 +85,10 @@ mod tests {
         for (header, outcome) in [
             (r#"{"alg":"RS256"}"#, Ok(())),
             (r#"{"alg":"EdDSA","typ":"at+JWT","kid":"a"}"#, Ok(())),
-            (r#"{"alg":"ES256","typ":"JWT","jwk":{"kty":"oct"},"jku":"https://evil.example"}"#, Ok(())),
+            (
+                r#"{"alg":"ES256","typ":"JWT","jwk":{"kty":"oct"},"jku":"https://evil.example"}"#,
+                Ok(()),
+            ),
             (r#"{"alg":"none"}"#, Err(TokenFault::Algorithm)),
             (r#"{"alg":"None"}"#, Err(TokenFault::Algorithm)),
             (r#"{"alg":""}"#, Err(TokenFault::Algorithm)),

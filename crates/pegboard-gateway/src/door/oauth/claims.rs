@@ -40,7 +40,9 @@ impl Claims {
 
     /// A claim that is a time. `Err` means that it is something else.
     pub(super) fn time(&self, name: &str) -> Result<Option<SystemTime>, ()> {
-        let Some(value) = self.fields.get(name) else { return Ok(None) };
+        let Some(value) = self.fields.get(name) else {
+            return Ok(None);
+        };
         let seconds = value.as_f64().ok_or(())?;
         let since = Duration::try_from_secs_f64(seconds).map_err(|_| ())?;
         SystemTime::UNIX_EPOCH.checked_add(since).map(Some).ok_or(())
@@ -68,7 +70,9 @@ impl Claims {
 
     /// Returns `true` if the token has a scope, in either claim that servers use for it.
     pub(super) fn has_scope(&self, scope: &str) -> bool {
-        ["scope", "scp"].iter().any(|claim| self.values(claim).iter().any(|own| own == scope))
+        ["scope", "scp"]
+            .iter()
+            .any(|claim| self.values(claim).iter().any(|own| own == scope))
     }
 }
 

@@ -90,7 +90,9 @@ impl Grants {
         let mut gone = open.insert(key, grant.clone());
         if open.len() > MAX_GRANTS {
             let others = open.iter().filter(|(_, other)| !Arc::ptr_eq(other, &grant));
-            let first = others.min_by_key(|(_, other)| other.expires()).map(|(key, _)| key.clone());
+            let first = others
+                .min_by_key(|(_, other)| other.expires())
+                .map(|(key, _)| key.clone());
             gone = first.and_then(|first| open.remove(&first));
         }
         drop(open);
@@ -104,7 +106,9 @@ impl Grants {
     pub(super) fn expire(&self, now: SystemTime) -> Expired {
         let mut open = self.open();
         let expired: Vec<_> = open.extract_if(|_, grant| grant.expires() <= now).collect();
-        let lasting = open.values().filter_map(|grant| grant.expires().duration_since(now).ok());
+        let lasting = open
+            .values()
+            .filter_map(|grant| grant.expires().duration_since(now).ok());
         let next: Option<Duration> = lasting.min();
         drop(open);
         (revoke(expired.into_iter().map(|(_, grant)| grant)), next)

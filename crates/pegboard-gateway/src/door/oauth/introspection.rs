@@ -104,7 +104,8 @@ impl Introspection {
                 until: now + ACTIVE,
             }),
             Ok(fields) if fields.get("active") == Some(&Value::Bool(false)) => {
-                self.inactive.put(digest, Arc::new(now + INACTIVE), |until| now >= *until);
+                self.inactive
+                    .put(digest, Arc::new(now + INACTIVE), |until| now >= *until);
                 Err(TokenFault::Inactive)
             }
             Ok(_) => {

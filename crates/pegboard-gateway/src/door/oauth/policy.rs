@@ -67,7 +67,12 @@ impl Policy {
         let expires = self.check_time(claims, now)?;
         let paths = self.audience(claims)?;
         let principal = principal(claims, issuer, &self.settings.principal)?;
-        if !self.settings.required_scopes.iter().all(|scope| claims.has_scope(scope)) {
+        if !self
+            .settings
+            .required_scopes
+            .iter()
+            .all(|scope| claims.has_scope(scope))
+        {
             return Err(TokenFault::Scope);
         }
         let matches = |rule: &&OAuthRule| matches(rule, claims);
@@ -148,7 +153,10 @@ fn path_below<'a>(audience: &'a str, base: &str) -> Option<&'a str> {
 
 /// The principal of a token. The issuer has no `#`, so no two pairs have the same name; tokens of the config have no colon in theirs.
 fn principal(claims: &Claims, issuer: &str, claim: &str) -> Result<Principal, TokenFault> {
-    let name = claims.find(claim).and_then(|value| value.as_str()).ok_or(TokenFault::Claim)?;
+    let name = claims
+        .find(claim)
+        .and_then(|value| value.as_str())
+        .ok_or(TokenFault::Claim)?;
     if name.is_empty() || name.len() > MAX_NAME || name.chars().any(char::is_control) {
         return Err(TokenFault::Claim);
     }

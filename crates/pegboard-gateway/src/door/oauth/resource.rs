@@ -52,7 +52,10 @@ impl Resource<'_> {
 
     fn finish(&self, mut text: String) -> Option<HeaderValue> {
         let scopes = self.settings.advertised_scopes().join(" ");
-        let is_plain = |text: &str| text.bytes().all(|byte| (b' '..=b'~').contains(&byte) && !b"\"\\".contains(&byte));
+        let is_plain = |text: &str| {
+            text.bytes()
+                .all(|byte| (b' '..=b'~').contains(&byte) && !b"\"\\".contains(&byte))
+        };
         if !scopes.is_empty() && is_plain(&scopes) {
             text += &format!(r#", scope="{scopes}""#);
         }
@@ -90,7 +93,11 @@ mod tests {
             "Bearer realm=\"pegboard\", error=\"invalid_token\", error_description=\"the access token has expired\", scope=\"mcp offline\", \
              resource_metadata=\"https://mcp.example.com/.well-known/oauth-protected-resource\""
         );
-        assert!(challenge(&settings, "/mcp", Some(TokenFault::Scope)).unwrap().contains("insufficient_scope"));
+        assert!(
+            challenge(&settings, "/mcp", Some(TokenFault::Scope))
+                .unwrap()
+                .contains("insufficient_scope")
+        );
         assert_eq!(challenge(&settings, "/mcp", Some(TokenFault::Unavailable)), None);
         let quoted = challenge(&settings, "/mcp/a\"b", None).unwrap();
         assert!(!quoted.contains("resource_metadata"), "{quoted}");

@@ -6,7 +6,10 @@ use url::{Host, Url};
 
 use crate::{
     config::{
-        fields::{serve as fields, serve_oauth as oauth_fields, serve_oauth_introspection as endpoint, serve_oauth_rule as rule},
+        fields::{
+            serve as fields, serve_oauth as oauth_fields, serve_oauth_introspection as endpoint,
+            serve_oauth_rule as rule,
+        },
         from_setting::OneOrMore,
         key::Table,
         problem::{Problem, Report, Severity, join},
@@ -52,19 +55,20 @@ pub(super) fn check(serve: Table<'_, fields::In>, path: &str, report: &mut Repor
 }
 
 fn check_urls(table: OAuthTable<'_>, path: &str, report: &mut Report) {
-    let named = [
-        (oauth_fields::ISSUER.name, table.get(&oauth_fields::ISSUER).0),
-        (oauth_fields::JWKS_URL.name, Vec::from_iter(table.get(&oauth_fields::JWKS_URL))),
-    ];
-    for (name, texts) in named {
-        for text in texts.iter().filter(|text| !is_endpoint(&text.value)) {
-            wrong_url(text, &join(path, name), report);
+    for text in table.get(&oauth_fields::ISSUER).0 {
+        if !is_endpoint(&text.value) || text.value.contains('?') {
+            wrong_url(&text, &join(path, oauth_fields::ISSUER.name), report);
         }
+    }
+    if let Some(text) = table.get(&oauth_fields::JWKS_URL)
+        && !is_endpoint(&text.value)
+    {
+        wrong_url(&text, &join(path, oauth_fields::JWKS_URL.name), report);
     }
 }
 
 fn wrong_url(text: &Text, path: &str, report: &mut Report) {
-    let message = "must be an https URL without user, query and fragment";
+    let message = "must be an https URL without user and fragment";
     let hint = "http is for a server on this machine only";
     report.error_with(text.at, path, message, hint);
 }
@@ -87,7 +91,11 @@ fn check_rules(table: OAuthTable<'_>, path: &str, at: crate::config::tree::Place
         if let Some(found) = entry.find(&rule::HAS)
             && entry.get(&rule::CLAIM).is_none()
         {
-            report.error(found.at, &join(&path, &found.key), "needs `claim`, which says where it is looked for");
+            report.error(
+                found.at,
+                &join(&path, &found.key),
+                "needs `claim`, which says where it is looked for",
+            );
         }
         if let Some(found) = entry.find(&rule::HAS)
             && entry.get(&rule::HAS).0.is_empty()
@@ -98,8 +106,10 @@ fn check_rules(table: OAuthTable<'_>, path: &str, at: crate::config::tree::Place
 }
 
 fn check_introspection(table: OAuthTable<'_>, path: &str, report: &mut Report) {
-    let (Some(found), Some(entry)) = (table.find(&oauth_fields::INTROSPECTION), table.table(&oauth_fields::INTROSPECTION))
-    else {
+    let (Some(found), Some(entry)) = (
+        table.find(&oauth_fields::INTROSPECTION),
+        table.table(&oauth_fields::INTROSPECTION),
+    ) else {
         return;
     };
     let path = join(path, &found.key);
@@ -207,7 +217,8 @@ fn unknown_views(table: OAuthTable<'_>, views: &BTreeMap<String, ViewConfig>) ->
 /// The URL under which clients reach the gateway, without a slash at its end.
 pub(super) fn public_url(text: &str) -> Option<String> {
     let url = plain_url(text)?;
-    matches!(url.scheme(), "http" | "https").then(|| url.as_str().trim_end_matches('/').to_owned())
+    (matches!(url.scheme(), "http" | "https") && url.query().is_none())
+        .then(|| url.as_str().trim_end_matches('/').to_owned())
 }
 
 /// Returns `true` for an https URL, and for an http one on this machine.
@@ -224,14 +235,10 @@ fn is_endpoint(text: &str) -> bool {
     })
 }
 
-/// A URL with a host, and without user, query and fragment.
+/// A URL with a host, and without user and fragment.
 fn plain_url(text: &str) -> Option<Url> {
     let url = Url::parse(text).ok()?;
-    let is_plain = url.has_host()
-        && url.username().is_empty()
-        && url.password().is_none()
-        && url.query().is_none()
-        && url.fragment().is_none();
+    let is_plain = url.has_host() && url.username().is_empty() && url.password().is_none() && url.fragment().is_none();
     is_plain.then_some(url)
 }
 
@@ -250,7 +257,7 @@ mod tests {
             ("http://login.example.com", false),
             ("http://10.0.0.1", false),
             ("https://user@login.example.com", false),
-            ("https://login.example.com?a=b", false),
+            ("https://login.example.com/keys?app=b", true),
             ("https://login.example.com#a", false),
             ("file:///etc/passwd", false),
             ("login.example.com", false),

@@ -228,3 +228,109 @@ fn a_project_file_adds_views_and_changes_neither_those_of_others_nor_the_gateway
         "{problems}"
     );
 }
+
+#[test]
+fn access_tokens_are_read_with_all_their_settings() {
+    let loaded = toml(
+        "[views.ops]\n[serve]\npublic_url = 'https://MCP.example.com/'\n\
+         [serve.oauth]\nissuer = 'https://login.example.com/realms/a'\naudience = ['api://gateway', 'b']\njwks_url = 'https://login.example.com/keys?app=1'\n\
+         algorithms = ['ES256', 'EdDSA']\nclock_skew = '5s'\nrequired_scopes = ['mcp']\nscopes_supported = ['mcp', 'x']\nprincipal = 'email'\n\
+         [[serve.oauth.rules]]\nclaim = 'groups'\nhas = 'sre'\nview = 'ops'\nscopes = ['read', 'admin']\n[[serve.oauth.rules]]\nclaim = 'scope'\nhas = ['a', 'b']\n\
+         [serve.oauth.introspection]\nurl = 'https://login.example.com/introspect'\nclient_id = 'gateway'\nclient_secret = 'canary-of-the-gateway'\n",
+    );
+    assert_eq!(loaded.problems, []);
+    let serve = &loaded.config.serve;
+    assert!(serve.requires_token());
+    assert_eq!(serve.public_url.as_deref(), Some("https://mcp.example.com"));
+    let oauth = serve.oauth.as_ref().unwrap();
+    assert_eq!(oauth.issuers, ["https://login.example.com/realms/a"]);
+    assert_eq!(oauth.audiences, ["api://gateway", "b"]);
+    assert_eq!(oauth.algorithms, [JwtAlgorithm::Es256, JwtAlgorithm::EdDsa].into());
+    assert_eq!((oauth.clock_skew.as_secs(), oauth.principal.as_str()), (5, "email"));
+    assert_eq!(oauth.advertised_scopes(), ["mcp", "x"]);
+    let [ops, others] = oauth.rules.as_slice() else {
+        panic!("{:?}", oauth.rules)
+    };
+    assert_eq!(
+        (ops.claim.as_deref(), ops.view.as_deref()),
+        (Some("groups"), Some("ops"))
+    );
+    assert_eq!(ops.scopes, [TokenScope::Read, TokenScope::Admin].into());
+    assert_eq!(others.has, ["a", "b"]);
+    assert_eq!(others.scopes, [TokenScope::Read, TokenScope::Call].into());
+    let secret = "canary-of-the-gateway";
+    assert!(loaded.config.secrets().iter().any(|known| known.expose() == secret));
+    assert!(!format!("{:?} {}", loaded.config, loaded.show()).contains(secret));
+}
+
+#[test]
+fn wrong_settings_of_access_tokens_are_reported_and_admit_nobody() {
+    const GOOD: &str = "[serve.oauth]\nissuer = 'https://login.example.com'\naudience = 'a'\n";
+    const RULE: &str = "[[serve.oauth.rules]]\n";
+    for (text, field) in [
+        (
+            format!("[serve.oauth]\naudience = 'a'\n{RULE}"),
+            "serve.oauth.issuer: is needed",
+        ),
+        (
+            format!("[serve.oauth]\nissuer = 'https://login.example.com'\n{RULE}"),
+            "serve.oauth.audience: is needed",
+        ),
+        (
+            format!("[serve.oauth]\nissuer = 'http://login.example.com'\naudience = 'a'\n{RULE}"),
+            "serve.oauth.issuer: must be an https URL",
+        ),
+        (
+            format!("[serve.oauth]\nissuer = 'https://login.example.com?x=1'\naudience = 'a'\n{RULE}"),
+            "serve.oauth.issuer: must be an https URL",
+        ),
+        (
+            format!(
+                "[serve.oauth]\nissuer = ['https://a.example', 'https://b.example']\naudience = 'a'\njwks_url = 'https://a.example/k'\n{RULE}"
+            ),
+            "serve.oauth.jwks_url: is for one issuer",
+        ),
+        (GOOD.to_owned(), "serve.oauth.rules: without a rule"),
+        (
+            format!("{GOOD}algorithms = ['none']\n{RULE}"),
+            "serve.oauth.algorithms[0]: must be one of",
+        ),
+        (
+            format!("{GOOD}algorithms = ['HS256']\n{RULE}"),
+            "serve.oauth.algorithms[0]: must be one of",
+        ),
+        (
+            format!("{GOOD}algorithms = []\n{RULE}"),
+            "serve.oauth.algorithms: needs at least one",
+        ),
+        (
+            format!("{GOOD}{RULE}has = 'x'\n"),
+            "serve.oauth.rules[0].has: needs `claim`",
+        ),
+        (
+            format!("{GOOD}{RULE}scopes = []\n"),
+            "serve.oauth.rules[0].scopes: a rule needs",
+        ),
+        (
+            format!("{GOOD}{RULE}vew = 'x'\n"),
+            "serve.oauth.rules[0].vew: there is no such setting",
+        ),
+        (
+            format!("{GOOD}{RULE}view = 'x'\n"),
+            "serve.oauth.rules[0].view: there is no view `x`",
+        ),
+        (
+            format!("{GOOD}{RULE}[serve.oauth.introspection]\nurl = 'https://a.example'\n"),
+            "serve.oauth.introspection: needs `url`",
+        ),
+    ] {
+        let loaded = toml(&text);
+        let errors: Vec<String> = loaded.errors().map(ToString::to_string).collect();
+        assert!(errors.iter().any(|error| error.contains(field)), "{field}: {errors:?}");
+        let serve = loaded.config.serve;
+        assert_eq!(serve.oauth, Some(ServeOAuth::default()), "{field}");
+        assert!(serve.requires_token(), "{field}");
+    }
+    let loaded = toml("[serve]\npublic_url = 'ftp://x'\n");
+    assert_eq!(loaded.errors().count(), 1);
+}

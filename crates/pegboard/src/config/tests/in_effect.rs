@@ -132,7 +132,8 @@ fn oauth(path: &str) -> Json {
     match path.strip_prefix("serve.oauth.") {
         Some("rules.has") => oauth["rules"] = json!([{"claim": "base"}]),
         Some(path) if path.starts_with("introspection") => {
-            oauth["introspection"] = json!({"url": "https://base.example/i", "client_id": "base", "client_secret": "base"});
+            oauth["introspection"] =
+                json!({"url": "https://base.example/i", "client_id": "base", "client_secret": "base"});
         }
         _ => {}
     }

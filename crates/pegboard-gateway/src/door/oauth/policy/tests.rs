@@ -40,7 +40,10 @@ fn a_token_is_refused_by_issuer_audience_time_and_subject() {
         (json!({"iss": ["https://login.example.com"]}), TokenFault::Issuer),
         (json!({"iss": null}), TokenFault::Issuer),
         (json!({"aud": "https://other.example"}), TokenFault::Audience),
-        (json!({"aud": "https://mcp.example.com.evil.example"}), TokenFault::Audience),
+        (
+            json!({"aud": "https://mcp.example.com.evil.example"}),
+            TokenFault::Audience,
+        ),
         (json!({"aud": []}), TokenFault::Audience),
         (json!({"aud": null}), TokenFault::Audience),
         (json!({"exp": 999_939}), TokenFault::Expired),
@@ -130,7 +133,11 @@ fn every_required_scope_is_needed() {
 
 #[test]
 fn a_token_for_one_path_opens_no_other() {
-    let one = admit(settings(), json!({"aud": [format!("{BASE}/mcp/github"), format!("{BASE}/time/sse")]})).unwrap();
+    let one = admit(
+        settings(),
+        json!({"aud": [format!("{BASE}/mcp/github"), format!("{BASE}/time/sse")]}),
+    )
+    .unwrap();
     for (path, expected) in [
         ("/mcp/github", true),
         ("/mcp/github/", true),

@@ -7,6 +7,13 @@ const SERVE: &str = "../../pegboard-cli/tests/command_line/serve.rs";
 const SERVE_TLS: &str = "../../pegboard-cli/tests/command_line/serve_tls.rs";
 const SERVE_SCOPES: &str = "../../pegboard-cli/tests/command_line/serve_scopes.rs";
 
+const SERVE_OAUTH: &str = "../../pegboard-cli/tests/command_line/serve_oauth.rs";
+
+/// What a gateway does with access tokens is tested without the command.
+const ACCESS_TOKENS: &str = "../../pegboard-gateway/tests/http/access_tokens.rs";
+const ACCESS_RULES: &str = "../../pegboard-gateway/tests/http/access_rules.rs";
+const INTROSPECTION: &str = "../../pegboard-gateway/tests/http/introspection.rs";
+
 /// What replicas of a gateway share.
 const REPLICAS: &str = "../../pegboard-cli/tests/deployment/replicas.rs";
 
@@ -82,6 +89,55 @@ pub(super) const ROWS: &[Row] = &[
         SERVE_SCOPES,
         "the_scopes_of_a_token_say_what_it_may_do",
         &["token.scopes"],
+    ),
+    (
+        ACCESS_TOKENS,
+        "keys_without_end_elsewhere_or_of_another_issuer_are_not_taken",
+        &["serve.oauth.issuer", "serve.oauth.jwks_url"],
+    ),
+    (
+        ACCESS_TOKENS,
+        "a_key_is_found_without_its_id_and_only_allowed_algorithms_count",
+        &["serve.oauth.algorithms"],
+    ),
+    (
+        ACCESS_TOKENS,
+        "the_clocks_may_differ_by_as_much_as_the_config_says",
+        &["serve.oauth.clock_skew"],
+    ),
+    (
+        ACCESS_TOKENS,
+        "clients_are_led_to_the_authorization_server",
+        &["serve.public_url"],
+    ),
+    (
+        ACCESS_RULES,
+        "required_scopes_the_claim_of_the_principal_and_the_audience_are_those_of_the_config",
+        &[
+            "serve.oauth.audience",
+            "serve.oauth.required_scopes",
+            "serve.oauth.scopes_supported",
+            "serve.oauth.principal",
+        ],
+    ),
+    (
+        SERVE_OAUTH,
+        "rules_make_views_and_scopes_of_claims_on_every_route",
+        &[
+            "serve.oauth.rule.claim",
+            "serve.oauth.rule.has",
+            "serve.oauth.rule.view",
+            "serve.oauth.rule.scopes",
+        ],
+    ),
+    (
+        INTROSPECTION,
+        "the_server_is_asked_once_about_an_opaque_token",
+        &[
+            "serve.oauth.introspection.url",
+            "serve.oauth.introspection.client_id",
+            "serve.oauth.introspection.client_secret",
+        ],
     ),
     (SERVE, "a_token_has_a_rate_that_its_sessions_share", &["token.rate"]),
     (SERVE, "a_token_has_a_number_of_calls_at_once", &["token.concurrent"]),
