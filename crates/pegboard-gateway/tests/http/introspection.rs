@@ -13,18 +13,24 @@ use crate::{
 };
 
 async fn start() -> (Signer, Issuer, Running) {
+    start_with(|url| OAuthIntrospection::new(url, "gate", "p w")).await
+}
+
+/// A gateway that asks at the endpoint which is made of the URL of the authorization server's.
+async fn start_with(endpoint: impl FnOnce(String) -> OAuthIntrospection) -> (Signer, Issuer, Running) {
     let signer = Signer::new("EdDSA", "a");
     let issuer = Issuer::start(&[&signer]).await;
     let mut settings = issuer.settings();
-    let (url, client_id, client_secret) = (issuer.introspection_url(), "gate", "p w");
-    settings.introspection = Some(OAuthIntrospection::new(url, client_id, client_secret));
+    settings.introspection = Some(endpoint(issuer.introspection_url()));
     let server = gateway(settings).await;
     (signer, issuer, server)
 }
 
 #[tokio::test]
 async fn the_server_is_asked_once_about_an_opaque_token() {
-    let (signer, issuer, server) = start().await;
+    let (client_id, client_secret) = ("gate", "p w");
+    let endpoint = |url: String| OAuthIntrospection::new(url, client_id, client_secret);
+    let (signer, issuer, server) = start_with(endpoint).await;
     let active = json!({"active": true, "sub": "ada", "aud": [GATEWAY], "exp": in_seconds(300)});
     issuer.book().opaque.insert("opaque-1".to_owned(), active);
     let calls = (0..20).map(|_| call_with(&server, "opaque-1"));
