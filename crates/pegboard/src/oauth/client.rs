@@ -142,6 +142,9 @@ impl OAuthClient {
             let found = discover(http, account, challenge.resource_metadata.as_deref()).await?;
             check_issuer(account, stored.session.as_ref(), &found.server)?;
             let scopes = choose_scopes(account, &challenge, &found);
+            if let Some(unknown) = &stored.unknown_client {
+                registration::forget(store, &found.server, redirect, unknown).await?;
+            }
             let client = registration::client(http, store, account, &found.server, redirect, &scopes).await?;
             PendingSignIn::new(account, found, client, redirect, scopes, challenge.is_step_up)
         };

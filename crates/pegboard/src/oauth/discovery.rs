@@ -8,7 +8,7 @@ use super::{
     challenge::Challenge,
     checked_http::{CheckedHttp, HttpError, Trust, shown},
     error::{OAuthError, RETRY_AFTER},
-    metadata::{ResourceMetadata, ServerMetadata, clipped},
+    metadata::{ResourceMetadata, ServerMetadata, clipped, issuer_of_root},
 };
 
 /// What a sign-in needs to know.
@@ -47,7 +47,7 @@ pub(super) async fn discover(
     let issuer = named
         .or(listed)
         .unwrap_or_else(|| account.url.origin().ascii_serialization());
-    let found = match authorization_server(http, &trust, &issuer).await? {
+    let found = match authorization_server(http, &trust, &issuer, is_legacy).await? {
         Some(server) => server,
         None if is_legacy => default_endpoints(&account.url, issuer)?,
         None => {
@@ -144,11 +144,13 @@ async fn resource(
     Ok(Some(metadata))
 }
 
-/// Reads the metadata of the authorization server with this issuer; `None` if it has none.
+/// Reads the metadata of the authorization server with this issuer; `None` if it has none. Of a legacy server only the origin is known, and its
+/// issuer may have a path there.
 async fn authorization_server(
     http: &CheckedHttp,
     trust: &Trust<'_>,
     issuer: &str,
+    is_legacy: bool,
 ) -> Result<Option<ServerMetadata>, OAuthError> {
     let url = Url::parse(issuer)
         .ok()
@@ -165,7 +167,11 @@ async fn authorization_server(
         well_known(&url, "openid-configuration", Place::AfterPath),
     ];
     candidates.dedup();
-    first(http, trust, &candidates, |body| ServerMetadata::parse(body, issuer)).await
+    let parse = |body: &[u8]| {
+        let own = issuer_of_root(body, &url).filter(|_| is_legacy);
+        ServerMetadata::parse(body, own.as_deref().unwrap_or(issuer))
+    };
+    first(http, trust, &candidates, parse).await
 }
 
 /// The endpoints of a server of 2025-03-26 without metadata.

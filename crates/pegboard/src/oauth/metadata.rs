@@ -39,6 +39,14 @@ impl ResourceMetadata {
     }
 }
 
+/// The issuer that a document at the root of a server states, if it has the origin of that server.
+pub(super) fn issuer_of_root(body: &[u8], origin: &Url) -> Option<String> {
+    let document: Map<String, Value> = serde_json::from_slice(body).ok()?;
+    let published = text(&document, "issuer")?;
+    let url = Url::parse(&published).ok()?;
+    (url.origin() == origin.origin()).then_some(published)
+}
+
 /// What an authorization server says about itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ServerMetadata {

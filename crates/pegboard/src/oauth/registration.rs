@@ -37,6 +37,20 @@ pub(super) async fn client(
     Ok(registration.client)
 }
 
+/// Forgets the client with this id, which the authorization server does not know any more.
+pub(super) async fn forget(
+    store: &TokenStore,
+    server: &ServerMetadata,
+    redirect: &RedirectUri,
+    id: &str,
+) -> Result<(), OAuthError> {
+    let known = store.registration(&server.issuer, redirect.as_str()).await?;
+    if known.is_some_and(|known| known.client.id == id) {
+        store.remove_registration(&server.issuer, redirect.as_str()).await?;
+    }
+    Ok(())
+}
+
 /// The client that the config names. Its secret stays in the config.
 pub(super) fn configured(settings: &OAuthConfig, server: &ServerMetadata) -> Option<StoredClient> {
     let methods = server.auth_methods.as_deref();

@@ -188,6 +188,8 @@ impl Renewal<'_> {
                 if still_good {
                     return Ok(AccessToken::stale(&session));
                 }
+                stored.unknown_client = Some(session.client.id.clone());
+                self.store.put_account(self.key, &stored).await?;
                 let why = format!("the authorization server does not know this program any more: {text}");
                 self.needs_sign_in(stored, challenge, &why).await
             }

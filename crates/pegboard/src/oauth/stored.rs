@@ -27,6 +27,9 @@ pub(super) struct StoredAccount {
     /// What the server said when it refused the last token. The next sign-in starts from it.
     #[serde(default)]
     pub(super) challenge: Option<StoredChallenge>,
+    /// The id of a registered client that the authorization server does not know any more. The next sign-in registers anew.
+    #[serde(default)]
+    pub(super) unknown_client: Option<String>,
 }
 
 impl StoredAccount {
@@ -36,6 +39,7 @@ impl StoredAccount {
             principal: account.principal.as_ref().map(ToString::to_string),
             session: None,
             challenge: None,
+            unknown_client: None,
         }
     }
 }

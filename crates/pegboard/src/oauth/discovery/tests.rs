@@ -103,6 +103,20 @@ async fn a_server_of_2025_03_26_has_metadata_at_its_root_or_default_endpoints() 
 }
 
 #[tokio::test]
+async fn at_the_root_of_a_server_of_2025_03_26_an_issuer_of_the_same_origin_is_accepted_and_no_other() {
+    let server = TestServer::empty().await;
+    server.json("/.well-known/oauth-authorization-server", &metadata(&server, "/oauth"));
+    let with_path = found(&server, None).await.unwrap();
+    assert_eq!(with_path.server.issuer, format!("{}/oauth", server.url));
+
+    let mut foreign = server.metadata();
+    foreign["issuer"] = "https://attacker.example".into();
+    server.json("/.well-known/oauth-authorization-server", &foreign);
+    let error = found(&server, None).await.unwrap_err();
+    assert!(error.to_string().contains("another issuer"), "{error}");
+}
+
+#[tokio::test]
 async fn a_document_of_another_resource_or_issuer_is_refused() {
     let server = TestServer::complete().await;
     let prm = "/.well-known/oauth-protected-resource/mcp";

@@ -47,6 +47,7 @@ fn signed_in(token: &str) -> StoredAccount {
             stepped_up_at: 0,
         }),
         challenge: None,
+        unknown_client: None,
     }
 }
 
