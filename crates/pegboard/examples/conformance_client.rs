@@ -1,17 +1,25 @@
 //! A small client on the library for the official MCP conformance suite. It takes the URL of a test server and runs the scenario
 //! named in `MCP_CONFORMANCE_SCENARIO`.
 
-use std::{future::Future, pin::Pin, time::Duration};
+use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail, ensure};
 use pegboard::{
-    Arguments, Config, Host, ListedTool, Outcome, Pegboard, Reply, ServerConfig, ServerName, ToolCall, Toolset,
-    config::{Endpoint, SafeUrl, Transport},
+    Arguments, Config, Host, Kind, ListedTool, Outcome, Pegboard, Reply, Secret, ServerConfig, ServerName,
+    SignInOptions, State, ToolCall, Toolset,
+    config::{
+        Auth, ClientKey, Endpoint, IdentityProvider, JwtBearer, OAuthConfig, OAuthGrant, SafeUrl, TokenInput, Transport,
+    },
     host::{ElicitAnswer, Elicitation, HostContext},
 };
+use pegboard_testkit::oauth::follow_redirect;
 use serde_json::{Map, Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(20);
+/// The document that the suite takes as a client id.
+const CLIENT_DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
+/// How often a person would sign in before giving up.
+const SIGN_INS: usize = 3;
 
 #[tokio::main]
 #[expect(clippy::print_stderr, reason = "this is a program")]
@@ -23,12 +31,25 @@ async fn main() -> anyhow::Result<()> {
     let scenario = std::env::var("MCP_CONFORMANCE_SCENARIO").context("MCP_CONFORMANCE_SCENARIO is not set")?;
     let server = ServerName::parse("fx")?;
     let mut config = Config::default();
-    let endpoint = Endpoint::from(SafeUrl::parse(&url)?);
+    let mut endpoint = Endpoint::from(SafeUrl::parse(&url)?);
+    let signs_in = scenario.starts_with("auth/");
+    if signs_in {
+        endpoint.auth = Auth::OAuth(Arc::new(oauth_settings(&scenario)?));
+    }
+    let tokens = tempfile::tempdir()?;
     let mut settings = ServerConfig::new(Transport::Auto(endpoint));
     settings.roots = vec!["file:///srv".to_owned()];
     config.servers.insert(server.clone(), settings);
-    let board = Pegboard::builder(config).host(Agreeable).open();
-    let done = run(&scenario, &board.toolset(), &server).await;
+    let board = Pegboard::builder(config)
+        .host(Agreeable)
+        .token_store(tokens.path())
+        .open();
+    let tools = board.toolset();
+    let done = if signs_in {
+        run_with_sign_in(&board, &tools, &server).await
+    } else {
+        run(&scenario, &tools, &server).await
+    };
     board.shutdown().await;
     done
 }
@@ -105,6 +126,82 @@ async fn call(tools: &Toolset, name: &str, arguments: Value) -> anyhow::Result<R
 async fn call_all(tools: &Toolset, listed: &[ListedTool]) -> anyhow::Result<()> {
     for listed in listed {
         call(tools, &listed.name, json!({"region": "us-west1"})).await?;
+    }
+    Ok(())
+}
+
+/// The OAuth settings of a scenario: what a person would know about the client, which the suite names in the environment.
+fn oauth_settings(scenario: &str) -> anyhow::Result<OAuthConfig> {
+    let context: Value = match std::env::var("MCP_CONFORMANCE_CONTEXT") {
+        Ok(text) => serde_json::from_str(&text)?,
+        Err(_) => Value::Null,
+    };
+    let text = |key: &str| context[key].as_str().map(str::to_owned);
+    let needed = |key: &str| text(key).with_context(|| format!("the context has no {key}"));
+    let mut settings = OAuthConfig::default();
+    settings.client_metadata_url = Some(SafeUrl::parse(CLIENT_DOCUMENT)?);
+    settings.client_id = text("client_id");
+    settings.client_secret = text("client_secret").map(Secret::from);
+    settings.private_key = text("private_key_pem").map(|pem| ClientKey::new(Secret::from(pem)));
+    match scenario {
+        "auth/client-credentials-basic" | "auth/client-credentials-jwt" => {
+            settings.grant = OAuthGrant::ClientCredentials;
+        }
+        "auth/wif-jwt-bearer" => {
+            let assertion = TokenInput::Value(Secret::from(needed("valid_jwt")?));
+            settings.grant = OAuthGrant::JwtBearer(JwtBearer::new(assertion));
+        }
+        "auth/cross-app-access-complete-flow" | "auth/enterprise-managed-authorization" => {
+            let mut grant = JwtBearer::new(TokenInput::Value(Secret::from(needed("idp_id_token")?)));
+            let mut provider = IdentityProvider::new(SafeUrl::parse(&needed("idp_token_endpoint")?)?);
+            provider.client_id = text("idp_client_id");
+            grant.identity_provider = Some(provider);
+            settings.grant = OAuthGrant::JwtBearer(grant);
+        }
+        _ => {}
+    }
+    Ok(settings)
+}
+
+/// Lists and calls, and signs in whenever the server asks for it.
+async fn run_with_sign_in(board: &Pegboard, tools: &Toolset, server: &ServerName) -> anyhow::Result<()> {
+    for _ in 0..SIGN_INS {
+        match list_and_call(tools).await {
+            Err(NotDone::NeedsAuth(_)) => {
+                let pending = board.sign_in(server, SignInOptions::default()).await?;
+                let redirected = follow_redirect(pending.url().as_str(), None).await?;
+                pending.finish(&redirected).await?;
+            }
+            Err(NotDone::Failed(why)) => bail!(why),
+            Ok(()) => return Ok(()),
+        }
+    }
+    list_and_call(tools).await.map_err(|not_done| match not_done {
+        NotDone::NeedsAuth(why) | NotDone::Failed(why) => anyhow::anyhow!(why),
+    })
+}
+
+enum NotDone {
+    NeedsAuth(String),
+    Failed(String),
+}
+
+async fn list_and_call(tools: &Toolset) -> Result<(), NotDone> {
+    let listing = tools.list(PATIENCE).await;
+    if let Some(down) = listing.unavailable.first() {
+        let why = down.error.clone();
+        return Err(match down.state {
+            State::NeedsAuth => NotDone::NeedsAuth(why),
+            _ => NotDone::Failed(why),
+        });
+    }
+    for listed in &listing.tools {
+        let reply = tools.call(ToolCall::new(listed.name.as_str())).await;
+        match reply.outcome {
+            Outcome::Done(_) => {}
+            other if other.kind() == Kind::NeedsAuth => return Err(NotDone::NeedsAuth(other.text())),
+            other => return Err(NotDone::Failed(other.text())),
+        }
     }
     Ok(())
 }

@@ -1,0 +1,44 @@
+//! A sign-in is used by what already runs.
+
+use pegboard::State;
+
+use crate::fixtures::{Site, accepted_subjects, assert_greeted, assert_needs_auth, hello, sign_in, until_greeted};
+
+#[tokio::test]
+async fn a_running_board_uses_a_sign_in_of_its_own_at_once() {
+    let site = Site::new().await;
+    let board = site.board();
+    let tools = board.toolset();
+    assert_needs_auth(&hello(&tools).await);
+    assert_eq!(board.status().servers[0].state, State::NeedsAuth);
+    sign_in(&board, "alice").await;
+    assert_greeted(&hello(&tools).await);
+    board.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_running_board_picks_up_the_sign_in_of_another_program() {
+    let site = Site::new().await;
+    let running = site.board();
+    let tools = running.toolset();
+    assert_needs_auth(&hello(&tools).await);
+    let command = site.board();
+    sign_in(&command, "alice").await;
+    command.shutdown().await;
+    until_greeted(&tools).await;
+    assert_eq!(accepted_subjects(&site.server), ["alice"]);
+    running.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_sign_in_as_another_user_replaces_a_refused_one() {
+    let site = Site::new().await;
+    let board = site.signed_in("alice").await;
+    let tools = board.toolset();
+    assert_greeted(&hello(&tools).await);
+    site.issuer.revoke_sessions();
+    sign_in(&board, "bob").await;
+    assert_greeted(&hello(&tools).await);
+    assert_eq!(accepted_subjects(&site.server), ["alice", "bob"]);
+    board.shutdown().await;
+}
