@@ -19,6 +19,8 @@ mod modern_features;
 mod peer;
 #[cfg(target_os = "linux")]
 mod sandboxed;
+#[cfg(feature = "oauth")]
+mod sign_in;
 mod talk;
 mod time_and_git;
 mod together;

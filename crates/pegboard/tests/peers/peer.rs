@@ -93,6 +93,12 @@ pub(crate) fn typescript_features() -> Words {
     words([&node(), &program])
 }
 
+#[cfg(feature = "oauth")]
+fn python(program: &str) -> Words {
+    let program = repository().join("tests/peers").join(program);
+    words([&home().join("python-modern/bin/python"), &program])
+}
+
 fn python_websocket() -> Words {
     let program = repository().join("tests/peers/python_websocket.py");
     words([&home().join("python-legacy/bin/python"), &program])
@@ -158,6 +164,16 @@ impl Listening {
 
     pub(crate) async fn python_websocket() -> Self {
         Self::on_any_port(python_websocket(), "--port").await
+    }
+
+    #[cfg(feature = "oauth")]
+    pub(crate) async fn python_sdk_oauth() -> Self {
+        Self::on_any_port(python("python_sdk_oauth.py"), "--http").await
+    }
+
+    #[cfg(feature = "oauth")]
+    pub(crate) async fn fastmcp_oauth() -> Self {
+        Self::on_any_port(python("fastmcp_oauth.py"), "--http").await
     }
 
     /// A server that does not print its port is given a free one. Another process may take that port first, so the start is retried.
