@@ -219,7 +219,7 @@ pub(super) fn authenticate<'a>(client: &ClientIdentity<'a>) -> Result<Authentica
     match client.auth {
         ClientAuth::None => {}
         ClientAuth::ClientSecretBasic => {
-            authentication.id = None;
+            // The id stays in the form: the servers of the Python SDK refuse a request without it.
             authentication.header = Some(basic(client)?);
         }
         ClientAuth::ClientSecretPost => {
