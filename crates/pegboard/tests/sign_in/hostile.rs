@@ -1,12 +1,13 @@
 //! Servers and authorization servers that lie, and what they never get.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use pegboard::{Secret, config::OAuthConfig};
+use pegboard::config::OAuthConfig;
 use pegboard_testkit::{
-    oauth::{AuthFault, AuthorizationServer, Client, IssuerHandle},
+    oauth::{AuthFault, AuthorizationServer, IssuerHandle},
     refused_address,
 };
+use tokio::time::Instant;
 
 use crate::fixtures::{Site, assert_greeted, assert_needs_auth, fake, hello, sign_in, try_sign_in};
 
@@ -158,11 +159,6 @@ async fn tokens_that_end_at_once_cause_no_loop() {
 #[tokio::test]
 async fn a_server_that_moves_to_another_issuer_gets_nothing_of_the_old_one() {
     let site = Site::new().await;
-    let mut settings = OAuthConfig::default();
-    settings.client_id = Some("by-hand".to_owned());
-    settings.client_secret = Some(Secret::from("only-for-the-first-issuer"));
-    site.issuer
-        .add_client(Client::new("by-hand").secret("only-for-the-first-issuer"));
     let board = site.board();
     let tools = board.toolset();
     sign_in(&board, "alice").await;
