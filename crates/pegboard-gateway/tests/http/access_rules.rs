@@ -25,7 +25,7 @@ async fn issuer() -> (Signer, Issuer) {
     (signer, issuer)
 }
 
-fn bearer(signer: &Signer, issuer: &Issuer, more: Value) -> String {
+fn bearer(signer: &Signer, issuer: &Issuer, more: &Value) -> String {
     format!("Bearer {}", signer.token(&issuer.claims(more)))
 }
 
@@ -49,7 +49,7 @@ async fn claims_decide_what_a_client_may_do() {
         (json!({"groups": ["writers"]}), 403, "insufficient_scope"),
         (json!({}), 403, "insufficient_scope"),
     ] {
-        let answer = call_with(&server, &signer.token(&issuer.claims(claims.clone()))).await;
+        let answer = call_with(&server, &signer.token(&issuer.claims(&claims))).await;
         assert_eq!(answer.status, status, "{claims}");
         let challenge = answer.header("www-authenticate");
         assert!(challenge.contains(error), "{claims}: {challenge}");
@@ -67,7 +67,7 @@ async fn required_scopes_the_claim_of_the_principal_and_the_audience_are_those_o
     settings.audiences = vec!["api://gateway".to_owned()];
     let server = gateway(settings).await;
     let good = json!({"aud": ["x", "api://gateway"], "scp": "mcp", "email": "ada@example.com"});
-    let answer = call_with(&server, &signer.token(&issuer.claims(good.clone()))).await;
+    let answer = call_with(&server, &signer.token(&issuer.claims(&good))).await;
     assert_eq!(answer.text(), format!("{}#ada@example.com", issuer.url));
     for (name, value, status, error) in [
         ("scp", json!("other"), 403, r#"error="insufficient_scope""#),
@@ -76,7 +76,7 @@ async fn required_scopes_the_claim_of_the_principal_and_the_audience_are_those_o
     ] {
         let mut claims = good.clone();
         claims[name] = value;
-        let answer = call_with(&server, &signer.token(&issuer.claims(claims))).await;
+        let answer = call_with(&server, &signer.token(&issuer.claims(&claims))).await;
         let challenge = answer.header("www-authenticate");
         assert_eq!(answer.status, status, "{name}");
         assert!(challenge.contains(error), "{challenge}");
@@ -88,7 +88,7 @@ async fn required_scopes_the_claim_of_the_principal_and_the_audience_are_those_o
 async fn a_token_for_one_endpoint_opens_no_other() {
     let (signer, issuer) = issuer().await;
     let server = issuer.gateway().await;
-    let narrow = signer.token(&issuer.claims(json!({"aud": format!("{GATEWAY}/mcp/time")})));
+    let narrow = signer.token(&issuer.claims(&json!({"aud": format!("{GATEWAY}/mcp/time")})));
     for _ in 0..2 {
         assert_eq!(call_with(&server, &narrow).await.status, 401);
         let bearer = format!("Bearer {narrow}");
@@ -112,9 +112,9 @@ async fn stream(server: &Running, bearer: &str, session: &str) -> Http {
 async fn a_session_is_its_principals_and_goes_on_with_a_newer_token() {
     let (signer, issuer) = issuer().await;
     let server = issuer.gateway().await;
-    let first = bearer(&signer, &issuer, json!({"jti": "1"}));
-    let newer = bearer(&signer, &issuer, json!({"jti": "2"}));
-    let other = bearer(&signer, &issuer, json!({"sub": "bob"}));
+    let first = bearer(&signer, &issuer, &json!({"jti": "1"}));
+    let newer = bearer(&signer, &issuer, &json!({"jti": "2"}));
+    let other = bearer(&signer, &issuer, &json!({"sub": "bob"}));
     let mut http = Http::connect(server.address).await;
     let session = initialize(&mut http, "2025-11-25", &[("authorization", &first)]).await;
     for (bearer, status) in [(&first, 200), (&newer, 200), (&other, 404)] {
@@ -133,7 +133,7 @@ async fn what_was_opened_with_a_token_ends_when_it_expires() {
     for seconds in [2, 8] {
         let expires = SystemTime::now() + Duration::from_secs(seconds);
         let exp = in_seconds(i64::try_from(seconds).unwrap());
-        let bearer = bearer(&signer, &issuer, json!({"exp": exp, "sub": format!("s{seconds}")}));
+        let bearer = bearer(&signer, &issuer, &json!({"exp": exp, "sub": format!("s{seconds}")}));
         let mut http = Http::connect(server.address).await;
         let headers = [("authorization", &*bearer)];
         if http.ask("GET", "/sse", &headers, "").await.status == 401 {
@@ -154,11 +154,11 @@ async fn a_newer_token_keeps_open_what_the_older_one_has_opened() {
     let mut settings = issuer.settings();
     settings.clock_skew = Duration::ZERO;
     let server = gateway(settings).await;
-    let short = bearer(&signer, &issuer, json!({"exp": in_seconds(3)}));
+    let short = bearer(&signer, &issuer, &json!({"exp": in_seconds(3)}));
     let mut http = Http::connect(server.address).await;
     let session = initialize(&mut http, "2025-11-25", &[("authorization", &short)]).await;
     let mut events = stream(&server, &short, &session).await;
-    let long = signer.token(&issuer.claims(json!({"exp": in_seconds(300)})));
+    let long = signer.token(&issuer.claims(&json!({"exp": in_seconds(300)})));
     assert_eq!(call_with(&server, &long).await.status, 200);
     while call_with(&server, short.strip_prefix("Bearer ").unwrap()).await.status != 401 {
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -175,8 +175,8 @@ async fn new_rules_end_what_they_do_not_allow_and_nothing_else() {
     let mut settings = issuer.settings();
     settings.rules = vec![OAuthRule::claim("groups", "a"), OAuthRule::claim("groups", "b")];
     let server = gateway(settings.clone()).await;
-    let ada = bearer(&signer, &issuer, json!({"sub": "ada", "groups": ["a"]}));
-    let bob = bearer(&signer, &issuer, json!({"sub": "bob", "groups": ["b"]}));
+    let ada = bearer(&signer, &issuer, &json!({"sub": "ada", "groups": ["a"]}));
+    let bob = bearer(&signer, &issuer, &json!({"sub": "bob", "groups": ["b"]}));
     let mut streams = Vec::new();
     for bearer in [&ada, &bob] {
         let mut http = Http::connect(server.address).await;
@@ -207,7 +207,7 @@ async fn a_token_is_kept_only_where_it_will_be_exchanged() {
     let kept = SubjectTokens::default();
     let settings = issuer.settings();
     let keeping = start_with(|builder| builder.oauth(settings).public_url(GATEWAY).subject_tokens(kept.clone())).await;
-    let token = signer.token(&issuer.claims(json!({})));
+    let token = signer.token(&issuer.claims(&json!({})));
     let principal = format!("{}#ada", issuer.url).into();
     assert_eq!(kept.get(&principal), None);
     assert_eq!(call_with(&keeping, "eyJ.x.y").await.status, 401);

@@ -23,7 +23,7 @@ async fn a_token_of_each_algorithm_names_the_principal() {
     let issuer = Issuer::start(&signers.each_ref()).await;
     let server = issuer.gateway().await;
     for signer in &signers {
-        let token = signer.token(&issuer.claims(json!({"sub": signer.algorithm})));
+        let token = signer.token(&issuer.claims(&json!({"sub": signer.algorithm})));
         for _ in 0..2 {
             let answer = call_with(&server, &token).await;
             assert_eq!(answer.status, 200, "{} {answer:?}", signer.algorithm);
@@ -31,7 +31,7 @@ async fn a_token_of_each_algorithm_names_the_principal() {
         }
         let mut parts: Vec<String> = token.split('.').map(str::to_owned).collect();
         parts[1] = signer
-            .token(&issuer.claims(json!({"sub": "root"})))
+            .token(&issuer.claims(&json!({"sub": "root"})))
             .split('.')
             .nth(1)
             .unwrap()
@@ -48,7 +48,7 @@ async fn a_token_that_proves_nothing_is_refused_and_told_why() {
     let stranger = Signer::new("ES256", "curve");
     let issuer = Issuer::start(&[&rsa, &curve]).await;
     let server = issuer.gateway().await;
-    let good = issuer.claims(json!({}));
+    let good = issuer.claims(&json!({}));
     let public = rsa.jwk()["n"].as_str().unwrap().to_owned();
     let hs256 = json!({"alg": "HS256", "kid": "rsa"});
     let cases: [(String, &str); 15] = [
@@ -80,27 +80,27 @@ async fn a_token_that_proves_nothing_is_refused_and_told_why() {
             "another type",
         ),
         (
-            rsa.token(&issuer.claims(json!({"iss": "https://evil.example"}))),
+            rsa.token(&issuer.claims(&json!({"iss": "https://evil.example"}))),
             "an issuer that is not accepted",
         ),
         (
-            rsa.token(&issuer.claims(json!({"aud": "https://other.example"}))),
+            rsa.token(&issuer.claims(&json!({"aud": "https://other.example"}))),
             "another audience",
         ),
         (
-            rsa.token(&issuer.claims(json!({"exp": in_seconds(-61)}))),
+            rsa.token(&issuer.claims(&json!({"exp": in_seconds(-61)}))),
             "has expired",
         ),
         (
-            rsa.token(&issuer.claims(json!({"nbf": in_seconds(90)}))),
+            rsa.token(&issuer.claims(&json!({"nbf": in_seconds(90)}))),
             "not valid yet",
         ),
         (
-            rsa.token(&issuer.claims(json!({"sub": Value::Null}))),
+            rsa.token(&issuer.claims(&json!({"sub": Value::Null}))),
             "a claim of the access token",
         ),
         (
-            rsa.token(&issuer.claims(json!({"padding": "x".repeat(20_000)}))),
+            rsa.token(&issuer.claims(&json!({"padding": "x".repeat(20_000)}))),
             "longer than 16 KiB",
         ),
     ];
@@ -122,7 +122,7 @@ async fn a_key_is_found_without_its_id_and_only_allowed_algorithms_count() {
     let mut settings = issuer.settings();
     settings.algorithms = [pegboard::config::JwtAlgorithm::Es256].into();
     let server = gateway(settings).await;
-    let claims = issuer.claims(json!({}));
+    let claims = issuer.claims(&json!({}));
     let anonymous = curve.token_with(&json!({"alg": "ES256"}), &claims);
     assert_eq!(call_with(&server, &anonymous).await.status, 200);
     assert_eq!(call_with(&server, &rsa.token(&claims)).await.status, 401);
@@ -135,7 +135,7 @@ async fn the_clocks_may_differ_by_as_much_as_the_config_says() {
     let mut settings = issuer.settings();
     settings.clock_skew = Duration::from_secs(300);
     let (patient, strict) = (gateway(settings).await, issuer.gateway().await);
-    let token = signer.token(&issuer.claims(json!({"exp": in_seconds(-120)})));
+    let token = signer.token(&issuer.claims(&json!({"exp": in_seconds(-120)})));
     assert_eq!(call_with(&patient, &token).await.status, 200);
     assert_eq!(call_with(&strict, &token).await.status, 401);
 }
@@ -145,7 +145,7 @@ async fn new_keys_are_fetched_when_a_token_names_one_and_old_ones_count_no_more(
     let (old, new) = (Signer::new("ES256", "old"), Signer::new("ES256", "new"));
     let issuer = Issuer::start(&[&old]).await;
     let server = issuer.gateway().await;
-    let claims = issuer.claims(json!({}));
+    let claims = issuer.claims(&json!({}));
     assert_eq!(call_with(&server, &old.token(&claims)).await.status, 200);
     let unknown = call_with(&server, &new.token(&claims)).await;
     assert_eq!(unknown.status, 401);
@@ -165,7 +165,7 @@ async fn while_keys_cannot_be_fetched_the_old_ones_are_used() {
     let issuer = Issuer::start(&[&signer]).await;
     let server = issuer.gateway().await;
     issuer.book().mode = Mode::Down;
-    let token = signer.token(&issuer.claims(json!({})));
+    let token = signer.token(&issuer.claims(&json!({})));
     let first = call_with(&server, &token).await;
     assert_eq!((first.status, first.header("retry-after")), (503, "1"), "{first:?}");
     assert_eq!(first.header("www-authenticate"), "", "the token may be a good one");
@@ -175,7 +175,7 @@ async fn while_keys_cannot_be_fetched_the_old_ones_are_used() {
     for mode in [Mode::Down, Mode::Huge, Mode::Redirects] {
         issuer.book().mode = mode;
         pass(Duration::from_secs(2 * 3600)).await;
-        let other = signer.token(&issuer.claims(json!({"jti": format!("{mode:?}")})));
+        let other = signer.token(&issuer.claims(&json!({"jti": format!("{mode:?}")})));
         assert_eq!(call_with(&server, &other).await.status, 200, "{mode:?}");
     }
 }
@@ -184,7 +184,7 @@ async fn while_keys_cannot_be_fetched_the_old_ones_are_used() {
 async fn keys_without_end_elsewhere_or_of_another_issuer_are_not_taken() {
     let signer = Signer::new("ES256", "a");
     let issuer = Issuer::start(&[&signer]).await;
-    let token = signer.token(&issuer.claims(json!({})));
+    let token = signer.token(&issuer.claims(&json!({})));
     for mode in [Mode::Huge, Mode::Redirects] {
         issuer.book().mode = mode;
         assert_eq!(call_with(&issuer.gateway().await, &token).await.status, 503, "{mode:?}");
@@ -220,7 +220,7 @@ async fn keys_that_never_come_hold_nobody_up_for_ever() {
     let issuer = Issuer::start(&[&signer]).await;
     issuer.book().mode = Mode::Slow;
     let server = issuer.gateway().await;
-    let token = signer.token(&issuer.claims(json!({})));
+    let token = signer.token(&issuer.claims(&json!({})));
     let bearer = format!("Bearer {token}");
     let headers = [&modern_headers("who")[..], &[("authorization", &*bearer)]].concat();
     let (mut first, mut second) = (Http::connect(server.address).await, Http::connect(server.address).await);
@@ -243,7 +243,7 @@ async fn ten_thousand_random_tokens_cause_one_fetch_of_keys() {
     let issuer = Issuer::start(&[&signer]).await;
     let server = issuer.gateway().await;
     let mut http = Http::connect(server.address).await;
-    let claims = issuer.claims(json!({}));
+    let claims = issuer.claims(&json!({}));
     for number in 0..10_000 {
         let token = match number % 4 {
             0 => unsigned("EdDSA", &claims),
@@ -265,7 +265,7 @@ async fn a_token_counts_in_the_header_only() {
     let signer = Signer::new("EdDSA", "a");
     let issuer = Issuer::start(&[&signer]).await;
     let server = issuer.gateway().await;
-    let token = signer.token(&issuer.claims(json!({})));
+    let token = signer.token(&issuer.claims(&json!({})));
     let mut http = Http::connect(server.address).await;
     for path in [format!("/mcp?access_token={token}"), format!("/mcp?token={token}")] {
         let answer = http
@@ -283,7 +283,7 @@ async fn tokens_of_the_config_work_beside_access_tokens() {
     let own: Token = token("alice", "pgb_alice");
     let server = start_with(|builder| builder.oauth(issuer.settings()).public_url(GATEWAY).token(own)).await;
     assert_eq!(call_with(&server, "pgb_alice").await.text(), "alice");
-    let token = signer.token(&issuer.claims(json!({})));
+    let token = signer.token(&issuer.claims(&json!({})));
     assert_eq!(call_with(&server, &token).await.text(), format!("{}#ada", issuer.url));
     assert_eq!(call_with(&server, "pgb_bob").await.status, 401);
     server.gateway.set_oauth(None, None);

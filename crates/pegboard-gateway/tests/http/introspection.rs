@@ -44,7 +44,7 @@ async fn the_server_is_asked_once_about_an_opaque_token() {
         assert!(unknown.header("www-authenticate").contains("not active"));
     }
     assert_eq!(issuer.book().introspections, 2, "an inactive token is remembered too");
-    let jwt = signer.token(&issuer.claims(json!({})));
+    let jwt = signer.token(&issuer.claims(&json!({})));
     assert_eq!(call_with(&server, &jwt).await.status, 200);
     assert_eq!(issuer.book().introspections, 2, "a JWT is verified here");
 }

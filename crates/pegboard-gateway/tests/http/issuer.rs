@@ -100,7 +100,7 @@ impl Issuer {
     }
 
     /// The claims of a good token, and others on top of them.
-    pub(crate) fn claims(&self, more: Value) -> Value {
+    pub(crate) fn claims(&self, more: &Value) -> Value {
         let mut claims = json!({"iss": self.url, "sub": "ada", "aud": GATEWAY, "exp": in_seconds(300)});
         for (name, value) in more.as_object().unwrap() {
             claims[name] = value.clone();

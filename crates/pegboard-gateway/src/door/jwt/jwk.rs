@@ -41,8 +41,8 @@ impl Jwk {
         let bytes = |name: &str| URL_SAFE_NO_PAD.decode(text(name)?).ok();
         let material = match (text("kty")?, text("crv")) {
             ("RSA", _) => Material::Rsa {
-                modulus: without_zeros(bytes("n")?),
-                exponent: without_zeros(bytes("e")?),
+                modulus: without_zeros(&bytes("n")?),
+                exponent: without_zeros(&bytes("e")?),
             },
             ("EC", Some("P-256")) => Material::P256(point(&bytes("x")?, &bytes("y")?, 32)?),
             ("EC", Some("P-384")) => Material::P384(point(&bytes("x")?, &bytes("y")?, 48)?),
@@ -111,7 +111,7 @@ fn point(x: &[u8], y: &[u8], length: usize) -> Option<Vec<u8>> {
 }
 
 /// A number without zeros before it, as some issuers write them.
-fn without_zeros(number: Vec<u8>) -> Vec<u8> {
+fn without_zeros(number: &[u8]) -> Vec<u8> {
     let zeros = number.iter().take_while(|byte| **byte == 0).count();
     number[zeros..].to_vec()
 }

@@ -29,12 +29,11 @@ impl<T> TokenTable<T> {
     /// What is remembered of a token.
     pub(super) fn get(&self, digest: &[u8; 32]) -> Option<Arc<T>> {
         // A comparison that takes a varying time tells nothing: a digest leads to no token.
-        let found = self.places_of(digest).iter().find_map(|place| {
+        self.places_of(digest).iter().find_map(|place| {
             let entry = place.load();
             let entry = entry.as_ref().filter(|entry| entry.digest == *digest)?;
             Some(entry.value.clone())
-        });
-        found
+        })
     }
 
     /// Remembers a token, in the place of one that `is_old` if there is no free one.

@@ -11,7 +11,7 @@ fn now() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000)
 }
 
-fn claims(more: Value) -> Claims {
+fn claims(more: &Value) -> Claims {
     let mut claims = json!({"iss": ISSUER, "sub": "ada", "aud": BASE, "exp": 1_000_100});
     for (name, value) in more.as_object().unwrap() {
         match value {
@@ -28,7 +28,7 @@ fn settings() -> ServeOAuth {
     settings
 }
 
-fn admit(settings: ServeOAuth, more: Value) -> Result<Admission, TokenFault> {
+fn admit(settings: ServeOAuth, more: &Value) -> Result<Admission, TokenFault> {
     Policy::new(settings, Some(BASE)).admit(&claims(more), now())
 }
 
@@ -57,7 +57,7 @@ fn a_token_is_refused_by_issuer_audience_time_and_subject() {
         (json!({"sub": "a\nb"}), TokenFault::Claim),
         (json!({"sub": "x".repeat(256)}), TokenFault::Claim),
     ] {
-        assert_eq!(admit(settings(), more.clone()), Err(fault), "{more}");
+        assert_eq!(admit(settings(), &more), Err(fault), "{more}");
     }
     for more in [
         json!({}),
@@ -66,7 +66,7 @@ fn a_token_is_refused_by_issuer_audience_time_and_subject() {
         json!({"aud": ["https://other.example", "https://mcp.example.com/"]}),
         json!({"aud": "https://mcp.example.com/mcp"}),
     ] {
-        assert!(admit(settings(), more.clone()).is_ok(), "{more}");
+        assert!(admit(settings(), &more).is_ok(), "{more}");
     }
 }
 
@@ -74,12 +74,12 @@ fn a_token_is_refused_by_issuer_audience_time_and_subject() {
 fn equal_subjects_of_two_issuers_are_two_principals() {
     let mut settings = settings();
     settings.issuers.push("https://other.example".to_owned());
-    let ada = admit(settings.clone(), json!({})).unwrap();
-    let other = admit(settings.clone(), json!({"iss": "https://other.example"})).unwrap();
+    let ada = admit(settings.clone(), &json!({})).unwrap();
+    let other = admit(settings.clone(), &json!({"iss": "https://other.example"})).unwrap();
     assert_eq!(ada.principal.as_str(), "https://login.example.com#ada");
     assert_ne!(ada.principal, other.principal);
     settings.principal = "email".to_owned();
-    let by_mail = admit(settings, json!({"email": "ada@example.com"})).unwrap();
+    let by_mail = admit(settings, &json!({"email": "ada@example.com"})).unwrap();
     assert_eq!(by_mail.principal.as_str(), "https://login.example.com#ada@example.com");
 }
 
@@ -93,7 +93,7 @@ fn the_first_rule_that_matches_decides() {
     reader.scopes = [TokenScope::Read].into();
     let mut settings = settings();
     settings.rules = vec![ops, view, reader];
-    let of = |claims| admit(settings.clone(), claims).map(|admission| (admission.view, admission.scopes));
+    let of = |claims: Value| admit(settings.clone(), &claims).map(|admission| (admission.view, admission.scopes));
     let read: Scopes = [Scope::Read].into_iter().collect();
     assert_eq!(of(json!({"groups": ["a", "sre"]})), Ok((None, Scopes::ALL)));
     assert_eq!(
@@ -125,7 +125,7 @@ fn every_required_scope_is_needed() {
         (json!({"scope": "mcptools"}), false),
         (json!({}), false),
     ] {
-        let outcome = admit(settings.clone(), claims.clone()).map(drop);
+        let outcome = admit(settings.clone(), &claims).map(drop);
         let expected = if admitted { Ok(()) } else { Err(TokenFault::Scope) };
         assert_eq!(outcome, expected, "{claims}");
     }
@@ -135,7 +135,7 @@ fn every_required_scope_is_needed() {
 fn a_token_for_one_path_opens_no_other() {
     let one = admit(
         settings(),
-        json!({"aud": [format!("{BASE}/mcp/github"), format!("{BASE}/time/sse")]}),
+        &json!({"aud": [format!("{BASE}/mcp/github"), format!("{BASE}/time/sse")]}),
     )
     .unwrap();
     for (path, expected) in [
@@ -154,8 +154,8 @@ fn a_token_for_one_path_opens_no_other() {
     }
     let mut configured = settings();
     configured.audiences = vec!["api://gateway".to_owned()];
-    assert_eq!(admit(configured.clone(), json!({})), Err(TokenFault::Audience));
-    let whole = admit(configured, json!({"aud": "api://gateway"})).unwrap();
+    assert_eq!(admit(configured.clone(), &json!({})), Err(TokenFault::Audience));
+    let whole = admit(configured, &json!({"aud": "api://gateway"})).unwrap();
     assert_eq!(whole.at("/mcp/github"), Ok(()));
 }
 
