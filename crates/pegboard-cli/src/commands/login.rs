@@ -228,9 +228,12 @@ fn lines(stopped: CancellationToken, reads_stdin: bool) -> mpsc::Receiver<String
     if reads_stdin {
         tokio::task::spawn_blocking(move || {
             let mut keyboard = Keyboard::until(stopped);
-            while let Ok(Some(line)) = keyboard.next() {
-                if sender.blocking_send(line).is_err() {
-                    return;
+            while let Ok(Some(read)) = keyboard.next() {
+                // Lines that come at once are read at once.
+                for line in read.lines() {
+                    if sender.blocking_send(line.trim().to_owned()).is_err() {
+                        return;
+                    }
                 }
             }
         });

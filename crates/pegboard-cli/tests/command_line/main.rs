@@ -61,6 +61,8 @@ mod serve_oauth;
 mod serve_scopes;
 #[cfg(unix)]
 mod serve_tls;
+#[cfg(unix)]
+mod sign_in;
 mod starts;
 mod status;
 #[cfg(unix)]
