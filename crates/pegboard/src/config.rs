@@ -103,7 +103,7 @@ pub(crate) use server::IDLE;
 pub use server::{EraChoice, ServerConfig, Start};
 pub use source::Source;
 pub(crate) use transport::is_loader;
-pub use transport::{Auth, ClientCert, Command, Endpoint, EnvPolicy, Rlimits, Tls, Transport};
+pub use transport::{Auth, ClientCert, Command, Endpoint, EnvPolicy, HeadersHelper, Rlimits, Tls, Transport};
 pub use tree::Format;
 pub use trust::{TrustError, TrustRecord, TrustStore};
 pub use units::{parse_duration, parse_size};

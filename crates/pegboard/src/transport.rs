@@ -6,6 +6,7 @@
 mod wire;
 
 mod byte_budget;
+mod configured_credentials;
 #[cfg(any(feature = "http", feature = "websocket"))]
 mod connect_error;
 mod connection_credentials;
@@ -13,6 +14,7 @@ mod delivery;
 mod dial_error;
 #[cfg(feature = "fuzz")]
 pub(crate) mod fuzz_steps;
+mod headers_helper;
 #[cfg(feature = "http")]
 mod http;
 #[cfg(feature = "http")]
@@ -37,6 +39,7 @@ mod stdio;
 mod target;
 #[cfg(any(feature = "http", feature = "websocket"))]
 mod tls;
+mod token_file;
 #[cfg(any(feature = "http", feature = "websocket"))]
 mod trim_text;
 #[cfg(feature = "websocket")]
@@ -44,6 +47,7 @@ mod websocket;
 mod wire_end;
 
 pub(crate) use byte_budget::{ByteBudget, NoRoom};
+pub(crate) use configured_credentials::configured_credentials;
 pub(crate) use connection_credentials::ConnectionCredentials;
 pub(crate) use delivery::{Delivery, Sent};
 pub(crate) use dial_error::DialError;

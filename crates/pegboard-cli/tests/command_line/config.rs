@@ -136,16 +136,16 @@ fn nothing_runs_when_one_of_several_files_cannot_be_read() {
 fn a_misconfigured_server_is_named_when_its_tool_is_called() {
     let home = Home::new();
     let good = home.entry("good", FakeServer::new("fx").tool(Tool::new("t")), "");
-    home.config(&format!("[servers.bad]\nurl = 'https://h/'\nauth = 'oauth'\n{good}"));
+    home.config(&format!("[servers.bad]\nurl = 'https://h/'\nauth = 'bearer'\n{good}"));
     for name in ["bad.t", "bad__t", "mcp__bad__t", "mcp_bad_t"] {
         let ran = home.run(&["call", name]);
         ran.ends_with(2)
             .says("server `bad` cannot be used as it is configured")
-            .says("OAuth");
+            .says("does not hold what `bearer` needs");
     }
     // A tool name without a server.
     let ran = home.run(&["call", "find_it"]);
-    ran.ends_with(2).says("signing in with OAuth");
+    ran.ends_with(2).says("does not hold what `bearer` needs");
 }
 
 #[test]

@@ -119,16 +119,22 @@ impl ServerFactory {
     }
 
     /// The provider of the credentials that the config of a server names.
-    fn configured_credentials(&self, name: &ServerName, target: &Target) -> Option<Arc<dyn Credentials>> {
+    fn configured_credentials(
+        &self,
+        name: &ServerName,
+        target: &Target,
+        masker: &ServerMasker,
+    ) -> Option<Arc<dyn Credentials>> {
         let Target::Configured(transport) = target else {
             return None;
         };
+        let configured = crate::transport::configured_credentials(transport, masker);
         #[cfg(feature = "oauth")]
-        return self.sign_ins.provider(name, transport);
+        return configured.or_else(|| self.sign_ins.provider(name, transport));
         #[cfg(not(feature = "oauth"))]
         {
-            let _ = (name, transport);
-            None
+            let _ = name;
+            configured
         }
     }
 
@@ -150,7 +156,7 @@ impl ServerFactory {
         let masker = ServerMasker::new(&config.policy.masking, self.secrets.clone());
         masker.owned_by(&name);
         masker.own_secrets(config.secrets());
-        let configured_credentials = self.configured_credentials(&name, &target);
+        let configured_credentials = self.configured_credentials(&name, &target, &masker);
         Spec {
             credentials: self.credentials(&name, &target, configured_credentials.as_ref()),
             configured_credentials,

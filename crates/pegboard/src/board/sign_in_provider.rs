@@ -102,7 +102,9 @@ pub(super) fn account_of(name: &ServerName, transport: &Transport) -> Option<(OA
     let settings = match &endpoint.auth {
         Auth::OAuth(settings) => Some(settings.clone()),
         Auth::None => None,
-        Auth::Bearer(_) | Auth::Basic { .. } => return None,
+        Auth::Anonymous | Auth::Bearer(_) | Auth::BearerFile(_) | Auth::Basic { .. } | Auth::HeadersHelper(_) => {
+            return None;
+        }
     };
     let url = endpoint.url.expose();
     let names_authorization = |name: &String| name.eq_ignore_ascii_case(AUTHORIZATION.as_str());

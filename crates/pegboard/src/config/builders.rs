@@ -217,11 +217,13 @@ impl ClientCert {
 }
 
 impl Auth {
-    /// The kind of credentials as config files write it: `none`, `bearer`, `basic` or `oauth`.
+    /// The kind of credentials as config files write it: `none`, `bearer`, `bearer_file`, `basic`, `headers_helper` or `oauth`.
     pub fn kind(&self) -> &'static str {
         match self {
-            Self::None => "none",
+            Self::None | Self::Anonymous => "none",
             Self::Bearer(_) => "bearer",
+            Self::BearerFile(_) => "bearer_file",
+            Self::HeadersHelper(_) => "headers_helper",
             Self::Basic { .. } => "basic",
             Self::OAuth(_) => "oauth",
         }

@@ -6,6 +6,7 @@ use super::{
     field::{Word, find_word},
     from_setting::FromSetting,
     lifecycle::{Probe, RetryClass},
+    oauth::SigningAlg,
     policy::{Approval, Check, Images, Join, OnCrossing, OutputCheck, Pins, Reading, Scan, Structured, Taint, TooLong},
     preset::Preset,
     sandbox::SandboxLevel,
@@ -107,6 +108,17 @@ pub(super) enum AuthKind {
     Basic,
     ApiKey,
     OAuth,
+    /// OAuth with the grant `client_credentials`.
+    ClientCredentials,
+}
+
+/// A grant type of OAuth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum GrantKind {
+    AuthorizationCode,
+    ClientCredentials,
+    TokenExchange,
+    JwtBearer,
 }
 
 impl TransportKind {
@@ -131,6 +143,7 @@ impl AuthKind {
             Self::Basic => "basic",
             Self::ApiKey => "api_key",
             Self::OAuth => "oauth",
+            Self::ClientCredentials => "client_credentials",
         }
     }
 }
@@ -169,6 +182,20 @@ choice! { AuthKind: default None "none";
     "basic" = Basic,
     "api_key" ("apikey") = ApiKey,
     "oauth" ("oauth2") = OAuth,
+    "client_credentials" ("oauth_client_credentials", "oauth2_client_credentials") = ClientCredentials,
+}
+
+choice! { GrantKind: default AuthorizationCode "authorization_code";
+    "authorization_code" = AuthorizationCode,
+    "client_credentials" = ClientCredentials,
+    "token_exchange" ("urn:ietf:params:oauth:grant-type:token-exchange") = TokenExchange,
+    "jwt_bearer" ("urn:ietf:params:oauth:grant-type:jwt-bearer") = JwtBearer,
+}
+
+choice! { SigningAlg: default Rs256 "RS256";
+    "RS256" = Rs256,
+    "ES256" = Es256,
+    "EdDSA" = EdDsa,
 }
 
 choice! { label "start mode" Start: default Eager "eager";

@@ -6,6 +6,7 @@
 mod audit_table;
 mod calls;
 mod lifecycle;
+mod oauth_table;
 mod remote;
 mod results;
 mod serve_table;
@@ -16,7 +17,8 @@ mod view_table;
 pub(super) use audit_table::audit;
 pub(super) use calls::{call_arguments, retry, tool};
 pub(super) use lifecycle::{breaker, restart, rlimits, sandbox};
-pub(super) use remote::{API_KEY_HEADER, auth, oauth, tls};
+pub(super) use oauth_table::{identity_provider, oauth};
+pub(super) use remote::{API_KEY_HEADER, auth, tls};
 pub(super) use results::{masking, pattern, result, summarise};
 pub(super) use serve_table::{serve, serve_oauth, serve_oauth_introspection, serve_oauth_rule, serve_tls, token};
 pub(super) use server_table::server;

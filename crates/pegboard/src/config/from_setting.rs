@@ -158,6 +158,31 @@ impl FromSetting for Argv {
     }
 }
 
+/// OAuth scopes: a list, or a text with spaces between them.
+#[derive(Debug, Clone)]
+pub(super) struct Scopes(pub(super) Vec<String>);
+
+impl FromSetting for Scopes {
+    fn from_setting(setting: &Setting) -> Option<Self> {
+        let one = String::from_setting(setting).map(|text| vec![text]);
+        let texts = one.or_else(|| Vec::from_setting(setting))?;
+        let words = texts.iter().flat_map(|text| text.split_whitespace());
+        Some(Self(words.map(str::to_owned).collect()))
+    }
+}
+
+/// A text that other programs write as a list with one element.
+#[derive(Debug, Clone)]
+pub(super) struct Single(pub(super) Option<String>);
+
+impl FromSetting for Single {
+    fn from_setting(setting: &Setting) -> Option<Self> {
+        let one = String::from_setting(setting);
+        let first = || Vec::from_setting(setting)?.into_iter().next();
+        Some(Self(one.or_else(first)))
+    }
+}
+
 impl FromSetting for EraChoice {
     fn from_setting(setting: &Setting) -> Option<Self> {
         match setting {

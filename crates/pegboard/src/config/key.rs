@@ -244,6 +244,15 @@ pub(super) const fn duration<S>(
     key(name, kind, default, DefaultValue::Duration(default), doc)
 }
 
+/// A duration, or none.
+pub(super) const fn optional_duration<S>(
+    name: &'static str,
+    kind: Kind,
+    doc: &'static str,
+) -> Key<S, Option<Duration>> {
+    key(name, kind, None, DefaultValue::None, doc)
+}
+
 /// A text, or none.
 pub(super) const fn text<S>(name: &'static str, doc: &'static str) -> Key<S, Option<String>> {
     key(name, Kind::Text, None, DefaultValue::None, doc)
@@ -354,12 +363,6 @@ impl<S, T> Key<S, T> {
     /// It has an effect on servers with a URL only.
     pub(super) const fn remote(mut self) -> Self {
         self.field.applies = Applies::Remote;
-        self
-    }
-
-    /// It has no effect yet; loading warns.
-    pub(super) const fn later(mut self) -> Self {
-        self.field.effect = Effect::Later;
         self
     }
 }

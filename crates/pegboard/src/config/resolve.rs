@@ -3,9 +3,11 @@
 mod arguments;
 pub(super) mod audit;
 mod context;
+mod credentials;
 pub(super) mod gateway;
 mod lifecycle;
 pub(super) mod masking;
+mod oauth;
 mod remote;
 mod results;
 mod secrets;
@@ -119,7 +121,13 @@ fn transport(context: &mut Context<'_>, values: ServerTable<'_>) -> Option<Trans
 
 /// Warns about settings that apply to the other kind of server.
 fn warn_of_ineffective(context: &mut Context<'_>, values: ServerTable<'_>, kind: &str, other: Applies) {
+    // The environment of a program that prints headers is that of a stdio server.
+    let of_helper: &[&str] = match values.find(&server::HEADERS_HELPER) {
+        Some(_) => &["env", "env_file", "env_pass", "env_policy", "allow_loader_env", "cwd"],
+        None => &[],
+    };
     let fields = SERVER.fields.iter().filter(|field| field.applies == other);
+    let fields = fields.filter(|field| !of_helper.contains(&field.name));
     for found in fields.filter_map(|field| values.found(field)) {
         let path = join(context.path, &found.key);
         let message = format!("has no effect on a {kind} server");

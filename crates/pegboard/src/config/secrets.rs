@@ -115,7 +115,8 @@ fn of_endpoint(endpoint: &Endpoint) -> Vec<Secret> {
         secrets.extend(secrets_in(name, value.expose()));
     }
     match &endpoint.auth {
-        Auth::None => {}
+        Auth::None | Auth::Anonymous | Auth::BearerFile(_) => {}
+        Auth::HeadersHelper(helper) => secrets.extend(of_command(&helper.command)),
         Auth::Bearer(token) => secrets.push(token.clone()),
         Auth::Basic { user, password } => {
             let both = format!("{user}:{}", password.expose());

@@ -1,6 +1,6 @@
 //! The transport of a server: a command to run, or a URL with headers, credentials and TLS settings.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -35,16 +35,7 @@ impl Transport {
         };
         add(self.kind());
         match self {
-            Self::Stdio(command) => {
-                add(&command.program);
-                command.args.iter().for_each(|arg| add(arg.expose()));
-                add(&format!("{:?} {:?}", command.env_policy, command.cwd));
-                add(&format!("{:?} {:?}", command.rlimits, command.sandbox));
-                for (name, value) in &command.env {
-                    add(name);
-                    add(value.expose());
-                }
-            }
+            Self::Stdio(command) => of_command(command, &mut add),
             Self::Auto(endpoint) | Self::Http(endpoint) | Self::Sse(endpoint) | Self::WebSocket(endpoint) => {
                 add(endpoint.url.expose().as_str());
                 for (name, value) in &endpoint.headers {
@@ -53,10 +44,16 @@ impl Transport {
                 }
                 match &endpoint.auth {
                     Auth::None => add("none"),
+                    Auth::Anonymous => add("anonymous"),
                     Auth::Bearer(token) => add(token.expose()),
                     Auth::Basic { user, password } => {
                         add(user);
                         add(password.expose());
+                    }
+                    Auth::BearerFile(path) => add(&format!("file {}", path.display())),
+                    Auth::HeadersHelper(helper) => {
+                        add(&format!("{helper:?}"));
+                        of_command(&helper.command, &mut add);
                     }
                     Auth::OAuth(settings) => add(&settings.fingerprint()),
                 }
@@ -94,6 +91,18 @@ impl Transport {
                 Some(endpoint)
             }
         }
+    }
+}
+
+/// Adds everything that distinguishes a command from others.
+fn of_command(command: &Command, add: &mut impl FnMut(&str)) {
+    add(&command.program);
+    command.args.iter().for_each(|arg| add(arg.expose()));
+    add(&format!("{:?} {:?}", command.env_policy, command.cwd));
+    add(&format!("{:?} {:?}", command.rlimits, command.sandbox));
+    for (name, value) in &command.env {
+        add(name);
+        add(value.expose());
     }
 }
 
@@ -271,9 +280,11 @@ impl From<SafeUrl> for Endpoint {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Auth {
-    /// No credentials.
+    /// No credentials. If the server requests a sign-in, a person is asked for one.
     #[default]
     None,
+    /// No credentials, and nobody is asked to sign in.
+    Anonymous,
     /// `Authorization: Bearer …`
     Bearer(Secret),
     /// `Authorization: Basic …`
@@ -283,8 +294,31 @@ pub enum Auth {
         /// The password.
         password: Secret,
     },
+    /// `Authorization: Bearer …` with the token in a file. The file is read again when it changes, and when the server refuses the token.
+    BearerFile(PathBuf),
+    /// The headers that a program prints.
+    HeadersHelper(Arc<HeadersHelper>),
     /// A token that an authorization server issues. It needs the feature `oauth`.
+    #[serde(rename = "oauth")]
     OAuth(Arc<OAuthConfig>),
+}
+
+/// A program that prints the headers of requests.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct HeadersHelper {
+    /// The program. Limits of resources and the sandbox have no effect on it.
+    pub command: Command,
+    /// How long its headers are used; without it, until the server refuses them with status 401 or 403.
+    #[serde(default)]
+    pub ttl: Option<Duration>,
+}
+
+impl HeadersHelper {
+    /// A program whose headers are used until the server refuses them.
+    pub fn new(command: Command) -> Self {
+        Self { command, ttl: None }
+    }
 }
 
 /// TLS settings of a connection. The default trusts the system's certificate authorities.

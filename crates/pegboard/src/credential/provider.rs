@@ -25,6 +25,13 @@ pub trait Credentials: Send + Sync + 'static {
         request: CredentialRequest<'a>,
     ) -> Pin<Box<dyn Future<Output = Result<Credential, CredentialError>> + Send + 'a>>;
 
+    /// Whether the server refuses the credential with status 403 too, so that another one is requested. Otherwise 403 means that a right is
+    /// missing, which no other credential has.
+    fn is_refused_by_forbidden(&self, server: &ServerName) -> bool {
+        let _ = server;
+        false
+    }
+
     /// Completes when there may be another credential than the one that failed. A server that is down for lack of a credential is then connected
     /// again at once; otherwise the next call does that.
     fn renewed<'a>(

@@ -13,7 +13,11 @@ use super::{
     issued::Issued,
     provider::{Credential, CredentialReason, CredentialRequest, Credentials, Remedy},
 };
-use crate::{caller::Principal, name::ServerName, sync::caught};
+use crate::{
+    caller::Principal,
+    name::ServerName,
+    sync::{caught, caught_now},
+};
 
 /// How long a provider may take to return a credential.
 const ASK_TIMEOUT: Duration = Duration::from_secs(30);
@@ -263,6 +267,16 @@ impl CredentialSource {
     #[cfg(feature = "oauth")]
     pub(crate) fn outdate(&self) {
         self.state().is_outdated = true;
+    }
+
+    /// Whether status 403 refuses the credential.
+    #[cfg_attr(
+        not(any(feature = "http", feature = "websocket")),
+        expect(dead_code, reason = "only remote servers refuse credentials")
+    )]
+    pub(crate) fn is_refused_by_forbidden(&self) -> bool {
+        let provider = self.provider.load();
+        caught_now(|| provider.is_refused_by_forbidden(&self.server)).unwrap_or(false)
     }
 
     /// Waits until the provider may have another credential than the one that failed.

@@ -172,6 +172,11 @@ impl Credentials for CoveredOnly {
         }
     }
 
+    fn is_refused_by_forbidden(&self, server: &ServerName) -> bool {
+        self.provider_of(server)
+            .is_some_and(|provider| provider.is_refused_by_forbidden(server))
+    }
+
     fn renewed<'a>(
         &'a self,
         server: &'a ServerName,

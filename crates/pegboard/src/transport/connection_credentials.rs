@@ -62,6 +62,17 @@ impl ConnectionCredentials {
         Ok((!is_as_before).then_some(issued))
     }
 
+    /// Whether a response refuses the credential: with 401, or with 403 if the token lacks scopes or the provider says so.
+    #[cfg(any(feature = "http", feature = "websocket"))]
+    pub(super) fn is_refusal(&self, status: http::StatusCode, response: &http::HeaderMap) -> bool {
+        let lacks_scopes = || challenge(response).is_some_and(|challenge| challenge.contains("insufficient_scope"));
+        match status {
+            http::StatusCode::UNAUTHORIZED => true,
+            http::StatusCode::FORBIDDEN => lacks_scopes() || self.source.is_refused_by_forbidden(),
+            _ => false,
+        }
+    }
+
     /// The failure of a credential that cannot be used.
     pub(super) fn unusable(&self, text: String) -> WireFailure {
         failed(&self.source.failure(text))
@@ -84,18 +95,6 @@ fn failed(failure: &NoCredential) -> WireFailure {
         Sent::No,
         failure.to_string(),
     )
-}
-
-/// Whether a response refuses the credential: with 401, or with 403 because the token lacks scopes.
-#[cfg(any(feature = "http", feature = "websocket"))]
-pub(super) fn is_refusal(status: http::StatusCode, response: &http::HeaderMap) -> bool {
-    match status {
-        http::StatusCode::UNAUTHORIZED => true,
-        http::StatusCode::FORBIDDEN => {
-            challenge(response).is_some_and(|challenge| challenge.contains("insufficient_scope"))
-        }
-        _ => false,
-    }
 }
 
 /// The challenges of a response, joined by commas.

@@ -24,7 +24,7 @@ use url::{Host, Url};
 
 use super::{
     connect_error::with_causes,
-    connection_credentials::{ConnectionCredentials, is_refusal},
+    connection_credentials::ConnectionCredentials,
     delivery::{Delivery, Sent},
     dial_error::DialError,
     request_failure::{ConnectFault, FailureKind, WireFailure},
@@ -206,7 +206,7 @@ impl HttpClient {
         };
         let issued = credentials.current().await?;
         let response = self.follow(url, with(&issued)).await?;
-        if !is_refusal(response.status(), response.headers()) {
+        if !credentials.is_refusal(response.status(), response.headers()) {
             return Ok(response);
         }
         // A refusal proves that the request did not run, so it counts as unsent and is safe to send again. A second one is the result.

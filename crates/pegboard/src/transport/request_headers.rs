@@ -23,7 +23,8 @@ pub(super) fn configured(endpoint: &Endpoint) -> Result<HeaderMap, DialError> {
         headers.insert(key, sensitive(value.expose(), name)?);
     }
     match &endpoint.auth {
-        Auth::None | Auth::OAuth(_) => {}
+        // These come with each request.
+        Auth::None | Auth::Anonymous | Auth::BearerFile(_) | Auth::HeadersHelper(_) | Auth::OAuth(_) => {}
         Auth::Bearer(token) => {
             headers.insert(
                 AUTHORIZATION,

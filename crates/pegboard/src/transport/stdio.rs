@@ -4,6 +4,7 @@ mod environment;
 mod process;
 mod stderr_tail;
 
+pub(super) use environment::build as environment;
 pub(crate) use process::SpawnError;
 
 use std::{borrow::Cow, sync::Arc, time::Duration};

@@ -32,7 +32,7 @@ use url::Url;
 use super::{
     byte_budget::{Quota, ReadPermit},
     connect_error::{connect_fault, error_chain, host_and_port, tls_advice, with_causes},
-    connection_credentials::{ConnectionCredentials, is_refusal},
+    connection_credentials::ConnectionCredentials,
     delivery::Sent,
     dial_error::DialError,
     outbox::Outbox,
@@ -197,7 +197,7 @@ impl Connector<'_> {
         };
         let issued = credentials.current().await.map_err(OpenError::Failed)?;
         match self.open_with(request.clone(), Some(&issued)).await {
-            Err(OpenError::Refused(status, response)) => {
+            Err(OpenError::Refused(status, response)) if credentials.is_refusal(status, &response) => {
                 let issued = credentials.after_refusal(&issued, &response).await;
                 match issued.map_err(OpenError::Failed)? {
                     Some(issued) => self.open_with(request, Some(&issued)).await,
@@ -236,7 +236,7 @@ impl Connector<'_> {
                 Err(OpenError::NoSubprotocol)
             }
             Err(tungstenite::Error::Http(response)) => match response.status() {
-                status if is_refusal(status, response.headers()) => {
+                status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
                     Err(OpenError::Refused(status, Box::new(response.headers().clone())))
                 }
                 status => Err(OpenError::Failed(status_failure(status))),

@@ -11,6 +11,8 @@ mod arguments;
 mod audit;
 mod breaker;
 mod call_limits;
+#[cfg(unix)]
+mod credential_sources;
 mod fixtures;
 mod health;
 mod lifecycle;
@@ -23,6 +25,8 @@ mod remote;
 mod restarts;
 mod results;
 mod retries;
+#[cfg(feature = "oauth")]
+mod sign_in;
 mod summaries;
 mod top;
 mod views;

@@ -1,9 +1,10 @@
 //! The tables of a server with a URL: credentials and TLS.
 
+use super::oauth_table::oauth;
 use crate::config::{
     choice::AuthKind,
     field::{DefaultValue, Kind, Via},
-    key::{Nested, TEXTS, flag, nested, optional_choice, plain, secret, section, text},
+    key::{Nested, flag, nested, optional_choice, secret, section, text},
     setting::Text,
 };
 
@@ -13,42 +14,32 @@ section! {
         BEARER: Option<Text> = secret("bearer", "The token that is sent as `Authorization: Bearer …`.")
             .aka(&["bearer_token", "token"])
             .converted(&[("bearer_token_env_var", Via::VariableName)]);
+        BEARER_FILE: Option<String> = text("bearer_file", "A file that contains the bearer token, relative to the config file. It is read again when it changes, and when the server refuses the token.")
+            .aka(&["token_file", "bearer_token_file"]);
         USER: Option<String> = text("user", "The user name that is sent as `Authorization: Basic …`.").aka(&["username"]);
         PASSWORD: Option<Text> = secret("password", "The password that belongs to `user`.");
         API_KEY: Option<Text> = secret("api_key", "The key that is sent in the header named by `header`.").aka(&["key"]);
         HEADER: Option<String> = text("header", "The header that carries `api_key`.")
             .aka(&["header_name"])
             .shown(DefaultValue::Text(API_KEY_HEADER));
-        OAUTH: Nested<oauth::In> = nested("oauth", Kind::Either(&[Kind::Bool, Kind::Table(&oauth::SECTION)]), "How to sign in with OAuth.").later();
+        OAUTH: Nested<oauth::In> = nested("oauth", Kind::Either(&[Kind::Bool, Kind::Table(&oauth::SECTION)]), "How to sign in with OAuth; the same as `oauth` of the server.");
     }
     unkeyed {
-        plain("client_id", Kind::Text, "The OAuth client id; short for `oauth.client_id`.").later();
-        plain("client_secret", Kind::Secret, "The OAuth client secret; short for `oauth.client_secret`.").later();
-        plain("scopes", TEXTS, "OAuth scopes to request; short for `oauth.scopes`.").later();
-        plain("bearer_file", Kind::Text, "A file that contains the bearer token.").aka(&["token_file"]).later();
+        oauth::CLIENT_ID.field.doc("Short for `oauth.client_id`.");
+        oauth::CLIENT_SECRET.field.doc("Short for `oauth.client_secret`.");
+        oauth::CLIENT_SECRET_FILE.field.doc("Short for `oauth.client_secret_file`.");
+        oauth::SCOPES.field.doc("Short for `oauth.scopes`.");
+        oauth::GRANT.field.doc("Short for `oauth.grant`.");
+        oauth::TOKEN_URL.field.doc("Short for `oauth.token_url`.");
+        oauth::AUTHORIZATION_URL.field.doc("Short for `oauth.authorization_url`.");
+        oauth::ISSUER.field.doc("Short for `oauth.issuer`.");
+        oauth::RESOURCE.field.doc("Short for `oauth.resource`.");
+        oauth::AUDIENCE.field.doc("Short for `oauth.audience`.");
     }
 }
 
 /// The header that carries an API key, unless the config names another.
 pub(in crate::config) const API_KEY_HEADER: &str = "X-API-Key";
-
-section! {
-    oauth = "oauth" {
-        ENABLED: bool = flag("enabled", true, "Whether to sign in with OAuth.");
-    }
-    unkeyed {
-        plain("client_id", Kind::Text, "The client id at the authorization server.");
-        plain("client_secret", Kind::Secret, "The client secret at the authorization server.");
-        plain("scopes", TEXTS, "Scopes to request.").aka(&["scope"]);
-        plain("grant", Kind::Text, "The grant type: `authorization_code` or `client_credentials`.").aka(&["grant_type"]);
-        plain("token_url", Kind::Text, "The token endpoint.").aka(&["token_endpoint"]);
-        plain("authorization_url", Kind::Text, "The authorization endpoint, where a person signs in.").aka(&["authorization_endpoint", "auth_url"]);
-        plain("issuer", Kind::Text, "The issuer URL of the authorization server.").aka(&["authorization_server", "auth_server_metadata_url"]);
-        plain("redirect_uri", Kind::Text, "The URL that the browser is redirected to after sign-in.").aka(&["redirect_url", "callback_url"]);
-        plain("callback_port", Kind::Count { min: 1, max: 65_535 }, "The local port that receives the redirect.");
-        plain("resource", Kind::Text, "The resource indicator to request tokens for.").aka(&["audience"]);
-    }
-}
 
 section! {
     tls = "tls" {

@@ -7,16 +7,18 @@ use serde_json::Value as Json;
 use super::{
     calls::{call_arguments, retry, tool},
     lifecycle::{breaker, restart, rlimits, sandbox, scope},
-    remote::{auth, oauth, tls},
+    oauth_table::oauth,
+    remote::{auth, tls},
     results::{RESULT_SIZE, masking, result, summarise},
 };
 use crate::config::{
     choice::{AuthKind, Capability, TransportKind},
     field::{DefaultValue, Kind, Via, Word},
-    from_setting::{Argv, Globs, Interval, Lifetime, Trust},
+    from_setting::{Argv, Globs, Interval, Lifetime, Scopes, Trust},
     key::{
         LIMIT, Nested, TEXTS, WAIT, choice, count, duration, either, flag, limit, list, located, located_texts, map,
-        nested, optional_choice, optional_size, parsed, plain, secret, section, size, text, texts, word, words,
+        nested, optional_choice, optional_duration, optional_size, parsed, plain, secret, section, size, text, texts,
+        word, words,
     },
     lifecycle::{Health, IdleStop, RetryClass},
     limits::Limits,
@@ -71,7 +73,15 @@ section! {
         BEARER_TOKEN: Option<Text> = secret("bearer_token", "Short for `auth = { bearer = … }`.")
             .converted(&[("bearer_token_env_var", Via::VariableName)])
             .remote();
-        OAUTH: Nested<oauth::In> = nested("oauth", Kind::Either(&[Kind::Bool, Kind::Table(&oauth::SECTION)]), "How to sign in with OAuth.").later();
+        OAUTH: Nested<oauth::In> = nested("oauth", Kind::Either(&[Kind::Bool, Kind::Table(&oauth::SECTION)]), "How to sign in with OAuth: a table, or `false` if nobody is to be asked to sign in.").remote();
+        HEADERS_HELPER: Option<Argv> = either("headers_helper", &[Kind::Text, TEXTS], None, DefaultValue::None, "A program that prints headers for the requests, as a JSON object or as lines `Name: value`: a list is the program and its arguments, a text is split at spaces, or run by a shell if it has characters of one. It is run again when the server answers 401 or 403. Its environment is that of stdio servers (`env`, `env_policy`, `cwd`), with PEGBOARD_SERVER_NAME and PEGBOARD_SERVER_URL.")
+            .aka(&["header_helper", "header_command"])
+            .remote();
+        HEADERS_HELPER_TTL: Option<Duration> = optional_duration("headers_helper_ttl", LIMIT, "How long the headers of `headers_helper` are used; without it, until the server refuses them.").remote();
+        SCOPES: Scopes = either("scopes", &[Kind::Text, TEXTS], Scopes(Vec::new()), DefaultValue::EmptyList, "Short for `oauth.scopes`.")
+            .aka(&["oauth_scopes"])
+            .remote();
+        OAUTH_RESOURCE: Option<String> = text("oauth_resource", "Short for `oauth.resource`.").remote();
         TLS: Nested<tls::In> = nested("tls", Kind::Table(&tls::SECTION), "TLS settings of the connection.").remote();
         INSECURE: bool = flag("insecure", false, "Whether the server's certificate is accepted without verification.")
             .converted(&[("verify_ssl", Via::Negated), ("verify_tls", Via::Negated), ("tls_verify", Via::Negated), ("ssl_verify", Via::Negated)])
@@ -82,7 +92,7 @@ section! {
         START: Start = choice("start", "When the server is started: with the board, when it is first needed, or only when the program or an operator connects it.").aka(&["start_mode"]);
         ERA: EraChoice = either("era", &[Kind::Word(&[word("auto"), word("probe"), word("modern"), word("legacy")]), Kind::Text], EraChoice::Auto, DefaultValue::Text("auto"), "The protocol era to use: auto, probe, modern, legacy, or one protocol version such as `2025-06-18`.")
             .aka(&["protocol_version"]);
-        SCOPE: Scope = either("scope", SCOPES, Scope::Shared, DefaultValue::Text("shared"), "Who shares the connection: all agents; none, each session has its own; or all, over up to four connections with `pool(4)`.")
+        SCOPE: Scope = either("scope", SCOPE_KINDS, Scope::Shared, DefaultValue::Text("shared"), "Who shares the connection: all agents; none, each session has its own; or all, over up to four connections with `pool(4)`.")
             .converted(&[("shared", Via::SharedFlag)]);
         RESTART: Nested<restart::In> = nested("restart", Kind::Either(&[Kind::Bool, Kind::Table(&restart::SECTION)]), "How the server is restarted after it ended; with `false` the next call restarts it.")
             .aka(&["reconnect"]);
@@ -170,9 +180,6 @@ section! {
         RESULT: Nested<result::In> = nested("result", Kind::Table(&result::SECTION), "How its results are limited and formatted.").aka(&["results"]);
     }
     unkeyed {
-        plain("headers_helper", Kind::Either(&[Kind::Text, TEXTS]), "A program that prints headers for the requests.").aka(&["header_helper", "header_command"]).later();
-        plain("scopes", TEXTS, "OAuth scopes to request.").aka(&["oauth_scopes"]).later();
-        plain("oauth_resource", Kind::Text, "The OAuth resource indicator to send.").later();
         plain("session_cleanup_url", Kind::Text, "A URL that is sent a DELETE request when an agent's session ends.").later();
         // Settings of other programs that share the file.
         plain("gallery", Kind::Any, "").foreign();
@@ -196,7 +203,7 @@ const TTL: &[Kind] = &[
     Kind::Word(&[word("off")]),
 ];
 
-const SCOPES: &[Kind] = &[
+const SCOPE_KINDS: &[Kind] = &[
     Kind::Word(&[
         word("shared"),
         Word {

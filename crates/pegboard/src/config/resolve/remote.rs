@@ -4,17 +4,16 @@ use std::collections::BTreeMap;
 
 use http::{HeaderName, HeaderValue};
 
-use super::context::Context;
+use super::{context::Context, credentials};
 use crate::{
     config::{
-        choice::{AuthKind, TransportKind},
-        fields::{API_KEY_HEADER, ServerTable, auth, oauth, server, tls},
-        from_setting::FromSetting as _,
+        choice::TransportKind,
+        fields::{ServerTable, server, tls},
         header_template,
         key::{Key, Table},
         problem::join,
         secret_detection,
-        setting::{Found, Setting, Text, Values},
+        setting::{Text, Values},
         transport::{Auth, ClientCert, Endpoint, Tls, Transport},
         tree::Place,
     },
@@ -29,12 +28,14 @@ pub(super) fn transport(
 ) -> Option<Transport> {
     let url = url(context, &values.get(&server::URL)?);
     let headers = headers(context, values);
-    let credentials = auth(context, values);
+    let credentials = credentials::of_server(context, values);
     let tls = tls(context, values);
     let (url, mut headers) = (url?, headers?);
     let (auth, key_header) = credentials?;
     headers.extend(key_header);
-    if auth != Auth::None && headers.keys().any(|name| name.eq_ignore_ascii_case("authorization")) {
+    if !matches!(auth, Auth::None | Auth::Anonymous | Auth::HeadersHelper(_))
+        && headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"))
+    {
         let at = values.at(&server::HEADERS).unwrap_or(at);
         return context.refuse(at, "headers", "`Authorization` is set here and by `auth`; keep one");
     }
@@ -150,98 +151,6 @@ fn header(
     false
 }
 
-/// The credentials, and the header with the API key if there is one.
-type Credentials = (Auth, Option<(String, Secret)>);
-
-fn auth(context: &mut Context<'_>, values: ServerTable<'_>) -> Option<Credentials> {
-    let nothing = Values::default();
-    let table = values.table(&server::AUTH).unwrap_or(Table::new(&nothing));
-    let short = values.find(&server::AUTH);
-    let short = short.and_then(|found| AuthKind::from_setting(&found.setting));
-    let kind = short.or(values.get(&server::AUTH_TYPE)).or(table.get(&auth::TYPE));
-    let at = values
-        .at(&server::AUTH)
-        .or(values.at(&server::BEARER_TOKEN))
-        .unwrap_or(context.at);
-    let bearer = match (values.get(&server::BEARER_TOKEN), table.get(&auth::BEARER)) {
-        (Some(_), Some(_)) => {
-            return context.refuse(at, "auth", "`bearer_token` and `auth.bearer` are the same; keep one");
-        }
-        (one, other) => one.or(other),
-    };
-    let api_key = table.get(&auth::API_KEY);
-    let secret = |text: Text| Secret::new(text.value);
-    if bearer
-        .as_ref()
-        .or(api_key.as_ref())
-        .is_some_and(|text| HeaderValue::from_str(&text.value).is_err())
-    {
-        return context.refuse(at, "auth", "its value cannot be sent in a header");
-    }
-    let basic = table.get(&auth::USER).map(|user| Auth::Basic {
-        user,
-        password: table.get(&auth::PASSWORD).map_or_else(|| Secret::new(""), secret),
-    });
-    let key = api_key.map(|key| {
-        let header = table.get(&auth::HEADER).unwrap_or_else(|| API_KEY_HEADER.into());
-        (header, secret(key))
-    });
-    if key
-        .as_ref()
-        .is_some_and(|(header, _)| HeaderName::from_bytes(header.as_bytes()).is_err())
-    {
-        return context.refuse(at, "auth.header", "is not a header name");
-    }
-    let has_header = values
-        .get(&server::HEADERS)
-        .keys()
-        .any(|name| name.eq_ignore_ascii_case("authorization"));
-    let is_known = has_header || bearer.is_some() || basic.is_some() || key.is_some();
-    if let Some(found) = oauth_setting(values, table)
-        && (kind == Some(AuthKind::OAuth) || (kind != Some(AuthKind::None) && !is_known))
-    {
-        context.report.error_with(
-            found.at,
-            &join(context.path, &found.key),
-            "signing in with OAuth is not built in yet, so that the server would be asked without credentials",
-            "give it a token: `auth = { bearer = \"${TOKEN}\" }`",
-        );
-        return None;
-    }
-    match (kind, bearer, basic, key) {
-        (Some(AuthKind::None), ..) | (None, None, None, None) => Some((Auth::None, None)),
-        (Some(AuthKind::Bearer) | None, Some(token), None, None) => Some((Auth::Bearer(secret(token)), None)),
-        (Some(AuthKind::Basic) | None, None, Some(basic), None) => Some((basic, None)),
-        (Some(AuthKind::ApiKey) | None, None, None, Some(key)) => Some((Auth::None, Some(key))),
-        // An API key may also be written as `bearer`.
-        (Some(AuthKind::ApiKey), Some(token), None, None) => {
-            Some((Auth::None, Some((API_KEY_HEADER.into(), secret(token)))))
-        }
-        (None, ..) => context.refuse(at, "auth", "names more than one way to say who we are"),
-        (Some(kind), ..) => {
-            let message = format!("does not hold what `{}` needs", kind.word());
-            context.refuse(at, "auth", &message)
-        }
-    }
-}
-
-/// The setting that requests sign-in with OAuth.
-fn oauth_setting<'a>(values: ServerTable<'a>, table: Table<'a, auth::In>) -> Option<&'a Found> {
-    let is_on = |found: Option<&Found>| match found.map(|found| &found.setting) {
-        Some(Setting::Bool(on)) => *on,
-        Some(Setting::Table(table)) => Table::<oauth::In>::new(table).get(&oauth::ENABLED),
-        _ => false,
-    };
-    let names_oauth = |found: &&Found| AuthKind::from_setting(&found.setting) == Some(AuthKind::OAuth);
-    let in_table = table.get(&auth::TYPE) == Some(AuthKind::OAuth) || is_on(table.find(&auth::OAUTH));
-    values
-        .find(&server::AUTH)
-        .filter(names_oauth)
-        .or_else(|| values.find(&server::AUTH_TYPE).filter(names_oauth))
-        .or_else(|| values.find(&server::AUTH).filter(|_| in_table))
-        .or_else(|| values.find(&server::OAUTH).filter(|found| is_on(Some(found))))
-}
-
 fn tls(context: &mut Context<'_>, values: ServerTable<'_>) -> Option<Tls> {
     let nothing = Values::default();
     let table = values.table(&server::TLS).unwrap_or(Table::new(&nothing));
@@ -276,7 +185,7 @@ fn warn_of_open_credentials(context: &mut Context<'_>, url: &SafeUrl, auth: &Aut
     let open = matches!(url.scheme(), "http" | "ws");
     let host = url.host_str().unwrap_or("");
     let local = host == "localhost" || host.ends_with(".localhost") || host.starts_with("127.") || host == "[::1]";
-    if open && !local && *auth != Auth::None {
+    if open && !local && !matches!(auth, Auth::None | Auth::Anonymous) {
         context.report.warn_with(
             at,
             &join(context.path, "url"),

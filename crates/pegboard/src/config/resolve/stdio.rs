@@ -33,15 +33,21 @@ pub(super) fn command(context: &mut Context<'_>, values: ServerTable<'_>) -> Opt
     }
     hint_at_shell_line(context, program, args);
     warn_of_secrets(context, args);
-    let mut command = Command::new(program_path(context, &program.value));
+    let mut command = with_surroundings(context, values, &program.value)?;
     command.args = args.iter().map(|arg| Secret::new(arg.value.as_str())).collect();
-    command.env_policy = values.get(&server::ENV_POLICY);
-    command.cwd = values.get(&server::CWD).map(|cwd| context.resolve_path(&cwd));
     command.rlimits = values.table(&server::RLIMITS).map(rlimits).unwrap_or_default();
     command.sandbox = values
         .table(&server::SANDBOX)
         .map(|table| sandbox(context, table))
         .unwrap_or_default();
+    Some(command)
+}
+
+/// A command with the environment and the working directory of the server's table.
+pub(super) fn with_surroundings(context: &mut Context<'_>, values: ServerTable<'_>, program: &str) -> Option<Command> {
+    let mut command = Command::new(program_path(context, program));
+    command.env_policy = values.get(&server::ENV_POLICY);
+    command.cwd = values.get(&server::CWD).map(|cwd| context.resolve_path(&cwd));
     command.env = environment(context, values)?;
     Some(command)
 }

@@ -207,9 +207,10 @@ Servers:
     URL: https://signed.example.com/mcp
     AuthType: oauth
 "#;
-    let told = "minion.yaml:32: servers.signed.AuthType: signing in with OAuth is not built in yet, so that the server would be asked \
-                without credentials (give it a token: `auth = { bearer = \"${TOKEN}\" }`)";
-    let config = load("minion.yaml", text, &[told]);
+    let told = "minion.yaml:29: servers.signed.auth_type: this program was built without sign-in with OAuth, so that the server would be asked \
+                without credentials (build it with the feature `oauth` of the crate `pegboard`, or give it a token: `auth = { bearer = \"${TOKEN}\" }`)";
+    let told: &[&str] = if cfg!(feature = "oauth") { &[] } else { &[told] };
+    let config = load("minion.yaml", text, told);
     assert_eq!(config.limits.max_servers, 10);
     let github = get(&config, "github");
     assert_eq!(

@@ -98,6 +98,17 @@ fn companions(path: &str) -> Json {
         Some("auth.header") => json!({"auth": {"api_key": "k"}}),
         Some("auth") => json!({"auth_type": "bearer", "bearer_token": "t"}),
         Some("auth.type" | "auth_type") => json!({"auth": {"bearer": "t"}}),
+        Some("headers_helper_ttl") => json!({"headers_helper": "a"}),
+        Some(path) if path.starts_with("auth.oauth.") || path.starts_with("oauth.") => {
+            let (_, field) = path.split_once("oauth.").unwrap_or_default();
+            let beside = beside_in_oauth(field);
+            match path.starts_with("auth.") {
+                true => json!({"auth": {"oauth": beside}}),
+                false => json!({"oauth": beside}),
+            }
+        }
+        Some("auth.client_secret" | "auth.client_secret_file") => json!({"auth": {"client_id": "c"}}),
+        Some("auth.grant") => json!({"auth": {"client_id": "c", "client_secret": "s"}}),
         Some("tls.cert") => json!({"tls": {"key": "k"}}),
         Some("tls.key") => json!({"tls": {"cert": "k"}}),
         Some("allow_loader_env") => json!({"env": {"LD_PRELOAD": "x"}}),
@@ -140,6 +151,25 @@ fn oauth(path: &str) -> Json {
     json!({"views": {"zz": {}}, "serve": {"oauth": oauth}})
 }
 
+/// What a field of `oauth` needs beside it.
+fn beside_in_oauth(field: &str) -> Json {
+    match field {
+        "client_secret" | "client_secret_file" | "private_key" | "private_key_file" => json!({"client_id": "c"}),
+        "grant" => json!({"client_id": "c", "client_secret": "s"}),
+        "key_id" | "algorithm" => json!({"client_id": "c", "private_key": PEM}),
+        "subject_token" | "subject_token_file" | "subject_token_type" | "requested_token_type" => {
+            json!({"grant": "token_exchange"})
+        }
+        "identity_provider.token_url" | "assertion" | "assertion_file" => json!({"grant": "jwt_bearer"}),
+        "identity_provider.client_id" | "identity_provider.client_secret" | "identity_provider.client_secret_file" => {
+            json!({"grant": "jwt_bearer", "identity_provider": {"token_url": "https://idp.example/t"}})
+        }
+        _ => json!({}),
+    }
+}
+
+const PEM: &str = "-----BEGIN PRIVATE KEY-----\nzz\n-----END PRIVATE KEY-----";
+
 fn merged(mut base: Json, over: Json) -> Json {
     match (&mut base, over) {
         (Json::Object(base), Json::Object(over)) => {
@@ -171,10 +201,13 @@ fn load(config: &Json) -> Loaded {
 }
 
 #[test]
+#[cfg_attr(not(feature = "oauth"), ignore = "the settings of sign-in have no effect without it")]
 fn every_field_in_effect_changes_the_resolved_config() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("x.env");
     std::fs::write(&file, "A=1\n").unwrap();
+    let key = folder.path().join("key.pem");
+    std::fs::write(&key, PEM).unwrap();
     let group = Masker::group_names().next().unwrap();
     let pattern = Masker::pattern_names().next().unwrap();
     let bases = [json!({"command": "a"}), json!({"url": "https://base.example/mcp"})];
@@ -182,7 +215,12 @@ fn every_field_in_effect_changes_the_resolved_config() {
     for (path, _, at, field) in places() {
         let mut values = candidates(&field.kind);
         values.extend(match path.rsplit('.').next() {
-            Some("env_file") => Some(json!(file)),
+            Some("env_file" | "client_secret_file") => Some(json!(file)),
+            Some("private_key_file") => Some(json!(key)),
+            Some("private_key") => Some(json!(PEM)),
+            Some("redirect_uri") => Some(json!("http://localhost:99/x")),
+            Some("callback_host") => Some(json!("localhost")),
+            Some("callback_path") => Some(json!("/zz")),
             Some("groups") => Some(json!([group])),
             Some("rate") => Some(json!("60/min")),
             Some("sha256") => Some(json!("0".repeat(64))),

@@ -8,7 +8,7 @@ use std::{
 use crate::config::{Command, EnvPolicy, is_allowed, is_loader};
 
 /// The environment variables of a child process.
-pub(super) type Environment = BTreeMap<OsString, OsString>;
+pub(in crate::transport) type Environment = BTreeMap<OsString, OsString>;
 
 /// Variables that make programs load or run other code. They are never inherited, because our values are meant for this program; a config may set
 /// them.
@@ -56,7 +56,7 @@ const MODEL_KEYS: &[&str] = &[
 const OWN_PREFIXES: &[&str] = &["OTEL_", "PEGBOARD_"];
 
 /// The environment for `command`: the variables of `ours` that its policy allows, overridden by those that its config sets.
-pub(super) fn build(command: &Command, ours: impl Iterator<Item = (OsString, OsString)>) -> Environment {
+pub(in crate::transport) fn build(command: &Command, ours: impl Iterator<Item = (OsString, OsString)>) -> Environment {
     let passes = |name: &OsStr| match command.env_policy {
         EnvPolicy::Inherit => !name.to_str().is_some_and(is_never_inherited),
         EnvPolicy::Allowlist => name.to_str().is_some_and(is_allowed),

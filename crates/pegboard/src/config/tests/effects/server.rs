@@ -79,6 +79,16 @@ pub(super) const ROWS: &[Row] = &[
         &["server.insecure"],
     ),
     (
+        "settings/credential_sources.rs",
+        "the_headers_of_a_helper_are_sent_until_the_server_refuses_them",
+        &["server.headers_helper", "server.headers_helper_ttl"],
+    ),
+    (
+        "settings/sign_in.rs",
+        "short_forms_are_the_settings_of_sign_in",
+        &["server.oauth", "server.scopes", "server.oauth_resource"],
+    ),
+    (
         "settings/remote.rs",
         "a_status_of_the_config_means_that_the_session_is_gone",
         &["server.session_gone_status"],

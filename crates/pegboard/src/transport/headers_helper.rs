@@ -1,0 +1,241 @@
+//! [`HelperCredentials`]: a program that prints the headers of requests.
+
+use std::{future::Future, pin::Pin, process::Stdio, sync::Arc, time::Duration};
+
+use serde_json::{Map, Value as Json};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt as _},
+    process::Child,
+};
+
+use super::stdio;
+use crate::{
+    config::{HeadersHelper, SafeUrl},
+    credential::{Credential, CredentialError, CredentialRequest, Credentials},
+    mask::ServerMasker,
+    name::ServerName,
+};
+
+/// How long the program may run.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// The most output of the program.
+const MAX_OUTPUT: u64 = 64 << 10;
+/// How much of what the program wrote to stderr is shown.
+const MAX_SHOWN: usize = 500;
+/// How long headers without a lifetime are used: until they are refused.
+const UNTIL_REFUSED: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// Runs a program for the headers of a server's requests, and again when the server refuses them.
+#[derive(Debug)]
+pub(super) struct HelperCredentials {
+    helper: Arc<HeadersHelper>,
+    url: SafeUrl,
+    masker: ServerMasker,
+}
+
+impl HelperCredentials {
+    pub(super) fn new(helper: Arc<HeadersHelper>, url: SafeUrl, masker: ServerMasker) -> Self {
+        Self { helper, url, masker }
+    }
+
+    async fn headers(&self, server: &ServerName) -> Result<Vec<(String, String)>, String> {
+        let mut running = self.start(server)?;
+        let ended = tokio::time::timeout(TIMEOUT, running.finish()).await;
+        let Ok(ended) = ended else {
+            return Err(format!("did not end within {} s and was killed", TIMEOUT.as_secs()));
+        };
+        let (status, stdout, stderr) = ended.map_err(|error| format!("could not be waited for: {error}"))?;
+        if !status.success() {
+            return Err(format!("failed with {status}{}", self.shown(&stderr)));
+        }
+        if stdout.len() as u64 > MAX_OUTPUT {
+            return Err("printed more than 64 KiB".to_owned());
+        }
+        parse(&stdout).map_err(|problem| format!("{problem}{}", self.shown(&stderr)))
+    }
+
+    fn start(&self, server: &ServerName) -> Result<Running, String> {
+        let command = &self.helper.command;
+        let mut environment = stdio::environment(command, std::env::vars_os());
+        environment.insert("PEGBOARD_SERVER_NAME".into(), server.as_str().into());
+        // Without credentials in it: other programs of the user can see the environment.
+        environment.insert("PEGBOARD_SERVER_URL".into(), self.url.to_string().into());
+        let mut starting = tokio::process::Command::new(&command.program);
+        starting
+            .args(command.args.iter().map(|arg| arg.expose()))
+            .env_clear()
+            .envs(environment)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        if let Some(folder) = &command.cwd {
+            starting.current_dir(folder);
+        }
+        #[cfg(unix)]
+        starting.process_group(0);
+        let child = starting
+            .spawn()
+            .map_err(|error| format!("cannot be started: {error}"))?;
+        Ok(Running {
+            child,
+            has_ended: false,
+        })
+    }
+
+    /// What the program wrote to stderr, without secrets.
+    fn shown(&self, stderr: &[u8]) -> String {
+        let text = String::from_utf8_lossy(stderr);
+        let masked = self.masker.text(text.trim()).into_owned();
+        let shown: String = masked.chars().take(MAX_SHOWN).collect();
+        match shown.is_empty() {
+            true => String::new(),
+            false => format!("; it wrote to stderr: {}", shown.escape_debug()),
+        }
+    }
+}
+
+impl Credentials for HelperCredentials {
+    fn credential<'a>(
+        &'a self,
+        request: CredentialRequest<'a>,
+    ) -> Pin<Box<dyn Future<Output = Result<Credential, CredentialError>> + Send + 'a>> {
+        Box::pin(async move {
+            let headers = self.headers(request.server).await.map_err(|problem| {
+                let program = &self.helper.command.program;
+                CredentialError::new(format!("the program `{program}` of `headers_helper` {problem}"))
+            })?;
+            let lifetime = self.helper.ttl.unwrap_or(UNTIL_REFUSED);
+            let credential = headers
+                .into_iter()
+                .fold(Credential::none(), |credential, (name, value)| {
+                    credential.header(name, value)
+                });
+            Ok(credential.valid_for(lifetime))
+        })
+    }
+
+    fn is_refused_by_forbidden(&self, _: &ServerName) -> bool {
+        true
+    }
+}
+
+/// A program that runs. Dropping it kills the program and its children.
+struct Running {
+    child: Child,
+    has_ended: bool,
+}
+
+impl Running {
+    async fn finish(&mut self) -> std::io::Result<(std::process::ExitStatus, Vec<u8>, Vec<u8>)> {
+        let (stdout, stderr) = (self.child.stdout.take(), self.child.stderr.take());
+        let (stdout, stderr) = tokio::join!(read(stdout), read(stderr));
+        let status = self.child.wait().await?;
+        self.has_ended = true;
+        Ok((status, stdout?, stderr?))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        #[cfg(unix)]
+        if let Some(group) = self
+            .child
+            .id()
+            .and_then(|id| i32::try_from(id).ok())
+            .and_then(rustix::process::Pid::from_raw)
+            .filter(|_| !self.has_ended)
+        {
+            // Fails only if the group is already gone.
+            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        }
+    }
+}
+
+/// Reads one byte more than the limit at most. The program gets an error when it writes on.
+async fn read(pipe: Option<impl AsyncRead + Unpin>) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if let Some(pipe) = pipe {
+        pipe.take(MAX_OUTPUT + 1).read_to_end(&mut bytes).await?;
+    }
+    Ok(bytes)
+}
+
+/// Reads a JSON object with texts, or lines `Name: value`. The error contains nothing of the output.
+fn parse(output: &[u8]) -> Result<Vec<(String, String)>, String> {
+    let text = std::str::from_utf8(output)
+        .map_err(|_| "printed no text".to_owned())?
+        .trim();
+    if text.is_empty() {
+        return Err("printed nothing".to_owned());
+    }
+    if text.starts_with('{') {
+        let object: Map<String, Json> =
+            serde_json::from_str(text).map_err(|_| "printed no valid JSON object".to_owned())?;
+        let texts = object.into_iter().map(|(name, value)| match value {
+            Json::String(value) => Ok((name, value)),
+            _ => Err(format!(
+                "printed a value of `{}` that is not a text",
+                name.escape_debug()
+            )),
+        });
+        return texts.collect();
+    }
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    lines
+        .enumerate()
+        .map(|(number, line)| match line.split_once(':') {
+            Some((name, value)) => Ok((name.trim().to_owned(), value.trim().to_owned())),
+            None => Err(format!("printed a line {} that is not `Name: value`", number + 1)),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(output: &str) -> Result<Vec<(String, String)>, String> {
+        parse(output.as_bytes())
+    }
+
+    fn header(name: &str, value: &str) -> (String, String) {
+        (name.to_owned(), value.to_owned())
+    }
+
+    #[cfg(unix)]
+    #[tokio::test(start_paused = true)]
+    async fn a_helper_that_does_not_end_is_killed() {
+        use crate::{
+            config::Command,
+            mask::{KnownSecrets, Masking},
+        };
+
+        let helper = HeadersHelper::new(Command::new("sleep").args(["1000"]));
+        let masker = ServerMasker::new(&Masking::default(), KnownSecrets::default());
+        let url = SafeUrl::parse("https://h.example/").unwrap();
+        let credentials = HelperCredentials::new(Arc::new(helper), url, masker);
+        let name = ServerName::parse("x").unwrap();
+        let error = credentials.headers(&name).await.unwrap_err();
+        assert_eq!(error, "did not end within 10 s and was killed");
+    }
+
+    #[test]
+    fn headers_are_json_or_lines() {
+        for text in ["{\"A\": \"b: c\", \"X-B\": \"d\"}\n", "A: b: c\n\nX-B:d\n"] {
+            assert_eq!(
+                parsed(text),
+                Ok(vec![header("A", "b: c"), header("X-B", "d")]),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_error_contains_nothing_of_the_output() {
+        for text in ["", "s3cret", "{\"A\": s3cret}", "{\"A\": [\"s3cret\"]}", "A: b\ns3cret"] {
+            let error = parsed(text).unwrap_err();
+            assert!(!error.contains("s3cret"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Credentials from outside of the config: a file with a token, and a program that prints headers.
+
+use std::{fs, path::Path};
+
+use pegboard::{Config, Env, Format, Pegboard};
+use pegboard_testkit::{Era, FakeServer, Fault, NetHandle, Tool, When};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::support::*;
+
+/// A server whose answers to some calls are these statuses, by the number of the call.
+async fn server(refusals: &[(u32, u16)]) -> NetHandle {
+    let mut fake = FakeServer::new("fx")
+        .era(Era::Legacy)
+        .tool(Tool::new("hello").answers_text("hi"));
+    for (call, status) in refusals {
+        let refused = Fault::Status {
+            status: *status,
+            headers: Vec::new(),
+            body: String::new(),
+        };
+        fake = fake.fault_on(When::tool("hello").nth(*call), refused);
+    }
+    fake.serve_http().await.unwrap()
+}
+
+fn open(server: &NetHandle, settings: &str) -> Pegboard {
+    let text = format!("[servers.fx]\nurl = '{}'\nrestart = false\n{settings}\n", server.url());
+    let loaded = Config::from_text(&text, Format::Toml, &Env::process());
+    assert_eq!(loaded.problems, [], "{text}");
+    Pegboard::open(loaded.config)
+}
+
+/// The values of a header in the calls that the server got.
+fn sent(server: &NetHandle, header: &str) -> Vec<String> {
+    let requests = server.requests();
+    let calls = requests.iter().filter(|received| received.method == "tools/call");
+    calls
+        .map(|call| call.header(header).unwrap_or("none").to_owned())
+        .collect()
+}
+
+async fn hello(board: &Pegboard) -> String {
+    call(&board.toolset(), "fx.hello", json!({})).await.text()
+}
+
+#[tokio::test]
+async fn a_token_file_is_read_again_when_the_server_refuses_its_token() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("token");
+    fs::write(&file, "f1rst-t0ken\n").unwrap();
+    let server = server(&[(2, 401)]).await;
+    let board = open(&server, &format!("auth = {{ bearer_file = '{}' }}", file.display()));
+    assert_eq!(hello(&board).await, "hi");
+    fs::write(&file, "s3cond-t0ken\n").unwrap();
+    assert_eq!(hello(&board).await, "hi");
+    let sent = sent(&server, "authorization");
+    assert_eq!(sent.first().unwrap(), "Bearer f1rst-t0ken");
+    assert_eq!(sent.last().unwrap(), "Bearer s3cond-t0ken");
+    board.shutdown().await;
+}
+
+#[tokio::test]
+async fn without_its_token_file_a_server_is_not_asked() {
+    let folder = TempDir::new().unwrap();
+    let server = server(&[]).await;
+    let missing = folder.path().join("missing");
+    let board = open(&server, &format!("auth = {{ token_file = '{}' }}", missing.display()));
+    let told = hello(&board).await;
+    assert_contains(&told, &["the token file", "missing", "auth.bearer_file"]);
+    assert!(server.requests().is_empty());
+    board.shutdown().await;
+}
+
+/// A helper that counts its runs in a file of the folder, and prints the number.
+fn counting(folder: &Path) -> String {
+    let script = format!(
+        "cd {}; echo x >> runs; echo \"X-Run: $(grep -c x runs)\"; echo \"X-Of: $PEGBOARD_SERVER_NAME\"",
+        folder.display()
+    );
+    format!("['sh', '-c', '{script}']")
+}
+
+#[tokio::test]
+async fn the_headers_of_a_helper_are_sent_until_the_server_refuses_them() {
+    let folder = TempDir::new().unwrap();
+    let server_one = server(&[(3, 403), (6, 401)]).await;
+    let board = open(&server_one, &format!("headers_helper = {}", counting(folder.path())));
+    for _ in 0..5 {
+        assert_eq!(hello(&board).await, "hi");
+    }
+    // The third and the fifth call are sent twice.
+    assert_eq!(sent(&server_one, "x-run"), ["1", "1", "1", "2", "2", "2", "3"]);
+    assert_eq!(sent(&server_one, "x-of")[0], "fx");
+    board.shutdown().await;
+
+    let folder = TempDir::new().unwrap();
+    let server_two = server(&[]).await;
+    let settings = format!(
+        "headers_helper = {}\nheaders_helper_ttl = '1ms'",
+        counting(folder.path())
+    );
+    let board = open(&server_two, &settings);
+    assert_eq!(hello(&board).await, "hi");
+    assert_ne!(
+        sent(&server_two, "x-run")[0],
+        "1",
+        "the handshake had the first headers"
+    );
+    board.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_helper_is_a_program_a_line_of_words_or_a_line_for_a_shell() {
+    for (helper, expected) in [
+        ("'echo X-A: b'", "b"),
+        (r#""echo 'X-A: b c' | cat""#, "b c"),
+        (r#"["echo", '{"X-A": "$HOME"}']"#, "$HOME"),
+    ] {
+        let server = server(&[]).await;
+        let board = open(&server, &format!("headers_helper = {helper}"));
+        assert_eq!(hello(&board).await, "hi", "{helper}");
+        assert_eq!(sent(&server, "x-a"), [expected], "{helper}");
+        board.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn the_failure_of_a_helper_is_told_and_nothing_is_sent() {
+    let server = server(&[]).await;
+    let settings = "headers_helper = ['sh', '-c', 'echo no key: $KEY >&2; exit 3']\nenv = { KEY = 'c4nary-7f3a9b1e' }";
+    let board = open(&server, settings);
+    let told = hello(&board).await;
+    assert_contains(&told, &["headers_helper", "exit status: 3", "no key"]);
+    assert!(!told.contains("c4nary"), "{told}");
+    assert!(server.requests().is_empty());
+    board.shutdown().await;
+}
