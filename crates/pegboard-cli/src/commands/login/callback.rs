@@ -105,13 +105,10 @@ async fn accept(listener: TcpListener, origin: String, path: String, visits: mps
         let Ok(permit) = permits.clone().acquire_owned().await else {
             return;
         };
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
-            Err(_) => {
-                // Out of files: others may end meanwhile.
-                tokio::time::sleep(Duration::from_millis(100)).await;
-                continue;
-            }
+        let Ok((stream, _)) = listener.accept().await else {
+            // Out of files: others may end meanwhile.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            continue;
         };
         let (origin, path, visits) = (origin.clone(), path.clone(), visits.clone());
         tokio::spawn(async move {
