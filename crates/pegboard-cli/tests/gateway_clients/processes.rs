@@ -1,10 +1,8 @@
 //! The processes of this machine, as /proc shows them.
 
-use std::{
-    fs,
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::{fs, path::Path, time::Duration};
+
+use tokio::time::Instant;
 
 /// A process and what started it.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]

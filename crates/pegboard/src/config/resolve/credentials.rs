@@ -27,7 +27,7 @@ enum Held {
     Bearer(Text),
     File(PathBuf),
     Basic(Auth),
-    Helper(HeadersHelper),
+    Helper(Arc<HeadersHelper>),
     ApiKey(String, Secret),
 }
 
@@ -79,7 +79,7 @@ pub(super) fn of_server(context: &mut Context<'_>, values: ServerTable<'_>) -> O
     match (kind, one) {
         (Some(AuthKind::Bearer) | None, Held::Bearer(token)) => Some((Auth::Bearer(secret(token)), None)),
         (Some(AuthKind::Bearer) | None, Held::File(path)) => Some((Auth::BearerFile(path), None)),
-        (None, Held::Helper(helper)) => Some((Auth::HeadersHelper(Arc::new(helper)), None)),
+        (None, Held::Helper(helper)) => Some((Auth::HeadersHelper(helper), None)),
         (Some(AuthKind::Basic) | None, Held::Basic(basic)) => Some((basic, None)),
         (Some(AuthKind::ApiKey) | None, Held::ApiKey(header, key)) => Some((Auth::None, Some((header, key)))),
         // An API key may also be written as `bearer`.
@@ -137,7 +137,7 @@ fn held(
     held.extend(basic.map(Held::Basic));
     held.extend(api_key.map(|key| Held::ApiKey(header, secret(key))));
     if values.find(&server::HEADERS_HELPER).is_some() {
-        held.push(Held::Helper(helper(context, values)?));
+        held.push(Held::Helper(Arc::new(helper(context, values)?)));
     }
     Some(held)
 }
