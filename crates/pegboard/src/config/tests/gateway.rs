@@ -312,8 +312,8 @@ fn wrong_settings_of_access_tokens_are_reported_and_admit_nobody() {
             "serve.oauth.rules[0].scopes: a rule needs",
         ),
         (
-            format!("{GOOD}{RULE}vew = 'x'\n"),
-            "serve.oauth.rules[0].vew: there is no such setting",
+            format!("{GOOD}{RULE}look = 'x'\n"),
+            "serve.oauth.rules[0].look: there is no such setting",
         ),
         (
             format!("{GOOD}{RULE}view = 'x'\n"),
