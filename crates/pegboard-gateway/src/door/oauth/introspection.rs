@@ -78,13 +78,14 @@ impl Introspection {
             }
             waiting.entry(digest).or_default().clone()
         };
+        let place = WaitingPlace {
+            introspection: self,
+            digest,
+            question,
+        };
         // Requests of clients that go away are asked again by the next one that waits.
-        let outcome = question.get_or_init(|| self.ask(token, digest, issuer)).await.clone();
-        let mut waiting = self.waiting();
-        if waiting.get(&digest).is_some_and(|known| Arc::ptr_eq(known, &question)) {
-            waiting.remove(&digest);
-        }
-        outcome
+        let outcome = place.question.get_or_init(|| self.ask(token, digest, issuer)).await;
+        outcome.clone()
     }
 
     async fn ask(&self, token: &str, digest: [u8; 32], issuer: &str) -> Result<Introspected, TokenFault> {
@@ -124,8 +125,56 @@ impl Introspection {
     }
 }
 
+/// The place of one request in `waiting`. It is given back also if the request is dropped, because its client has gone.
+struct WaitingPlace<'a> {
+    introspection: &'a Introspection,
+    digest: [u8; 32],
+    question: Arc<Question>,
+}
+
+impl Drop for WaitingPlace<'_> {
+    fn drop(&mut self) {
+        let mut waiting = self.introspection.waiting();
+        // Dropped before the lock is released, so that the last place sees that it is the last.
+        let question = std::mem::take(&mut self.question);
+        let is_known = waiting
+            .get(&self.digest)
+            .is_some_and(|known| Arc::ptr_eq(known, &question));
+        // Held by the map and this place only.
+        let is_last = Arc::strong_count(&question) <= 2;
+        if is_known && (is_last || question.initialized()) {
+            waiting.remove(&self.digest);
+        }
+    }
+}
+
 impl fmt::Debug for Introspection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Introspection").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn clients_that_go_away_leave_their_places_to_others() {
+        // Connections are accepted by the kernel, and nobody answers.
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/introspect", silent.local_addr().unwrap());
+        let introspection = Introspection::new(&OAuthIntrospection::new(url, "gate", "secret")).unwrap();
+        let check = |number: u8| introspection.check("opaque", [number; 32], "https://as.example");
+        let (first, second, other) = (check(1), check(1), check(2));
+        let mut first = Box::pin(first);
+        {
+            let gone = async { tokio::join!(&mut first, second, other) };
+            assert!(tokio::time::timeout(Duration::from_millis(1), gone).await.is_err());
+        }
+        assert_eq!(introspection.waiting().len(), 1, "the first is still waiting");
+        drop(first);
+        assert_eq!(introspection.waiting().len(), 0);
     }
 }
