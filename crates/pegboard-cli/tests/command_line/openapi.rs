@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{gateway::Served, home::Home};
 
 /// How many requests the fuzzer makes for each operation and phase.
-const EXAMPLES: &str = "15";
+const EXAMPLES: &str = "5";
 
 /// A program for OpenAPI documents.
 fn program(name: &str) -> Command {
