@@ -35,6 +35,7 @@ use crate::{
     args::CompiledSchemas,
     audit::{AdminChange, AuditLog, Entry},
     call::{Embeddings, Journal, UsageByPrincipal, View},
+    credential::CallerTokens,
     deadline::Deadline,
     event::Events,
     metrics::Metrics,
@@ -197,6 +198,11 @@ impl Pegboard {
     /// Adds secrets to mask in all messages of servers from now on. The secrets of the config are always masked.
     pub fn hide(&self, secrets: impl IntoIterator<Item = Secret>) {
         self.0.factory.secrets.learn(secrets);
+    }
+
+    /// The tokens of callers for servers whose config exchanges them (RFC 8693). A gateway fills it.
+    pub fn caller_tokens(&self) -> CallerTokens {
+        self.0.factory.caller_tokens.clone()
     }
 
     /// Subscribes to the events of the board: every call of every view, and every change of a server's state. Without subscribers nothing is

@@ -1,9 +1,13 @@
 //! Credentials that a program supplies at run time, for the servers of a board or of one principal.
 
+mod caller_tokens;
 mod issued;
 mod provider;
 mod source;
 
+#[cfg(feature = "oauth")]
+pub(crate) use caller_tokens::CallerToken;
+pub use caller_tokens::CallerTokens;
 pub(crate) use issued::Issued;
 pub(crate) use provider::Remedy;
 pub use provider::{Credential, CredentialError, CredentialReason, CredentialRequest, Credentials};

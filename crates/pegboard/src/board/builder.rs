@@ -20,7 +20,7 @@ use crate::{
     call::{Approvals, Approver, CallJournal, Embedder, Embeddings, Journal, UsageByPrincipal},
     catalog::store::CatalogStore,
     config::{BreakerPolicy, Capabilities, Config, ServerConfig},
-    credential::Credentials,
+    credential::{CallerTokens, Credentials},
     event::EventSender,
     mask::{KnownSecrets, Masking, ServerMasker},
     name::ServerName,
@@ -253,6 +253,7 @@ impl Builder {
 
     fn opened(self) -> Pegboard {
         let limits = self.config.limits;
+        let caller_tokens = CallerTokens::default();
         let factory = ServerFactory {
             shared: Arc::new(BoardShared {
                 revision: Arc::new(AtomicU64::new(1)),
@@ -279,7 +280,8 @@ impl Builder {
             stand_ins: self.stand_ins,
             credentials: self.credentials,
             #[cfg(feature = "oauth")]
-            sign_ins: SignIns::new(self.tokens),
+            sign_ins: SignIns::new(self.tokens, caller_tokens.clone()),
+            caller_tokens,
             secrets: KnownSecrets::default(),
             max_servers: AtomicUsize::new(limits.max_servers),
             processes: AtomicUsize::new(limits.max_processes.min(Semaphore::MAX_PERMITS)),

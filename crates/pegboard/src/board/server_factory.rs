@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 use super::sign_in_provider::SignIns;
 use crate::{
     config::{BoardLimits, Misconfigured, ServerConfig, Transport},
-    credential::{CredentialSource, Credentials},
+    credential::{CallerTokens, CredentialSource, Credentials},
     mask::{KnownSecrets, ServerMasker},
     name::ServerName,
     server::{BoardShared, Outage, Server, identity},
@@ -33,6 +33,8 @@ pub(super) struct ServerFactory {
     /// Obtains the tokens of servers that need a sign-in.
     #[cfg(feature = "oauth")]
     pub(super) sign_ins: Arc<SignIns>,
+    /// The tokens of callers, for servers that exchange them.
+    pub(super) caller_tokens: CallerTokens,
     /// The secrets of all servers, masked in the messages of each.
     pub(super) secrets: KnownSecrets,
     /// The most servers of the board.

@@ -14,7 +14,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::{
     caller::Principal,
     config::{Auth, OAuthConfig, Transport},
-    credential::{Credential, CredentialError, CredentialReason, CredentialRequest, Credentials, Remedy},
+    credential::{CallerTokens, Credential, CredentialError, CredentialReason, CredentialRequest, Credentials, Remedy},
     name::ServerName,
     oauth::{OAuthAccount, OAuthClient, OAuthError, PlainText, TokenStore, asks_for_token},
 };
@@ -28,6 +28,8 @@ pub(super) struct SignIns {
     /// The folder of the tokens; in memory without one.
     folder: Option<PathBuf>,
     opened: OnceLock<Opened>,
+    /// The tokens of callers of a gateway.
+    caller_tokens: CallerTokens,
 }
 
 #[derive(Debug)]
@@ -38,9 +40,10 @@ struct Opened {
 }
 
 impl SignIns {
-    pub(super) fn new(folder: Option<PathBuf>) -> Arc<Self> {
+    pub(super) fn new(folder: Option<PathBuf>, caller_tokens: CallerTokens) -> Arc<Self> {
         Arc::new(Self {
             folder,
+            caller_tokens,
             opened: OnceLock::new(),
         })
     }
@@ -88,6 +91,9 @@ impl SignIns {
     /// The provider of a server that signs in, or may have to.
     pub(super) fn provider(self: &Arc<Self>, name: &ServerName, transport: &Transport) -> Option<Arc<dyn Credentials>> {
         let (account, is_configured) = account_of(name, transport)?;
+        if account.settings.grant.exchanges_caller() {
+            self.caller_tokens.want();
+        }
         Some(Arc::new(SignInCredentials {
             sign_ins: self.clone(),
             account,
@@ -131,14 +137,20 @@ struct SignInCredentials {
 
 impl SignInCredentials {
     fn account(&self, principal: Option<&Principal>) -> OAuthAccount {
+        let exchanged = principal.filter(|_| self.account.settings.grant.exchanges_caller());
         OAuthAccount {
             principal: principal.cloned(),
+            subject: exchanged.and_then(|principal| self.sign_ins.caller_tokens.get(principal)),
             ..self.account.clone()
         }
     }
 
     async fn token(&self, request: CredentialRequest<'_>) -> Result<Credential, CredentialError> {
         let account = self.account(request.principal);
+        if account.subject.is_none() && account.settings.grant.exchanges_caller() {
+            // Also if an older token is stored: it is of a caller whose own token has expired.
+            return Err(without_caller_token(&account));
+        }
         let client = self.sign_ins.client();
         let refused = match request.reason {
             CredentialReason::Refused { challenge } => Some(challenge),
@@ -184,6 +196,15 @@ impl Credentials for SignInCredentials {
             self.sign_ins.client().newly_signed_in(&account).await;
         })
     }
+}
+
+fn without_caller_token(account: &OAuthAccount) -> CredentialError {
+    let hint = "call it through a gateway with `serve.oauth`, with a valid access token";
+    let text = format!(
+        "`{}` gets its token in exchange for the access token of the caller, and this caller has none",
+        account.server
+    );
+    CredentialError::new(text).with_remedy(Remedy::Person(Some(hint.to_owned())))
 }
 
 fn failure(error: &OAuthError, account: &OAuthAccount) -> CredentialError {

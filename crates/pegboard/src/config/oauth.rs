@@ -58,6 +58,13 @@ impl OAuthConfig {
         secrets
     }
 
+    /// Whether the token of a gateway's caller would be sent to an authorization server that the MCP server names.
+    pub(crate) fn sends_caller_anywhere(&self) -> bool {
+        let is_named = self.issuer.is_some() || self.token_url.is_some();
+        let has_provider = matches!(&self.grant, OAuthGrant::JwtBearer(bearer) if bearer.identity_provider.is_some());
+        self.grant.exchanges_caller() && !is_named && !has_provider
+    }
+
     /// Differs between settings that lead to other tokens.
     pub(crate) fn fingerprint(&self) -> String {
         serde_json::to_string(&WithSecrets::new(self)).unwrap_or_default()
@@ -84,6 +91,15 @@ impl OAuthGrant {
     /// Whether a person has to sign in.
     pub fn needs_person(&self) -> bool {
         matches!(self, Self::AuthorizationCode)
+    }
+
+    /// Whether the token of a gateway's caller is exchanged.
+    pub fn exchanges_caller(&self) -> bool {
+        match self {
+            Self::AuthorizationCode | Self::ClientCredentials => false,
+            Self::TokenExchange(exchange) => exchange.subject == TokenInput::Caller,
+            Self::JwtBearer(bearer) => bearer.assertion == TokenInput::Caller,
+        }
     }
 }
 

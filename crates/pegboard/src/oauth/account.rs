@@ -8,8 +8,8 @@ use url::Url;
 use crate::{
     caller::Principal,
     config::{OAuthConfig, Tls},
+    credential::CallerToken,
     name::ServerName,
-    secret::Secret,
 };
 
 /// A server and the principal that signs in to it.
@@ -25,7 +25,7 @@ pub(crate) struct OAuthAccount {
     /// sent there.
     pub(crate) tls: Tls,
     /// The token with which the caller came to the gateway, for token exchange.
-    pub(crate) subject: Option<Secret>,
+    pub(crate) subject: Option<CallerToken>,
 }
 
 impl OAuthAccount {

@@ -332,7 +332,11 @@ impl Renewal<'_> {
             let trust = Trust::of(self.account);
             let endpoint = &server.token_endpoint;
             let answer = token_request::request(self.http, &trust, endpoint, &identity, &grant, wanted).await?;
-            let session = Session::new(&found, client, scopes, answer);
+            let mut session = Session::new(&found, client, scopes, answer);
+            if let Some(subject) = &self.account.subject {
+                // What a caller's token was exchanged for is not used longer than that token.
+                session.end_by(subject.expires);
+            }
             Ok((found, session))
         })
         .await

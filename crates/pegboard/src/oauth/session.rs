@@ -1,5 +1,7 @@
 //! How a session begins and changes with the responses of the token endpoint.
 
+use std::time::SystemTime;
+
 use super::{
     challenge::add_scopes,
     clock::unix_now,
@@ -43,6 +45,15 @@ impl Session {
         let granted = answer.scopes.iter().flatten();
         add_scopes(&mut self.scopes, granted.map(String::as_str));
         self.refreshing = false;
+    }
+
+    /// Shortens the lifetime of the access token to this time.
+    pub(super) fn end_by(&mut self, end: SystemTime) {
+        let end = end
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .map_or(0, |since| since.as_secs());
+        self.lifetime = self.lifetime.min(end.saturating_sub(self.issued_at));
+        self.refresh_token = None;
     }
 
     /// Counts a step-up that led from `before` to this session.

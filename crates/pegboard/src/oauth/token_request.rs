@@ -278,10 +278,15 @@ fn basic(client: &ClientIdentity<'_>) -> Result<HeaderValue, OAuthError> {
 pub(super) async fn read_input(input: &TokenInput, account: &OAuthAccount) -> Result<Secret, OAuthError> {
     match input {
         TokenInput::Value(token) => Ok(token.clone()),
-        TokenInput::Caller => account
-            .subject
-            .clone()
-            .ok_or_else(|| OAuthError::Setting("the caller came without a token that could be exchanged".to_owned())),
+        TokenInput::Caller => match &account.subject {
+            _ if account.settings.sends_caller_anywhere() => Err(OAuthError::Setting(
+                "the caller's token is exchanged only at an `issuer` or `token_url` of the config".to_owned(),
+            )),
+            Some(subject) => Ok(subject.token.clone()),
+            None => Err(OAuthError::Setting(
+                "the caller came without a token that could be exchanged".to_owned(),
+            )),
+        },
         TokenInput::File(file) => read_file(file).await,
     }
 }

@@ -108,7 +108,7 @@ fn the_settings_of_sign_in_are_those_of_the_file() {
             TokenInput::File(PathBuf::from("/run/token")),
         ),
         (
-            json!({"subject_token_type": "urn:x", "requested_token_type": "urn:y"}),
+            json!({"subject_token_type": "urn:x", "requested_token_type": "urn:y", "issuer": "https://as.example"}),
             TokenInput::Caller,
         ),
     ] {
@@ -253,6 +253,8 @@ fn contradictions_are_refused_with_what_to_do() {
             json!({"grant": "token_exchange", "subject_token": "a", "subject_token_file": "b"}),
             "keep one",
         ),
+        (json!({"grant": "token_exchange"}), "needs `issuer` or `token_url`"),
+        (json!({"grant": "jwt_bearer"}), "needs `issuer` or `token_url`"),
         (
             json!({"grant": "jwt_bearer", "identity_provider": {}}),
             "needs `token_url`",

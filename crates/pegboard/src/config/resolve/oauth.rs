@@ -348,6 +348,11 @@ impl Settings<'_> {
             let message = "`client_credentials` needs `client_id` and `client_secret` or `private_key`";
             return self.refuse(context, &oauth::GRANT, message);
         }
+        if settings.sends_caller_anywhere() {
+            let message = "exchanges the token of the gateway's caller, so it needs `issuer` or `token_url`: a token of yours must not go to an \
+                           authorization server that the MCP server names";
+            return self.refuse(context, &oauth::GRANT, message);
+        }
         Some(())
     }
 

@@ -158,9 +158,11 @@ fn beside_in_oauth(field: &str) -> Json {
         "grant" => json!({"client_id": "c", "client_secret": "s"}),
         "key_id" | "algorithm" => json!({"client_id": "c", "private_key": PEM}),
         "subject_token" | "subject_token_file" | "subject_token_type" | "requested_token_type" => {
-            json!({"grant": "token_exchange"})
+            json!({"grant": "token_exchange", "issuer": "https://issuer.example"})
         }
-        "identity_provider.token_url" | "assertion" | "assertion_file" => json!({"grant": "jwt_bearer"}),
+        "identity_provider.token_url" | "assertion" | "assertion_file" => {
+            json!({"grant": "jwt_bearer", "issuer": "https://issuer.example"})
+        }
         "identity_provider.client_id" | "identity_provider.client_secret" | "identity_provider.client_secret_file" => {
             json!({"grant": "jwt_bearer", "identity_provider": {"token_url": "https://idp.example/t"}})
         }

@@ -1,12 +1,16 @@
 //! Sign-in, renewal, step-up and sign-out of accounts, at a small authorization server.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use serde_json::json;
 
 use super::*;
 use crate::{
     config::{OAuthConfig, OAuthGrant, TokenExchange, TokenInput},
+    credential::CallerToken,
     oauth::{
         clock::unix_now,
         store_key::PlainText,
@@ -381,6 +385,22 @@ async fn the_callers_token_is_exchanged_for_each_principal() {
     let mut settings = configured();
     settings.grant = OAuthGrant::TokenExchange(TokenExchange::new(TokenInput::Caller));
     let client = client();
+    let subject = |name: &str, seconds| {
+        Some(CallerToken {
+            token: Secret::new(format!("{name}-inbound")),
+            expires: SystemTime::now() + Duration::from_secs(seconds),
+        })
+    };
+    let mut anywhere = server.account(settings.clone());
+    anywhere.subject = subject("eve", 600);
+    let error = client.access_token(&anywhere, FIRST).await.unwrap_err();
+    assert!(matches!(error, OAuthError::Setting(_)), "{error}");
+    assert_eq!(
+        server.seen("/token").len(),
+        0,
+        "the server names where the token would go"
+    );
+    settings.issuer = Some(server.url.clone());
     for name in ["alice", "bob"] {
         let mut account = server.account(settings.clone());
         account.principal = Some(name.into());
@@ -388,7 +408,7 @@ async fn the_callers_token_is_exchanged_for_each_principal() {
             client.access_token(&account, FIRST).await,
             Err(OAuthError::Setting(_))
         ));
-        account.subject = Some(Secret::new(format!("{name}-inbound")));
+        account.subject = subject(name, 600);
         tokens(&server, &format!("{name}-upstream"), None);
         assert_eq!(token(&client, &account, FIRST).await, format!("{name}-upstream"));
     }
@@ -398,6 +418,28 @@ async fn the_callers_token_is_exchanged_for_each_principal() {
         .map(|seen| seen.form["subject_token"].clone())
         .collect();
     assert_eq!(subjects, ["alice-inbound", "bob-inbound"]);
+}
+
+#[tokio::test]
+async fn what_a_callers_token_was_exchanged_for_ends_with_it() {
+    let server = TestServer::complete().await;
+    let mut settings = configured();
+    settings.grant = OAuthGrant::TokenExchange(TokenExchange::new(TokenInput::Caller));
+    settings.issuer = Some(server.url.clone());
+    let mut account = server.account(settings);
+    account.principal = Some("alice".into());
+    account.subject = Some(CallerToken {
+        token: Secret::new("inbound"),
+        expires: SystemTime::now() + Duration::from_secs(30),
+    });
+    tokens(&server, "upstream", Some("never-used"));
+    let client = client();
+    let token = client.access_token(&account, FIRST).await.unwrap();
+    assert!(token.valid_for <= Duration::from_secs(24), "{token:?}");
+    let stored = client.store().account(&account.key()).await.unwrap().unwrap();
+    let session = stored.session.unwrap();
+    assert!(session.expires_at() <= unix_now() + 30, "the response said 1,000 s");
+    assert_eq!(session.refresh_token, None);
 }
 
 #[tokio::test]
