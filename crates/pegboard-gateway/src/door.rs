@@ -18,12 +18,10 @@ use std::sync::Arc;
 use http::HeaderMap;
 
 pub use caller::Caller;
-pub use oauth::SubjectTokens;
 pub(crate) use oauth::{Resource, ResourceServer, WELL_KNOWN};
 pub(crate) use rejection::Rejection;
 pub use scope::{Scope, Scopes};
 pub(crate) use site_check::{Origin, SiteCheck};
-#[cfg(test)]
 pub(crate) use token_fault::TokenFault;
 pub use tokens::Token;
 pub(crate) use tokens::Tokens;

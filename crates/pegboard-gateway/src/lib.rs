@@ -9,7 +9,7 @@ mod protocol;
 mod serve;
 mod wire;
 
-pub use door::{Caller, Scope, Scopes, SubjectTokens, Token};
+pub use door::{Caller, Scope, Scopes, Token};
 pub use endpoints::{BoardEndpoints, BoardPart, GatewayHost, board_service};
 pub use protocol::{
     Answer, CacheScope, Client, Description, Event, Exchange, Filter, LogLevel, Notification, Params, RawResult,

@@ -153,7 +153,7 @@ fn rules_make_views_and_scopes_of_claims_on_every_route() {
         scopes = ['read']
     ";
     let home = home(&issuer, rules);
-    let served = Served::start(&home, &[]);
+    let served = Served::start(&home, &["-v"]);
     let sre = issuer.bearer(&json!({"groups": ["x", "sre"]}));
     until("the server is there", || {
         let tools = served.tools_if_admitted("/mcp", &[("Authorization", &sre)]);
@@ -193,14 +193,16 @@ fn rules_make_views_and_scopes_of_claims_on_every_route() {
         challenge.contains(metadata) && challenge.contains(r#"scope="mcp:read""#),
         "{challenge}"
     );
-    // The audit log names who called, and no token is anywhere.
+    // The log says why tokens were refused, the audit log names who called, and no token is anywhere.
+    served.says(r#"`aud` is "api://other", expected is "api://gateway""#);
+    served.says(r#"the rules ask for groups = "sre", or groups = "dev", "qa", or scope = "mcp:read""#);
     served.signal("TERM");
     let err = served.err();
     assert_eq!(served.code(), Some(0));
     let audit = fs::read_to_string(home.path("audit.jsonl")).unwrap();
     assert!(audit.contains(&format!("{}#ada", issuer.url)), "{audit}");
     let log = fs::read_to_string(home.path("fx.log")).unwrap();
-    for token in [&sre, &qa, &reader] {
+    for token in [&sre, &qa, &reader, &nobody, &stranger] {
         let signature = token.rsplit('.').next().unwrap();
         for text in [&audit, &log, &err] {
             assert!(!text.contains(signature), "{text}");

@@ -4,5 +4,5 @@ mod issuer_keys;
 mod jwk;
 mod jws;
 
-pub(super) use issuer_keys::IssuerKeys;
+pub(super) use issuer_keys::{IssuerKeys, Proof};
 pub(super) use jws::{Jws, MAX_TOKEN};

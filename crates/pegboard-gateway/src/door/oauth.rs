@@ -7,9 +7,10 @@ mod claims;
 mod grants;
 mod introspection;
 mod policy;
+mod refusals;
 mod resource;
-mod subject_tokens;
 mod token_table;
+mod unique_names;
 
 use std::{
     fmt,
@@ -17,7 +18,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use pegboard::{Secret, config::ServeOAuth};
+use pegboard::{Secret, config::ServeOAuth, credential::CallerTokens};
 use ring::digest;
 
 use self::{
@@ -25,16 +26,16 @@ use self::{
     grants::{Grant, Grants},
     introspection::{Introspected, Introspection},
     policy::{Admission, Policy},
+    refusals::{Refusals, Refused},
     token_table::TokenTable,
 };
 use super::{
     caller::Caller,
-    jwt::{IssuerKeys, Jws, MAX_TOKEN},
+    jwt::{IssuerKeys, Jws, MAX_TOKEN, Proof},
     token_fault::TokenFault,
 };
 
 pub(crate) use resource::{Resource, WELL_KNOWN};
-pub use subject_tokens::SubjectTokens;
 
 /// The most tokens that are remembered.
 const MAX_VERIFIED: usize = 8192;
@@ -46,7 +47,9 @@ pub(crate) struct ResourceServer {
     introspection: Option<Introspection>,
     verified: TokenTable<Verified>,
     grants: Grants,
-    subject_tokens: Option<SubjectTokens>,
+    refusals: Refusals,
+    /// The tokens of callers, for servers that exchange them.
+    caller_tokens: Option<CallerTokens>,
 }
 
 /// A token that was verified.
@@ -56,15 +59,17 @@ struct Verified {
     grant: Arc<Grant>,
     /// Until when it need not be verified again.
     until: SystemTime,
-    /// The keys it was verified with, and their epoch.
-    keys: Option<(Arc<IssuerKeys>, u64)>,
+    /// Whether it was kept for servers that exchange it.
+    is_kept: bool,
+    /// With what it was verified; `None` if the authorization server was asked about it.
+    proof: Option<Proof>,
 }
 
 /// Callers that were revoked, and how long it is until the next token expires.
 type Expired = (Vec<Caller>, Option<Duration>);
 
 impl ResourceServer {
-    pub(crate) fn new(settings: &ServeOAuth, public_url: Option<&str>, subject_tokens: Option<SubjectTokens>) -> Self {
+    pub(crate) fn new(settings: &ServeOAuth, public_url: Option<&str>, caller_tokens: Option<CallerTokens>) -> Self {
         let keys = |issuer: &String| IssuerKeys::new(issuer, settings.jwks_url.as_deref());
         Self {
             issuers: settings.issuers.iter().map(keys).collect(),
@@ -72,7 +77,8 @@ impl ResourceServer {
             policy: Policy::new(settings.clone(), public_url),
             verified: TokenTable::new(MAX_VERIFIED),
             grants: Grants::default(),
-            subject_tokens,
+            refusals: Refusals::default(),
+            caller_tokens,
         }
     }
 
@@ -87,7 +93,11 @@ impl ResourceServer {
             }
         }
         let now = SystemTime::now();
+        let is_known = |proof: &Proof| self.issuers.iter().any(|keys| proof.is_by(keys));
         let admits = |grant: &Grant| {
+            if !grant.is_proved(is_known) {
+                return false;
+            }
             let admission = self.policy.admit(&grant.claims(), now).ok();
             admission.is_some_and(|admission| admission.is_for(&grant.caller))
         };
@@ -102,64 +112,81 @@ impl ResourceServer {
     /// What has been decided about a token before; `None` if it must be verified.
     pub(crate) fn known(&self, token: &str, path: &str) -> Option<Result<Caller, TokenFault>> {
         let verified = self.verified.get(&digest_of(token))?;
-        let is_current = verified
-            .keys
-            .as_ref()
-            .is_none_or(|(keys, epoch)| keys.epoch() == *epoch);
+        let is_current = verified.proof.as_ref().is_none_or(Proof::is_current);
         if !is_current || verified.grant.caller.revoked.is_cancelled() || SystemTime::now() >= verified.until {
             return None;
         }
-        Some(verified.admission.at(path).map(|()| verified.grant.caller.clone()))
+        if !verified.is_kept && self.caller_tokens.as_ref().is_some_and(CallerTokens::are_wanted) {
+            return None;
+        }
+        let caller = || verified.grant.caller.clone();
+        let admitted = verified.admission.at(path).map(|()| caller());
+        Some(admitted.map_err(|refused| self.refuse(&refused)))
     }
 
     /// Verifies a token.
     pub(crate) async fn verify(&self, token: &str, path: &str) -> Result<Caller, TokenFault> {
+        let outcome = self.checked(token, path).await;
+        outcome.map_err(|refused| self.refuse(&refused))
+    }
+
+    /// Writes why a token is refused to the log.
+    fn refuse(&self, refused: &Refused) -> TokenFault {
+        self.refusals.report(refused);
+        refused.fault
+    }
+
+    async fn checked(&self, token: &str, path: &str) -> Result<Caller, Refused> {
         if token.len() > MAX_TOKEN {
-            return Err(TokenFault::TooLong);
+            return Err(TokenFault::TooLong.into());
         }
         let digest = digest_of(token);
         let now = SystemTime::now();
-        let (claims, until, keys) = match Jws::parse(token) {
+        let (claims, until, proof) = match Jws::parse(token) {
             Some(parsed) => {
-                let (claims, keys) = self.verify_jwt(&parsed?).await?;
-                (claims, None, Some(keys))
+                let (claims, proof) = self.verify_jwt(&parsed?).await?;
+                (claims, None, Some(proof))
             }
             None => {
                 let introspected = self.introspect(token, digest).await?;
                 (introspected.claims, Some(introspected.until), None)
             }
         };
-        let admission = self.policy.admit(&claims, now)?;
+        let explained = |fault| self.policy.explain(&claims, fault);
+        let admission = self.policy.admit(&claims, now).map_err(explained)?;
         admission.at(path)?;
         let until = until.map_or(admission.expires, |until| until.min(admission.expires));
-        let grant = self.grants.enter(&admission, claims);
-        if let Some(subject_tokens) = &self.subject_tokens {
-            subject_tokens.keep(&admission.principal, Secret::from(token), admission.expires);
+        let grant = self.grants.enter(&admission, claims, proof.clone())?;
+        let wanted = self.caller_tokens.as_ref().filter(|tokens| tokens.are_wanted());
+        if let Some(tokens) = wanted {
+            tokens.keep(&admission.principal, Secret::from(token), admission.expires);
         }
         let caller = grant.caller.clone();
         let verified = Verified {
             admission,
             grant,
             until,
-            keys,
+            is_kept: wanted.is_some(),
+            proof,
         };
         self.verified.put(digest, Arc::new(verified), |old| now >= old.until);
         Ok(caller)
     }
 
     /// Verifies the signature of a JWT with the keys of the issuer that it names.
-    async fn verify_jwt(&self, token: &Jws<'_>) -> Result<(Claims, (Arc<IssuerKeys>, u64)), TokenFault> {
+    async fn verify_jwt(&self, token: &Jws<'_>) -> Result<(Claims, Proof), Refused> {
         if !self.policy.settings().algorithms.contains(&token.algorithm()) {
-            return Err(TokenFault::Algorithm);
+            return Err(TokenFault::Algorithm.into());
         }
-        let claims = Claims::parse(&token.payload).ok_or(TokenFault::Malformed)?;
+        let claims = Claims::parse(&token.payload, token.is_access_token).ok_or(TokenFault::Malformed)?;
+        let explained = |fault| self.policy.explain(&claims, fault);
         let is_issuer = |keys: &&Arc<IssuerKeys>| claims.text("iss") == Some(keys.issuer());
-        let keys = self.issuers.iter().find(is_issuer).ok_or(TokenFault::Issuer)?;
+        let keys = self.issuers.iter().find(is_issuer);
+        let keys = keys.ok_or_else(|| explained(TokenFault::Issuer))?;
         // Before a signature is verified or keys are fetched: most wrong tokens are old ones.
-        self.policy.check_time(&claims, SystemTime::now())?;
-        let epoch = keys.epoch();
-        keys.verify(token).await?;
-        Ok((claims, (keys.clone(), epoch)))
+        self.policy.check_time(&claims, SystemTime::now()).map_err(explained)?;
+        let proof = keys.verify(token).await?;
+        Ok((claims, proof))
     }
 
     async fn introspect(&self, token: &str, digest: [u8; 32]) -> Result<Introspected, TokenFault> {
@@ -175,10 +202,14 @@ impl ResourceServer {
         outcome
     }
 
-    /// Revokes what was opened with tokens that have expired.
+    /// Revokes what was opened with tokens that have expired, or whose keys were withdrawn.
     pub(crate) fn expire(&self, now: SystemTime) -> Expired {
-        if let Some(subject_tokens) = &self.subject_tokens {
-            subject_tokens.expire(now);
+        if let Some(tokens) = &self.caller_tokens {
+            tokens.expire(now);
+        }
+        if !self.grants.is_empty() {
+            // Clients that only listen send no requests that would do it.
+            self.issuers.iter().for_each(|keys| keys.fetch_if_old());
         }
         self.grants.expire(now)
     }

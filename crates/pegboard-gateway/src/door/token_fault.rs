@@ -17,6 +17,8 @@ pub(crate) enum TokenFault {
     Critical,
     #[error("the JWT is of another type than an access token")]
     Type,
+    #[error("the access token is bound to a key of its holder, and this gateway checks no proofs of that")]
+    Bound,
     #[error("the access token is signed with a key that its issuer does not publish")]
     UnknownKey,
     #[error("the signature of the access token is wrong")]
@@ -39,18 +41,21 @@ pub(crate) enum TokenFault {
     NoRule,
     #[error("the access token cannot be checked now, because its issuer does not answer; try again later")]
     Unavailable,
+    #[error("the rules for access tokens have just changed; try again")]
+    Superseded,
 }
 
 impl TokenFault {
     /// All of them.
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 17] = [
+    pub(crate) const ALL: [Self; 19] = [
         Self::TooLong,
         Self::Opaque,
         Self::Malformed,
         Self::Algorithm,
         Self::Critical,
         Self::Type,
+        Self::Bound,
         Self::UnknownKey,
         Self::Signature,
         Self::Issuer,
@@ -62,13 +67,14 @@ impl TokenFault {
         Self::Scope,
         Self::NoRule,
         Self::Unavailable,
+        Self::Superseded,
     ];
 
     /// The status of the response.
     pub(crate) fn status(self) -> StatusCode {
         match self {
             Self::Scope | Self::NoRule => StatusCode::FORBIDDEN,
-            Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Unavailable | Self::Superseded => StatusCode::SERVICE_UNAVAILABLE,
             _ => StatusCode::UNAUTHORIZED,
         }
     }
@@ -77,7 +83,7 @@ impl TokenFault {
     pub(crate) fn code(self) -> Option<&'static str> {
         match self {
             Self::Scope | Self::NoRule => Some("insufficient_scope"),
-            Self::Unavailable => None,
+            Self::Unavailable | Self::Superseded => None,
             _ => Some("invalid_token"),
         }
     }
@@ -86,7 +92,7 @@ impl TokenFault {
     pub(crate) fn label(self) -> &'static str {
         match self {
             Self::Scope | Self::NoRule => "oauth_scope",
-            Self::Unavailable => "oauth_unavailable",
+            Self::Unavailable | Self::Superseded => "oauth_unavailable",
             Self::Expired | Self::Inactive => "oauth_expired",
             _ => "oauth_token",
         }

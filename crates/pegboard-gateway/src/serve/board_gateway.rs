@@ -19,6 +19,7 @@ impl Gateway {
     /// Configures a gateway as [`Gateway::of_board`] does, with a sealer of its own. Gateways with the same key and config can stand behind
     /// one load balancer: each of them goes on with a modern request that another one has begun.
     pub fn of_board_with(board: Pegboard, sealer: Sealer) -> GatewayBuilder {
-        GatewayBuilder::new(Arc::new(BoardEndpoints::new(board, sealer)))
+        let tokens = board.caller_tokens();
+        GatewayBuilder::new(Arc::new(BoardEndpoints::new(board, sealer))).caller_tokens(tokens)
     }
 }

@@ -13,7 +13,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use axum::Router;
 use futures_util::future::BoxFuture;
 use http::Request;
-use pegboard::config::ServeOAuth;
+use pegboard::{config::ServeOAuth, credential::CallerTokens};
 use tokio::{
     net::TcpListener,
     sync::{Semaphore, watch},
@@ -30,7 +30,7 @@ use super::{
     traffic::TrafficCounts,
 };
 use crate::{
-    door::{Caller, Door, ResourceServer, SiteCheck, SubjectTokens, Token, Tokens},
+    door::{Caller, Door, ResourceServer, SiteCheck, Token, Tokens},
     protocol::{Endpoint, Limits as EndpointLimits, Sealer, Service},
     wire::{BodyLimit, Endpoints, HttpResponse, HttpWire, Limits, LinesWire, SseWire, WebSocketWire},
 };
@@ -54,7 +54,8 @@ struct DoorSettings {
     tokens: Tokens,
     oauth: Option<Arc<ResourceServer>>,
     public_url: Option<String>,
-    subject_tokens: Option<SubjectTokens>,
+    /// Where the tokens of callers are kept for servers that exchange them.
+    caller_tokens: Option<CallerTokens>,
 }
 
 /// Configures a [`Gateway`].
@@ -232,7 +233,7 @@ impl DoorSettings {
             self.oauth = Some(same.clone());
             return Vec::new();
         }
-        let mut new = ResourceServer::new(oauth, public_url, self.subject_tokens.clone());
+        let mut new = ResourceServer::new(oauth, public_url, self.caller_tokens.clone());
         let mut revoked = before.map_or_else(Vec::new, |before| new.succeed(&before));
         revoked.extend(self.tokens.require());
         self.oauth = Some(Arc::new(new));
@@ -304,9 +305,10 @@ impl GatewayBuilder {
         self
     }
 
-    /// Keeps the access tokens of clients for a token exchange (RFC 8693). Without this they are forgotten after they were verified.
-    pub fn subject_tokens(mut self, tokens: SubjectTokens) -> Self {
-        self.settings.subject_tokens = Some(tokens);
+    /// Keeps the access tokens of clients for the servers of a board that exchange them (RFC 8693), if there are any. The others are forgotten
+    /// after they were verified.
+    pub(super) fn caller_tokens(mut self, tokens: CallerTokens) -> Self {
+        self.settings.caller_tokens = Some(tokens);
         self
     }
 

@@ -28,7 +28,7 @@ use super::{
     traffic::{BUSY, PathLabel, TOO_LONG, Traffic, VIEW},
 };
 use crate::{
-    door::{self, Caller, Door, Origin, Rejection, Verdict},
+    door::{self, Caller, Door, Origin, Rejection, TokenFault, Verdict},
     protocol::Endpoint,
     wire::{
         Endpoints, HttpResponse, HttpWire, LinesWire, NoEndpoint, ResponseBody, SseWire, Target, WebSocketWire, empty,
@@ -38,6 +38,10 @@ use crate::{
 
 /// The limit on the head of a request, in bytes.
 pub(super) const MAX_HEAD: usize = 64 * 1024;
+/// How often a token is verified again because the rules have changed meanwhile.
+const MAX_VERIFICATIONS: usize = 4;
+/// The limit on the time between the end of the old rules and the new ones.
+const DOOR_CHANGE: Duration = Duration::from_secs(1);
 
 /// What a gateway serves.
 pub(super) struct Site {
@@ -207,16 +211,39 @@ impl Site {
         let path = parts.uri.path();
         // The verdict first: a guard must not be held while a token is verified.
         let verdict = self.door.load().check(&parts.headers, path);
-        let oauth = match verdict {
-            Verdict::Admitted(caller) => return Ok(caller),
-            Verdict::Rejected(rejection) => return Err(rejection),
-            Verdict::Unverified(oauth) => oauth,
-        };
-        // Boxed, so that requests with known tokens do not carry its size.
-        let caller = Box::pin(door::verify(&oauth, &parts.headers, path)).await?;
-        // It may expire before the next look at the clock.
-        self.tokens_changed.send_replace(());
-        Ok(caller)
+        match verdict {
+            Verdict::Admitted(caller) => Ok(caller),
+            Verdict::Rejected(rejection) => Err(rejection),
+            // Boxed, so that requests with known tokens do not carry its size.
+            Verdict::Unverified(_) => Box::pin(self.verified(parts)).await,
+        }
+    }
+
+    /// The caller of a request whose token has to be verified, by the rules that are in force when that is done.
+    async fn verified(&self, parts: &Parts) -> Result<Caller, Rejection> {
+        let path = parts.uri.path();
+        for _ in 0..MAX_VERIFICATIONS {
+            // Before the door is looked at, so that no change of it is missed.
+            let mut changed = self.tokens_changed.subscribe();
+            let verdict = self.door.load().check(&parts.headers, path);
+            let oauth = match verdict {
+                Verdict::Admitted(caller) => return Ok(caller),
+                Verdict::Rejected(rejection) => return Err(rejection),
+                Verdict::Unverified(oauth) => oauth,
+            };
+            match door::verify(&oauth, &parts.headers, path).await {
+                Ok(caller) => {
+                    // It may expire before the next look at the clock.
+                    self.tokens_changed.send_replace(());
+                    return Ok(caller);
+                }
+                Err(Rejection::AccessToken(TokenFault::Superseded)) => {}
+                Err(rejection) => return Err(rejection),
+            }
+            // The new door is put in place right after the old rules have ended.
+            let _ = tokio::time::timeout(DOOR_CHANGE, changed.changed()).await;
+        }
+        Err(Rejection::AccessToken(TokenFault::Superseded))
     }
 
     fn asked<'a>(&self, host: Option<&'a HeaderValue>, path: &'a str) -> Asked<'a> {

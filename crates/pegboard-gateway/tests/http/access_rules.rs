@@ -3,13 +3,12 @@
 use std::time::{Duration, SystemTime};
 
 use pegboard::config::{OAuthRule, TokenScope};
-use pegboard_gateway::SubjectTokens;
 use serde_json::{Value, json};
 
 use crate::{
     client::{BOTH, Http, JSON, call, initialize, modern_call, modern_headers},
     issuer::{GATEWAY, Issuer, call_with, gateway, in_seconds},
-    service::{Running, start_with},
+    service::Running,
     signer::Signer,
 };
 
@@ -53,6 +52,7 @@ async fn claims_decide_what_a_client_may_do() {
         assert_eq!(answer.status, status, "{claims}");
         let challenge = answer.header("www-authenticate");
         assert!(challenge.contains(error), "{claims}: {challenge}");
+        assert_eq!(challenge.contains("error_description="), status == 403, "{challenge}");
         assert_eq!(challenge.contains(r#"scope="mcp:call""#), status == 403, "{challenge}");
     }
 }
@@ -202,16 +202,40 @@ async fn new_rules_end_what_they_do_not_allow_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_token_is_kept_only_where_it_will_be_exchanged() {
+async fn a_token_that_is_verified_during_a_reload_is_judged_by_the_new_rules() {
     let (signer, issuer) = issuer().await;
-    let kept = SubjectTokens::default();
-    let settings = issuer.settings();
-    let keeping = start_with(|builder| builder.oauth(settings).public_url(GATEWAY).subject_tokens(kept.clone())).await;
-    let token = signer.token(&issuer.claims(&json!({})));
-    let principal = format!("{}#ada", issuer.url).into();
-    assert_eq!(kept.get(&principal), None);
-    assert_eq!(call_with(&keeping, "eyJ.x.y").await.status, 401);
-    assert_eq!(kept.get(&principal), None, "it was not admitted");
-    assert_eq!(call_with(&keeping, &token).await.status, 200);
-    assert_eq!(kept.get(&principal).unwrap().expose(), token);
+    let mut settings = issuer.settings();
+    settings.rules = vec![OAuthRule::claim("groups", "a"), OAuthRule::claim("groups", "b")];
+    let server = gateway(settings.clone()).await;
+    let hold = issuer.hold_keys();
+    let ada = bearer(&signer, &issuer, &json!({"sub": "ada", "groups": ["a"]}));
+    let bob = bearer(&signer, &issuer, &json!({"sub": "bob", "groups": ["b"]}));
+    let mut waiting = Vec::new();
+    for bearer in [&ada, &bob] {
+        let mut http = Http::connect(server.address).await;
+        let headers = [&modern_headers("who")[..], &[("authorization", bearer)]].concat();
+        http.send("POST", "/mcp", &headers, &modern_call(1, "who")).await;
+        waiting.push(http);
+    }
+    while issuer.book().key_requests == 0 {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    settings.rules.pop();
+    server.gateway.set_oauth(Some(&settings), Some(GATEWAY));
+    drop(hold);
+    let mut answers = Vec::new();
+    for mut http in waiting {
+        answers.push(http.response().await.status);
+    }
+    assert_eq!(answers, [200, 403]);
+    let mut http = Http::connect(server.address).await;
+    let session = initialize(&mut http, "2025-11-25", &[("authorization", &ada)]).await;
+    let mut events = stream(&server, &ada, &session).await;
+    settings.rules.clear();
+    server.gateway.set_oauth(Some(&settings), Some(GATEWAY));
+    assert_eq!(
+        events.event().await,
+        None,
+        "the new rules know what was opened under them"
+    );
 }

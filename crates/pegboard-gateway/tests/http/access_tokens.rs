@@ -160,6 +160,125 @@ async fn new_keys_are_fetched_when_a_token_names_one_and_old_ones_count_no_more(
 }
 
 #[tokio::test]
+async fn a_known_token_and_its_streams_end_when_its_key_is_withdrawn() {
+    let (old, new) = (Signer::new("ES256", "old"), Signer::new("ES256", "new"));
+    let issuer = Issuer::start(&[&old, &new]).await;
+    let server = issuer.gateway().await;
+    let lost = old.token(&issuer.claims(&json!({"sub": "ada"})));
+    let good = new.token(&issuer.claims(&json!({"sub": "bob"})));
+    let mut streams = Vec::new();
+    for token in [&lost, &good] {
+        let mut http = Http::connect(server.address).await;
+        let bearer = format!("Bearer {token}");
+        let answer = http.ask("GET", "/sse", &[("authorization", &*bearer)], "").await;
+        assert_eq!(answer.status, 200);
+        assert!(http.event().await.is_some());
+        streams.push(http);
+    }
+    issuer.book().keys = vec![new.jwk()];
+    assert_eq!(call_with(&server, &lost).await.status, 200, "the keys are not old yet");
+    // Nobody brings another token: requests with known ones find that the keys are old.
+    pass(Duration::from_secs(3601)).await;
+    while call_with(&server, &lost).await.status != 401 {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    assert_eq!(call_with(&server, &good).await.status, 200);
+    pass(Duration::from_secs(61)).await;
+    assert_eq!(streams[0].event().await, None, "nobody has sent a request on it");
+    server.probe.events.send(pegboard_gateway::Event::ToolsChanged).unwrap();
+    assert_eq!(server.gateway.open_sessions(), 1);
+}
+
+#[tokio::test]
+async fn old_keys_are_used_for_a_day_while_the_issuer_does_not_answer() {
+    let signer = Signer::new("ES256", "a");
+    let issuer = Issuer::start(&[&signer]).await;
+    let server = issuer.gateway().await;
+    let token = signer.token(&issuer.claims(&json!({})));
+    assert_eq!(call_with(&server, &token).await.status, 200);
+    issuer.book().mode = Mode::Down;
+    pass(Duration::from_secs(24 * 3600)).await;
+    assert_eq!(call_with(&server, &token).await.status, 200);
+    pass(Duration::from_secs(3600)).await;
+    let answer = call_with(&server, &token).await;
+    assert_eq!((answer.status, answer.header("retry-after")), (503, "1"), "{answer:?}");
+    issuer.book().mode = Mode::Well;
+    pass(Duration::from_secs(31)).await;
+    assert_eq!(call_with(&server, &token).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_key_that_may_be_new_is_neither_good_nor_bad_while_keys_cannot_be_fetched() {
+    let (known, new) = (Signer::new("ES256", "known"), Signer::new("ES256", "new"));
+    let issuer = Issuer::start(&[&known]).await;
+    let server = issuer.gateway().await;
+    let claims = issuer.claims(&json!({}));
+    assert_eq!(call_with(&server, &known.token(&claims)).await.status, 200);
+    issuer.book().mode = Mode::Down;
+    issuer.book().keys.push(new.jwk());
+    pass(Duration::from_secs(31)).await;
+    for _ in 0..2 {
+        let answer = call_with(&server, &new.token(&claims)).await;
+        assert_eq!((answer.status, answer.header("retry-after")), (503, "1"), "{answer:?}");
+        assert_eq!(answer.header("www-authenticate"), "");
+    }
+    assert_eq!(
+        issuer.book().key_requests,
+        2,
+        "the second one does not ask again at once"
+    );
+    issuer.book().mode = Mode::Well;
+    pass(Duration::from_secs(31)).await;
+    assert_eq!(call_with(&server, &new.token(&claims)).await.status, 200);
+}
+
+#[tokio::test]
+async fn what_is_no_access_token_is_refused() {
+    let signer = Signer::new("ES256", "a");
+    let issuer = Issuer::start(&[&signer]).await;
+    let server = issuer.gateway().await;
+    let mut settings = issuer.settings();
+    settings.id_tokens = true;
+    let lenient = gateway(settings).await;
+    let general = json!({"alg": "ES256", "kid": "a", "typ": "JWT"});
+    let access = json!({"alg": "ES256", "kid": "a", "typ": "at+jwt"});
+    for (header, claims, strictly, leniently) in [
+        (&general, json!({}), 200, 200),
+        (&general, json!({"typ": "Bearer", "token_use": "access"}), 200, 200),
+        (&general, json!({"nonce": "n"}), 401, 200),
+        (&general, json!({"at_hash": "h"}), 401, 200),
+        (&access, json!({"nonce": "n"}), 200, 200),
+        (&access, json!({"token_use": "id"}), 401, 200),
+        (&general, json!({"typ": "ID"}), 401, 200),
+        (&general, json!({"typ": "Refresh"}), 401, 401),
+        (&access, json!({"cnf": {"jkt": "x"}}), 401, 401),
+        (&access, json!({"cnf": null}), 401, 401),
+    ] {
+        let token = signer.token_with(header, &issuer.claims(&claims));
+        let answer = call_with(&server, &token).await;
+        assert_eq!(answer.status, strictly, "{header} {claims}");
+        assert_eq!(call_with(&lenient, &token).await.status, leniently, "{header} {claims}");
+        if strictly == 401 {
+            let challenge = answer.header("www-authenticate");
+            assert!(
+                challenge.contains("another type") || challenge.contains("bound to a key"),
+                "{challenge}"
+            );
+        }
+    }
+    let twice = issuer
+        .claims(&json!({}))
+        .to_string()
+        .replacen('{', r#"{"sub":"root","#, 1);
+    let answer = call_with(&server, &signer.token_of(&general, &twice)).await;
+    assert_eq!(answer.status, 401);
+    assert!(
+        answer.header("www-authenticate").contains("no well-formed JWT"),
+        "{answer:?}"
+    );
+}
+
+#[tokio::test]
 async fn while_keys_cannot_be_fetched_the_old_ones_are_used() {
     let signer = Signer::new("ES256", "a");
     let issuer = Issuer::start(&[&signer]).await;

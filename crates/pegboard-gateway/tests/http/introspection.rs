@@ -70,6 +70,26 @@ async fn what_the_server_says_is_checked_like_the_claims_of_a_jwt() {
             401,
         ),
         ("subject", json!({"active": true, "aud": GATEWAY}), 401),
+        (
+            "bound",
+            json!({"active": true, "sub": "ada", "aud": GATEWAY, "token_type": "DPoP"}),
+            401,
+        ),
+        (
+            "certificate",
+            json!({"active": true, "sub": "ada", "aud": GATEWAY, "cnf": {"x5t#S256": "x"}}),
+            401,
+        ),
+        (
+            "refresh",
+            json!({"active": true, "sub": "ada", "aud": GATEWAY, "token_use": "refresh_token"}),
+            401,
+        ),
+        (
+            "bearer",
+            json!({"active": true, "sub": "ada", "aud": GATEWAY, "token_type": "bearer"}),
+            200,
+        ),
         ("text", json!({"active": "true", "sub": "ada", "aud": GATEWAY}), 503),
         ("silent", json!({"sub": "ada", "aud": GATEWAY}), 503),
         ("lasting", json!({"active": true, "sub": "ada", "aud": GATEWAY}), 200),

@@ -53,6 +53,17 @@ pub(crate) struct Book {
     /// What is said about opaque tokens.
     pub(crate) opaque: HashMap<String, Value>,
     pub(crate) introspections: usize,
+    /// Requests for keys wait for this.
+    hold: Option<Arc<tokio::sync::Semaphore>>,
+}
+
+/// Lets requests for keys go on when it is dropped.
+pub(crate) struct Hold(Arc<tokio::sync::Semaphore>);
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.0.close();
+    }
 }
 
 /// A running authorization server.
@@ -92,6 +103,13 @@ impl Issuer {
         self.book.lock().unwrap()
     }
 
+    /// Lets requests for keys wait.
+    pub(crate) fn hold_keys(&self) -> Hold {
+        let hold = Arc::new(tokio::sync::Semaphore::new(0));
+        self.book().hold = Some(hold.clone());
+        Hold(hold)
+    }
+
     /// The settings of a gateway that trusts this server and admits everyone.
     pub(crate) fn settings(&self) -> ServeOAuth {
         let mut settings = ServeOAuth::new(&self.url);
@@ -125,11 +143,14 @@ impl Drop for Issuer {
 }
 
 async fn keys(State(book): State<Arc<Mutex<Book>>>) -> Response {
-    let (mode, keys) = {
+    let (mode, keys, hold) = {
         let mut book = book.lock().unwrap();
         book.key_requests += 1;
-        (book.mode, book.keys.clone())
+        (book.mode, book.keys.clone(), book.hold.clone())
     };
+    if let Some(hold) = hold {
+        let _ = hold.acquire().await;
+    }
     match mode {
         Mode::Well => Json(json!({"keys": keys})).into_response(),
         Mode::Down => StatusCode::INTERNAL_SERVER_ERROR.into_response(),

@@ -1,5 +1,5 @@
 //! [`IssuerKeys`]: the public keys of one issuer. They are fetched when they are first needed, again when they get old or a token names
-//! an unknown key, by one request at a time, and at most so often.
+//! an unknown key, by one request at a time, and at most so often. While the issuer does not answer, old keys are used for a limited time.
 
 use std::{
     sync::{
@@ -25,10 +25,11 @@ use crate::door::{
 const PAUSE: Duration = Duration::from_secs(30);
 /// The same while no key is known: nobody could get in.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
-/// How long keys are used before they are fetched again, if the response does not say.
-const AGE: Duration = Duration::from_secs(3600);
+/// How long keys are used before they are fetched again: as long as the response says, but not longer than this.
+const MAX_AGE: Duration = Duration::from_secs(3600);
 const MIN_AGE: Duration = Duration::from_secs(60);
-const MAX_AGE: Duration = Duration::from_secs(24 * 3600);
+/// How long keys that should be fetched again are used while the issuer does not answer.
+const MAX_STALE: Duration = Duration::from_secs(24 * 3600);
 /// The most keys that are read of a JWKS.
 const MAX_KEYS: usize = 100;
 /// The most keys that are tried for a token that names none.
@@ -41,6 +42,9 @@ pub(in crate::door) struct IssuerKeys {
     current: ArcSwap<KeySet>,
     /// Counts the fetches after which a key was gone: what was verified with it before counts no more.
     epoch: AtomicU64,
+    /// When the keys should be fetched again, in milliseconds after `begun`. Read for every request, so that it is no part of a lock.
+    due: AtomicU64,
+    begun: Instant,
     fetching: Mutex<Fetching>,
     /// Notified at the end of a fetch.
     fetched: watch::Sender<()>,
@@ -57,15 +61,25 @@ struct KeySource {
 
 #[derive(Debug, Default)]
 struct KeySet {
-    keys: Vec<Jwk>,
+    keys: Vec<Arc<Jwk>>,
     /// When they should be fetched again; `None` before the first fetch.
     stale_at: Option<Instant>,
+}
+
+/// With what a token was verified.
+#[derive(Clone, Debug)]
+pub(in crate::door) struct Proof {
+    keys: Arc<IssuerKeys>,
+    key: Arc<Jwk>,
+    epoch: u64,
 }
 
 #[derive(Debug, Default)]
 struct Fetching {
     running: Option<AbortOnDropHandle<()>>,
     begun: Option<Instant>,
+    /// Whether the last one that ended has failed.
+    has_failed: bool,
 }
 
 impl IssuerKeys {
@@ -80,6 +94,8 @@ impl IssuerKeys {
             source,
             current: ArcSwap::default(),
             epoch: AtomicU64::new(0),
+            due: AtomicU64::new(u64::MAX),
+            begun: Instant::now(),
             fetching: Mutex::default(),
             fetched: watch::Sender::new(()),
             this: this.clone(),
@@ -96,32 +112,44 @@ impl IssuerKeys {
         *self.source.issuer == *issuer && self.source.jwks_url == url
     }
 
-    /// Changes when a key is gone.
-    pub(in crate::door) fn epoch(&self) -> u64 {
-        self.epoch.load(Ordering::Acquire)
-    }
-
     /// Verifies the signature of a token.
-    pub(in crate::door) async fn verify(&self, token: &Jws<'_>) -> Result<(), TokenFault> {
+    pub(in crate::door) async fn verify(&self, token: &Jws<'_>) -> Result<Proof, TokenFault> {
+        self.fetch_if_old();
+        // The epoch first: a key that is withdrawn meanwhile ends what it proves.
+        let epoch = self.epoch.load(Ordering::Acquire);
         let known = self.current.load_full();
-        if known.stale_at.is_some_and(|at| Instant::now() >= at) {
-            // The old ones are good until then.
-            self.begin_fetch();
-        }
-        if known.has_key_for(token) {
-            return known.verify(token);
+        if known.is_usable() && known.has_key_for(token) {
+            return self.proof(known.verify(token)?, epoch);
         }
         let mut fetched = self.fetched.subscribe();
         if self.begin_fetch() {
             // The fetch has a limit of its own; this one is for a task that was aborted.
             let _ = tokio::time::timeout(2 * TIME_LIMIT, fetched.changed()).await;
         }
+        let epoch = self.epoch.load(Ordering::Acquire);
         let known = self.current.load_full();
-        match known.stale_at {
-            None => Err(TokenFault::Unavailable),
-            Some(_) if known.has_key_for(token) => known.verify(token),
-            Some(_) => Err(TokenFault::UnknownKey),
+        match known.is_usable() {
+            true if known.has_key_for(token) => self.proof(known.verify(token)?, epoch),
+            // The key may be a new one.
+            true if !self.fetching().has_failed => Err(TokenFault::UnknownKey),
+            _ => Err(TokenFault::Unavailable),
         }
+    }
+
+    fn proof(&self, key: Arc<Jwk>, epoch: u64) -> Result<Proof, TokenFault> {
+        let keys = self.this.upgrade().ok_or(TokenFault::Unavailable)?;
+        Ok(Proof { keys, key, epoch })
+    }
+
+    /// Begins to fetch the keys if they are old. They are good until then.
+    pub(in crate::door) fn fetch_if_old(&self) {
+        if self.millis(Instant::now()) >= self.due.load(Ordering::Relaxed) {
+            self.begin_fetch();
+        }
+    }
+
+    fn millis(&self, at: Instant) -> u64 {
+        u64::try_from(at.duration_since(self.begun).as_millis()).unwrap_or(u64::MAX)
     }
 
     /// Begins to fetch the keys, unless that was done a moment ago. Returns `true` if a fetch is running.
@@ -137,7 +165,9 @@ impl IssuerKeys {
         if fetching.begun.is_some_and(|begun| begun.elapsed() < pause) {
             return false;
         }
-        fetching.begun = Some(Instant::now());
+        let now = Instant::now();
+        fetching.begun = Some(now);
+        self.due.store(self.millis(now + pause), Ordering::Relaxed);
         let (source, this) = (self.source.clone(), self.this.clone());
         let fetch = async move {
             let limited = tokio::time::timeout(TIME_LIMIT, source.fetch());
@@ -151,11 +181,15 @@ impl IssuerKeys {
     }
 
     fn finish(&self, outcome: Result<KeySet, FetchError>) {
+        let has_failed = outcome.is_err();
         match outcome {
             Ok(keys) => {
-                let before = self.current.swap(Arc::new(keys));
-                let now = self.current.load();
-                if before.keys.iter().any(|key| !now.keys.contains(key)) {
+                if let Some(at) = keys.stale_at {
+                    self.due.store(self.millis(at), Ordering::Relaxed);
+                }
+                let keys = Arc::new(keys);
+                let before = self.current.swap(keys.clone());
+                if before.keys.iter().any(|key| !keys.keys.contains(key)) {
                     self.epoch.fetch_add(1, Ordering::AcqRel);
                 }
             }
@@ -164,7 +198,9 @@ impl IssuerKeys {
             }
         }
         // Before the waiting requests are notified, so that none of them takes this fetch for a running one.
-        self.fetching().running = None;
+        let mut fetching = self.fetching();
+        (fetching.running, fetching.has_failed) = (None, has_failed);
+        drop(fetching);
         self.fetched.send_replace(());
     }
 
@@ -180,11 +216,11 @@ impl KeySource {
             None => self.discover().await?,
         };
         let document = self.fetcher.get(&url, MAX_DOCUMENT).await?;
-        let age = document.max_age.unwrap_or(AGE).clamp(MIN_AGE, MAX_AGE);
+        let age = document.max_age.unwrap_or(MAX_AGE).clamp(MIN_AGE, MAX_AGE);
         let keys = document.json.get("keys").and_then(Value::as_array);
         let keys = keys.ok_or(FetchError::Content("the JWKS has no list `keys`"))?;
         Ok(KeySet {
-            keys: keys.iter().take(MAX_KEYS).filter_map(Jwk::read).collect(),
+            keys: keys.iter().take(MAX_KEYS).filter_map(Jwk::read).map(Arc::new).collect(),
             stale_at: Some(Instant::now() + age),
         })
     }
@@ -224,10 +260,15 @@ impl KeySource {
 }
 
 impl KeySet {
+    /// Returns `false` before the first fetch, and when they are so old that they may have been withdrawn long ago.
+    fn is_usable(&self) -> bool {
+        self.stale_at.is_some_and(|at| Instant::now() < at + MAX_STALE)
+    }
+
     /// The keys that may have signed a token.
-    fn candidates<'a>(&'a self, token: &'a Jws<'_>) -> impl Iterator<Item = &'a Jwk> {
-        let is_named = |key: &&Jwk| token.key_id.is_none() || key.id == token.key_id;
-        let is_for = |key: &&Jwk| key.is_for(token.algorithm);
+    fn candidates<'a>(&'a self, token: &'a Jws<'_>) -> impl Iterator<Item = &'a Arc<Jwk>> {
+        let is_named = |key: &&Arc<Jwk>| token.key_id.is_none() || key.id == token.key_id;
+        let is_for = |key: &&Arc<Jwk>| key.is_for(token.algorithm);
         self.keys.iter().filter(is_named).filter(is_for).take(MAX_TRIES)
     }
 
@@ -235,11 +276,31 @@ impl KeySet {
         self.candidates(token).next().is_some()
     }
 
-    fn verify(&self, token: &Jws<'_>) -> Result<(), TokenFault> {
-        let verifies = |key: &Jwk| key.verifies(token.algorithm, token.signed, &token.signature);
-        match self.candidates(token).any(verifies) {
-            true => Ok(()),
-            false => Err(TokenFault::Signature),
-        }
+    /// The key that has signed a token.
+    fn verify(&self, token: &Jws<'_>) -> Result<Arc<Jwk>, TokenFault> {
+        let verifies = |key: &&Arc<Jwk>| key.verifies(token.algorithm, token.signed, &token.signature);
+        self.candidates(token)
+            .find(verifies)
+            .cloned()
+            .ok_or(TokenFault::Signature)
+    }
+}
+
+impl Proof {
+    /// Returns `true` if the token need not be verified again: no key was withdrawn since, and the keys are not too old.
+    pub(in crate::door) fn is_current(&self) -> bool {
+        self.keys.fetch_if_old();
+        self.keys.epoch.load(Ordering::Acquire) == self.epoch && self.keys.current.load().is_usable()
+    }
+
+    /// Returns `true` if these are the keys that it was verified with.
+    pub(in crate::door) fn is_by(&self, keys: &Arc<IssuerKeys>) -> bool {
+        Arc::ptr_eq(&self.keys, keys)
+    }
+
+    /// Returns `true` if the key is still one of the issuer's.
+    pub(in crate::door) fn holds(&self) -> bool {
+        let known = self.keys.current.load();
+        known.is_usable() && known.keys.contains(&self.key)
     }
 }

@@ -2,15 +2,17 @@
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use pegboard::config::JwtAlgorithm;
-use serde::{Deserialize, de::IgnoredAny};
+use serde::{Deserialize, Deserializer, de::IgnoredAny};
 
 use crate::door::token_fault::TokenFault;
 
 /// The longest token that is parsed.
 pub(in crate::door) const MAX_TOKEN: usize = 16 * 1024;
 
-/// The values of `typ` for access tokens (RFC 9068) and for JWTs in general. ID tokens of OpenID Connect have none of their own.
-const TYPES: [&str; 3] = ["jwt", "at+jwt", "application/at+jwt"];
+/// The values of `typ` for access tokens (RFC 9068).
+const ACCESS_TOKEN: [&str; 2] = ["at+jwt", "application/at+jwt"];
+/// The value of `typ` for JWTs in general. ID tokens of OpenID Connect have none of their own, so their claims are looked at.
+const GENERAL: &str = "jwt";
 
 /// A token whose signature was not verified.
 pub(in crate::door) struct Jws<'a> {
@@ -21,6 +23,8 @@ pub(in crate::door) struct Jws<'a> {
     pub(super) signature: Vec<u8>,
     /// The claims as JSON.
     pub(in crate::door) payload: Vec<u8>,
+    /// Whether the header says that it is an access token, rather than any JWT.
+    pub(in crate::door) is_access_token: bool,
 }
 
 /// The parts of the header that matter. Keys that the token brings along (`jwk`, `jku`, `x5c`, `x5u`) are never used.
@@ -29,7 +33,13 @@ struct Header {
     alg: String,
     kid: Option<String>,
     typ: Option<String>,
-    crit: Option<IgnoredAny>,
+    /// Whether there is one, whatever its value.
+    #[serde(default, deserialize_with = "is_present")]
+    crit: bool,
+}
+
+fn is_present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    IgnoredAny::deserialize(deserializer).map(|_| true)
 }
 
 impl<'a> Jws<'a> {
@@ -48,11 +58,12 @@ impl<'a> Jws<'a> {
         let header: Header = serde_json::from_slice(header).map_err(|_| TokenFault::Malformed)?;
         let algorithm = JwtAlgorithm::ALL.into_iter().find(|known| known.as_str() == header.alg);
         let algorithm = algorithm.ok_or(TokenFault::Algorithm)?;
-        if header.crit.is_some() {
+        if header.crit {
             return Err(TokenFault::Critical);
         }
-        let is_known = |kind: &String| TYPES.iter().any(|known| known.eq_ignore_ascii_case(kind));
-        if !header.typ.as_ref().is_none_or(is_known) {
+        let kind = header.typ.as_deref().unwrap_or(GENERAL);
+        let is_access_token = ACCESS_TOKEN.iter().any(|known| known.eq_ignore_ascii_case(kind));
+        if !is_access_token && !kind.eq_ignore_ascii_case(GENERAL) {
             return Err(TokenFault::Type);
         }
         let decode = |text: &str| URL_SAFE_NO_PAD.decode(text).map_err(|_| TokenFault::Malformed);
@@ -62,6 +73,7 @@ impl<'a> Jws<'a> {
             signed: signed.as_bytes(),
             signature: decode(signature)?,
             payload: decode(payload)?,
+            is_access_token,
         })
     }
 
@@ -96,6 +108,7 @@ mod tests {
             (r#"{"alg":"rs256"}"#, Err(TokenFault::Algorithm)),
             (r#"{"alg":"RS256","crit":["exp"]}"#, Err(TokenFault::Critical)),
             (r#"{"alg":"RS256","crit":[]}"#, Err(TokenFault::Critical)),
+            (r#"{"alg":"RS256","crit":null}"#, Err(TokenFault::Critical)),
             (r#"{"alg":"RS256","typ":"logout+jwt"}"#, Err(TokenFault::Type)),
             (r#"{"alg":"RS256","alg":"none"}"#, Err(TokenFault::Malformed)),
             (r#"{"alg":7}"#, Err(TokenFault::Malformed)),

@@ -7,20 +7,33 @@ use std::{
 
 use serde_json::{Map, Value};
 
+use super::unique_names::UniqueNames;
+
+/// Claims of ID tokens that access tokens do not have.
+const OF_ID_TOKENS: [&str; 3] = ["nonce", "at_hash", "c_hash"];
+/// The values of `typ` and `token_use` for ID tokens, and for other tokens that some servers make besides access tokens.
+const ID: [&str; 2] = ["id", "id_token"];
+const OTHERS: [&str; 4] = ["refresh", "refresh_token", "offline", "logout"];
+
 /// The claims of a token.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Claims {
     fields: Map<String, Value>,
     /// Whether the authorization server was asked about the token. Then it need not say when it expires.
     pub(super) is_introspected: bool,
+    /// Whether the header of the JWT says that it is an access token.
+    is_access_token: bool,
 }
 
 impl Claims {
-    pub(super) fn parse(json: &[u8]) -> Option<Self> {
+    /// The claims of a JWT; `None` if they are no JSON object, or one is there twice: others might take the other one.
+    pub(super) fn parse(json: &[u8], is_access_token: bool) -> Option<Self> {
+        serde_json::from_slice::<UniqueNames>(json).ok()?;
         let fields = serde_json::from_slice(json).ok()?;
         Some(Self {
             fields,
             is_introspected: false,
+            is_access_token,
         })
     }
 
@@ -30,7 +43,24 @@ impl Claims {
         Self {
             fields,
             is_introspected: true,
+            is_access_token: false,
         }
+    }
+
+    /// The claim that shows a token to be something else than an access token, or an ID token if those will do.
+    pub(super) fn other_kind(&self, takes_id_tokens: bool) -> Option<&'static str> {
+        let is = |kinds: &[&str], value: &str| kinds.iter().any(|kind| kind.eq_ignore_ascii_case(value));
+        let is_other = |value: &str| is(&OTHERS, value) || !takes_id_tokens && is(&ID, value);
+        let names_other = |claim: &&str| self.text(claim).is_some_and(is_other);
+        let is_certain = takes_id_tokens || self.is_access_token || self.is_introspected;
+        let is_of_id_token = |claim: &&str| !is_certain && self.fields.contains_key(*claim);
+        let kind = ["token_use", "typ"].into_iter().find(names_other);
+        kind.or_else(|| OF_ID_TOKENS.into_iter().find(is_of_id_token))
+    }
+
+    /// Whether the token may be used only with a proof of possession (RFC 7800): of a certificate, or of a key (DPoP).
+    pub(super) fn is_bound(&self) -> bool {
+        self.fields.contains_key("cnf")
     }
 
     /// A claim that is a text.
@@ -98,6 +128,7 @@ mod tests {
         let claims = Claims::parse(
             br#"{"groups":["a","b c",7],"scope":"read  call","scp":["x"],"realm_access":{"roles":["ops"]},
                  "https://example.com/roles":["admin"],"a.b":"literal","a":{"b":"nested"},"name":"b c","no":null,"yes":true}"#,
+            false,
         )
         .unwrap();
         for (name, expected) in [
@@ -121,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_time_is_a_number_of_seconds() {
-        let claims = Claims::parse(br#"{"a":10,"b":10.5,"c":"10","d":-1,"e":1e300,"f":null}"#).unwrap();
+        let claims = Claims::parse(br#"{"a":10,"b":10.5,"c":"10","d":-1,"e":1e300,"f":null}"#, false).unwrap();
         let at = |seconds| Ok(Some(SystemTime::UNIX_EPOCH + Duration::from_secs_f64(seconds)));
         assert_eq!(claims.time("a"), at(10.0));
         assert_eq!(claims.time("b"), at(10.5));

@@ -1,5 +1,5 @@
 //! [`Grants`]: what clients have open by access tokens. A grant is one principal with certain rights; it ends when the last token for it
-//! expires.
+//! expires, or the key that signed it is withdrawn.
 
 use std::{
     collections::HashMap,
@@ -11,7 +11,7 @@ use arc_swap::ArcSwap;
 use pegboard::Principal;
 
 use super::{Expired, claims::Claims, policy::Admission};
-use crate::door::{caller::Caller, scope::Scopes};
+use crate::door::{caller::Caller, jwt::Proof, scope::Scopes, token_fault::TokenFault};
 
 /// The most grants. The one that expires first is revoked to make room.
 const MAX_GRANTS: usize = 4096;
@@ -28,6 +28,8 @@ pub(super) struct Grant {
 struct LastToken {
     expires: SystemTime,
     claims: Claims,
+    /// `None` if the authorization server was asked about it.
+    proof: Option<Proof>,
 }
 
 type Key = (Principal, Option<Arc<str>>, Scopes);
@@ -35,21 +37,24 @@ type Key = (Principal, Option<Arc<str>>, Scopes);
 /// All grants of a gateway.
 #[derive(Debug, Default)]
 pub(super) struct Grants {
-    open: Mutex<HashMap<Key, Arc<Grant>>>,
+    open: Mutex<Open>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    grants: HashMap<Key, Arc<Grant>>,
+    /// Whether other rules have replaced those by which these were made. Nobody would end what is opened here any more.
+    is_closed: bool,
 }
 
 impl Grant {
-    fn new(admission: &Admission, claims: Claims) -> Self {
+    fn new(admission: &Admission, last: LastToken) -> Self {
         let caller = Caller {
             principal: Some(admission.principal.clone()),
             view: admission.view.clone(),
             scopes: admission.scopes,
             has_access_token: true,
             ..Caller::default()
-        };
-        let last = LastToken {
-            expires: admission.expires,
-            claims,
         };
         Self {
             caller,
@@ -62,51 +67,69 @@ impl Grant {
         self.last.load().claims.clone()
     }
 
-    fn expires(&self) -> SystemTime {
-        self.last.load().expires
+    /// Returns `true` if its token was verified with a key for which `is_known` holds, or by asking the authorization server.
+    pub(super) fn is_proved(&self, is_known: impl FnOnce(&Proof) -> bool) -> bool {
+        self.last.load().proof.as_ref().is_none_or(is_known)
     }
 
-    fn key(&self) -> Option<Key> {
-        let caller = &self.caller;
-        Some((caller.principal.clone()?, caller.view.clone(), caller.scopes))
+    fn expires(&self) -> SystemTime {
+        self.last.load().expires
     }
 }
 
 impl Grants {
     /// The grant of a token that was admitted: the one that is open, which then lasts as long as the token, or a new one.
-    pub(super) fn enter(&self, admission: &Admission, claims: Claims) -> Arc<Grant> {
+    ///
+    /// [`TokenFault::Superseded`] if other rules are in force by now.
+    pub(super) fn enter(
+        &self,
+        admission: &Admission,
+        claims: Claims,
+        proof: Option<Proof>,
+    ) -> Result<Arc<Grant>, TokenFault> {
         let key = (admission.principal.clone(), admission.view.clone(), admission.scopes);
+        let last = LastToken {
+            expires: admission.expires,
+            claims,
+            proof,
+        };
         let mut open = self.open();
-        if let Some(grant) = open.get(&key)
+        if open.is_closed {
+            return Err(TokenFault::Superseded);
+        }
+        let open_grants = &mut open.grants;
+        if let Some(grant) = open_grants.get(&key)
             && !grant.caller.revoked.is_cancelled()
         {
-            if grant.expires() < admission.expires {
-                let expires = admission.expires;
-                grant.last.store(Arc::new(LastToken { expires, claims }));
+            if grant.expires() < last.expires || !grant.is_proved(Proof::holds) {
+                grant.last.store(Arc::new(last));
             }
-            return grant.clone();
+            return Ok(grant.clone());
         }
-        let grant = Arc::new(Grant::new(admission, claims));
-        let mut gone = open.insert(key, grant.clone());
-        if open.len() > MAX_GRANTS {
-            let others = open.iter().filter(|(_, other)| !Arc::ptr_eq(other, &grant));
+        let grant = Arc::new(Grant::new(admission, last));
+        let mut gone = open_grants.insert(key, grant.clone());
+        if open_grants.len() > MAX_GRANTS {
+            let others = open_grants.iter().filter(|(_, other)| !Arc::ptr_eq(other, &grant));
             let first = others
                 .min_by_key(|(_, other)| other.expires())
                 .map(|(key, _)| key.clone());
-            gone = first.and_then(|first| open.remove(&first));
+            gone = first.and_then(|first| open_grants.remove(&first));
         }
         drop(open);
         if let Some(gone) = gone {
             gone.caller.revoked.cancel();
         }
-        grant
+        Ok(grant)
     }
 
-    /// Revokes the grants that have expired. Returns their callers, and how long it is until the next one expires.
+    /// Revokes the grants that have expired, and those whose key was withdrawn. Returns their callers, and how long it is until the next one
+    /// expires.
     pub(super) fn expire(&self, now: SystemTime) -> Expired {
         let mut open = self.open();
-        let expired: Vec<_> = open.extract_if(|_, grant| grant.expires() <= now).collect();
+        let is_over = |grant: &Grant| grant.expires() <= now || !grant.is_proved(Proof::holds);
+        let expired: Vec<_> = open.grants.extract_if(|_, grant| is_over(grant)).collect();
         let lasting = open
+            .grants
             .values()
             .filter_map(|grant| grant.expires().duration_since(now).ok());
         let next: Option<Duration> = lasting.min();
@@ -114,22 +137,30 @@ impl Grants {
         (revoke(expired.into_iter().map(|(_, grant)| grant)), next)
     }
 
-    /// Revokes all grants.
+    pub(super) fn is_empty(&self) -> bool {
+        self.open().grants.is_empty()
+    }
+
+    /// Revokes all grants, and makes no more.
     pub(super) fn end(&self) -> Vec<Caller> {
-        let open = std::mem::take(&mut *self.open());
-        revoke(open.into_values())
+        revoke(self.close().into_values())
     }
 
-    /// Gives `successor` the grants that it admits, and revokes the others.
+    fn close(&self) -> HashMap<Key, Arc<Grant>> {
+        let mut open = self.open();
+        open.is_closed = true;
+        std::mem::take(&mut open.grants)
+    }
+
+    /// Gives `successor` the grants that it admits, revokes the others, and makes no more.
     pub(super) fn hand_over(&self, successor: &Self, admits: impl Fn(&Grant) -> bool) -> Vec<Caller> {
-        let open: Vec<_> = self.open().values().cloned().collect();
-        let (kept, gone): (Vec<_>, Vec<_>) = open.into_iter().partition(|grant| admits(grant));
-        let kept = kept.into_iter().filter_map(|grant| Some((grant.key()?, grant)));
-        successor.open().extend(kept);
-        revoke(gone.into_iter())
+        let (kept, gone): (HashMap<_, _>, HashMap<_, _>) =
+            self.close().into_iter().partition(|(_, grant)| admits(grant));
+        successor.open().grants.extend(kept);
+        revoke(gone.into_values())
     }
 
-    fn open(&self) -> MutexGuard<'_, HashMap<Key, Arc<Grant>>> {
+    fn open(&self) -> MutexGuard<'_, Open> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

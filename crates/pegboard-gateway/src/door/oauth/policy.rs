@@ -10,7 +10,10 @@ use pegboard::{
     config::{OAuthRule, ServeOAuth, TokenScope},
 };
 
-use super::claims::Claims;
+use super::{
+    claims::Claims,
+    refusals::{Refused, Shown},
+};
 use crate::door::{
     caller::Caller,
     scope::{Scope, Scopes},
@@ -64,6 +67,15 @@ impl Policy {
         if !self.settings.issuers.iter().any(|known| known == issuer) {
             return Err(TokenFault::Issuer);
         }
+        if claims.is_bound() {
+            return Err(TokenFault::Bound);
+        }
+        if claims.other_kind(self.settings.id_tokens).is_some() {
+            return Err(TokenFault::Type);
+        }
+        if claims.is_introspected && !is_bearer(claims) {
+            return Err(TokenFault::Type);
+        }
         let expires = self.check_time(claims, now)?;
         let paths = self.audience(claims)?;
         let principal = principal(claims, issuer, &self.settings.principal)?;
@@ -84,6 +96,69 @@ impl Policy {
             expires,
             paths,
         })
+    }
+
+    /// Names what a token lacks, and what was expected.
+    pub(super) fn explain(&self, claims: &Claims, fault: TokenFault) -> Refused {
+        let settings = &self.settings;
+        let detail = match fault {
+            TokenFault::Issuer => format!(
+                "`iss` is {}, `issuer` is {}",
+                Shown(claims.text("iss")),
+                Shown(&settings.issuers)
+            ),
+            TokenFault::Audience => {
+                let named = claims.values("aud");
+                let expected: Vec<&str> = match &*settings.audiences {
+                    [] => self.public_url().into_iter().collect(),
+                    audiences => audiences.iter().map(String::as_str).collect(),
+                };
+                format!("`aud` is {}, expected is {}", Shown(&named), Shown(&expected))
+            }
+            TokenFault::Expired | TokenFault::NotYet => {
+                let seconds = |name: &str| {
+                    claims
+                        .values(name)
+                        .first()
+                        .map_or_else(|| "missing".into(), ToString::to_string)
+                };
+                let [begins, issued, expires] = ["nbf", "iat", "exp"].map(seconds);
+                format!("`exp` is {expires}, `nbf` is {begins}, `iat` is {issued}")
+            }
+            TokenFault::Claim => {
+                let is_wrong = |name: &&str| claims.time(name).is_err();
+                match ["exp", "nbf", "iat"].into_iter().find(is_wrong) {
+                    Some(name) => format!("`{name}` is not a number of seconds"),
+                    None if claims.find("exp").is_none() && !claims.is_introspected => "`exp` is missing".to_owned(),
+                    None => format!(
+                        "`{}`, which names the user, is missing or no short text",
+                        settings.principal
+                    ),
+                }
+            }
+            TokenFault::Type => match claims.other_kind(settings.id_tokens) {
+                Some(claim) => format!("the claim `{claim}` is one of an ID token, or of another kind of token"),
+                None => "`token_type` is not `Bearer`".to_owned(),
+            },
+            TokenFault::Bound => "the claim `cnf` asks for a proof of possession".to_owned(),
+            TokenFault::Scope => {
+                let missing = settings.required_scopes.iter().filter(|scope| !claims.has_scope(scope));
+                format!("missing of `required_scopes`: {}", Shown(missing))
+            }
+            TokenFault::NoRule => {
+                let wanted = settings.rules.iter().map(|rule| {
+                    let claim = rule.claim.as_deref().unwrap_or_default();
+                    format!("{claim} = {}", Shown(&rule.has))
+                });
+                let wanted: Vec<String> = wanted.collect();
+                format!("the rules ask for {}", wanted.join(", or "))
+            }
+            _ => return fault.into(),
+        };
+        Refused {
+            fault,
+            detail: Some(detail),
+        }
     }
 
     /// Checks that a token is valid now. Returns when it expires.
@@ -129,13 +204,20 @@ impl Policy {
 
 impl Admission {
     /// Fails if the token is for other paths only.
-    pub(super) fn at(&self, path: &str) -> Result<(), TokenFault> {
+    pub(super) fn at(&self, path: &str) -> Result<(), Refused> {
         let Some(paths) = &self.paths else { return Ok(()) };
         let path = path.strip_suffix('/').unwrap_or(path);
         // A stream of HTTP+SSE and the messages to it are one resource.
         let stream = path.strip_suffix("/messages").map(|server| format!("{server}/sse"));
         let is_named = |named: &String| named == path || stream.as_ref() == Some(named);
-        paths.iter().any(is_named).then_some(()).ok_or(TokenFault::Audience)
+        paths.iter().any(is_named).then_some(()).ok_or_else(|| Refused {
+            fault: TokenFault::Audience,
+            detail: Some(format!(
+                "`aud` names the paths {} only, the request is for {}",
+                Shown(paths),
+                Shown([path])
+            )),
+        })
     }
 
     /// Returns `true` if the caller has the same rights.
@@ -161,6 +243,14 @@ fn principal(claims: &Claims, issuer: &str, claim: &str) -> Result<Principal, To
         return Err(TokenFault::Claim);
     }
     Ok(Principal::new(format!("{issuer}#{name}")))
+}
+
+/// Returns `false` if the authorization server says that the token needs more than to be shown.
+fn is_bearer(claims: &Claims) -> bool {
+    match claims.find("token_type") {
+        None => true,
+        Some(kind) => kind.as_str().is_some_and(|kind| kind.eq_ignore_ascii_case("bearer")),
+    }
 }
 
 fn matches(rule: &OAuthRule, claims: &Claims) -> bool {

@@ -45,9 +45,13 @@ impl Resource<'_> {
         self.finish(text)
     }
 
-    /// The same for a request that the token does not allow.
+    /// The same for a request that the rule of the token does not allow.
     pub(crate) fn insufficient(&self) -> Option<HeaderValue> {
-        self.finish(r#"Bearer realm="pegboard", error="insufficient_scope""#.to_owned())
+        const CHALLENGE: &str = concat!(
+            r#"Bearer realm="pegboard", error="insufficient_scope", "#,
+            r#"error_description="the rule of this gateway for the access token does not allow the request""#
+        );
+        self.finish(CHALLENGE.to_owned())
     }
 
     fn finish(&self, mut text: String) -> Option<HeaderValue> {

@@ -64,6 +64,7 @@ section! {
         PRINCIPAL: Option<String> = text("principal", "The claim that identifies a client. Its principal is the issuer, `#` and this claim, so that equal names of two issuers differ.")
             .aka(&["principal_claim"])
             .shown(DefaultValue::Text(ServeOAuth::PRINCIPAL));
+        ID_TOKENS: bool = flag("id_tokens", false, "Whether ID tokens of OpenID Connect are accepted like access tokens, for issuers that make no others, such as Dex. An ID token is meant for the program that asked for it, so set it only if `audience` names none but the gateway.");
         RULES: Vec<Nested<serve_oauth_rule::In>> = list("rules", &Kind::Table(&serve_oauth_rule::SECTION), "What holders of tokens may do. The first rule that matches decides; a token that no rule matches is refused.")
             .aka(&["rule"])
             .shown(DefaultValue::EmptyList);

@@ -160,6 +160,7 @@ pub(super) fn oauth(
         principal: table
             .get(&oauth_fields::PRINCIPAL)
             .unwrap_or_else(|| ServeOAuth::PRINCIPAL.to_owned()),
+        id_tokens: table.get(&oauth_fields::ID_TOKENS),
         rules: table.list(&oauth_fields::RULES).into_iter().map(one_rule).collect(),
         introspection: table.table(&oauth_fields::INTROSPECTION).and_then(introspection),
     };

@@ -31,6 +31,8 @@ pub struct ServeOAuth {
     pub scopes_supported: Vec<String>,
     /// The claim that identifies the client. Its principal is the issuer, `#` and this claim.
     pub principal: String,
+    /// Whether ID tokens of OpenID Connect are accepted like access tokens.
+    pub id_tokens: bool,
     /// What the holders of tokens may do. The first rule that matches decides; without one the token is refused.
     pub rules: Vec<OAuthRule>,
     /// Where opaque tokens are checked.
@@ -146,6 +148,7 @@ impl Default for ServeOAuth {
             required_scopes: Vec::new(),
             scopes_supported: Vec::new(),
             principal: Self::PRINCIPAL.to_owned(),
+            id_tokens: false,
             rules: Vec::new(),
             introspection: None,
         }

@@ -234,7 +234,7 @@ fn access_tokens_are_read_with_all_their_settings() {
     let loaded = toml(
         "[views.ops]\n[serve]\npublic_url = 'https://MCP.example.com/'\n\
          [serve.oauth]\nissuer = 'https://login.example.com/realms/a'\naudience = ['api://gateway', 'b']\njwks_url = 'https://login.example.com/keys?app=1'\n\
-         algorithms = ['ES256', 'EdDSA']\nclock_skew = '5s'\nrequired_scopes = ['mcp']\nscopes_supported = ['mcp', 'x']\nprincipal = 'email'\n\
+         algorithms = ['ES256', 'EdDSA']\nclock_skew = '5s'\nrequired_scopes = ['mcp']\nscopes_supported = ['mcp', 'x']\nprincipal = 'email'\nid_tokens = true\n\
          [[serve.oauth.rules]]\nclaim = 'groups'\nhas = 'sre'\nview = 'ops'\nscopes = ['read', 'admin']\n[[serve.oauth.rules]]\nclaim = 'scope'\nhas = ['a', 'b']\n\
          [serve.oauth.introspection]\nurl = 'https://login.example.com/introspect'\nclient_id = 'gateway'\nclient_secret = 'canary-of-the-gateway'\n",
     );
@@ -247,6 +247,7 @@ fn access_tokens_are_read_with_all_their_settings() {
     assert_eq!(oauth.audiences, ["api://gateway", "b"]);
     assert_eq!(oauth.algorithms, [JwtAlgorithm::Es256, JwtAlgorithm::EdDsa].into());
     assert_eq!((oauth.clock_skew.as_secs(), oauth.principal.as_str()), (5, "email"));
+    assert!(oauth.id_tokens);
     assert_eq!(oauth.advertised_scopes(), ["mcp", "x"]);
     let [ops, others] = oauth.rules.as_slice() else {
         panic!("{:?}", oauth.rules)

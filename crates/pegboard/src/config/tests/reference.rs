@@ -133,7 +133,8 @@ fn applies(section: &Section, field: &Field) -> &'static str {
         Applies::Stdio => "processes",
         Applies::Remote => "URLs",
         Applies::All if section.name == "config" && servers.is_none() => "the board",
-        Applies::All if matches!(section.name, "serve" | "serve.tls" | "token") => "the gateway",
+        Applies::All if section.name.starts_with("serve.") => "the gateway",
+        Applies::All if matches!(section.name, "serve" | "token") => "the gateway",
         Applies::All if section.name == "view" => "the view",
         Applies::All => "all servers",
     }

@@ -19,7 +19,7 @@ fn claims(more: &Value) -> Claims {
             value => claims.as_object_mut().unwrap().insert(name.clone(), value.clone()),
         };
     }
-    Claims::parse(claims.to_string().as_bytes()).unwrap()
+    Claims::parse(claims.to_string().as_bytes(), true).unwrap()
 }
 
 fn settings() -> ServeOAuth {
@@ -150,13 +150,13 @@ fn a_token_for_one_path_opens_no_other() {
         ("/api/v1/mcp/servers", false),
     ] {
         let outcome = if expected { Ok(()) } else { Err(TokenFault::Audience) };
-        assert_eq!(one.at(path), outcome, "{path}");
+        assert_eq!(one.at(path).map_err(|refused| refused.fault), outcome, "{path}");
     }
     let mut configured = settings();
     configured.audiences = vec!["api://gateway".to_owned()];
     assert_eq!(admit(configured.clone(), &json!({})), Err(TokenFault::Audience));
     let whole = admit(configured, &json!({"aud": "api://gateway"})).unwrap();
-    assert_eq!(whole.at("/mcp/github"), Ok(()));
+    assert!(whole.at("/mcp/github").is_ok());
 }
 
 #[test]

@@ -107,6 +107,11 @@ pub(super) const ROWS: &[Row] = &[
     ),
     (
         ACCESS_TOKENS,
+        "what_is_no_access_token_is_refused",
+        &["serve.oauth.id_tokens"],
+    ),
+    (
+        ACCESS_TOKENS,
         "clients_are_led_to_the_authorization_server",
         &["serve.public_url"],
     ),
