@@ -77,7 +77,7 @@ pub(crate) async fn run(verb: Verb, global: Global, output: Output) -> Exit {
         Verb::Status => status::run(context).await,
         Verb::Login(options) => login::login(context, options).await,
         Verb::Logout(options) => login::logout(context, options).await,
-        Verb::Serve(serve) => serve::run(context, serve).await,
+        Verb::Serve(serve) => Box::pin(serve::run(context, serve)).await,
         Verb::Mcp(mcp) => Box::pin(mcp::run(context, mcp)).await,
         Verb::Health(options) => health::run(context, options).await,
         Verb::TokenNew(new) => token::new(context, new).await,

@@ -132,7 +132,9 @@ impl ResourceServer {
 
     /// Writes why a token is refused to the log.
     fn refuse(&self, refused: &Refused) -> TokenFault {
-        self.refusals.report(refused);
+        if refused.fault != TokenFault::Superseded {
+            self.refusals.report(refused);
+        }
         refused.fault
     }
 

@@ -3,6 +3,7 @@
 
 mod access_rules;
 mod access_tokens;
+mod callers;
 mod client;
 mod door;
 mod introspection;

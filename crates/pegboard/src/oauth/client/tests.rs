@@ -430,7 +430,7 @@ async fn what_a_callers_token_was_exchanged_for_ends_with_it() {
     account.principal = Some("alice".into());
     account.subject = Some(CallerToken {
         token: Secret::new("inbound"),
-        expires: SystemTime::now() + Duration::from_secs(30),
+        expires: SystemTime::UNIX_EPOCH + Duration::from_secs(unix_now() + 30),
     });
     tokens(&server, "upstream", Some("never-used"));
     let client = client();
