@@ -25,12 +25,14 @@
 //! | `/.well-known/oauth-authorization-server`, `/.well-known/openid-configuration` | RFC 8414 and OpenID Connect, at all places of an issuer with a path, or at the chosen [`MetadataPlace`]s |
 //! | `/authorize` | approves at once and redirects with `code`, `state` and `iss`; the parameter `login_hint` chooses the user |
 //! | `/token` | `authorization_code` with PKCE, `refresh_token` with rotation and reuse detection, `client_credentials` with secret and `private_key_jwt`, token exchange, JWT bearer |
+//! | `DPoP` at `/token` and at a server | after [`AuthorizationServer::dpop`], proofs are checked and tokens are bound to their keys (RFC 9449) |
 //! | `/register`, `/revoke`, `/introspect`, `/jwks` | RFC 7591, 7009, 7662, 7517 |
 
 mod authorize;
 mod books;
 mod browser;
 mod clients;
+mod dpop;
 mod fault;
 mod handle;
 mod inspect;
@@ -48,6 +50,7 @@ mod token;
 
 pub use browser::follow_redirect;
 pub use clients::Client;
+pub use dpop::DpopSign;
 pub use fault::AuthFault;
 pub use handle::IssuerHandle;
 pub use jws::{Algorithm, SigningKey, unsigned, verify};

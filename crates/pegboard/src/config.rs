@@ -83,7 +83,7 @@ pub use limits::Limits;
 pub use loaded::{ConfigErrors, Loaded, Origin, PendingTrust, Unreadable};
 pub use misconfigured::Misconfigured;
 pub use oauth::{
-    ClientKey, IdentityProvider, JwtBearer, OAuthConfig, OAuthGrant, RedirectConfig, SigningAlg, TokenExchange,
+    ClientKey, Dpop, IdentityProvider, JwtBearer, OAuthConfig, OAuthGrant, RedirectConfig, SigningAlg, TokenExchange,
     TokenInput,
 };
 pub use policy::{

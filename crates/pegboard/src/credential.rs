@@ -3,6 +3,7 @@
 mod caller_tokens;
 mod issued;
 mod provider;
+mod request_proof;
 mod source;
 
 #[cfg(feature = "oauth")]
@@ -11,4 +12,8 @@ pub use caller_tokens::CallerTokens;
 pub(crate) use issued::Issued;
 pub(crate) use provider::Remedy;
 pub use provider::{Credential, CredentialError, CredentialReason, CredentialRequest, Credentials};
+#[cfg(any(feature = "http", feature = "websocket"))]
+pub(crate) use request_proof::PROOF_HEADER;
+#[cfg(feature = "oauth")]
+pub(crate) use request_proof::RequestProof;
 pub(crate) use source::{CredentialSource, NoCredential};

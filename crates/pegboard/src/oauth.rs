@@ -2,18 +2,21 @@
 //!
 //! [`OAuthClient`] is what the board uses. Below it, `discovery` finds the authorization server that a server names, `registration` makes
 //! this program known there, `authorization` is the part with a person and a browser, and `token_request` exchanges what came of it for tokens.
-//! Every URL that a server names goes through `checked_http`. `token_store` keeps the results.
+//! Every URL that a server names goes through `checked_http`. `token_store` keeps the results. `binding` decides whether tokens are bound to a key,
+//! and `dpop` makes the proofs of it.
 
 mod access_token;
 mod account;
 mod address_class;
 mod authorization;
+mod binding;
 mod challenge;
 mod checked_http;
 mod client;
 mod client_auth;
 mod clock;
 mod discovery;
+mod dpop;
 mod error;
 mod jws;
 mod metadata;

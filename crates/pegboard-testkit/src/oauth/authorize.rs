@@ -55,6 +55,7 @@ fn approve(
         scope: granted(issuer, request.parameter("scope").unwrap_or_default()),
         resource: request.parameter("resource").map(str::to_owned),
         session: Some(books.open_session()),
+        key: request.parameter("dpop_jkt").map(str::to_owned),
     };
     let code = books.add_code(Code {
         grant: grant.clone(),

@@ -18,6 +18,8 @@ pub(super) struct Grant {
     pub(super) resource: Option<String>,
     /// The sign-in that this comes from. Its refresh tokens are revoked together.
     pub(super) session: Option<u64>,
+    /// The thumbprint of the key that its tokens are bound to.
+    pub(super) key: Option<String>,
 }
 
 #[derive(Debug)]
@@ -98,6 +100,11 @@ impl Books {
             known.replaced.get_or_insert(now);
         }
         Ok(known.grant.clone())
+    }
+
+    /// The thumbprint of the key that a refresh token is bound to.
+    pub(super) fn key_of_refresh(&self, token: &str) -> Option<String> {
+        self.refresh.get(token)?.grant.key.clone()
     }
 
     /// The grant of an opaque or signed access token that was issued here and is still good.

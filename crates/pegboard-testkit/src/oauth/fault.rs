@@ -71,6 +71,19 @@ pub enum AuthFault {
     InsufficientScope(String),
     /// The protected server refuses every token with 401.
     RefusesTokens,
+    /// Proofs of possession need the nonce of the last refusal, at the token endpoint and at protected servers, until
+    /// [`rotate_nonces`](super::IssuerHandle::rotate_nonces).
+    DpopNonce,
+    /// Every response has another nonce, and proofs of possession need one of the newest.
+    DpopNonceEachTime,
+    /// All proofs of possession are refused.
+    DpopRefusesProofs,
+    /// Tokens are bearer tokens although the request had a proof.
+    DpopIgnored,
+    /// The token response says that the token is bound to a key, although the request had no proof.
+    DpopUnasked,
+    /// The clocks of the issuer and of its servers are this many seconds ahead, where proofs of possession are checked.
+    ClockAhead(u64),
 }
 
 /// A fault and how often it happens.

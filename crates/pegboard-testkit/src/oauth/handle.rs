@@ -116,6 +116,11 @@ impl IssuerHandle {
         self.issuer.heal();
     }
 
+    /// Accepts no nonce of before any more, at the token endpoint.
+    pub fn rotate_nonces(&self) {
+        self.issuer.proofs.rotate();
+    }
+
     /// Lets token requests continue that wait because of a fault, and all later ones.
     pub fn open_gate(&self) {
         self.issuer.open_gate(true);

@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use super::{
     books::{Books, Grant, now_seconds},
     clients::{Client, names_one_of},
+    dpop::Proofs,
     fault::{AuthFault, AuthRule},
     jws::{Algorithm, SigningKey, random_text, unsigned, verify},
     record::{AuthRequest, IssuedToken, Record, TokenKind},
@@ -33,6 +34,7 @@ pub(super) struct Issuer {
     pub(super) requests: Record<AuthRequest>,
     pub(super) issued: Record<IssuedToken>,
     gate: watch::Sender<bool>,
+    pub(super) proofs: Proofs,
 }
 
 impl Issuer {
@@ -51,6 +53,7 @@ impl Issuer {
             requests: Record::default(),
             issued: Record::default(),
             gate: watch::Sender::new(false),
+            proofs: Proofs::default(),
             settings,
         })
     }
@@ -141,6 +144,9 @@ impl Issuer {
         lock(&self.books).add_access(&access, grant.clone(), lifetime);
         self.note(TokenKind::Access, &access, grant);
         let mut answer = json!({"access_token": access, "token_type": "Bearer", "scope": grant.scope});
+        if grant.key.is_some() || self.has(&AuthFault::DpopUnasked) {
+            answer["token_type"] = "DPoP".into();
+        }
         if !self.has(&AuthFault::NoExpiresIn) {
             // A client that believes in a second more than there is would send an expired token.
             answer["expires_in"] = self.settings.lifetime.as_secs().into();
@@ -172,13 +178,16 @@ impl Issuer {
             _ => None,
         });
         let now = now_seconds();
-        let claims = json!({
+        let mut claims = json!({
             "iss": issuer.unwrap_or_else(|| self.url.clone()),
             "sub": grant.subject, "client_id": grant.client, "scope": grant.scope,
             "aud": audience.or_else(|| grant.resource.clone()),
             // Whole seconds: the record of issued tokens knows the exact end.
             "iat": now, "exp": now + lifetime.as_secs() + u64::from(!lifetime.is_zero()), "jti": random_text(""),
         });
+        if let Some(key) = &grant.key {
+            claims["cnf"] = json!({"jkt": key});
+        }
         let key = self.signing_key();
         if self.has(&AuthFault::Unsigned) {
             return unsigned(&claims);
@@ -234,6 +243,7 @@ impl Issuer {
                 scope: claims["scope"].as_str().unwrap_or_default().to_owned(),
                 resource: claims["aud"].as_str().map(str::to_owned),
                 session: None,
+                key: claims["cnf"]["jkt"].as_str().map(str::to_owned),
             }),
         }
     }

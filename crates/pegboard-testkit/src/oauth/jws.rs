@@ -175,6 +175,11 @@ pub fn unsigned(claims: &Value) -> String {
     signing_input(&json!({"alg": "none", "typ": "JWT"}), claims) + "."
 }
 
+/// The header of a compact JWS.
+pub(super) fn header_of(token: &str) -> Option<Value> {
+    decode_json(token.split('.').next()?)
+}
+
 /// The claims of a compact JWS, if one of these JSON Web Keys signed it with its own algorithm.
 ///
 /// # Errors

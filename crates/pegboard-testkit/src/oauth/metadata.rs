@@ -101,6 +101,9 @@ fn document(issuer: &Issuer, place: MetadataPlace) -> Value {
         "client_id_metadata_document_supported": settings.documents,
         "authorization_response_iss_parameter_supported": settings.states_issuer,
     });
+    if settings.dpop {
+        metadata["dpop_signing_alg_values_supported"] = json!(["ES256"]);
+    }
     if settings.registration {
         metadata["registration_endpoint"] = format!("{base}/register").into();
     }

@@ -12,7 +12,7 @@ use axum::{
     Router,
     body::{Body, to_bytes},
     extract::{Request, State},
-    http::{HeaderValue, StatusCode, header},
+    http::{HeaderValue, StatusCode, header, request::Parts},
     middleware::{self, Next},
     response::{IntoResponse, Response},
 };
@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 
 use super::{
     books::Grant,
+    dpop::{DpopSign, Proofs, Wanted},
     fault::AuthFault,
     issuer::Issuer,
     metadata::padded,
@@ -51,6 +52,8 @@ impl Protected {
             needs: Mutex::default(),
             tool_needs: Mutex::default(),
             challenge_scope: Mutex::default(),
+            dpop: Mutex::default(),
+            proofs: Proofs::default(),
             metadata: Record::default(),
             seen: Record::default(),
         });
@@ -81,6 +84,16 @@ impl Protected {
     /// Names these scopes in the challenge of 401.
     pub fn challenges_for(&self, scope: &str) {
         *lock(&self.guard.challenge_scope) = Some(scope.to_owned());
+    }
+
+    /// Says in this way that it takes tokens that are bound to a key. Such tokens are accepted in any case.
+    pub fn offers_dpop(&self, sign: DpopSign) {
+        *lock(&self.guard.dpop) = sign;
+    }
+
+    /// Accepts no nonce of before any more.
+    pub fn rotate_nonces(&self) {
+        self.guard.proofs.rotate();
     }
 
     pub(super) fn set_issuer(&self, issuer: Arc<Issuer>) {
@@ -127,6 +140,8 @@ struct Guard {
     needs: Mutex<Vec<String>>,
     tool_needs: Mutex<HashMap<String, String>>,
     challenge_scope: Mutex<Option<String>>,
+    dpop: Mutex<DpopSign>,
+    proofs: Proofs,
     metadata: Record<AuthRequest>,
     seen: Record<Seen>,
 }
@@ -139,11 +154,11 @@ impl Guard {
     /// Accepts a token, or returns the status, the error and the scope of the challenge.
     fn judge(
         &self,
-        token: Option<&str>,
+        request: &Presented,
         tool: Option<&str>,
     ) -> Result<Grant, (u16, Option<&'static str>, Option<String>)> {
         let issuer = self.issuer();
-        let Some(token) = token else {
+        let Some(token) = request.token.as_deref() else {
             return Err((401, None, lock(&self.challenge_scope).clone()));
         };
         if issuer.has(&AuthFault::RefusesTokens) {
@@ -153,6 +168,7 @@ impl Guard {
         let Ok(grant) = issuer.judge(token, Some(&resource)) else {
             return Err((401, Some("invalid_token"), lock(&self.challenge_scope).clone()));
         };
+        self.check_proof(&issuer, &grant, request)?;
         let always = issuer.fault(|fault| match fault {
             AuthFault::InsufficientScope(scope) => Some(scope.clone()),
             _ => None,
@@ -168,14 +184,45 @@ impl Guard {
         }
     }
 
-    fn refuse(&self, status: u16, error: Option<&str>, scope: Option<&str>) -> Response {
+    /// Checks that a bound token comes with a proof of its key, and another one without.
+    fn check_proof(
+        &self,
+        issuer: &Issuer,
+        grant: &Grant,
+        request: &Presented,
+    ) -> Result<(), (u16, Option<&'static str>, Option<String>)> {
+        let refused = |error: &'static str| Err((401, Some(error), None));
+        match (&grant.key, &request.proof) {
+            (None, _) if *lock(&self.dpop) == DpopSign::Required => refused("invalid_token"),
+            (None, _) if request.is_dpop => refused("invalid_token"),
+            (None, _) => Ok(()),
+            (Some(_), None) => refused("invalid_token"),
+            (Some(_), Some(_)) if !request.is_dpop => refused("invalid_token"),
+            (Some(key), Some(proof)) => {
+                let wanted = Wanted {
+                    method: &request.method,
+                    url: &lock(&self.url).clone(),
+                    token: request.token.as_deref(),
+                };
+                match self.proofs.check(issuer, proof, wanted) {
+                    Ok(proven) if proven == *key => Ok(()),
+                    Ok(_) => refused("invalid_dpop_proof"),
+                    Err(bad) => refused(bad.error),
+                }
+            }
+        }
+    }
+
+    fn refuse(&self, status: u16, error: Option<&'static str>, scope: Option<&str>) -> Response {
         let code = StatusCode::from_u16(status).unwrap_or(StatusCode::UNAUTHORIZED);
         let mut response = code.into_response();
         if self.issuer().has(&AuthFault::NoChallenge) {
             return response;
         }
         let place = lock(&self.url).replace("/mcp", &format!("{WELL_KNOWN}/mcp"));
-        let mut challenge = format!("Bearer resource_metadata=\"{place}\"");
+        let is_dpop = *lock(&self.dpop) == DpopSign::Challenge || error.is_some_and(|error| error.contains("dpop"));
+        let scheme = if is_dpop { "DPoP algs=\"ES256\"," } else { "Bearer" };
+        let mut challenge = format!("{scheme} resource_metadata=\"{place}\"");
         for (name, value) in [("error", error), ("scope", scope)] {
             if let Some(value) = value {
                 challenge.push_str(&format!(", {name}=\"{value}\""));
@@ -212,12 +259,17 @@ async fn metadata(State(guard): State<Arc<Guard>>, request: Request) -> Response
         AuthFault::ResourceIssuer(named) => Some(named.clone()),
         _ => None,
     });
-    let body = json!({
+    let mut body = json!({
         "resource": resource.unwrap_or_else(|| lock(&guard.url).clone()),
         "authorization_servers": [named.unwrap_or_else(|| issuer.url.clone())],
         "scopes_supported": issuer.settings.scopes,
         "bearer_methods_supported": ["header"],
     });
+    match *lock(&guard.dpop) {
+        DpopSign::None | DpopSign::Challenge => {}
+        DpopSign::Metadata => body["dpop_signing_alg_values_supported"] = json!(["ES256"]),
+        DpopSign::Required => body["dpop_bound_access_tokens_required"] = true.into(),
+    }
     let more = issuer.fault(|fault| match fault {
         AuthFault::ResourceHuge(bytes) => Some(*bytes),
         _ => None,
@@ -235,26 +287,49 @@ async fn check(State(guard): State<Arc<Guard>>, request: Request, next: Next) ->
         return StatusCode::PAYLOAD_TOO_LARGE.into_response();
     };
     let message: Value = serde_json::from_slice(&body).unwrap_or_default();
-    let bearer = parts
-        .headers
-        .get(header::AUTHORIZATION)
-        .and_then(|value| value.to_str().ok());
-    let token = bearer
-        .and_then(|value| value.strip_prefix("Bearer "))
-        .map(str::to_owned);
+    let presented = Presented::of(&parts);
     let tool = message["params"]["name"]
         .as_str()
         .filter(|_| message["method"] == "tools/call");
-    let verdict = guard.judge(token.as_deref(), tool);
+    let verdict = guard.judge(&presented, tool);
     guard.seen.push(Seen {
         method: message["method"].as_str().unwrap_or(parts.method.as_str()).to_owned(),
         tool: tool.map(str::to_owned),
         subject: verdict.as_ref().ok().map(|grant| grant.subject.clone()),
         refused: verdict.as_ref().err().map(|(status, ..)| *status),
-        token,
+        token: presented.token,
+        proof: presented.proof,
     });
-    match verdict {
+    let is_refusal = verdict.is_err();
+    let mut response = match verdict {
         Ok(_) => next.run(Request::from_parts(parts, Body::from(body))).await,
         Err((status, error, scope)) => guard.refuse(status, error, scope.as_deref()),
+    };
+    let issuer = guard.issuer();
+    if issuer.settings.dpop {
+        guard.proofs.stamp(&issuer, is_refusal, &mut response);
+    }
+    response
+}
+
+/// How a request says who sends it.
+struct Presented {
+    method: String,
+    token: Option<String>,
+    is_dpop: bool,
+    proof: Option<String>,
+}
+
+impl Presented {
+    fn of(parts: &Parts) -> Self {
+        let text = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok());
+        let authorization = text("authorization").and_then(|value| value.split_once(' '));
+        let token = authorization.filter(|(scheme, _)| ["Bearer", "DPoP"].contains(scheme));
+        Self {
+            method: parts.method.to_string(),
+            token: token.map(|(_, token)| token.to_owned()),
+            is_dpop: token.is_some_and(|(scheme, _)| scheme == "DPoP"),
+            proof: text("dpop").map(str::to_owned),
+        }
     }
 }

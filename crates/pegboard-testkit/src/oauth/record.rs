@@ -83,8 +83,10 @@ pub struct Seen {
     pub method: String,
     /// The tool of a call.
     pub tool: Option<String>,
-    /// The bearer token that it carried.
+    /// The token that it carried.
     pub token: Option<String>,
+    /// The proof of the key that the token is bound to.
+    pub proof: Option<String>,
     /// The subject of an accepted token.
     pub subject: Option<String>,
     /// The status it was refused with; `None` for an accepted one.

@@ -36,6 +36,7 @@ pub struct AuthorizationServer {
     pub(super) refresh: Refresh,
     pub(super) reuse_grace: Duration,
     pub(super) states_issuer: bool,
+    pub(super) dpop: bool,
     pub(super) trusted: Vec<Value>,
     pub(super) faults: Vec<AuthRule>,
 }
@@ -74,6 +75,7 @@ impl Default for AuthorizationServer {
             refresh: Refresh::Rotated,
             reuse_grace: Duration::ZERO,
             states_issuer: true,
+            dpop: false,
             trusted: Vec::new(),
             faults: Vec::new(),
         }
@@ -175,6 +177,13 @@ impl AuthorizationServer {
     #[must_use]
     pub fn without_iss(mut self) -> Self {
         self.states_issuer = false;
+        self
+    }
+
+    /// Binds tokens to the key of the request's proof (RFC 9449), and lists that in its metadata. Requests without a proof get bearer tokens.
+    #[must_use]
+    pub fn dpop(mut self) -> Self {
+        self.dpop = true;
         self
     }
 

@@ -7,6 +7,7 @@ use super::{
     authorize::granted,
     books::{Grant, now_seconds},
     clients::{Client, Proof, names_one_of},
+    dpop::Wanted,
     fault::AuthFault,
     issuer::Issuer,
     jws::{challenge_of, verify},
@@ -43,11 +44,16 @@ pub(super) async fn serve(issuer: &Issuer, request: &AuthRequest) -> Response {
     if issuer.has(&AuthFault::TokenWaits) {
         issuer.pass_gate().await;
     }
-    match answer {
+    let is_refusal = answer.is_err();
+    let mut response = match answer {
         Ok(answer) => json_response(200, &answer),
         Err((error @ "invalid_client", why)) => oauth_error(401, error, &why),
         Err((error, why)) => oauth_error(400, error, &why),
+    };
+    if issuer.settings.dpop {
+        issuer.proofs.stamp(issuer, is_refusal, &mut response);
     }
+    response
 }
 
 fn answer(issuer: &Issuer, request: &AuthRequest) -> Result<Value, Refusal> {
@@ -57,9 +63,10 @@ fn answer(issuer: &Issuer, request: &AuthRequest) -> Result<Value, Refusal> {
         .client(&id)
         .ok_or_else(|| refuse(format!("unknown client {id}")))?;
     client.check(&proof, &issuer.audiences()).map_err(refuse)?;
+    let key = proven_key(issuer, request)?;
     match request.parameter("grant_type") {
-        Some("authorization_code") => code(issuer, request, &client),
-        Some("refresh_token") => refresh(issuer, request, &client),
+        Some("authorization_code") => code(issuer, request, &client, key),
+        Some("refresh_token") => refresh(issuer, request, &client, key),
         Some("client_credentials") if matches!(proof, Proof::None) => {
             Err(("invalid_client", "the client must prove itself".into()))
         }
@@ -72,17 +79,33 @@ fn answer(issuer: &Issuer, request: &AuthRequest) -> Result<Value, Refusal> {
                 .or(request.parameter("audience"))
                 .map(str::to_owned),
             session: None,
+            key,
         })),
-        Some(EXCHANGE) => exchange(issuer, request, &client),
+        Some(EXCHANGE) => exchange(issuer, request, &client, key),
         Some(JWT_BEARER) => {
             let assertion = request.parameter("assertion").unwrap_or_default();
-            Ok(issuer.issue_access(&for_subject(issuer, request, &client, assertion)?))
+            Ok(issuer.issue_access(&for_subject(issuer, request, &client, assertion, key)?))
         }
         other => Err(("unsupported_grant_type", format!("{other:?}"))),
     }
 }
 
-fn code(issuer: &Issuer, request: &AuthRequest, client: &Client) -> Result<Value, Refusal> {
+/// The thumbprint of the key that the request proves to have, if tokens are bound to it.
+fn proven_key(issuer: &Issuer, request: &AuthRequest) -> Result<Option<String>, Refusal> {
+    let proof = request.header("dpop").filter(|_| issuer.settings.dpop);
+    let Some(proof) = proof.filter(|_| !issuer.has(&AuthFault::DpopIgnored)) else {
+        return Ok(None);
+    };
+    let wanted = Wanted {
+        method: &request.method,
+        url: &format!("{}/token", issuer.url),
+        token: None,
+    };
+    let checked = issuer.proofs.check(issuer, proof, wanted);
+    checked.map(Some).map_err(|bad| (bad.error, bad.why))
+}
+
+fn code(issuer: &Issuer, request: &AuthRequest, client: &Client, key: Option<String>) -> Result<Value, Refusal> {
     let invalid = |why: &str| ("invalid_grant", why.to_owned());
     let given = request.parameter("code").unwrap_or_default();
     let code = lock(&issuer.books)
@@ -98,12 +121,19 @@ fn code(issuer: &Issuer, request: &AuthRequest, client: &Client) -> Result<Value
         return Err(invalid("the code_verifier is wrong"));
     }
     same_resource(request, &code.grant)?;
-    Ok(issuer.issue(&code.grant))
+    if issuer.settings.dpop && code.grant.key.is_some() && code.grant.key != key {
+        return Err(invalid("the code is bound to another key"));
+    }
+    Ok(issuer.issue(&Grant { key, ..code.grant }))
 }
 
-fn refresh(issuer: &Issuer, request: &AuthRequest, client: &Client) -> Result<Value, Refusal> {
+fn refresh(issuer: &Issuer, request: &AuthRequest, client: &Client, key: Option<String>) -> Result<Value, Refusal> {
     let token = request.parameter("refresh_token").unwrap_or_default();
     let rotates = issuer.settings.refresh == Refresh::Rotated;
+    let bound_to = lock(&issuer.books).key_of_refresh(token);
+    if bound_to.is_some() && bound_to != key {
+        return Err(("invalid_grant", "the refresh token is bound to another key".into()));
+    }
     let used = lock(&issuer.books).use_refresh(token, rotates, issuer.settings.reuse_grace);
     let grant = used.map_err(|why| ("invalid_grant", why.to_owned()))?;
     if grant.client != client.id {
@@ -125,18 +155,24 @@ fn same_resource(request: &AuthRequest, grant: &Grant) -> Result<(), Refusal> {
     }
 }
 
-fn exchange(issuer: &Issuer, request: &AuthRequest, client: &Client) -> Result<Value, Refusal> {
+fn exchange(issuer: &Issuer, request: &AuthRequest, client: &Client, key: Option<String>) -> Result<Value, Refusal> {
     let subject = request.parameter("subject_token").unwrap_or_default();
     if request.parameter("subject_token_type").is_none() {
         return Err(("invalid_request", "no subject_token_type".into()));
     }
-    let mut answer = issuer.issue_access(&for_subject(issuer, request, client, subject)?);
+    let mut answer = issuer.issue_access(&for_subject(issuer, request, client, subject, key)?);
     answer["issued_token_type"] = "urn:ietf:params:oauth:token-type:access_token".into();
     Ok(answer)
 }
 
 /// The grant for the subject of a token of this issuer, or of an assertion by a key that it trusts.
-fn for_subject(issuer: &Issuer, request: &AuthRequest, client: &Client, token: &str) -> Result<Grant, Refusal> {
+fn for_subject(
+    issuer: &Issuer,
+    request: &AuthRequest,
+    client: &Client,
+    token: &str,
+    key: Option<String>,
+) -> Result<Grant, Refusal> {
     let subject = match issuer.judge(token, None) {
         Ok(grant) => grant.subject,
         Err(_) => {
@@ -158,6 +194,7 @@ fn for_subject(issuer: &Issuer, request: &AuthRequest, client: &Client, token: &
             .or(request.parameter("audience"))
             .map(str::to_owned),
         session: None,
+        key,
     })
 }
 

@@ -169,7 +169,7 @@ impl SignInCredentials {
             return Ok(Credential::none().valid_for(ANONYMOUS));
         }
         match client.access_token(&account, request.reason).await {
-            Ok(token) => Ok(Credential::bearer(token.token.expose()).valid_for(token.valid_for)),
+            Ok(token) => client.credential(&token).map_err(|error| failure(&error, &account)),
             // The server's refusal says what the next sign-in needs.
             Err(error) if error.needs_sign_in() && refused.is_none() => Ok(Credential::none().valid_for(ANONYMOUS)),
             Err(error) => Err(failure(&error, &account)),

@@ -6,7 +6,7 @@ use super::{
     field::{Word, find_word},
     from_setting::FromSetting,
     lifecycle::{Probe, RetryClass},
-    oauth::SigningAlg,
+    oauth::{Dpop, SigningAlg},
     policy::{Approval, Check, Images, Join, OnCrossing, OutputCheck, Pins, Reading, Scan, Structured, Taint, TooLong},
     preset::Preset,
     sandbox::SandboxLevel,
@@ -190,6 +190,12 @@ choice! { GrantKind: default AuthorizationCode "authorization_code";
     "client_credentials" = ClientCredentials,
     "token_exchange" ("urn:ietf:params:oauth:grant-type:token-exchange") = TokenExchange,
     "jwt_bearer" ("urn:ietf:params:oauth:grant-type:jwt-bearer") = JwtBearer,
+}
+
+choice! { Dpop: default Auto "auto";
+    "auto" = Auto,
+    "required" = Required,
+    "off" = Off,
 }
 
 choice! { SigningAlg: default Rs256 "RS256";

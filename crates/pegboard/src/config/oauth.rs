@@ -35,6 +35,8 @@ pub struct OAuthConfig {
     pub resource: Option<String>,
     /// The `audience` parameter of token requests, for authorization servers that need one.
     pub audience: Option<String>,
+    /// Whether tokens are bound to a key of this program.
+    pub dpop: Dpop,
 }
 
 impl OAuthConfig {
@@ -69,6 +71,20 @@ impl OAuthConfig {
     pub(crate) fn fingerprint(&self) -> String {
         serde_json::to_string(&WithSecrets::new(self)).unwrap_or_default()
     }
+}
+
+/// Whether tokens are bound to a key of this program (DPoP, RFC 9449), so that a stolen token is of no use without the key.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Dpop {
+    /// If the server and the authorization server support it.
+    #[default]
+    Auto,
+    /// Always. A token that is not bound is refused.
+    Required,
+    /// Never.
+    Off,
 }
 
 /// How a token is obtained.

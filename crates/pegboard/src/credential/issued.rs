@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use tokio::time::Instant;
 
-use super::provider::Credential;
+use super::{provider::Credential, request_proof::RequestProof};
 use crate::{
     config::{is_variable_name, secrets_in},
     secret::Secret,
@@ -76,7 +76,7 @@ impl Issued {
 
     pub(super) fn has_values_of(&self, other: &Credential) -> bool {
         let own = &self.values.credential;
-        own.headers() == other.headers() && own.variables() == other.variables()
+        own.headers() == other.headers() && own.variables() == other.variables() && own.proof() == other.proof()
     }
 
     pub(super) fn valid_until(&self) -> Option<Instant> {
@@ -94,6 +94,15 @@ impl Issued {
     )]
     pub(crate) fn headers(&self) -> &HeaderMap {
         &self.values.headers
+    }
+
+    /// Makes a further header for each request.
+    #[cfg_attr(
+        not(any(feature = "http", feature = "websocket", test)),
+        expect(dead_code, reason = "only remote servers take headers")
+    )]
+    pub(crate) fn proof(&self) -> Option<&dyn RequestProof> {
+        self.values.credential.proof().map(|proof| &*proof.0)
     }
 
     /// The environment variables of a process.

@@ -2,6 +2,7 @@
 
 use std::{fmt, future::Future, pin::Pin, time::Duration};
 
+use super::request_proof::AttachedProof;
 use crate::{caller::Principal, name::ServerName, secret::Secret};
 
 /// Supplies credentials while the program runs: tokens of users, tokens that expire, tokens from a vault.
@@ -78,6 +79,7 @@ pub struct Credential {
     headers: Vec<(String, Secret)>,
     env: Vec<(String, Secret)>,
     valid_for: Option<Duration>,
+    proof: Option<AttachedProof>,
 }
 
 impl Credential {
@@ -89,6 +91,16 @@ impl Credential {
     /// Creates an `Authorization` header with a bearer token.
     pub fn bearer(token: impl AsRef<str>) -> Self {
         Self::none().header("Authorization", format!("Bearer {}", token.as_ref()))
+    }
+
+    /// Creates an `Authorization` header with a token that is bound to a key, and proves with each request to have it.
+    #[cfg(feature = "oauth")]
+    pub(crate) fn bound(token: &Secret, proof: std::sync::Arc<dyn super::RequestProof>) -> Self {
+        let credential = Self::none().header("Authorization", format!("DPoP {}", token.expose()));
+        Self {
+            proof: Some(AttachedProof(proof)),
+            ..credential
+        }
     }
 
     /// Adds a header. It replaces a header of the config with the same name.
@@ -115,6 +127,10 @@ impl Credential {
 
     pub(crate) fn variables(&self) -> &[(String, Secret)] {
         &self.env
+    }
+
+    pub(super) fn proof(&self) -> Option<&AttachedProof> {
+        self.proof.as_ref()
     }
 
     pub(crate) fn lifetime(&self) -> Option<Duration> {

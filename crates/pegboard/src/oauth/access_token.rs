@@ -13,6 +13,8 @@ const MAX_REUSE: Duration = Duration::from_secs(60);
 pub(crate) struct AccessToken {
     pub(crate) token: Secret,
     pub(crate) valid_for: Duration,
+    /// The key that the token is bound to. Each request with the token needs a proof of it.
+    pub(super) proof_key: Option<Secret>,
 }
 
 impl AccessToken {
@@ -31,6 +33,7 @@ impl AccessToken {
         Self {
             token: session.access_token.clone(),
             valid_for: left.min(most),
+            proof_key: session.proof_key.clone().filter(|_| session.is_bound),
         }
     }
 }

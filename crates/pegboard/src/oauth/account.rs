@@ -7,7 +7,7 @@ use url::Url;
 
 use crate::{
     caller::Principal,
-    config::{OAuthConfig, Tls},
+    config::{Dpop, OAuthConfig, Tls},
     credential::CallerToken,
     name::ServerName,
 };
@@ -43,20 +43,27 @@ impl OAuthAccount {
     /// The key under which the account is stored.
     pub(super) fn key(&self) -> AccountKey {
         let settings = &self.settings;
-        AccountKey::of(&[
+        let document = settings.client_metadata_url.as_ref();
+        let document = document.map_or("", |url| url.expose().as_str());
+        let uri = server_uri(&self.url);
+        let mut parts = vec![
             "account",
-            &server_uri(&self.url),
+            &uri,
             self.principal.as_ref().map_or("", Principal::as_str),
             if self.principal.is_some() { "principal" } else { "board" },
             settings.issuer.as_deref().unwrap_or_default(),
             settings.resource.as_deref().unwrap_or_default(),
             settings.client_id.as_deref().unwrap_or_default(),
-            &settings
-                .client_metadata_url
-                .as_ref()
-                .map_or_else(String::new, |url| url.expose().to_string()),
+            document,
             grant_name(settings),
-        ])
+        ];
+        // A token that is bound to a key cannot be used without one, nor the other way round.
+        parts.extend(match settings.dpop {
+            Dpop::Auto => None,
+            Dpop::Required => Some("dpop"),
+            Dpop::Off => Some("no dpop"),
+        });
+        AccountKey::of(&parts)
     }
 }
 

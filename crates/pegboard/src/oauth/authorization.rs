@@ -8,6 +8,7 @@ use url::Url;
 
 use super::{
     account::OAuthAccount,
+    binding::Binding,
     challenge::add_scopes,
     checked_http::Trust,
     discovery::Discovered,
@@ -34,6 +35,8 @@ pub(crate) struct PendingSignIn {
     pub(super) scopes: Vec<String>,
     pub(super) verifier: Secret,
     pub(super) is_step_up: bool,
+    /// The key that the tokens will be bound to.
+    pub(super) binding: Option<Binding>,
     url: Url,
     redirect: RedirectUri,
     state: Secret,
@@ -94,11 +97,23 @@ impl PendingSignIn {
             scopes,
             verifier: pkce.verifier,
             is_step_up,
+            binding: None,
             url,
             redirect: redirect.clone(),
             state: Secret::new(state),
             began: Instant::now(),
         })
+    }
+
+    /// Binds the code to a key, and the tokens that it is redeemed for.
+    pub(super) fn bound_to(mut self, binding: Option<Binding>) -> Self {
+        if let Some(binding) = &binding {
+            self.url
+                .query_pairs_mut()
+                .append_pair("dpop_jkt", binding.key.thumbprint());
+        }
+        self.binding = binding;
+        self
     }
 
     /// The URL for the browser. It contains no secret.

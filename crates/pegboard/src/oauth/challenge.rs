@@ -4,33 +4,47 @@
 const MAX_BYTES: usize = 16 << 10;
 /// The most scopes that a challenge, a metadata document or a token response names.
 const MAX_SCOPES: usize = 256;
+/// The algorithm of all proofs of possession.
+pub(super) const DPOP_ALG: &str = "ES256";
+/// The errors that are about a proof (RFC 9449).
+pub(super) const PROOF_ERRORS: [&str; 2] = ["use_dpop_nonce", "invalid_dpop_proof"];
 
-/// The challenge for a bearer token (RFC 6750, RFC 9728).
+/// The challenge for a token (RFC 6750, RFC 9449, RFC 9728).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Challenge {
     /// The URL of the protected-resource metadata.
     pub(super) resource_metadata: Option<String>,
     pub(super) scopes: Vec<String>,
     pub(super) error: Option<String>,
+    /// Whether the server takes tokens that are bound to a key (RFC 9449), with proofs in an algorithm that this program has.
+    pub(super) offers_dpop: bool,
 }
 
 impl Challenge {
-    /// Reads the values of all `WWW-Authenticate` headers, joined by commas. A challenge of another scheme counts only if it names metadata and
-    /// none for bearer tokens does.
+    /// Reads the values of all `WWW-Authenticate` headers, joined by commas. A challenge of a scheme without tokens counts only if it names metadata
+    /// and none with tokens does.
     pub(super) fn parse(header: &str) -> Self {
         let header = &header[..header.floor_char_boundary(MAX_BYTES)];
         let challenges = parse_all(header);
-        let bearer = |(scheme, _): &&(String, Vec<(String, String)>)| scheme == "bearer";
+        let for_token = |(scheme, _): &&(String, Vec<(String, String)>)| is_for_token(scheme);
         let names_metadata =
             |(_, params): &&(String, Vec<(String, String)>)| params.iter().any(|(name, _)| name == "resource_metadata");
-        // Of several challenges for bearer tokens, the one that says the most.
+        // Of several challenges for tokens, the one that says the most.
         let chosen = challenges
             .iter()
-            .filter(bearer)
+            .filter(for_token)
             .find(names_metadata)
-            .or_else(|| challenges.iter().find(bearer))
+            .or_else(|| {
+                challenges
+                    .iter()
+                    .filter(for_token)
+                    .find(|(_, params)| !params.is_empty())
+            })
             .or_else(|| challenges.iter().find(names_metadata));
-        let mut challenge = Self::default();
+        let mut challenge = Self {
+            offers_dpop: challenges.iter().any(|(scheme, params)| offers_dpop(scheme, params)),
+            ..Self::default()
+        };
         for (name, value) in chosen.map_or(&[][..], |(_, params)| params) {
             match name.as_str() {
                 "resource_metadata" => challenge.resource_metadata = Some(value.clone()),
@@ -54,7 +68,26 @@ pub(crate) fn asks_for_token(header: &str) -> bool {
     let names_metadata = |params: &[(String, String)]| params.iter().any(|(name, _)| name == "resource_metadata");
     parse_all(header)
         .iter()
-        .any(|(scheme, params)| scheme == "bearer" || names_metadata(params))
+        .any(|(scheme, params)| is_for_token(scheme) || names_metadata(params))
+}
+
+/// Whether a header refuses only the proof of a bound token: it lacks the server's nonce, or is not valid for it.
+pub(super) fn refuses_proof(header: &str) -> bool {
+    let header = &header[..header.floor_char_boundary(MAX_BYTES)];
+    let is_for_proof = |(name, value): &(String, String)| name == "error" && PROOF_ERRORS.contains(&value.as_str());
+    parse_all(header)
+        .iter()
+        .any(|(_, params)| params.iter().any(is_for_proof))
+}
+
+fn is_for_token(scheme: &str) -> bool {
+    matches!(scheme, "bearer" | "dpop")
+}
+
+fn offers_dpop(scheme: &str, params: &[(String, String)]) -> bool {
+    let mut algs = params.iter().filter(|(name, _)| name == "algs");
+    let is_ours = |algs: &str| algs.split_ascii_whitespace().any(|alg| alg == DPOP_ALG);
+    scheme == "dpop" && algs.next().is_none_or(|(_, algs)| is_ours(algs))
 }
 
 /// The scopes in a string, each once and in their order.
@@ -164,6 +197,7 @@ mod tests {
             resource_metadata: metadata.map(str::to_owned),
             scopes: scopes.iter().map(|scope| (*scope).to_owned()).collect(),
             error: error.map(str::to_owned),
+            offers_dpop: false,
         }
     }
 
@@ -184,11 +218,37 @@ mod tests {
                 r#"Bearer scope="a b", scope="c", resource_metadata="{url}", resource_metadata="https://evil.example/""#
             ),
         ] {
-            assert_eq!(
-                Challenge::parse(&header),
-                challenge(Some(url), &["a", "b"], None),
-                "{header}"
-            );
+            let expected = Challenge {
+                offers_dpop: header.contains("DPoP"),
+                ..challenge(Some(url), &["a", "b"], None)
+            };
+            assert_eq!(Challenge::parse(&header), expected, "{header}");
+        }
+    }
+
+    #[test]
+    fn a_challenge_for_bound_tokens_is_read_like_one_for_bearer_tokens() {
+        for (header, offers_dpop) in [
+            (
+                r#"DPoP error="insufficient_scope", scope="a", algs="PS256 ES256""#,
+                true,
+            ),
+            (r#"dpop scope="a", error=insufficient_scope"#, true),
+            (r#"DPoP error="insufficient_scope", scope="a", algs="ES384""#, false),
+            (r#"DPoP algs="", error="insufficient_scope", scope="a""#, false),
+            (r#"Bearer, DPoP error="insufficient_scope", scope="a""#, true),
+            (
+                r#"Bearer error="insufficient_scope", scope="a", DPoP algs="ES256""#,
+                true,
+            ),
+            (r#"Bearer error="insufficient_scope", scope="a", algs="ES256""#, false),
+        ] {
+            let expected = Challenge {
+                offers_dpop,
+                ..challenge(None, &["a"], Some("insufficient_scope"))
+            };
+            assert_eq!(Challenge::parse(header), expected, "{header}");
+            assert!(asks_for_token(header), "{header}");
         }
     }
 

@@ -12,12 +12,14 @@ pub(super) use trust::Trust;
 use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
 
 use http::{
-    HeaderMap, HeaderValue,
+    HeaderMap, HeaderValue, Method,
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, LOCATION, WWW_AUTHENTICATE},
 };
 use url::Url;
 
+use super::dpop::DpopKey;
 use crate::{
+    credential::PROOF_HEADER,
     hint::Hint,
     transport::{failure_text, pinned_client, prepare},
 };
@@ -43,6 +45,8 @@ pub(super) struct CheckedHttp {
 pub(super) struct Response {
     pub(super) status: u16,
     pub(super) challenge: Option<String>,
+    /// Whether another proof may be accepted, if it was the proof that was refused.
+    pub(super) may_take_other_proof: bool,
     pub(super) body: Vec<u8>,
 }
 
@@ -58,7 +62,7 @@ impl Response {
 }
 
 /// What is sent.
-enum Message {
+enum Message<'a> {
     Get,
     Probe {
         body: Vec<u8>,
@@ -67,6 +71,7 @@ enum Message {
         body: Vec<u8>,
         content_type: &'static str,
         authorization: Option<HeaderValue>,
+        proof_key: Option<&'a DpopKey>,
     },
 }
 
@@ -100,6 +105,18 @@ impl CheckedHttp {
         form: &[(&str, &str)],
         authorization: Option<HeaderValue>,
     ) -> Result<Response, HttpError> {
+        self.post_proven(trust, url, form, authorization, None).await
+    }
+
+    /// Posts a form like [`post_form`](Self::post_form), with a proof that this program has a key.
+    pub(super) async fn post_proven(
+        &self,
+        trust: &Trust<'_>,
+        url: &Url,
+        form: &[(&str, &str)],
+        authorization: Option<HeaderValue>,
+        proof_key: Option<&DpopKey>,
+    ) -> Result<Response, HttpError> {
         let body = url::form_urlencoded::Serializer::new(String::new())
             .extend_pairs(form)
             .finish();
@@ -107,6 +124,7 @@ impl CheckedHttp {
             body: body.into_bytes(),
             content_type: "application/x-www-form-urlencoded",
             authorization,
+            proof_key,
         };
         self.request(trust, url, &message).await
     }
@@ -116,6 +134,7 @@ impl CheckedHttp {
             body,
             content_type: "application/json",
             authorization: None,
+            proof_key: None,
         };
         self.request(trust, url, &message).await
     }
@@ -125,7 +144,7 @@ impl CheckedHttp {
         self.request(trust, url, &Message::Probe { body }).await
     }
 
-    async fn request(&self, trust: &Trust<'_>, url: &Url, message: &Message) -> Result<Response, HttpError> {
+    async fn request(&self, trust: &Trust<'_>, url: &Url, message: &Message<'_>) -> Result<Response, HttpError> {
         match tokio::time::timeout(REQUEST_TIMEOUT, self.follow(trust, url, message)).await {
             Ok(result) => result,
             Err(_) => Err(HttpError::failed(
@@ -136,7 +155,7 @@ impl CheckedHttp {
     }
 
     /// Sends a request, and sends it again after a redirect within its origin.
-    async fn follow(&self, trust: &Trust<'_>, url: &Url, message: &Message) -> Result<Response, HttpError> {
+    async fn follow(&self, trust: &Trust<'_>, url: &Url, message: &Message<'_>) -> Result<Response, HttpError> {
         let mut url = url.clone();
         for _ in 0..=MAX_REDIRECTS {
             let addresses = self.check(trust, &url).await?;
@@ -147,10 +166,18 @@ impl CheckedHttp {
                 Message::Post { .. } | Message::Probe { .. } => matches!(status, 307 | 308),
             };
             if !is_redirect {
-                return match message {
-                    Message::Probe { .. } => Ok(without_body(&response)),
-                    _ => read(&url, response).await,
+                let learned = match message {
+                    Message::Probe { .. } => return Ok(without_body(&response)),
+                    Message::Post {
+                        proof_key: Some(key), ..
+                    } => key.learn(&url, response.status(), response.headers()),
+                    Message::Get | Message::Post { .. } => false,
                 };
+                let response = read(&url, response).await?;
+                return Ok(Response {
+                    may_take_other_proof: learned,
+                    ..response
+                });
             }
             url = redirect(&url, response.headers())?;
         }
@@ -202,7 +229,7 @@ async fn send(
     trust: &Trust<'_>,
     url: &Url,
     addresses: Option<&[SocketAddr]>,
-    message: &Message,
+    message: &Message<'_>,
 ) -> Result<reqwest::Response, HttpError> {
     prepare(url).await;
     let client = pinned_client(url, addresses, &trust.tls(url), REQUEST_TIMEOUT)
@@ -218,6 +245,7 @@ async fn send(
             body,
             content_type,
             authorization,
+            proof_key,
         } => {
             let mut request = client
                 .post(url.clone())
@@ -228,6 +256,11 @@ async fn send(
                 let mut authorization = authorization.clone();
                 authorization.set_sensitive(true);
                 request = request.header(AUTHORIZATION, authorization);
+            }
+            if let Some(key) = proof_key {
+                let proof = key.proof(&Method::POST, url, None);
+                let proof = proof.map_err(|why| HttpError::failed(url, why))?;
+                request = request.header(PROOF_HEADER, proof);
             }
             request
         }
@@ -242,6 +275,7 @@ fn without_body(response: &reqwest::Response) -> Response {
     Response {
         status: response.status().as_u16(),
         challenge: (!challenges.is_empty()).then(|| challenges.join(", ")),
+        may_take_other_proof: false,
         body: Vec::new(),
     }
 }

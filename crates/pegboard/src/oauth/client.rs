@@ -12,9 +12,11 @@ use super::{
     access_token::AccessToken,
     account::{AccountKey, OAuthAccount},
     authorization::{PendingSignIn, choose_scopes},
+    binding::Binding,
     challenge::Challenge,
     checked_http::{CheckedHttp, Trust},
     discovery::{discover, probe},
+    dpop::{DpopKeys, TokenProof},
     error::{OAuthError, RETRY_AFTER},
     redirect_uri::RedirectUri,
     registration,
@@ -24,7 +26,10 @@ use super::{
     token_request::{self, ClientIdentity, Grant, TokenError, Wanted},
     token_store::TokenStore,
 };
-use crate::{credential::CredentialReason, secret::Secret};
+use crate::{
+    credential::{Credential, CredentialReason},
+    secret::Secret,
+};
 
 /// The most accounts whose last token is remembered. Beyond, all are forgotten, which costs a look at the store.
 const MAX_REMEMBERED: usize = 10_000;
@@ -50,6 +55,7 @@ pub(crate) struct OAuthClient {
 struct Inner {
     http: CheckedHttp,
     store: TokenStore,
+    keys: DpopKeys,
     accounts: Mutex<HashMap<AccountKey, Remembered>>,
     /// Renewals that run to their end even if nobody waits for them: the answer may replace the refresh token.
     renewals: TaskTracker,
@@ -73,6 +79,7 @@ impl OAuthClient {
         let inner = Inner {
             http,
             store,
+            keys: DpopKeys::default(),
             accounts: Mutex::default(),
             renewals: TaskTracker::new(),
         };
@@ -120,6 +127,18 @@ impl OAuthClient {
         Ok(self.returned(&key, renewed?))
     }
 
+    /// The headers that carry a token, and the proofs of its key if it is bound to one.
+    pub(crate) fn credential(&self, token: &AccessToken) -> Result<Credential, OAuthError> {
+        let credential = match &token.proof_key {
+            None => Credential::bearer(token.token.expose()),
+            Some(stored) => {
+                let key = self.inner.keys.get(stored).map_err(OAuthError::NeedsSignIn)?;
+                Credential::bound(&token.token, Arc::new(TokenProof::new(key, &token.token)))
+            }
+        };
+        Ok(credential.valid_for(token.valid_for))
+    }
+
     /// Starts a sign-in: finds the authorization server, registers if needed, and returns the URL for the browser.
     pub(crate) async fn begin(
         &self,
@@ -131,7 +150,7 @@ impl OAuthClient {
                 "the server's tokens come without a person, so there is nothing to sign in to".to_owned(),
             ));
         }
-        let Inner { http, store, .. } = &*self.inner;
+        let Inner { http, store, keys, .. } = &*self.inner;
         let flow = async {
             let stored = store.account(&account.key()).await?.unwrap_or_default();
             let challenge = match stored.challenge {
@@ -146,7 +165,9 @@ impl OAuthClient {
                 registration::forget(store, &found.server, redirect, unknown).await?;
             }
             let client = registration::client(http, store, account, &found.server, redirect, &scopes).await?;
-            PendingSignIn::new(account, found, client, redirect, scopes, challenge.is_step_up)
+            let binding = Binding::choose(keys, account, &found, challenge.offers_dpop, None)?;
+            let pending = PendingSignIn::new(account, found, client, redirect, scopes, challenge.is_step_up)?;
+            Ok(pending.bound_to(binding))
         };
         Box::pin(within_flow(flow)).await
     }
@@ -160,11 +181,16 @@ impl OAuthClient {
     async fn redeem(&self, pending: &PendingSignIn, code: &Secret) -> Result<(), OAuthError> {
         let Inner { http, store, .. } = &*self.inner;
         let PendingSignIn {
-            account, found, client, ..
+            account,
+            found,
+            client,
+            binding,
+            ..
         } = pending;
         let settings = &account.settings;
         let server = &found.server;
-        let identity = ClientIdentity::new(client, settings, &server.issuer, server.signing_algs.as_deref());
+        let identity = ClientIdentity::new(client, settings, &server.issuer, server.signing_algs.as_deref())
+            .bound_to(binding.as_ref());
         let grant = Grant::Code {
             code,
             verifier: &pending.verifier,
@@ -189,6 +215,7 @@ impl OAuthClient {
             }
         };
         let mut session = Session::new(found, client.clone(), pending.scopes.clone(), answer);
+        Binding::keep_in(binding.as_ref(), &mut session);
         let key = account.key();
         let _lock = store.lock(&key).await?;
         let before = store.account(&key).await?.and_then(|stored| stored.session);
@@ -258,6 +285,7 @@ impl OAuthClient {
             let renewal = Renewal {
                 http: &inner.http,
                 store: &inner.store,
+                keys: &inner.keys,
                 account: &account,
                 key: &key,
             };

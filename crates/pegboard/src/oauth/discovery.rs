@@ -8,7 +8,7 @@ use super::{
     challenge::Challenge,
     checked_http::{CheckedHttp, HttpError, Trust, shown},
     error::{OAuthError, RETRY_AFTER},
-    metadata::{ResourceMetadata, ServerMetadata, clipped, issuer_of_root},
+    metadata::{ResourceDpop, ResourceMetadata, ServerMetadata, clipped, issuer_of_root},
 };
 
 /// What a sign-in needs to know.
@@ -18,6 +18,8 @@ pub(super) struct Discovered {
     pub(super) resource: String,
     /// The scopes that the resource lists.
     pub(super) resource_scopes: Option<Vec<String>>,
+    /// What the resource says about tokens that are bound to a key.
+    pub(super) resource_dpop: ResourceDpop,
     pub(super) server: ServerMetadata,
 }
 
@@ -35,6 +37,7 @@ pub(super) async fn discover(
         return Ok(Discovered {
             resource,
             resource_scopes: None,
+            resource_dpop: ResourceDpop::NotSaid,
             server,
         });
     }
@@ -60,6 +63,7 @@ pub(super) async fn discover(
     let published = resource.as_ref().map(|found| found.resource.clone());
     Ok(Discovered {
         resource: settings.resource.clone().or(published).unwrap_or_else(own_uri),
+        resource_dpop: resource.as_ref().map(|found| found.dpop).unwrap_or_default(),
         resource_scopes: resource.and_then(|found| found.scopes),
         server: with_configured_endpoints(found, account),
     })

@@ -3,7 +3,10 @@
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::{challenge::add_scopes, error::OAuthError};
+use super::{
+    challenge::{DPOP_ALG, add_scopes},
+    error::OAuthError,
+};
 
 /// What a server says about itself as a protected resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,6 +16,30 @@ pub(super) struct ResourceMetadata {
     /// The issuers of its authorization servers, exactly as published.
     pub(super) authorization_servers: Vec<String>,
     pub(super) scopes: Option<Vec<String>>,
+    pub(super) dpop: ResourceDpop,
+}
+
+/// What a server says about tokens that are bound to a key (RFC 9449).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum ResourceDpop {
+    #[default]
+    NotSaid,
+    /// It can check the proofs of this program.
+    Offered,
+    /// It takes no other tokens.
+    Required,
+}
+
+impl ResourceDpop {
+    fn of(document: &Map<String, Value>) -> Self {
+        let is_required = document.get("dpop_bound_access_tokens_required") == Some(&Value::Bool(true));
+        let algs = texts(document, "dpop_signing_alg_values_supported").unwrap_or_default();
+        match algs.iter().any(|alg| alg == DPOP_ALG) {
+            _ if is_required => Self::Required,
+            true => Self::Offered,
+            false => Self::NotSaid,
+        }
+    }
 }
 
 impl ResourceMetadata {
@@ -23,6 +50,7 @@ impl ResourceMetadata {
             resource: text(&document, "resource")?,
             authorization_servers: texts(&document, "authorization_servers").unwrap_or_default(),
             scopes: scope_list(&document),
+            dpop: ResourceDpop::of(&document),
         })
     }
 
@@ -61,6 +89,8 @@ pub(super) struct ServerMetadata {
     pub(super) pkce_methods: Option<Vec<String>>,
     pub(super) auth_methods: Option<Vec<String>>,
     pub(super) signing_algs: Option<Vec<String>>,
+    /// The algorithms of proofs of possession (RFC 9449); `None` if the metadata does not name any.
+    pub(super) dpop_algs: Option<Vec<String>>,
     /// Whether a client id may be the URL of a metadata document.
     pub(super) takes_client_documents: bool,
     /// Whether its redirects name the issuer (RFC 9207).
@@ -96,6 +126,7 @@ impl ServerMetadata {
             pkce_methods: texts(&document, "code_challenge_methods_supported"),
             auth_methods: texts(&document, "token_endpoint_auth_methods_supported"),
             signing_algs: texts(&document, "token_endpoint_auth_signing_alg_values_supported"),
+            dpop_algs: texts(&document, "dpop_signing_alg_values_supported"),
             takes_client_documents: flag("client_id_metadata_document_supported"),
             sends_iss: flag("authorization_response_iss_parameter_supported"),
             issuer: published,
@@ -114,6 +145,7 @@ impl ServerMetadata {
             pkce_methods: Some(vec!["S256".to_owned()]),
             auth_methods: None,
             signing_algs: None,
+            dpop_algs: None,
             takes_client_documents: false,
             sends_iss: false,
         }
@@ -175,6 +207,7 @@ mod tests {
                 resource: resource.to_owned(),
                 authorization_servers: Vec::new(),
                 scopes: None,
+                dpop: ResourceDpop::NotSaid,
             };
             metadata.is_for(&Url::parse(server).unwrap())
         };

@@ -8,12 +8,14 @@ use super::{
     access_token::AccessToken,
     account::{AccountKey, OAuthAccount},
     authorization::choose_scopes,
+    binding::Binding,
     challenge::{Challenge, add_scopes},
     checked_http::{CheckedHttp, Trust},
     clock::unix_now,
     discovery::{Discovered, discover},
+    dpop::DpopKeys,
     error::{OAuthError, RETRY_AFTER},
-    metadata::{ServerMetadata, clipped},
+    metadata::{ResourceDpop, ServerMetadata, clipped},
     registration,
     stored::{Session, StoredAccount, StoredChallenge, StoredClient},
     token_answer::TokenAnswer,
@@ -48,6 +50,7 @@ pub(super) enum Cause {
 pub(super) struct Renewal<'a> {
     pub(super) http: &'a CheckedHttp,
     pub(super) store: &'a TokenStore,
+    pub(super) keys: &'a DpopKeys,
     pub(super) account: &'a OAuthAccount,
     pub(super) key: &'a AccountKey,
 }
@@ -113,6 +116,7 @@ impl Renewal<'_> {
             scopes,
             resource_metadata: challenge.resource_metadata.clone(),
             is_step_up: true,
+            offers_dpop: challenge.offers_dpop,
         };
         if self.account.settings.grant.needs_person() {
             self.remember(&mut stored, wanted).await?;
@@ -226,7 +230,8 @@ impl Renewal<'_> {
         let settings = &self.account.settings;
         let endpoint = Url::parse(&session.token_endpoint)
             .map_err(|error| OAuthError::Discovery(format!("the stored token endpoint is no URL: {error}")))?;
-        let client = ClientIdentity::new(&session.client, settings, &session.issuer, None);
+        let binding = Binding::of(self.keys, self.account, session)?;
+        let client = ClientIdentity::new(&session.client, settings, &session.issuer, None).bound_to(binding.as_ref());
         let wanted = Wanted {
             resource: Some(&session.resource),
             audience: None,
@@ -305,7 +310,9 @@ impl Renewal<'_> {
                 scopes.clone_from(&session.scopes);
             }
             let server = &found.server;
-            let identity = ClientIdentity::new(&client, settings, &server.issuer, server.signing_algs.as_deref());
+            let binding = Binding::choose(self.keys, self.account, &found, challenge.offers_dpop, session)?;
+            let identity = ClientIdentity::new(&client, settings, &server.issuer, server.signing_algs.as_deref())
+                .bound_to(binding.as_ref());
             let wanted = Wanted {
                 resource: Some(&found.resource),
                 audience: settings.audience.as_deref(),
@@ -333,6 +340,7 @@ impl Renewal<'_> {
             let endpoint = &server.token_endpoint;
             let answer = token_request::request(self.http, &trust, endpoint, &identity, &grant, wanted).await?;
             let mut session = Session::new(&found, client, scopes, answer);
+            Binding::keep_in(binding.as_ref(), &mut session);
             if let Some(subject) = &self.account.subject {
                 // What a caller's token was exchanged for is not used longer than that token.
                 session.end_by(subject.expires);
@@ -381,6 +389,7 @@ fn known_server(session: &Session) -> Option<Discovered> {
     Some(Discovered {
         resource: session.resource.clone(),
         resource_scopes: None,
+        resource_dpop: ResourceDpop::NotSaid,
         server,
     })
 }

@@ -21,6 +21,8 @@ impl Session {
             resource: found.resource.clone(),
             access_token: answer.access_token.clone(),
             refresh_token: None,
+            proof_key: None,
+            is_bound: false,
             issued_at: 0,
             lifetime: 0,
             scopes,
@@ -37,6 +39,7 @@ impl Session {
     /// Takes the tokens of a response. A refresh token that was not replaced stays valid.
     pub(super) fn renew(&mut self, answer: TokenAnswer) {
         self.access_token = answer.access_token;
+        self.is_bound = answer.is_bound;
         if let Some(refresh_token) = answer.refresh_token {
             self.refresh_token = Some(refresh_token);
         }

@@ -58,6 +58,12 @@ pub(super) struct Session {
     pub(super) access_token: Secret,
     #[serde(default)]
     pub(super) refresh_token: Option<Secret>,
+    /// The key that token requests prove to have: refresh tokens may be bound to it.
+    #[serde(default)]
+    pub(super) proof_key: Option<Secret>,
+    /// Whether the access token is bound to that key.
+    #[serde(default)]
+    pub(super) is_bound: bool,
     /// When the access token was issued, in seconds since 1970.
     pub(super) issued_at: u64,
     /// How long it is valid, in seconds.
@@ -150,12 +156,16 @@ pub(super) struct StoredChallenge {
     /// Whether the token was refused for lack of scopes.
     #[serde(default)]
     pub(super) is_step_up: bool,
+    /// Whether the server takes tokens that are bound to a key.
+    #[serde(default)]
+    pub(super) offers_dpop: bool,
 }
 
 impl From<Challenge> for StoredChallenge {
     fn from(challenge: Challenge) -> Self {
         Self {
             is_step_up: challenge.wants_more_scopes(),
+            offers_dpop: challenge.offers_dpop,
             scopes: challenge.scopes,
             resource_metadata: challenge.resource_metadata,
         }

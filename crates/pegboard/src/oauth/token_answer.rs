@@ -10,6 +10,8 @@ use crate::secret::Secret;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TokenAnswer {
     pub(super) access_token: Secret,
+    /// Whether the access token is bound to the key of the request's proof.
+    pub(super) is_bound: bool,
     pub(super) refresh_token: Option<Secret>,
     /// How long the access token is valid, in seconds.
     pub(super) lifetime: u64,
@@ -43,11 +45,12 @@ impl TokenAnswer {
                 "the access token has characters that a header cannot carry".to_owned(),
             ));
         }
+        let is_bound = text("token_type").is_some_and(|kind| kind.eq_ignore_ascii_case("dpop"));
         match text("token_type") {
             // `N_A` is the type of an exchanged token that is not an access token (RFC 8693).
-            Some(kind) if !["bearer", "n_a"].iter().any(|known| kind.eq_ignore_ascii_case(known)) => {
+            Some(kind) if !is_bound && !["bearer", "n_a"].iter().any(|known| kind.eq_ignore_ascii_case(known)) => {
                 return Err(TokenRefusal::Malformed(format!(
-                    "the authorization server issued a token of the type {}; only bearer tokens can be used",
+                    "the authorization server issued a token of the type {}, which this program cannot use",
                     clipped(kind)
                 )));
             }
@@ -55,6 +58,7 @@ impl TokenAnswer {
         }
         Ok(Self {
             access_token: Secret::new(access_token),
+            is_bound,
             refresh_token: text("refresh_token").map(Secret::new),
             lifetime: fields.get("expires_in").and_then(seconds).unwrap_or(DEFAULT_LIFETIME),
             scopes: fields.get("scope").and_then(scopes),

@@ -8,6 +8,8 @@ use url::{Url, form_urlencoded::byte_serialize};
 
 use super::{
     account::OAuthAccount,
+    binding::Binding,
+    challenge::PROOF_ERRORS,
     checked_http::{CheckedHttp, Trust, shown},
     client_auth::ClientAuth,
     error::{OAuthError, RETRY_AFTER},
@@ -34,6 +36,8 @@ pub(super) struct ClientIdentity<'a> {
     /// The audience of assertions: the issuer.
     issuer: &'a str,
     signing_algs: Option<&'a [String]>,
+    /// The key that tokens are bound to.
+    binding: Option<&'a Binding>,
 }
 
 impl<'a> ClientIdentity<'a> {
@@ -57,7 +61,14 @@ impl<'a> ClientIdentity<'a> {
             auth: client.auth,
             issuer,
             signing_algs,
+            binding: None,
         }
+    }
+
+    /// Requests tokens that are bound to a key.
+    pub(super) fn bound_to(mut self, binding: Option<&'a Binding>) -> Self {
+        self.binding = binding;
+        self
     }
 }
 
@@ -93,6 +104,8 @@ pub(super) enum TokenError {
     InvalidGrant(String),
     /// The authorization server does not know the client.
     InvalidClient(String),
+    /// The authorization server refuses the proof of the key, and may accept the next one.
+    Proof(String),
     /// Everything else.
     Other(OAuthError),
 }
@@ -100,7 +113,9 @@ pub(super) enum TokenError {
 impl From<TokenError> for OAuthError {
     fn from(error: TokenError) -> Self {
         match error {
-            TokenError::InvalidGrant(text) | TokenError::InvalidClient(text) => Self::Refused(text),
+            TokenError::InvalidGrant(text) | TokenError::InvalidClient(text) | TokenError::Proof(text) => {
+                Self::Refused(text)
+            }
             TokenError::Other(error) => error,
         }
     }
@@ -112,8 +127,22 @@ impl From<OAuthError> for TokenError {
     }
 }
 
-/// Requests a token.
+/// Requests a token, and once more if the authorization server refuses only the proof of the key: it may want a nonce in it.
 pub(super) async fn request(
+    http: &CheckedHttp,
+    trust: &Trust<'_>,
+    endpoint: &Url,
+    client: &ClientIdentity<'_>,
+    grant: &Grant<'_>,
+    wanted: Wanted<'_>,
+) -> Result<TokenAnswer, TokenError> {
+    match request_once(http, trust, endpoint, client, grant, wanted).await {
+        Err(TokenError::Proof(_)) => request_once(http, trust, endpoint, client, grant, wanted).await,
+        answer => answer,
+    }
+}
+
+async fn request_once(
     http: &CheckedHttp,
     trust: &Trust<'_>,
     endpoint: &Url,
@@ -167,11 +196,31 @@ pub(super) async fn request(
     form.extend(authentication.form());
     sent.extend(authentication.assertion.as_ref().map(Secret::expose));
     sent.extend(client.secret.map(Secret::expose));
-    let response = http.post_form(trust, endpoint, &form, authentication.header()).await;
+    let proof_key = client.binding.map(|binding| &*binding.key);
+    let response = http
+        .post_proven(trust, endpoint, &form, authentication.header(), proof_key)
+        .await;
     let response = response.map_err(OAuthError::from)?;
     match TokenAnswer::parse(response.status, &response.body, &sent) {
-        Ok(answer) => Ok(answer),
+        Ok(answer) => checked_binding(client.binding, answer),
+        Err(TokenRefusal::Error { code, text })
+            if response.may_take_other_proof && PROOF_ERRORS.contains(&code.as_str()) =>
+        {
+            Err(TokenError::Proof(text))
+        }
         Err(refusal) => Err(failure(endpoint, response.is_temporary(), response.status, refusal)),
+    }
+}
+
+/// Refuses a token that is bound to a key unasked, or not bound although that is required.
+fn checked_binding(binding: Option<&Binding>, answer: TokenAnswer) -> Result<TokenAnswer, TokenError> {
+    let refused = |why: &str| Err(TokenError::Other(OAuthError::Refused(why.to_owned())));
+    match binding {
+        None if answer.is_bound => refused("it issued a token that is bound to a key, although none was named"),
+        Some(binding) if binding.is_required && !answer.is_bound => {
+            refused("it issued a token that is not bound to this program's key, and `oauth.dpop` is `required`")
+        }
+        _ => Ok(answer),
     }
 }
 
@@ -346,6 +395,7 @@ pub(super) async fn assertion(
         },
         issuer: &provider_issuer,
         signing_algs: None,
+        binding: None,
     };
     let exchanged = Grant::Exchange {
         subject: &input,

@@ -15,7 +15,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{
-    HeaderMap, HeaderValue,
+    HeaderMap, HeaderValue, Method,
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, LOCATION},
 };
 use reqwest::{RequestBuilder, Response, redirect};
@@ -33,7 +33,7 @@ use super::{
 };
 use crate::{
     config::{Endpoint, Limits},
-    credential::Issued,
+    credential::{Issued, PROOF_HEADER},
 };
 use request_body::MessageBody;
 
@@ -160,52 +160,54 @@ impl HttpClient {
                 .headers(headers.clone())
                 .body(reqwest::Body::wrap(message))
         };
-        self.send(url, Some(delivery), request).await.map_err(|failure| {
-            delivery.abandon();
-            match delivery.sent() {
-                Sent::No => WireFailure {
-                    sent: Sent::No,
-                    ..failure
-                },
-                _ => failure,
-            }
-        })
+        self.send(&Method::POST, url, Some(delivery), request)
+            .await
+            .map_err(|failure| {
+                delivery.abandon();
+                match delivery.sent() {
+                    Sent::No => WireFailure {
+                        sent: Sent::No,
+                        ..failure
+                    },
+                    _ => failure,
+                }
+            })
     }
 
     pub(super) async fn get_stream(&self, url: &Url, more: HeaderMap) -> Result<Response, WireFailure> {
         let mut headers = self.headers.clone();
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
         headers.extend(more);
-        self.send(url, None, |url, _| self.client.get(url).headers(headers.clone()))
-            .await
+        let request = |url, _| self.client.get(url).headers(headers.clone());
+        self.send(&Method::GET, url, None, request).await
     }
 
     pub(super) async fn delete(&self, url: &Url, more: HeaderMap) -> Result<Response, WireFailure> {
         let mut headers = self.headers.clone();
         headers.extend(more);
-        self.send(url, None, |url, _| self.client.delete(url).headers(headers.clone()))
-            .await
+        let request = |url, _| self.client.delete(url).headers(headers.clone());
+        self.send(&Method::DELETE, url, None, request).await
     }
 
     /// Sends a request with the program's credential, and once more with another one if the server refuses that. The argument of `request` says
     /// whether it follows a redirect.
     async fn send(
         &self,
+        method: &Method,
         url: &Url,
         delivery: Option<&Arc<Delivery>>,
         request: impl Fn(Url, bool) -> RequestBuilder,
     ) -> Result<Response, WireFailure> {
         let Some(credentials) = &self.credentials else {
-            return self.follow(url, request).await;
+            return self
+                .follow(url, |url, is_redirected| Ok(request(url, is_redirected)))
+                .await;
         };
-        // Replaces the config's headers of the same names.
         let request = &request;
-        let with = move |issued: &Issued| {
-            let headers = issued.headers().clone();
-            move |url, is_redirected| request(url, is_redirected).headers(headers.clone())
-        };
         let issued = credentials.current().await?;
-        let response = self.follow(url, with(&issued)).await?;
+        let response = self
+            .send_with(method, url, delivery, (credentials, &issued), request)
+            .await?;
         if !credentials.is_refusal(response.status(), response.headers()) {
             return Ok(response);
         }
@@ -217,16 +219,58 @@ impl HttpClient {
             return Ok(response);
         };
         drop(response);
-        self.follow(url, with(&issued)).await
+        self.send_with(method, url, delivery, (credentials, &issued), request)
+            .await
+    }
+
+    /// Sends a request with this credential, and once more with another proof if the server refuses only the proof.
+    async fn send_with(
+        &self,
+        method: &Method,
+        url: &Url,
+        delivery: Option<&Arc<Delivery>>,
+        (credentials, issued): (&ConnectionCredentials, &Issued),
+        request: impl Fn(Url, bool) -> RequestBuilder,
+    ) -> Result<Response, WireFailure> {
+        let request = |url: Url, is_redirected: bool| {
+            // Replaces the config's headers of the same names.
+            let with_headers = |url| request(url, is_redirected).headers(issued.headers().clone());
+            match issued.proof() {
+                None => Ok(with_headers(url)),
+                Some(proof) => {
+                    let proof = proof.header(method, &url).map_err(|why| credentials.unusable(why))?;
+                    Ok(with_headers(url).header(PROOF_HEADER, proof))
+                }
+            }
+        };
+        let response = self.follow(url, request).await?;
+        let learn = |response: &Response| {
+            let proof = issued.proof();
+            proof.is_some_and(|proof| proof.learn(response.url(), response.status(), response.headers()))
+        };
+        if !learn(&response) {
+            return Ok(response);
+        }
+        drop(response);
+        if let Some(delivery) = delivery {
+            delivery.undo();
+        }
+        let response = self.follow(url, request).await?;
+        learn(&response);
+        Ok(response)
     }
 
     /// Sends a request, and resends it after a redirect within the origin or if the server refused it unprocessed. The argument of
     /// `request` says whether it follows a redirect: from then on a failure no longer proves that the request did not run.
-    async fn follow(&self, url: &Url, request: impl Fn(Url, bool) -> RequestBuilder) -> Result<Response, WireFailure> {
+    async fn follow(
+        &self,
+        url: &Url,
+        request: impl Fn(Url, bool) -> Result<RequestBuilder, WireFailure>,
+    ) -> Result<Response, WireFailure> {
         let mut url = url.clone();
         let mut is_redirected = false;
         for left in (0..=MAX_RESENDS).rev() {
-            url = match request(url.clone(), is_redirected).send().await {
+            url = match request(url.clone(), is_redirected)?.send().await {
                 Ok(response) => match redirect(&response)? {
                     None => return Ok(response),
                     Some(next) => {

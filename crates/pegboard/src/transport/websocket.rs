@@ -7,7 +7,7 @@ use std::{io, sync::Arc, time::Duration};
 use bytes::Bytes;
 use futures_util::{Sink, SinkExt, Stream, StreamExt};
 use http::{
-    HeaderMap, HeaderValue, Request, StatusCode,
+    HeaderMap, HeaderValue, Method, Request, StatusCode,
     header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL},
 };
 use rustls_pki_types::ServerName;
@@ -44,7 +44,7 @@ use super::{
 };
 use crate::{
     config::{Endpoint, Limits},
-    credential::Issued,
+    credential::{Issued, PROOF_HEADER},
 };
 use oversized_filter::{EndlessMessage, OversizedFilter};
 
@@ -193,14 +193,14 @@ impl Connector<'_> {
         credentials: Option<&ConnectionCredentials>,
     ) -> Result<Connection, OpenError> {
         let Some(credentials) = credentials else {
-            return self.open_with(request, None).await;
+            return self.open(request).await;
         };
         let issued = credentials.current().await.map_err(OpenError::Failed)?;
-        match self.open_with(request.clone(), Some(&issued)).await {
+        match self.open_with(request.clone(), credentials, &issued).await {
             Err(OpenError::Refused(status, response)) if credentials.is_refusal(status, &response) => {
                 let issued = credentials.after_refusal(&issued, &response).await;
                 match issued.map_err(OpenError::Failed)? {
-                    Some(issued) => self.open_with(request, Some(&issued)).await,
+                    Some(issued) => self.open_with(request, credentials, &issued).await,
                     None => Err(OpenError::Refused(status, response)),
                 }
             }
@@ -208,21 +208,45 @@ impl Connector<'_> {
         }
     }
 
-    async fn open_with(&self, mut request: Handshake, issued: Option<&Issued>) -> Result<Connection, OpenError> {
-        for (name, value) in issued.into_iter().flat_map(|issued| issued.headers()) {
+    /// Opens a WebSocket with this credential, and once more with another proof if the server refuses only the proof.
+    async fn open_with(
+        &self,
+        mut request: Handshake,
+        credentials: &ConnectionCredentials,
+        issued: &Issued,
+    ) -> Result<Connection, OpenError> {
+        for (name, value) in issued.headers() {
             request.headers_mut().insert(name, value.clone());
         }
-        match self.open(request.clone()).await {
-            // The server does not support the subprotocol, so it must not be offered.
-            Err(OpenError::NoSubprotocol) => {
-                request.headers_mut().remove(SEC_WEBSOCKET_PROTOCOL);
-                self.open(request).await
+        let Some(proof) = issued.proof() else {
+            return self.open(request).await;
+        };
+        let proven = |mut request: Handshake| {
+            let header = proof.header(&Method::GET, self.url);
+            let header = header.map_err(|why| OpenError::Failed(credentials.unusable(why)))?;
+            request.headers_mut().insert(PROOF_HEADER, header);
+            Ok(request)
+        };
+        match self.open(proven(request.clone())?).await {
+            Err(OpenError::Refused(status, response)) if proof.learn(self.url, status, &response) => {
+                self.open(proven(request)?).await
             }
             opened => opened,
         }
     }
 
-    async fn open(&self, request: Handshake) -> Result<Connection, OpenError> {
+    /// Opens a WebSocket with the subprotocol, or without it if the server does not support it.
+    async fn open(&self, mut request: Handshake) -> Result<Connection, OpenError> {
+        match self.open_once(request.clone()).await {
+            Err(OpenError::NoSubprotocol) => {
+                request.headers_mut().remove(SEC_WEBSOCKET_PROTOCOL);
+                self.open_once(request).await
+            }
+            opened => opened,
+        }
+    }
+
+    async fn open_once(&self, request: Handshake) -> Result<Connection, OpenError> {
         // The filter removes larger messages; this bound is a second line of defence.
         let settings = WebSocketConfig::default()
             .max_message_size(Some(self.limit))

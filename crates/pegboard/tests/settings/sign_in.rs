@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use pegboard::{
     Config, Env, Format,
-    config::{Auth, OAuthConfig, OAuthGrant, SigningAlg, TokenInput},
+    config::{Auth, Dpop, OAuthConfig, OAuthGrant, SigningAlg, TokenInput},
 };
 use serde_json::{Value, json};
 
@@ -67,6 +67,9 @@ fn the_settings_of_sign_in_are_those_of_the_file() {
             (key.pem.expose(), key.kid.as_deref(), key.alg),
             (PEM, Some("k1"), Some(SigningAlg::Es256))
         );
+    }
+    for (word, dpop) in [("auto", Dpop::Auto), ("required", Dpop::Required), ("off", Dpop::Off)] {
+        assert_eq!(oauth(&json!({"dpop": word})).dpop, dpop);
     }
     let document = oauth(&json!({"client_metadata_url": "https://me.example/client.json"}));
     assert_eq!(

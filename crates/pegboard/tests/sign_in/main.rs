@@ -6,6 +6,7 @@
 mod support;
 
 mod canary;
+mod dpop;
 mod fixtures;
 mod flows;
 mod hostile;

@@ -4,8 +4,10 @@ use crate::config::{
     choice::GrantKind,
     field::{DefaultValue, Kind},
     from_setting::{Scopes, Single},
-    key::{Nested, TEXTS, either, flag, located, nested, optional_choice, optional_count, secret, section, text},
-    oauth::SigningAlg,
+    key::{
+        Nested, TEXTS, choice, either, flag, located, nested, optional_choice, optional_count, secret, section, text,
+    },
+    oauth::{Dpop, SigningAlg},
     setting::Text,
 };
 
@@ -33,6 +35,7 @@ section! {
         RESOURCE: Option<String> = text("resource", "The resource indicator of token requests; by default the resource that the server names, or its URL.");
         AUDIENCE: Single = either("audience", &[Kind::Text, TEXTS], Single(None), DefaultValue::None, "The `audience` of token requests, for authorization servers that need one.")
             .aka(&["audiences"]);
+        DPOP: Dpop = choice("dpop", "Whether tokens are bound to a key of this program (DPoP), so that a stolen token is of no use: `auto` if the server and the authorization server support it, `required` to refuse other tokens, `off` never.");
         // The authorization server.
         ISSUER: Option<Text> = located("issuer", "The issuer of the authorization server, or the URL of its metadata. Without it, the server names its authorization server.")
             .aka(&["authorization_server", "auth_server_metadata_url"]);

@@ -154,6 +154,7 @@ impl Settings<'_> {
             redirect: redirect?,
             resource: values.get(&oauth::RESOURCE),
             audience: values.get(&oauth::AUDIENCE).0,
+            dpop: values.get(&oauth::DPOP),
         };
         self.check_client(context, &settings)?;
         self.warn_of_idle(context, grant_kind);

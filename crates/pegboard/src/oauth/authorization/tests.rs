@@ -5,7 +5,11 @@ use std::sync::Arc;
 use super::*;
 use crate::{
     config::OAuthConfig,
-    oauth::{client_auth::ClientAuth, metadata::ServerMetadata, test_server::query},
+    oauth::{
+        client_auth::ClientAuth,
+        metadata::{ResourceDpop, ServerMetadata},
+        test_server::query,
+    },
 };
 
 const ISSUER: &str = "https://as.example";
@@ -18,6 +22,7 @@ fn account() -> OAuthAccount {
 fn found() -> Discovered {
     Discovered {
         resource: "https://mcp.example/mcp".to_owned(),
+        resource_dpop: ResourceDpop::NotSaid,
         resource_scopes: None,
         server: ServerMetadata::at_endpoints(
             ISSUER,
@@ -199,6 +204,7 @@ fn scopes_come_from_the_config_the_challenge_or_the_resource() {
             scopes: list(challenge),
             resource_metadata: None,
             is_step_up,
+            offers_dpop: false,
         };
         assert_eq!(choose_scopes(&account, &challenge, &found), list(expected));
     };

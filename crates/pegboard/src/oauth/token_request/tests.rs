@@ -213,6 +213,7 @@ async fn errors_are_told_apart() {
             TokenError::InvalidGrant(_) => "grant",
             TokenError::InvalidClient(_) => "client",
             TokenError::Other(error) if error.is_temporary() => "temporary",
+            TokenError::Proof(_) => "proof",
             TokenError::Other(_) => "refused",
         };
         assert_eq!(found, expected, "{status} {error}");

@@ -37,6 +37,8 @@ fn signed_in(token: &str) -> StoredAccount {
             resource: "https://mcp.example/mcp".to_owned(),
             access_token: Secret::new(token),
             refresh_token: Some(Secret::new("c4nary-refresh")),
+            proof_key: Some(Secret::new("c4nary-key")),
+            is_bound: true,
             issued_at: 1,
             lifetime: 2,
             scopes: vec!["a".to_owned()],

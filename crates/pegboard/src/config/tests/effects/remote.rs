@@ -24,6 +24,7 @@ pub(super) const ROWS: &[Row] = &[
             "oauth.grant",
             "oauth.resource",
             "oauth.audience",
+            "oauth.dpop",
             "oauth.issuer",
             "oauth.token_url",
             "oauth.authorization_url",
