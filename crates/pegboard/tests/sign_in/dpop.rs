@@ -8,11 +8,15 @@ use pegboard::{
     Config, Pegboard, Secret, ServerConfig,
     config::{Auth, ClientKey, Dpop, OAuthConfig, OAuthGrant, TokenExchange, TokenInput, Transport},
 };
-use pegboard_testkit::oauth::{Algorithm, AuthFault, AuthorizationServer, Client, DpopSign, Seen, SigningKey};
+use pegboard_testkit::{
+    Era,
+    oauth::{Algorithm, AuthFault, AuthorizationServer, Client, DpopSign, Seen, SigningKey},
+};
+use tokio::time::timeout;
 
 use crate::{
-    fixtures::{Site, assert_greeted, assert_needs_auth, hello, sign_in, try_sign_in},
-    support::{endpoint, name},
+    fixtures::{Site, assert_greeted, assert_needs_auth, board_at, fake, hello, sign_in, try_sign_in},
+    support::{PATIENCE, endpoint, name},
 };
 
 /// A site whose both servers take bound tokens.
@@ -103,13 +107,23 @@ async fn a_stolen_token_is_of_no_use_without_the_key() {
 
 #[tokio::test]
 async fn every_kind_of_request_to_the_server_is_proven() {
-    let site = binding_site(AuthorizationServer::new()).await;
-    let board = site.signed_in("alice").await;
-    let tools = board.toolset();
-    assert_greeted(&hello(&tools).await);
-    drop(tools);
+    let issuer = AuthorizationServer::new().dpop().start().await.unwrap();
+    let server = issuer.protect(&fake().era(Era::Legacy)).await.unwrap();
+    server.offers_dpop(DpopSign::Metadata);
+    let folder = tempfile::tempdir().unwrap();
+    // A proof names the URL without its query.
+    let url = format!("{}?tenant=1", server.url());
+    let board = board_at(&url, folder.path(), OAuthConfig::default());
+    sign_in(&board, "alice").await;
+    assert_greeted(&hello(&board.toolset()).await);
+    let seen = |method: &'static str| timeout(PATIENCE, server.wait_accepted(method, 1));
+    seen("GET").await.unwrap();
     board.shutdown().await;
-    assert_proven(&site);
+    seen("DELETE").await.unwrap();
+    let with_token = server.seen().into_iter().filter(|seen| seen.token.is_some());
+    for seen in with_token {
+        assert!(seen.proof.is_some() && seen.refused.is_none(), "{}", seen.method);
+    }
 }
 
 #[tokio::test]
