@@ -13,6 +13,7 @@ use pegboard_testkit::{
     oauth::{AuthorizationServer, Client, IssuerHandle, Protected, Seen, TokenKind, follow_redirect},
 };
 use serde_json::Value;
+use tempfile::TempDir;
 use tokio::net::TcpListener;
 
 use crate::{
@@ -28,6 +29,8 @@ struct Site {
     issuer: IssuerHandle,
     board: Pegboard,
     address: SocketAddr,
+    /// The store of the tokens.
+    folder: TempDir,
 }
 
 /// A server with a tool for each user, so that a request says whose it is.
@@ -40,7 +43,9 @@ impl Site {
     async fn start(issuer: IssuerHandle, config: &str) -> Self {
         let loaded = Config::from_text(config, Format::Toml, &Env::process());
         assert_eq!(loaded.problems, []);
-        let board = Pegboard::builder(loaded.config).host(GatewayHost).open();
+        let folder = tempfile::tempdir().unwrap();
+        let builder = Pegboard::builder(loaded.config).token_store(folder.path());
+        let board = builder.host(GatewayHost).open();
         let mut settings = ServeOAuth::new(issuer.url());
         settings.audiences = vec!["api://gateway".to_owned()];
         settings.rules = vec![OAuthRule::for_everyone()];
@@ -49,7 +54,28 @@ impl Site {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         tokio::spawn(async move { gateway.serve(vec![listener], std::future::pending()).await });
-        Self { issuer, board, address }
+        Self {
+            issuer,
+            board,
+            address,
+            folder,
+        }
+    }
+
+    /// Checks that no token for the gateway is in the store.
+    fn check_store(&self, inbound: &[String]) {
+        let files = std::fs::read_dir(self.folder.path()).unwrap();
+        let files: Vec<_> = files.map(|file| std::fs::read(file.unwrap().path()).unwrap()).collect();
+        assert!(!files.is_empty());
+        for (file, token) in files
+            .iter()
+            .flat_map(|file| inbound.iter().map(move |token| (file, token)))
+        {
+            assert!(
+                !String::from_utf8_lossy(file).contains(token),
+                "a token for the gateway is stored"
+            );
+        }
     }
 
     /// A token of a user for the gateway.
@@ -145,6 +171,7 @@ async fn each_callers_token_is_exchanged_for_a_token_of_the_server() {
         });
         join_all(calls).await;
     }
+    site.check_store(&inbound);
     for server in [&wiki, &mail] {
         check(&site.issuer, server, &inbound);
     }
@@ -259,6 +286,7 @@ async fn two_users_with_sign_ins_of_their_own_call_the_same_servers_at_once() {
             site.issuer.expire_access_tokens();
         }
     }
+    site.check_store(&inbound);
     for server in [&wiki, &mail] {
         check(&site.issuer, server, &inbound);
         let calls = server

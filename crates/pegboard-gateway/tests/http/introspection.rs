@@ -90,6 +90,11 @@ async fn what_the_server_says_is_checked_like_the_claims_of_a_jwt() {
             json!({"active": true, "sub": "ada", "aud": GATEWAY, "token_type": "bearer"}),
             200,
         ),
+        (
+            "nulls",
+            json!({"active": true, "sub": "ada", "aud": GATEWAY, "token_type": null, "cnf": null}),
+            200,
+        ),
         ("text", json!({"active": "true", "sub": "ada", "aud": GATEWAY}), 503),
         ("silent", json!({"sub": "ada", "aud": GATEWAY}), 503),
         ("lasting", json!({"active": true, "sub": "ada", "aud": GATEWAY}), 200),

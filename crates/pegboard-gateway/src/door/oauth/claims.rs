@@ -60,7 +60,12 @@ impl Claims {
 
     /// Whether the token may be used only with a proof of possession (RFC 7800): of a certificate, or of a key (DPoP).
     pub(super) fn is_bound(&self) -> bool {
-        self.fields.contains_key("cnf")
+        match self.fields.get("cnf") {
+            None => false,
+            // Some servers answer with all fields that they know.
+            Some(Value::Null) => !self.is_introspected,
+            Some(_) => true,
+        }
     }
 
     /// A claim that is a text.

@@ -9,6 +9,7 @@ use pegboard::{
     Principal,
     config::{OAuthRule, ServeOAuth, TokenScope},
 };
+use serde_json::Value;
 
 use super::{
     claims::Claims,
@@ -248,7 +249,7 @@ fn principal(claims: &Claims, issuer: &str, claim: &str) -> Result<Principal, To
 /// Returns `false` if the authorization server says that the token needs more than to be shown.
 fn is_bearer(claims: &Claims) -> bool {
     match claims.find("token_type") {
-        None => true,
+        None | Some(Value::Null) => true,
         Some(kind) => kind.as_str().is_some_and(|kind| kind.eq_ignore_ascii_case("bearer")),
     }
 }

@@ -54,7 +54,7 @@ section! {
             .aka(&["redirect_path"])
             .shown(DefaultValue::Text("/callback"));
         // What is exchanged.
-        SUBJECT_TOKEN: Option<Text> = secret("subject_token", "The token that `token_exchange` exchanges. Without it and `subject_token_file`, that of the caller of the gateway.");
+        SUBJECT_TOKEN: Option<Text> = secret("subject_token", "The token that `token_exchange` exchanges. Without it and `subject_token_file`, that of the caller of the gateway, which needs `issuer` or `token_url`.");
         SUBJECT_TOKEN_FILE: Option<String> = text("subject_token_file", "A file with that token, relative to the config file. It is read for every exchange, so that the platform may replace it.");
         SUBJECT_TOKEN_TYPE: Option<String> = text("subject_token_type", "The type of that token; by default `urn:ietf:params:oauth:token-type:access_token`.");
         REQUESTED_TOKEN_TYPE: Option<String> = text("requested_token_type", "The type of the token that is requested; the authorization server chooses by default.");

@@ -61,7 +61,7 @@ section! {
         CLOCK_SKEW: Duration = duration("clock_skew", SKEW, ServeOAuth::CLOCK_SKEW, "By how much the clocks of the issuer and of the gateway may differ.").aka(&["leeway"]);
         REQUIRED_SCOPES: Vec<String> = texts("required_scopes", "The scopes that every token must have.");
         SCOPES_SUPPORTED: Vec<String> = texts("scopes_supported", "The scopes that clients are told to request. Without it, `required_scopes` and those that rules name.");
-        PRINCIPAL: Option<String> = text("principal", "The claim that identifies a client. Its principal is the issuer, `#` and this claim, so that equal names of two issuers differ.")
+        PRINCIPAL: Option<String> = text("principal", "The claim that identifies a client. Its principal is the issuer, `#` and this claim, so that equal names of two issuers differ. A token without it is refused.")
             .aka(&["principal_claim"])
             .shown(DefaultValue::Text(ServeOAuth::PRINCIPAL));
         ID_TOKENS: bool = flag("id_tokens", false, "Whether ID tokens of OpenID Connect are accepted like access tokens, for issuers that make no others, such as Dex. An ID token is meant for the program that asked for it, so set it only if `audience` names none but the gateway.");

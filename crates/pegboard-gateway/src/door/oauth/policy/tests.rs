@@ -1,6 +1,6 @@
 //! What holders of tokens are admitted to, by their claims.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::*;
 
