@@ -117,14 +117,13 @@ impl Policy {
                 format!("`aud` is {}, expected is {}", Shown(&named), Shown(&expected))
             }
             TokenFault::Expired | TokenFault::NotYet => {
-                let seconds = |name: &str| {
-                    claims
-                        .values(name)
-                        .first()
-                        .map_or_else(|| "missing".into(), ToString::to_string)
-                };
-                let [begins, issued, expires] = ["nbf", "iat", "exp"].map(seconds);
-                format!("`exp` is {expires}, `nbf` is {begins}, `iat` is {issued}")
+                let [begins, issued, expires] = ["nbf", "iat", "exp"].map(|name| claims.values(name));
+                format!(
+                    "`exp` is {}, `nbf` is {}, `iat` is {}",
+                    Shown(&expires),
+                    Shown(&begins),
+                    Shown(&issued)
+                )
             }
             TokenFault::Claim => {
                 let is_wrong = |name: &&str| claims.time(name).is_err();
