@@ -101,7 +101,7 @@ fn document(issuer: &Issuer, place: MetadataPlace) -> Value {
         "client_id_metadata_document_supported": settings.documents,
         "authorization_response_iss_parameter_supported": settings.states_issuer,
     });
-    if settings.dpop {
+    if settings.binds_tokens() {
         metadata["dpop_signing_alg_values_supported"] = json!(["ES256"]);
     }
     if settings.registration {

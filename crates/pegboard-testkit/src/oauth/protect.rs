@@ -306,7 +306,7 @@ async fn check(State(guard): State<Arc<Guard>>, request: Request, next: Next) ->
         Err((status, error, scope)) => guard.refuse(status, error, scope.as_deref()),
     };
     let issuer = guard.issuer();
-    if issuer.settings.dpop {
+    if issuer.settings.binds_tokens() {
         guard.proofs.stamp(&issuer, is_refusal, &mut response);
     }
     response

@@ -36,7 +36,7 @@ pub struct AuthorizationServer {
     pub(super) refresh: Refresh,
     pub(super) reuse_grace: Duration,
     pub(super) states_issuer: bool,
-    pub(super) dpop: bool,
+    pub(super) proofs: UseOfProofs,
     pub(super) trusted: Vec<Value>,
     pub(super) faults: Vec<AuthRule>,
 }
@@ -46,6 +46,13 @@ pub struct AuthorizationServer {
 pub(super) enum TokenForm {
     Signed,
     Opaque,
+}
+
+/// What proofs of possession are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum UseOfProofs {
+    Ignored,
+    BindTokens,
 }
 
 /// Whether refresh tokens are issued and replaced.
@@ -75,7 +82,7 @@ impl Default for AuthorizationServer {
             refresh: Refresh::Rotated,
             reuse_grace: Duration::ZERO,
             states_issuer: true,
-            dpop: false,
+            proofs: UseOfProofs::Ignored,
             trusted: Vec::new(),
             faults: Vec::new(),
         }
@@ -183,8 +190,12 @@ impl AuthorizationServer {
     /// Binds tokens to the key of the request's proof (RFC 9449), and lists that in its metadata. Requests without a proof get bearer tokens.
     #[must_use]
     pub fn dpop(mut self) -> Self {
-        self.dpop = true;
+        self.proofs = UseOfProofs::BindTokens;
         self
+    }
+
+    pub(super) fn binds_tokens(&self) -> bool {
+        self.proofs == UseOfProofs::BindTokens
     }
 
     /// Accepts assertions and subject tokens that this JSON Web Key signed.

@@ -50,7 +50,7 @@ pub(super) async fn serve(issuer: &Issuer, request: &AuthRequest) -> Response {
         Err((error @ "invalid_client", why)) => oauth_error(401, error, &why),
         Err((error, why)) => oauth_error(400, error, &why),
     };
-    if issuer.settings.dpop {
+    if issuer.settings.binds_tokens() {
         issuer.proofs.stamp(issuer, is_refusal, &mut response);
     }
     response
@@ -66,7 +66,7 @@ fn answer(issuer: &Issuer, request: &AuthRequest) -> Result<Value, Refusal> {
     let key = proven_key(issuer, request)?;
     match request.parameter("grant_type") {
         Some("authorization_code") => code(issuer, request, &client, key),
-        Some("refresh_token") => refresh(issuer, request, &client, key),
+        Some("refresh_token") => refresh(issuer, request, &client, key.as_deref()),
         Some("client_credentials") if matches!(proof, Proof::None) => {
             Err(("invalid_client", "the client must prove itself".into()))
         }
@@ -92,7 +92,7 @@ fn answer(issuer: &Issuer, request: &AuthRequest) -> Result<Value, Refusal> {
 
 /// The thumbprint of the key that the request proves to have, if tokens are bound to it.
 fn proven_key(issuer: &Issuer, request: &AuthRequest) -> Result<Option<String>, Refusal> {
-    let proof = request.header("dpop").filter(|_| issuer.settings.dpop);
+    let proof = request.header("dpop").filter(|_| issuer.settings.binds_tokens());
     let Some(proof) = proof.filter(|_| !issuer.has(&AuthFault::DpopIgnored)) else {
         return Ok(None);
     };
@@ -121,18 +121,18 @@ fn code(issuer: &Issuer, request: &AuthRequest, client: &Client, key: Option<Str
         return Err(invalid("the code_verifier is wrong"));
     }
     same_resource(request, &code.grant)?;
-    let is_checked = issuer.settings.dpop && !issuer.has(&AuthFault::DpopIgnored);
+    let is_checked = issuer.settings.binds_tokens() && !issuer.has(&AuthFault::DpopIgnored);
     if is_checked && code.grant.key.is_some() && code.grant.key != key {
         return Err(invalid("the code is bound to another key"));
     }
     Ok(issuer.issue(&Grant { key, ..code.grant }))
 }
 
-fn refresh(issuer: &Issuer, request: &AuthRequest, client: &Client, key: Option<String>) -> Result<Value, Refusal> {
+fn refresh(issuer: &Issuer, request: &AuthRequest, client: &Client, key: Option<&str>) -> Result<Value, Refusal> {
     let token = request.parameter("refresh_token").unwrap_or_default();
     let rotates = issuer.settings.refresh == Refresh::Rotated;
     let bound_to = lock(&issuer.books).key_of_refresh(token);
-    if bound_to.is_some() && bound_to != key {
+    if bound_to.is_some() && bound_to.as_deref() != key {
         return Err(("invalid_grant", "the refresh token is bound to another key".into()));
     }
     let used = lock(&issuer.books).use_refresh(token, rotates, issuer.settings.reuse_grace);

@@ -98,8 +98,8 @@ impl Issued {
 
     /// Makes a further header for each request.
     #[cfg_attr(
-        not(any(feature = "http", feature = "websocket", test)),
-        expect(dead_code, reason = "only remote servers take headers")
+        not(any(feature = "http", feature = "websocket")),
+        expect(dead_code, reason = "only remote servers take proofs")
     )]
     pub(crate) fn proof(&self) -> Option<&dyn RequestProof> {
         self.values.credential.proof().map(|proof| &*proof.0)

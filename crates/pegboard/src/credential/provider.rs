@@ -1,8 +1,8 @@
 //! What a program implements and returns: [`Credentials`], and the [`Credential`] for a server.
 
-use std::{fmt, future::Future, pin::Pin, time::Duration};
+use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
-use super::request_proof::AttachedProof;
+use super::request_proof::{AttachedProof, RequestProof};
 use crate::{caller::Principal, name::ServerName, secret::Secret};
 
 /// Supplies credentials while the program runs: tokens of users, tokens that expire, tokens from a vault.
@@ -94,8 +94,8 @@ impl Credential {
     }
 
     /// Creates an `Authorization` header with a token that is bound to a key, and proves with each request to have it.
-    #[cfg(feature = "oauth")]
-    pub(crate) fn bound(token: &Secret, proof: std::sync::Arc<dyn super::RequestProof>) -> Self {
+    #[cfg_attr(not(feature = "oauth"), expect(dead_code, reason = "only sign-in binds tokens"))]
+    pub(crate) fn bound(token: &Secret, proof: Arc<dyn RequestProof>) -> Self {
         let credential = Self::none().header("Authorization", format!("DPoP {}", token.expose()));
         Self {
             proof: Some(AttachedProof(proof)),

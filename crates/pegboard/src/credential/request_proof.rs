@@ -2,15 +2,16 @@
 
 use std::{fmt, sync::Arc};
 
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use url::Url;
 
 /// The header of a proof (RFC 9449).
-pub(crate) const PROOF_HEADER: HeaderName = HeaderName::from_static("dpop");
+#[cfg(any(feature = "http", feature = "websocket"))]
+pub(crate) const PROOF_HEADER: http::HeaderName = http::HeaderName::from_static("dpop");
 
 /// Proves for each request that its sender has the key of the credential.
 #[cfg_attr(
-    not(any(feature = "http", feature = "websocket", test)),
+    not(any(feature = "http", feature = "websocket")),
     expect(dead_code, reason = "only remote servers take proofs")
 )]
 pub(crate) trait RequestProof: fmt::Debug + Send + Sync {

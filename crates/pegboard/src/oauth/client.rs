@@ -243,6 +243,9 @@ impl OAuthClient {
             .flatten()
             .and_then(|stored| stored.session);
         let existed = store.remove_account(&key).await?;
+        if let Some(proof_key) = session.as_ref().and_then(|session| session.proof_key.as_ref()) {
+            self.inner.keys.forget(proof_key);
+        }
         self.remembered(&key, |remembered| *remembered = Remembered::default());
         match session {
             Some(session) => {

@@ -5,7 +5,7 @@ mod origins;
 use std::{
     collections::BTreeMap,
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -42,9 +42,18 @@ impl DpopKeys {
         self.get(&Secret::new(URL_SAFE_NO_PAD.encode(made.as_ref())))
     }
 
+    /// Forgets a key that is not stored any more.
+    pub(super) fn forget(&self, text: &Secret) {
+        self.lock().remove(text);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Secret, Arc<DpopKey>>> {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The key that is stored as `text`.
     pub(super) fn get(&self, text: &Secret) -> Result<Arc<DpopKey>, String> {
-        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut keys = self.lock();
         if let Some(key) = keys.get(text) {
             return Ok(key.clone());
         }

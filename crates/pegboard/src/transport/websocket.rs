@@ -77,7 +77,7 @@ impl WebSocket {
             tls,
             inbox: &inbox,
         };
-        let connecting = connector.connect(request, credentials.as_ref());
+        let connecting = Box::pin(connector.connect(request, credentials.as_ref()));
         let socket = match tokio::time::timeout(limits.connect_timeout, connecting).await {
             Ok(Ok(socket)) => socket,
             Ok(Err(error)) => return Err(error.into_failure().into()),

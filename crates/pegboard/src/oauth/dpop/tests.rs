@@ -99,6 +99,8 @@ fn a_stored_key_is_the_same_key_and_is_not_shown() {
     assert!(Arc::ptr_eq(&keys.get(key.stored()).unwrap(), &key));
     assert_eq!(*DpopKeys::default().get(key.stored()).unwrap(), *key);
     assert_ne!(*keys.generate().unwrap(), *key);
+    keys.forget(key.stored());
+    assert!(!Arc::ptr_eq(&keys.get(key.stored()).unwrap(), &key));
     assert!(!format!("{key:?}{keys:?}").contains(key.stored().expose()));
     for bad in ["", "!", "AAAA"] {
         let error = keys.get(&Secret::new(bad)).unwrap_err();
