@@ -22,7 +22,7 @@ mod routes;
 mod start;
 
 pub(crate) use call_slots::CallsInFlight;
-pub(crate) use client::{RunningDaemon, find};
+pub(crate) use client::{RunningDaemon, find, tell_of_sign_in};
 pub(crate) use detached::Detached;
 pub(crate) use hello::Identified;
 pub(crate) use identity::{Identity, config_digest};

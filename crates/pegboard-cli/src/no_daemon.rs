@@ -29,6 +29,10 @@ pub(crate) async fn find(_: &Global, _: &Settings, _: &Output, _: Deadline) -> O
     std::future::ready(None).await
 }
 
+pub(crate) async fn tell_of_sign_in(_: &Global, _: &Settings, _: Deadline) {
+    std::future::ready(()).await;
+}
+
 impl RunningDaemon {
     pub(crate) async fn find_or_start(
         _: &Global,

@@ -13,6 +13,8 @@ mod server_factory;
 #[cfg(feature = "oauth")]
 mod sign_in;
 #[cfg(feature = "oauth")]
+mod sign_in_changes;
+#[cfg(feature = "oauth")]
 mod sign_in_provider;
 
 pub use crate::server::BadSchedule;
@@ -20,7 +22,7 @@ pub use builder::{Builder, NoRuntime};
 pub use gateway_settings::GatewaySettings;
 pub use runtime_changes::{Applied, NotConnected};
 #[cfg(feature = "oauth")]
-pub use sign_in::{SignIn, SignInError, SignInErrorKind, SignInOptions, SignedOut};
+pub use sign_in::{SignIn, SignInError, SignInErrorKind, SignInOptions, SignedIn, SignedOut};
 
 use std::{
     sync::{Arc, Mutex},

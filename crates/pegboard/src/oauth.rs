@@ -41,6 +41,7 @@ pub(crate) use authorization::PendingSignIn;
 pub(crate) use challenge::asks_for_token;
 pub(crate) use client::{OAuthClient, SignedOut};
 pub(crate) use error::OAuthError;
+pub(crate) use pick_up::StoreChange;
 pub(crate) use redirect_uri::RedirectUri;
 pub(crate) use store_key::PlainText;
 pub(crate) use token_store::TokenStore;

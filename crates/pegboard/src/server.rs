@@ -26,6 +26,7 @@ mod pool;
 mod private_copy;
 mod queue;
 mod ready_session;
+mod refused_credentials;
 mod registry;
 mod retirement;
 mod retry_budget;

@@ -12,6 +12,9 @@ pub(crate) struct Login {
     /// Ask for this scope instead of those of the config; may be repeated
     #[arg(long = "scope", value_name = "SCOPE")]
     pub(crate) scopes: Vec<String>,
+    /// Sign in for the views of this principal instead of those without one
+    #[arg(long, value_name = "NAME")]
+    pub(crate) principal: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -22,4 +25,7 @@ pub(crate) struct Logout {
     /// Sign out of every server
     #[arg(long, conflicts_with = "server")]
     pub(crate) all: bool,
+    /// Sign out this principal instead of the views without one
+    #[arg(long, value_name = "NAME")]
+    pub(crate) principal: Option<String>,
 }

@@ -133,7 +133,7 @@ fn message(server: &Unavailable) -> String {
 /// A state as the predicate of a sentence about a server.
 pub(super) fn in_words(state: State) -> String {
     match state {
-        State::NeedsAuth => "needs a sign-in".to_owned(),
+        State::NeedsAuth => "has no valid credentials".to_owned(),
         State::PendingTrust => "waits for the approval of its project file".to_owned(),
         state => format!("is {}", state.as_str()),
     }

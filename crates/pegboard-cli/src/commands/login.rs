@@ -1,65 +1,111 @@
 //! `pegboard login` and `pegboard logout`.
 //!
-//! The command signs in itself and writes the tokens to the user's store. A running daemon finds them there.
+//! The command signs in itself and writes the tokens to the user's store. It tells the user's daemon, and whatever else runs finds them there.
 
 mod browser;
 mod callback;
-
-use std::{
-    io::{self, IsTerminal as _},
-    time::Duration,
-};
+mod flow;
 
 use pegboard::{
-    Hint as _, Pegboard, SignIn, SignInError, SignInErrorKind, SignInOptions, SignedOut,
+    Hint as _, Pegboard, Principal, SignInError, SignInErrorKind, SignedIn, SignedOut,
     config::{Auth, Config, RedirectConfig},
 };
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
 
 use super::context::{Context, Ending, empty, interrupted, time_up};
 use crate::{
     cli::{Login, Logout},
+    daemon,
     exit::Exit,
     output::{Output, Report, one_line},
     settings::{self, Complaint, Settings},
-    terminal::{Keyboard, Lines as _},
 };
-use callback::{Callback, Page};
-
-/// How long a person may take to sign in.
-const SIGN_IN: Duration = Duration::from_secs(300);
+use flow::Flow;
 
 /// Signs in to a server.
 pub(super) async fn login(mut context: Context<'_>, options: Login) -> Exit {
-    let document = json!({"server": options.server, "signed_in": false});
-    let (board, redirect) = match find(&context, &options.server) {
+    let failed = document(&options, "failed", None);
+    let settings = Settings::load(&context.global);
+    let (board, redirect) = match find(&settings, &options.server) {
         Ok(found) => found,
-        Err(complaint) => return context.refuse(&complaint, &document).await,
+        Err(complaint) => return context.refuse(&complaint, &failed).await,
     };
     let output = context.output.clone();
-    let report = match context.work(sign_in(&board, &redirect, &options, &output)).await {
-        Ending::Done(Ok(())) if output.is_json() => {
-            Report::json(Exit::Done, &json!({"server": options.server, "signed_in": true}))
+    let (global, deadline) = (context.global.clone(), context.deadline);
+    let work = async {
+        let flow = Flow {
+            board: &board,
+            redirect: &redirect,
+            options: &options,
+            output: &output,
+        };
+        let is_needed = flow.sign_in().await?;
+        let mut signed_in = None;
+        if is_needed {
+            daemon::tell_of_sign_in(&global, &settings, deadline).await;
+            let principal = options.principal.as_deref().map(Principal::from);
+            // The sign-in is done. Its details are not worth a failure.
+            signed_in = board
+                .signed_in(&options.server, principal.as_ref())
+                .await
+                .ok()
+                .flatten();
         }
-        Ending::Done(Ok(())) => {
-            let mut report = Report::new(Exit::Done);
-            report.data = format!("signed in to {}\n", one_line(&options.server));
-            report
-        }
-        Ending::Done(Err(complaint)) => {
-            empty(&output, complaint.exit, &document).error(&complaint.message, complaint.hint.as_deref())
-        }
-        Ending::TimeUp => time_up(&output, &document),
-        Ending::Interrupted => interrupted(&output, &document),
+        Ok((is_needed, signed_in))
+    };
+    let report = match context.work(work).await {
+        Ending::Done(Ok((is_needed, signed_in))) => done(&output, &options, is_needed, signed_in.as_ref()),
+        Ending::Done(Err(complaint)) => complained(&output, &failed, &complaint),
+        Ending::TimeUp => time_up(&output, &failed),
+        Ending::Interrupted => interrupted(&output, &failed),
     };
     context.close(&board, report).await
 }
 
+fn done(output: &Output, options: &Login, is_needed: bool, signed_in: Option<&SignedIn>) -> Report {
+    let state = if is_needed { "signed_in" } else { "not_needed" };
+    if output.is_json() {
+        return Report::json(Exit::Done, &document(options, state, signed_in));
+    }
+    let mut report = Report::new(Exit::Done);
+    let server = one_line(&options.server);
+    report.data = match (is_needed, &options.principal) {
+        (true, None) => format!("signed in to {server}\n"),
+        (true, Some(principal)) => format!("signed in to {server} as {}\n", one_line(principal)),
+        (false, _) => format!("{server} needs no sign-in: it answers without a token\n"),
+    };
+    report
+}
+
+fn document(options: &Login, state: &str, signed_in: Option<&SignedIn>) -> Value {
+    json!({
+        "server": options.server,
+        "principal": options.principal,
+        "state": state,
+        "signed_in": state == "signed_in",
+        "issuer": signed_in.map(|signed_in| &signed_in.issuer),
+        "scopes": signed_in.map_or(&[][..], |signed_in| &signed_in.scopes),
+        "expires_at": signed_in.map(|signed_in| signed_in.expires_at.to_string()),
+        "renewable": signed_in.is_some_and(|signed_in| signed_in.is_renewable),
+        "error": null,
+        "hint": null,
+    })
+}
+
+/// The report of a failure, which is in the document too.
+fn complained(output: &Output, document: &Value, complaint: &Complaint) -> Report {
+    let mut document = document.clone();
+    document["error"] = complaint.message.as_str().into();
+    document["hint"] = complaint.hint.as_deref().into();
+    empty(output, complaint.exit, &document).error(&complaint.message, complaint.hint.as_deref())
+}
+
+/// The end of the sign-in to one server.
+type Ended = (String, Result<SignedOut, SignInError>);
+
 /// Signs out of a server, or of all.
 pub(super) async fn logout(mut context: Context<'_>, options: Logout) -> Exit {
-    let nothing = json!({"servers": {}});
+    let nothing = json!({"servers": []});
     let settings = Settings::load(&context.global);
     let config = match settings.usable() {
         Ok(config) => config,
@@ -74,62 +120,81 @@ pub(super) async fn logout(mut context: Context<'_>, options: Logout) -> Exit {
     };
     let board = settings::board(config).open();
     let output = context.output.clone();
+    let (global, deadline) = (context.global.clone(), context.deadline);
     let work = async {
         let mut ended = Vec::new();
         for name in names {
-            let result = board.sign_out(&name).await;
+            let result = match &options.principal {
+                Some(principal) => board.sign_out_as(&name, principal.as_str()).await,
+                None => board.sign_out(&name).await,
+            };
             // Most servers of a config take no sign-in.
             let is_other = matches!(&result, Err(error) if error.kind() == SignInErrorKind::NotPossible);
             if !(options.all && is_other) {
                 ended.push((name, result));
             }
         }
+        if ended.iter().any(|(_, result)| !matches!(result, Ok(SignedOut::WasNot))) {
+            daemon::tell_of_sign_in(&global, &settings, deadline).await;
+        }
         ended
     };
     let report = match context.work(work).await {
-        Ending::Done(ended) => signed_out(&output, &ended, options.all),
+        Ending::Done(ended) => signed_out(&output, &options, &ended),
         Ending::TimeUp => time_up(&output, &nothing),
         Ending::Interrupted => interrupted(&output, &nothing),
     };
     context.close(&board, report).await
 }
 
-fn signed_out(output: &Output, ended: &[(String, Result<SignedOut, SignInError>)], is_all: bool) -> Report {
-    let word = |result: &Result<SignedOut, SignInError>| match result {
-        Ok(SignedOut::Revoked) => "revoked",
-        Ok(SignedOut::WasNot) => "not_signed_in",
-        Ok(_) => "forgotten",
-        Err(_) => "failed",
+fn signed_out(output: &Output, options: &Logout, ended: &[Ended]) -> Report {
+    let row = |(name, result): &Ended| {
+        let (state, is_revoked, why) = match result {
+            Ok(SignedOut::Revoked) => ("signed_out", true, None),
+            Ok(SignedOut::OnlyForgotten { reason, .. }) => ("signed_out", false, Some(reason.clone())),
+            Ok(_) => ("not_signed_in", false, None),
+            Err(error) => ("failed", false, Some(error.to_string())),
+        };
+        json!({
+            "server": name,
+            "principal": options.principal,
+            "state": state,
+            "revoked": is_revoked,
+            "reason": why,
+        })
     };
-    let servers: serde_json::Map<String, Value> = ended
-        .iter()
-        .map(|(name, result)| (name.clone(), Value::from(word(result))))
-        .collect();
+    let servers: Vec<Value> = ended.iter().map(row).collect();
     let failed = ended.iter().find_map(|(_, result)| result.as_ref().err());
     let exit = failed.map_or(Exit::Done, exit_of);
     let mut report = empty(output, exit, &json!({ "servers": servers }));
+    let mut data = String::new();
     for (name, result) in ended {
         let name = one_line(name);
-        let line = match result {
-            Ok(SignedOut::Revoked) => format!("signed out of {name}; its tokens are revoked\n"),
-            Ok(SignedOut::WasNot) if is_all => continue,
-            Ok(SignedOut::WasNot) => format!("nobody was signed in to {name}\n"),
-            Ok(_) => format!("signed out of {name}; its tokens are forgotten here, but could not be revoked\n"),
-            Err(error) => {
-                report = report.error(&error.to_string(), error.hint().as_deref());
-                continue;
+        match result {
+            Ok(SignedOut::Revoked) => data += &format!("signed out of {name}; its tokens are revoked\n"),
+            Ok(SignedOut::OnlyForgotten { reason, .. }) => {
+                data += &format!("signed out of {name}; its tokens are removed here\n");
+                let reason = one_line(reason);
+                let text =
+                    format!("the tokens of `{name}` are not revoked: {reason}; they stay valid until they expire");
+                report = report.warning(&text);
             }
-        };
-        if !output.is_json() {
-            report.data.push_str(&line);
+            Ok(_) if options.all => {}
+            Ok(_) => data += &format!("nobody was signed in to {name}\n"),
+            Err(error) => report = report.error(&error.to_string(), error.hint().as_deref()),
         }
+    }
+    if options.all && data.is_empty() && failed.is_none() {
+        "nobody was signed in to any server\n".clone_into(&mut data);
+    }
+    if !output.is_json() {
+        report.data = data;
     }
     report
 }
 
 /// A board with only this server, which is not started, and the redirect settings of the server.
-fn find(context: &Context<'_>, name: &str) -> Result<(Pegboard, RedirectConfig), Complaint> {
-    let settings = Settings::load(&context.global);
+fn find(settings: &Settings, name: &str) -> Result<(Pegboard, RedirectConfig), Complaint> {
     let mut config = settings.usable()?;
     config.servers.retain(|known, _| known.as_str() == name);
     if config.servers.is_empty() {
@@ -147,100 +212,6 @@ fn redirect_of(config: &Config) -> RedirectConfig {
     }
 }
 
-async fn sign_in(
-    board: &Pegboard,
-    redirect: &RedirectConfig,
-    options: &Login,
-    output: &Output,
-) -> Result<(), Complaint> {
-    let mut callback = Callback::listen(redirect).await?;
-    let sign_in = SignInOptions::default()
-        .redirect_uri(callback.uri())
-        .scopes(options.scopes.clone());
-    output.waiting("looking for the authorization server");
-    let signing_in = board
-        .sign_in(&options.server, sign_in)
-        .await
-        .map_err(|error| complaint(&error))?;
-    let url = browser::checked(signing_in.url())?;
-    output.say(&format!(
-        "To sign in to {}, open\n\n  {url}\n\n",
-        one_line(&options.server)
-    ));
-    let is_opened = !options.no_browser && browser::can_open() && browser::open(url);
-    let reads_stdin = options.no_browser || io::stdin().is_terminal();
-    if !is_opened && reads_stdin {
-        output.say(
-            "After the sign-in the browser is sent to an address that begins with http. If it cannot be reached, paste it here:\n",
-        );
-    }
-    output.waiting("waiting for the sign-in in the browser");
-    let aside = reads_stdin.then(|| output.step_aside());
-    let answered = tokio::time::timeout(SIGN_IN, answer(&signing_in, &mut callback, reads_stdin, output)).await;
-    drop(aside);
-    let Ok((redirected, page)) = answered else {
-        return Err(Complaint {
-            message: format!("nobody signed in within {} s", SIGN_IN.as_secs()),
-            hint: Some(format!("try again with `pegboard login {}`", options.server)),
-            exit: Exit::Timeout,
-        });
-    };
-    let finished = signing_in.finish(&redirected).await;
-    if let Some(page) = page {
-        page.show(finished.is_ok()).await;
-    }
-    finished.map_err(|error| complaint(&error))
-}
-
-/// Waits for the redirect of this sign-in: from the browser, or pasted by the person. Others are ignored.
-async fn answer(
-    signing_in: &SignIn,
-    callback: &mut Callback,
-    reads_stdin: bool,
-    output: &Output,
-) -> (String, Option<Page>) {
-    let stopped = CancellationToken::new();
-    let _stop = stopped.clone().drop_guard();
-    let mut pasted = lines(stopped, reads_stdin);
-    loop {
-        tokio::select! {
-            visit = callback.next() => {
-                if signing_in.is_answered_by(&visit.redirected) {
-                    return (visit.redirected, Some(visit.page));
-                }
-                visit.page.show(false).await;
-            }
-            Some(line) = pasted.recv() => {
-                if signing_in.is_answered_by(&line) {
-                    return (line, None);
-                }
-                if !line.is_empty() {
-                    output.say("This is not the address that the browser was sent to. Paste it as a whole:\n");
-                }
-            }
-        }
-    }
-}
-
-/// The lines of stdin, until the token is cancelled.
-fn lines(stopped: CancellationToken, reads_stdin: bool) -> mpsc::Receiver<String> {
-    let (sender, receiver) = mpsc::channel(4);
-    if reads_stdin {
-        tokio::task::spawn_blocking(move || {
-            let mut keyboard = Keyboard::until(stopped);
-            while let Ok(Some(read)) = keyboard.next() {
-                // Lines that come at once are read at once.
-                for line in read.lines() {
-                    if sender.blocking_send(line.trim().to_owned()).is_err() {
-                        return;
-                    }
-                }
-            }
-        });
-    }
-    receiver
-}
-
 fn complaint(error: &SignInError) -> Complaint {
     Complaint {
         message: error.to_string(),
@@ -252,7 +223,7 @@ fn complaint(error: &SignInError) -> Complaint {
 fn exit_of(error: &SignInError) -> Exit {
     match error.kind() {
         SignInErrorKind::UnknownServer | SignInErrorKind::NotPossible => Exit::Usage,
-        SignInErrorKind::Denied | SignInErrorKind::WrongRedirect => Exit::SignIn,
+        SignInErrorKind::Denied | SignInErrorKind::WrongRedirect | SignInErrorKind::Refused => Exit::SignIn,
         _ => Exit::Unavailable,
     }
 }

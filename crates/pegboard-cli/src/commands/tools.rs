@@ -37,7 +37,16 @@ pub(super) async fn run(mut context: Context<'_>, options: cli::Tools) -> Exit {
         Ok(config) => config,
         Err(complaint) => return context.refuse(&complaint, &nothing).await,
     };
-    let enabled = listing::enabled(&config);
+    let mut enabled = listing::enabled(&config);
+    let pattern = options.pattern.as_deref().map(Pattern::new);
+    let named = pattern.map_or_else(Vec::new, |pattern| pattern.servers(config.servers.keys()));
+    if !named.is_empty() {
+        enabled = config
+            .servers
+            .iter()
+            .filter(|(name, server)| server.enabled && named.contains(name))
+            .count();
+    }
     settings.announce(&context.output);
     let starting = StartingServers::new(&config);
     let what = "asking the servers for their tools";
@@ -56,6 +65,9 @@ pub(super) async fn run(mut context: Context<'_>, options: cli::Tools) -> Exit {
         Ending::Interrupted => interrupted(&context.output, &nothing),
         Ending::TimeUp => time_up(&context.output, &nothing),
         Ending::Done(mut found) => {
+            // Servers that the pattern cannot mean are not missed.
+            let is_meant = |server: &Unavailable| named.is_empty() || named.contains(&server.server);
+            found.unavailable.retain(is_meant);
             let exit = listing::exit(&found.unavailable, enabled, context.is_late());
             if let Some(query) = &options.search {
                 let matches = toolset.find(query, SEARCHED);

@@ -26,6 +26,9 @@ const HELLO_TIME: Duration = Duration::from_secs(10);
 /// How long a daemon may take to report its status, or why it refuses a tool.
 const STATUS_TIME: Duration = Duration::from_secs(5);
 
+/// How long a daemon may take to connect its servers after a sign-in.
+const SIGN_IN_TIME: Duration = Duration::from_secs(12);
+
 /// How long a daemon may take to start.
 const START_TIME: Duration = Duration::from_secs(10);
 
@@ -90,6 +93,21 @@ async fn look(global: &Global, settings: &Settings, output: &Output, limit: Dead
             Found::Unusable
         }
     }
+}
+
+/// Tells the daemon of a command that a sign-in was made or ended, and waits until its servers use that. Other daemons and programs with the same
+/// tokens notice it by themselves.
+pub(crate) async fn tell_of_sign_in(global: &Global, settings: &Settings, limit: Deadline) {
+    let Ok(folder) = folder::open(false) else {
+        return;
+    };
+    let socket = socket_path(&folder, &Identity::of_command(global, settings));
+    let telling = async {
+        let mut stream = connect(&socket).await?;
+        http::get(&mut stream, "/local/sign-ins").await
+    };
+    // A daemon that does not answer is no failure of the command: the tokens are stored.
+    let _ = tokio::time::timeout(SIGN_IN_TIME.min(limit.remaining()), telling).await;
 }
 
 /// Waits for an answer until a signal asks the command to end. The command hears the same signal when it goes on.

@@ -41,6 +41,16 @@ pub(crate) fn router(identified: Identified, daemon: Daemon, untold: Option<Arc<
             None => StatusCode::NOT_FOUND.into_response(),
         }
     };
+    let board = daemon.board().clone();
+    let sign_ins = async move |client: Option<Extension<LocalClient>>| -> Response {
+        match client {
+            Some(_) => {
+                board.follow_sign_ins().await;
+                Json(json!({})).into_response()
+            }
+            None => StatusCode::NOT_FOUND.into_response(),
+        }
+    };
     let refusal = async move |client: Option<Extension<LocalClient>>, Path(tool): Path<String>| -> Response {
         match client {
             Some(_) => Json(refusal(daemon.board(), &tool).await).into_response(),
@@ -50,6 +60,7 @@ pub(crate) fn router(identified: Identified, daemon: Daemon, untold: Option<Arc<
     Router::new()
         .route("/local/hello", get(hello))
         .route("/local/status", get(status))
+        .route("/local/sign-ins", get(sign_ins))
         .route("/local/refusals/{tool}", get(refusal))
 }
 

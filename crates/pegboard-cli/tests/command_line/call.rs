@@ -254,11 +254,11 @@ async fn a_server_that_wants_somebody_to_sign_in_has_a_code_of_its_own() {
     let server = format!("--server=web={}", http.url());
     home.run(&["call", "web.echo", &server])
         .ends_with(4)
-        .says("error: server `web` needs a sign-in")
+        .says("error: server `web` has no valid credentials")
         .says("hint: ");
     home.run(&["tools", &server])
         .ends_with(4)
-        .says("server `web` needs a sign-in");
+        .says("server `web` has no valid credentials");
     let json = home.run(&["tools", "-o", "json", &server]).ends_with(4).json();
     assert_eq!(json["unavailable"][0]["state"], "needs_auth");
 }

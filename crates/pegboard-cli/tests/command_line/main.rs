@@ -63,6 +63,10 @@ mod serve_scopes;
 mod serve_tls;
 #[cfg(unix)]
 mod sign_in;
+#[cfg(target_os = "linux")]
+mod sign_in_browser;
+#[cfg(target_os = "linux")]
+mod sign_in_daemon;
 mod starts;
 mod status;
 #[cfg(unix)]

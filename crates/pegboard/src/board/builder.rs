@@ -324,7 +324,7 @@ impl Builder {
         }
         let registry = Arc::new(Registry::new(servers, &factory.shared));
         let approval_defaults = self.approval_defaults;
-        Pegboard(Arc::new(Inner {
+        let board = Pegboard(Arc::new(Inner {
             registry,
             factory,
             approval_defaults,
@@ -338,7 +338,10 @@ impl Builder {
             gateway,
             gateway_changed: watch::Sender::new(()),
             changes: Semaphore::new(1),
-        }))
+        }));
+        #[cfg(feature = "oauth")]
+        board.watch_sign_ins();
+        board
     }
 }
 

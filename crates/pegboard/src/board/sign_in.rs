@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
+use jiff::Timestamp;
 use url::Url;
 
 use super::{Pegboard, sign_in_provider::account_of};
 use crate::{
     caller::Principal,
-    config::OAuthConfig,
+    config::{Auth, OAuthConfig},
     hint::Hint,
     name::ServerName,
     oauth::{OAuthAccount, OAuthError, PendingSignIn, RedirectUri, SignedOut as Ended},
@@ -70,9 +71,7 @@ impl SignIn {
 
     /// Whether this is the redirect of this sign-in. Others are ignored: any page can send a browser to the redirect address.
     pub fn is_answered_by(&self, redirected: &str) -> bool {
-        let query = redirected.split_once('?').map_or(redirected, |(_, query)| query);
-        let mut fields = url::form_urlencoded::parse(query.as_bytes());
-        fields.any(|(name, value)| name == "state" && value == self.pending.state())
+        self.pending.is_answered_by(redirected)
     }
 
     /// Finishes the sign-in with the URL that the browser was sent to, or its query. Servers that wait for it are connected again.
@@ -86,15 +85,33 @@ impl SignIn {
 }
 
 /// What a sign-out did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SignedOut {
     /// Nobody was signed in.
     WasNot,
     /// The tokens are forgotten, and the authorization server has revoked them.
     Revoked,
-    /// The tokens are forgotten. The authorization server cannot revoke tokens, or did not answer.
-    OnlyForgotten,
+    /// The tokens are forgotten, but not revoked: they stay valid until they expire.
+    #[non_exhaustive]
+    OnlyForgotten {
+        /// Why the authorization server has not revoked them.
+        reason: String,
+    },
+}
+
+/// A sign-in that is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SignedIn {
+    /// The authorization server that issued the tokens.
+    pub issuer: String,
+    /// The scopes that were requested or granted.
+    pub scopes: Vec<String>,
+    /// When the access token expires.
+    pub expires_at: Timestamp,
+    /// Whether the access token is renewed without a person.
+    pub is_renewable: bool,
 }
 
 /// Why a sign-in or sign-out failed. No text contains a token, a code or a secret.
@@ -114,10 +131,14 @@ pub enum SignInErrorKind {
     UnknownServer,
     /// The server takes no sign-in of a person.
     NotPossible,
+    /// The server needs no sign-in.
+    NotNeeded,
     /// The person or the authorization server refused it.
     Denied,
     /// The redirect is not the answer to this sign-in.
     WrongRedirect,
+    /// The authorization server refused the code or the client, after the person had signed in.
+    Refused,
     /// A host did not answer; a later attempt may succeed.
     Unreachable,
     /// Another reason.
@@ -150,7 +171,11 @@ impl From<OAuthError> for SignInError {
         let kind = match &error {
             OAuthError::Denied(_) => SignInErrorKind::Denied,
             OAuthError::Redirect(_) => SignInErrorKind::WrongRedirect,
-            OAuthError::Setting(_) => SignInErrorKind::NotPossible,
+            OAuthError::Setting(_) | OAuthError::Registration(_) => SignInErrorKind::NotPossible,
+            OAuthError::NotNeeded => SignInErrorKind::NotNeeded,
+            OAuthError::Refused(_) | OAuthError::UnknownClient(_) | OAuthError::NeedsSignIn(_) => {
+                SignInErrorKind::Refused
+            }
             error if error.is_temporary() => SignInErrorKind::Unreachable,
             _ => SignInErrorKind::Failed,
         };
@@ -224,6 +249,26 @@ impl Pegboard {
         Ok(self.0.factory.sign_ins.client().is_signed_in(&account).await?)
     }
 
+    /// The sign-in that is stored for a server: of the principal, or of all views without one. `None` if nobody has signed in.
+    pub async fn signed_in(
+        &self,
+        server: impl AsRef<str>,
+        principal: Option<&Principal>,
+    ) -> Result<Option<SignedIn>, SignInError> {
+        let mut account = self.account(server.as_ref())?;
+        account.principal = principal.cloned();
+        let session = self.0.factory.sign_ins.client().session(&account).await?;
+        Ok(session.map(|session| SignedIn {
+            expires_at: i64::try_from(session.expires_at)
+                .ok()
+                .and_then(|seconds| Timestamp::from_second(seconds).ok())
+                .unwrap_or(Timestamp::MAX),
+            issuer: session.issuer,
+            scopes: session.scopes,
+            is_renewable: session.is_renewable,
+        }))
+    }
+
     async fn end_sign_in(&self, account: OAuthAccount) -> Result<SignedOut, SignInError> {
         let ended = self.0.factory.sign_ins.client().sign_out(&account).await?;
         if ended != Ended::WasNot {
@@ -240,7 +285,7 @@ impl Pegboard {
         Ok(match ended {
             Ended::WasNot => SignedOut::WasNot,
             Ended::Revoked => SignedOut::Revoked,
-            Ended::OnlyForgotten => SignedOut::OnlyForgotten,
+            Ended::OnlyForgotten(reason) => SignedOut::OnlyForgotten { reason },
         })
     }
 
@@ -265,13 +310,28 @@ impl Pegboard {
         let unknown = || SignInError::new(SignInErrorKind::UnknownServer, format!("there is no server `{name}`"));
         let name = ServerName::parse(name).map_err(|_| unknown())?;
         let server = self.0.registry.get(&name).ok_or_else(unknown)?;
-        let account = account_of(&name, &server.config().transport);
-        match account.filter(|_| server.is_configured()) {
-            Some((account, _)) => Ok(account),
-            None => Err(SignInError::new(
-                SignInErrorKind::NotPossible,
-                format!("nobody can sign in to `{name}`: it is not remote, or its config has credentials for it"),
-            )),
+        let config = server.config();
+        let account = account_of(&name, &config.transport);
+        if let Some((account, _)) = account.filter(|_| server.is_configured()) {
+            return Ok(account);
         }
+        let (why, hint) = match config.transport.endpoint().map(|endpoint| &endpoint.auth) {
+            None => ("it is not a remote server", None),
+            Some(Auth::Anonymous) => (
+                "its config says that it needs none",
+                Some("remove `auth = \"none\"` or `oauth = false` of the server"),
+            ),
+            Some(_) => (
+                "its config has other credentials for it",
+                Some("remove `auth`, `headers_helper` or the `Authorization` header of the server"),
+            ),
+        };
+        Err(SignInError {
+            hint: hint.map(str::to_owned),
+            ..SignInError::new(
+                SignInErrorKind::NotPossible,
+                format!("nobody can sign in to `{name}`: {why}"),
+            )
+        })
     }
 }

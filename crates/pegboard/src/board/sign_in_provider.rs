@@ -1,6 +1,7 @@
 //! [`SignIns`]: the sign-ins of a board's servers, and the credentials that come of them.
 
 use std::{
+    fmt,
     future::Future,
     path::PathBuf,
     pin::Pin,
@@ -30,6 +31,19 @@ pub(super) struct SignIns {
     opened: OnceLock<Opened>,
     /// The tokens of callers of a gateway.
     caller_tokens: CallerTokens,
+    /// Called when the store has changed.
+    follower: OnceLock<Follower>,
+}
+
+/// Makes the board use what has changed in the store; `None` once there is no board.
+type Following = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+struct Follower(Box<dyn Fn() -> Option<Following> + Send + Sync>);
+
+impl fmt::Debug for Follower {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Follower")
+    }
 }
 
 #[derive(Debug)]
@@ -45,7 +59,13 @@ impl SignIns {
             folder,
             caller_tokens,
             opened: OnceLock::new(),
+            follower: OnceLock::new(),
         })
+    }
+
+    /// Sets what is called when the store has changed. The first one stays.
+    pub(super) fn follow(&self, follower: impl Fn() -> Option<Following> + Send + Sync + 'static) {
+        let _ = self.follower.set(Follower(Box::new(follower)));
     }
 
     pub(super) fn client(&self) -> &OAuthClient {
@@ -65,16 +85,28 @@ impl SignIns {
         })
     }
 
-    /// Notices sign-ins of other processes from now on, while the board lives.
-    fn watch(&self) {
+    /// Notices sign-ins and sign-outs of other processes from now on, while the board lives.
+    fn watch(self: &Arc<Self>) {
         let opened = self.opened();
         opened.watching.get_or_init(|| {
             let stop = CancellationToken::new();
             let (store, stopped) = (opened.client.store().clone(), stop.clone());
+            let (mut changes, sign_ins) = (store.changes(), Arc::downgrade(self));
+            let following = async move {
+                while changes.changed().await.is_ok() {
+                    let follower = sign_ins.upgrade();
+                    let follower = follower.as_ref().and_then(|sign_ins| sign_ins.follower.get());
+                    let Some(following) = follower.and_then(|follower| (follower.0)()) else {
+                        return;
+                    };
+                    following.await;
+                }
+            };
             tokio::spawn(async move {
                 tokio::select! {
                     () = stopped.cancelled() => {}
                     () = store.watch_folder() => {}
+                    () = following => {}
                 }
             });
             stop.drop_guard()
@@ -152,6 +184,7 @@ impl SignInCredentials {
             return Err(without_caller_token(&account));
         }
         let client = self.sign_ins.client();
+        self.sign_ins.watch();
         let refused = match request.reason {
             CredentialReason::Refused { challenge } => Some(challenge),
             CredentialReason::FirstUse | CredentialReason::Refresh => None,

@@ -109,7 +109,7 @@ const LATER: &str = "Call again later, or go on without it.";
 /// Advice for a model about an outage. Advice for the operator is in the hint.
 fn advice(outage: &Outage) -> &'static str {
     match outage.kind() {
-        Kind::NeedsAuth => "A person must sign in to it first. Go on without it.",
+        Kind::NeedsAuth => "A person must act first. Go on without it.",
         Kind::RestartInProgress => "Call again in a moment.",
         _ if outage.is_final() => "Calling again does not help. Go on without it.",
         _ => LATER,
@@ -139,7 +139,7 @@ pub(crate) fn not_admitted(refused: &Refused) -> Failure {
 /// The failure of a call whose server cannot be reached.
 pub(crate) fn unavailable(server: &str, outage: &Outage) -> Failure {
     let state = match outage.kind() {
-        Kind::NeedsAuth => "needs a sign-in",
+        Kind::NeedsAuth => "has no valid credentials",
         _ => "is down",
     };
     let message = format!("server `{server}` {state}: {}", outage.describe());
@@ -226,7 +226,7 @@ fn is_busy(fault: &Fault) -> bool {
 fn refused_message(fault: &Fault, tool: &str) -> String {
     let message = format!("the call to {tool} was not carried out: {fault}");
     match failure_of(fault, tool).kind {
-        Kind::NeedsAuth => advised(message, "A person must sign in to the server first. Go on without it."),
+        Kind::NeedsAuth => advised(message, "A person must act first. Go on without it."),
         Kind::Transport | Kind::Unavailable | Kind::Timeout => advised(message, LATER),
         _ => message,
     }
@@ -241,7 +241,7 @@ pub(crate) fn failure_of(fault: &Fault, what: &str) -> Failure {
         FaultKind::Error(_) => Kind::ToolError,
         FaultKind::Wire(failure) => match &failure.kind {
             kind if kind.needs_auth() => Kind::NeedsAuth,
-            FailureKind::NeedsAuth => Kind::NeedsAuth,
+            FailureKind::NeedsAuth | FailureKind::Forbidden => Kind::NeedsAuth,
             // It could not be renewed at the moment.
             FailureKind::NoCredential(_) => Kind::Unavailable,
             FailureKind::TooLarge | FailureKind::NoRoom | FailureKind::Busy => Kind::LimitExceeded,

@@ -211,6 +211,7 @@ fn of_wire(failure: &WireFailure, sent: Sent, attempts: &Attempts, delay: Durati
         ) => again,
         FailureKind::Connect(ConnectFault::Tls | ConnectFault::Redirect)
         | FailureKind::NeedsAuth
+        | FailureKind::Forbidden
         | FailureKind::NoCredential(_) => Next::Stop,
         FailureKind::Busy | FailureKind::ConnectionLost | FailureKind::Protocol => again,
         // The same request gets the same response, which is too large again.

@@ -147,14 +147,14 @@ pub struct CredentialError {
 
 /// What helps against a missing credential.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[cfg_attr(not(feature = "oauth"), expect(dead_code, reason = "only sign-in knows a remedy"))]
 pub(crate) enum Remedy {
     /// The program must supply one.
     #[default]
     Program,
-    /// A person can do this.
+    /// A person can do this: sign in, or correct the config or what it names.
     Person(Option<String>),
     /// It is tried again after this time.
+    #[cfg_attr(not(feature = "oauth"), expect(dead_code, reason = "only tokens are renewed"))]
     Wait(Duration),
 }
 
@@ -189,7 +189,6 @@ impl CredentialError {
     }
 
     /// Sets what helps, for credentials that the config names.
-    #[cfg_attr(not(feature = "oauth"), expect(dead_code, reason = "only sign-in knows a remedy"))]
     pub(crate) fn with_remedy(mut self, remedy: Remedy) -> Self {
         self.remedy = remedy;
         self

@@ -42,8 +42,8 @@ struct State {
     /// The newest generation that the server has refused, and its values until the provider has been told of that.
     refused: u64,
     refused_values: Option<Arc<Issued>>,
-    /// Whether the provider may have another credential, although the last one is still valid.
-    is_outdated: bool,
+    /// The newest question whose answer must not be used any more, although it may still be valid.
+    outdated: u64,
     /// How many questions the provider was asked. A new credential has the number of its question as its generation.
     asked: u64,
     /// How many renewals have failed, and why the last one did.
@@ -65,9 +65,7 @@ impl State {
     fn next(&self) -> Next {
         match &self.last {
             None => Next::Renew(CredentialReason::FirstUse),
-            Some((_, last)) if last.generation() <= self.refused || self.is_outdated => {
-                Next::Renew(CredentialReason::Refresh)
-            }
+            Some((_, last)) if last.generation() <= self.refused => Next::Renew(CredentialReason::Refresh),
             Some((_, last)) => match last.valid_until() {
                 Some(until) if Instant::now() < until => Next::Use(last.clone()),
                 Some(_) => Next::Renew(CredentialReason::Refresh),
@@ -115,9 +113,8 @@ impl State {
         let is_newer = self.last.as_ref().is_none_or(|(newest, last)| {
             last.generation() <= self.refused || (*newest < question && issued.generation() > self.refused)
         });
-        if is_newer {
+        if is_newer && question > self.outdated {
             self.last = Some((question, issued.clone()));
-            self.is_outdated = false;
         }
         Ok(issued)
     }
@@ -263,10 +260,14 @@ impl CredentialSource {
         }
     }
 
-    /// Asks the provider for the next request, even if the last credential is still valid.
+    /// Forgets the last credential and its refusals, although it may still be valid: the provider has another one, or none.
     #[cfg(feature = "oauth")]
     pub(crate) fn outdate(&self) {
-        self.state().is_outdated = true;
+        let mut state = self.state();
+        // The provider may be answering a question with the old one at this moment.
+        state.outdated = state.asked;
+        state.last = None;
+        state.refused_values = None;
     }
 
     /// Whether status 403 refuses the credential.
@@ -319,11 +320,21 @@ impl NoCredential {
 
 impl fmt::Display for NoCredential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "there is no credential for server `{}`", self.server)?;
-        if let Some(principal) = &self.principal {
-            write!(f, " and principal `{principal}`")?;
+        match (&self.remedy, &self.principal) {
+            // The reason says what is missing.
+            (Remedy::Person(_), None) => f.write_str(&self.reason),
+            (Remedy::Person(_), Some(principal)) => write!(f, "{} (principal `{principal}`)", self.reason),
+            (_, None) => write!(
+                f,
+                "there is no credential for server `{}`: {}",
+                self.server, self.reason
+            ),
+            (_, Some(principal)) => write!(
+                f,
+                "there is no credential for server `{}` and principal `{principal}`: {}",
+                self.server, self.reason
+            ),
         }
-        write!(f, ": {}", self.reason)
     }
 }
 

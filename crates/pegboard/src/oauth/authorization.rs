@@ -126,12 +126,25 @@ impl PendingSignIn {
     }
 
     /// Identifies this sign-in in the redirect.
+    #[cfg(test)]
     pub(crate) fn state(&self) -> &str {
         self.state.expose()
     }
 
     pub(crate) fn account(&self) -> &OAuthAccount {
         &self.account
+    }
+
+    /// Whether this is the redirect of this sign-in: a URL, or only its query.
+    pub(crate) fn is_answered_by(&self, redirected: &str) -> bool {
+        let Ok(query) = self.query(redirected.trim()) else {
+            return false;
+        };
+        let has = |wanted: &dyn Fn(&str, &str) -> bool| {
+            url::form_urlencoded::parse(query.as_bytes()).any(|(name, value)| wanted(&name, &value))
+        };
+        has(&|name, value| name == "state" && is_equal(value, self.state.expose()))
+            && has(&|name, _| matches!(name, "code" | "error"))
     }
 
     /// Returns the code in the redirect that answers this sign-in: a URL, or only its query, as people paste it.

@@ -112,6 +112,7 @@ mod tests {
             resource_scopes: None,
             resource_dpop,
             server,
+            is_guessed: false,
         }
     }
 

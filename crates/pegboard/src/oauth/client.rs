@@ -22,7 +22,7 @@ use super::{
     registration,
     renewal::{Cause, Renewal, check_issuer, within_flow},
     revocation,
-    stored::{Session, StoredAccount},
+    stored::{Session, StoredAccount, StoredChallenge},
     token_request::{self, ClientIdentity, Grant, TokenError, Wanted},
     token_store::TokenStore,
 };
@@ -35,14 +35,24 @@ use crate::{
 const MAX_REMEMBERED: usize = 10_000;
 
 /// What a sign-out did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SignedOut {
     /// There was nothing to sign out of.
     WasNot,
     /// The tokens are forgotten, and the authorization server has revoked them.
     Revoked,
-    /// The tokens are forgotten. The authorization server cannot revoke tokens, or did not answer.
-    OnlyForgotten,
+    /// The tokens are forgotten. Why the authorization server has not revoked them.
+    OnlyForgotten(String),
+}
+
+/// What is known of a session besides its tokens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SessionSummary {
+    pub(crate) issuer: String,
+    pub(crate) scopes: Vec<String>,
+    /// When the access token expires, in seconds since 1970.
+    pub(crate) expires_at: u64,
+    pub(crate) is_renewable: bool,
 }
 
 /// Obtains, keeps and refreshes tokens. One for each board; clones share everything.
@@ -66,6 +76,8 @@ struct Inner {
 struct Remembered {
     /// The token that was returned last, which is the one that a server refuses.
     returned: Option<Secret>,
+    /// The token that the store had when it was last compared with the one that is used.
+    followed: Option<Secret>,
     /// The last renewal's temporary failure, and until when it is not tried again.
     failed: Option<(Instant, OAuthError)>,
 }
@@ -153,12 +165,26 @@ impl OAuthClient {
         let Inner { http, store, keys, .. } = &*self.inner;
         let flow = async {
             let stored = store.account(&account.key()).await?.unwrap_or_default();
+            let mut probed = None;
             let challenge = match stored.challenge {
                 Some(challenge) => challenge,
                 // A server that does not answer may still have metadata, so a failure here is none of the sign-in.
-                None => probe(http, account).await.unwrap_or_default().into(),
+                None => match probed.insert(probe(http, account).await) {
+                    Ok(probed) => probed.challenge.clone().into(),
+                    Err(_) => StoredChallenge::default(),
+                },
             };
-            let found = discover(http, account, challenge.resource_metadata.as_deref()).await?;
+            let found = match (
+                discover(http, account, challenge.resource_metadata.as_deref()).await,
+                &probed,
+            ) {
+                (Ok(found), Some(Ok(probed))) if probed.is_open && found.is_guessed => {
+                    return Err(OAuthError::NotNeeded);
+                }
+                (Ok(found), _) => found,
+                (Err(error), Some(Err(down))) if error.is_temporary() => return Err(OAuthError::down(account, down)),
+                (Err(error), _) => return Err(error),
+            };
             check_issuer(account, stored.session.as_ref(), &found.server)?;
             let scopes = choose_scopes(account, &challenge, &found);
             if let Some(unknown) = &stored.unknown_client {
@@ -206,12 +232,16 @@ impl OAuthClient {
         let answer = match token_request::request(http, &trust, endpoint, &identity, &grant, wanted).await {
             Ok(answer) => answer,
             Err(error) => {
-                if let TokenError::InvalidClient(_) = &error {
-                    // The next sign-in registers anew.
-                    let redirect = pending.redirect_uri().as_str();
-                    store.remove_registration(&server.issuer, redirect).await?;
-                }
-                return Err(error.into());
+                let TokenError::InvalidClient(text) = error else {
+                    return Err(error.into());
+                };
+                // The next sign-in registers anew.
+                let redirect = pending.redirect_uri().as_str();
+                store.remove_registration(&server.issuer, redirect).await?;
+                return Err(match settings.client_id {
+                    Some(_) => TokenError::InvalidClient(text).into(),
+                    None => OAuthError::UnknownClient(text),
+                });
             }
         };
         let mut session = Session::new(found, client.clone(), pending.scopes.clone(), answer);
@@ -225,8 +255,13 @@ impl OAuthClient {
         }
         let mut stored = StoredAccount::new(account);
         stored.session = Some(session);
+        self.remembered(&key, |remembered| {
+            *remembered = Remembered {
+                followed: stored.session.as_ref().map(|session| session.access_token.clone()),
+                ..Remembered::default()
+            };
+        });
         store.put_account(&key, &stored).await?;
-        self.remembered(&key, |remembered| *remembered = Remembered::default());
         Ok(())
     }
 
@@ -242,22 +277,20 @@ impl OAuthClient {
             .ok()
             .flatten()
             .and_then(|stored| stored.session);
-        let existed = store.remove_account(&key).await?;
+        store.remove_account(&key).await?;
         if let Some(proof_key) = session.as_ref().and_then(|session| session.proof_key.as_ref()) {
             self.inner.keys.forget(proof_key);
         }
         self.remembered(&key, |remembered| *remembered = Remembered::default());
-        match session {
-            Some(session) => {
-                let revoked = within_flow(revocation::revoke(http, account, &session)).await;
-                Ok(match revoked {
-                    Ok(true) => SignedOut::Revoked,
-                    Ok(false) | Err(_) => SignedOut::OnlyForgotten,
-                })
-            }
-            None if existed => Ok(SignedOut::OnlyForgotten),
-            None => Ok(SignedOut::WasNot),
-        }
+        let Some(session) = session else {
+            return Ok(SignedOut::WasNot);
+        };
+        let revoked = within_flow(async { Ok(revocation::revoke(http, account, &session).await) }).await;
+        Ok(match revoked {
+            Ok(Ok(())) => SignedOut::Revoked,
+            Ok(Err(why)) => SignedOut::OnlyForgotten(why),
+            Err(error) => SignedOut::OnlyForgotten(error.to_string()),
+        })
     }
 
     /// Whether somebody has signed in, without a request.
@@ -267,6 +300,18 @@ impl OAuthClient {
         Ok(stored
             .and_then(|stored| stored.session)
             .is_some_and(|session| is_usable(&session)))
+    }
+
+    /// The session of an account, without a request and without its tokens.
+    pub(crate) async fn session(&self, account: &OAuthAccount) -> Result<Option<SessionSummary>, OAuthError> {
+        let stored = self.inner.store.account(&account.key()).await?;
+        let session = stored.and_then(|stored| stored.session);
+        Ok(session.map(|session| SessionSummary {
+            expires_at: session.expires_at(),
+            is_renewable: session.refresh_token.is_some(),
+            issuer: session.issuer,
+            scopes: session.scopes,
+        }))
     }
 
     /// Waits for renewals that are under way.
@@ -321,6 +366,17 @@ impl OAuthClient {
             }
             _ => Some(Err(error)),
         }
+    }
+
+    /// Takes note of the token that the store has. Returns whether it is another one than this process knows of.
+    pub(super) fn follow(&self, key: &AccountKey, stored: Option<&Secret>) -> bool {
+        self.remembered(key, |remembered| {
+            let followed = std::mem::replace(&mut remembered.followed, stored.cloned());
+            match stored {
+                Some(_) => remembered.returned.as_ref() != stored && followed.as_ref() != stored,
+                None => remembered.returned.take().or(followed).is_some(),
+            }
+        })
     }
 
     fn returned(&self, key: &AccountKey, token: AccessToken) -> AccessToken {

@@ -21,6 +21,16 @@ pub(super) struct Discovered {
     /// What the resource says about tokens that are bound to a key.
     pub(super) resource_dpop: ResourceDpop,
     pub(super) server: ServerMetadata,
+    /// Whether nothing names an authorization server, so that it is the server itself by the rules of 2025-03-26.
+    pub(super) is_guessed: bool,
+}
+
+/// How a server answers a request without a token.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Probed {
+    pub(super) challenge: Challenge,
+    /// Whether it answers without asking for one.
+    pub(super) is_open: bool,
 }
 
 /// Finds the authorization server of an account. `resource_metadata` is the URL in the challenge with which the server refused a request.
@@ -39,6 +49,7 @@ pub(super) async fn discover(
             resource_scopes: None,
             resource_dpop: ResourceDpop::NotSaid,
             server,
+            is_guessed: false,
         });
     }
     let resource = resource(http, &trust, account, resource_metadata).await?;
@@ -50,9 +61,13 @@ pub(super) async fn discover(
     let issuer = named
         .or(listed)
         .unwrap_or_else(|| account.url.origin().ascii_serialization());
+    let mut is_guessed = false;
     let found = match authorization_server(http, &trust, &issuer, is_legacy).await? {
         Some(server) => server,
-        None if is_legacy => default_endpoints(&account.url, issuer)?,
+        None if is_legacy => {
+            is_guessed = true;
+            default_endpoints(&account.url, issuer)?
+        }
         None => {
             return Err(OAuthError::Discovery(format!(
                 "the authorization server {} publishes no metadata",
@@ -66,18 +81,23 @@ pub(super) async fn discover(
         resource_dpop: resource.as_ref().map(|found| found.dpop).unwrap_or_default(),
         resource_scopes: resource.and_then(|found| found.scopes),
         server: with_configured_endpoints(found, account),
+        is_guessed,
     })
 }
 
 /// Asks the server for a challenge, with a request without a token.
-pub(super) async fn probe(http: &CheckedHttp, account: &OAuthAccount) -> Result<Challenge, OAuthError> {
+pub(super) async fn probe(http: &CheckedHttp, account: &OAuthAccount) -> Result<Probed, HttpError> {
     let ping = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#.to_vec();
     let response = http.probe(&Trust::of(account), &account.url, ping).await?;
     let challenge = response
         .challenge
         .as_deref()
         .filter(|_| matches!(response.status, 401 | 403));
-    Ok(challenge.map(Challenge::parse).unwrap_or_default())
+    Ok(Probed {
+        challenge: challenge.map(Challenge::parse).unwrap_or_default(),
+        // A server with a handshake refuses the request for another reason.
+        is_open: matches!(response.status, 200..=299 | 400 | 405 | 406),
+    })
 }
 
 /// A server whose endpoints the config names. Nothing has to be found then.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{checked_http::HttpError, token_store::StoreError};
+use super::{account::OAuthAccount, checked_http::HttpError, token_store::StoreError};
 use crate::hint::Hint;
 
 /// How long after a temporary failure the next attempt is made.
@@ -35,6 +35,12 @@ pub(crate) enum OAuthError {
     /// The authorization server refused a token request, and would refuse it again.
     #[error("the authorization server refused the token request: {0}")]
     Refused(String),
+    /// The authorization server does not know the client that this program has registered there.
+    #[error("the authorization server does not know this program any more: {0}")]
+    UnknownClient(String),
+    /// The server answers without a token, and names no authorization server.
+    #[error("the server needs no sign-in: it answers without a token")]
+    NotNeeded,
     /// A failure that may be over at the next attempt.
     #[error("{reason}")]
     Temporary {
@@ -54,6 +60,14 @@ pub(crate) enum OAuthError {
 }
 
 impl OAuthError {
+    /// The server itself cannot be reached.
+    pub(super) fn down(account: &OAuthAccount, why: &HttpError) -> Self {
+        Self::Temporary {
+            reason: format!("server `{}` cannot be reached: {why}", account.server),
+            retry_after: RETRY_AFTER,
+        }
+    }
+
     /// Whether a person has to sign in.
     pub(crate) fn needs_sign_in(&self) -> bool {
         matches!(self, Self::NeedsSignIn(_))
@@ -87,6 +101,7 @@ impl Hint for OAuthError {
             Self::Registration(_) => {
                 Some("register a client by hand and name it in `oauth.client_id` of the server".to_owned())
             }
+            Self::UnknownClient(_) => Some("sign in again: the program registers anew".to_owned()),
             Self::Discovery(_) => Some(
                 "name the authorization server in `oauth.issuer`, or its endpoints in `oauth.authorization_url` and `oauth.token_url`"
                     .to_owned(),

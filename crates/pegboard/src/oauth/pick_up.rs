@@ -1,7 +1,16 @@
-//! Notices sign-ins that are made elsewhere: by another task, or by another process with the same store.
+//! Notices sign-ins and sign-outs that are made elsewhere: by another task, or by another process with the same store.
 
 use super::{account::OAuthAccount, client::OAuthClient};
 use crate::secret::Secret;
+
+/// What happened to an account in the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StoreChange {
+    /// There is another token than the one that is used.
+    SignedIn,
+    /// The token that is used was removed.
+    SignedOut,
+}
 
 impl OAuthClient {
     /// Whether the store has tokens for an account, of whatever age.
@@ -22,6 +31,20 @@ impl OAuthClient {
                 return;
             }
         }
+    }
+
+    /// Compares the store with the token that is used. Each change is returned once. A store that cannot be read has not changed.
+    pub(crate) async fn store_change(&self, account: &OAuthAccount) -> Option<StoreChange> {
+        let key = account.key();
+        let stored = self.store().account(&key).await.ok()?;
+        let stored = stored
+            .and_then(|stored| stored.session)
+            .map(|session| session.access_token);
+        let has_changed = self.follow(&key, stored.as_ref());
+        has_changed.then_some(match stored {
+            Some(_) => StoreChange::SignedIn,
+            None => StoreChange::SignedOut,
+        })
     }
 
     async fn stored_token(&self, account: &OAuthAccount) -> Option<Secret> {

@@ -29,7 +29,8 @@ pub(super) async fn client(
     if let Some(client) = configured(&account.settings, server) {
         return Ok(client);
     }
-    if let Some(known) = store.registration(&server.issuer, redirect.as_str()).await? {
+    let known = store.registration(&server.issuer, redirect.as_str()).await?;
+    if let Some(known) = known.filter(|known| known.covers(scopes)) {
         return Ok(known.client);
     }
     let registration = register(http, account, server, redirect, scopes).await?;
@@ -105,8 +106,9 @@ async fn register(
         }
         let fields: Map<String, Value> = serde_json::from_slice(&response.body).unwrap_or_default();
         if response.is_success()
-            && let Some(registration) = registered(&fields, server, redirect, auth)
+            && let Some(mut registration) = registered(&fields, server, redirect, auth)
         {
+            registration.scopes = scopes.to_vec();
             return Ok(registration);
         }
         let text = |name: &str| fields.get(name).and_then(Value::as_str).map(clipped);
@@ -184,6 +186,7 @@ fn registered(
             .get("client_secret_expires_at")
             .and_then(Value::as_u64)
             .unwrap_or(0),
+        scopes: Vec::new(),
     })
 }
 

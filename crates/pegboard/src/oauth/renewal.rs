@@ -391,6 +391,7 @@ fn known_server(session: &Session) -> Option<Discovered> {
         resource_scopes: None,
         resource_dpop: ResourceDpop::NotSaid,
         server,
+        is_guessed: false,
     })
 }
 

@@ -137,9 +137,17 @@ pub(super) struct Registration {
     /// When the secret expires, in seconds since 1970; 0 for never.
     #[serde(default)]
     pub(super) secret_expires_at: u64,
+    /// The scopes that the client was registered for; with none, the authorization server has chosen them.
+    #[serde(default)]
+    pub(super) scopes: Vec<String>,
 }
 
 impl Registration {
+    /// Whether the client may request these scopes.
+    pub(super) fn covers(&self, scopes: &[String]) -> bool {
+        self.scopes.is_empty() || scopes.iter().all(|scope| self.scopes.contains(scope))
+    }
+
     pub(super) fn is_usable(&self) -> bool {
         self.client.secret.is_none() || self.secret_expires_at == 0 || unix_now() < self.secret_expires_at
     }

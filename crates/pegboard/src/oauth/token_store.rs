@@ -26,7 +26,7 @@ use crate::{hint::Hint, private_file};
 /// The largest file that is written or read.
 const MAX_BYTES: usize = 1 << 20;
 /// How often the folder is looked at for changes by other processes.
-const WATCH_INTERVAL: Duration = Duration::from_secs(2);
+const WATCH_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The tokens of all accounts in a folder. Clones share it.
 #[derive(Debug, Clone)]

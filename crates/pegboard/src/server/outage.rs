@@ -359,6 +359,8 @@ impl Outage {
         // Rounded up: when the announced time has passed, the start has begun.
         let seconds_left = |at: Instant| at.saturating_duration_since(Instant::now()).as_millis().div_ceil(1000);
         let text = match (self.next.automatic, self.next.on_demand, self.cause) {
+            // What a person must do first takes longer than that.
+            (_, Some(_), Cause::NeedsAuth) => return None,
             (_, Some(at), _) if seconds_left(at) > 0 => format!("a call starts it again in {} s", seconds_left(at)),
             (_, Some(_), _) => "the next call starts it again".to_owned(),
             (Some(at), None, _) if seconds_left(at) > 0 => format!("next try in {} s", seconds_left(at)),

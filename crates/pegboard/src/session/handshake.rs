@@ -316,6 +316,7 @@ fn is_independent_of_era(fault: &Fault) -> bool {
             failure.kind,
             FailureKind::Connect(_)
                 | FailureKind::NeedsAuth
+                | FailureKind::Forbidden
                 | FailureKind::NoCredential(_)
                 | FailureKind::Status { code: 429 | 503, .. }
         ),

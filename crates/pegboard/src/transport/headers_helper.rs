@@ -11,7 +11,7 @@ use tokio::{
 use super::stdio;
 use crate::{
     config::{HeadersHelper, SafeUrl},
-    credential::{Credential, CredentialError, CredentialRequest, Credentials},
+    credential::{Credential, CredentialError, CredentialRequest, Credentials, Remedy},
     mask::ServerMasker,
     name::ServerName,
 };
@@ -103,7 +103,9 @@ impl Credentials for HelperCredentials {
         Box::pin(async move {
             let headers = self.headers(request.server).await.map_err(|problem| {
                 let program = &self.helper.command.program;
+                let hint = format!("run `{program}` by hand, or correct `headers_helper` of the server");
                 CredentialError::new(format!("the program `{program}` of `headers_helper` {problem}"))
+                    .with_remedy(Remedy::Person(Some(hint)))
             })?;
             let lifetime = self.helper.ttl.unwrap_or(UNTIL_REFUSED);
             let credential = headers

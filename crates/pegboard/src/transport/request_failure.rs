@@ -59,6 +59,8 @@ pub(crate) enum FailureKind {
     Protocol,
     /// The server requires authentication.
     NeedsAuth,
+    /// The server knows who asks, and does not allow it.
+    Forbidden,
     /// There is no credential for the request.
     NoCredential(Remedy),
     /// The server no longer knows our session.
@@ -75,7 +77,7 @@ impl FailureKind {
     /// Whether a person or the program must act before a request can succeed: the credentials are missing or refused.
     pub(crate) fn needs_auth(&self) -> bool {
         match self {
-            Self::NeedsAuth => true,
+            Self::NeedsAuth | Self::Forbidden => true,
             Self::NoCredential(remedy) => remedy.retry_after().is_none(),
             _ => false,
         }
@@ -110,6 +112,9 @@ impl Hint for WireFailure {
                 "the server points elsewhere, and credentials are not sent on; put the final address into `url`"
             }
             FailureKind::NeedsAuth => "give the server's credentials in `auth` or `headers`",
+            FailureKind::Forbidden => {
+                "the credentials are not allowed to do this; use others, or ask the operator of the server"
+            }
             FailureKind::NoCredential(remedy) => return remedy.hint(),
             FailureKind::Status { code: 404 | 405, .. } => {
                 "check the path of `url`; many servers listen at `/mcp` or `/sse`"

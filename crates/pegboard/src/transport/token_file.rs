@@ -10,7 +10,7 @@ use std::{
 };
 
 use crate::{
-    credential::{Credential, CredentialError, CredentialRequest, Credentials},
+    credential::{Credential, CredentialError, CredentialRequest, Credentials, Remedy},
     private_file,
 };
 
@@ -42,9 +42,9 @@ impl Credentials for TokenFile {
             let read = tokio::task::spawn_blocking(move || read(&path)).await;
             let token = read.unwrap_or_else(|failure| Err(io::Error::other(failure)));
             let token = token.map_err(|error| {
-                CredentialError::new(format!(
-                    "the token file `{shown}` cannot be used: {error}; see `auth.bearer_file`"
-                ))
+                let hint = format!("write a token to `{shown}`, or correct `auth.bearer_file` of the server");
+                CredentialError::new(format!("the token file `{shown}` cannot be used: {error}"))
+                    .with_remedy(Remedy::Person(Some(hint)))
             })?;
             Ok(Credential::bearer(token).valid_for(REUSE))
         })

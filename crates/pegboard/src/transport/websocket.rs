@@ -314,7 +314,8 @@ async fn connect_to(url: &Url) -> Result<TcpStream, WireFailure> {
 fn status_failure(status: StatusCode) -> WireFailure {
     let code = status.as_u16();
     let kind = match code {
-        401 | 403 => FailureKind::NeedsAuth,
+        401 => FailureKind::NeedsAuth,
+        403 => FailureKind::Forbidden,
         code => FailureKind::Status {
             code,
             retry_after: None,

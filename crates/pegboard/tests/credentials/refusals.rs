@@ -70,7 +70,7 @@ async fn a_server_that_refuses_every_credential_at_its_start_is_tried_again_by_a
         let (fake, board) = place.board(&fake(place.era()).bearer("another"), &issuer).await;
         let tools = board.toolset();
         let text = assert_needs_auth(&hello(&tools).await);
-        assert_contains(&text, &["needs a sign-in"]);
+        assert_contains(&text, &["has no valid credentials"]);
         assert_eq!(issuer.asked().len(), 2, "{place:?}");
         issuer.answers(|_| Ok(Credential::bearer("another").valid_for(HOUR)));
         until_greeted(&tools).await;

@@ -180,6 +180,20 @@ fn short_forms_are_the_settings_of_sign_in() {
             "{auth}"
         );
     }
+    let key = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(key.path(), PEM).unwrap();
+    for mut fields in [
+        json!({"client_id": "me", "private_key": PEM, "key_id": "1", "algorithm": "ES256", "grant": "client_credentials"}),
+        json!({"client_id": "me", "private_key_file": key.path(), "grant": "client_credentials"}),
+        json!({"grant": "token_exchange", "subject_token": "s"}),
+        json!({"grant": "token_exchange", "subject_token_file": "s"}),
+        json!({"grant": "jwt_bearer", "assertion": "s"}),
+        json!({"grant": "jwt_bearer", "assertion_file": "s"}),
+    ] {
+        fields["issuer"] = json!("https://a.example");
+        let (found, problems) = load(&json!({"auth": fields}));
+        assert_eq!(found, Some(oauth(&fields)), "{fields} {problems:?}");
+    }
     let page = json!({"auth": {"authorization_url": "https://a.example/authorize"}});
     assert!(load(&page).0.unwrap().authorization_url.is_some());
     for off in [

@@ -1,9 +1,11 @@
 //! Opens a URL in the person's browser.
 
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
-use crate::{exit::Exit, settings::Complaint};
+use tokio::process::Command;
 use url::Url;
+
+use crate::{exit::Exit, output::one_line, settings::Complaint};
 
 /// The longest URL that is opened or printed.
 const MAX_URL: usize = 8 << 10;
@@ -25,22 +27,35 @@ pub(super) fn checked(url: &Url) -> Result<&str, Complaint> {
     })
 }
 
-/// Whether a browser of this machine would be one that the person sees.
+/// Whether a browser of this machine would be one that the person sees: over SSH only with a forwarded display.
 pub(super) fn can_open() -> bool {
-    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    if is_set("BROWSER") {
-        return true;
-    }
-    let is_remote = is_set("SSH_CONNECTION") || is_set("SSH_TTY");
-    let has_screen = cfg!(any(windows, target_os = "macos")) || is_set("DISPLAY") || is_set("WAYLAND_DISPLAY");
-    has_screen && !is_remote
+    is_visible(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
 }
 
-/// Starts the browser. The URL is one argument of a program, never part of a shell's line. Returns whether a program was started.
-pub(super) fn open(url: &str) -> bool {
+fn is_visible(is_set: impl Fn(&str) -> bool) -> bool {
+    let is_remote = is_set("SSH_CONNECTION") || is_set("SSH_TTY");
+    let has_display = is_set("DISPLAY") || is_set("WAYLAND_DISPLAY");
+    let has_desktop = cfg!(any(windows, target_os = "macos")) && !is_remote;
+    is_set("BROWSER") || has_display || has_desktop
+}
+
+/// Opens a URL, which is one argument of a program and never part of a shell's line. Returns when a browser has opened it and ended, or with the
+/// reasons why none could. Many browsers run as long as their window is open, and go on when this is dropped.
+pub(super) async fn open(url: &str) -> Result<(), String> {
+    let mut failures = Vec::new();
+    for words in commands(&std::env::var("BROWSER").unwrap_or_default(), url) {
+        match run(&words).await {
+            Ok(()) => return Ok(()),
+            Err(failure) => failures.push(failure),
+        }
+    }
+    Err(failures.join("; "))
+}
+
+/// The commands to try. `BROWSER` names programs, with a colon between them; a word `%s` stands for the URL.
+fn commands(named: &str, url: &str) -> Vec<Vec<String>> {
     let mut commands: Vec<Vec<String>> = Vec::new();
-    // `BROWSER` names programs, with a colon between them; a word `%s` stands for the URL.
-    for named in std::env::var("BROWSER").unwrap_or_default().split(':') {
+    for named in named.split(':') {
         let mut words: Vec<String> = named.split_ascii_whitespace().map(str::to_owned).collect();
         if words.is_empty() {
             continue;
@@ -58,32 +73,28 @@ pub(super) fn open(url: &str) -> bool {
     } else {
         &["xdg-open"]
     };
-    commands.push(system.iter().copied().chain([url]).map(str::to_owned).collect());
-    commands.iter().any(|words| start(words))
+    if commands.is_empty() {
+        commands.push(system.iter().copied().chain([url]).map(str::to_owned).collect());
+    }
+    commands
 }
 
-fn start(words: &[String]) -> bool {
+async fn run(words: &[String]) -> Result<(), String> {
     let Some((program, arguments)) = words.split_first() else {
-        return false;
+        return Err("no browser is named".to_owned());
     };
+    let shown = one_line(program);
     let child = Command::new(program)
         .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn();
-    match child {
-        Ok(mut child) => {
-            // Some browsers run as long as their window is open.
-            std::thread::spawn(move || {
-                let _ = child.wait();
-            });
-            true
-        }
-        Err(error) => {
-            tracing::debug!(%program, %error, "the browser cannot be started");
-            false
-        }
+    let mut child = child.map_err(|error| format!("`{shown}` cannot be started: {error}"))?;
+    match child.wait().await {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("`{shown}` failed with {status}")),
+        Err(error) => Err(format!("`{shown}` cannot be waited for: {error}")),
     }
 }
 
@@ -106,5 +117,34 @@ mod tests {
         ] {
             assert!(checked(&Url::parse(bad).unwrap()).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_browser_opens_where_the_person_sees_it() {
+        for (variables, is_seen) in [
+            (&["BROWSER"][..], true),
+            (&["DISPLAY"], true),
+            (&["WAYLAND_DISPLAY"], true),
+            (&["SSH_CONNECTION"], false),
+            (&["SSH_TTY"], false),
+            (&["SSH_CONNECTION", "DISPLAY"], true),
+            (&["SSH_CONNECTION", "BROWSER"], true),
+        ] {
+            assert_eq!(is_visible(|name| variables.contains(&name)), is_seen, "{variables:?}");
+        }
+    }
+
+    #[test]
+    fn the_variable_names_programs_and_the_place_of_the_address() {
+        let words = |named: &str| {
+            commands(named, "http://x/")
+                .iter()
+                .map(|words| words.join(" "))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(words("firefox"), ["firefox http://x/"]);
+        assert_eq!(words("a --url %s --new:b"), ["a --url http://x/ --new", "b http://x/"]);
+        assert_eq!(words(" : "), words(""));
+        assert_eq!(words("").len(), 1);
     }
 }

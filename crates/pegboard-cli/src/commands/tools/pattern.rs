@@ -1,6 +1,6 @@
 //! Matches tools against the pattern of `pegboard tools`.
 
-use pegboard::ListedTool;
+use pegboard::{ListedTool, ServerName};
 
 /// A substring of a name, or a glob with `*` for a whole name. Case-insensitive.
 #[derive(Debug)]
@@ -16,6 +16,17 @@ impl Pattern {
         let tool = &listed.tool;
         let names = [&tool.dotted_name(), &listed.name, &tool.name];
         names.into_iter().any(|name| self.fits_name(name))
+    }
+
+    /// The servers that the pattern names: `server`, `server.tool` or `server__tool`. None if it may match tools of any server.
+    pub(super) fn servers<'a>(&self, known: impl Iterator<Item = &'a ServerName>) -> Vec<ServerName> {
+        let dot = self.0.split_once('.').or_else(|| self.0.split_once("__"));
+        let named = Self(dot.map_or(self.0.as_str(), |(server, _)| server).to_owned());
+        let is_named = |name: &&ServerName| match named.0.contains('*') {
+            true => dot.is_some() && named.fits_name(name.as_str()),
+            false => named.0 == name.as_str().to_lowercase(),
+        };
+        known.filter(is_named).cloned().collect()
     }
 
     fn fits_name(&self, name: &str) -> bool {
@@ -57,6 +68,25 @@ mod tests {
             ("x*", "demo.calculate", false),
         ] {
             assert_eq!(Pattern::new(pattern).fits_name(name), fits, "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_may_name_servers() {
+        let known = ["web", "web2", "Mail"].map(|name| ServerName::parse(name).unwrap());
+        for (pattern, expected) in [
+            ("web", &["web"][..]),
+            ("web.search", &["web"]),
+            ("web__search", &["web"]),
+            ("web*.search", &["web", "web2"]),
+            ("mail.*", &["Mail"]),
+            ("search", &[]),
+            ("*search*", &[]),
+            ("other.search", &[]),
+        ] {
+            let named = Pattern::new(pattern).servers(known.iter());
+            let named: Vec<&str> = named.iter().map(ServerName::as_str).collect();
+            assert_eq!(named, expected, "{pattern}");
         }
     }
 }

@@ -28,6 +28,10 @@ section! {
         oauth::CLIENT_ID.field.doc("Short for `oauth.client_id`.");
         oauth::CLIENT_SECRET.field.doc("Short for `oauth.client_secret`.");
         oauth::CLIENT_SECRET_FILE.field.doc("Short for `oauth.client_secret_file`.");
+        oauth::PRIVATE_KEY.field.doc("Short for `oauth.private_key`.");
+        oauth::PRIVATE_KEY_FILE.field.doc("Short for `oauth.private_key_file`.");
+        oauth::KEY_ID.field.doc("Short for `oauth.key_id`.");
+        oauth::ALGORITHM.field.doc("Short for `oauth.algorithm`.");
         oauth::SCOPES.field.doc("Short for `oauth.scopes`.");
         oauth::GRANT.field.doc("Short for `oauth.grant`.");
         oauth::TOKEN_URL.field.doc("Short for `oauth.token_url`.");
@@ -35,6 +39,10 @@ section! {
         oauth::ISSUER.field.doc("Short for `oauth.issuer`.");
         oauth::RESOURCE.field.doc("Short for `oauth.resource`.");
         oauth::AUDIENCE.field.doc("Short for `oauth.audience`.");
+        oauth::SUBJECT_TOKEN.field.doc("Short for `oauth.subject_token`.");
+        oauth::SUBJECT_TOKEN_FILE.field.doc("Short for `oauth.subject_token_file`.");
+        oauth::ASSERTION.field.doc("Short for `oauth.assertion`.");
+        oauth::ASSERTION_FILE.field.doc("Short for `oauth.assertion_file`.");
     }
 }
 

@@ -107,8 +107,10 @@ fn companions(path: &str) -> Json {
                 false => json!({"oauth": beside}),
             }
         }
-        Some("auth.client_secret" | "auth.client_secret_file") => json!({"auth": {"client_id": "c"}}),
-        Some("auth.grant") => json!({"auth": {"client_id": "c", "client_secret": "s"}}),
+        Some(path) if path.starts_with("auth.") => {
+            let (_, field) = path.split_once('.').unwrap_or_default();
+            json!({"auth": beside_in_oauth(field)})
+        }
         Some("tls.cert") => json!({"tls": {"key": "k"}}),
         Some("tls.key") => json!({"tls": {"cert": "k"}}),
         Some("allow_loader_env") => json!({"env": {"LD_PRELOAD": "x"}}),

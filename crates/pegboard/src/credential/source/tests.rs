@@ -305,3 +305,36 @@ async fn every_value_and_its_parts_are_secrets() {
     assert!(issued.headers().values().all(http::HeaderValue::is_sensitive));
     assert!(!format!("{issued:?}").contains("abc.def"));
 }
+
+#[cfg(feature = "oauth")]
+#[tokio::test(start_paused = true)]
+async fn a_credential_that_was_withdrawn_is_not_sent_in_place_of_a_refused_one() {
+    let provider = Scripted::new(|number| match number {
+        1 | 4 => Ok(Credential::none().valid_for(MINUTE)),
+        3 => Ok(token(number).valid_for(MINUTE)),
+        _ => Err("nobody has signed in".into()),
+    });
+    let source = provider.source();
+    let nothing = source.current().await.unwrap();
+    assert!(source.after_refusal(&nothing, None).await.is_err());
+    source.outdate();
+    assert_eq!(sent(&source.current().await.unwrap()), "Bearer token-3");
+    source.outdate();
+    let nothing = source.current().await.unwrap();
+    assert!(nothing.headers().is_empty());
+    assert!(source.after_refusal(&nothing, None).await.is_err());
+}
+
+#[cfg(feature = "oauth")]
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_was_under_way_when_it_was_withdrawn_is_not_kept() {
+    let provider = Scripted::new(|number| Ok(token(number).valid_for(MINUTE)));
+    let source = provider.source();
+    let asking = source.current();
+    let withdrawing = async {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        source.outdate();
+    };
+    let (_, ()) = tokio::join!(asking, withdrawing);
+    assert_eq!(sent(&source.current().await.unwrap()), "Bearer token-2");
+}

@@ -29,6 +29,7 @@ fn found() -> Discovered {
             "https://as.example/authorize?tenant=1",
             "https://as.example/token",
         ),
+        is_guessed: false,
     }
 }
 

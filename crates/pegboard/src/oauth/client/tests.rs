@@ -498,7 +498,8 @@ async fn a_sign_out_revokes_and_forgets() {
     assert!(client.access_token(&account, FIRST).await.unwrap_err().needs_sign_in());
     sign_in(&client, &account).await;
     server.status("/revoke", 503);
-    assert_eq!(client.sign_out(&account).await.unwrap(), SignedOut::OnlyForgotten);
+    let why = "the authorization server answered with status 503".to_owned();
+    assert_eq!(client.sign_out(&account).await.unwrap(), SignedOut::OnlyForgotten(why));
     assert!(client.access_token(&account, FIRST).await.unwrap_err().needs_sign_in());
 }
 

@@ -204,12 +204,12 @@ async fn a_probe_reads_the_challenge_of_a_refused_request() {
         "",
     );
     let account = server.account(OAuthConfig::default());
-    let found = probe(&CheckedHttp::new(), &account).await.unwrap();
+    let probed = probe(&CheckedHttp::new(), &account).await.unwrap();
+    assert!(!probed.is_open);
+    let found = probed.challenge;
     assert_eq!(found.resource_metadata.as_deref(), Some("https://x.example/prm"));
     assert_eq!(found.scopes, ["a"]);
     server.status("/mcp", 200);
-    assert_eq!(
-        probe(&CheckedHttp::new(), &account).await.unwrap(),
-        Challenge::default()
-    );
+    let probed = probe(&CheckedHttp::new(), &account).await.unwrap();
+    assert_eq!((probed.challenge, probed.is_open), (Challenge::default(), true));
 }

@@ -133,7 +133,12 @@ impl Supervisor {
             since: Timestamp::now(),
             start: took,
             restarts: self.history.restarts,
-            last_outage: self.history.last_outage.clone(),
+            // A sign-in that was missing is no failure of the server.
+            last_outage: self
+                .history
+                .last_outage
+                .clone()
+                .filter(|outage| outage.cause != Cause::NeedsAuth),
         }))
     }
 

@@ -10,6 +10,7 @@ use crate::{
     server::{
         backoff::was_healthy,
         outage::{Cause, NextStart, Outage, is_crash},
+        refused_credentials,
     },
     session::ConnectError,
     transport::{EndReason, WireEnd},
@@ -32,7 +33,10 @@ impl Supervisor {
         self.holders.report(|reporter| reporter.start_failed());
         // With `start_wait`, all first starts are retried.
         let is_first = self.history.generation == 0 && self.plan().restart.start_wait.is_zero();
-        let outage = Outage::of_start(error, is_first);
+        let mut outage = Outage::of_start(error, is_first);
+        if let Some(hint) = refused_credentials::hint(&self.plan().spec, error) {
+            outage.hint = Some(hint);
+        }
         self.checks.record(Some(outage.message.clone()));
         if outage.is_final() {
             let cause = outage.cause;

@@ -240,7 +240,7 @@ fn message_of(event: Event) -> Option<Bytes> {
 fn is_final(failure: &WireFailure) -> bool {
     match failure.kind {
         FailureKind::Status { code, .. } => code < 500 && code != 429,
-        FailureKind::Rpc(_) | FailureKind::NeedsAuth | FailureKind::SessionGone | FailureKind::Protocol => true,
+        FailureKind::Rpc(_) | FailureKind::NeedsAuth | FailureKind::Forbidden | FailureKind::SessionGone | FailureKind::Protocol => true,
         FailureKind::Connect(_)
         | FailureKind::ConnectionLost
         // The provider may have a credential later.

@@ -164,7 +164,8 @@ pub(in crate::transport) async fn status_failure(response: Response, session: In
         return WireFailure::new(FailureKind::SessionGone, Sent::Rejected, text);
     }
     let kind = match status {
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => FailureKind::NeedsAuth,
+        StatusCode::UNAUTHORIZED => FailureKind::NeedsAuth,
+        StatusCode::FORBIDDEN => FailureKind::Forbidden,
         _ => match serde_json::from_str::<ErrorBody>(&body) {
             Ok(body) if status.is_client_error() => FailureKind::Rpc(body.error),
             _ => FailureKind::Status {

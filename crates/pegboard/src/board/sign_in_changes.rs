@@ -1,0 +1,78 @@
+//! Uses the sign-ins and sign-outs that other programs make in the token store.
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use futures_util::future::join_all;
+
+use super::{Pegboard, sign_in_provider::account_of};
+use crate::{
+    caller::Principal,
+    deadline::Deadline,
+    oauth::{OAuthAccount, StoreChange},
+    server::Server,
+    status::State,
+};
+
+/// How long a server that is connected again may take to be ready or to fail.
+const SETTLE: Duration = Duration::from_secs(10);
+
+impl Pegboard {
+    /// Follows changes of the store while the board lives.
+    pub(super) fn watch_sign_ins(&self) {
+        let board = Arc::downgrade(&self.0);
+        self.0.factory.sign_ins.follow(move || {
+            let board = Self(board.upgrade()?);
+            Some(Box::pin(async move { board.follow_sign_ins().await }))
+        });
+    }
+
+    /// Reads the token store and uses what other programs have changed there: servers that wait for a sign-in are connected again, and
+    /// connections whose sign-in was removed end. Returns when these servers are ready or have failed, or after 10 s.
+    ///
+    /// A board does this by itself shortly after a change. A program calls it to have it done now.
+    pub async fn follow_sign_ins(&self) {
+        let servers = self.0.registry.configured();
+        let follows = servers.iter().filter_map(|server| {
+            let (account, _) = account_of(server.name(), &server.config().transport)?;
+            server.is_configured().then(|| self.follow_server(account))
+        });
+        join_all(follows).await;
+    }
+
+    /// Follows the changes of all principals of a server.
+    async fn follow_server(&self, account: OAuthAccount) {
+        let registry = &self.0.registry;
+        let all = registry.instances(&account.server);
+        let shared = registry.get(&account.server);
+        let in_use = registry.instances_to_restart(&account.server);
+        let principals: BTreeSet<Option<Principal>> = all
+            .iter()
+            .chain(&shared)
+            .chain(&in_use)
+            .map(|server| server.principal().cloned())
+            .collect();
+        for principal in principals {
+            let account = OAuthAccount {
+                principal,
+                ..account.clone()
+            };
+            let Some(change) = self.0.factory.sign_ins.client().store_change(&account).await else {
+                continue;
+            };
+            let is_of_account = |server: &&Server| server.principal() == account.principal.as_ref();
+            let known = all.iter().chain(&shared).chain(&in_use);
+            known.filter(is_of_account).for_each(Server::outdate_credential);
+            let to_connect: Vec<&Server> = in_use
+                .iter()
+                .filter(is_of_account)
+                .filter(|server| match change {
+                    StoreChange::SignedOut => !server.is_idle(),
+                    StoreChange::SignedIn => server.status().state == State::NeedsAuth,
+                })
+                .collect();
+            join_all(to_connect.iter().map(|server| server.reconnect())).await;
+            let settled = Deadline::within(SETTLE);
+            join_all(to_connect.iter().map(|server| server.live(settled))).await;
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What a person can do about a server that refuses the credentials of its config.
+
+use http::header::AUTHORIZATION;
+
+use crate::{
+    config::{Auth, Endpoint},
+    name::ServerName,
+    session::{ConnectError, FaultKind, Spec},
+    transport::{DialError, FailureKind, Target},
+};
+
+/// The hint for a start that the server refused with status 401 or 403; `None` for other failures.
+pub(super) fn hint(spec: &Spec, error: &ConnectError) -> Option<String> {
+    let (FaultKind::Wire(failure) | FaultKind::Dial(DialError::Failed(failure))) = &error.fault.kind else {
+        return None;
+    };
+    let is_forbidden = match failure.kind {
+        FailureKind::NeedsAuth => false,
+        FailureKind::Forbidden => true,
+        _ => return None,
+    };
+    let Target::Configured(transport) = &spec.target else {
+        return None;
+    };
+    if spec.credentials.is_some() && spec.configured_credentials.is_none() {
+        return Some("the credential comes from the program's `Credentials`, which must return another one".to_owned());
+    }
+    let endpoint = transport.endpoint()?;
+    Some(match is_forbidden {
+        true => forbidden(&spec.name, endpoint),
+        false => unauthorized(&spec.name, endpoint),
+    })
+}
+
+fn unauthorized(name: &ServerName, endpoint: &Endpoint) -> String {
+    match &endpoint.auth {
+        Auth::Bearer(_) => "replace the token in `auth.bearer` of the server: it is not valid".to_owned(),
+        Auth::Basic { .. } => "correct `auth.user` and `auth.password` of the server".to_owned(),
+        Auth::BearerFile(path) => format!("write a valid token to `{}` (`auth.bearer_file`)", path.display()),
+        Auth::HeadersHelper(helper) => format!(
+            "`{}` (`headers_helper`) must print headers that the server accepts",
+            helper.command.program
+        ),
+        Auth::Anonymous => format!(
+            "the config says that the server needs no credentials; remove that (`auth = \"none\"` or `oauth = false`) and sign in with \
+             `pegboard login {name}`, or give them in `auth`"
+        ),
+        Auth::OAuth(settings) if settings.grant.needs_person() => format!("sign in again with `pegboard login {name}`"),
+        Auth::OAuth(_) => {
+            "the server does not accept the token of its authorization server; check `scopes`, `resource` and `audience` in `oauth`".to_owned()
+        }
+        Auth::None if has_credentials(endpoint) => "correct the credentials in `auth` or `headers` of the server".to_owned(),
+        Auth::None => "give the server's credentials in `auth` or `headers`".to_owned(),
+    }
+}
+
+fn forbidden(name: &ServerName, endpoint: &Endpoint) -> String {
+    match &endpoint.auth {
+        Auth::OAuth(settings) if settings.grant.needs_person() => format!(
+            "the account that is signed in may not use the server; sign in as another one with `pegboard login {name}`, or ask its operator"
+        ),
+        Auth::None if !has_credentials(endpoint) => {
+            "the server does not allow this without credentials; give them in `auth` or `headers`, or ask its operator".to_owned()
+        }
+        _ => "the credentials of the config may not use the server; give others in `auth` or `headers`, or ask its operator".to_owned(),
+    }
+}
+
+/// Whether the config sends something that may be a credential: an `Authorization` header, an API key, a user in the URL.
+fn has_credentials(endpoint: &Endpoint) -> bool {
+    let mut names = endpoint.headers.keys();
+    let is_credential =
+        |name: &String| name.eq_ignore_ascii_case(AUTHORIZATION.as_str()) || name.to_ascii_lowercase().contains("key");
+    names.any(is_credential) || !endpoint.url.expose().username().is_empty()
+}
