@@ -33,7 +33,6 @@ struct Shared {
 
 /// A token that a caller came with.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(not(feature = "oauth"), allow(dead_code, reason = "only a sign-in reads it"))]
 pub(crate) struct CallerToken {
     pub(crate) token: Secret,
     pub(crate) expires: SystemTime,
