@@ -20,6 +20,7 @@ mod routes;
 mod server_changes;
 mod server_settings;
 mod servers;
+mod sign_in;
 mod state;
 mod toolsets;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{Router, routing::get};
 use pegboard::Pegboard;
-use pegboard_gateway::Monitor;
+use pegboard_gateway::{Monitor, SignInLinks};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -13,6 +13,7 @@ use crate::{
     health, metrics,
     overview::Overview,
     reloads::Reloads,
+    sign_in,
 };
 
 /// The routes of a daemon besides MCP. Clones share the board.
@@ -21,6 +22,7 @@ pub struct Daemon {
     overview: Overview,
     settings: Option<Arc<dyn ServerSettings>>,
     stop: CancellationToken,
+    sign_in_links: Option<SignInLinks>,
 }
 
 impl Daemon {
@@ -30,6 +32,7 @@ impl Daemon {
             overview: Overview::new(board, reloads),
             settings: None,
             stop: CancellationToken::new(),
+            sign_in_links: None,
         }
     }
 
@@ -44,6 +47,13 @@ impl Daemon {
     #[must_use]
     pub fn server_settings(mut self, settings: Arc<dyn ServerSettings>) -> Self {
         self.settings = Some(settings);
+        self
+    }
+
+    /// Serves the pages on which people sign in to servers, at `/signin`. The links are those of the gateway in front of it.
+    #[must_use]
+    pub fn with_sign_in_links(mut self, links: SignInLinks) -> Self {
+        self.sign_in_links = Some(links);
         self
     }
 
@@ -62,13 +72,20 @@ impl Daemon {
             self.settings.clone(),
             self.stop.clone(),
             self.overview.monitor.clone().unwrap_or_default(),
+            self.sign_in_links.clone(),
         );
+        let api = Arc::new(api);
+        let sign_in = match &self.sign_in_links {
+            Some(links) => sign_in::router(api.clone(), links.clone()),
+            None => Router::new(),
+        };
         Router::new()
             .route("/readyz", get(health::ready))
             .route("/health", get(health::health))
             .route("/metrics", get(metrics::get))
             .with_state(self.overview.clone())
-            .merge(api::router(Arc::new(api)))
+            .merge(api::router(api))
+            .merge(sign_in)
             .method_not_allowed_fallback(api::wrong_method)
             .fallback(api::unknown_path)
     }

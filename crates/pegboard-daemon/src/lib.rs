@@ -1,4 +1,4 @@
-//! What a daemon serves besides MCP: the HTTP API, metrics and health of its board.
+//! What a daemon serves besides MCP: the HTTP API, the sign-in pages, metrics and health of its board.
 //!
 //! A [`Daemon`] is a router to pass to [`GatewayBuilder::others`](pegboard_gateway::GatewayBuilder::others), so the checks of the gateway
 //! stand before every route.
@@ -10,6 +10,7 @@ mod health;
 mod metrics;
 mod overview;
 mod reloads;
+mod sign_in;
 
 pub use api::{ResolvedServer, ServerSettings, UnresolvedServer};
 pub use daemon::Daemon;

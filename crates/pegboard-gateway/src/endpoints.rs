@@ -26,6 +26,7 @@ mod resolver;
 mod scope;
 mod server;
 mod shared_tools;
+mod sign_in_offers;
 mod task_forms;
 mod task_inputs;
 mod tasks;

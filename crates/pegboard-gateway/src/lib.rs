@@ -7,6 +7,7 @@ mod door;
 mod endpoints;
 mod protocol;
 mod serve;
+mod sign_in;
 mod wire;
 
 pub use door::{Caller, Scope, Scopes, Token};
@@ -18,4 +19,5 @@ pub use protocol::{
 pub use serve::{
     Gateway, GatewayBuilder, GatewayMetrics, Listeners, LocalClient, Monitor, ServeError, Tls, TlsError, TrafficCounts,
 };
+pub use sign_in::{NoSignInPage, OpenedLink, SignInLink, SignInLinks, SignInVisit};
 pub use wire::{InMemory, serve_stdio};

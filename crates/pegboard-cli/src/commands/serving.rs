@@ -131,7 +131,8 @@ pub(super) fn gateway(daemon: &Daemon, tls: Option<Tls>, more: Router) -> Result
         exit: Exit::Unavailable,
     })?;
     let builder = Gateway::of_board_with(board.clone(), sealer);
-    let routes = daemon.clone().with_monitor(builder.monitor()).router();
+    let daemon = daemon.clone().with_monitor(builder.monitor());
+    let routes = daemon.with_sign_in_links(builder.sign_in_links()).router();
     let mut builder = builder
         .others(routes.merge(more))
         .hosts(serve.hosts.clone())

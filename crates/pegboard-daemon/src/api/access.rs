@@ -15,6 +15,9 @@ pub(super) struct Reader(pub(super) Caller);
 /// A caller that the gateway has admitted. What it may do is not known yet.
 pub(super) struct Anyone(pub(super) Caller);
 
+/// A caller that may call tools.
+pub(super) struct ToolCaller(pub(super) Caller);
+
 /// A caller that may change what runs.
 pub(super) struct Admin(pub(super) Caller);
 
@@ -49,4 +52,5 @@ macro_rules! access {
 
 access!(Anyone, None);
 access!(Reader, Some(Scope::Read));
+access!(ToolCaller, Some(Scope::Call));
 access!(Admin, Some(Scope::Admin));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pegboard::{Pegboard, Provider, Toolset};
-use pegboard_gateway::{Caller, Monitor};
+use pegboard_gateway::{Caller, Monitor, SignInLinks};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -27,6 +27,8 @@ pub(crate) struct ApiState {
     pub(super) stop: CancellationToken,
     /// Says when calls in flight get no more time at a shutdown.
     pub(super) monitor: Monitor,
+    /// The links to the sign-in pages, if those are served.
+    pub(super) sign_in_links: Option<SignInLinks>,
     toolsets: CallerToolsets,
     pub(super) long_bodies: Places,
     pub(super) streams: Places,
@@ -40,6 +42,7 @@ impl ApiState {
         settings: Option<Arc<dyn ServerSettings>>,
         stop: CancellationToken,
         monitor: Monitor,
+        sign_in_links: Option<SignInLinks>,
     ) -> Self {
         Self {
             board,
@@ -47,11 +50,16 @@ impl ApiState {
             settings,
             stop,
             monitor,
+            sign_in_links,
             toolsets: CallerToolsets::default(),
             long_bodies: Places::new(LONG_BODIES),
             streams: Places::new(STREAMS),
             documents: Semaphore::new(DOCUMENTS),
         }
+    }
+
+    pub(crate) fn board(&self) -> &Pegboard {
+        &self.board
     }
 
     /// The toolset of a caller.
@@ -65,7 +73,7 @@ impl ApiState {
     }
 
     /// Whether the caller sees a server of this name.
-    pub(super) fn sees(&self, caller: &Caller, server: &str) -> bool {
+    pub(crate) fn sees(&self, caller: &Caller, server: &str) -> bool {
         match caller.view() {
             None => true,
             Some(_) => self.toolset(caller).is_ok_and(|toolset| toolset.has_server(server)),

@@ -15,8 +15,12 @@ use super::{
     scope::Scope,
     tool_call::to_text,
 };
-use crate::protocol::{
-    Answer, Client, Description, Event, Exchange, Filter, Notification, Params, RawResult, Request, RpcError, Service,
+use crate::{
+    protocol::{
+        Answer, Client, Description, Event, Exchange, Filter, Notification, Params, RawResult, Request, RpcError,
+        Service,
+    },
+    sign_in::SignInLinks,
 };
 
 /// How long a listing waits for servers that are starting. Clients are notified of those that come later.
@@ -29,9 +33,9 @@ pub(super) struct BoardEndpoint {
 }
 
 impl BoardEndpoint {
-    pub(super) fn new(board: Pegboard, scope: Scope) -> Self {
+    pub(super) fn new(board: Pegboard, scope: Scope, links: SignInLinks) -> Self {
         Self {
-            core: Arc::new(Core::new(board, scope)),
+            core: Arc::new(Core::new(board, scope, links)),
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pegboard::{Pegboard, ServerName};
 
 use super::{board::BoardEndpoint, scope::Scope, server::ServerEndpoint};
-use crate::protocol::Service;
+use crate::{protocol::Service, sign_in::SignInLinks};
 
 /// The part of a board that a service shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,9 +24,11 @@ pub enum BoardPart {
 ///
 /// The board should have a [`GatewayHost`](crate::GatewayHost), so that servers may ask the client.
 pub fn board_service(board: Pegboard, part: BoardPart) -> Arc<dyn Service> {
+    // Without HTTP there are no pages.
+    let links = SignInLinks::default();
     match part {
-        BoardPart::Whole => Arc::new(BoardEndpoint::new(board, Scope::Board)),
-        BoardPart::View(name) => Arc::new(BoardEndpoint::new(board, Scope::View(name))),
-        BoardPart::Server(server) => Arc::new(ServerEndpoint::new(board, server)),
+        BoardPart::Whole => Arc::new(BoardEndpoint::new(board, Scope::Board, links)),
+        BoardPart::View(name) => Arc::new(BoardEndpoint::new(board, Scope::View(name), links)),
+        BoardPart::Server(server) => Arc::new(ServerEndpoint::new(board, server, links)),
     }
 }

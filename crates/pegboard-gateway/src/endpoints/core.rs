@@ -12,13 +12,18 @@ use super::{
     shared_tools::SharedTools,
     task_inputs::TaskInputs,
 };
-use crate::protocol::{Answer, Client, Exchange, RawResult, Request, RpcError};
+use crate::{
+    protocol::{Answer, Client, Exchange, RawResult, Request, RpcError},
+    sign_in::SignInLinks,
+};
 
 /// An endpoint's part of the board, and the toolsets of its clients.
 #[derive(Debug)]
 pub(super) struct Core {
     pub(super) board: Pegboard,
     pub(super) scope: Scope,
+    /// The links to the pages on which people sign in.
+    pub(super) links: SignInLinks,
     shared: SharedTools,
     /// The tasks that clients have started here.
     pub(super) tasks: OwnTasks,
@@ -27,10 +32,11 @@ pub(super) struct Core {
 }
 
 impl Core {
-    pub(super) fn new(board: Pegboard, scope: Scope) -> Self {
+    pub(super) fn new(board: Pegboard, scope: Scope, links: SignInLinks) -> Self {
         Self {
             board,
             scope,
+            links,
             shared: SharedTools::default(),
             tasks: OwnTasks::default(),
             task_inputs: TaskInputs::default(),

@@ -11,6 +11,7 @@ use super::{board::BoardEndpoint, scope::Scope, server::ServerEndpoint};
 use crate::{
     door::Caller,
     protocol::{Endpoint, Limits, Sealer, Service},
+    sign_in::SignInLinks,
     wire::{Endpoints, NoEndpoint, Target},
 };
 
@@ -20,6 +21,7 @@ use crate::{
 pub struct BoardEndpoints {
     board: Pegboard,
     sealer: Arc<Sealer>,
+    links: SignInLinks,
     known: RwLock<Known>,
 }
 
@@ -38,8 +40,9 @@ struct Known {
 impl BoardEndpoints {
     /// Creates the endpoints of a board, which should have [`GatewayHost`](crate::GatewayHost) as its host.
     pub fn new(board: Pegboard, sealer: Sealer) -> Self {
-        let sealer = Arc::new(sealer);
-        let whole = endpoint("/mcp", BoardEndpoint::new(board.clone(), Scope::Board), &sealer);
+        let (sealer, links) = (Arc::new(sealer), SignInLinks::default());
+        let whole = BoardEndpoint::new(board.clone(), Scope::Board, links.clone());
+        let whole = endpoint("/mcp", whole, &sealer);
         let known = RwLock::new(Known {
             settings: board.gateway_settings(),
             board: whole,
@@ -47,7 +50,17 @@ impl BoardEndpoints {
             servers: HashMap::new(),
             approved: HashMap::new(),
         });
-        Self { board, sealer, known }
+        Self {
+            board,
+            sealer,
+            links,
+            known,
+        }
+    }
+
+    /// The links that clients get where a person must sign in.
+    pub(crate) fn sign_in_links(&self) -> SignInLinks {
+        self.links.clone()
     }
 
     fn find(&self, target: Target<'_>) -> Option<Arc<Endpoint>> {
@@ -85,7 +98,8 @@ impl BoardEndpoints {
             Target::Board => Some(known.board.clone()),
             Target::View(name) if settings.views.contains_key(name) => {
                 let create = || {
-                    let service = BoardEndpoint::new(self.board.clone(), Scope::View(name.to_owned()));
+                    let service =
+                        BoardEndpoint::new(self.board.clone(), Scope::View(name.to_owned()), self.links.clone());
                     endpoint(&format!("/mcp/view/{name}"), service, &self.sealer)
                 };
                 Some(known.views.entry(name.to_owned()).or_insert_with(create).clone())
@@ -93,7 +107,7 @@ impl BoardEndpoints {
             Target::Server(name) if self.board.has_server(name) => {
                 let server = ServerName::parse(name).ok()?;
                 let create = || {
-                    let service = ServerEndpoint::new(self.board.clone(), server);
+                    let service = ServerEndpoint::new(self.board.clone(), server, self.links.clone());
                     endpoint(&format!("/mcp/{name}"), service, &self.sealer)
                 };
                 Some(known.servers.entry(name.to_owned()).or_insert_with(create).clone())

@@ -16,8 +16,11 @@ use super::{
     failures::{FAILURE, request_failed},
     scope::Scope,
 };
-use crate::protocol::{
-    Answer, CacheScope, Client, Description, Event, Exchange, Filter, Notification, Request, RpcError, Service,
+use crate::{
+    protocol::{
+        Answer, CacheScope, Client, Description, Event, Exchange, Filter, Notification, Request, RpcError, Service,
+    },
+    sign_in::SignInLinks,
 };
 
 /// How long a handshake waits for the server. Hosts give a server about 10 seconds to start.
@@ -39,9 +42,9 @@ pub(super) struct ServerEndpoint {
 }
 
 impl ServerEndpoint {
-    pub(super) fn new(board: Pegboard, server: ServerName) -> Self {
+    pub(super) fn new(board: Pegboard, server: ServerName, links: SignInLinks) -> Self {
         Self {
-            core: Arc::new(Core::new(board, Scope::Server(server.clone()))),
+            core: Arc::new(Core::new(board, Scope::Server(server.clone()), links)),
             server,
         }
     }
@@ -49,7 +52,11 @@ impl ServerEndpoint {
     /// The endpoint for clients that have asked for approval themselves.
     pub(super) fn approved(board: Pegboard, server: ServerName) -> Self {
         Self {
-            core: Arc::new(Core::new(board, Scope::Approved(server.clone()))),
+            core: Arc::new(Core::new(
+                board,
+                Scope::Approved(server.clone()),
+                SignInLinks::default(),
+            )),
             server,
         }
     }

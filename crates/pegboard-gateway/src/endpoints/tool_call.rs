@@ -25,6 +25,7 @@ use super::{
     pass_on::{server_error, unknown_outcome},
     request_state::{Kept, KeptKind, unseal_state},
     scope::Scope,
+    sign_in_offers::Offered,
 };
 use crate::protocol::{Answer, Exchange, Params, RawResult, Request, RpcError};
 
@@ -69,7 +70,23 @@ impl Core {
         let id = is_modern.then(|| call.id.clone());
         // Why a legacy server could not ask the client, if that is why its call failed.
         let lacking = || id.as_ref().and_then(|id| tools.exchanges.take_lacking(id));
-        match self.pass_on_call(&tools, call, &forwarding, exchange, server).await {
+        let mut forwarded = self.pass_on_call(&tools, call, &forwarding, exchange, server).await;
+        if let Forwarded::Failed(failure) = &forwarded
+            && self.can_offer_sign_in(failure)
+        {
+            match Box::pin(self.offer_sign_in(&tools, &name, failure, exchange)).await {
+                Offered::Answered(answer) => return answer,
+                Offered::Taken => {
+                    let mut again = tool_call(&name, params)?;
+                    // Questions of the server find the client by the id.
+                    if let Some(id) = &id {
+                        again.id.clone_from(id);
+                    }
+                    forwarded = Box::pin(self.pass_on_call(&tools, again, &forwarding, exchange, server)).await;
+                }
+            }
+        }
+        match forwarded {
             Forwarded::Result(result) if result.kind() == ResultKind::Complete => match result.is_error() {
                 true => lacking().map_or_else(|| self.of_server(complete(result)), Err),
                 false => Ok(complete(result)),

@@ -39,6 +39,8 @@ impl RpcError {
     pub const HEADER_MISMATCH: i64 = -32020;
     /// The client lacks a capability that the request needs.
     pub const MISSING_CAPABILITY: i64 = -32021;
+    /// The user must visit a page first (2025-11-25).
+    pub const URL_ELICITATION_REQUIRED: i64 = -32042;
     /// The protocol version is not supported.
     pub const UNSUPPORTED_VERSION: i64 = -32022;
 

@@ -20,6 +20,9 @@ impl Gateway {
     /// one load balancer: each of them goes on with a modern request that another one has begun.
     pub fn of_board_with(board: Pegboard, sealer: Sealer) -> GatewayBuilder {
         let tokens = board.caller_tokens();
-        GatewayBuilder::new(Arc::new(BoardEndpoints::new(board, sealer))).caller_tokens(tokens)
+        let endpoints = BoardEndpoints::new(board, sealer);
+        let links = endpoints.sign_in_links();
+        let builder = GatewayBuilder::new(Arc::new(endpoints)).with_sign_in_links(links);
+        builder.caller_tokens(tokens)
     }
 }

@@ -3,7 +3,7 @@
 use std::{
     convert::Infallible,
     io,
-    net::{IpAddr, SocketAddr},
+    net::SocketAddr,
     sync::{Arc, Mutex, OnceLock, PoisonError},
     task::{Context, Poll},
     time::Duration,
@@ -32,6 +32,7 @@ use super::{
 use crate::{
     door::{Caller, Door, ResourceServer, SiteCheck, Token, Tokens},
     protocol::{Endpoint, Limits as EndpointLimits, Sealer, Service},
+    sign_in::{PageAddress, SignInLinks},
     wire::{BodyLimit, Endpoints, HttpResponse, HttpWire, Limits, LinesWire, SseWire, WebSocketWire},
 };
 
@@ -48,7 +49,7 @@ pub struct Gateway {
 /// What the door is built from.
 #[derive(Clone, Debug, Default)]
 struct DoorSettings {
-    bound: Vec<IpAddr>,
+    bound: Vec<SocketAddr>,
     hosts: Vec<String>,
     origins: Vec<String>,
     tokens: Tokens,
@@ -72,6 +73,7 @@ pub struct GatewayBuilder {
     others: Option<Router>,
     tls: Option<Tls>,
     monitor: Monitor,
+    sign_in_links: SignInLinks,
 }
 
 /// Why a gateway cannot serve.
@@ -124,7 +126,7 @@ impl Gateway {
                 .find(is_reachable)
                 .filter(|_| !settings.tokens.are_required());
             if refused.is_none() {
-                settings.bound.extend(addresses.iter().map(SocketAddr::ip));
+                settings.bound.extend(&addresses);
             }
             Vec::new()
         });
@@ -206,6 +208,8 @@ impl Gateway {
         let mut settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
         let revoked = change(&mut settings);
         self.site.replace_door(settings.door(), &revoked);
+        let speaks_tls = self.site.tls.load().is_some();
+        self.site.sign_in_links.set_address(settings.page_address(speaks_tls));
     }
 }
 
@@ -215,11 +219,16 @@ impl DoorSettings {
         let public = url.and_then(|url| url.host_str().map(str::to_owned));
         let hosts: Vec<String> = self.hosts.iter().cloned().chain(public).collect();
         Door {
-            site: SiteCheck::new(self.bound.clone(), &hosts, &self.origins),
+            site: SiteCheck::new(self.bound.iter().map(SocketAddr::ip).collect(), &hosts, &self.origins),
             tokens: self.tokens.clone(),
             oauth: self.oauth.clone(),
             public_url: self.public_url.as_deref().map(Arc::from),
         }
+    }
+
+    /// Where browsers reach the sign-in pages.
+    fn page_address(&self, speaks_tls: bool) -> PageAddress {
+        PageAddress::choose(self.public_url.as_deref(), &self.bound, speaks_tls)
     }
 
     /// Sets whose access tokens are accepted. Returns the callers that are revoked.
@@ -262,6 +271,7 @@ impl GatewayBuilder {
             others: None,
             tls: None,
             monitor: Monitor::default(),
+            sign_in_links: SignInLinks::default(),
         }
     }
 
@@ -367,6 +377,16 @@ impl GatewayBuilder {
         self.monitor.clone()
     }
 
+    /// The links to the sign-in pages, for the router that serves them.
+    pub fn sign_in_links(&self) -> SignInLinks {
+        self.sign_in_links.clone()
+    }
+
+    pub(super) fn with_sign_in_links(mut self, links: SignInLinks) -> Self {
+        self.sign_in_links = links;
+        self
+    }
+
     /// Builds the gateway.
     pub fn build(self) -> Gateway {
         let mut settings = self.settings;
@@ -387,7 +407,10 @@ impl GatewayBuilder {
             tls: ArcSwapOption::new(self.tls.as_ref().map(Tls::config)),
             halt: self.monitor.halt.clone(),
             tokens_changed: watch::Sender::new(()),
+            sign_in_links: self.sign_in_links,
         };
+        let address = settings.page_address(self.tls.is_some());
+        site.sign_in_links.set_address(address);
         let site = Arc::new(site);
         // A builder builds one gateway.
         let _ = self.monitor.site.set(Arc::downgrade(&site));

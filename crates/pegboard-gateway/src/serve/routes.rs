@@ -15,6 +15,8 @@ pub(super) enum Route<'a> {
     Live,
     /// Whether it is ready for clients. Probes have no token.
     Ready,
+    /// A page on which people sign in to servers. Their browsers have no token.
+    SignIn,
     Other,
 }
 
@@ -38,6 +40,8 @@ impl<'a> Route<'a> {
             ("messages", None, None, None) => Self::Messages(Target::Board),
             ("livez", None, None, None) => Self::Live,
             ("readyz", None, None, None) => Self::Ready,
+            ("signin", None | Some("callback"), None, None) => Self::SignIn,
+            ("signin", Some("server"), Some(name), None) if !name.is_empty() => Self::SignIn,
             (server, Some("sse"), None, None) if !server.is_empty() => Self::Sse(Target::Server(server)),
             (server, Some("messages"), None, None) if !server.is_empty() => Self::Messages(Target::Server(server)),
             _ => Self::Other,
@@ -83,6 +87,14 @@ mod tests {
             ("/livez", Route::Live),
             ("/readyz", Route::Ready),
             ("/readyz/x", Route::Other),
+            ("/signin", Route::SignIn),
+            ("/signin/", Route::SignIn),
+            ("/signin/callback", Route::SignIn),
+            ("/signin/server/sse", Route::SignIn),
+            ("/signin/server", Route::Other),
+            ("/signin/server//", Route::Other),
+            ("/signin/server/a/b", Route::Other),
+            ("/signin/sse", Route::Sse(Target::Server("signin"))),
             ("/mcp/sse", Route::Mcp(Target::Server("sse"))),
             ("/", Route::Other),
             ("", Route::Other),

@@ -12,7 +12,7 @@ use axum::Router;
 use bytes::Bytes;
 use http::{
     HeaderValue, Method, Request, StatusCode, Uri,
-    header::{HOST, WWW_AUTHENTICATE},
+    header::{HOST, ORIGIN, WWW_AUTHENTICATE},
     request::Parts,
 };
 use http_body::Body;
@@ -30,6 +30,7 @@ use super::{
 use crate::{
     door::{self, Caller, Door, Origin, Rejection, TokenFault, Verdict},
     protocol::Endpoint,
+    sign_in::SignInLinks,
     wire::{
         Endpoints, HttpResponse, HttpWire, LinesWire, NoEndpoint, ResponseBody, SseWire, Target, WebSocketWire, empty,
         is_lines_upgrade, is_upgrade, method_not_allowed, problem,
@@ -63,12 +64,14 @@ pub(super) struct Site {
     pub(super) halt: CancellationToken,
     /// Notified when the door has other tokens.
     pub(super) tokens_changed: watch::Sender<()>,
+    pub(super) sign_in_links: SignInLinks,
 }
 
 impl Site {
     /// Replaces the door. What clients whose tokens were `revoked` have open ends.
     pub(super) fn replace_door(&self, door: Door, revoked: &[Caller]) {
         self.door.store(Arc::new(door));
+        self.sign_in_links.forget(revoked);
         self.end_what_is_open(revoked);
         self.tokens_changed.send_replace(());
     }
@@ -134,6 +137,10 @@ impl Site {
         }
         let origin = match self.door.load().site.check(request.uri(), request.headers()) {
             Ok(origin) => origin,
+            // A link in another page, or the redirect of an authorization server.
+            Err(Rejection::CrossSite) if self.is_sign_in_page(request.uri()) && is_page_visit(&request) => {
+                Origin::Local
+            }
             Err(rejection) => return self.reject(rejection),
         };
         match origin {
@@ -176,7 +183,7 @@ impl Site {
             Arrival::Local => Caller::default(),
             Arrival::Network => match self.admit(&parts).await {
                 Ok(caller) => caller,
-                Err(_) if route == Route::Ready => Caller::without_rights(),
+                Err(_) if route == Route::Ready || self.is_sign_in_page(&uri) => Caller::without_rights(),
                 Err(rejection) => return self.refuse(rejection, asked),
             },
         };
@@ -246,6 +253,11 @@ impl Site {
         Err(Rejection::AccessToken(TokenFault::Superseded))
     }
 
+    /// Whether this is the path of a sign-in page that is served.
+    fn is_sign_in_page(&self, uri: &Uri) -> bool {
+        self.sign_in_links.is_served() && Route::of(uri.path()) == Route::SignIn
+    }
+
     fn asked<'a>(&self, host: Option<&'a HeaderValue>, path: &'a str) -> Asked<'a> {
         let scheme = if self.tls.load().is_some() { "https" } else { "http" };
         Asked { scheme, host, path }
@@ -302,7 +314,7 @@ impl Site {
                 }
                 Err(refusal) => *refusal,
             },
-            Route::Live | Route::Ready | Route::Other => {
+            Route::Live | Route::Ready | Route::SignIn | Route::Other => {
                 if arrival == Arrival::Local {
                     parts.extensions.insert(LocalClient);
                 }
@@ -367,6 +379,16 @@ impl Site {
             Err(never) => match never {},
         }
     }
+}
+
+/// Returns `true` if a person opens a page as a whole, by a link or a redirect. No script reads it, and no frame shows it.
+fn is_page_visit<B>(request: &Request<B>) -> bool {
+    let headers = request.headers();
+    let is = |name: &str, value: &str| headers.get(name).is_some_and(|sent| sent == value);
+    *request.method() == Method::GET
+        && !headers.contains_key(ORIGIN)
+        && is("sec-fetch-mode", "navigate")
+        && is("sec-fetch-dest", "document")
 }
 
 /// Returns `true` if the head of a request is over the limit: request line, headers, and the blank line.

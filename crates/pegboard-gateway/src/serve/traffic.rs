@@ -30,11 +30,12 @@ pub(super) enum PathLabel {
     Health,
     Api,
     OpenApi,
+    SignIn,
     Other,
 }
 
 impl PathLabel {
-    const ALL: [(Self, &'static str); 9] = [
+    const ALL: [(Self, &'static str); 10] = [
         (Self::Mcp, "mcp"),
         (Self::Sse, "sse"),
         (Self::Live, "livez"),
@@ -43,6 +44,7 @@ impl PathLabel {
         (Self::Health, "health"),
         (Self::Api, "api"),
         (Self::OpenApi, "openapi"),
+        (Self::SignIn, "signin"),
         (Self::Other, "other"),
     ];
 
@@ -59,6 +61,7 @@ impl PathLabel {
             "/metrics" => Self::Metrics,
             "/health" => Self::Health,
             "/openapi.json" => Self::OpenApi,
+            _ if is_below("/signin") && !path.ends_with("/sse") && !path.ends_with("/messages") => Self::SignIn,
             _ if path.ends_with("/sse") || path.ends_with("/messages") => Self::Sse,
             _ => Self::Other,
         }
@@ -183,6 +186,9 @@ mod tests {
             ("/livez", "livez"),
             ("/api/v1/mcp/tools", "api"),
             ("/openapi.json", "openapi"),
+            ("/signin", "signin"),
+            ("/signin/server/x", "signin"),
+            ("/signin/sse", "sse"),
             ("/", "other"),
             ("", "other"),
             ("/metrics/x", "other"),

@@ -238,6 +238,12 @@ impl Pegboard {
         self.end_sign_in(account).await
     }
 
+    /// Whether people can sign in to a server: it is remote, and its config has no other credentials for it.
+    pub fn takes_sign_in(&self, server: impl AsRef<str>) -> bool {
+        let account = self.account(server.as_ref());
+        account.is_ok_and(|account| account.settings.grant.needs_person())
+    }
+
     /// Whether there are tokens for a server: of the principal, or of all views without one.
     pub async fn is_signed_in(
         &self,

@@ -3,7 +3,12 @@
 use std::sync::Arc;
 
 use super::{builtin_definitions::ResourceTools, builtin_tools, toolset_handle::Toolset};
-use crate::{catalog::Tool, name, status::Era};
+use crate::{
+    call,
+    catalog::Tool,
+    name::{self, ServerName},
+    status::Era,
+};
 
 /// A tool that is known now.
 #[derive(Debug, Clone)]
@@ -31,6 +36,20 @@ impl Toolset {
             tool: route.tool.clone(),
             era,
         })
+    }
+
+    /// The server that the name of a tool refers to. The tool need not be known: a server that waits for a sign-in has not listed any. `None` if
+    /// no server of the view fits, or several do.
+    pub fn server_of(&self, name: &str) -> Option<ServerName> {
+        if let Ok(Some(route)) = self.known_route(name) {
+            return Some(route.tool.server.clone());
+        }
+        let mut servers = self.selected_servers();
+        servers.retain(|server| call::may_belong_to(name, server.name()));
+        match servers.as_slice() {
+            [server] => Some(server.name().clone()),
+            _ => None,
+        }
     }
 
     /// Returns `true` if `name` means a built-in tool of the view, such as `find_tools` or `read_output`.

@@ -9,6 +9,7 @@ use super::{
         documents::{ReloadedDocument, StatusDocument, ToolsDocument, WarningsDocument},
         problem::ProblemDocument,
         reply::ReplyDocument,
+        sign_in::SignInLinkDocument,
     },
     parts::Object,
 };
@@ -22,6 +23,7 @@ pub(super) fn schemas() -> Object {
     add::<WarningsDocument>(&mut written);
     add::<ReloadedDocument>(&mut written);
     add::<ReplyDocument>(&mut written);
+    add::<SignInLinkDocument>(&mut written);
     add::<Event>(&mut written);
     let mut read = generator(SchemaSettings::draft2020_12().for_deserialize());
     add::<CallRequest>(&mut read);

@@ -48,6 +48,23 @@ pub(super) fn paths() -> Object {
             json!({"parameters": [name], "post": operation(&id, summary, "servers", status())}),
         );
     }
+    let link = || answer(200, "The link.", &json_content(&reference("SignInLink")));
+    let mut sign_in = operation(
+        "signInToServer",
+        "A link on which a person signs in to a server.",
+        "servers",
+        link(),
+    );
+    sign_in["description"] = "The link is for the principal of the token, works in one browser, and expires after ten minutes. 409 if nobody can sign in \
+                              to the server, or no browser can reach the gateway.".into();
+    add(
+        "/api/v1/mcp/servers/{name}/signin",
+        json!({"parameters": [name], "post": sign_in}),
+    );
+    add(
+        "/api/v1/mcp/signin",
+        json!({"post": operation("signIn", "A link to the sign-ins of all servers that the token sees.", "servers", link())}),
+    );
     add("/api/v1/mcp/tools", json!({"get": list_tools()}));
     for (what, id) in [("resources", "listResources"), ("prompts", "listPrompts")] {
         let summary = format!("The {what} that the token sees.");

@@ -1,0 +1,211 @@
+//! The requests of browsers.
+
+use std::sync::Arc;
+
+use axum::{
+    extract::{Path, Request, State},
+    response::Response,
+};
+use http::request::Parts;
+use pegboard::{Secret, ServerName, SignInError, SignInOptions};
+use pegboard_gateway::NoSignInPage;
+use tokio::time::Instant;
+
+use super::{
+    form::{Action, Form, is_own_origin},
+    html::redirect,
+    pages::{self, Row},
+    pending::Pending,
+    site::SignInSite,
+    visitor::{Visit, Visitor},
+};
+
+/// The path to which authorization servers send browsers back.
+const CALLBACK: &str = "/signin/callback";
+
+/// `GET /signin`: all servers of the visitor.
+pub(super) async fn list(State(site): State<Arc<SignInSite>>, request: Request) -> Response {
+    let (parts, _) = request.into_parts();
+    let (visitor, visit) = match site.arrive(&parts) {
+        Ok(arrived) => arrived,
+        Err(response) => return *response,
+    };
+    let mut rows = Vec::new();
+    for server in site.board().server_names() {
+        if site.may_sign_in(&visit.known, &server) {
+            let state = site.state(&server, visit.known.caller().principal()).await;
+            rows.push(Row { server, state });
+        }
+    }
+    shown(&visitor, &visit, pages::list(&visitor.base, &visit.known, &rows))
+}
+
+/// `GET /signin/server/{name}`: asks the person whether to sign in.
+pub(super) async fn server(
+    State(site): State<Arc<SignInSite>>,
+    Path(name): Path<String>,
+    request: Request,
+) -> Response {
+    let (parts, _) = request.into_parts();
+    let (visitor, visit) = match site.arrive(&parts) {
+        Ok(arrived) => arrived,
+        Err(response) => return *response,
+    };
+    let server = ServerName::parse(&name).ok();
+    let Some(server) = server.filter(|server| site.may_sign_in(&visit.known, server)) else {
+        return pages::no_server(&visitor.base);
+    };
+    let state = site.state(&server, visit.known.caller().principal()).await;
+    shown(
+        &visitor,
+        &visit,
+        pages::server(&visitor.base, &visit.known, &server, state),
+    )
+}
+
+/// `POST /signin/server/{name}`: the person agrees to sign in, or signs out.
+pub(super) async fn submit(
+    State(site): State<Arc<SignInSite>>,
+    Path(name): Path<String>,
+    request: Request,
+) -> Response {
+    let (parts, body) = request.into_parts();
+    let visitor = match Visitor::of(&parts, &site.links) {
+        Ok(visitor) => visitor,
+        Err(why) => return pages::unusable(why),
+    };
+    let Some(visit) = visitor.known_visit(&site.links) else {
+        return pages::needs_link();
+    };
+    let form = match is_own_origin(&parts.headers, &visitor.base) {
+        true => Form::read(body).await,
+        false => None,
+    };
+    let Some(form) = form.filter(|form| visit.known.has_form_token(&form.token)) else {
+        return pages::foreign_form();
+    };
+    let server = ServerName::parse(&name).ok();
+    let Some(server) = server.filter(|server| site.may_sign_in(&visit.known, server)) else {
+        return pages::no_server(&visitor.base);
+    };
+    if !site.links.use_up(visit.cookie.expose(), &server) {
+        return pages::useless_link();
+    }
+    let done = match form.action {
+        Action::SignIn => site.begin(&visitor, &visit, &server).await,
+        Action::SignOut => site.sign_out(&visitor, &visit, &server).await,
+    };
+    done.unwrap_or_else(|error| pages::failed(&visitor.base, &server, &error))
+}
+
+/// `GET /signin/callback`: the authorization server has sent the browser back.
+pub(super) async fn callback(State(site): State<Arc<SignInSite>>, request: Request) -> Response {
+    let (parts, _) = request.into_parts();
+    let visitor = match Visitor::of(&parts, &site.links) {
+        Ok(visitor) => visitor,
+        Err(why) => return pages::unusable(why),
+    };
+    let redirected = format!("{}{CALLBACK}?{}", visitor.base, parts.uri.query().unwrap_or_default());
+    let visit = visitor.known_visit(&site.links);
+    let pending = visit.and_then(|visit| site.pending.take(&visit.cookie, &redirected));
+    let Some(pending) = pending else {
+        return pages::useless_redirect(&visitor.base);
+    };
+    let Pending {
+        sign_in,
+        principal,
+        server,
+        ..
+    } = pending;
+    // Goes on if the browser goes away: the code can be used once only.
+    let finishing = tokio::spawn(async move { sign_in.finish(&redirected).await });
+    match finishing.await {
+        Ok(Ok(())) => {
+            site.links.finished(principal.as_ref(), &server);
+            // A redirect, so that the code does not stay in the address of the page.
+            redirect(&pages::server_url(&visitor.base, &server))
+        }
+        Ok(Err(error)) => pages::failed(&visitor.base, &server, &error),
+        Err(_) => pages::useless_redirect(&visitor.base),
+    }
+}
+
+impl SignInSite {
+    /// The browser of a request for a page, and its visit. Opens the link that it has come with, and takes it out of the address.
+    fn arrive(&self, parts: &Parts) -> Result<(Visitor, Visit), Box<Response>> {
+        let refused = |why: NoSignInPage| Box::new(pages::unusable(why));
+        let visitor = Visitor::of(parts, &self.links).map_err(refused)?;
+        if let Some(code) = link_code(parts) {
+            return Err(Box::new(self.follow(&visitor, &code)));
+        }
+        match visitor.visit(&self.links).map_err(refused)? {
+            Some(visit) => Ok((visitor, visit)),
+            None => Err(Box::new(pages::needs_link())),
+        }
+    }
+
+    fn follow(&self, visitor: &Visitor, code: &Secret) -> Response {
+        let cookie = visitor.cookie.as_ref().map(Secret::expose);
+        let opened = match self.links.open(code.expose(), cookie) {
+            Ok(Some(opened)) => opened,
+            Ok(None) => return pages::useless_link(),
+            Err(why) => return pages::unusable(why),
+        };
+        let to = match &opened.server {
+            Some(server) => pages::server_url(&visitor.base, server),
+            None => format!("{}/signin", visitor.base),
+        };
+        let mut response = redirect(&to);
+        if let Some(cookie) = &opened.cookie {
+            visitor.set_cookie(cookie, response.headers_mut());
+        }
+        response
+    }
+
+    /// Begins a sign-in, and leads the browser to the authorization server.
+    async fn begin(&self, visitor: &Visitor, visit: &Visit, server: &ServerName) -> Result<Response, SignInError> {
+        let principal = visit.known.caller().principal().cloned();
+        let mut options = SignInOptions::default().redirect_uri(format!("{}{CALLBACK}", visitor.base));
+        if let Some(principal) = &principal {
+            options = options.principal(principal.clone());
+        }
+        let sign_in = self.board().sign_in(server.as_str(), options).await?;
+        let page = pages::leave(server, sign_in.url());
+        let is_kept = self.pending.add(Pending {
+            cookie: visit.cookie.clone(),
+            principal,
+            server: server.clone(),
+            sign_in,
+            began: Instant::now(),
+        });
+        Ok(match is_kept {
+            true => page,
+            false => pages::too_many(),
+        })
+    }
+
+    async fn sign_out(&self, visitor: &Visitor, visit: &Visit, server: &ServerName) -> Result<Response, SignInError> {
+        let board = self.board();
+        match visit.known.caller().principal() {
+            Some(principal) => board.sign_out_as(server.as_str(), principal.clone()).await?,
+            None => board.sign_out(server.as_str()).await?,
+        };
+        Ok(redirect(&pages::server_url(&visitor.base, server)))
+    }
+}
+
+/// A page with the cookie of its visit.
+fn shown(visitor: &Visitor, visit: &Visit, mut page: Response) -> Response {
+    if visit.is_new {
+        visitor.set_cookie(&visit.cookie, page.headers_mut());
+    }
+    page
+}
+
+/// The code of the link that a browser has followed.
+fn link_code(parts: &Parts) -> Option<Secret> {
+    let query = parts.uri.query()?;
+    let mut fields = url::form_urlencoded::parse(query.as_bytes());
+    let (_, code) = fields.find(|(name, _)| name == "link")?;
+    Some(Secret::from(code.into_owned()))
+}

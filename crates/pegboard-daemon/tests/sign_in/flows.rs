@@ -1,0 +1,150 @@
+//! What people do on the pages.
+
+use crate::{
+    browser::{Browser, send},
+    fixture::Site,
+};
+
+#[tokio::test]
+async fn two_people_sign_in_in_their_browsers_and_each_call_has_its_own_token() {
+    let site = Site::new().await;
+    let (mut first, mut second) = (Browser::default(), Browser::default());
+    for who in ["ada", "bob"] {
+        assert!(site.needs_sign_in(who).await);
+    }
+    let (of_ada, of_bob) = (site.link("ada").await, site.link("bob").await);
+    assert_ne!(of_ada, of_bob);
+    let consent = first.open(&of_ada).await;
+    for shown in ["<b>ada</b>", "<b>fx</b>", &format!("<b>{}</b>", site.url.authority())] {
+        assert!(consent.body.contains(shown), "{shown}: {}", consent.body);
+    }
+    assert_eq!(
+        site.issuer.count("/authorize"),
+        0,
+        "nothing begins before the person agrees"
+    );
+    let done = site.sign_in(&mut first, &of_ada, "ada@idp").await;
+    assert_eq!(
+        (done.status, done.url.path()),
+        (200, "/signin/server/fx"),
+        "{}",
+        done.body
+    );
+    assert!(done.body.contains("You are signed in to <b>fx</b>"), "{}", done.body);
+    assert!(done.url.query().is_none());
+    assert!(site.needs_sign_in("bob").await, "a sign-in is for one principal");
+    let done = site.sign_in(&mut second, &of_bob, "bob@idp").await;
+    assert!(done.body.contains("You are signed in"), "{}", done.body);
+    // Without a restart.
+    assert_eq!(site.hello("ada").await, "hi");
+    assert_eq!(site.hello("bob").await, "hi");
+    assert_eq!(site.hello("ada").await, "hi");
+    let mut subjects: Vec<String> = site.server.seen().into_iter().filter_map(|seen| seen.subject).collect();
+    subjects.sort();
+    subjects.dedup();
+    assert_eq!(subjects, ["ada@idp", "bob@idp"]);
+    site.close().await;
+}
+
+#[tokio::test]
+async fn a_person_signs_out_on_the_page_and_in_again() {
+    let site = Site::new().await;
+    let mut browser = Browser::default();
+    let page = site.sign_in(&mut browser, &site.link("ada").await, "ada").await;
+    assert_eq!(site.hello("ada").await, "hi");
+    let page = browser.submit(&page, "sign-out").await;
+    assert!(page.body.contains("Sign in to fx?"), "{}", page.body);
+    assert!(site.needs_sign_in("ada").await);
+    // The visit goes on without another link.
+    let leaving = browser.submit(&page, "sign-in").await;
+    let page = browser.open(&leaving.refresh()).await;
+    assert!(page.body.contains("You are signed in"), "{}", page.body);
+    assert_eq!(site.hello("ada").await, "hi");
+    site.close().await;
+}
+
+#[tokio::test]
+async fn the_list_shows_the_servers_of_the_link_and_their_states() {
+    let site = Site::new().await;
+    let mut browser = Browser::default();
+    let (_, document) = site.post("ada", "/api/v1/mcp/signin", "").await;
+    let list = browser.open(document["url"].as_str().unwrap()).await;
+    assert_eq!((list.status, list.url.path()), (200, "/signin"), "{}", list.body);
+    assert!(list.body.contains(">fx</a> <span>not signed in"), "{}", list.body);
+    assert!(
+        !list.body.contains(">open</a>"),
+        "its config has credentials: {}",
+        list.body
+    );
+    site.hello("ada").await;
+    let list = browser.open(site.at("/signin").as_str()).await;
+    assert!(list.body.contains("<span>sign-in needed"), "{}", list.body);
+    let page = browser.open(&list.between("<li><a href=\"", "\"").unwrap()).await;
+    let leaving = browser.submit(&page, "sign-in").await;
+    let page = browser.open(&leaving.refresh()).await;
+    assert!(page.body.contains("All servers"), "{}", page.body);
+    let list = browser.open(site.at("/signin").as_str()).await;
+    assert!(list.body.contains("<span>signed in"), "{}", list.body);
+    // A link for one view shows nothing else.
+    let mut browser = Browser::default();
+    let (_, document) = site.post("cleo", "/api/v1/mcp/signin", "").await;
+    let list = browser.open(document["url"].as_str().unwrap()).await;
+    assert!(
+        list.body.contains("There is no server that takes a sign-in"),
+        "{}",
+        list.body
+    );
+    let page = browser.open(site.at("/signin/server/fx").as_str()).await;
+    assert_eq!(page.status, 404);
+    site.close().await;
+}
+
+#[tokio::test]
+async fn without_tokens_the_page_is_for_the_user_of_the_machine() {
+    let site = Site::open().await;
+    let mut browser = Browser::default();
+    let list = browser.open(site.at("/signin").as_str()).await;
+    assert_eq!(list.status, 200, "{}", list.body);
+    let page = browser.open(site.at("/signin/server/fx").as_str()).await;
+    assert!(page.body.contains("the user of this machine"), "{}", page.body);
+    let leaving = browser.submit(&page, "sign-in").await;
+    let page = browser.open(&leaving.refresh()).await;
+    assert!(page.body.contains("You are signed in"), "{}", page.body);
+    let reply = send(
+        "POST",
+        &site.at("/api/v1/mcp/call"),
+        &[("content-type", "application/json")],
+        r#"{"name": "fx.hello"}"#,
+    )
+    .await;
+    assert!(reply.body.contains("\"hi\""), "{}", reply.body);
+    // Under another name of the same machine the browser stays at that name.
+    let mut local = site.url.clone();
+    local.set_host(Some("localhost")).unwrap();
+    let page = Browser::default()
+        .open(local.join("/signin/server/fx").unwrap().as_str())
+        .await;
+    assert!(
+        page.body.contains(&format!("action=\"{local}signin/server/fx\"")),
+        "{}",
+        page.body
+    );
+    site.close().await;
+}
+
+#[tokio::test]
+async fn a_link_needs_the_right_to_call_and_a_server_that_the_token_sees() {
+    let site = Site::new().await;
+    for (who, path, status) in [
+        ("dan", "/api/v1/mcp/servers/fx/signin", 403),
+        ("dan", "/api/v1/mcp/signin", 403),
+        ("cleo", "/api/v1/mcp/servers/fx/signin", 404),
+        ("ada", "/api/v1/mcp/servers/nobody/signin", 404),
+        ("ada", "/api/v1/mcp/servers/open/signin", 409),
+        ("eve", "/api/v1/mcp/servers/fx/signin", 401),
+    ] {
+        let (answered, document) = site.post(who, path, "").await;
+        assert_eq!(answered, status, "{who} {path}: {document}");
+    }
+    site.close().await;
+}

@@ -1,0 +1,216 @@
+//! [`SignInLinks`]: gives out one-time links to the sign-in pages, and keeps the visits of the browsers that follow them.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    time::Duration,
+};
+
+use arc_swap::ArcSwap;
+use pegboard::{Principal, Secret, ServerName};
+use tokio::{sync::broadcast, time::Instant};
+
+use super::{
+    page_address::{NoSignInPage, PageAddress},
+    tables::{SignInVisit, Tables, public_id},
+};
+use crate::door::Caller;
+
+/// How many sign-ins a waiting call may miss before it looks for itself.
+const FINISHED: usize = 64;
+
+/// The links to the sign-in pages of a gateway. Clones share them.
+///
+/// A person's browser has no token, so it shows a link that was given to a client of that person: 256 random bits, good for ten minutes, for one
+/// browser, one principal and one server or all of its servers. From then on a cookie identifies the visit.
+#[derive(Clone, Debug)]
+pub struct SignInLinks(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    tables: Mutex<Tables>,
+    address: ArcSwap<PageAddress>,
+    /// Which servers the pages sign in to; unset if nobody serves them.
+    takes_sign_in: OnceLock<TakesSignIn>,
+    finished: broadcast::Sender<Finished>,
+}
+
+/// Whether people can sign in to a server.
+struct TakesSignIn(Box<dyn Fn(&ServerName) -> bool + Send + Sync>);
+
+impl fmt::Debug for TakesSignIn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TakesSignIn(…)")
+    }
+}
+
+/// A sign-in that was finished.
+#[derive(Clone, Debug)]
+struct Finished {
+    principal: Option<Principal>,
+    server: ServerName,
+}
+
+/// A link to a sign-in page.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SignInLink {
+    /// Names the link without opening it.
+    pub id: String,
+    /// The URL for the person's browser. Whoever has it can sign in for the principal, so it is a secret.
+    pub url: Secret,
+    /// How long it can be followed.
+    pub expires_in: Duration,
+}
+
+/// What a browser gets for a link.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct OpenedLink {
+    /// The server that the link is for; `None` means all servers of the principal.
+    pub server: Option<ServerName>,
+    /// The new cookie of the browser; `None` if it keeps the one that it has.
+    pub cookie: Option<Secret>,
+}
+
+impl Default for SignInLinks {
+    fn default() -> Self {
+        Self(Arc::new(Inner {
+            tables: Mutex::default(),
+            address: ArcSwap::default(),
+            takes_sign_in: OnceLock::new(),
+            finished: broadcast::Sender::new(FINISHED),
+        }))
+    }
+}
+
+impl SignInLinks {
+    /// Says that the sign-in pages are served, and for which servers: browsers may then open them without a token. Only the first call counts.
+    pub fn serve(&self, takes_sign_in: impl Fn(&ServerName) -> bool + Send + Sync + 'static) {
+        let _ = self.0.takes_sign_in.set(TakesSignIn(Box::new(takes_sign_in)));
+    }
+
+    /// Whether the sign-in pages are served.
+    pub(crate) fn is_served(&self) -> bool {
+        self.0.takes_sign_in.get().is_some()
+    }
+
+    pub(crate) fn set_address(&self, address: PageAddress) {
+        self.0.address.store(Arc::new(address));
+    }
+
+    /// A link for the person that a caller acts for: to the page of one server, or to the list of all that it may use. The same one is given out
+    /// again until a browser has used it, unless it expires soon.
+    pub fn create(&self, caller: &Caller, server: Option<&ServerName>) -> Result<SignInLink, NoSignInPage> {
+        let TakesSignIn(takes_sign_in) = self.0.takes_sign_in.get().ok_or(NoSignInPage::NotServed)?;
+        if !server.is_none_or(takes_sign_in) {
+            return Err(NoSignInPage::NotPossible);
+        }
+        let base = self.0.address.load().base()?;
+        let (code, expires_in) = self.tables().link(caller, server, Instant::now())?;
+        let code = code.expose();
+        let url = match server {
+            Some(server) => format!("{base}/signin/server/{server}?link={code}"),
+            None => format!("{base}/signin?link={code}"),
+        };
+        Ok(SignInLink {
+            id: public_id(code),
+            url: Secret::from(url),
+            expires_in,
+        })
+    }
+
+    /// Like [`SignInLinks::create`] for the client of a call.
+    pub(crate) fn create_for(
+        &self,
+        principal: Option<&Principal>,
+        server: &ServerName,
+    ) -> Result<SignInLink, NoSignInPage> {
+        let caller = Caller {
+            principal: principal.cloned(),
+            ..Caller::without_rights()
+        };
+        self.create(&caller, Some(server))
+    }
+
+    /// The URL before the path of a page, for a browser that has named the gateway as `host`.
+    pub fn base_for(&self, host: &str) -> Result<String, NoSignInPage> {
+        self.0.address.load().base_for(host)
+    }
+
+    /// Opens a link in a browser that has sent this cookie. It can be opened until a browser has [used](Self::use_up) it. `Ok(None)` if there is
+    /// no such link, or no more.
+    pub fn open(&self, code: &str, cookie: Option<&str>) -> Result<Option<OpenedLink>, NoSignInPage> {
+        let (now, mut tables) = (Instant::now(), self.tables());
+        let Some((caller, server)) = tables.followed(code, now) else {
+            return Ok(None);
+        };
+        let cookie = tables.begin(&caller, (server.clone(), Some(code)), cookie, now)?;
+        Ok(Some(OpenedLink { server, cookie }))
+    }
+
+    /// Begins the visit of a caller that needs no link, because it was admitted. Returns the new cookie of its browser.
+    pub fn admit(&self, caller: &Caller, cookie: Option<&str>) -> Result<Option<Secret>, NoSignInPage> {
+        self.tables().begin(caller, (None, None), cookie, Instant::now())
+    }
+
+    /// The visit with this cookie.
+    pub fn visit(&self, cookie: &str) -> Option<SignInVisit> {
+        self.tables().visit(cookie, Instant::now())
+    }
+
+    /// Uses up the link that lets a visit sign in to a server. Returns `false` if it was used in another browser, or has expired.
+    pub fn use_up(&self, cookie: &str, server: &ServerName) -> bool {
+        self.tables().use_up(cookie, server, Instant::now())
+    }
+
+    /// Ends the links and visits of callers whose tokens were removed.
+    pub(crate) fn forget(&self, callers: &[Caller]) {
+        let mut tables = self.tables();
+        callers.iter().for_each(|caller| tables.forget(caller));
+    }
+
+    /// Says that a person has signed in. Calls that wait for it go on.
+    pub fn finished(&self, principal: Option<&Principal>, server: &ServerName) {
+        // Nobody may be waiting.
+        let _ = self.0.finished.send(Finished {
+            principal: principal.cloned(),
+            server: server.clone(),
+        });
+    }
+
+    /// Watches for sign-ins of a principal to a server.
+    pub(crate) fn watch(&self, principal: Option<&Principal>, server: &ServerName) -> FinishedSignIns {
+        FinishedSignIns {
+            receiver: self.0.finished.subscribe(),
+            wanted: Finished {
+                principal: principal.cloned(),
+                server: server.clone(),
+            },
+        }
+    }
+
+    fn tables(&self) -> MutexGuard<'_, Tables> {
+        self.0.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The sign-ins of a principal to a server, from now on.
+pub(crate) struct FinishedSignIns {
+    receiver: broadcast::Receiver<Finished>,
+    wanted: Finished,
+}
+
+impl FinishedSignIns {
+    /// Waits for the next one, or for so many others that it may have been missed.
+    pub(crate) async fn next(&mut self) {
+        loop {
+            match self.receiver.recv().await {
+                Ok(done) if done.server == self.wanted.server && done.principal == self.wanted.principal => return,
+                Ok(_) => {}
+                Err(broadcast::error::RecvError::Lagged(_)) => return,
+                Err(broadcast::error::RecvError::Closed) => return std::future::pending().await,
+            }
+        }
+    }
+}

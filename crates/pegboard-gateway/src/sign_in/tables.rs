@@ -1,0 +1,351 @@
+//! [`Tables`]: the links and visits that are open.
+
+use std::{collections::HashMap, time::Duration};
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use pegboard::{Secret, ServerName};
+use ring::digest::{SHA256, digest};
+use tokio::time::Instant;
+
+use super::page_address::NoSignInPage;
+use crate::door::Caller;
+
+/// How long a link can be followed.
+pub(super) const LINK_TIME: Duration = Duration::from_secs(10 * 60);
+/// A link is given out again while it has this much time left.
+const REUSE_TIME: Duration = Duration::from_secs(5 * 60);
+/// How long a visit lasts.
+const VISIT_TIME: Duration = Duration::from_secs(30 * 60);
+/// The most links of one principal, and the most visits. The oldest one ends for a further one.
+const MAX_OF_PRINCIPAL: usize = 10;
+/// The most links in all, and the most visits. Further ones are refused.
+const MAX: usize = 1000;
+
+/// What identifies a link or a visit: the digest of its secret, so that a lookup takes the same time whatever a browser sends.
+pub(super) type Key = [u8; 32];
+
+pub(super) fn key_of(secret: &str) -> Key {
+    let mut key = [0; 32];
+    key.copy_from_slice(digest(&SHA256, secret.as_bytes()).as_ref());
+    key
+}
+
+/// A name for a link from which its code cannot be found.
+pub(super) fn public_id(code: &str) -> String {
+    URL_SAFE_NO_PAD.encode(&key_of(code)[..16])
+}
+
+/// The links and visits that are open.
+#[derive(Debug, Default)]
+pub(super) struct Tables {
+    links: HashMap<Key, Link>,
+    visits: HashMap<Key, SignInVisit>,
+}
+
+#[derive(Debug)]
+struct Link {
+    caller: Caller,
+    /// The only server that it is for; `None` means all of the caller's.
+    server: Option<ServerName>,
+    code: Secret,
+    expires: Instant,
+}
+
+/// The visit of a browser that came with a link, or of the user of a gateway without tokens.
+#[derive(Clone, Debug)]
+pub struct SignInVisit {
+    caller: Caller,
+    form_token: Secret,
+    rights: Vec<Right>,
+    expires: Instant,
+}
+
+/// What a visit may sign in to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Right {
+    /// The only server; `None` means all of the caller's.
+    server: Option<ServerName>,
+    /// The link that it comes from, until it is used.
+    link: Option<Key>,
+}
+
+impl SignInVisit {
+    /// For whom the browser signs in.
+    pub fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    /// What every form of the visit must contain, so that no other page can send one.
+    pub fn form_token(&self) -> &Secret {
+        &self.form_token
+    }
+
+    /// Whether a form contains the token of this visit.
+    pub fn has_form_token(&self, sent: &str) -> bool {
+        key_of(sent) == key_of(self.form_token.expose())
+    }
+
+    /// Whether the visit is for all servers of its caller, and not for single ones.
+    pub fn is_for_all(&self) -> bool {
+        self.rights.iter().any(|right| right.server.is_none())
+    }
+
+    /// Whether the visit is for this server, if its caller may use it.
+    pub fn is_for(&self, server: &ServerName) -> bool {
+        self.rights.iter().any(|right| right.covers(server))
+    }
+
+    fn add(&mut self, right: Right) {
+        if !self.rights.contains(&right) {
+            self.rights.truncate(MAX_OF_PRINCIPAL - 1);
+            self.rights.insert(0, right);
+        }
+    }
+}
+
+impl Right {
+    fn covers(&self, server: &ServerName) -> bool {
+        self.server.as_ref().is_none_or(|only| only == server)
+    }
+}
+
+impl Tables {
+    /// The code of a link, of the last one for the same purpose if that has enough time left. Also returns that time.
+    pub(super) fn link(
+        &mut self,
+        caller: &Caller,
+        server: Option<&ServerName>,
+        now: Instant,
+    ) -> Result<(Secret, Duration), NoSignInPage> {
+        self.expire(now);
+        let is_same = |link: &&Link| link.caller == *caller && link.server.as_ref() == server;
+        let known = self.links.values().filter(is_same).max_by_key(|link| link.expires);
+        if let Some(known) = known.filter(|link| link.expires >= now + REUSE_TIME) {
+            return Ok((known.code.clone(), known.expires - now));
+        }
+        make_room(&mut self.links, |link| (&link.caller, link.expires), caller)?;
+        let code = random()?;
+        let link = Link {
+            caller: caller.clone(),
+            server: server.cloned(),
+            code: code.clone(),
+            expires: now + LINK_TIME,
+        };
+        self.links.insert(key_of(code.expose()), link);
+        Ok((code, LINK_TIME))
+    }
+
+    /// Whose link a code is of, and for which server.
+    pub(super) fn followed(&mut self, code: &str, now: Instant) -> Option<(Caller, Option<ServerName>)> {
+        self.expire(now);
+        let link = self.links.get(&key_of(code))?;
+        Some((link.caller.clone(), link.server.clone()))
+    }
+
+    /// Begins a visit with the right of a link, or with all rights of a caller. A visit of the same caller that goes on gets the right, and
+    /// needs no new cookie: `None`.
+    pub(super) fn begin(
+        &mut self,
+        caller: &Caller,
+        (server, code): (Option<ServerName>, Option<&str>),
+        cookie: Option<&str>,
+        now: Instant,
+    ) -> Result<Option<Secret>, NoSignInPage> {
+        let right = Right {
+            server,
+            link: code.map(key_of),
+        };
+        if let Some(visit) = cookie.and_then(|cookie| self.visits.get_mut(&key_of(cookie)))
+            && visit.caller == *caller
+        {
+            visit.add(right);
+            return Ok(None);
+        }
+        make_room(&mut self.visits, |visit| (&visit.caller, visit.expires), caller)?;
+        let cookie = random()?;
+        let visit = SignInVisit {
+            caller: caller.clone(),
+            form_token: random()?,
+            rights: vec![right],
+            expires: now + VISIT_TIME,
+        };
+        self.visits.insert(key_of(cookie.expose()), visit);
+        Ok(Some(cookie))
+    }
+
+    pub(super) fn visit(&mut self, cookie: &str, now: Instant) -> Option<SignInVisit> {
+        self.expire(now);
+        self.visits.get(&key_of(cookie)).cloned()
+    }
+
+    /// Uses up the link that a visit's right to sign in to a server comes from. Returns `false` if another browser has used it, or it has
+    /// expired.
+    pub(super) fn use_up(&mut self, cookie: &str, server: &ServerName, now: Instant) -> bool {
+        self.expire(now);
+        let Some(visit) = self.visits.get_mut(&key_of(cookie)) else {
+            return false;
+        };
+        let links = &mut self.links;
+        visit.rights.retain_mut(|right| match right.link {
+            Some(link) if right.covers(server) => {
+                right.link = None;
+                links.remove(&link).is_some()
+            }
+            _ => true,
+        });
+        visit.is_for(server)
+    }
+
+    /// Ends the links and visits of a caller.
+    pub(super) fn forget(&mut self, caller: &Caller) {
+        self.links.retain(|_, link| link.caller.principal != caller.principal);
+        self.visits
+            .retain(|_, visit| visit.caller.principal != caller.principal);
+    }
+
+    fn expire(&mut self, now: Instant) {
+        self.links.retain(|_, link| now < link.expires);
+        self.visits.retain(|_, visit| now < visit.expires);
+    }
+}
+
+/// Ends the oldest entry of a principal that has too many. Fails if there are too many in all.
+fn make_room<T>(
+    table: &mut HashMap<Key, T>,
+    parts: impl Fn(&T) -> (&Caller, Instant),
+    caller: &Caller,
+) -> Result<(), NoSignInPage> {
+    let own = table
+        .iter()
+        .filter(|(_, entry)| parts(entry).0.principal == caller.principal);
+    let own: Vec<(Key, Instant)> = own.map(|(key, entry)| (*key, parts(entry).1)).collect();
+    if own.len() >= MAX_OF_PRINCIPAL
+        && let Some((oldest, _)) = own.iter().min_by_key(|(_, expires)| *expires)
+    {
+        table.remove(oldest);
+    }
+    match table.len() < MAX {
+        true => Ok(()),
+        false => Err(NoSignInPage::TooMany),
+    }
+}
+
+/// 256 random bits as text.
+fn random() -> Result<Secret, NoSignInPage> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(|_| NoSignInPage::NoRandomNumbers)?;
+    Ok(Secret::from(URL_SAFE_NO_PAD.encode(bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use pegboard::Principal;
+
+    use super::*;
+
+    fn caller(name: &str) -> Caller {
+        Caller {
+            principal: Some(Principal::new(name)),
+            ..Caller::default()
+        }
+    }
+
+    fn server(name: &str) -> ServerName {
+        ServerName::parse(name).unwrap()
+    }
+
+    /// The code of a new link for one server.
+    fn link(tables: &mut Tables, who: &str, to: &str) -> Secret {
+        tables.link(&caller(who), Some(&server(to)), Instant::now()).unwrap().0
+    }
+
+    /// Follows a link in a fresh browser. Returns its cookie.
+    fn follow(tables: &mut Tables, code: &Secret) -> Secret {
+        let now = Instant::now();
+        let (caller, server) = tables.followed(code.expose(), now).unwrap();
+        let begun = tables.begin(&caller, (server, Some(code.expose())), None, now);
+        begun.unwrap().unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_link_can_be_looked_at_often_and_used_by_one_browser() {
+        let mut tables = Tables::default();
+        let code = link(&mut tables, "ada", "wiki");
+        assert_eq!(code.expose().len(), 43, "256 bits");
+        let (first, second) = (follow(&mut tables, &code), follow(&mut tables, &code));
+        assert_ne!(first, second);
+        let now = Instant::now();
+        assert!(!tables.use_up(first.expose(), &server("mail"), now));
+        assert!(tables.use_up(second.expose(), &server("wiki"), now));
+        assert!(
+            tables.use_up(second.expose(), &server("wiki"), now),
+            "the visit goes on"
+        );
+        assert!(!tables.use_up(first.expose(), &server("wiki"), now));
+        assert!(tables.followed(code.expose(), now).is_none());
+        assert!(!tables.use_up("made up", &server("wiki"), now));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_link_is_the_same_for_a_while_and_expires() {
+        let mut tables = Tables::default();
+        let code = link(&mut tables, "ada", "wiki");
+        assert_eq!(code, link(&mut tables, "ada", "wiki"));
+        assert_ne!(code, link(&mut tables, "bob", "wiki"));
+        assert_ne!(code, link(&mut tables, "ada", "mail"));
+        let cookie = follow(&mut tables, &code);
+        tokio::time::advance(REUSE_TIME + Duration::from_secs(1)).await;
+        let newer = link(&mut tables, "ada", "wiki");
+        assert_ne!(code, newer);
+        tokio::time::advance(REUSE_TIME).await;
+        let now = Instant::now();
+        assert!(tables.followed(code.expose(), now).is_none());
+        assert!(tables.followed(newer.expose(), now).is_some());
+        assert!(!tables.use_up(cookie.expose(), &server("wiki"), now));
+        assert!(tables.visit(cookie.expose(), now).is_some());
+        tokio::time::advance(VISIT_TIME).await;
+        assert!(tables.visit(cookie.expose(), Instant::now()).is_none());
+    }
+
+    #[tokio::test]
+    async fn a_principal_has_ten_links_and_all_have_a_thousand() {
+        let mut tables = Tables::default();
+        let first = link(&mut tables, "ada", "s0");
+        for number in 1..=MAX_OF_PRINCIPAL {
+            link(&mut tables, "ada", &format!("s{number}"));
+        }
+        assert!(tables.followed(first.expose(), Instant::now()).is_none());
+        assert_eq!(tables.links.len(), MAX_OF_PRINCIPAL);
+        for number in MAX_OF_PRINCIPAL..MAX {
+            link(&mut tables, &format!("p{number}"), "wiki");
+        }
+        let further = tables.link(&caller("eve"), None, Instant::now());
+        assert_eq!(further.unwrap_err(), NoSignInPage::TooMany);
+        // One that has links gets another in the place of an old one.
+        link(&mut tables, "ada", "further");
+        tables.forget(&caller("ada"));
+        assert!(tables.link(&caller("eve"), None, Instant::now()).is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_browser_with_two_links_of_one_person_stays_one_visit() {
+        let mut tables = Tables::default();
+        let (wiki, mail) = (link(&mut tables, "ada", "wiki"), link(&mut tables, "ada", "mail"));
+        let cookie = follow(&mut tables, &wiki);
+        let now = Instant::now();
+        let mut follow_with = |who: &str, code: &Secret| {
+            let right = (Some(server("mail")), Some(code.expose()));
+            tables.begin(&caller(who), right, Some(cookie.expose()), now).unwrap()
+        };
+        assert!(follow_with("ada", &mail).is_none());
+        assert!(follow_with("bob", &mail).is_some(), "another person has another visit");
+        let visit = tables.visit(cookie.expose(), now).unwrap();
+        assert!(visit.is_for(&server("wiki")) && visit.is_for(&server("mail")) && !visit.is_for_all());
+        assert!(!visit.is_for(&server("other")));
+        assert!(visit.has_form_token(visit.form_token().expose()) && !visit.has_form_token(cookie.expose()));
+        let printed = format!("{tables:?}");
+        for secret in [&wiki, &mail, &cookie, visit.form_token()] {
+            assert!(!printed.contains(secret.expose()));
+        }
+    }
+}
