@@ -44,7 +44,8 @@ struct Window {
 
 impl Refusals {
     pub(super) fn report(&self, refused: &Refused) {
-        if let Some(left_out) = self.window.lock().unwrap_or_else(PoisonError::into_inner).line() {
+        let line = self.window.lock().unwrap_or_else(PoisonError::into_inner).line();
+        if let Some(left_out) = line {
             let (reason, detail) = (refused.fault, refused.detail.as_deref().unwrap_or_default());
             tracing::info!(%reason, %detail, left_out, "an access token was refused");
         }
