@@ -51,10 +51,12 @@ mod secret_parts;
 mod secrets;
 mod serve;
 mod server;
+mod session_cleanup;
 mod setting;
 mod show;
 mod source;
 mod spelling;
+mod spiffe_id;
 mod stored;
 mod text_forms;
 mod transport;
@@ -63,6 +65,7 @@ mod trust;
 mod units;
 mod unpinned;
 mod view;
+mod view_template;
 
 #[cfg(test)]
 #[cfg(all(feature = "sse", feature = "websocket"))]
@@ -102,6 +105,7 @@ pub use serve::{
 pub(crate) use server::IDLE;
 pub use server::{EraChoice, ServerConfig, Start};
 pub use source::Source;
+pub use spiffe_id::{BadSpiffeId, SpiffeId};
 pub(crate) use transport::is_loader;
 pub use transport::{Auth, ClientCert, Command, Endpoint, EnvPolicy, HeadersHelper, Rlimits, Tls, Transport};
 pub use tree::Format;

@@ -122,6 +122,17 @@ pub(crate) fn refuse_links(options: &mut OpenOptions) {
 #[cfg(not(unix))]
 pub(crate) fn refuse_links(_: &mut OpenOptions) {}
 
+/// Whether every user of this machine may read the file.
+#[cfg(unix)]
+pub(crate) fn is_readable_by_all(meta: &std::fs::Metadata) -> bool {
+    std::os::unix::fs::MetadataExt::mode(meta) & 0o004 != 0
+}
+
+#[cfg(not(unix))]
+pub(crate) fn is_readable_by_all(_: &std::fs::Metadata) -> bool {
+    false
+}
+
 /// Makes `open` return at once for a pipe that has no writer.
 #[cfg(unix)]
 pub(crate) fn do_not_wait(options: &mut OpenOptions) {

@@ -34,6 +34,7 @@ mod revision;
 mod screening;
 mod server_catalog;
 mod server_handle;
+mod session_cleanup;
 mod shared_links;
 mod status_report;
 mod supervisor;

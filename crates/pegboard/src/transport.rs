@@ -31,6 +31,8 @@ mod request_failure;
 #[cfg(any(feature = "http", feature = "websocket"))]
 mod request_headers;
 mod rpc_error;
+#[cfg(feature = "http")]
+mod session_cleanup;
 #[cfg(feature = "sse")]
 mod sse;
 #[cfg(any(feature = "http", feature = "fuzz"))]
@@ -60,6 +62,8 @@ pub(crate) use plain_http_client::{failure_text, is_this_machine, pinned_client}
 pub(crate) use plain_http_client::{plain_client, prepare};
 pub(crate) use request_failure::{ConnectFault, FailureKind, WireFailure};
 pub(crate) use rpc_error::{RpcError, URL_ELICITATION_REQUIRED};
+#[cfg(feature = "http")]
+pub(crate) use session_cleanup::clean_up_session;
 #[cfg(test)]
 pub(crate) use stdio::SpawnError;
 pub(crate) use target::Target;

@@ -9,9 +9,8 @@ use std::{
 
 use super::{
     expand::{self, Env},
-    field::{Effect, Field, Kind, Match, Section, Via, Word, find_word},
+    field::{Kind, Match, Section, Via, Word, find_word},
     problem::{MAX_PROBLEMS, Report, join},
-    redact,
     setting::{Found, Rank, Setting, Unchecked, Values},
     spelling::{nearest, snake},
     tree::{Entry, Node, Place, Value},
@@ -70,7 +69,6 @@ impl<'a> TableChecker<'a> {
                 continue;
             }
             if let Some(setting) = self.field(found, entry, &field) {
-                self.note_effect(found.field, &setting, entry.at, &field);
                 let found_here = Found {
                     setting,
                     at: entry.at,
@@ -97,17 +95,6 @@ impl<'a> TableChecker<'a> {
                 message,
                 "`pegboard config schema` lists the settings there are",
             ),
-        }
-    }
-
-    fn note_effect(&mut self, field: &'static Field, setting: &Setting, at: Place, path: &str) {
-        if field.effect != Effect::Later {
-            return;
-        }
-        let same_as_default =
-            redact::default(field.default).is_some_and(|default| default == redact::setting(field.name, setting));
-        if !same_as_default {
-            self.report.warn(at, path, "not in effect yet");
         }
     }
 

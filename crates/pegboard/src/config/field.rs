@@ -45,8 +45,6 @@ pub(super) enum Via {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
     Now,
-    /// Accepted and validated for files of other versions, but without effect; loading warns.
-    Later,
     /// Belongs to another program that reads the same file; accepted without a warning.
     Foreign,
 }

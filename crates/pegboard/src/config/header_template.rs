@@ -4,7 +4,11 @@ use std::collections::BTreeMap;
 
 use http::HeaderValue;
 
-use super::transport::{Endpoint, Transport};
+use super::{
+    session_cleanup,
+    transport::{Endpoint, Transport},
+    view_template::{BadTemplate, Piece, pieces},
+};
 use crate::secret::Secret;
 
 /// The variable that is the view's name, unless the view sets it.
@@ -12,53 +16,14 @@ pub(crate) const SESSION_ID: &str = "SESSION_ID";
 /// The variable that is the view's principal.
 pub(crate) const PRINCIPAL: &str = "PRINCIPAL";
 
-/// Why a header value is no template.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum BadTemplate {
-    #[error("a `{{{{` has no closing `}}}}`")]
-    Unclosed,
-    #[error("a `{{{{…}}}}` does not hold the name of a variable: letters, digits and `_`")]
-    Name,
-}
-
 /// A header whose value for a view cannot be sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("header `{0}` cannot be sent with the values of this view's variables")]
 pub(crate) struct BadHeader(pub(crate) String);
 
-/// Part of a header value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Piece<'t> {
-    Literal(&'t str),
-    Variable(&'t str),
-}
-
-/// Splits a header value into literals and variables.
-fn pieces(value: &str) -> Result<Vec<Piece<'_>>, BadTemplate> {
-    let mut pieces = Vec::new();
-    let mut rest = value;
-    while let Some((before, inside)) = rest.split_once("{{") {
-        let (name, after) = inside.split_once("}}").ok_or(BadTemplate::Unclosed)?;
-        let name = name.trim();
-        if !is_name(name) {
-            return Err(BadTemplate::Name);
-        }
-        pieces.extend([Piece::Literal(before), Piece::Variable(name)]);
-        rest = after;
-    }
-    pieces.push(Piece::Literal(rest));
-    Ok(pieces)
-}
-
 /// Checks that a header value is plain text or a template.
 pub(super) fn check(value: &str) -> Result<(), BadTemplate> {
     pieces(value).map(drop)
-}
-
-fn is_name(name: &str) -> bool {
-    let mut bytes = name.bytes();
-    bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_')
-        && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
 /// Replaces the variables once; their values are not searched for others. `None` if one has no value, or the result is empty.
@@ -91,13 +56,15 @@ impl Transport {
         })
     }
 
-    /// The transport with the variables of its headers replaced. A header is omitted if one of its variables has no value.
+    /// The transport with the variables of its headers and of its URL for cleanup replaced. Each is omitted if one of its variables has no value.
     pub(crate) fn filled(&self, lookup: &dyn Fn(&str) -> Option<String>) -> Result<Self, BadHeader> {
         let mut transport = self.clone();
         if let Self::Auto(endpoint) | Self::Http(endpoint) | Self::Sse(endpoint) | Self::WebSocket(endpoint) =
             &mut transport
         {
             endpoint.headers = filled_headers(endpoint, lookup)?;
+            let cleanup = endpoint.session_cleanup_url.take();
+            endpoint.session_cleanup_url = cleanup.and_then(|url| session_cleanup::filled(&url, lookup));
         }
         Ok(transport)
     }

@@ -380,12 +380,6 @@ impl Field {
         self
     }
 
-    /// It has no effect yet; loading warns.
-    pub(super) const fn later(mut self) -> Self {
-        self.effect = Effect::Later;
-        self
-    }
-
     /// It belongs to another program that reads the same file.
     pub(super) const fn foreign(mut self) -> Self {
         self.effect = Effect::Foreign;

@@ -4,7 +4,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::{
     board::Config,
-    field::{Effect, Field, Kind, Section, Via},
+    field::{Field, Kind, Section, Via},
     fields::{SERVER, TOP},
     redact,
     spelling::camel,
@@ -115,10 +115,7 @@ impl Definitions {
     fn field(&mut self, field: &Field) -> Json {
         let mut schema = self.kind(&field.kind);
         if let Json::Object(schema) = &mut schema {
-            let mut doc = field.doc.to_owned();
-            if field.effect == Effect::Later {
-                doc.push_str(" Not in effect yet.");
-            }
+            let doc = field.doc;
             if !doc.is_empty() {
                 schema.insert("description".into(), doc.into());
             }

@@ -114,6 +114,9 @@ fn of_endpoint(endpoint: &Endpoint) -> Vec<Secret> {
     for (name, value) in &endpoint.headers {
         secrets.extend(secrets_in(name, value.expose()));
     }
+    if let Some(url) = &endpoint.session_cleanup_url {
+        secrets.extend(secrets_in_url(url.expose().as_str()));
+    }
     match &endpoint.auth {
         Auth::None | Auth::Anonymous | Auth::BearerFile(_) => {}
         Auth::HeadersHelper(helper) => secrets.extend(of_command(&helper.command)),

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{oauth::OAuthConfig, sandbox::Sandbox};
+use super::{oauth::OAuthConfig, sandbox::Sandbox, spiffe_id::SpiffeId};
 use crate::secret::{SafeUrl, Secret};
 
 /// How a server is reached.
@@ -258,6 +258,9 @@ pub struct Endpoint {
     /// TLS settings.
     #[serde(default)]
     pub tls: Tls,
+    /// A URL that is sent a DELETE request when a view that has used the server ends. `{{NAME}}` in its path or query is replaced for each view.
+    #[serde(default)]
+    pub session_cleanup_url: Option<SafeUrl>,
     /// HTTP statuses, besides 404, with which this server reports that the session is gone.
     #[serde(default)]
     pub session_gone_status: Vec<u16>,
@@ -270,6 +273,7 @@ impl From<SafeUrl> for Endpoint {
             headers: BTreeMap::new(),
             auth: Auth::default(),
             tls: Tls::default(),
+            session_cleanup_url: None,
             session_gone_status: Vec::new(),
         }
     }
@@ -326,15 +330,17 @@ impl HeadersHelper {
 #[serde(default)]
 #[non_exhaustive]
 pub struct Tls {
-    /// A PEM file with certificate authorities to trust besides the system's.
+    /// A PEM file with certificate authorities to trust besides the system's. It is read again when it changes.
     pub ca: Option<PathBuf>,
     /// The client certificate, for servers that request one.
     pub client_cert: Option<ClientCert>,
+    /// The SPIFFE id that the server's certificate must have, in place of the host name. Only the authorities of `ca` are trusted then.
+    pub server_id: Option<SpiffeId>,
     /// Accepts the server's certificate without verification. Every start logs a warning.
     pub insecure: bool,
 }
 
-/// A client certificate and its private key.
+/// A client certificate and its private key. The files are read again when they change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ClientCert {

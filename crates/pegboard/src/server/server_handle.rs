@@ -80,6 +80,8 @@ pub(super) struct ServerInner {
     pub(super) number: u64,
     /// Counts the calls of a server that one view owns; `counts` covers all servers of its name.
     pub(super) calls: ViewCalls,
+    /// Set once the server is told that the session of the view that owns it has ended.
+    pub(super) is_session_ended: AtomicBool,
     pub(super) shared: Arc<BoardShared>,
 }
 
@@ -129,6 +131,7 @@ impl Server {
             is_retired: AtomicBool::new(false),
             number: shared.next_server.fetch_add(1, Ordering::Relaxed),
             calls: ViewCalls::default(),
+            is_session_ended: AtomicBool::new(false),
             shared: shared.clone(),
             config: ArcSwap::from_pointee(config),
             spec,

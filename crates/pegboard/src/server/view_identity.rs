@@ -69,7 +69,7 @@ pub(super) enum ServerKind {
     Process,
     /// One connection for each identity.
     Remote,
-    /// One connection for each view, because its headers have variables of views.
+    /// One connection for each view, because its headers have variables of views, or it is told when a view ends.
     PerView,
 }
 
@@ -78,6 +78,7 @@ pub(super) fn kind(server: &Server) -> ServerKind {
     match (config.policy.scope, config.transport.endpoint()) {
         (Scope::Session, _) => ServerKind::Session,
         _ if !server.is_configured() => ServerKind::InProcess,
+        (_, Some(endpoint)) if endpoint.session_cleanup_url.is_some() => ServerKind::PerView,
         (_, Some(_)) if config.transport.has_variable(|name| name != PRINCIPAL) => ServerKind::PerView,
         (_, Some(_)) => ServerKind::Remote,
         (_, None) => ServerKind::Process,

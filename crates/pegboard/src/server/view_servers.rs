@@ -108,15 +108,21 @@ impl ViewServers {
         &self.registry
     }
 
-    /// Ends the servers that the view owns and waits until they are closed. Those of its principal stay for a while.
+    /// Ends the servers that the view owns and waits until they are closed, and told that the session has ended. Those of its principal stay for
+    /// a while.
     pub(crate) async fn close(&self) {
-        let view = self.registry.forget_view(&self.opened);
-        join_all(view.servers.iter().map(Server::close)).await;
+        let mut view = self.registry.forget_view(&self.opened);
+        let (telling, others) = self.registry.end_sessions(std::mem::take(&mut view.servers));
+        join_all(others.iter().map(Server::close)).await;
+        if let Some(telling) = telling {
+            let _ = telling.await;
+        }
     }
 }
 
 impl Drop for ViewServers {
     fn drop(&mut self) {
-        drop(self.registry.forget_view(&self.opened));
+        let mut view = self.registry.forget_view(&self.opened);
+        drop(self.registry.end_sessions(std::mem::take(&mut view.servers)));
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 
 use url::Url;
 
-use super::request_failure::ConnectFault;
+use super::{request_failure::ConnectFault, tls::WrongId};
 
 /// Host and port of a URL, without the parts that may be secret.
 pub(super) fn host_and_port(url: &Url) -> String {
@@ -49,6 +49,9 @@ pub(super) fn tls_advice(error: &(dyn std::error::Error + 'static)) -> Option<&'
         }
         Error::InvalidCertificate(Bad::Other(other)) if other.to_string().contains("CaUsedAsEndEntity") => {
             "its certificate is one of an authority (CA) and not of a server; give the server a certificate of its own, signed by that authority"
+        }
+        Error::InvalidCertificate(Bad::Other(other)) if other.0.is::<WrongId>() => {
+            "its certificate is not that of the workload in `tls.server_id`; check that setting, or what answers at `url`"
         }
         Error::AlertReceived(alert @ (AlertDescription::CertificateRequired | AlertDescription::NoCertificate)) => {
             alert_advice(*alert)

@@ -2,6 +2,7 @@
 
 use std::{future::Future, pin::Pin, process::Stdio, sync::Arc, time::Duration};
 
+use aho_corasick::{AhoCorasick, MatchKind};
 use serde_json::{Map, Value as Json};
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _},
@@ -22,6 +23,8 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_OUTPUT: u64 = 64 << 10;
 /// How much of what the program wrote to stderr is shown.
 const MAX_SHOWN: usize = 500;
+/// Shorter words of what the program printed are not masked in what it wrote to stderr: most are no secrets.
+const SHORTEST_SECRET: usize = 6;
 /// How long headers without a lifetime are used: until they are refused.
 const UNTIL_REFUSED: Duration = Duration::from_secs(365 * 24 * 3600);
 
@@ -46,12 +49,13 @@ impl HelperCredentials {
         };
         let (status, stdout, stderr) = ended.map_err(|error| format!("could not be waited for: {error}"))?;
         if !status.success() {
-            return Err(format!("failed with {status}{}", self.shown(&stderr)));
+            return Err(format!("failed with {status}{}", self.shown(&stdout, &stderr)));
         }
         if stdout.len() as u64 > MAX_OUTPUT {
             return Err("printed more than 64 KiB".to_owned());
         }
-        parse(&stdout).map_err(|problem| format!("{problem}{}", self.shown(&stderr)))
+        // What a program writes to stderr when it succeeds may be a trace of the secret.
+        parse(&stdout)
     }
 
     fn start(&self, server: &ServerName) -> Result<Running, String> {
@@ -79,14 +83,17 @@ impl HelperCredentials {
             .map_err(|error| format!("cannot be started: {error}"))?;
         Ok(Running {
             child,
-            has_ended: false,
+            is_reaped: false,
         })
     }
 
-    /// What the program wrote to stderr, without secrets.
-    fn shown(&self, stderr: &[u8]) -> String {
+    /// What the program wrote to stderr, without secrets and without what it printed: that may be a part of the headers.
+    fn shown(&self, stdout: &[u8], stderr: &[u8]) -> String {
         let text = String::from_utf8_lossy(stderr);
-        let masked = self.masker.text(text.trim()).into_owned();
+        let masked = self
+            .masker
+            .text(without_words_of(stdout, text.trim()).trim())
+            .into_owned();
         let shown: String = masked.chars().take(MAX_SHOWN).collect();
         match shown.is_empty() {
             true => String::new(),
@@ -122,35 +129,104 @@ impl Credentials for HelperCredentials {
     }
 }
 
+/// Replaces the words of `stdout` in a text.
+fn without_words_of(stdout: &[u8], text: &str) -> String {
+    let stdout = String::from_utf8_lossy(stdout);
+    let is_between = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | ',' | ':' | '{' | '}' | '\\');
+    let words: Vec<&str> = stdout
+        .split(is_between)
+        .filter(|word| word.len() >= SHORTEST_SECRET)
+        .collect();
+    let finder = AhoCorasick::builder()
+        .match_kind(MatchKind::LeftmostLongest)
+        .build(&words);
+    match finder {
+        Ok(finder) => finder.replace_all(text, &vec!["[MASKED]"; words.len()]),
+        Err(_) => String::new(),
+    }
+}
+
 /// A program that runs. Dropping it kills the program and its children.
 struct Running {
     child: Child,
-    has_ended: bool,
+    /// Whether the program was waited for, so that its process id may belong to another one.
+    is_reaped: bool,
 }
 
 impl Running {
     async fn finish(&mut self) -> std::io::Result<(std::process::ExitStatus, Vec<u8>, Vec<u8>)> {
         let (stdout, stderr) = (self.child.stdout.take(), self.child.stderr.take());
-        let (stdout, stderr) = tokio::join!(read(stdout), read(stderr));
+        let reading = async { tokio::join!(read(stdout), read(stderr)) };
+        tokio::pin!(reading);
+        let exiting = self.exit();
+        tokio::pin!(exiting);
+        let read_first = tokio::select! {
+            output = &mut reading => {
+                exiting.await?;
+                Some(output)
+            }
+            exited = &mut exiting => {
+                exited?;
+                None
+            }
+        };
+        // Children that the program left behind may hold its pipes.
+        self.kill_group();
+        let (stdout, stderr) = match read_first {
+            Some(output) => output,
+            None => reading.await,
+        };
         let status = self.child.wait().await?;
-        self.has_ended = true;
+        self.is_reaped = true;
         Ok((status, stdout?, stderr?))
+    }
+
+    /// Waits until the program has exited. It is not reaped, so that its process id stays that of its group.
+    #[cfg(unix)]
+    fn exit(&self) -> impl Future<Output = std::io::Result<()>> + use<> {
+        use rustix::process::{WaitId, WaitIdOptions, waitid};
+
+        let group = self.group();
+        async move {
+            let Some(pid) = group else { return Ok(()) };
+            let (exited, on_exit) = tokio::sync::oneshot::channel();
+            // A thread, because waiting for a process without reaping it blocks. It ends with the program, which is killed when this is dropped.
+            std::thread::Builder::new()
+                .name("headers-helper".to_owned())
+                .spawn(move || {
+                    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+                    while matches!(waitid(WaitId::Pid(pid), options), Err(rustix::io::Errno::INTR)) {}
+                    let _ = exited.send(());
+                })?;
+            let _ = on_exit.await;
+            Ok(())
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn exit(&self) -> impl Future<Output = std::io::Result<()>> + use<> {
+        std::future::ready(Ok(()))
+    }
+
+    #[cfg(unix)]
+    fn group(&self) -> Option<rustix::process::Pid> {
+        let id = self.child.id().and_then(|id| i32::try_from(id).ok())?;
+        rustix::process::Pid::from_raw(id).filter(|_| !self.is_reaped)
+    }
+
+    /// Kills the program, if it still runs, and its children.
+    fn kill_group(&self) {
+        #[cfg(unix)]
+        if let Some(group) = self.group() {
+            // Fails only if the group is already gone.
+            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        }
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        #[cfg(unix)]
-        if let Some(group) = self
-            .child
-            .id()
-            .and_then(|id| i32::try_from(id).ok())
-            .and_then(rustix::process::Pid::from_raw)
-            .filter(|_| !self.has_ended)
-        {
-            // Fails only if the group is already gone.
-            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-        }
+        self.kill_group();
     }
 }
 
@@ -196,6 +272,11 @@ fn parse(output: &[u8]) -> Result<Vec<(String, String)>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    #[cfg(unix)]
+    use crate::{
+        config::Command,
+        mask::{KnownSecrets, Masking},
+    };
 
     fn parsed(output: &str) -> Result<Vec<(String, String)>, String> {
         parse(output.as_bytes())
@@ -206,20 +287,53 @@ mod tests {
     }
 
     #[cfg(unix)]
-    #[tokio::test(start_paused = true)]
-    async fn a_helper_that_does_not_end_is_killed() {
-        use crate::{
-            config::Command,
-            mask::{KnownSecrets, Masking},
-        };
-
-        let helper = HeadersHelper::new(Command::new("sleep").args(["1000"]));
+    async fn headers_of(command: Command) -> Result<Vec<(String, String)>, String> {
         let masker = ServerMasker::new(&Masking::default(), KnownSecrets::default());
         let url = SafeUrl::parse("https://h.example/").unwrap();
-        let credentials = HelperCredentials::new(Arc::new(helper), url, masker);
-        let name = ServerName::parse("x").unwrap();
-        let error = credentials.headers(&name).await.unwrap_err();
+        let credentials = HelperCredentials::new(Arc::new(HeadersHelper::new(command)), url, masker);
+        credentials.headers(&ServerName::parse("x").unwrap()).await
+    }
+
+    #[cfg(unix)]
+    #[tokio::test(start_paused = true)]
+    async fn a_helper_that_does_not_end_is_killed() {
+        let error = headers_of(Command::new("sleep").args(["1000"])).await.unwrap_err();
         assert_eq!(error, "did not end within 10 s and was killed");
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn what_a_helper_printed_is_not_shown_when_it_fails() {
+        let script = "echo Authorization: Bearer t0ken-canary-9; echo using t0ken-canary-9 >&2; exit 3";
+        let error = headers_of(Command::new("sh").args(["-c", script])).await.unwrap_err();
+        assert_eq!(error, "failed with exit status: 3; it wrote to stderr: using [MASKED]");
+        let script = "echo no-header; echo the key is s3cret-canary >&2";
+        let error = headers_of(Command::new("sh").args(["-c", script])).await.unwrap_err();
+        assert_eq!(error, "printed a line 1 that is not `Name: value`");
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn children_of_a_helper_end_with_it() {
+        // The child holds both pipes, and tells its process id in a header.
+        let headers = headers_of(Command::new("sh").args(["-c", "sleep 1000 & echo X-Child: $!"]))
+            .await
+            .unwrap();
+        let child: i32 = headers[0].1.parse().unwrap();
+        let child = rustix::process::Pid::from_raw(child).unwrap();
+        let gone = async {
+            // It stays a zombie until the process that adopted it reaps it.
+            while rustix::process::test_kill_process(child).is_ok() && !is_zombie(child) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(TIMEOUT, gone).await.expect("the child is killed");
+    }
+
+    #[cfg(unix)]
+    fn is_zombie(pid: rustix::process::Pid) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
+        stat.is_ok_and(|stat| stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(" Z")))
     }
 
     #[test]

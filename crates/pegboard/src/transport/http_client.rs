@@ -28,7 +28,8 @@ use super::{
     delivery::{Delivery, Sent},
     dial_error::DialError,
     request_failure::{ConnectFault, FailureKind, WireFailure},
-    request_headers, tls,
+    request_headers,
+    tls::{self, CertificateFiles},
     wire::FLUSH_TIMEOUT,
 };
 use crate::{
@@ -71,6 +72,8 @@ pub(super) async fn flush(notifications: &TaskTracker) {
 #[derive(Debug)]
 pub(super) struct HttpClient {
     client: reqwest::Client,
+    /// The files that the client's TLS settings came from.
+    certificate_files: Option<Arc<CertificateFiles>>,
     url: Url,
     headers: HeaderMap,
     /// `headers`, plus the content type and accepted types of a POST.
@@ -88,7 +91,7 @@ impl HttpClient {
         credentials: Option<ConnectionCredentials>,
     ) -> Result<Self, DialError> {
         tls::prepare(endpoint.url.expose()).await;
-        let mut tls = tls::client_config(&endpoint.tls)?;
+        let (mut tls, certificate_files) = tls::reloading_config(&endpoint.tls)?;
         tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         let mut builder = reqwest::Client::builder();
         if is_loopback(endpoint.url.expose()) {
@@ -114,6 +117,7 @@ impl HttpClient {
         post_headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         Ok(Self {
             client,
+            certificate_files,
             url,
             headers,
             post_headers,
@@ -198,6 +202,12 @@ impl HttpClient {
         delivery: Option<&Arc<Delivery>>,
         request: impl Fn(Url, bool) -> RequestBuilder,
     ) -> Result<Response, WireFailure> {
+        if let Some(files) = &self.certificate_files
+            && files.begin_check()
+        {
+            // Boxed: other requests do not carry its size.
+            Box::pin(files.refresh()).await;
+        }
         let Some(credentials) = &self.credentials else {
             return self
                 .follow(url, |url, is_redirected| Ok(request(url, is_redirected)))

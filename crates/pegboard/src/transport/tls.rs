@@ -1,20 +1,16 @@
-//! TLS settings of HTTP and WebSocket connections: trusted roots and client certificates.
+//! TLS settings of HTTP and WebSocket connections: trusted roots, client certificates, and what a server's certificate must prove.
 
-use std::{
-    path::Path,
-    sync::{Arc, OnceLock},
-};
+mod certificate_files;
+mod verifier;
 
-use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
-    client::{
-        WebPkiServerVerifier,
-        danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
-    },
-    crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature},
-};
-use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject};
+use std::sync::{Arc, OnceLock};
+
+use rustls::{ClientConfig, RootCertStore, client::Resumption, crypto::ring};
 use url::Url;
+
+pub(super) use certificate_files::CertificateFiles;
+use verifier::Verifier;
+pub(super) use verifier::WrongId;
 
 use super::dial_error::DialError;
 use crate::config::Tls;
@@ -37,39 +33,46 @@ pub(super) async fn prepare(url: &Url) {
     }
 }
 
-/// The TLS settings for connections to one server. Creating them does not load the system's roots unless `tls.ca` is set.
+/// The TLS settings for connections to one server, with its files as they are now. Creating them does not load the system's roots unless
+/// `tls.ca` is set.
 pub(super) fn client_config(tls: &Tls) -> Result<ClientConfig, DialError> {
+    Ok(reloading_config(tls)?.0)
+}
+
+/// The TLS settings for connections to one server, and the files whose changes they follow when they are asked to.
+pub(super) fn reloading_config(tls: &Tls) -> Result<(ClientConfig, Option<Arc<CertificateFiles>>), DialError> {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
         .map_err(|error| DialError::Tls(error.to_string()))?;
-    let builder = if tls.insecure {
-        tracing::warn!("the server's certificate is not checked, because its config says so");
-        let verifier = Verifier {
-            provider,
-            verifies: false,
-        };
-        builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
-    } else if let Some(ca) = &tls.ca {
-        builder.with_root_certificates(roots_with(ca)?)
-    } else {
-        let verifier = Verifier {
-            provider,
-            verifies: true,
-        };
-        builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
+    let has_files = tls.client_cert.is_some() || (tls.ca.is_some() && !tls.insecure);
+    let files = match has_files {
+        true => Some(Arc::new(CertificateFiles::load(tls, provider.clone())?)),
+        false => None,
     };
-    match &tls.client_cert {
-        None => Ok(builder.with_no_client_auth()),
-        Some(ours) => builder
-            .with_client_auth_cert(certificates(&ours.cert)?, key(&ours.key)?)
-            .map_err(|error| {
-                DialError::Tls(format!(
-                    "the certificate {} cannot be used: {error}",
-                    ours.cert.display()
-                ))
-            }),
+    if tls.insecure {
+        tracing::warn!("the server's certificate is not checked, because its config says so");
     }
+    let verifier = match &files {
+        _ if tls.insecure => Verifier::of_anything(provider),
+        _ if tls.server_id.is_some() && tls.ca.is_none() => {
+            let problem = "`tls.server_id` needs `tls.ca`: the file with the authorities of its trust domain";
+            return Err(DialError::Tls(problem.to_owned()));
+        }
+        Some(files) if tls.ca.is_some() => Verifier::with_files(provider, files.clone()),
+        _ => Verifier::with_system_roots(provider),
+    };
+    let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
+    let config = match &files {
+        Some(files) if tls.client_cert.is_some() => {
+            let mut config = builder.with_client_cert_resolver(files.clone());
+            // A resumed session stays that of the certificate with which it began.
+            config.resumption = Resumption::disabled();
+            config
+        }
+        _ => builder.with_no_client_auth(),
+    };
+    Ok((config, files))
 }
 
 /// The system's root certificates. A system without any is not an error here, but makes the handshake fail.
@@ -80,94 +83,4 @@ fn system_roots() -> Arc<RootCertStore> {
         Arc::new(roots)
     };
     SYSTEM_ROOTS.get_or_init(load).clone()
-}
-
-/// The system's root certificates and those of the file `ca`.
-fn roots_with(ca: &Path) -> Result<Arc<RootCertStore>, DialError> {
-    let mut roots = system_roots().as_ref().clone();
-    for certificate in certificates(ca)? {
-        roots
-            .add(certificate)
-            .map_err(|error| DialError::Tls(format!("a certificate in {} cannot be used: {error}", ca.display())))?;
-    }
-    Ok(Arc::new(roots))
-}
-
-fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, DialError> {
-    let read = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    match read {
-        Ok(certificates) if certificates.is_empty() => {
-            Err(DialError::Tls(format!("{} holds no certificate", file.display())))
-        }
-        Ok(certificates) => Ok(certificates),
-        Err(error) => Err(DialError::Tls(format!(
-            "certificates cannot be read from {}: {error}",
-            file.display()
-        ))),
-    }
-}
-
-fn key(file: &Path) -> Result<PrivateKeyDer<'static>, DialError> {
-    PrivateKeyDer::from_pem_file(file)
-        .map_err(|error| DialError::Tls(format!("a private key cannot be read from {}: {error}", file.display())))
-}
-
-/// Verifies server certificates against the system's roots, or accepts any certificate. It loads the roots with the first certificate.
-/// Signatures are always verified.
-#[derive(Debug)]
-struct Verifier {
-    provider: Arc<CryptoProvider>,
-    verifies: bool,
-}
-
-impl Verifier {
-    /// A verifier with the system's roots; `None` if there are none.
-    fn system_verifier(&self) -> Option<&'static WebPkiServerVerifier> {
-        static VERIFIER: OnceLock<Option<Arc<WebPkiServerVerifier>>> = OnceLock::new();
-        let build = || {
-            WebPkiServerVerifier::builder_with_provider(system_roots(), self.provider.clone())
-                .build()
-                .ok()
-        };
-        VERIFIER.get_or_init(build).as_deref()
-    }
-}
-
-impl ServerCertVerifier for Verifier {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        server_name: &ServerName<'_>,
-        ocsp_response: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        if !self.verifies {
-            return Ok(ServerCertVerified::assertion());
-        }
-        let verifier = self.system_verifier().ok_or(CertificateError::UnknownIssuer)?;
-        verifier.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
-    }
 }

@@ -23,6 +23,7 @@ mod sessions;
 mod sse;
 mod streams;
 mod tls;
+mod tls_identity;
 mod tls_settings;
 mod websocket;
 mod websocket_frames;

@@ -78,6 +78,18 @@ impl Authority {
 }
 
 impl Identity {
+    pub(crate) fn certificate_pem(&self) -> String {
+        self.certificate.pem()
+    }
+
+    pub(crate) fn certificate_der(&self) -> Vec<u8> {
+        self.certificate.der().to_vec()
+    }
+
+    pub(crate) fn key_pem(&self) -> String {
+        self.key.serialize_pem()
+    }
+
     /// The TLS settings of a server with this identity; with `clients` it requires certificates of that authority.
     pub(crate) fn settings(&self, clients: Option<&Authority>) -> TlsSettings {
         let provider = Arc::new(ring::default_provider());

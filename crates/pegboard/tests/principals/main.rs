@@ -8,4 +8,5 @@ mod support;
 mod fixtures;
 mod history;
 mod isolation;
+mod session_cleanup;
 mod templates;

@@ -24,7 +24,8 @@ impl TableChecker<'_> {
             }
             Value::Null | Value::List(_) | Value::Map(_) => return self.wrong(node, path, "a text"),
         };
-        if secret && self.waits_for_session(&written) {
+        let waits_for_session = self.waits_for_session(&written);
+        if secret && waits_for_session && !is_template(path) {
             self.report.warn_with(
                 node.at,
                 path,
@@ -33,7 +34,11 @@ impl TableChecker<'_> {
             );
             return None;
         }
-        let (value, errors) = expand::expand(&written, self.env);
+        let (value, errors) = match waits_for_session && is_template(path) {
+            // A template of ours, as the programs that write Go templates mean it.
+            true => expand::expand(&for_each_view(&written), self.env),
+            false => expand::expand(&written, self.env),
+        };
         self.expanded = self.expanded.saturating_add(value.len());
         let mut good = true;
         for error in errors {
@@ -95,4 +100,29 @@ impl TableChecker<'_> {
             self.report.warn(at, path, "has spaces at its start or end");
         }
     }
+}
+
+/// Whether the variables of views are replaced in a field.
+fn is_template(path: &str) -> bool {
+    const HEADERS: [&str; 4] = ["headers", "http_headers", "custom_headers", "request_headers"];
+    let mut parts = path.rsplit('.');
+    let (last, parent) = (parts.next(), parts.next());
+    last == Some("session_cleanup_url") || parent.is_some_and(|parent| HEADERS.contains(&parent))
+}
+
+/// Turns `{{.SESSION_ID}}` into `{{SESSION_ID}}`.
+fn for_each_view(written: &str) -> String {
+    let pieces = expand::pieces(written);
+    let as_written = pieces.iter().map(|piece| match piece {
+        expand::Piece::Variable {
+            name: "SESSION_ID",
+            default: None,
+            ..
+        } => "{{SESSION_ID}}",
+        // An escaped `$` stays escaped.
+        expand::Piece::Literal("$") => "$$",
+        expand::Piece::Literal(text) => text,
+        expand::Piece::Variable { written, .. } | expand::Piece::Malformed { written, .. } => written,
+    });
+    as_written.collect()
 }

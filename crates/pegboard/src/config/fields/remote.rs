@@ -51,10 +51,12 @@ pub(in crate::config) const API_KEY_HEADER: &str = "X-API-Key";
 
 section! {
     tls = "tls" {
-        CA: Option<String> = text("ca", "A PEM file with certificate authorities to trust besides the system's, relative to the config file.")
+        CA: Option<String> = text("ca", "A PEM file with certificate authorities to trust besides the system's, relative to the config file. It is read again when it changes.")
             .aka(&["ca_file", "ca_cert", "ca_bundle"]);
-        CERT: Option<String> = text("cert", "A PEM file with the client certificate chain.").aka(&["client_cert", "cert_file"]);
+        CERT: Option<String> = text("cert", "A PEM file with the client certificate chain. It is read again with `key` when they change.").aka(&["client_cert", "cert_file"]);
         KEY: Option<String> = text("key", "A PEM file with the private key of the client certificate.").aka(&["client_key", "key_file"]);
+        SERVER_ID: Option<String> = text("server_id", "The SPIFFE id that the server's certificate must have, such as `spiffe://example.org/search`, in place of the host name. Only the authorities in `ca` are trusted then.")
+            .aka(&["spiffe_id"]);
         INSECURE: bool = flag("insecure", false, "Whether the server's certificate is accepted without verification.")
             .converted(&[("verify", Via::Negated), ("verify_ssl", Via::Negated)]);
     }

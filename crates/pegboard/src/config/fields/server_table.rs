@@ -86,6 +86,7 @@ section! {
         INSECURE: bool = flag("insecure", false, "Whether the server's certificate is accepted without verification.")
             .converted(&[("verify_ssl", Via::Negated), ("verify_tls", Via::Negated), ("tls_verify", Via::Negated), ("ssl_verify", Via::Negated)])
             .remote();
+        SESSION_CLEANUP_URL: Option<Text> = located("session_cleanup_url", "A URL that is sent a DELETE request when an agent's session ends. `{{NAME}}` in its path or query is replaced for each view, as in `headers`. The headers and credentials of the server go along if the URL has the same origin.").remote();
         // Its lifecycle.
         ENABLED: bool = flag("enabled", true, "Whether the server is used at all.").converted(&[("disabled", Via::Negated)]);
         REQUIRED: bool = flag("required", false, "Whether the board is ready only when this server is ready.");
@@ -180,7 +181,6 @@ section! {
         RESULT: Nested<result::In> = nested("result", Kind::Table(&result::SECTION), "How its results are limited and formatted.").aka(&["results"]);
     }
     unkeyed {
-        plain("session_cleanup_url", Kind::Text, "A URL that is sent a DELETE request when an agent's session ends.").later();
         // Settings of other programs that share the file.
         plain("gallery", Kind::Any, "").foreign();
         plain("version", Kind::Any, "").foreign();

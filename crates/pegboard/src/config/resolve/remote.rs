@@ -12,8 +12,9 @@ use crate::{
         header_template,
         key::{Key, Table},
         problem::join,
-        secret_detection,
+        secret_detection, session_cleanup,
         setting::{Text, Values},
+        spiffe_id::SpiffeId,
         transport::{Auth, ClientCert, Endpoint, Tls, Transport},
         tree::Place,
     },
@@ -30,7 +31,16 @@ pub(super) fn transport(
     let headers = headers(context, values);
     let credentials = credentials::of_server(context, values);
     let tls = tls(context, values);
-    let (url, mut headers) = (url?, headers?);
+    let cleanup = values.get(&server::SESSION_CLEANUP_URL);
+    let cleanup = cleanup.map(|text| session_cleanup_url(context, &text));
+    let (url, mut headers, tls) = (url?, headers?, tls?);
+    let session_cleanup_url = match cleanup {
+        Some(url) => Some(url?),
+        None => None,
+    };
+    if tls.server_id.is_some() && matches!(url.expose().scheme(), "http" | "ws") {
+        return context.refuse(at, "tls.server_id", "needs a URL with https:// or wss://");
+    }
     let (auth, key_header) = credentials?;
     headers.extend(key_header);
     if !matches!(auth, Auth::None | Auth::Anonymous | Auth::HeadersHelper(_))
@@ -44,7 +54,8 @@ pub(super) fn transport(
         url,
         headers,
         auth,
-        tls: tls?,
+        tls,
+        session_cleanup_url,
         session_gone_status: values.get(&server::SESSION_GONE_STATUS),
     };
     let scheme = endpoint.url.expose().scheme().to_owned();
@@ -87,6 +98,21 @@ fn url(context: &mut Context<'_>, text: &Text) -> Option<SafeUrl> {
         );
     }
     Some(url.shown_as(shown))
+}
+
+fn session_cleanup_url(context: &mut Context<'_>, text: &Text) -> Option<SafeUrl> {
+    let shown = secret_detection::shown_url(&text.written);
+    let refuse = |context: &mut Context<'_>, what: &str| {
+        context.refuse(text.at, "session_cleanup_url", &format!("`{shown}` {what}"))
+    };
+    let url = match SafeUrl::parse(text.value.trim()) {
+        Ok(url) => url,
+        Err(error) => return refuse(context, &format!("is not a URL: {}", error.reason())),
+    };
+    match session_cleanup::check(&url) {
+        Ok(()) => Some(url.shown_as(shown)),
+        Err(error) => refuse(context, &error.to_string()),
+    }
 }
 
 /// The most likely scheme of a URL without one: `localhost:8080/mcp`, `mcp.example.com/mcp`.
@@ -172,9 +198,22 @@ fn tls(context: &mut Context<'_>, values: ServerTable<'_>) -> Option<Tls> {
         (None, None) => None,
         _ => return context.refuse(at, "tls", "`cert` and `key` belong together"),
     };
+    let server_id = match table.get(&tls::SERVER_ID).map(|id| SpiffeId::parse(id.trim())) {
+        None => None,
+        Some(Err(error)) => return context.refuse(at, "tls.server_id", &format!("is no SPIFFE id: {error}")),
+        Some(Ok(_)) if insecure => {
+            return context.refuse(at, "tls.server_id", "cannot be checked with `insecure`; keep one");
+        }
+        Some(Ok(_)) if ca.is_none() => {
+            let problem = "needs `tls.ca`, the file with the authorities of its trust domain";
+            return context.refuse(at, "tls.server_id", problem);
+        }
+        Some(Ok(id)) => Some(id),
+    };
     Some(Tls {
         ca,
         client_cert,
+        server_id,
         insecure,
     })
 }

@@ -113,6 +113,7 @@ fn companions(path: &str) -> Json {
         }
         Some("tls.cert") => json!({"tls": {"key": "k"}}),
         Some("tls.key") => json!({"tls": {"cert": "k"}}),
+        Some("tls.server_id") => json!({"tls": {"ca": "ca.pem"}}),
         Some("allow_loader_env") => json!({"env": {"LD_PRELOAD": "x"}}),
         Some("summarise.model" | "summarise.api_key") => json!({"summarise": {"url": "https://m.example/v1"}}),
         Some("masking.custom.replacement" | "masking.custom.description") => {
@@ -223,6 +224,7 @@ fn every_field_in_effect_changes_the_resolved_config() {
             Some("private_key_file") => Some(json!(key)),
             Some("private_key") => Some(json!(PEM)),
             Some("redirect_uri") => Some(json!("http://localhost:99/x")),
+            Some("server_id") => Some(json!("spiffe://zz.example/zz")),
             Some("callback_host") => Some(json!("localhost")),
             Some("callback_path") => Some(json!("/zz")),
             Some("groups") => Some(json!([group])),

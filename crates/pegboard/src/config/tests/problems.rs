@@ -75,7 +75,10 @@ fn every_mistake_is_named_with_its_line_and_field() {
         "command = 'a'\nenabled = 'yes'",
         "command = 'a'\nera = 'medieval'",
         "command = 'a '",
-        "command = 'a'\nsession_cleanup_url = 'https://h/'\nscope = 'shared'",
+        "url = 'https://h/'\nsession_cleanup_url = 'h/{{SESSION_ID}}'",
+        "url = 'https://h/'\nsession_cleanup_url = 'ftp://h/'",
+        "url = 'https://h/'\nsession_cleanup_url = 'https://u{{SESSION_ID}}@h/'",
+        "url = 'https://h/'\nsession_cleanup_url = 'https://h/{{two words}}'",
         "command = 'a'\nsandbox = 'tight'",
         "command = 'a'\nsandbox = { network = [0] }",
         "command = 'a'\ncache = [1]",
@@ -170,8 +173,14 @@ fn every_mistake_is_named_with_its_line_and_field() {
     pegboard.toml:3: servers.x.era: must be auto, probe, modern, legacy, or a version such as `2025-06-18`
     > command = 'a '
     pegboard.toml:2: servers.x.command: has spaces at its start or end
-    > command = 'a' | session_cleanup_url = 'https://h/' | scope = 'shared'
-    pegboard.toml:3: servers.x.session_cleanup_url: not in effect yet
+    > url = 'https://h/' | session_cleanup_url = 'h/{{SESSION_ID}}'
+    pegboard.toml:3: servers.x.session_cleanup_url: `h/{{SESSION_ID}}` is not a URL: relative URL without a base
+    > url = 'https://h/' | session_cleanup_url = 'ftp://h/'
+    pegboard.toml:3: servers.x.session_cleanup_url: `ftp://h/` must start with http:// or https://
+    > url = 'https://h/' | session_cleanup_url = 'https://u{{SESSION_ID}}@h/'
+    pegboard.toml:3: servers.x.session_cleanup_url: `https://****@h/` has a `{{…}}` that is not in its path or query
+    > url = 'https://h/' | session_cleanup_url = 'https://h/{{two words}}'
+    pegboard.toml:3: servers.x.session_cleanup_url: `https://h/{{two words}}` a `{{…}}` does not hold the name of a variable: letters, digits and `_`
     > command = 'a' | sandbox = 'tight'
     pegboard.toml:3: servers.x.sandbox: must be `off` or `basic` or `strict` or true or false or a table
     > command = 'a' | sandbox = { network = [0] }

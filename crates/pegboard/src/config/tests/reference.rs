@@ -144,9 +144,6 @@ fn applies(section: &Section, field: &Field) -> &'static str {
 fn meaning(section: &Section, field: &Field) -> String {
     let servers = of_server(section, field);
     let mut meaning = servers.unwrap_or(field).doc.to_owned();
-    if field.effect == Effect::Later {
-        meaning.push_str(" Not in effect yet.");
-    }
     if !field.aliases.is_empty() {
         let names: Vec<String> = field.aliases.iter().map(|name| format!("`{name}`")).collect();
         let _ = write!(meaning, " Also: {}.", names.join(", "));

@@ -159,7 +159,7 @@ fn defaults(section: &field::Section) -> serde_json::Map<String, serde_json::Val
         // table for the sandbox asks for one, and an audit log needs a file.
         let is_boards = ["summarise", "breaker", "backoff", "sandbox", "audit"].contains(&field.name);
         let value = match (redact::default(field.default), field.kind.section()) {
-            _ if is_boards || field.effect == field::Effect::Later => continue,
+            _ if is_boards => continue,
             (Some(default), _) => default,
             (None, Some(parts)) if !matches!(field.kind, field::Kind::Table(_)) || field.name == "result" => {
                 defaults(parts).into()

@@ -9,6 +9,7 @@ use std::{
 };
 
 use futures_util::future::join_all;
+use tokio::{runtime::Handle, task::JoinHandle};
 use tokio_util::{
     sync::{CancellationToken, DropGuard},
     task::TaskTracker,
@@ -195,8 +196,18 @@ impl Registry {
 
     /// Closes every server and waits until all are closed. Call [`Registry::close`] first, so that none is added meanwhile.
     pub(crate) async fn close_servers(&self) {
-        join_all(self.all_servers().iter().map(Server::close)).await;
+        let (_, others) = self.end_sessions(self.all_servers());
+        join_all(others.iter().map(Server::close)).await;
         self.tasks.wait().await;
+    }
+
+    /// Runs a task that a shutdown waits for.
+    pub(in crate::server) fn spawn_on(
+        &self,
+        task: impl Future<Output = ()> + Send + 'static,
+        runtime: &Handle,
+    ) -> JoinHandle<()> {
+        self.tasks.spawn_on(task, runtime)
     }
 
     pub(in crate::server) fn revision(&self) -> u64 {

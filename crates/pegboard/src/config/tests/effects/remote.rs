@@ -76,6 +76,11 @@ pub(super) const ROWS: &[Row] = &[
         &["tls.ca", "tls.cert", "tls.key", "tls.insecure"],
     ),
     (
+        "network/tls_identity.rs",
+        "the_id_of_a_server_is_read_from_the_config",
+        &["tls.server_id"],
+    ),
+    (
         "settings/remote.rs",
         "credentials_are_sent_as_the_config_names_them",
         &[

@@ -94,6 +94,11 @@ pub(super) const ROWS: &[Row] = &[
         &["server.session_gone_status"],
     ),
     (
+        "principals/session_cleanup.rs",
+        "the_end_of_a_view_is_told_once_with_its_credentials",
+        &["server.session_cleanup_url"],
+    ),
+    (
         "settings/lifecycle.rs",
         "a_server_that_is_not_enabled_is_not_started_or_called",
         &["server.enabled"],
