@@ -313,11 +313,19 @@ pub(crate) fn lasting_board(config: Config) -> pegboard::Builder {
     }
     if let Some(folder) = state("tokens") {
         builder = builder.token_store(folder);
+        if uses_keyring() {
+            builder = builder.keyring();
+        }
     }
     match pins_folder() {
         Some(folder) => builder.pins(folder),
         None => builder,
     }
+}
+
+/// Whether the tokens of sign-ins are encrypted with a key in the keyring, where there is one.
+fn uses_keyring() -> bool {
+    std::env::var_os("PEGBOARD_KEYRING").is_none_or(|value| value != "off")
 }
 
 /// The folder of the pinned definitions. It is state and not cache: without it, changed definitions would count as new.

@@ -24,6 +24,7 @@ mod header_template;
 mod import;
 mod inline_server;
 mod key;
+mod keyring_references;
 mod layers;
 mod lifecycle;
 mod limits;

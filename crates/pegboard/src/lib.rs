@@ -238,6 +238,8 @@ pub mod fuzz;
 mod grant;
 mod hint;
 mod json_scan;
+#[cfg(feature = "keyring")]
+mod keyring;
 pub mod label;
 pub mod mask;
 pub mod metrics;

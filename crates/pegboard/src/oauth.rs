@@ -19,6 +19,8 @@ mod discovery;
 mod dpop;
 mod error;
 mod jws;
+#[cfg(feature = "keyring")]
+mod keyring_key;
 mod metadata;
 mod pick_up;
 mod pkce;
@@ -41,6 +43,8 @@ pub(crate) use authorization::PendingSignIn;
 pub(crate) use challenge::asks_for_token;
 pub(crate) use client::{OAuthClient, SignedOut};
 pub(crate) use error::OAuthError;
+#[cfg(feature = "keyring")]
+pub(crate) use keyring_key::KeyringKey;
 pub(crate) use pick_up::StoreChange;
 pub(crate) use redirect_uri::RedirectUri;
 pub(crate) use store_key::PlainText;

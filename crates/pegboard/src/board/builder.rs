@@ -13,7 +13,7 @@ use arc_swap::ArcSwap;
 use tokio::sync::{Semaphore, watch};
 
 #[cfg(feature = "oauth")]
-use super::sign_in_provider::SignIns;
+use super::sign_in_provider::{SignIns, TokenFolder};
 use super::{GatewaySettings, Inner, Pegboard, approval_defaults::ApprovalDefaults, server_factory::ServerFactory};
 use crate::{
     audit::AuditLog,
@@ -48,7 +48,7 @@ pub struct Builder {
     stand_ins: Option<Box<StandIns>>,
     credentials: Option<Arc<dyn Credentials>>,
     #[cfg(feature = "oauth")]
-    tokens: Option<PathBuf>,
+    tokens: TokenFolder,
     journal: Journal,
 }
 
@@ -71,7 +71,7 @@ impl Pegboard {
             stand_ins: None,
             credentials: None,
             #[cfg(feature = "oauth")]
-            tokens: None,
+            tokens: TokenFolder::default(),
             journal: Journal::default(),
         }
     }
@@ -156,7 +156,16 @@ impl Builder {
     /// it, sign-ins end with the board.
     #[cfg(feature = "oauth")]
     pub fn token_store(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.tokens = Some(folder.into());
+        self.tokens.folder = Some(folder.into());
+        self
+    }
+
+    /// Encrypts the files of [`Builder::token_store`] with a key in the keyring of the operating system: the Secret Service of a Linux desktop
+    /// (through `secret-tool`) or the keychain of macOS. The key is created when it is needed first. On a machine without such a keyring the files
+    /// are not encrypted, and a keyring that is locked makes sign-ins fail until it is unlocked.
+    #[cfg(all(feature = "keyring", feature = "oauth"))]
+    pub fn keyring(mut self) -> Self {
+        self.tokens.uses_keyring = true;
         self
     }
 

@@ -23,11 +23,22 @@ use crate::{
 /// How long a server without a sign-in is used before the store is looked at again. A refusal ends that time.
 const ANONYMOUS: Duration = Duration::from_secs(60);
 
+/// Where a board keeps tokens.
+#[derive(Debug, Clone, Default)]
+pub(super) struct TokenFolder {
+    pub(super) folder: Option<PathBuf>,
+    #[cfg(feature = "keyring")]
+    pub(super) uses_keyring: bool,
+}
+
 /// The sign-ins of a board. Nothing is read before a server needs it.
 #[derive(Debug, Default)]
 pub(super) struct SignIns {
     /// The folder of the tokens; in memory without one.
     folder: Option<PathBuf>,
+    /// Whether the files are encrypted with a key in the keyring of the operating system.
+    #[cfg(feature = "keyring")]
+    uses_keyring: bool,
     opened: OnceLock<Opened>,
     /// The tokens of callers of a gateway.
     caller_tokens: CallerTokens,
@@ -54,9 +65,11 @@ struct Opened {
 }
 
 impl SignIns {
-    pub(super) fn new(folder: Option<PathBuf>, caller_tokens: CallerTokens) -> Arc<Self> {
+    pub(super) fn new(tokens: TokenFolder, caller_tokens: CallerTokens) -> Arc<Self> {
         Arc::new(Self {
-            folder,
+            folder: tokens.folder,
+            #[cfg(feature = "keyring")]
+            uses_keyring: tokens.uses_keyring,
             caller_tokens,
             opened: OnceLock::new(),
             follower: OnceLock::new(),
@@ -75,6 +88,10 @@ impl SignIns {
     fn opened(&self) -> &Opened {
         self.opened.get_or_init(|| {
             let store = match &self.folder {
+                #[cfg(feature = "keyring")]
+                Some(folder) if self.uses_keyring => {
+                    TokenStore::open(folder.clone(), Arc::new(crate::oauth::KeyringKey::of_system(folder)))
+                }
                 Some(folder) => TokenStore::open(folder.clone(), Arc::new(PlainText)),
                 None => TokenStore::in_memory(),
             };

@@ -1,8 +1,10 @@
-//! Expands variables in values: `${VAR}`, `${VAR:-default}`, `${env:VAR}` and `{{.VAR}}`.
+//! Expands variables in values: `${VAR}`, `${VAR:-default}`, `${env:VAR}` and `{{.VAR}}`, and references to a keyring: `${keyring:SERVICE/USER}`.
 //!
 //! Values are expanded once, after parsing: the value of a variable is neither expanded again nor split. `$$` is an escaped `$`.
 
 use std::{collections::BTreeMap, fmt};
+
+use super::keyring_references::{self, KeyringProblem, KeyringReferences};
 
 /// The longest expanded value. Variables can be repeated, so a small file could otherwise expand to gigabytes.
 const MAX_VALUE: usize = 1 << 20;
@@ -13,6 +15,7 @@ type Lookup<'a> = dyn Fn(&str) -> Option<String> + 'a;
 /// The source of variables, and how missing ones are handled.
 pub struct Env<'a> {
     lookup: Box<Lookup<'a>>,
+    keyring: Option<KeyringReferences>,
     lenient: bool,
 }
 
@@ -21,13 +24,47 @@ impl<'a> Env<'a> {
     pub fn new(lookup: impl Fn(&str) -> Option<String> + 'a) -> Self {
         Self {
             lookup: Box::new(lookup),
+            keyring: None,
             lenient: false,
         }
     }
 
-    /// Uses the environment of this process.
+    /// Uses the environment of this process, and the keyring of the operating system for `${keyring:SERVICE/USER}`. Without the feature `keyring`,
+    /// such a reference is an error.
     pub fn process() -> Self {
-        Self::new(|name| std::env::var(name).ok())
+        Self {
+            keyring: Some(KeyringReferences::of_system()),
+            ..Self::new(|name| std::env::var(name).ok())
+        }
+    }
+
+    /// Looks up `${keyring:SERVICE/USER}` with a function of the service and the user, which returns why there is no secret.
+    #[must_use]
+    pub fn keyring(mut self, lookup: impl Fn(&str, &str) -> Result<String, String> + Send + Sync + 'static) -> Self {
+        let hint = "add it to the keyring, or put the secret in a variable";
+        self.keyring = Some(KeyringReferences::new(move |service, user| {
+            lookup(service, user).map_err(|problem| KeyringProblem::new(problem, hint))
+        }));
+        self
+    }
+
+    /// Uses the keyring of another one.
+    #[must_use]
+    pub(super) fn keyring_of(mut self, other: &Env<'_>) -> Self {
+        self.keyring.clone_from(&other.keyring);
+        self
+    }
+
+    /// Why the keyring has no secret for a reference.
+    pub(super) fn keyring_problem(&self, name: &str) -> Option<KeyringProblem> {
+        if !keyring_references::is_meant(name) {
+            return None;
+        }
+        let nowhere = || KeyringProblem::new("there is no keyring here", "put the secret in a variable");
+        match &self.keyring {
+            Some(keyring) => keyring.get(name)?.err(),
+            None => Some(nowhere()),
+        }
     }
 
     /// Uses these variables and no others.
@@ -47,9 +84,12 @@ impl<'a> Env<'a> {
         self.lenient
     }
 
-    /// The value of a variable.
+    /// The value of a variable, or the secret that `keyring:SERVICE/USER` names.
     pub fn get(&self, name: &str) -> Option<String> {
-        (self.lookup)(name)
+        match self.keyring.as_ref().and_then(|keyring| keyring.get(name)) {
+            Some(found) => found.ok(),
+            None => (self.lookup)(name),
+        }
     }
 }
 
@@ -88,6 +128,8 @@ pub(super) enum Malformed {
     Input,
     #[error("has a default that holds another variable")]
     Nested,
+    #[error("does not name a secret; write `${{keyring:SERVICE/USER}}`")]
+    Keyring,
 }
 
 /// Splits `text` into literals and references.
@@ -201,7 +243,11 @@ fn braces(mark: &str) -> (Piece<'_>, usize) {
 }
 
 fn variable<'t>(mark: &'t str, length: usize, name: &'t str, default: Option<&'t str>) -> (Piece<'t>, usize) {
-    if !is_variable_name(name) {
+    if keyring_references::is_meant(name) {
+        if keyring_references::entry(name).is_none() {
+            return malformed(mark, length, Malformed::Keyring);
+        }
+    } else if !is_variable_name(name) {
         return malformed(mark, length, Malformed::Name);
     }
     let written = mark.get(..length).unwrap_or(mark);

@@ -28,6 +28,7 @@ pub(super) fn with_folders<'a>(env: &'a Env<'a>, base: Option<&'a Path>) -> Env<
         "workspaceFolder" => project.map(|folder| folder.display().to_string()),
         "userHome" => env.get("HOME").or_else(|| env.get("USERPROFILE")),
         _ => env.get(name),
-    });
+    })
+    .keyring_of(env);
     if env.is_lenient() { with.lenient() } else { with }
 }

@@ -1,37 +1,21 @@
 //! TLS settings of HTTP and WebSocket connections: trusted roots, client certificates, and what a server's certificate must prove.
 
 mod certificate_files;
+mod proof;
+mod system_roots;
 mod verifier;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use rustls::{ClientConfig, RootCertStore, client::Resumption, crypto::ring};
-use url::Url;
+use rustls::{ClientConfig, client::Resumption, crypto::ring};
 
 pub(super) use certificate_files::CertificateFiles;
+pub(super) use system_roots::prepare;
 use verifier::Verifier;
 pub(super) use verifier::WrongId;
 
 use super::dial_error::DialError;
 use crate::config::Tls;
-
-/// The system's root certificates. They are loaded once per process: loading takes longer than most connections, and a hundred servers
-/// would hold a hundred copies.
-static SYSTEM_ROOTS: OnceLock<Arc<RootCertStore>> = OnceLock::new();
-
-/// Loads the system's root certificates on a blocking thread, if `url` needs TLS. Otherwise the first TLS handshake would load them on an
-/// async thread.
-pub(super) async fn prepare(url: &Url) {
-    // An async cell: tasks that wait for the load do not block a thread.
-    static LOADED: tokio::sync::OnceCell<()> = tokio::sync::OnceCell::const_new();
-    if matches!(url.scheme(), "https" | "wss") && SYSTEM_ROOTS.get().is_none() {
-        let load = || async {
-            // Fails only when the runtime shuts down.
-            let _ = tokio::task::spawn_blocking(|| drop(system_roots())).await;
-        };
-        LOADED.get_or_init(load).await;
-    }
-}
 
 /// The TLS settings for connections to one server, with its files as they are now. Creating them does not load the system's roots unless
 /// `tls.ca` is set.
@@ -73,14 +57,4 @@ pub(super) fn reloading_config(tls: &Tls) -> Result<(ClientConfig, Option<Arc<Ce
         _ => builder.with_no_client_auth(),
     };
     Ok((config, files))
-}
-
-/// The system's root certificates. A system without any is not an error here, but makes the handshake fail.
-fn system_roots() -> Arc<RootCertStore> {
-    let load = || {
-        let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        Arc::new(roots)
-    };
-    SYSTEM_ROOTS.get_or_init(load).clone()
 }

@@ -46,6 +46,63 @@ async fn hello(board: &Pegboard) -> String {
 }
 
 #[tokio::test]
+async fn every_kind_of_credentials_comes_from_a_variable_or_the_keyring() {
+    for source in ["${SECRET}", "${keyring:fx/me}"] {
+        for (auth, header, expected) in [
+            (format!("bearer = '{source}'"), "authorization", "Bearer s3cr3t-c4nary"),
+            (format!("api_key = '{source}'"), "x-api-key", "s3cr3t-c4nary"),
+            (
+                format!("user = 'me', password = '{source}'"),
+                "authorization",
+                "Basic bWU6czNjcjN0LWM0bmFyeQ==",
+            ),
+        ] {
+            let server = server(&[]).await;
+            let text = format!("[servers.fx]\nurl = '{}'\nauth = {{ {auth} }}\n", server.url());
+            let env = Env::of([("SECRET", "s3cr3t-c4nary")]).keyring(|service, user| match (service, user) {
+                ("fx", "me") => Ok("s3cr3t-c4nary".to_owned()),
+                _ => Err("unknown".to_owned()),
+            });
+            let loaded = Config::from_text(&text, Format::Toml, &env);
+            assert_eq!(loaded.problems, [], "{text}");
+            assert!(
+                loaded
+                    .config
+                    .secrets()
+                    .iter()
+                    .any(|secret| secret.expose() == "s3cr3t-c4nary")
+            );
+            let board = Pegboard::open(loaded.config);
+            assert_eq!(hello(&board).await, "hi", "{auth}");
+            assert_eq!(sent(&server, header), [expected], "{auth}");
+            board.shutdown().await;
+        }
+    }
+}
+
+#[test]
+fn a_keyring_that_has_no_secret_is_an_error_of_the_field() {
+    let text = "[servers.fx]\nurl = 'https://h.example/'\nauth = { bearer = '${keyring:fx/me}' }\n";
+    let env = || Env::new(|_| None);
+    for (env, expected) in [
+        (env(), "there is no keyring here"),
+        (env().keyring(|_, _| Err("it is locked".to_owned())), "it is locked"),
+    ] {
+        let loaded = Config::from_text(text, Format::Toml, &env);
+        let problems: Vec<String> = loaded.errors().map(ToString::to_string).collect();
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert_contains(
+            &problems[0],
+            &["auth.bearer", "`${keyring:fx/me}` cannot be read", expected],
+        );
+    }
+    let text = text.replace("fx/me", "fx");
+    let loaded = Config::from_text(&text, Format::Toml, &env());
+    let problems: Vec<String> = loaded.errors().map(ToString::to_string).collect();
+    assert_contains(&problems[0], &["`${keyring:fx}`", "write `${keyring:SERVICE/USER}`"]);
+}
+
+#[tokio::test]
 async fn a_token_file_is_read_again_when_the_server_refuses_its_token() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("token");

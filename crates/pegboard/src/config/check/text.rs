@@ -64,6 +64,13 @@ impl TableChecker<'_> {
 
     /// Reports an error of expansion. Returns whether the value can be used all the same.
     fn expand_error(&mut self, error: &ExpandError, at: Place, path: &str) -> bool {
+        if let ExpandError::Missing(name) = error
+            && let Some(problem) = self.env.keyring_problem(name)
+        {
+            let message = format!("`${{{name}}}` cannot be read: {}", problem.message);
+            self.report.error_with(at, path, message, problem.hint);
+            return false;
+        }
         match error {
             ExpandError::Missing(name) if self.lenient => {
                 self.report.warn(at, path, format!("variable `{name}` is not set"));

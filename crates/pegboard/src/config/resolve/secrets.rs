@@ -4,6 +4,7 @@ use super::context::Context;
 use crate::{
     config::{
         environment::is_open,
+        keyring_references,
         secret_parts::secrets_in,
         setting::{Setting, Values},
     },
@@ -16,6 +17,10 @@ pub(super) fn of_settings(context: &Context<'_>, values: &Values) -> Vec<Secret>
     for (name, found) in values.iter() {
         for variable in found.variables.iter().filter(|variable| !is_open(variable)) {
             let value = context.env.get(variable).unwrap_or_default();
+            if keyring_references::is_meant(variable) {
+                secrets.push(Secret::new(value));
+                continue;
+            }
             secrets.extend(secrets_in(variable, &value));
         }
         of_setting(name, &found.setting, &mut secrets);

@@ -135,6 +135,26 @@ fn no_variable_is_looked_up_for_an_unapproved_file() {
 }
 
 #[test]
+fn a_helper_of_a_project_file_is_used_only_after_approval_and_from_its_folder() {
+    let fixture = Fixture::new(
+        "",
+        "[servers.p]\nurl = 'https://h.example/'\nheaders_helper = ['./bin/helper', 'x']\n",
+    );
+    assert!(is_pending(&fixture.load(), "p"));
+    assert!(fixture.load().config.servers.is_empty());
+    fixture.accept();
+    let config = fixture.load().config;
+    let endpoint = config.servers[&ServerName::parse("p").unwrap()]
+        .transport
+        .endpoint()
+        .cloned();
+    let Some(Auth::HeadersHelper(helper)) = endpoint.map(|endpoint| endpoint.auth) else {
+        panic!("it has no helper");
+    };
+    assert_eq!(Path::new(&helper.command.program), fixture.path("bin/helper"));
+}
+
+#[test]
 fn approval_lasts_until_anything_changes() {
     let fixture = Fixture::new("", SERVER);
     assert!(is_pending(&fixture.load(), "p"));

@@ -21,7 +21,7 @@ use rustls::{
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
 use tokio::time::Instant;
 
-use super::{system_roots, verifier::Proof};
+use super::{proof::Proof, system_roots::system_roots};
 use crate::{
     config::{ClientCert, Tls},
     private_file,

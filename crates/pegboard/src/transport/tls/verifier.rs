@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use rustls::{
-    CertificateError, DigitallySignedStruct, OtherError, RootCertStore, SignatureScheme,
+    CertificateError, DigitallySignedStruct, OtherError, SignatureScheme,
     client::{
         WebPkiServerVerifier,
         danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
@@ -14,7 +14,7 @@ use rustls::{
 };
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
-use super::{certificate_files::CertificateFiles, system_roots};
+use super::{certificate_files::CertificateFiles, proof::Proof, system_roots::system_roots};
 use crate::config::SpiffeId;
 
 /// Verifies server certificates. Signatures of handshakes are always verified.
@@ -113,15 +113,6 @@ impl ServerCertVerifier for Verifier {
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.provider.signature_verification_algorithms.supported_schemes()
     }
-}
-
-/// What a certificate of the authorities in a file must prove.
-#[derive(Debug, Clone)]
-pub(super) enum Proof {
-    /// That it belongs to the host in the URL.
-    HostName(Arc<WebPkiServerVerifier>),
-    /// That it is the certificate of this workload, signed by one of these authorities. The host does not matter.
-    Id(SpiffeId, Arc<RootCertStore>),
 }
 
 /// A certificate of a workload has exactly one URI, its id.

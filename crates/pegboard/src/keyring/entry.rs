@@ -1,0 +1,49 @@
+//! [`Entry`]: the name of a secret in a keyring, and why it cannot be read or stored.
+
+use std::time::Duration;
+
+/// How long a keyring may take to answer.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
+/// The longest secret.
+pub(super) const MAX_SECRET: usize = 64 << 10;
+
+/// The name of a secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Entry<'a> {
+    pub(crate) service: &'a str,
+    pub(crate) user: &'a str,
+}
+
+/// Why a secret cannot be read or stored.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum KeyringError {
+    #[error("this machine has no keyring that this program can use")]
+    NoKeyring,
+    #[error("the keyring has no such entry")]
+    NoEntry,
+    #[error("{0} did not answer within {limit} s; it may be locked", limit = TIMEOUT.as_secs())]
+    NoAnswer(&'static str),
+    #[error("{keyring} failed: {reason}")]
+    Failed { keyring: &'static str, reason: String },
+}
+
+impl KeyringError {
+    /// What a person can do.
+    pub(crate) fn hint(&self, entry: Entry<'_>) -> String {
+        let Entry { service, user } = entry;
+        match self {
+            Self::NoKeyring if cfg!(target_os = "linux") => {
+                "install `secret-tool` (libsecret) and run it in a desktop session, or put the secret in a variable or a file".to_owned()
+            }
+            Self::NoKeyring => "put the secret in a variable or a file".to_owned(),
+            Self::NoEntry if cfg!(target_os = "macos") => {
+                format!("add it with `security add-generic-password -s {service} -a {user} -w`")
+            }
+            Self::NoEntry => {
+                format!("add it with `secret-tool store --label={service} service {service} username {user}`")
+            }
+            Self::NoAnswer(_) => "unlock the keyring and try again".to_owned(),
+            Self::Failed { .. } => "check that the keyring works in this session".to_owned(),
+        }
+    }
+}
