@@ -4,6 +4,7 @@
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail, ensure};
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use pegboard::{
     Arguments, Config, Host, Kind, ListedTool, Outcome, Pegboard, Reply, Secret, ServerConfig, ServerName,
     SignInOptions, State, ToolCall, Toolset,
@@ -148,7 +149,9 @@ fn oauth_settings(scenario: &str) -> anyhow::Result<OAuthConfig> {
             settings.grant = OAuthGrant::ClientCredentials;
         }
         "auth/wif-jwt-bearer" => {
-            let assertion = TokenInput::Value(Secret::from(needed("valid_jwt")?));
+            let assertion = needed("valid_jwt")?;
+            settings.issuer = Some(audience(&assertion)?);
+            let assertion = TokenInput::Value(Secret::from(assertion));
             settings.grant = OAuthGrant::JwtBearer(JwtBearer::new(assertion));
         }
         "auth/cross-app-access-complete-flow" | "auth/enterprise-managed-authorization" => {
@@ -161,6 +164,14 @@ fn oauth_settings(scenario: &str) -> anyhow::Result<OAuthConfig> {
         _ => {}
     }
     Ok(settings)
+}
+
+/// The authorization server that an assertion is for. Who configures an assertion knows it; the suite tells it only here.
+fn audience(assertion: &str) -> anyhow::Result<String> {
+    let claims = assertion.split('.').nth(1).context("the assertion is no JWT")?;
+    let claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims)?)?;
+    let audience = claims["aud"].as_str().context("the assertion has no audience")?;
+    Ok(audience.to_owned())
 }
 
 /// Lists and calls, and signs in whenever the server asks for it.

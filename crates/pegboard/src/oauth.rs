@@ -18,6 +18,7 @@ mod clock;
 mod discovery;
 mod dpop;
 mod error;
+mod issuer_pin;
 mod jws;
 #[cfg(feature = "keyring")]
 mod keyring_key;
@@ -29,6 +30,7 @@ mod registration;
 mod renewal;
 mod revocation;
 mod session;
+mod sign_in_page;
 mod store_key;
 mod store_lock;
 mod stored;

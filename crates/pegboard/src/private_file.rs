@@ -59,12 +59,43 @@ fn open_with(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
 
 /// Replaces a file atomically: readers see the old content or the new one. Creates the folder if needed.
 pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    write_and_rename(path, content, |_| Ok(()))
+}
+
+/// Like [`replace`], and the new content outlives a loss of power.
+#[cfg(feature = "oauth")]
+pub(crate) fn replace_durably(path: &Path, content: &[u8]) -> io::Result<()> {
+    write_and_rename(path, content, File::sync_all)?;
+    // The name of the file is stored with its folder. Some file systems cannot do that, and the file is replaced already.
+    #[cfg(unix)]
+    let _ = File::open(parent(path)).and_then(|folder| folder.sync_all());
+    Ok(())
+}
+
+/// Removes drafts of files in a folder whose writers were killed: those that are older than `age`.
+#[cfg(feature = "oauth")]
+pub(crate) fn remove_old_drafts(folder: &Path, age: std::time::Duration) {
+    let is_old = |path: &Path| {
+        let modified = path.symlink_metadata().and_then(|meta| meta.modified()).ok();
+        modified
+            .and_then(|time| time.elapsed().ok())
+            .is_some_and(|since| since > age)
+    };
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.extension().is_some_and(|extension| extension == "tmp") && is_old(&path) {
+            let _ = std::fs::remove_file(&path);
+        }
+    }
+}
+
+fn write_and_rename(path: &Path, content: &[u8], finish: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
     static DRAFTS: AtomicU64 = AtomicU64::new(0);
     create_folder(parent(path))?;
     let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
     let draft = path.with_extension(format!("{}-{number}.tmp", std::process::id()));
     let result = create_new(&draft)
-        .and_then(|mut file| file.write_all(content))
+        .and_then(|mut file| file.write_all(content).and_then(|()| finish(&file)))
         .and_then(|()| std::fs::rename(&draft, path));
     if result.is_err() {
         let _ = std::fs::remove_file(&draft);

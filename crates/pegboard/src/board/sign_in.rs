@@ -176,6 +176,7 @@ impl From<OAuthError> for SignInError {
             OAuthError::Refused(_) | OAuthError::UnknownClient(_) | OAuthError::NeedsSignIn(_) => {
                 SignInErrorKind::Refused
             }
+            OAuthError::Store(_) => SignInErrorKind::Failed,
             error if error.is_temporary() => SignInErrorKind::Unreachable,
             _ => SignInErrorKind::Failed,
         };

@@ -147,6 +147,9 @@ impl PreparedCall<'_> {
                     if fault.is_transport() && !has_timed_out && needs_health_check(policy) {
                         server.suspect(live.generation);
                     }
+                    if fault.needs_auth() {
+                        server.credential_refused(live.generation);
+                    }
                     return Err(fault.into());
                 }
                 Next::AgainSameSession { after } => after,

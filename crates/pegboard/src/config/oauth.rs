@@ -60,11 +60,37 @@ impl OAuthConfig {
         secrets
     }
 
-    /// Whether the token of a gateway's caller would be sent to an authorization server that the MCP server names.
-    pub(crate) fn sends_caller_anywhere(&self) -> bool {
-        let is_named = self.issuer.is_some() || self.token_url.is_some();
-        let has_provider = matches!(&self.grant, OAuthGrant::JwtBearer(bearer) if bearer.identity_provider.is_some());
-        self.grant.exchanges_caller() && !is_named && !has_provider
+    /// Whether the config says which authorization server gets the credentials. If it does not, the server says it.
+    #[cfg(feature = "oauth")]
+    pub(crate) fn names_authorization_server(&self) -> bool {
+        self.issuer.is_some() || self.token_url.is_some()
+    }
+
+    /// The setting that would be sent wherever the server says, and what is missing.
+    pub(crate) fn open_destination(&self) -> Option<(&'static str, &'static str)> {
+        if self.issuer.is_some() {
+            return None;
+        }
+        match (&self.grant, &self.authorization_url, &self.token_url) {
+            (OAuthGrant::AuthorizationCode, Some(_), None) => Some((
+                "authorization_url",
+                "needs `token_url` or `issuer`: without them the server would choose who gets the codes of this page",
+            )),
+            (OAuthGrant::AuthorizationCode, None, Some(_)) => Some((
+                "token_url",
+                "needs `authorization_url` or `issuer`: without them the server would choose where a person signs in",
+            )),
+            (OAuthGrant::TokenExchange(_), _, None) => Some((
+                "grant",
+                "`token_exchange` needs `issuer` or `token_url`: without them the server would choose who gets the subject token",
+            )),
+            // What an identity provider issues is of use only at the authorization server that it is for.
+            (OAuthGrant::JwtBearer(bearer), _, None) if bearer.identity_provider.is_none() => Some((
+                "grant",
+                "`jwt_bearer` needs `issuer` or `token_url`: without them the server would choose who gets the assertion",
+            )),
+            _ => None,
+        }
     }
 
     /// Differs between settings that lead to other tokens.

@@ -10,6 +10,7 @@ use crate::{
     config::{Dpop, OAuthConfig, Tls},
     credential::CallerToken,
     name::ServerName,
+    secret::{SafeUrl, WithSecrets},
 };
 
 /// A server and the principal that signs in to it.
@@ -43,10 +44,13 @@ impl OAuthAccount {
     /// The key under which the account is stored.
     pub(super) fn key(&self) -> AccountKey {
         let settings = &self.settings;
-        let document = settings.client_metadata_url.as_ref();
-        let document = document.map_or("", |url| url.expose().as_str());
+        let document = address(settings.client_metadata_url.as_ref());
+        let token_url = address(settings.token_url.as_ref());
+        let authorization_url = address(settings.authorization_url.as_ref());
+        // With what is exchanged: another subject has other tokens. The key is a hash.
+        let grant = serde_json::to_string(&WithSecrets::new(&settings.grant)).unwrap_or_default();
         let uri = server_uri(&self.url);
-        let mut parts = vec![
+        let mut parts: Vec<&str> = vec![
             "account",
             &uri,
             self.principal.as_ref().map_or("", Principal::as_str),
@@ -54,8 +58,13 @@ impl OAuthAccount {
             settings.issuer.as_deref().unwrap_or_default(),
             settings.resource.as_deref().unwrap_or_default(),
             settings.client_id.as_deref().unwrap_or_default(),
-            document,
-            grant_name(settings),
+            &document,
+            &token_url,
+            &authorization_url,
+            settings.audience.as_deref().unwrap_or_default(),
+            &grant,
+            // Tenants may differ in the query alone.
+            self.url.query().unwrap_or_default(),
         ];
         // A token that is bound to a key cannot be used without one, nor the other way round.
         parts.extend(match settings.dpop {
@@ -65,28 +74,35 @@ impl OAuthAccount {
         });
         AccountKey::of(&parts)
     }
-}
 
-fn grant_name(settings: &OAuthConfig) -> &'static str {
-    use crate::config::OAuthGrant;
-    match settings.grant {
-        OAuthGrant::AuthorizationCode => "authorization_code",
-        OAuthGrant::ClientCredentials => "client_credentials",
-        OAuthGrant::TokenExchange(_) => "token_exchange",
-        OAuthGrant::JwtBearer(_) => "jwt_bearer",
+    /// The key of the issuer that gets the secret of the config's client. All principals have the same client.
+    pub(super) fn pin_key(&self) -> AccountKey {
+        let settings = &self.settings;
+        AccountKey::of(&[
+            "issuer",
+            &server_uri(&self.url),
+            settings.client_id.as_deref().unwrap_or_default(),
+            &address(settings.client_metadata_url.as_ref()),
+        ])
     }
 }
 
-/// The URL of a server as a resource identifier (RFC 8707): without credentials and fragment, and without the slash of an empty path.
+fn address(url: Option<&SafeUrl>) -> String {
+    url.map_or_else(String::new, |url| url.expose().to_string())
+}
+
+/// The URL of a server as a resource identifier (RFC 8707): without credentials, query and fragment, and without the slash of an empty path. Queries
+/// have API keys in them, and a resource identifier is shown in browsers and logs.
 pub(super) fn server_uri(url: &Url) -> String {
     let mut url = url.clone();
     url.set_fragment(None);
+    url.set_query(None);
     // A URL with a host takes both, so these cannot fail.
     let _ = url.set_username("");
     let _ = url.set_password(None);
     let text = url.to_string();
     match url.path() {
-        "/" if url.query().is_none() => text.trim_end_matches('/').to_owned(),
+        "/" => text.trim_end_matches('/').to_owned(),
         _ => text,
     }
 }
@@ -107,5 +123,57 @@ impl AccountKey {
 
     pub(super) fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{OAuthGrant, TokenExchange, TokenInput};
+
+    fn account(url: &str, settings: OAuthConfig) -> OAuthAccount {
+        OAuthAccount::new("fx".parse().unwrap(), url.parse().unwrap(), Arc::new(settings))
+    }
+
+    #[test]
+    fn every_setting_that_leads_to_other_tokens_has_a_key_of_its_own() {
+        let url = |text: &str| Some(SafeUrl::parse(text).unwrap());
+        let text = |text: &str| Some(text.to_owned());
+        let exchange = |subject: &str| OAuthGrant::TokenExchange(TokenExchange::new(TokenInput::Value(subject.into())));
+        let with = |change: &dyn Fn(&mut OAuthConfig)| {
+            let mut settings = OAuthConfig::default();
+            change(&mut settings);
+            account("https://mcp.example/mcp", settings).key()
+        };
+        let mut keys = vec![
+            with(&|_| {}),
+            with(&|settings| settings.issuer = text("https://as.example")),
+            with(&|settings| settings.resource = text("https://as.example")),
+            with(&|settings| settings.client_id = text("https://as.example")),
+            with(&|settings| settings.audience = text("https://as.example")),
+            with(&|settings| settings.client_metadata_url = url("https://as.example/")),
+            with(&|settings| settings.token_url = url("https://as.example/")),
+            with(&|settings| settings.authorization_url = url("https://as.example/")),
+            with(&|settings| settings.grant = OAuthGrant::ClientCredentials),
+            with(&|settings| settings.grant = exchange("one")),
+            with(&|settings| settings.grant = exchange("two")),
+            account("https://mcp.example/mcp?tenant=1", OAuthConfig::default()).key(),
+        ];
+        let all = keys.len();
+        keys.sort_by(|a, b| a.as_str().cmp(b.as_str()));
+        keys.dedup();
+        assert_eq!(keys.len(), all);
+    }
+
+    #[test]
+    fn the_query_and_the_credentials_of_a_url_are_no_part_of_the_resource() {
+        for (url, expected) in [
+            ("https://mcp.example/mcp?api_key=s3cret", "https://mcp.example/mcp"),
+            ("https://mcp.example?api_key=s3cret#part", "https://mcp.example"),
+            ("https://me:s3cret@mcp.example/", "https://mcp.example"),
+            ("https://mcp.example/a/", "https://mcp.example/a/"),
+        ] {
+            assert_eq!(server_uri(&url.parse().unwrap()), expected);
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! [`PendingSignIn`]: a sign-in between the URL for the browser and the redirect that answers it.
 
-use std::time::Duration;
+use std::{borrow::Cow, fmt, time::Duration};
 
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
@@ -10,12 +10,13 @@ use super::{
     account::OAuthAccount,
     binding::Binding,
     challenge::add_scopes,
-    checked_http::Trust,
+    checked_http::{Trust, shown},
     discovery::Discovered,
     error::OAuthError,
     metadata::clipped,
     pkce::{Pkce, random_text},
     redirect_uri::RedirectUri,
+    sign_in_page,
     stored::{StoredChallenge, StoredClient},
 };
 use crate::secret::Secret;
@@ -27,7 +28,6 @@ const MAX_REDIRECT: usize = 16 << 10;
 const OFFLINE_ACCESS: &str = "offline_access";
 
 /// A sign-in that waits for the browser. It can be finished once.
-#[derive(Debug)]
 pub(crate) struct PendingSignIn {
     pub(super) account: OAuthAccount,
     pub(super) found: Discovered,
@@ -68,7 +68,15 @@ impl PendingSignIn {
                 "the page to sign in that the authorization server names is not used: {why}"
             ))
         })?;
+        if !sign_in_page::is_of(&found.server, &url, settings) {
+            return Err(OAuthError::Discovery(format!(
+                "the authorization server {} names the page of another one, {}, and would get its codes",
+                clipped(&found.server.issuer),
+                shown(&url)
+            )));
+        }
         url.set_fragment(None);
+        keep_others(&mut url);
         {
             let mut query = url.query_pairs_mut();
             query
@@ -212,6 +220,52 @@ impl PendingSignIn {
         }
         let query = redirected.split_once('?').map_or("", |(_, query)| query);
         Ok(query.split_once('#').map_or(query, |(query, _)| query))
+    }
+}
+
+/// Without the URL and the state: who knows them can answer in the place of the person.
+impl fmt::Debug for PendingSignIn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PendingSignIn")
+            .field("server", &self.account.server)
+            .field("principal", &self.account.principal)
+            .field("issuer", &self.found.server.issuer)
+            .field("redirect", &self.redirect)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The parameters that a sign-in sets, and those that would change what they mean.
+const OWN_PARAMETERS: [&str; 16] = [
+    "dpop_jkt",
+    "response_type",
+    "response_mode",
+    "client_id",
+    "redirect_uri",
+    "state",
+    "nonce",
+    "code_challenge",
+    "code_challenge_method",
+    "resource",
+    "scope",
+    "prompt",
+    "audience",
+    "request",
+    "request_uri",
+    "client_secret",
+];
+
+/// Removes those from the URL of the page. What else it has belongs to it, such as a tenant or a policy.
+fn keep_others(url: &mut Url) {
+    let is_other = |(name, _): &(Cow<'_, str>, Cow<'_, str>)| !OWN_PARAMETERS.contains(&name.as_ref());
+    let others: Vec<(String, String)> = url
+        .query_pairs()
+        .filter(is_other)
+        .map(|(name, value)| (name.into_owned(), value.into_owned()))
+        .collect();
+    url.set_query(None);
+    if !others.is_empty() {
+        url.query_pairs_mut().extend_pairs(others);
     }
 }
 

@@ -8,8 +8,14 @@ mod trust;
 
 pub(super) use resolver::{Resolver, SystemResolver};
 pub(super) use trust::Trust;
+use trust::Verdict;
 
-use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
 
 use http::{
     HeaderMap, HeaderValue, Method,
@@ -17,7 +23,7 @@ use http::{
 };
 use url::Url;
 
-use super::dpop::DpopKey;
+use super::{address_class::AddressClass, dpop::DpopKey};
 use crate::{
     credential::PROOF_HEADER,
     hint::Hint,
@@ -26,6 +32,8 @@ use crate::{
 
 /// How long one request may take, from resolving the host to the end of the response.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// The same for requests that change something, such as a refresh: one that is given up too early may cost the session.
+const CHANGE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The largest response.
 const MAX_BODY: usize = 1 << 20;
 /// The most redirects of a request, all within its origin.
@@ -33,11 +41,16 @@ const MAX_REDIRECTS: usize = 3;
 /// The longest URL.
 const MAX_URL: usize = 8 << 10;
 
+const PING: &[u8] = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+
 /// Makes checked requests.
 pub(super) struct CheckedHttp {
     resolver: Arc<dyn Resolver>,
     /// Whether requests may go through a proxy of the system, which then resolves names.
     has_proxy: bool,
+    /// The servers that tests reach at private addresses.
+    #[cfg(test)]
+    reached: Option<Vec<String>>,
 }
 
 /// A response: its status and body. Other parts are not used.
@@ -82,6 +95,8 @@ impl CheckedHttp {
         Self {
             resolver: Arc::new(SystemResolver),
             has_proxy: names.iter().any(is_set),
+            #[cfg(test)]
+            reached: None,
         }
     }
 
@@ -90,6 +105,7 @@ impl CheckedHttp {
         Self {
             resolver,
             has_proxy: false,
+            reached: None,
         }
     }
 
@@ -139,17 +155,22 @@ impl CheckedHttp {
         self.request(trust, url, &message).await
     }
 
-    /// Posts a message of MCP without a token, and returns only the status and the challenge: the body may be an endless stream.
-    pub(super) async fn probe(&self, trust: &Trust<'_>, url: &Url, body: Vec<u8>) -> Result<Response, HttpError> {
+    /// Sends a server a ping without a token, and returns only the status and the challenge: the body may be an endless stream.
+    pub(super) async fn probe(&self, trust: &Trust<'_>, url: &Url) -> Result<Response, HttpError> {
+        let body = PING.to_vec();
         self.request(trust, url, &Message::Probe { body }).await
     }
 
     async fn request(&self, trust: &Trust<'_>, url: &Url, message: &Message<'_>) -> Result<Response, HttpError> {
-        match tokio::time::timeout(REQUEST_TIMEOUT, self.follow(trust, url, message)).await {
+        let limit = match message {
+            Message::Get | Message::Probe { .. } => REQUEST_TIMEOUT,
+            Message::Post { .. } => CHANGE_TIMEOUT,
+        };
+        match tokio::time::timeout(limit, self.follow(trust, url, message)).await {
             Ok(result) => result,
             Err(_) => Err(HttpError::failed(
                 url,
-                format!("there was no answer within {} s", REQUEST_TIMEOUT.as_secs()),
+                format!("there was no answer within {} s", limit.as_secs()),
             )),
         }
     }
@@ -205,10 +226,11 @@ impl CheckedHttp {
             }
         };
         for address in &addresses {
-            trust
-                .check_address(&*self.resolver, url, *address)
-                .await
-                .map_err(|why| HttpError::refused(url, why))?;
+            let verdict = trust.check_address(url, *address);
+            let verdict = verdict.map_err(|why| HttpError::refused(url, why))?;
+            if verdict == Verdict::IfServerIsPrivate && !self.server_is_private(trust).await {
+                return refused("it is a private network, and the server is not known to be there");
+            }
         }
         Ok(Some(
             addresses
@@ -216,6 +238,39 @@ impl CheckedHttp {
                 .map(|address| SocketAddr::new(address, port))
                 .collect(),
         ))
+    }
+}
+
+impl CheckedHttp {
+    /// Whether the server is on a private network: its certificate is at a private address. What its name resolves to proves nothing, because
+    /// whoever owns the name can answer with any address.
+    async fn server_is_private(&self, trust: &Trust<'_>) -> bool {
+        let proof = async {
+            let server = trust.server();
+            let port = server.port_or_known_default().unwrap_or(443);
+            // A proxy has the address that is connected to, and without TLS any host could be the server.
+            if self.has_proxy || server.scheme() != "https" {
+                return false;
+            }
+            let addresses = resolver::addresses_of(&*self.resolver, server)
+                .await
+                .unwrap_or_default();
+            let is_private = |address: &IpAddr| AddressClass::of(*address) == AddressClass::Private;
+            if addresses.is_empty() || !addresses.iter().all(is_private) {
+                return false;
+            }
+            #[cfg(test)]
+            if let Some(reached) = &self.reached {
+                return reached.iter().any(|name| Some(name.as_str()) == server.host_str());
+            }
+            let addresses: Vec<SocketAddr> = addresses
+                .into_iter()
+                .map(|address| SocketAddr::new(address, port))
+                .collect();
+            let ping = Message::Probe { body: PING.to_vec() };
+            send(trust, server, Some(&addresses), &ping).await.is_ok()
+        };
+        *trust.is_private().get_or_init(|| proof).await
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::{
     collections::HashMap,
+    future::Future,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use tokio::time::Instant;
@@ -15,22 +17,32 @@ use super::{
     binding::Binding,
     challenge::Challenge,
     checked_http::{CheckedHttp, Trust},
-    discovery::{discover, probe},
+    discovery::find,
     dpop::{DpopKeys, TokenProof},
     error::{OAuthError, RETRY_AFTER},
+    issuer_pin,
     redirect_uri::RedirectUri,
     registration,
-    renewal::{Cause, Renewal, check_issuer, within_flow},
+    renewal::{Cause, Renewal, check_destination, within_flow},
     revocation,
-    stored::{Session, StoredAccount, StoredChallenge},
+    stored::{Session, StoredAccount},
     token_request::{self, ClientIdentity, Grant, TokenError, Wanted},
     token_store::TokenStore,
 };
 use crate::{
+    config::OAuthConfig,
     credential::{Credential, CredentialReason},
     secret::Secret,
 };
 
+/// How long a request waits for the renewal of a token that is still valid.
+const GRACE: Duration = Duration::from_secs(2);
+/// How long a request waits for the renewal of another one. Callers give up after 30 s, and would not learn that it goes on.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(25);
+/// When to ask again for a renewal that goes on.
+const RETRY_SOON: Duration = Duration::from_secs(3);
+/// The longest time between renewals that are refused for a reason that does not pass by itself.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(120);
 /// The most accounts whose last token is remembered. Beyond, all are forgotten, which costs a look at the store.
 const MAX_REMEMBERED: usize = 10_000;
 
@@ -78,8 +90,21 @@ struct Remembered {
     returned: Option<Secret>,
     /// The token that the store had when it was last compared with the one that is used.
     followed: Option<Secret>,
-    /// The last renewal's temporary failure, and until when it is not tried again.
-    failed: Option<(Instant, OAuthError)>,
+    failed: Option<Failed>,
+    /// How many renewals have failed in a row.
+    failures: u32,
+    /// Whether a renewal goes on that nobody waits for.
+    is_renewing: bool,
+}
+
+/// A renewal that failed, and is not tried again at once.
+#[derive(Debug, Clone)]
+struct Failed {
+    until: Instant,
+    error: OAuthError,
+    /// The token that was to be renewed, and the settings. With others it is tried at once.
+    token: Option<Secret>,
+    settings: Arc<OAuthConfig>,
 }
 
 impl OAuthClient {
@@ -126,17 +151,27 @@ impl OAuthClient {
             },
             Some(challenge) => (returned, Cause::Refused(challenge)),
         };
-        if let Some(failure) = self.recent_failure(&key, current.as_ref(), &cause) {
+        if let Some(failure) = self.recent_failure(account, &key, current.as_ref(), &cause) {
             return failure;
         }
-        let renewed = self.renewed(account, &key, seen, cause).await;
-        self.remembered(&key, |remembered| {
-            remembered.failed = match &renewed {
-                Err(error) if error.is_temporary() => Some((Instant::now() + RETRY_AFTER, error.clone())),
-                _ => None,
-            };
-        });
-        Ok(self.returned(&key, renewed?))
+        let usable = current.filter(|session| matches!(cause, Cause::Due) && !session.has_expired());
+        let is_renewing = |remembered: &mut Remembered| std::mem::replace(&mut remembered.is_renewing, true);
+        if let Some(session) = &usable
+            && self.remembered(&key, is_renewing)
+        {
+            return Ok(AccessToken::stale(session));
+        }
+        let renewal = self.renewal(account, &key, seen, cause);
+        let most = if usable.is_some() { GRACE } else { ANSWER_TIMEOUT };
+        match (tokio::time::timeout(most, renewal).await, usable) {
+            (Ok(renewed), _) => Ok(self.returned(&key, renewed?)),
+            // It goes on, and the next request finds its result.
+            (Err(_), Some(session)) => Ok(AccessToken::stale(&session)),
+            (Err(_), None) => Err(OAuthError::Temporary {
+                reason: "the token is still being renewed".to_owned(),
+                retry_after: RETRY_SOON,
+            }),
+        }
     }
 
     /// The headers that carry a token, and the proofs of its key if it is bound to one.
@@ -162,30 +197,12 @@ impl OAuthClient {
                 "the server's tokens come without a person, so there is nothing to sign in to".to_owned(),
             ));
         }
+        check_destination(account)?;
         let Inner { http, store, keys, .. } = &*self.inner;
         let flow = async {
             let stored = store.account(&account.key()).await?.unwrap_or_default();
-            let mut probed = None;
-            let challenge = match stored.challenge {
-                Some(challenge) => challenge,
-                // A server that does not answer may still have metadata, so a failure here is none of the sign-in.
-                None => match probed.insert(probe(http, account).await) {
-                    Ok(probed) => probed.challenge.clone().into(),
-                    Err(_) => StoredChallenge::default(),
-                },
-            };
-            let found = match (
-                discover(http, account, challenge.resource_metadata.as_deref()).await,
-                &probed,
-            ) {
-                (Ok(found), Some(Ok(probed))) if probed.is_open && found.is_guessed => {
-                    return Err(OAuthError::NotNeeded);
-                }
-                (Ok(found), _) => found,
-                (Err(error), Some(Err(down))) if error.is_temporary() => return Err(OAuthError::down(account, down)),
-                (Err(error), _) => return Err(error),
-            };
-            check_issuer(account, stored.session.as_ref(), &found.server)?;
+            let (challenge, found) = find(http, account, stored.challenge).await?;
+            issuer_pin::check(store, account, stored.session.as_ref(), &found.server).await?;
             let scopes = choose_scopes(account, &challenge, &found);
             if let Some(unknown) = &stored.unknown_client {
                 registration::forget(store, &found.server, redirect, unknown).await?;
@@ -201,7 +218,13 @@ impl OAuthClient {
     /// Finishes a sign-in with the URL that the browser was redirected to.
     pub(crate) async fn finish(&self, pending: PendingSignIn, redirected: &str) -> Result<(), OAuthError> {
         let code = pending.code(redirected)?;
-        Box::pin(within_flow(self.redeem(&pending, &code))).await
+        let client = self.clone();
+        // In a task of its own: the code can be used once, so its tokens must be stored even if the caller is gone.
+        let task = self
+            .inner
+            .renewals
+            .spawn(async move { Box::pin(client.redeem(&pending, &code)).await });
+        task.await.unwrap_or_else(|_| Err(cut_off()))
     }
 
     async fn redeem(&self, pending: &PendingSignIn, code: &Secret) -> Result<(), OAuthError> {
@@ -213,6 +236,11 @@ impl OAuthClient {
             binding,
             ..
         } = pending;
+        let key = account.key();
+        // Before the code is used: tokens that cannot be stored for lack of the lock would be lost.
+        let _lock = store.lock(&key).await?;
+        let before = store.account(&key).await?.and_then(|stored| stored.session);
+        issuer_pin::pin(store, account, before.as_ref(), &found.server).await?;
         let settings = &account.settings;
         let server = &found.server;
         let identity = ClientIdentity::new(client, settings, &server.issuer, server.signing_algs.as_deref())
@@ -229,7 +257,8 @@ impl OAuthClient {
         };
         let trust = Trust::of(account);
         let endpoint = &server.token_endpoint;
-        let answer = match token_request::request(http, &trust, endpoint, &identity, &grant, wanted).await {
+        let request = token_request::request(http, &trust, endpoint, &identity, &grant, wanted);
+        let answer = match request.await {
             Ok(answer) => answer,
             Err(error) => {
                 let TokenError::InvalidClient(text) = error else {
@@ -246,9 +275,6 @@ impl OAuthClient {
         };
         let mut session = Session::new(found, client.clone(), pending.scopes.clone(), answer);
         Binding::keep_in(binding.as_ref(), &mut session);
-        let key = account.key();
-        let _lock = store.lock(&key).await?;
-        let before = store.account(&key).await?.and_then(|stored| stored.session);
         if let (true, Some(before)) = (pending.is_step_up, &before) {
             let is_futile = pending.scopes.iter().all(|scope| before.scopes.contains(scope));
             session.count_step_up(before, is_futile);
@@ -261,8 +287,8 @@ impl OAuthClient {
                 ..Remembered::default()
             };
         });
-        store.put_account(&key, &stored).await?;
-        Ok(())
+        // If the file cannot be written, this process has the tokens, and the person is told.
+        Ok(store.put_account(&key, &stored).await?)
     }
 
     /// Revokes and forgets the tokens of an account.
@@ -320,51 +346,63 @@ impl OAuthClient {
         self.inner.renewals.wait().await;
     }
 
-    /// Renews a token in a task of its own, so that it ends even if the caller is gone.
-    async fn renewed(
+    /// Renews a token in a task of its own, which ends and remembers a failure even if nobody waits for it.
+    fn renewal(
         &self,
         account: &OAuthAccount,
         key: &AccountKey,
         seen: Option<Secret>,
         cause: Cause,
-    ) -> Result<AccessToken, OAuthError> {
-        let (inner, account, key) = (self.inner.clone(), account.clone(), key.clone());
+    ) -> impl Future<Output = Result<AccessToken, OAuthError>> + use<> {
+        let (client, account, key) = (self.clone(), account.clone(), key.clone());
         let task = self.inner.renewals.spawn(async move {
+            let Inner { http, store, keys, .. } = &*client.inner;
             let renewal = Renewal {
-                http: &inner.http,
-                store: &inner.store,
-                keys: &inner.keys,
+                http,
+                store,
+                keys,
                 account: &account,
                 key: &key,
             };
-            Box::pin(renewal.run(seen.as_ref(), cause)).await
+            let is_step_up = matches!(&cause, Cause::Refused(challenge) if challenge.wants_more_scopes());
+            let renewed = Box::pin(renewal.run(seen.as_ref(), cause)).await;
+            let session = match &renewed {
+                Ok(_) => None,
+                Err(_) => store
+                    .account(&key)
+                    .await
+                    .ok()
+                    .flatten()
+                    .and_then(|stored| stored.session),
+            };
+            client.remembered(&key, |remembered| {
+                remembered.is_renewing = false;
+                remembered.note(&renewed, session, is_step_up, &account.settings);
+            });
+            renewed
         });
-        task.await.unwrap_or_else(|_| {
-            Err(OAuthError::Temporary {
-                reason: "the renewal of the token was cut off".to_owned(),
-                retry_after: RETRY_AFTER,
-            })
-        })
+        async move { task.await.unwrap_or_else(|_| Err(cut_off())) }
     }
 
     /// The result that a renewal shortly after a failed one has, without a request.
     fn recent_failure(
         &self,
+        account: &OAuthAccount,
         key: &AccountKey,
         current: Option<&Session>,
         cause: &Cause,
     ) -> Option<Result<AccessToken, OAuthError>> {
-        let (until, error) = self.remembered(key, |remembered| remembered.failed.clone())?;
-        if Instant::now() >= until {
+        let (failed, returned) = self.remembered(key, |remembered| {
+            Some((remembered.failed.clone()?, remembered.returned.clone()))
+        })?;
+        let token = current.map(|session| &session.access_token);
+        if Instant::now() >= failed.until || failed.token.as_ref() != token || failed.settings != account.settings {
             return None;
         }
         match (current, cause) {
             (Some(session), Cause::Due) if !session.has_expired() => Some(Ok(AccessToken::stale(session))),
-            (Some(session), Cause::Refused(_)) => {
-                let returned = self.remembered(key, |remembered| remembered.returned.clone());
-                (returned.as_ref() == Some(&session.access_token)).then_some(Err(error))
-            }
-            _ => Some(Err(error)),
+            (Some(session), Cause::Refused(_)) if returned.as_ref() != Some(&session.access_token) => None,
+            _ => Some(Err(failed.error)),
         }
     }
 
@@ -391,6 +429,50 @@ impl OAuthClient {
             accounts.clear();
         }
         change(accounts.entry(key.clone()).or_default())
+    }
+}
+
+impl Remembered {
+    /// Counts a failure, or forgets those before. `session` is the one whose renewal failed.
+    fn note(
+        &mut self,
+        renewed: &Result<AccessToken, OAuthError>,
+        session: Option<Session>,
+        is_step_up: bool,
+        settings: &Arc<OAuthConfig>,
+    ) {
+        let Err(error) = renewed else {
+            (self.failed, self.failures) = (None, 0);
+            return;
+        };
+        let has_refresh_token = session.as_ref().is_some_and(|session| session.refresh_token.is_some());
+        // Nothing was requested then, or each refusal asks for something else.
+        let is_at_once = match error {
+            OAuthError::Setting(_) => true,
+            error => is_step_up || (error.needs_sign_in() && !has_refresh_token),
+        };
+        if is_at_once {
+            self.failed = None;
+            return;
+        }
+        let delay = match error.retry_after() {
+            Some(after) => after,
+            None => (RETRY_AFTER * 2_u32.saturating_pow(self.failures.min(8))).min(MAX_RETRY_AFTER),
+        };
+        self.failures = self.failures.saturating_add(1);
+        self.failed = Some(Failed {
+            until: Instant::now() + delay,
+            error: error.clone(),
+            token: session.map(|session| session.access_token),
+            settings: settings.clone(),
+        });
+    }
+}
+
+fn cut_off() -> OAuthError {
+    OAuthError::Temporary {
+        reason: "the request for a token was cut off".to_owned(),
+        retry_after: RETRY_AFTER,
     }
 }
 

@@ -9,6 +9,7 @@ use super::{
     checked_http::{CheckedHttp, HttpError, Trust, shown},
     error::{OAuthError, RETRY_AFTER},
     metadata::{ResourceDpop, ResourceMetadata, ServerMetadata, clipped, issuer_of_root},
+    stored::StoredChallenge,
 };
 
 /// What a sign-in needs to know.
@@ -85,10 +86,51 @@ pub(super) async fn discover(
     })
 }
 
+/// Finds the authorization server where the last refusal says it is. If that leads nowhere, the server is asked again: it may have moved since.
+/// Returns with it what a sign-in has to ask for.
+pub(super) async fn find(
+    http: &CheckedHttp,
+    account: &OAuthAccount,
+    stored: Option<StoredChallenge>,
+) -> Result<(StoredChallenge, Discovered), OAuthError> {
+    let mut dead = None;
+    if let Some(challenge) = stored {
+        match discover(http, account, challenge.resource_metadata.as_deref()).await {
+            Ok(found) => return Ok((challenge, found)),
+            Err(error) if challenge.resource_metadata.is_none() => return Err(error),
+            Err(error) => dead = Some((challenge, error)),
+        }
+    }
+    // A server that does not answer may still have metadata, so a failure here is none of the sign-in.
+    let probed = probe(http, account).await;
+    let mut challenge: StoredChallenge = match &probed {
+        Ok(probed) => probed.challenge.clone().into(),
+        Err(_) => StoredChallenge::default(),
+    };
+    if let Some((wanted, error)) = dead {
+        if challenge.resource_metadata == wanted.resource_metadata {
+            return Err(error);
+        }
+        // What the refusal asked for is still wanted.
+        challenge = StoredChallenge {
+            resource_metadata: challenge.resource_metadata,
+            ..wanted
+        };
+    }
+    match (
+        discover(http, account, challenge.resource_metadata.as_deref()).await,
+        &probed,
+    ) {
+        (Ok(found), Ok(probed)) if probed.is_open && found.is_guessed => Err(OAuthError::NotNeeded),
+        (Ok(found), _) => Ok((challenge, found)),
+        (Err(error), Err(down)) if error.is_temporary() => Err(OAuthError::down(account, down)),
+        (Err(error), _) => Err(error),
+    }
+}
+
 /// Asks the server for a challenge, with a request without a token.
 pub(super) async fn probe(http: &CheckedHttp, account: &OAuthAccount) -> Result<Probed, HttpError> {
-    let ping = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#.to_vec();
-    let response = http.probe(&Trust::of(account), &account.url, ping).await?;
+    let response = http.probe(&Trust::of(account), &account.url).await?;
     let challenge = response
         .challenge
         .as_deref()
@@ -155,11 +197,11 @@ async fn resource(
         }
     });
     let parse = |body: &[u8]| Ok(ResourceMetadata::parse(body));
-    let Some(metadata) = first(http, trust, &candidates, parse).await? else {
+    let Some((metadata, found_at)) = first(http, trust, &candidates, parse).await? else {
         return Ok(None);
     };
     let is_configured = account.settings.resource.as_ref() == Some(&metadata.resource);
-    if !is_configured && !metadata.is_for(&account.url) {
+    if !is_configured && !metadata.is_for(&account.url, &found_at) {
         return Err(OAuthError::Discovery(format!(
             "the metadata of the server is for another resource, {}, so it must not be used",
             clipped(&metadata.resource)
@@ -195,7 +237,7 @@ async fn authorization_server(
         let own = issuer_of_root(body, &url).filter(|_| is_legacy);
         ServerMetadata::parse(body, own.as_deref().unwrap_or(issuer))
     };
-    first(http, trust, &candidates, parse).await
+    Ok(first(http, trust, &candidates, parse).await?.map(|(found, _)| found))
 }
 
 /// The endpoints of a server of 2025-03-26 without metadata.
@@ -209,19 +251,19 @@ fn default_endpoints(server: &Url, issuer: String) -> Result<ServerMetadata, OAu
     Ok(metadata)
 }
 
-/// Reads the first document that exists and is one. A server that fails now may have one later, so its failure is not "none".
+/// Reads the first document that exists and is one, and returns it with its URL. A server that fails now may have one later, so its failure is not "none".
 async fn first<T>(
     http: &CheckedHttp,
     trust: &Trust<'_>,
     candidates: &[Url],
     parse: impl Fn(&[u8]) -> Result<Option<T>, OAuthError>,
-) -> Result<Option<T>, OAuthError> {
+) -> Result<Option<(T, Url)>, OAuthError> {
     let mut failure: Option<OAuthError> = None;
     for url in candidates {
         match http.get(trust, url).await {
             Ok(response) if response.is_success() => {
                 if let Some(found) = parse(&response.body)? {
-                    return Ok(Some(found));
+                    return Ok(Some((found, url.clone())));
                 }
             }
             Ok(response) if response.is_temporary() => {

@@ -23,6 +23,11 @@ pub(crate) enum OAuthError {
     /// The authorization server cannot be found, or what it says about itself must not be used.
     #[error("{0}")]
     Discovery(String),
+    /// The server names another authorization server than the one that the client's secret was first used at.
+    #[error(
+        "the server now names the authorization server {now}, but the client's secret was used at {before}; it is not sent to another one"
+    )]
+    IssuerChanged { now: String, before: String },
     /// The program cannot be registered as a client.
     #[error("{0}")]
     Registration(String),
@@ -78,6 +83,7 @@ impl OAuthError {
         match self {
             Self::Temporary { .. } => true,
             Self::Http(error) => error.is_temporary(),
+            Self::Store(error) => error.is_temporary(),
             _ => false,
         }
     }
@@ -98,6 +104,9 @@ impl Hint for OAuthError {
         match self {
             Self::Http(error) => error.hint(),
             Self::Store(error) => error.hint(),
+            Self::IssuerChanged { now, .. } => Some(format!(
+                "if the client is registered there too, set `oauth.issuer = \"{now}\"` for the server"
+            )),
             Self::Registration(_) => {
                 Some("register a client by hand and name it in `oauth.client_id` of the server".to_owned())
             }

@@ -8,6 +8,8 @@ use super::{
     error::OAuthError,
 };
 
+const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
+
 /// What a server says about itself as a protected resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ResourceMetadata {
@@ -54,16 +56,22 @@ impl ResourceMetadata {
         })
     }
 
-    /// Whether the document is for the server at `server`: the same origin, and a path that is the server's or contains it.
-    pub(super) fn is_for(&self, server: &Url) -> bool {
+    /// Whether the document at `found_at` is for the server at `server`: the same origin, and the path of the server. A path that contains the
+    /// server's counts only in a well-known document of that origin: a part of a host must not ask for tokens for all of it.
+    pub(super) fn is_for(&self, server: &Url, found_at: &Url) -> bool {
         let Ok(resource) = Url::parse(&self.resource) else {
             return false;
         };
-        let (whole, part) = (resource.path().trim_end_matches('/'), server.path());
-        let is_within = part
-            .strip_prefix(whole)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-        resource.origin() == server.origin() && is_within
+        if resource.origin() != server.origin() || resource.fragment().is_some() || !resource.username().is_empty() {
+            return false;
+        }
+        let (whole, part) = (
+            resource.path().trim_end_matches('/'),
+            server.path().trim_end_matches('/'),
+        );
+        let is_within = part.strip_prefix(whole).is_some_and(|rest| rest.starts_with('/'));
+        let is_well_known = found_at.origin() == server.origin() && found_at.path().starts_with(WELL_KNOWN);
+        whole == part || (is_within && is_well_known)
     }
 }
 
@@ -201,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_resource_matches_the_server_or_a_path_above_it() {
+    fn a_resource_is_the_server_or_in_a_well_known_document_a_path_above_it() {
         let check = |resource: &str, server: &str| {
             let metadata = ResourceMetadata {
                 resource: resource.to_owned(),
@@ -209,16 +217,26 @@ mod tests {
                 scopes: None,
                 dpop: ResourceDpop::NotSaid,
             };
-            metadata.is_for(&Url::parse(server).unwrap())
+            let at = |place: &str| Url::parse(&format!("https://mcp.example{place}")).unwrap();
+            let server = Url::parse(server).unwrap();
+            (
+                metadata.is_for(&server, &at("/.well-known/oauth-protected-resource/a/mcp")),
+                metadata.is_for(&server, &at("/a/metadata")),
+            )
         };
-        for resource in [
-            "https://mcp.example/a/mcp",
-            "https://mcp.example/a/",
-            "https://mcp.example/a",
-            "https://mcp.example",
-            "https://mcp.example:443/",
+        for (resource, is_exact) in [
+            ("https://mcp.example/a/mcp", true),
+            ("https://mcp.example/a/mcp/", true),
+            ("https://mcp.example/a/", false),
+            ("https://mcp.example/a", false),
+            ("https://mcp.example", false),
+            ("https://mcp.example:443/", false),
         ] {
-            assert!(check(resource, "https://mcp.example/a/mcp"), "{resource}");
+            assert_eq!(
+                check(resource, "https://mcp.example/a/mcp"),
+                (true, is_exact),
+                "{resource}"
+            );
         }
         for resource in [
             "https://evil.example/a/mcp",
@@ -227,10 +245,16 @@ mod tests {
             "https://mcp.example/a/mcp/more",
             "https://mcp.example/a/mc",
             "https://mcp.example/b",
+            "https://mcp.example/a/mcp#part",
+            "https://me@mcp.example/a/mcp",
             "urn:x",
             "",
         ] {
-            assert!(!check(resource, "https://mcp.example/a/mcp"), "{resource}");
+            assert_eq!(
+                check(resource, "https://mcp.example/a/mcp"),
+                (false, false),
+                "{resource}"
+            );
         }
     }
 

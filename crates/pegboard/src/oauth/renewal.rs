@@ -15,6 +15,7 @@ use super::{
     discovery::{Discovered, discover},
     dpop::DpopKeys,
     error::{OAuthError, RETRY_AFTER},
+    issuer_pin,
     metadata::{ResourceDpop, ServerMetadata, clipped},
     registration,
     stored::{Session, StoredAccount, StoredChallenge, StoredClient},
@@ -119,7 +120,7 @@ impl Renewal<'_> {
             offers_dpop: challenge.offers_dpop,
         };
         if self.account.settings.grant.needs_person() {
-            self.remember(&mut stored, wanted).await?;
+            self.remember(&mut stored, wanted).await;
             return Err(OAuthError::NeedsSignIn(format!(
                 "the server asks for more scopes ({})",
                 clipped(&challenge.scopes.join(" "))
@@ -165,7 +166,13 @@ impl Renewal<'_> {
         let was_interrupted = session.refreshing;
         session.refreshing = true;
         stored.session = Some(session.clone());
-        self.store.put_account(self.key, &stored).await?;
+        if let Err(error) = self.store.put_account(self.key, &stored).await {
+            tracing::warn!(server = %self.account.server, %error, "a renewed token can be kept only in memory");
+            if still_good {
+                // A refresh token that is replaced where the new one cannot be stored ends the session of the other processes.
+                return Ok(AccessToken::stale(&session));
+            }
+        }
         match self.redeem(&session, &refresh_token).await {
             Ok(answer) => {
                 session.renew(answer);
@@ -175,7 +182,7 @@ impl Renewal<'_> {
                 session.refresh_token = None;
                 session.refreshing = false;
                 stored.session = Some(session.clone());
-                self.store.put_account(self.key, &stored).await?;
+                self.store.keep_account(self.key, &stored).await;
                 if still_good {
                     return Ok(AccessToken::stale(&session));
                 }
@@ -193,7 +200,7 @@ impl Renewal<'_> {
                     return Ok(AccessToken::stale(&session));
                 }
                 stored.unknown_client = Some(session.client.id.clone());
-                self.store.put_account(self.key, &stored).await?;
+                self.store.keep_account(self.key, &stored).await;
                 let why = format!("the authorization server does not know this program any more: {text}");
                 self.needs_sign_in(stored, challenge, &why).await
             }
@@ -203,7 +210,7 @@ impl Renewal<'_> {
                     // There was an answer, so the refresh token was not used up unnoticed.
                     session.refreshing = false;
                     stored.session = Some(session.clone());
-                    self.store.put_account(self.key, &stored).await?;
+                    self.store.keep_account(self.key, &stored).await;
                 }
                 match still_good {
                     true => {
@@ -296,6 +303,7 @@ impl Renewal<'_> {
         challenge: &StoredChallenge,
         is_refused: bool,
     ) -> Result<(Discovered, Session), OAuthError> {
+        check_destination(self.account)?;
         within_flow(async {
             let settings = &self.account.settings;
             let known = session.filter(|_| !is_refused).and_then(known_server);
@@ -303,7 +311,7 @@ impl Renewal<'_> {
                 Some(found) => found,
                 None => discover(self.http, self.account, challenge.resource_metadata.as_deref()).await?,
             };
-            check_issuer(self.account, session, &found.server)?;
+            issuer_pin::pin(self.store, self.account, session, &found.server).await?;
             let client = registration::configured(settings, &found.server).unwrap_or_else(StoredClient::anonymous);
             let mut scopes = choose_scopes(self.account, challenge, &found);
             if let (true, Some(session)) = (scopes.is_empty(), session) {
@@ -355,7 +363,7 @@ impl Renewal<'_> {
         let token = AccessToken::fresh(&session);
         stored.session = Some(session);
         stored.challenge = None;
-        self.store.put_account(self.key, &stored).await?;
+        self.store.keep_account(self.key, &stored).await;
         Ok(token)
     }
 
@@ -366,18 +374,17 @@ impl Renewal<'_> {
         why: &str,
     ) -> Result<AccessToken, OAuthError> {
         if let Some(challenge) = challenge {
-            self.remember(&mut stored, challenge.clone().into()).await?;
+            self.remember(&mut stored, challenge.clone().into()).await;
         }
         Err(OAuthError::NeedsSignIn(why.to_owned()))
     }
 
     /// Keeps a challenge for the next sign-in. Writes only if it is new: every write is a change that others look at.
-    async fn remember(self, stored: &mut StoredAccount, challenge: StoredChallenge) -> Result<(), OAuthError> {
+    async fn remember(self, stored: &mut StoredAccount, challenge: StoredChallenge) {
         if stored.challenge.as_ref() != Some(&challenge) {
             stored.challenge = Some(challenge);
-            self.store.put_account(self.key, stored).await?;
+            self.store.keep_account(self.key, stored).await;
         }
-        Ok(())
     }
 }
 
@@ -395,23 +402,10 @@ fn known_server(session: &Session) -> Option<Discovered> {
     })
 }
 
-/// A secret of the config is for one authorization server. If the config does not say for which, it is the first one that the server named.
-pub(super) fn check_issuer(
-    account: &OAuthAccount,
-    session: Option<&Session>,
-    server: &ServerMetadata,
-) -> Result<(), OAuthError> {
-    let settings = &account.settings;
-    let has_secret = settings.client_secret.is_some() || settings.private_key.is_some();
-    let is_named = settings.issuer.is_some() || settings.token_url.is_some();
-    match session {
-        Some(session) if has_secret && !is_named && session.issuer != server.issuer => {
-            Err(OAuthError::Discovery(format!(
-                "the server now names the authorization server {}, but the client's secret was used at {}; it is not sent to another one",
-                clipped(&server.issuer),
-                clipped(&session.issuer)
-            )))
-        }
-        _ => Ok(()),
+/// Fails if a credential would go wherever the server says.
+pub(super) fn check_destination(account: &OAuthAccount) -> Result<(), OAuthError> {
+    match account.settings.open_destination() {
+        Some((name, missing)) => Err(OAuthError::Setting(format!("`oauth.{name}`: {missing}"))),
+        None => Ok(()),
     }
 }

@@ -15,10 +15,15 @@ const CLIENT_SECRET: &str = "client_secret";
 
 /// Revokes the tokens of a session. Returns why the authorization server has not confirmed it.
 pub(super) async fn revoke(http: &CheckedHttp, account: &OAuthAccount, session: &Session) -> Result<(), String> {
-    let named = session.revocation_endpoint.as_ref();
-    let Some(endpoint) = named.and_then(|url| Url::parse(url).ok()) else {
+    let parsed = |url: &String| Url::parse(url).ok();
+    let Some(endpoint) = session.revocation_endpoint.as_ref().and_then(parsed) else {
         return Err("the authorization server names no address to revoke tokens".to_owned());
     };
+    // Tokens and the secret of the client go only to those who gave or got them.
+    let known = [parsed(&session.issuer), parsed(&session.token_endpoint)];
+    if !known.iter().flatten().any(|url| url.origin() == endpoint.origin()) {
+        return Err("the address to revoke tokens is that of another server".to_owned());
+    }
     // The refresh token first: many servers end the whole session with it.
     let refresh = session.refresh_token.as_ref().map(|token| (token, "refresh_token"));
     let tokens = refresh.into_iter().chain([(&session.access_token, "access_token")]);

@@ -153,6 +153,26 @@ impl Registration {
     }
 }
 
+/// The authorization server that gets the secret of a client. It outlives sign-outs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct PinnedIssuer {
+    /// The URL of the server and the id of the client, for a person who looks at the store.
+    pub(super) server: String,
+    #[serde(default)]
+    pub(super) client_id: Option<String>,
+    pub(super) issuer: String,
+}
+
+impl PinnedIssuer {
+    pub(super) fn new(account: &OAuthAccount, issuer: &str) -> Self {
+        Self {
+            server: server_uri(&account.url),
+            client_id: account.settings.client_id.clone(),
+            issuer: issuer.to_owned(),
+        }
+    }
+}
+
 /// The parts of a challenge that the next sign-in needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct StoredChallenge {

@@ -6,6 +6,24 @@ use serde_json::{Map, Value};
 use super::{challenge, metadata::clipped, stored::DEFAULT_LIFETIME};
 use crate::secret::Secret;
 
+/// The longest code of an error that is shown.
+const MAX_CODE: usize = 64;
+/// The codes of RFC 6749, 8693 and 8628, which are no secrets whatever was sent.
+const KNOWN_CODES: [&str; 10] = [
+    "invalid_request",
+    "invalid_client",
+    "invalid_grant",
+    "unauthorized_client",
+    "unsupported_grant_type",
+    "invalid_scope",
+    "invalid_target",
+    "server_error",
+    "temporarily_unavailable",
+    "slow_down",
+];
+/// This many characters of a secret are enough to leave a text out.
+const SECRET_PART: usize = 8;
+
 /// A successful response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TokenAnswer {
@@ -84,18 +102,31 @@ fn refusal(status: u16, fields: &Map<String, Value>, sent: &[&str]) -> TokenRefu
             "the token endpoint answered with status {status} and neither a token nor an error"
         ));
     };
-    let code: String = code
-        .chars()
-        .filter(|c| c.is_ascii_alphanumeric() || "_-.:/".contains(*c))
-        .take(64)
-        .collect();
-    let is_safe = |text: &&str| !sent.iter().any(|secret| !secret.is_empty() && text.contains(secret));
+    // Codes are words such as `invalid_grant`, or URLs.
+    let is_code = |c: char| c.is_ascii_alphanumeric() || "_-.:/".contains(c);
+    let is_safe = |text: &&str| !sent.iter().any(|secret| repeats(text, secret));
+    let is_shown = code.len() <= MAX_CODE && code.chars().all(is_code) && is_safe(&code);
+    let code = match KNOWN_CODES.contains(&code) || is_shown {
+        true => code.to_owned(),
+        false => "an error without a usable code".to_owned(),
+    };
     let description = fields.get("error_description").and_then(Value::as_str).filter(is_safe);
     let text = match description {
         Some(description) => format!("{code} ({})", clipped(description)),
         None => code.clone(),
     };
     TokenRefusal::Error { code, text }
+}
+
+/// Whether a text has a part of a secret that is long enough to be of use.
+fn repeats(text: &str, secret: &str) -> bool {
+    let (text, secret) = (text.as_bytes(), secret.as_bytes());
+    let part = secret.len().min(SECRET_PART);
+    part > 0
+        && text.len() >= part
+        && secret
+            .windows(part)
+            .any(|part| text.windows(part.len()).any(|found| found == part))
 }
 
 /// A number of seconds, as a number or as text. One that is not positive says nothing.
@@ -228,5 +259,31 @@ mod tests {
             panic!("no error")
         };
         assert!(!text.contains('\u{1b}'), "{text}");
+    }
+
+    #[test]
+    fn a_code_is_a_word_and_no_part_of_a_secret() {
+        let shown = |code: &str| {
+            let body = serde_json::json!({"error": code}).to_string();
+            match TokenAnswer::parse(400, body.as_bytes(), &["the-secret-of-the-client", "pin"]) {
+                Err(TokenRefusal::Error { text, .. }) => text,
+                other => panic!("{other:?}"),
+            }
+        };
+        for code in ["invalid_grant", "urn:example:no", "AADSTS70008"] {
+            assert_eq!(shown(code), code);
+        }
+        let long = "x".repeat(65);
+        for code in [
+            "the-secret-of-the-client",
+            "got:secret-of-the:end",
+            "a pin",
+            "pin",
+            "a b",
+            "a\u{1b}[2Jb",
+            &long,
+        ] {
+            assert_eq!(shown(code), "an error without a usable code", "{code:?}");
+        }
     }
 }

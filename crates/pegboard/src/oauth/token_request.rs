@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     config::{ClientKey, IdentityProvider, JwtBearer, OAuthConfig, TokenExchange, TokenInput},
+    private_file::do_not_wait,
     secret::Secret,
 };
 
@@ -328,9 +329,6 @@ pub(super) async fn read_input(input: &TokenInput, account: &OAuthAccount) -> Re
     match input {
         TokenInput::Value(token) => Ok(token.clone()),
         TokenInput::Caller => match &account.subject {
-            _ if account.settings.sends_caller_anywhere() => Err(OAuthError::Setting(
-                "the caller's token is exchanged only at an `issuer` or `token_url` of the config".to_owned(),
-            )),
             Some(subject) => Ok(subject.token.clone()),
             None => Err(OAuthError::Setting(
                 "the caller came without a token that could be exchanged".to_owned(),
@@ -346,9 +344,15 @@ async fn read_file(file: &Path) -> Result<Secret, OAuthError> {
     let read = tokio::task::spawn_blocking(move || {
         use std::io::Read as _;
         let mut text = String::new();
-        std::fs::File::open(&path)?
-            .take(MAX_TOKEN_FILE)
-            .read_to_string(&mut text)?;
+        let mut options = std::fs::OpenOptions::new();
+        options.read(true);
+        do_not_wait(&mut options);
+        let file = options.open(&path)?;
+        // A pipe would block this thread until somebody writes to it.
+        if !file.metadata()?.is_file() {
+            return Err(std::io::Error::other("it is no regular file"));
+        }
+        file.take(MAX_TOKEN_FILE).read_to_string(&mut text)?;
         Ok::<_, std::io::Error>(text)
     });
     let failed = |why: String| OAuthError::Temporary {

@@ -8,7 +8,7 @@ use std::{
     collections::HashMap,
     io,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, Once, PoisonError},
     time::{Duration, SystemTime},
 };
 
@@ -19,7 +19,7 @@ use super::{
     account::AccountKey,
     store_key::{PlainText, StoreKey},
     store_lock::StoreLock,
-    stored::{Registration, StoredAccount},
+    stored::{PinnedIssuer, Registration, StoredAccount},
 };
 use crate::{hint::Hint, private_file};
 
@@ -27,6 +27,10 @@ use crate::{hint::Hint, private_file};
 const MAX_BYTES: usize = 1 << 20;
 /// How often the folder is looked at for changes by other processes.
 const WATCH_INTERVAL: Duration = Duration::from_millis(500);
+/// After this time a draft of a file is that of a process which was killed.
+const DRAFT_AGE: Duration = Duration::from_secs(3600);
+/// The most accounts that are kept in memory because their files cannot be written.
+const MAX_UNSAVED: usize = 10_000;
 
 /// The tokens of all accounts in a folder. Clones share it.
 #[derive(Debug, Clone)]
@@ -39,6 +43,12 @@ struct Inner {
     place: Place,
     key: Arc<dyn StoreKey>,
     changes: watch::Sender<u64>,
+    /// What could not be written, until it can be.
+    unsaved: Mutex<HashMap<String, Unsaved>>,
+    /// Done before the first file is written.
+    tidied: Once,
+    #[cfg(test)]
+    is_broken: std::sync::atomic::AtomicBool,
     /// The locks that tasks of this process hold or wait for.
     locks: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
@@ -47,6 +57,14 @@ struct Inner {
 enum Place {
     Folder(PathBuf),
     Memory(Mutex<HashMap<String, Vec<u8>>>),
+}
+
+/// The content of a file that could not be written.
+#[derive(Debug)]
+struct Unsaved {
+    content: Vec<u8>,
+    /// What the file had instead. A file that has changed since is newer.
+    instead_of: Option<Vec<u8>>,
 }
 
 impl TokenStore {
@@ -65,6 +83,10 @@ impl TokenStore {
             place,
             key,
             changes: watch::Sender::new(0),
+            unsaved: Mutex::default(),
+            tidied: Once::new(),
+            #[cfg(test)]
+            is_broken: false.into(),
             locks: Mutex::default(),
         };
         Self { inner: Arc::new(inner) }
@@ -99,6 +121,23 @@ impl TokenStore {
         self.write(key, account).await?;
         self.changed();
         Ok(())
+    }
+
+    /// Stores what was just obtained. An account whose file cannot be written is used in this process until it can.
+    pub(super) async fn keep_account(&self, key: &AccountKey, account: &StoredAccount) {
+        if let Err(error) = self.write(key, account).await {
+            tracing::warn!(server = %account.server, %error, "new tokens are only in memory");
+        }
+        self.changed();
+    }
+
+    /// The issuer that gets the secret of a client.
+    pub(super) async fn pinned_issuer(&self, key: &AccountKey) -> Result<Option<PinnedIssuer>, StoreError> {
+        self.read(key).await
+    }
+
+    pub(super) async fn pin_issuer(&self, key: &AccountKey, issuer: &PinnedIssuer) -> Result<(), StoreError> {
+        self.write(key, issuer).await
     }
 
     pub(super) async fn registration(
@@ -156,7 +195,10 @@ impl TokenStore {
             let text = sealed::open(&content, key.as_str(), &*inner.key).map_err(failed)?;
             serde_json::from_slice(&text)
                 .map(Some)
-                .map_err(|error| failed(error.to_string()))
+                .map_err(|error| StoreError::Damaged {
+                    file: inner.shown(&key),
+                    why: error.to_string(),
+                })
         })
         .await
     }
@@ -180,15 +222,26 @@ impl TokenStore {
     async fn delete(&self, key: &AccountKey) -> Result<bool, StoreError> {
         let inner = self.inner.clone();
         let key = key.clone();
-        blocking(move || match &inner.place {
-            Place::Memory(files) => Ok(lock(files).remove(key.as_str()).is_some()),
-            Place::Folder(folder) => match std::fs::remove_file(file(folder, &key)) {
-                Ok(()) => Ok(true),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-                Err(error) => Err(inner.unwritable(&key, error.to_string())),
-            },
+        blocking(move || {
+            let was_unsaved = lock(&inner.unsaved).remove(key.as_str()).is_some();
+            match &inner.place {
+                Place::Memory(files) => Ok(lock(files).remove(key.as_str()).is_some()),
+                Place::Folder(folder) => match std::fs::remove_file(file(folder, &key)) {
+                    Ok(()) => Ok(true),
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(was_unsaved),
+                    Err(error) => Err(inner.unwritable(&key, error.to_string())),
+                },
+            }
         })
         .await
+    }
+
+    /// Makes all writes fail, as on a full disk.
+    #[cfg(test)]
+    pub(super) fn break_writes(&self, is_broken: bool) {
+        self.inner
+            .is_broken
+            .store(is_broken, std::sync::atomic::Ordering::Relaxed);
     }
 
     fn changed(&self) {
@@ -202,11 +255,23 @@ impl Inner {
     fn load(&self, key: &AccountKey) -> Result<Option<Vec<u8>>, StoreError> {
         match &self.place {
             Place::Memory(files) => Ok(lock(files).get(key.as_str()).cloned()),
-            Place::Folder(folder) => match private_file::read(&file(folder, key), MAX_BYTES) {
-                Ok(content) => Ok(Some(content)),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-                Err(error) => Err(self.unreadable(key, error.to_string())),
-            },
+            Place::Folder(folder) => {
+                let found = match private_file::read(&file(folder, key), MAX_BYTES) {
+                    Ok(content) => Ok(Some(content)),
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+                    Err(error) => Err(self.unreadable(key, error.to_string())),
+                };
+                let mut unsaved = lock(&self.unsaved);
+                match (unsaved.get(key.as_str()), &found) {
+                    (None, _) => found,
+                    (Some(unsaved), Ok(found)) if unsaved.instead_of == *found => Ok(Some(unsaved.content.clone())),
+                    (Some(unsaved), Err(_)) => Ok(Some(unsaved.content.clone())),
+                    (Some(_), Ok(_)) => {
+                        unsaved.remove(key.as_str());
+                        found
+                    }
+                }
+            }
         }
     }
 
@@ -216,9 +281,34 @@ impl Inner {
                 lock(files).insert(key.as_str().to_owned(), content);
                 Ok(())
             }
-            Place::Folder(folder) => private_file::replace(&file(folder, key), &content)
-                .map_err(|error| self.unwritable(key, error.to_string())),
+            Place::Folder(folder) => {
+                self.tidied
+                    .call_once(|| private_file::remove_old_drafts(folder, DRAFT_AGE));
+                let path = file(folder, key);
+                match self.replace(&path, &content) {
+                    Ok(()) => {
+                        lock(&self.unsaved).remove(key.as_str());
+                        Ok(())
+                    }
+                    Err(error) => {
+                        let instead_of = private_file::read(&path, MAX_BYTES).ok();
+                        let mut unsaved = lock(&self.unsaved);
+                        if unsaved.len() < MAX_UNSAVED || unsaved.contains_key(key.as_str()) {
+                            unsaved.insert(key.as_str().to_owned(), Unsaved { content, instead_of });
+                        }
+                        Err(self.unwritable(key, error.to_string()))
+                    }
+                }
+            }
         }
+    }
+
+    fn replace(&self, path: &Path, content: &[u8]) -> io::Result<()> {
+        #[cfg(test)]
+        if self.is_broken.load(std::sync::atomic::Ordering::Relaxed) {
+            return Err(io::Error::from(io::ErrorKind::StorageFull));
+        }
+        private_file::replace_durably(path, content)
     }
 
     fn shown(&self, key: &AccountKey) -> String {
@@ -277,16 +367,27 @@ async fn blocking<T: Send + 'static>(
 pub(crate) enum StoreError {
     #[error("the tokens in {file} cannot be read: {why}")]
     Read { file: String, why: String },
+    #[error("the tokens in {file} are damaged: {why}")]
+    Damaged { file: String, why: String },
     #[error("the tokens cannot be written to {file}: {why}")]
     Write { file: String, why: String },
     #[error("the store of tokens cannot be locked: {0}")]
     Lock(String),
 }
 
+impl StoreError {
+    /// Whether the store may work later: a full disk, a lock that is held, a file that is not readable now.
+    pub(super) fn is_temporary(&self) -> bool {
+        !matches!(self, Self::Damaged { .. })
+    }
+}
+
 impl Hint for StoreError {
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Read { .. } => Some("sign out and sign in again, or remove the file".to_owned()),
+            Self::Read { .. } | Self::Damaged { .. } => {
+                Some("sign out and sign in again, or remove the file".to_owned())
+            }
             Self::Write { .. } => Some("check that the folder is writable and belongs to you alone".to_owned()),
             Self::Lock(_) => None,
         }

@@ -338,6 +338,11 @@ impl Server {
         self.send(Command::Suspect(generation));
     }
 
+    /// Checks whether the credential of a session is still good for anything, because the server has refused it.
+    pub(crate) fn credential_refused(&self, generation: u64) {
+        self.send(Command::Refused(generation));
+    }
+
     /// Lists the server again.
     pub(crate) fn refresh(&self) {
         self.send(Command::Refresh);

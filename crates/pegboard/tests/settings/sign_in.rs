@@ -36,6 +36,7 @@ fn oauth(table: &Value) -> OAuthConfig {
 fn with_grant(table: &Value, grant: &str) -> OAuthGrant {
     let mut table = table.clone();
     table["grant"] = json!(grant);
+    table["issuer"] = json!("https://as.example");
     oauth(&table).grant
 }
 
@@ -194,7 +195,7 @@ fn short_forms_are_the_settings_of_sign_in() {
         let (found, problems) = load(&json!({"auth": fields}));
         assert_eq!(found, Some(oauth(&fields)), "{fields} {problems:?}");
     }
-    let page = json!({"auth": {"authorization_url": "https://a.example/authorize"}});
+    let page = json!({"auth": {"authorization_url": "https://a.example/authorize", "issuer": "https://a.example"}});
     assert!(load(&page).0.unwrap().authorization_url.is_some());
     for off in [
         json!({"oauth": {"enabled": false, "client_id": "me"}}),
@@ -276,6 +277,11 @@ fn contradictions_are_refused_with_what_to_do() {
             json!({"grant": "jwt_bearer", "identity_provider": {}}),
             "needs `token_url`",
         ),
+        (
+            json!({"token_url": "http://127.evil.example/token"}),
+            "must start with https://",
+        ),
+        (json!({"callback_host": "127.evil.example"}), "must be `127.0.0.1`"),
     ] {
         let (settings, problems) = load(&json!({"oauth": table}));
         assert_eq!(settings, None, "{table}");
@@ -288,4 +294,43 @@ fn contradictions_are_refused_with_what_to_do() {
     assert!(twice[0].contains("set in two places"), "{twice:?}");
     let (_, both) = load(&json!({"auth": {"type": "oauth", "bearer": "t"}}));
     assert!(both[0].contains("another kind"), "{both:?}");
+}
+
+#[test]
+fn no_credential_goes_where_only_the_server_says() {
+    let (page, token) = ("https://as.example/authorize", "https://as.example/token");
+    for (table, told) in [
+        (
+            json!({"grant": "token_exchange", "subject_token": "t"}),
+            "`token_exchange` needs `issuer` or `token_url`",
+        ),
+        (json!({"grant": "token_exchange"}), "who gets the subject token"),
+        (
+            json!({"grant": "jwt_bearer", "assertion_file": "/t"}),
+            "who gets the assertion",
+        ),
+        (json!({"authorization_url": page}), "needs `token_url` or `issuer`"),
+        (json!({"token_url": token}), "needs `authorization_url` or `issuer`"),
+    ] {
+        let (settings, problems) = load(&json!({"oauth": table}));
+        assert_eq!(settings, None, "{table}");
+        assert!(
+            problems.iter().any(|problem| problem.contains(told)),
+            "{table}: {problems:?}"
+        );
+    }
+    let idp = json!({"token_url": "https://idp.example/token"});
+    for table in [
+        json!({"authorization_url": page, "token_url": token}),
+        json!({"authorization_url": page, "issuer": "https://as.example"}),
+        json!({"token_url": token, "issuer": "https://as.example"}),
+        json!({"grant": "token_exchange", "token_url": token}),
+        json!({"grant": "jwt_bearer", "assertion": "t", "issuer": "https://as.example"}),
+        // What an identity provider issues names the authorization server that it is for.
+        json!({"grant": "jwt_bearer", "assertion": "t", "identity_provider": idp}),
+        // The first authorization server that gets the secret is the only one.
+        json!({"client_id": "c", "client_secret": "s"}),
+    ] {
+        oauth(&table);
+    }
 }

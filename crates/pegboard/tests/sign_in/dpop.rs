@@ -203,6 +203,7 @@ async fn grants_without_a_person_are_proven_too() {
     for grant in [OAuthGrant::ClientCredentials, OAuthGrant::TokenExchange(exchange)] {
         let mut settings = settings(Dpop::Required);
         settings.grant = grant;
+        settings.issuer = Some(site.issuer.url().to_owned());
         settings.client_id = Some("robot".to_owned());
         settings.private_key = Some(ClientKey::new(Secret::from(key.private_pem())));
         let board = site.board_with(settings);

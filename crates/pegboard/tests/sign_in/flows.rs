@@ -151,6 +151,7 @@ async fn a_token_is_exchanged_for_one_of_the_same_subject() {
         let mut settings = OAuthConfig::default();
         settings.client_id = Some("gate".to_owned());
         settings.client_secret = Some(Secret::from("s"));
+        settings.issuer = Some(site.issuer.url().to_owned());
         settings.grant = grant;
         let board = site.board_with(settings);
         assert_greeted(&hello(&board.toolset()).await);
@@ -177,6 +178,7 @@ async fn a_workload_token_is_read_from_its_file_for_every_exchange() {
     std::fs::write(&file, token_of("first")).unwrap();
     let mut settings = OAuthConfig::default();
     settings.client_id = Some("pod".to_owned());
+    settings.issuer = Some(site.issuer.url().to_owned());
     settings.grant = OAuthGrant::JwtBearer(JwtBearer::new(TokenInput::File(file.clone())));
     let board = site.board_with(settings);
     let tools = board.toolset();

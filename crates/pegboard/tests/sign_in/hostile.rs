@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use pegboard::config::OAuthConfig;
+use pegboard::{Secret, config::OAuthConfig};
 use pegboard_testkit::{
-    oauth::{AuthFault, AuthorizationServer, IssuerHandle},
+    oauth::{AuthFault, AuthorizationServer, Client, IssuerHandle},
     refused_address,
 };
 use tokio::time::Instant;
@@ -116,6 +116,21 @@ async fn a_redirect_by_another_issuer_is_a_mix_up() {
 }
 
 #[tokio::test]
+async fn a_page_of_another_issuer_is_not_opened_unless_redirects_name_theirs() {
+    // The other one sends no `iss`, so that its redirect would not tell the mix-up.
+    let other = AuthorizationServer::new().without_iss().start().await.unwrap();
+    let page = format!("{}/authorize?client_id=known-there", other.url());
+    let fault = || AuthFault::MetadataEndpoint("authorization_endpoint", page.clone());
+    let site = Site::with(AuthorizationServer::new().without_iss().fault(fault())).await;
+    let error = redirect_refused(&site, Some(&other)).await;
+    assert!(error.contains("page of another"), "{error}");
+    assert_eq!(other.requests(), []);
+    // With the promise the browser may go there, and the redirect is refused for lack of the right issuer.
+    let site = Site::with(AuthorizationServer::new().fault(fault())).await;
+    redirect_refused(&site, Some(&other)).await;
+}
+
+#[tokio::test]
 async fn an_issuer_that_promises_to_name_itself_must() {
     let site = Site::with(AuthorizationServer::new().fault(AuthFault::CallbackIssuer(None))).await;
     redirect_refused(&site, None).await;
@@ -184,6 +199,50 @@ async fn a_server_that_moves_to_another_issuer_gets_nothing_of_the_old_one() {
             );
         }
     }
+    board.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_secret_without_an_issuer_stays_at_the_first_one_even_after_a_sign_out() {
+    let site = Site::with(AuthorizationServer::new().client(Client::new("robot").secret("hunter2-of-the-robot"))).await;
+    let mut settings = OAuthConfig::default();
+    settings.client_id = Some("robot".to_owned());
+    settings.client_secret = Some(Secret::from("hunter2-of-the-robot"));
+    let board = site.board_with(settings.clone());
+    sign_in(&board, "alice").await;
+    assert_greeted(&hello(&board.toolset()).await);
+    board.sign_out("fx").await.unwrap();
+    board.shutdown().await;
+
+    let thief = AuthorizationServer::new().start().await.unwrap();
+    thief.take_over(&site.server);
+    let board = site.board_with(settings);
+    let error = try_sign_in(&board, "alice").await.unwrap_err();
+    assert!(
+        error.contains(thief.url()) && error.contains(site.issuer.url()),
+        "{error}"
+    );
+    assert!(
+        thief
+            .requests()
+            .iter()
+            .all(|request| !request.contains("hunter2-of-the-robot"))
+    );
+    assert_eq!(thief.count("/token"), 0);
+    board.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_key_in_the_url_of_a_server_is_told_to_nobody_else() {
+    let site = Site::new().await;
+    let url = format!("{}?api_key=c4nary-key", site.server.url());
+    let board = crate::fixtures::board_at(&url, site.folder.path(), OAuthConfig::default());
+    let pending = board.sign_in("fx", pegboard::SignInOptions::default()).await.unwrap();
+    assert!(!pending.url().as_str().contains("c4nary"), "{}", pending.url());
+    drop(pending);
+    sign_in(&board, "alice").await;
+    assert!(site.issuer.requests().iter().all(|request| !request.contains("c4nary")));
+    assert!(!crate::canary::is_in_files(site.folder.path(), "c4nary"));
     board.shutdown().await;
 }
 

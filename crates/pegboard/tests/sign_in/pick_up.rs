@@ -1,8 +1,13 @@
 //! A sign-in is used by what already runs.
 
+use std::time::Duration;
+
 use pegboard::State;
 
-use crate::fixtures::{Site, accepted_subjects, assert_greeted, assert_needs_auth, hello, sign_in, until_greeted};
+use crate::{
+    fixtures::{Site, accepted_subjects, assert_greeted, assert_needs_auth, hello, sign_in, until_greeted},
+    support::PATIENCE,
+};
 
 #[tokio::test]
 async fn a_running_board_uses_a_sign_in_of_its_own_at_once() {
@@ -40,5 +45,28 @@ async fn a_sign_in_as_another_user_replaces_a_refused_one() {
     sign_in(&board, "bob").await;
     assert_greeted(&hello(&tools).await);
     assert_eq!(accepted_subjects(&site.server), ["alice", "bob"]);
+    board.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_server_whose_token_works_no_more_is_not_ready() {
+    let site = Site::new().await;
+    let board = site.signed_in("alice").await;
+    let tools = board.toolset();
+    assert_greeted(&hello(&tools).await);
+    assert_eq!(board.status().servers[0].state, State::Ready);
+    site.issuer.revoke_sessions();
+    assert_needs_auth(&hello(&tools).await);
+    let noticed = async {
+        while board.status().servers[0].state != State::NeedsAuth {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, noticed)
+        .await
+        .expect("the status says so in time");
+    sign_in(&board, "bob").await;
+    assert_greeted(&hello(&tools).await);
+    assert_eq!(board.status().servers[0].state, State::Ready);
     board.shutdown().await;
 }

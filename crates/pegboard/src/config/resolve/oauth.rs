@@ -349,10 +349,13 @@ impl Settings<'_> {
             let message = "`client_credentials` needs `client_id` and `client_secret` or `private_key`";
             return self.refuse(context, &oauth::GRANT, message);
         }
-        if settings.sends_caller_anywhere() {
-            let message = "exchanges the token of the gateway's caller, so it needs `issuer` or `token_url`: a token of yours must not go to an \
-                           authorization server that the MCP server names";
-            return self.refuse(context, &oauth::GRANT, message);
+        if let Some((name, message)) = settings.open_destination() {
+            let at = match name {
+                "authorization_url" => self.values.at(&oauth::AUTHORIZATION_URL),
+                "token_url" => self.values.at(&oauth::TOKEN_URL),
+                _ => self.values.at(&oauth::GRANT),
+            };
+            return context.refuse(at.unwrap_or(self.at), &join("oauth", name), message);
         }
         Some(())
     }
@@ -441,7 +444,8 @@ fn url(context: &mut Context<'_>, text: &Text, path: &str) -> Option<SafeUrl> {
 }
 
 fn is_this_machine(host: &str) -> bool {
-    matches!(host, "localhost" | "[::1]" | "::1") || host.starts_with("127.")
+    let is_loopback = |address: std::net::Ipv4Addr| address.is_loopback();
+    matches!(host, "localhost" | "[::1]" | "::1") || host.parse().is_ok_and(is_loopback)
 }
 
 /// The issuer whose metadata is at this URL; the URL itself if it is an issuer.

@@ -161,11 +161,12 @@ fn beside_in_oauth(field: &str) -> Json {
         "grant" => json!({"client_id": "c", "client_secret": "s"}),
         "key_id" | "algorithm" => json!({"client_id": "c", "private_key": PEM}),
         "subject_token" | "subject_token_file" | "subject_token_type" | "requested_token_type" => {
-            json!({"grant": "token_exchange", "issuer": "https://issuer.example"})
+            json!({"grant": "token_exchange", "issuer": "https://base.example"})
         }
         "identity_provider.token_url" | "assertion" | "assertion_file" => {
-            json!({"grant": "jwt_bearer", "issuer": "https://issuer.example"})
+            json!({"grant": "jwt_bearer", "issuer": "https://base.example"})
         }
+        "token_url" | "authorization_url" => json!({"issuer": "https://base.example"}),
         "identity_provider.client_id" | "identity_provider.client_secret" | "identity_provider.client_secret_file" => {
             json!({"grant": "jwt_bearer", "identity_provider": {"token_url": "https://idp.example/t"}})
         }

@@ -72,6 +72,44 @@ fn the_url_asks_for_a_code_for_one_resource_with_pkce() {
 }
 
 #[test]
+fn parameters_of_the_page_do_not_replace_ours() {
+    let mut found = found();
+    let page = "https://as.example/authorize?tenant=1&client_id=evil&redirect_uri=https://evil.example&scope=all&state=known&request_uri=urn:x";
+    found.server.authorization_endpoint = Some(Url::parse(page).unwrap());
+    let pending = pending(found, &["a"]).unwrap();
+    let pairs: Vec<(String, String)> = pending.url().query_pairs().into_owned().collect();
+    let mut names: Vec<&str> = pairs.iter().map(|(name, _)| name.as_str()).collect();
+    names.sort_unstable();
+    let once = names.len();
+    names.dedup();
+    assert_eq!(names.len(), once, "{}", pending.url());
+    assert!(
+        !pending.url().as_str().contains("evil") && !names.contains(&"request_uri"),
+        "{}",
+        pending.url()
+    );
+    assert_eq!(query(pending.url())["tenant"], "1");
+}
+
+#[test]
+fn the_page_of_another_authorization_server_is_refused() {
+    let mut found = found();
+    found.server.authorization_endpoint = Some(Url::parse("https://bank.example/authorize").unwrap());
+    let error = pending(found, &[]).unwrap_err().to_string();
+    assert!(
+        error.contains("https://bank.example/authorize") && error.contains(ISSUER),
+        "{error}"
+    );
+}
+
+#[test]
+fn debug_output_does_not_tell_how_to_answer() {
+    let pending = pending(found(), &[]).unwrap();
+    let text = format!("{pending:?}");
+    assert!(text.contains(ISSUER) && !text.contains(pending.state()), "{text}");
+}
+
+#[test]
 fn a_page_that_is_no_web_page_is_refused() {
     for bad in [
         "javascript:alert(1)",

@@ -63,7 +63,8 @@ fn account(url: &str) -> OAuthAccount {
 /// Checks a URL for a server. `Ok` has the addresses that would be connected to.
 async fn checked(dns: &Arc<FakeDns>, server: &str, url: &str) -> Result<Option<Vec<SocketAddr>>, HttpError> {
     let account = account(server);
-    let http = CheckedHttp::with_resolver(dns.clone());
+    let mut http = CheckedHttp::with_resolver(dns.clone());
+    http.reached = Some(vec!["mcp.corp".to_owned(), "split.corp".to_owned()]);
     http.check(&Trust::of(&account), &Url::parse(url).unwrap()).await
 }
 
@@ -122,6 +123,7 @@ async fn a_server_may_name_addresses_of_its_own_network() {
         ("sso.corp", &[&["10.1.1.2"]]),
         ("localhost", &[&["127.0.0.1"]]),
         ("split.corp", &[&["10.1.1.1", "93.184.216.34"]]),
+        ("rebound.example", &[&["10.1.1.1"]]),
     ]);
     for (server, url) in [
         ("https://mcp.corp/mcp", "https://sso.corp/token"),
@@ -140,6 +142,9 @@ async fn a_server_may_name_addresses_of_its_own_network() {
         ("https://mcp.corp/mcp", "https://127.0.0.1/token"),
         ("https://mcp.corp/mcp", "http://sso.corp/token"),
         ("https://split.corp/mcp", "https://sso.corp/token"),
+        // Whoever owns the name says that it is private, but the server is not there.
+        ("https://rebound.example/mcp", "https://sso.corp/token"),
+        ("http://mcp.corp/mcp", "https://sso.corp/token"),
         ("http://localhost:1/mcp", "https://sso.corp/token"),
         ("http://localhost:1/mcp", "http://169.254.169.254/"),
         ("http://169.254.1.1/mcp", "https://169.254.169.254/"),

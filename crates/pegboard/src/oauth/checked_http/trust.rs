@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 
+use tokio::sync::OnceCell;
 use url::{Host, Origin, Url};
 
-use super::resolver::{self, Resolver};
 use crate::{
     config::Tls,
     oauth::{
@@ -21,6 +21,15 @@ pub(in crate::oauth) struct Trust<'a> {
     tls: &'a Tls,
     /// The origins that the config names for sign-ins.
     named: Vec<Origin>,
+    is_private: OnceCell<bool>,
+}
+
+/// Whether an address may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Allowed,
+    /// If the server is on a private network too: a server of a company with an authorization server of that company.
+    IfServerIsPrivate,
 }
 
 impl<'a> Trust<'a> {
@@ -33,6 +42,7 @@ impl<'a> Trust<'a> {
             server: &account.url,
             tls: &account.tls,
             named: urls.chain(issuer.map(|issuer| issuer.origin())).collect(),
+            is_private: OnceCell::new(),
         }
     }
 
@@ -55,16 +65,11 @@ impl<'a> Trust<'a> {
     }
 
     /// Public addresses are allowed, others only if the server is on the same network or the config names the origin.
-    pub(super) async fn check_address(
-        &self,
-        resolver: &dyn Resolver,
-        url: &Url,
-        address: IpAddr,
-    ) -> Result<(), String> {
+    pub(super) fn check_address(&self, url: &Url, address: IpAddr) -> Result<Verdict, String> {
         let class = AddressClass::of(address);
         let origin = url.origin();
         if origin == self.server.origin() {
-            return Ok(());
+            return Ok(Verdict::Allowed);
         }
         if is_metadata_service(address) {
             return Err("it is the metadata service of a cloud".to_owned());
@@ -77,13 +82,22 @@ impl<'a> Trust<'a> {
             AddressClass::LinkLocal => self.server_address() == Some(AddressClass::LinkLocal),
             AddressClass::Private => match self.server_address() {
                 Some(class) => class == AddressClass::Private,
-                None => self.resolves_to_private(resolver).await,
+                None => return Ok(Verdict::IfServerIsPrivate),
             },
         };
         match is_allowed {
-            true => Ok(()),
+            true => Ok(Verdict::Allowed),
             false => Err(format!("it is {}, and the server is not", class.as_str())),
         }
+    }
+
+    pub(super) fn server(&self) -> &Url {
+        self.server
+    }
+
+    /// Whether the server is on a private network, once it is known.
+    pub(super) fn is_private(&self) -> &OnceCell<bool> {
+        &self.is_private
     }
 
     /// The class of the server, if its URL has an address in place of a name.
@@ -93,13 +107,6 @@ impl<'a> Trust<'a> {
             Host::Ipv6(address) => Some(AddressClass::of(address.into())),
             Host::Domain(_) => None,
         }
-    }
-
-    /// Whether all addresses of the server are private: a server of a company with an authorization server of that company.
-    async fn resolves_to_private(&self, resolver: &dyn Resolver) -> bool {
-        let addresses = resolver::addresses_of(resolver, self.server).await.unwrap_or_default();
-        let mut classes = addresses.into_iter().map(AddressClass::of);
-        classes.len() > 0 && classes.all(|class| class == AddressClass::Private)
     }
 
     /// The server's TLS settings for its own origin, and only its trusted authorities for others.

@@ -9,6 +9,8 @@ pub(in crate::server) enum Command {
     Replace(u64),
     /// Probe the session of this generation, because it may be dead.
     Suspect(u64),
+    /// Probe the session of this generation, because the server has refused its credential.
+    Refused(u64),
     /// List the server again.
     Refresh,
     /// Restart the server in any state.

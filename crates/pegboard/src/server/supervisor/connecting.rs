@@ -34,7 +34,7 @@ impl Supervisor {
                 None => return Step::Stop,
                 Some(Command::Start) => return self.connect_step(),
                 Some(Command::Reconnect) => return self.reconnect_step(),
-                Some(Command::Replace(_) | Command::Suspect(_) | Command::Refresh) => {}
+                Some(Command::Replace(_) | Command::Suspect(_) | Command::Refused(_) | Command::Refresh) => {}
             }
         }
     }

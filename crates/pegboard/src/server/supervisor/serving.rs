@@ -80,13 +80,15 @@ impl Supervisor {
                     return self.reconnect_step();
                 }
                 Event::Command(Command::Replace(generation)) if generation == live.generation => {
-                    // Other calls may still get their responses on the old session while the new one is opened.
-                    let (old, process) = (session.clone(), self.process.take());
-                    self.tasks.spawn(async move {
-                        old.close().await;
-                        drop(process);
-                    });
+                    self.retire(&session);
                     return self.lost(&closed("its session was of no use any more"), began.elapsed(), true);
+                }
+                Event::Command(Command::Refused(generation)) if generation == live.generation => {
+                    // The credential may only lack a right for one request. If it opens nothing any more, the next start says so.
+                    if let Err(end) = self.probe(&mut live).await {
+                        self.retire(&session);
+                        return self.lost(&end, began.elapsed(), true);
+                    }
                 }
                 Event::Command(Command::Suspect(generation)) if generation == live.generation => {
                     if let Err(end) = self.probe(&mut live).await {
@@ -131,6 +133,15 @@ impl Supervisor {
         // Requests in flight fail with this reason; requests that were not sent are retried in the next session.
         session.abort(end);
         self.close_before(step, &session).await
+    }
+
+    /// Closes a session in the background: other calls may still get their responses on it while the next one is opened.
+    fn retire(&mut self, session: &Arc<Session>) {
+        let (old, process) = (session.clone(), self.process.take());
+        self.tasks.spawn(async move {
+            old.close().await;
+            drop(process);
+        });
     }
 
     /// Closes a session before the next one is opened. The callers' patience starts now, not when the old session has closed.

@@ -1,0 +1,106 @@
+//! Tokens without a person: the client's own, and those that are exchanged for the token of a caller.
+
+use std::time::{Duration, SystemTime};
+
+use super::{
+    super::*,
+    {FIRST, age, configured, token, tokens},
+};
+use crate::{
+    config::{OAuthGrant, TokenExchange, TokenInput},
+    credential::CallerToken,
+    oauth::{
+        clock::unix_now,
+        test_server::{TestServer, client, redirect},
+    },
+};
+
+#[tokio::test]
+async fn client_credentials_need_no_person_and_are_renewed() {
+    let server = TestServer::complete().await;
+    let mut settings = configured();
+    settings.grant = OAuthGrant::ClientCredentials;
+    let (client, account) = (client(), server.account(settings));
+    tokens(&server, "access-1", None);
+    assert_eq!(token(&client, &account, FIRST).await, "access-1");
+    assert_eq!(token(&client, &account, FIRST).await, "access-1");
+    let seen = server.seen("/token");
+    assert_eq!(seen.len(), 1);
+    assert_eq!(seen[0].form["grant_type"], "client_credentials");
+    assert!(seen[0].headers["authorization"].to_str().unwrap().starts_with("Basic "));
+    age(&client, &account, 801).await;
+    tokens(&server, "access-2", None);
+    let documents = server.paths().len();
+    assert_eq!(token(&client, &account, FIRST).await, "access-2");
+    assert_eq!(server.paths().len(), documents + 1, "the authorization server is known");
+    age(&client, &account, 900).await;
+    server.status("/token", 500);
+    assert_eq!(token(&client, &account, FIRST).await, "access-2", "still valid");
+    assert!(matches!(
+        client.begin(&account, &redirect()).await,
+        Err(OAuthError::Setting(_))
+    ));
+}
+
+#[tokio::test]
+async fn the_callers_token_is_exchanged_for_each_principal() {
+    let server = TestServer::complete().await;
+    let mut settings = configured();
+    settings.grant = OAuthGrant::TokenExchange(TokenExchange::new(TokenInput::Caller));
+    let client = client();
+    let subject = |name: &str, seconds| {
+        Some(CallerToken {
+            token: Secret::new(format!("{name}-inbound")),
+            expires: SystemTime::now() + Duration::from_secs(seconds),
+        })
+    };
+    let mut anywhere = server.account(settings.clone());
+    anywhere.subject = subject("eve", 600);
+    let error = client.access_token(&anywhere, FIRST).await.unwrap_err();
+    assert!(matches!(error, OAuthError::Setting(_)), "{error}");
+    assert_eq!(
+        server.seen("/token").len(),
+        0,
+        "the server names where the token would go"
+    );
+    settings.issuer = Some(server.url.clone());
+    for name in ["alice", "bob"] {
+        let mut account = server.account(settings.clone());
+        account.principal = Some(name.into());
+        assert!(matches!(
+            client.access_token(&account, FIRST).await,
+            Err(OAuthError::Setting(_))
+        ));
+        account.subject = subject(name, 600);
+        tokens(&server, &format!("{name}-upstream"), None);
+        assert_eq!(token(&client, &account, FIRST).await, format!("{name}-upstream"));
+    }
+    let subjects: Vec<String> = server
+        .seen("/token")
+        .iter()
+        .map(|seen| seen.form["subject_token"].clone())
+        .collect();
+    assert_eq!(subjects, ["alice-inbound", "bob-inbound"]);
+}
+
+#[tokio::test]
+async fn what_a_callers_token_was_exchanged_for_ends_with_it() {
+    let server = TestServer::complete().await;
+    let mut settings = configured();
+    settings.grant = OAuthGrant::TokenExchange(TokenExchange::new(TokenInput::Caller));
+    settings.issuer = Some(server.url.clone());
+    let mut account = server.account(settings);
+    account.principal = Some("alice".into());
+    account.subject = Some(CallerToken {
+        token: Secret::new("inbound"),
+        expires: SystemTime::UNIX_EPOCH + Duration::from_secs(unix_now() + 30),
+    });
+    tokens(&server, "upstream", Some("never-used"));
+    let client = client();
+    let token = client.access_token(&account, FIRST).await.unwrap();
+    assert!(token.valid_for <= Duration::from_secs(24), "{token:?}");
+    let stored = client.store().account(&account.key()).await.unwrap().unwrap();
+    let session = stored.session.unwrap();
+    assert!(session.expires_at() <= unix_now() + 30, "the response said 1,000 s");
+    assert_eq!(session.refresh_token, None);
+}
