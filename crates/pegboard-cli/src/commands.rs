@@ -76,7 +76,7 @@ pub(crate) async fn run(verb: Verb, global: Global, output: Output) -> Exit {
         Verb::PromptsGet(get) => prompts::get(context, get).await,
         Verb::Status => status::run(context).await,
         Verb::Login(options) => login::login(context, options).await,
-        Verb::Logout(options) => login::logout(context, options).await,
+        Verb::Logout(options) => Box::pin(login::logout(context, options)).await,
         Verb::Serve(serve) => Box::pin(serve::run(context, serve)).await,
         Verb::Mcp(mcp) => Box::pin(mcp::run(context, mcp)).await,
         Verb::Health(options) => health::run(context, options).await,

@@ -147,7 +147,7 @@ impl PreparedCall<'_> {
                     if fault.is_transport() && !has_timed_out && needs_health_check(policy) {
                         server.suspect(live.generation);
                     }
-                    if fault.needs_auth() {
+                    if fault.refuses_credential() {
                         server.credential_refused(live.generation);
                     }
                     return Err(fault.into());

@@ -6,8 +6,10 @@ use std::{
     process::{Child, Command, ExitStatus, Stdio},
     sync::mpsc,
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
+
+use tokio::time::Instant;
 
 use super::entry::{KeyringError, MAX_SECRET};
 use crate::secret::Secret;

@@ -6,10 +6,11 @@ use std::{
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use tokio::time::Instant;
 
 use super::store_key::StoreKey;
 use crate::{

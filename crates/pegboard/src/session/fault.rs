@@ -5,6 +5,7 @@ use std::{fmt, time::Duration};
 use tokio::time::Instant;
 
 use crate::{
+    credential::Remedy,
     hint::Hint,
     mask::ServerMasker,
     transport::{DialError, EndReason, FailureKind, RpcError, Sent, WireEnd, WireFailure},
@@ -152,6 +153,17 @@ impl Fault {
 
     pub(crate) fn needs_auth(&self) -> bool {
         matches!(&self.kind, FaultKind::Wire(failure) | FaultKind::Dial(DialError::Failed(failure)) if failure.kind.needs_auth())
+    }
+
+    /// Returns `true` if the credential of the session may open nothing any more. A program that has none for one request may have one for the next.
+    pub(crate) fn refuses_credential(&self) -> bool {
+        let FaultKind::Wire(failure) = &self.kind else {
+            return false;
+        };
+        matches!(
+            failure.kind,
+            FailureKind::NeedsAuth | FailureKind::NoCredential(Remedy::Person(_))
+        )
     }
 
     /// Returns `true` if the session is unusable, so that a read is retried in a new one.

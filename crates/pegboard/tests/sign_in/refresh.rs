@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use pegboard_testkit::oauth::{AuthFault, AuthorizationServer};
 
 use crate::{
@@ -92,12 +93,14 @@ async fn a_revoked_session_asks_for_a_sign_in_once() {
 
 #[tokio::test]
 async fn one_failure_of_the_token_endpoint_asks_no_person() {
-    for fault in [
+    let faults = [
         AuthFault::TokenStatus(500),
         AuthFault::TokenStatus(503),
         AuthFault::TokenErrorWith200("temporarily_unavailable"),
         AuthFault::TokenError("temporarily_unavailable"),
-    ] {
+    ];
+    // At the same time, because each waits for the next try.
+    join_all(faults.map(async |fault| {
         let site = Site::new().await;
         let board = site.signed_in("alice").await;
         let tools = board.toolset();
@@ -107,7 +110,8 @@ async fn one_failure_of_the_token_endpoint_asks_no_person() {
         until_greeted(&tools).await;
         assert_eq!(site.issuer.count("/authorize"), 1, "{fault:?}");
         board.shutdown().await;
-    }
+    }))
+    .await;
 }
 
 #[tokio::test]
