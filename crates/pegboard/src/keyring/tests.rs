@@ -1,12 +1,9 @@
 //! Keyrings: that of the kernel, and programs that stand in for those of a desktop.
 
-use std::{
-    fs,
-    os::unix::fs::PermissionsExt as _,
-    time::{Duration, Instant},
-};
+use std::{fs, os::unix::fs::PermissionsExt as _, time::Duration};
 
 use tempfile::TempDir;
+use tokio::time::Instant;
 
 use super::{entry::TIMEOUT, *};
 

@@ -33,9 +33,11 @@ impl Folder {
     fn new(first: &Pair) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
-        let mut tls = Tls::default();
-        tls.ca = Some(path("ca.pem"));
-        tls.client_cert = Some(ClientCert::new(path("me.pem"), path("me.key")));
+        let tls = Tls {
+            ca: Some(path("ca.pem")),
+            client_cert: Some(ClientCert::new(path("me.pem"), path("me.key"))),
+            ..Tls::default()
+        };
         let made = Self { folder, tls };
         made.replace("ca.pem", &pair().cert);
         made.replace("me.pem", &first.cert);
@@ -124,8 +126,10 @@ fn a_folder_that_is_swapped_by_a_link_is_noticed() {
     }
     let data = folder.path().join("data");
     std::os::unix::fs::symlink("1", &data).unwrap();
-    let mut tls = Tls::default();
-    tls.client_cert = Some(ClientCert::new(data.join("me.pem"), data.join("me.key")));
+    let tls = Tls {
+        client_cert: Some(ClientCert::new(data.join("me.pem"), data.join("me.key"))),
+        ..Tls::default()
+    };
     let files = CertificateFiles::load(&tls, Arc::new(ring::default_provider())).unwrap();
     assert_eq!(shown(&files), der(&old));
 
