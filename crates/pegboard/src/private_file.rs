@@ -154,12 +154,12 @@ pub(crate) fn refuse_links(options: &mut OpenOptions) {
 pub(crate) fn refuse_links(_: &mut OpenOptions) {}
 
 /// Whether every user of this machine may read the file.
-#[cfg(unix)]
+#[cfg(all(unix, any(feature = "http", feature = "websocket")))]
 pub(crate) fn is_readable_by_all(meta: &std::fs::Metadata) -> bool {
     std::os::unix::fs::MetadataExt::mode(meta) & 0o004 != 0
 }
 
-#[cfg(not(unix))]
+#[cfg(all(not(unix), any(feature = "http", feature = "websocket")))]
 pub(crate) fn is_readable_by_all(_: &std::fs::Metadata) -> bool {
     false
 }

@@ -90,6 +90,7 @@ impl Site {
             expired.extend(more);
             next = next.into_iter().chain(sooner).min();
         }
+        self.sign_in_links.forget(&expired);
         self.end_what_is_open(&expired);
         next
     }

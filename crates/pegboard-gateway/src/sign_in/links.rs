@@ -164,7 +164,7 @@ impl SignInLinks {
         self.tables().use_up(cookie, server, Instant::now())
     }
 
-    /// Ends the links and visits of callers whose tokens were removed.
+    /// Ends the links and visits of callers whose tokens were removed or have expired.
     pub(crate) fn forget(&self, callers: &[Caller]) {
         let mut tables = self.tables();
         callers.iter().for_each(|caller| tables.forget(caller));

@@ -60,11 +60,18 @@ impl KeyringKey {
     }
 
     fn ask(&self, keyring: &Keyring) -> Known {
-        match self.find_or_create(keyring) {
+        let failed = |error: KeyringError| Known::Failed(Instant::now(), format!("{error}; {}", error.hint(ENTRY)));
+        let found = match keyring.find(ENTRY) {
+            // It answers. If it takes no key now, it is locked, and files must not be left unencrypted for that.
+            Err(KeyringError::NoEntry) => match self.create(keyring) {
+                Err(error) => return failed(error),
+                created => created,
+            },
+            Err(error @ KeyringError::NoAnswer(_)) => return failed(error),
+            found => found.and_then(|secret| decoded(&secret)),
+        };
+        match found {
             Ok(key) => Known::Key(key),
-            Err(error @ KeyringError::NoAnswer(_)) => {
-                Known::Failed(Instant::now(), format!("{error}; {}", error.hint(ENTRY)))
-            }
             Err(error) => {
                 tracing::warn!("the tokens of sign-ins are not encrypted, because {error}");
                 Known::Nothing
@@ -72,11 +79,7 @@ impl KeyringKey {
         }
     }
 
-    fn find_or_create(&self, keyring: &Keyring) -> Result<[u8; 32], KeyringError> {
-        match keyring.find(ENTRY) {
-            Err(KeyringError::NoEntry) => {}
-            found => return decoded(&found?),
-        }
+    fn create(&self, keyring: &Keyring) -> Result<[u8; 32], KeyringError> {
         let failed = |reason: String| KeyringError::Failed {
             keyring: "the key of the token store",
             reason,
@@ -185,6 +188,14 @@ mod tests {
                 "{script}"
             );
         }
+    }
+
+    #[test]
+    fn a_keyring_that_is_locked_leaves_no_file_unencrypted() {
+        let folder = TempDir::new().unwrap();
+        let locked = "case $1 in lookup) exit 1;; *) echo 'the collection is locked' >&2; exit 1;; esac";
+        let key = KeyringKey::new(Some(keyring(&folder, locked)), folder.path()).key();
+        assert!(key.is_err_and(|error| error.contains("is locked")));
     }
 
     #[cfg(target_os = "linux")]

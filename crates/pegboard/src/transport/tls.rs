@@ -47,14 +47,13 @@ pub(super) fn reloading_config(tls: &Tls) -> Result<(ClientConfig, Option<Arc<Ce
         _ => Verifier::with_system_roots(provider),
     };
     let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
-    let config = match &files {
-        Some(files) if tls.client_cert.is_some() => {
-            let mut config = builder.with_client_cert_resolver(files.clone());
-            // A resumed session stays that of the certificate with which it began.
-            config.resumption = Resumption::disabled();
-            config
-        }
+    let mut config = match &files {
+        Some(files) if tls.client_cert.is_some() => builder.with_client_cert_resolver(files.clone()),
         _ => builder.with_no_client_auth(),
     };
+    if files.is_some() {
+        // A resumed session stays that of the certificates with which it began, whatever the files say now.
+        config.resumption = Resumption::disabled();
+    }
     Ok((config, files))
 }

@@ -13,6 +13,8 @@ const MAX_ORIGINS: usize = 8;
 const MAX_NONCE: usize = 1024;
 /// A clock that differs by less is right, in seconds.
 const MAX_SKEW: u64 = 5;
+/// A clock that is off by more than a day is not followed: proofs for another day would outlive the key that they prove.
+const MOST_SKEW: u64 = 24 * 60 * 60;
 
 #[derive(Debug, Default)]
 pub(super) struct Origins(Mutex<Vec<(String, Known)>>);
@@ -75,5 +77,6 @@ fn skew(response: &HeaderMap) -> Option<i64> {
     let date = response.get(DATE)?.to_str().ok()?;
     let date = jiff::fmt::rfc2822::parse(date).ok()?.timestamp().as_second();
     let skew = date.checked_sub_unsigned(unix_now())?;
-    Some(if skew.unsigned_abs() > MAX_SKEW { skew } else { 0 })
+    let is_followed = (MAX_SKEW + 1..=MOST_SKEW).contains(&skew.unsigned_abs());
+    Some(if is_followed { skew } else { 0 })
 }
