@@ -255,6 +255,7 @@ async fn every_cause_of_missing_credentials_names_what_helps() {
             server("missing", &format!("auth = {{ bearer_file = {missing:?} }}")),
             server("stale", &format!("auth = {{ bearer_file = {written:?} }}")),
             server("helper", "headers_helper = ['false']"),
+            server("key", "auth = { api_key = 'wrong', header = 'X-My-Key' }"),
             server("none", "auth = 'none'"),
         ]
         .concat(),
@@ -265,6 +266,7 @@ async fn every_cause_of_missing_credentials_names_what_helps() {
         ("missing", "cannot be used", "`auth.bearer_file`"),
         ("stale", "HTTP 401", "`auth.bearer_file`"),
         ("helper", "of `headers_helper` failed", "`headers_helper` of the server"),
+        ("key", "HTTP 401", "correct the credentials in `auth`"),
         ("none", "HTTP 401", "remove that (`auth = \"none\"`"),
     ] {
         let refused = site.home.run(&["call", &format!("{name}.hello")]);

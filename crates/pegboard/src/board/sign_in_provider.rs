@@ -9,7 +9,6 @@ use std::{
     time::Duration,
 };
 
-use http::header::AUTHORIZATION;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
@@ -162,10 +161,8 @@ pub(super) fn account_of(name: &ServerName, transport: &Transport) -> Option<(OA
         }
     };
     let url = endpoint.url.expose();
-    let names_authorization = |name: &String| name.eq_ignore_ascii_case(AUTHORIZATION.as_str());
-    let has_others = endpoint.headers.keys().any(names_authorization) || !url.username().is_empty();
     let is_configured = settings.is_some();
-    if !is_configured && has_others {
+    if !is_configured && endpoint.has_credentials() {
         return None;
     }
     let settings = settings.unwrap_or_else(|| Arc::new(OAuthConfig::default()));

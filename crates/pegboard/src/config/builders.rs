@@ -105,7 +105,19 @@ fn with_scheme(endpoint: Endpoint, schemes: &[&str]) -> Result<Endpoint, BadUrl>
     Err(BadUrl::new(format!("it must start with {}", starts.join(" or "))))
 }
 
+/// Words in the names of headers that carry credentials, such as `X-Api-Key`.
+const CREDENTIAL_WORDS: [&str; 5] = ["authorization", "cookie", "key", "secret", "token"];
+
 impl Endpoint {
+    /// Whether a header or the URL carries credentials, so that those of a person are not sent beside them.
+    pub(crate) fn has_credentials(&self) -> bool {
+        let is_credential = |name: &String| {
+            let name = name.to_ascii_lowercase();
+            CREDENTIAL_WORDS.iter().any(|word| name.contains(word))
+        };
+        self.headers.keys().any(is_credential) || !self.url.expose().username().is_empty()
+    }
+
     /// Creates an endpoint without headers or credentials. Fails if the URL does not start with `http://`, `https://`, `ws://` or
     /// `wss://`.
     ///

@@ -121,11 +121,11 @@ pub(super) fn run(
             Ok(None) if Instant::now() < end => thread::sleep(POLL),
             Ok(None) => return Err(KeyringError::NoAnswer(keyring)),
             Ok(Some(status)) => {
-                let left = end.saturating_duration_since(Instant::now()).max(POLL);
+                let left = || end.saturating_duration_since(Instant::now()).max(POLL);
                 return Ok(Ended {
                     status,
-                    stdout: stdout.recv_timeout(left).unwrap_or_default(),
-                    stderr: stderr.recv_timeout(POLL).unwrap_or_default(),
+                    stdout: stdout.recv_timeout(left()).unwrap_or_default(),
+                    stderr: stderr.recv_timeout(left()).unwrap_or_default(),
                 });
             }
             Err(error) => return Err(failed(keyring, &error.to_string())),

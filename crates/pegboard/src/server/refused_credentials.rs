@@ -1,7 +1,5 @@
 //! What a person can do about a server that refuses the credentials of its config.
 
-use http::header::AUTHORIZATION;
-
 use crate::{
     config::{Auth, Endpoint},
     name::ServerName,
@@ -49,7 +47,7 @@ fn unauthorized(name: &ServerName, endpoint: &Endpoint) -> String {
         Auth::OAuth(_) => {
             "the server does not accept the token of its authorization server; check `scopes`, `resource` and `audience` in `oauth`".to_owned()
         }
-        Auth::None if has_credentials(endpoint) => "correct the credentials in `auth` or `headers` of the server".to_owned(),
+        Auth::None if endpoint.has_credentials() => "correct the credentials in `auth` or `headers` of the server".to_owned(),
         Auth::None => "give the server's credentials in `auth` or `headers`".to_owned(),
     }
 }
@@ -59,17 +57,9 @@ fn forbidden(name: &ServerName, endpoint: &Endpoint) -> String {
         Auth::OAuth(settings) if settings.grant.needs_person() => format!(
             "the account that is signed in may not use the server; sign in as another one with `pegboard login {name}`, or ask its operator"
         ),
-        Auth::None if !has_credentials(endpoint) => {
+        Auth::None if !endpoint.has_credentials() => {
             "the server does not allow this without credentials; give them in `auth` or `headers`, or ask its operator".to_owned()
         }
         _ => "the credentials of the config may not use the server; give others in `auth` or `headers`, or ask its operator".to_owned(),
     }
-}
-
-/// Whether the config sends something that may be a credential: an `Authorization` header, an API key, a user in the URL.
-fn has_credentials(endpoint: &Endpoint) -> bool {
-    let mut names = endpoint.headers.keys();
-    let is_credential =
-        |name: &String| name.eq_ignore_ascii_case(AUTHORIZATION.as_str()) || name.to_ascii_lowercase().contains("key");
-    names.any(is_credential) || !endpoint.url.expose().username().is_empty()
 }
