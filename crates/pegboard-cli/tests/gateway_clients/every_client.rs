@@ -127,7 +127,9 @@ async fn every_client_lists_and_calls_every_tool_over_stdio_and_leaves_no_proces
             let command = words(&["--server", "time"]);
             return Run::new(client, era, "only-time", command, &scratch);
         }
-        Run::new(client, era, "stdio", words(&[]), &scratch)
+        let config = scratch.config_file(client.name);
+        let command = words(&["--config", config.to_str().unwrap()]);
+        Run::new(client, era, "stdio", command, &scratch)
     });
     all_succeed(runs.collect(), &scratch).await;
     assert_eq!(left_with_variable(MARK, scratch.home().to_str().unwrap()).await, []);

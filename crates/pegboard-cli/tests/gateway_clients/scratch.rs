@@ -30,7 +30,8 @@ impl Scratch {
         let home = folder.path().canonicalize().unwrap();
         let scratch = Self { _folder: folder, home };
         fs::create_dir_all(scratch.home.join(".config/pegboard")).unwrap();
-        fs::write(scratch.home.join(".config/pegboard/pegboard.toml"), scratch.config()).unwrap();
+        let memory = scratch.home.join("memory.jsonl");
+        fs::write(scratch.home.join(".config/pegboard/pegboard.toml"), scratch.config(&memory)).unwrap();
         fs::create_dir(scratch.work()).unwrap();
         // The git server wants its folder to be a repository, and accepts all repositories below it.
         scratch.git(&scratch.work(), &["init", "-q"]);
@@ -51,6 +52,15 @@ impl Scratch {
         let folder = self.work().join(label);
         copy(&self.home.join("template"), &folder);
         folder
+    }
+
+    /// A config file for one client with servers of its own. Its memory server has a file of its own too: two of them
+    /// on one file lose each other's changes.
+    pub(crate) fn config_file(&self, label: &str) -> PathBuf {
+        let file = self.home.join(format!("{label}.toml"));
+        let memory = self.home.join(format!("{label}-memory.jsonl"));
+        fs::write(&file, self.config(&memory)).unwrap();
+        file
     }
 
     fn plant(&self, folder: &Path) {
@@ -92,9 +102,8 @@ impl Scratch {
     }
 
     /// The five reference servers, and a server on each SDK that asks its user a question.
-    fn config(&self) -> String {
+    fn config(&self, memory: &Path) -> String {
         let work = self.work().display().to_string();
-        let memory = self.home.join("memory.jsonl").display().to_string();
         let reference = |package: &str| {
             peers(&format!(
                 "npm/node_modules/@modelcontextprotocol/{package}/dist/index.js"
