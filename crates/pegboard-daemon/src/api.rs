@@ -21,10 +21,12 @@ mod server_changes;
 mod server_settings;
 mod servers;
 mod sign_in;
+mod sign_ins;
 mod state;
 mod toolsets;
 
 pub(crate) use routes::{router, unknown_path, wrong_method};
 pub use server_settings::{ResolvedServer, ServerSettings, UnresolvedServer};
 pub(crate) use servers::status;
+pub(crate) use sign_ins::sign_ins;
 pub(crate) use state::ApiState;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::{Router, routing::get};
-use pegboard::Pegboard;
+use pegboard::{Pegboard, SignInError};
 use pegboard_gateway::{Monitor, SignInLinks};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -93,6 +93,11 @@ impl Daemon {
     /// The status of the board, with a reload that failed among its warnings: the document of `GET servers`.
     pub fn status(&self) -> Value {
         api::status(&self.overview.board, &self.overview.reloads)
+    }
+
+    /// Who has signed in to which server: the document of `GET sign-ins`, without tokens.
+    pub async fn sign_ins(&self) -> Result<Value, SignInError> {
+        api::sign_ins(&self.overview.board).await
     }
 
     /// The board.

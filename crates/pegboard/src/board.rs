@@ -15,6 +15,8 @@ mod sign_in;
 #[cfg(feature = "oauth")]
 mod sign_in_changes;
 #[cfg(feature = "oauth")]
+mod sign_in_list;
+#[cfg(feature = "oauth")]
 mod sign_in_provider;
 
 pub use crate::server::BadSchedule;
@@ -23,6 +25,8 @@ pub use gateway_settings::GatewaySettings;
 pub use runtime_changes::{Applied, NotConnected};
 #[cfg(feature = "oauth")]
 pub use sign_in::{SignIn, SignInError, SignInErrorKind, SignInOptions, SignedIn, SignedOut};
+#[cfg(feature = "oauth")]
+pub use sign_in_list::StoredSignIn;
 
 use std::{
     sync::{Arc, Mutex},

@@ -22,6 +22,7 @@ mod issuer_pin;
 mod jws;
 #[cfg(feature = "keyring")]
 mod keyring_key;
+mod listing;
 mod metadata;
 mod pick_up;
 mod pkce;
@@ -43,10 +44,11 @@ mod token_store;
 pub(crate) use account::OAuthAccount;
 pub(crate) use authorization::PendingSignIn;
 pub(crate) use challenge::asks_for_token;
-pub(crate) use client::{OAuthClient, SignedOut};
+pub(crate) use client::{OAuthClient, SessionSummary, SignedOut};
 pub(crate) use error::OAuthError;
 #[cfg(feature = "keyring")]
 pub(crate) use keyring_key::KeyringKey;
+pub(crate) use listing::ListedSession;
 pub(crate) use pick_up::StoreChange;
 pub(crate) use redirect_uri::RedirectUri;
 pub(crate) use store_key::PlainText;

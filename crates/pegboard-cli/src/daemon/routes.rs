@@ -41,12 +41,15 @@ pub(crate) fn router(identified: Identified, daemon: Daemon, untold: Option<Arc<
             None => StatusCode::NOT_FOUND.into_response(),
         }
     };
-    let board = daemon.board().clone();
+    let signed_in = daemon.clone();
     let sign_ins = async move |client: Option<Extension<LocalClient>>| -> Response {
         match client {
             Some(_) => {
-                board.follow_sign_ins().await;
-                Json(json!({})).into_response()
+                signed_in.board().follow_sign_ins().await;
+                match signed_in.sign_ins().await {
+                    Ok(document) => Json(document).into_response(),
+                    Err(error) => Json(json!({"error": error.to_string()})).into_response(),
+                }
             }
             None => StatusCode::NOT_FOUND.into_response(),
         }

@@ -31,7 +31,11 @@ impl Scratch {
         let scratch = Self { _folder: folder, home };
         fs::create_dir_all(scratch.home.join(".config/pegboard")).unwrap();
         let memory = scratch.home.join("memory.jsonl");
-        fs::write(scratch.home.join(".config/pegboard/pegboard.toml"), scratch.config(&memory)).unwrap();
+        fs::write(
+            scratch.home.join(".config/pegboard/pegboard.toml"),
+            scratch.config(&memory),
+        )
+        .unwrap();
         fs::create_dir(scratch.work()).unwrap();
         // The git server wants its folder to be a repository, and accepts all repositories below it.
         scratch.git(&scratch.work(), &["init", "-q"]);

@@ -11,7 +11,7 @@ use http::StatusCode;
 
 use super::{
     calls, change_records, events, listings, openapi, problem::Problem, reloading, server_changes as changes, servers,
-    sign_in, state::ApiState,
+    sign_in, sign_ins, state::ApiState,
 };
 
 /// The router of the API.
@@ -29,6 +29,7 @@ pub(crate) fn router(api: Arc<ApiState>) -> Router {
         .route("/api/v1/mcp/servers/{name}", get(servers::one))
         .route("/api/v1/mcp/servers/{name}/signin", post(sign_in::to_server))
         .route("/api/v1/mcp/signin", post(sign_in::to_list))
+        .route("/api/v1/mcp/sign-ins", get(sign_ins::all))
         .route("/api/v1/mcp/tools", get(listings::tools))
         .route("/api/v1/mcp/tools/{server}/{tool}", post(calls::call_tool))
         .route("/api/v1/mcp/resources", get(listings::resources))

@@ -2,7 +2,7 @@
 
 use pegboard::{Config, Env, Format, Pegboard, config::TokenDigest};
 use pegboard_daemon::{Daemon, Reloads};
-use pegboard_gateway::{Gateway, GatewayHost, Scope, Token};
+use pegboard_gateway::{Gateway, GatewayHost, Scope, Scopes, Token};
 use pegboard_testkit::{
     FakeServer, NetHandle, Tool,
     oauth::{AuthorizationServer, IssuerHandle, Protected},
@@ -23,8 +23,8 @@ pub(crate) struct Site {
     _open: NetHandle,
 }
 
-/// Tokens with which clients come to the gateway. `cleo` sees the view `narrow` only, and `dan` may only read.
-pub(crate) const CLIENTS: [&str; 4] = ["ada", "bob", "cleo", "dan"];
+/// Tokens with which clients come to the gateway. `cleo` sees the view `narrow` only, `dan` may only read, and `olga` may do everything.
+pub(crate) const CLIENTS: [&str; 5] = ["ada", "bob", "cleo", "dan", "olga"];
 
 impl Site {
     /// A gateway whose clients have tokens.
@@ -75,6 +75,13 @@ impl Site {
 
     pub(crate) fn at(&self, path: &str) -> Url {
         self.url.join(path).unwrap()
+    }
+
+    /// Gets a document with the token of a client.
+    pub(crate) async fn get(&self, who: &str, path: &str) -> (u16, Value) {
+        let authorization = format!("Bearer {}", secret(who));
+        let page = send("GET", &self.at(path), &[("authorization", &authorization)], "").await;
+        (page.status, serde_json::from_str(&page.body).unwrap())
     }
 
     /// Sends a request of a client with its token.
@@ -134,6 +141,7 @@ pub(crate) fn token(who: &str) -> Token {
     let token = Token::new(who, TokenDigest::of(&secret(who)).to_bytes());
     match who {
         "cleo" => token.view("narrow"),
+        "olga" => token.scopes(Scopes::ALL),
         "dan" => token.scopes([Scope::Read].into_iter().collect()),
         _ => token,
     }

@@ -1,5 +1,7 @@
 //! What people do on the pages.
 
+use serde_json::json;
+
 use crate::{
     browser::{Browser, send},
     fixture::Site,
@@ -146,5 +148,30 @@ async fn a_link_needs_the_right_to_call_and_a_server_that_the_token_sees() {
         let (answered, document) = site.post(who, path, "").await;
         assert_eq!(answered, status, "{who} {path}: {document}");
     }
+    site.close().await;
+}
+
+#[tokio::test]
+async fn an_operator_sees_who_has_signed_in_and_no_token() {
+    let site = Site::new().await;
+    for who in ["ada", "bob"] {
+        let done = site.sign_in(&mut Browser::default(), &site.link(who).await, who).await;
+        assert!(done.body.contains("You are signed in"), "{}", done.body);
+    }
+    let (status, document) = site.get("olga", "/api/v1/mcp/sign-ins").await;
+    assert_eq!(status, 200, "{document}");
+    let rows = document["sign_ins"].as_array().unwrap();
+    let whose: Vec<_> = rows.iter().map(|row| (&row["server"], &row["principal"])).collect();
+    assert_eq!(whose, [(&json!("fx"), &json!("ada")), (&json!("fx"), &json!("bob"))]);
+    for row in rows {
+        assert_eq!(row["issuer"], site.issuer.url());
+        assert_eq!(row["renewable"], true);
+        assert!(row["since"].as_str() < row["expires_at"].as_str(), "{row}");
+    }
+    for token in site.issuer.issued() {
+        assert!(!document.to_string().contains(&token.value));
+    }
+    let (status, _) = site.get("ada", "/api/v1/mcp/sign-ins").await;
+    assert_eq!(status, 403, "it needs the scope admin");
     site.close().await;
 }

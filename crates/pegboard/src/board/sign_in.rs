@@ -12,7 +12,7 @@ use crate::{
     config::{Auth, OAuthConfig},
     hint::Hint,
     name::ServerName,
-    oauth::{OAuthAccount, OAuthError, PendingSignIn, RedirectUri, SignedOut as Ended},
+    oauth::{OAuthAccount, OAuthError, PendingSignIn, RedirectUri, SessionSummary, SignedOut as Ended},
     server::Server,
     status::State,
 };
@@ -108,10 +108,31 @@ pub struct SignedIn {
     pub issuer: String,
     /// The scopes that were requested or granted.
     pub scopes: Vec<String>,
+    /// When the sign-in was made. `None` if an older version has made it.
+    pub since: Option<Timestamp>,
     /// When the access token expires.
     pub expires_at: Timestamp,
     /// Whether the access token is renewed without a person.
     pub is_renewable: bool,
+}
+
+impl From<SessionSummary> for SignedIn {
+    fn from(session: SessionSummary) -> Self {
+        Self {
+            since: session.began_at.map(time),
+            expires_at: time(session.expires_at),
+            issuer: session.issuer,
+            scopes: session.scopes,
+            is_renewable: session.is_renewable,
+        }
+    }
+}
+
+/// The time of so many seconds since 1970.
+fn time(seconds: u64) -> Timestamp {
+    let seconds = i64::try_from(seconds).ok();
+    let time = seconds.and_then(|seconds| Timestamp::from_second(seconds).ok());
+    time.unwrap_or(Timestamp::MAX)
 }
 
 /// Why a sign-in or sign-out failed. No text contains a token, a code or a secret.
@@ -265,15 +286,7 @@ impl Pegboard {
         let mut account = self.account(server.as_ref())?;
         account.principal = principal.cloned();
         let session = self.0.factory.sign_ins.client().session(&account).await?;
-        Ok(session.map(|session| SignedIn {
-            expires_at: i64::try_from(session.expires_at)
-                .ok()
-                .and_then(|seconds| Timestamp::from_second(seconds).ok())
-                .unwrap_or(Timestamp::MAX),
-            issuer: session.issuer,
-            scopes: session.scopes,
-            is_renewable: session.is_renewable,
-        }))
+        Ok(session.map(SignedIn::from))
     }
 
     async fn end_sign_in(&self, account: OAuthAccount) -> Result<SignedOut, SignInError> {

@@ -121,6 +121,12 @@ impl AccountKey {
         Self(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
+    /// The key of a file with this name, if it is one.
+    pub(super) fn parse(name: &str) -> Option<Self> {
+        let is_hash = name.len() == 64 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_hash.then(|| Self(name.to_owned()))
+    }
+
     pub(super) fn as_str(&self) -> &str {
         &self.0
     }

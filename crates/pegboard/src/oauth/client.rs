@@ -62,9 +62,23 @@ pub(crate) enum SignedOut {
 pub(crate) struct SessionSummary {
     pub(crate) issuer: String,
     pub(crate) scopes: Vec<String>,
+    /// When the session began, in seconds since 1970; `None` if that was not noted.
+    pub(crate) began_at: Option<u64>,
     /// When the access token expires, in seconds since 1970.
     pub(crate) expires_at: u64,
     pub(crate) is_renewable: bool,
+}
+
+impl From<Session> for SessionSummary {
+    fn from(session: Session) -> Self {
+        Self {
+            began_at: Some(session.began_at).filter(|began| *began > 0),
+            expires_at: session.expires_at(),
+            is_renewable: session.refresh_token.is_some(),
+            issuer: session.issuer,
+            scopes: session.scopes,
+        }
+    }
 }
 
 /// Obtains, keeps and refreshes tokens. One for each board; clones share everything.
@@ -331,13 +345,7 @@ impl OAuthClient {
     /// The session of an account, without a request and without its tokens.
     pub(crate) async fn session(&self, account: &OAuthAccount) -> Result<Option<SessionSummary>, OAuthError> {
         let stored = self.inner.store.account(&account.key()).await?;
-        let session = stored.and_then(|stored| stored.session);
-        Ok(session.map(|session| SessionSummary {
-            expires_at: session.expires_at(),
-            is_renewable: session.refresh_token.is_some(),
-            issuer: session.issuer,
-            scopes: session.scopes,
-        }))
+        Ok(stored.and_then(|stored| stored.session).map(SessionSummary::from))
     }
 
     /// Waits for renewals that are under way.

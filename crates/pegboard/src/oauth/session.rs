@@ -23,6 +23,7 @@ impl Session {
             refresh_token: None,
             proof_key: None,
             is_bound: false,
+            began_at: unix_now(),
             issued_at: 0,
             lifetime: 0,
             scopes,

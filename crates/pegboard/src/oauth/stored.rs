@@ -64,6 +64,9 @@ pub(super) struct Session {
     /// Whether the access token is bound to that key.
     #[serde(default)]
     pub(super) is_bound: bool,
+    /// When the session began, in seconds since 1970; 0 if an older version has begun it.
+    #[serde(default)]
+    pub(super) began_at: u64,
     /// When the access token was issued, in seconds since 1970.
     pub(super) issued_at: u64,
     /// How long it is valid, in seconds.

@@ -2,6 +2,7 @@
 //!
 //! Each account has a file, named by a hash of its key. Files are replaced atomically, and encrypted if there is a key.
 
+mod listing;
 mod sealed;
 
 use std::{

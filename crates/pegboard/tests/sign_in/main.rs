@@ -10,6 +10,7 @@ mod dpop;
 mod fixtures;
 mod flows;
 mod hostile;
+mod listing;
 mod pick_up;
 mod processes;
 mod refresh;

@@ -10,6 +10,7 @@ use super::{
         problem::ProblemDocument,
         reply::ReplyDocument,
         sign_in::SignInLinkDocument,
+        sign_ins::SignInsDocument,
     },
     parts::Object,
 };
@@ -24,6 +25,7 @@ pub(super) fn schemas() -> Object {
     add::<ReloadedDocument>(&mut written);
     add::<ReplyDocument>(&mut written);
     add::<SignInLinkDocument>(&mut written);
+    add::<SignInsDocument>(&mut written);
     add::<Event>(&mut written);
     let mut read = generator(SchemaSettings::draft2020_12().for_deserialize());
     add::<CallRequest>(&mut read);

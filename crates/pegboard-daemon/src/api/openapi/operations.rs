@@ -65,6 +65,11 @@ pub(super) fn paths() -> Object {
         "/api/v1/mcp/signin",
         json!({"post": operation("signIn", "A link to the sign-ins of all servers that the token sees.", "servers", link())}),
     );
+    let sign_ins = answer(200, "The sign-ins.", &json_content(&reference("SignIns")));
+    let mut sign_ins = operation("listSignIns", "Who has signed in to which server.", "servers", sign_ins);
+    sign_ins["description"] = "The sign-ins that are stored, of all principals and without their tokens. A token with a view sees those of its servers \
+                               that are its own or without a principal.".into();
+    add("/api/v1/mcp/sign-ins", json!({"get": sign_ins}));
     add("/api/v1/mcp/tools", json!({"get": list_tools()}));
     for (what, id) in [("resources", "listResources"), ("prompts", "listPrompts")] {
         let summary = format!("The {what} that the token sees.");

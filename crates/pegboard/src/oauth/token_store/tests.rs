@@ -39,6 +39,7 @@ fn signed_in(token: &str) -> StoredAccount {
             refresh_token: Some(Secret::new("c4nary-refresh")),
             proof_key: Some(Secret::new("c4nary-key")),
             is_bound: true,
+            began_at: 1,
             issued_at: 1,
             lifetime: 2,
             scopes: vec!["a".to_owned()],

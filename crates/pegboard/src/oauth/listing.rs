@@ -1,0 +1,54 @@
+//! The sign-ins of the whole store, for a person who looks after them.
+
+use super::{
+    account::OAuthAccount,
+    client::{OAuthClient, SessionSummary},
+    error::OAuthError,
+};
+use crate::{caller::Principal, name::ServerName};
+
+/// A session of the store, and whose it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ListedSession {
+    /// The server whose tokens these are; `None` if none of the given accounts has them.
+    pub(crate) server: Option<ServerName>,
+    /// The URL of the server, without its query.
+    pub(crate) url: String,
+    pub(crate) principal: Option<Principal>,
+    pub(crate) session: SessionSummary,
+}
+
+impl OAuthClient {
+    /// All sessions of the store. One that several of `servers` share is listed for each of them.
+    pub(crate) async fn sessions(&self, servers: &[OAuthAccount]) -> Result<Vec<ListedSession>, OAuthError> {
+        let mut listed = Vec::new();
+        for (key, stored) in self.store().accounts().await? {
+            let Some(session) = stored.session else { continue };
+            let principal = stored.principal.map(Principal::from);
+            let is_of = |server: &&OAuthAccount| {
+                let account = OAuthAccount {
+                    principal: principal.clone(),
+                    ..(*server).clone()
+                };
+                account.key() == key
+            };
+            let mut names: Vec<Option<ServerName>> = servers
+                .iter()
+                .filter(is_of)
+                .map(|account| Some(account.server.clone()))
+                .collect();
+            if names.is_empty() {
+                names.push(None);
+            }
+            let session = SessionSummary::from(session);
+            listed.extend(names.into_iter().map(|server| ListedSession {
+                server,
+                url: stored.server.clone(),
+                principal: principal.clone(),
+                session: session.clone(),
+            }));
+        }
+        listed.sort_by(|a, b| (&a.server, &a.url, &a.principal).cmp(&(&b.server, &b.url, &b.principal)));
+        Ok(listed)
+    }
+}

@@ -1,0 +1,81 @@
+//! All accounts of a store.
+
+use std::{io, path::Path};
+
+use super::{Inner, Place, StoreError, TokenStore, blocking, lock, sealed};
+use crate::oauth::{account::AccountKey, stored::StoredAccount};
+
+/// The most files that are looked at.
+const MAX_FILES: usize = 100_000;
+
+impl TokenStore {
+    /// Every account with a session, and its key. A file that cannot be read is left out and logged; if none can be read, that is an error.
+    pub(in crate::oauth) async fn accounts(&self) -> Result<Vec<(AccountKey, StoredAccount)>, StoreError> {
+        let inner = self.inner.clone();
+        blocking(move || inner.accounts()).await
+    }
+}
+
+impl Inner {
+    fn accounts(&self) -> Result<Vec<(AccountKey, StoredAccount)>, StoreError> {
+        let (mut accounts, mut failure) = (Vec::new(), None);
+        for key in self.keys()? {
+            match self.session_of(&key) {
+                Ok(found) => accounts.extend(found.map(|account| (key, account))),
+                Err(error) => {
+                    tracing::warn!(%error, "a sign-in is not listed");
+                    failure.get_or_insert(error);
+                }
+            }
+        }
+        match failure {
+            Some(error) if accounts.is_empty() => Err(error),
+            _ => Ok(accounts),
+        }
+    }
+
+    /// The account of a file, if it is one and has a session.
+    fn session_of(&self, key: &AccountKey) -> Result<Option<StoredAccount>, StoreError> {
+        let Some(content) = self.load(key)? else {
+            return Ok(None);
+        };
+        let text = sealed::open(&content, key.as_str(), &*self.key).map_err(|why| self.unreadable(key, why))?;
+        // Registered clients and pinned issuers are no accounts: they have no session.
+        let account: Option<StoredAccount> = serde_json::from_slice(&text).ok();
+        Ok(account.filter(|account| account.session.is_some()))
+    }
+
+    /// The names of all files, sorted.
+    fn keys(&self) -> Result<Vec<AccountKey>, StoreError> {
+        let mut names: Vec<String> = lock(&self.unsaved).keys().cloned().collect();
+        match &self.place {
+            Place::Memory(files) => names.extend(lock(files).keys().cloned()),
+            Place::Folder(folder) => names.extend(files(folder).map_err(|error| StoreError::Read {
+                file: folder.display().to_string(),
+                why: error.to_string(),
+            })?),
+        }
+        names.sort();
+        names.dedup();
+        Ok(names.iter().filter_map(|name| AccountKey::parse(name)).collect())
+    }
+}
+
+/// The names of the files of a folder, without `.json`. A folder that does not exist yet has none.
+fn files(folder: &Path) -> io::Result<Vec<String>> {
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut names = Vec::new();
+    for entry in entries.take(MAX_FILES) {
+        let name = entry?.file_name();
+        names.extend(
+            name.to_str()
+                .and_then(|name| name.strip_suffix(".json"))
+                .map(str::to_owned),
+        );
+    }
+    Ok(names)
+}

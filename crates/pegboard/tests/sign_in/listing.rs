@@ -1,0 +1,110 @@
+//! The list of all sign-ins of a store.
+
+use std::sync::Arc;
+
+use pegboard::{
+    Config, Pegboard, ServerConfig, SignInOptions, StoredSignIn,
+    config::{Auth, OAuthConfig, Transport},
+};
+use pegboard_testkit::oauth::follow_redirect;
+
+use crate::{
+    fixtures::Site,
+    support::{endpoint, name},
+};
+
+/// A board with these servers, all with the URL of the site.
+fn board(site: &Site, servers: &[&str]) -> Pegboard {
+    let mut config = Config::default();
+    for server in servers {
+        let mut endpoint = endpoint(&site.server.url());
+        endpoint.auth = Auth::OAuth(Arc::new(OAuthConfig::default()));
+        let server_config = ServerConfig::new(Transport::Http(endpoint));
+        config.servers.insert(name(server), server_config);
+    }
+    Pegboard::builder(config).token_store(site.folder.path()).open()
+}
+
+async fn sign_in(board: &Pegboard, server: &str, options: SignInOptions) {
+    let pending = board.sign_in(server, options).await.unwrap();
+    let redirected = follow_redirect(pending.url().as_str(), Some("user")).await.unwrap();
+    pending.finish(&redirected).await.unwrap();
+}
+
+/// The servers and principals of a list.
+fn whose(listed: &[StoredSignIn]) -> Vec<(Option<&str>, Option<&str>)> {
+    listed
+        .iter()
+        .map(|entry| {
+            (
+                entry.server.as_ref().map(|server| server.as_str()),
+                entry.principal.as_ref().map(|principal| principal.as_str()),
+            )
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn every_sign_in_of_every_principal_is_listed_without_its_tokens() {
+    let site = Site::new().await;
+    let board = board(&site, &["fx"]);
+    assert_eq!(board.sign_ins().await.unwrap(), []);
+    sign_in(&board, "fx", SignInOptions::default()).await;
+    sign_in(&board, "fx", SignInOptions::default().principal("ada")).await;
+    let listed = board.sign_ins().await.unwrap();
+    assert_eq!(whose(&listed), [(Some("fx"), None), (Some("fx"), Some("ada"))]);
+    for entry in &listed {
+        assert_eq!(entry.url, site.server.url());
+        assert_eq!(entry.signed_in.issuer, site.issuer.url());
+        assert!(entry.signed_in.is_renewable);
+        assert!(
+            entry
+                .signed_in
+                .since
+                .is_some_and(|since| since < entry.signed_in.expires_at)
+        );
+    }
+    let shown = format!("{listed:?}");
+    for token in site.issuer.issued() {
+        assert!(!shown.contains(&token.value));
+    }
+    board.sign_out_as("fx", "ada").await.unwrap();
+    assert_eq!(whose(&board.sign_ins().await.unwrap()), [(Some("fx"), None)]);
+    board.shutdown().await;
+}
+
+#[tokio::test]
+async fn servers_that_share_a_sign_in_are_listed_one_by_one_and_removed_ones_by_their_url() {
+    let site = Site::new().await;
+    let both = board(&site, &["one", "two"]);
+    sign_in(&both, "one", SignInOptions::default()).await;
+    assert_eq!(
+        whose(&both.sign_ins().await.unwrap()),
+        [(Some("one"), None), (Some("two"), None)]
+    );
+    both.shutdown().await;
+    let without = board(&site, &[]);
+    let listed = without.sign_ins().await.unwrap();
+    assert_eq!(whose(&listed), [(None, None)]);
+    assert_eq!(listed.first().unwrap().url, site.server.url());
+    without.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_damaged_file_hides_no_other_sign_in() {
+    let site = Site::new().await;
+    let board = board(&site, &["fx"]);
+    sign_in(&board, "fx", SignInOptions::default()).await;
+    let damaged = site.folder.path().join(format!("{}.json", "0".repeat(64)));
+    std::fs::write(&damaged, "{").unwrap();
+    assert_eq!(whose(&board.sign_ins().await.unwrap()), [(Some("fx"), None)]);
+    // With nothing else, it is not passed off as an empty store.
+    board.sign_out("fx").await.unwrap();
+    for entry in std::fs::read_dir(site.folder.path()).unwrap().flatten() {
+        if entry.path() != damaged {
+            std::fs::remove_file(entry.path()).unwrap();
+        }
+    }
+    assert!(board.sign_ins().await.unwrap_err().to_string().contains("0000"));
+    board.shutdown().await;
+}
