@@ -175,6 +175,13 @@ impl Output {
 #[derive(Debug)]
 pub(crate) struct Aside(Output);
 
+impl Aside {
+    /// Shows the spinner again, with what the command waits for now.
+    pub(crate) fn end(self, what: &str) {
+        self.0.spinner.set_message(one_line(what));
+    }
+}
+
 impl Drop for Aside {
     fn drop(&mut self) {
         let mut terminal_use = self.0.terminal_use();

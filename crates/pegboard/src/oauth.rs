@@ -44,12 +44,13 @@ mod token_store;
 pub(crate) use account::OAuthAccount;
 pub(crate) use authorization::PendingSignIn;
 pub(crate) use challenge::asks_for_token;
-pub(crate) use client::{OAuthClient, SessionSummary, SignedOut};
+pub(crate) use client::{OAuthClient, SignedOut};
 pub(crate) use error::OAuthError;
 #[cfg(feature = "keyring")]
 pub(crate) use keyring_key::KeyringKey;
 pub(crate) use listing::ListedSession;
 pub(crate) use pick_up::StoreChange;
 pub(crate) use redirect_uri::RedirectUri;
+pub(crate) use session::SessionSummary;
 pub(crate) use store_key::PlainText;
 pub(crate) use token_store::TokenStore;

@@ -151,6 +151,19 @@ pub(super) fn time_up(output: &Output, document: &impl Serialize) -> Report {
     empty(output, Exit::Timeout, document).error(TIME_UP, Some(TIMEOUT))
 }
 
+/// The complaint of a command that a signal or its deadline ended, with a hint other than the usual one.
+pub(super) fn cut_short(exit: Exit, hint: Option<String>) -> Complaint {
+    let (message, usual) = match exit {
+        Exit::Timeout => (TIME_UP, Some(TIMEOUT)),
+        _ => (INTERRUPTED, None),
+    };
+    Complaint {
+        message: message.to_owned(),
+        hint: hint.or_else(|| usual.map(str::to_owned)),
+        exit,
+    }
+}
+
 /// Adds a complaint as an error.
 pub(super) fn with_complaint(report: Report, complaint: &Complaint) -> Report {
     report.error(&complaint.message, complaint.hint.as_deref())

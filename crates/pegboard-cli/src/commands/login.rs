@@ -6,13 +6,15 @@ mod browser;
 mod callback;
 mod flow;
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use pegboard::{
-    Hint as _, Pegboard, Principal, SignInError, SignInErrorKind, SignedIn, SignedOut,
+    Hint as _, Kind, Pegboard, Principal, SignInError, SignInErrorKind, SignedIn, SignedOut,
     config::{Auth, Config, RedirectConfig},
 };
 use serde_json::{Value, json};
 
-use super::context::{Context, Ending, empty, interrupted, time_up};
+use super::context::{Context, Ending, cut_short, empty, with_complaint};
 use crate::{
     cli::{Login, Logout},
     daemon,
@@ -28,8 +30,12 @@ pub(super) async fn login(mut context: Context<'_>, options: Login) -> Exit {
     let settings = Settings::load(&context.global);
     let (board, redirect) = match find(&settings, &options.server) {
         Ok(found) => found,
-        Err(complaint) => return context.refuse(&complaint, &failed).await,
+        Err(complaint) => {
+            let report = complained(&context.output, &failed, &complaint);
+            return context.print(report).await;
+        }
     };
+    let is_begun = AtomicBool::new(false);
     let output = context.output.clone();
     let (global, deadline) = (context.global.clone(), context.deadline);
     let work = async {
@@ -38,6 +44,7 @@ pub(super) async fn login(mut context: Context<'_>, options: Login) -> Exit {
             redirect: &redirect,
             options: &options,
             output: &output,
+            is_begun: &is_begun,
         };
         let is_needed = flow.sign_in().await?;
         let mut signed_in = None;
@@ -53,13 +60,50 @@ pub(super) async fn login(mut context: Context<'_>, options: Login) -> Exit {
         }
         Ok((is_needed, signed_in))
     };
-    let report = match context.work(work).await {
+    let ended = context.work(work).await;
+    let is_unanswered = is_begun.load(Ordering::Relaxed);
+    let hint = || is_unanswered.then(|| unanswered(&options));
+    if is_unanswered && !matches!(ended, Ending::Done(_)) {
+        // The last line is a question.
+        output.say("\n");
+    }
+    let report = match ended {
         Ending::Done(Ok((is_needed, signed_in))) => done(&output, &options, is_needed, signed_in.as_ref()),
         Ending::Done(Err(complaint)) => complained(&output, &failed, &complaint),
-        Ending::TimeUp => time_up(&output, &failed),
-        Ending::Interrupted => interrupted(&output, &failed),
+        Ending::TimeUp => complained(&output, &failed, &cut_short(Exit::Timeout, hint())),
+        Ending::Interrupted => complained(&output, &failed, &cut_short(Exit::Interrupted, hint())),
     };
     context.close(&board, report).await
+}
+
+/// What a person may do after a sign-in that the browser never answered. An authorization server that has forgotten this program shows that in the
+/// browser only.
+fn unanswered(options: &Login) -> String {
+    let command = command_of(options);
+    match options.new_client {
+        true => format!("try again with `{command}`"),
+        false => format!(
+            "try again with `{command}`; if the browser showed that the client is not known, add `--new-client`"
+        ),
+    }
+}
+
+/// The command that makes this sign-in.
+fn command_of(options: &Login) -> String {
+    let mut command = format!("pegboard login {}", one_line(&options.server));
+    if let Some(principal) = &options.principal {
+        command += &format!(" --principal {}", quoted(principal));
+    }
+    command
+}
+
+/// A name as a word of a shell's line.
+fn quoted(name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "@%+=:,./_-".contains(c);
+    match name.chars().all(is_plain) {
+        true => name.to_owned(),
+        false => format!("'{}'", one_line(name).replace('\'', "'\\''")),
+    }
 }
 
 fn done(output: &Output, options: &Login, is_needed: bool, signed_in: Option<&SignedIn>) -> Report {
@@ -74,7 +118,13 @@ fn done(output: &Output, options: &Login, is_needed: bool, signed_in: Option<&Si
         (true, Some(principal)) => format!("signed in to {server} as {}\n", one_line(principal)),
         (false, _) => format!("{server} needs no sign-in: it answers without a token\n"),
     };
-    report
+    match signed_in.map(|signed_in| signed_in.not_granted.join(" ")) {
+        Some(scopes) if !scopes.is_empty() => report.warning(&format!(
+            "the authorization server did not grant these scopes: {}",
+            one_line(&scopes)
+        )),
+        _ => report,
+    }
 }
 
 fn document(options: &Login, state: &str, signed_in: Option<&SignedIn>) -> Value {
@@ -85,10 +135,12 @@ fn document(options: &Login, state: &str, signed_in: Option<&SignedIn>) -> Value
         "signed_in": state == "signed_in",
         "issuer": signed_in.map(|signed_in| &signed_in.issuer),
         "scopes": signed_in.map_or(&[][..], |signed_in| &signed_in.scopes),
+        "not_granted": signed_in.map_or(&[][..], |signed_in| &signed_in.not_granted),
         "expires_at": signed_in.map(|signed_in| signed_in.expires_at.to_string()),
         "renewable": signed_in.is_some_and(|signed_in| signed_in.is_renewable),
         "error": null,
         "hint": null,
+        "code": null,
     })
 }
 
@@ -97,7 +149,19 @@ fn complained(output: &Output, document: &Value, complaint: &Complaint) -> Repor
     let mut document = document.clone();
     document["error"] = complaint.message.as_str().into();
     document["hint"] = complaint.hint.as_deref().into();
-    empty(output, complaint.exit, &document).error(&complaint.message, complaint.hint.as_deref())
+    document["code"] = code_of(complaint.exit).into();
+    with_complaint(empty(output, complaint.exit, &document), complaint)
+}
+
+/// The word for an exit code, as in the kinds of replies.
+fn code_of(exit: Exit) -> &'static str {
+    match exit {
+        Exit::SignIn => Kind::NeedsAuth.as_str(),
+        Exit::Timeout => Kind::Timeout.as_str(),
+        Exit::Interrupted => Kind::Cancelled.as_str(),
+        Exit::Usage => "usage",
+        _ => Kind::Unavailable.as_str(),
+    }
 }
 
 /// The end of the sign-in to one server.
@@ -105,16 +169,20 @@ type Ended = (String, Result<SignedOut, SignInError>);
 
 /// Signs out of a server, or of all.
 pub(super) async fn logout(mut context: Context<'_>, options: Logout) -> Exit {
-    let nothing = json!({"servers": []});
+    let nothing = json!({"servers": [], "error": null, "hint": null, "code": null});
     let settings = Settings::load(&context.global);
-    let config = match settings.usable() {
+    let config = settings.usable().and_then(|config| match &options.server {
+        Some(name) if !config.servers.keys().any(|known| known.as_str() == name) => Err(settings.missing(name)),
+        _ => Ok(config),
+    });
+    let config = match config {
         Ok(config) => config,
-        Err(complaint) => return context.refuse(&complaint, &nothing).await,
+        Err(complaint) => {
+            let report = complained(&context.output, &nothing, &complaint);
+            return context.print(report).await;
+        }
     };
     let names: Vec<String> = match &options.server {
-        Some(name) if !config.servers.keys().any(|known| known.as_str() == name) => {
-            return context.refuse(&settings.missing(name), &nothing).await;
-        }
         Some(name) => vec![name.clone()],
         None => config.servers.keys().map(ToString::to_string).collect(),
     };
@@ -141,8 +209,8 @@ pub(super) async fn logout(mut context: Context<'_>, options: Logout) -> Exit {
     };
     let report = match context.work(work).await {
         Ending::Done(ended) => signed_out(&output, &options, &ended),
-        Ending::TimeUp => time_up(&output, &nothing),
-        Ending::Interrupted => interrupted(&output, &nothing),
+        Ending::TimeUp => complained(&output, &nothing, &cut_short(Exit::Timeout, None)),
+        Ending::Interrupted => complained(&output, &nothing, &cut_short(Exit::Interrupted, None)),
     };
     context.close(&board, report).await
 }

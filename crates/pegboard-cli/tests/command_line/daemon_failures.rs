@@ -64,7 +64,7 @@ fn untimed(text: &str) -> String {
         }
     }
     untimed
-        .replace("for # s; ", "")
+        .replace("down for # s; ", "")
         .replace("next try in # s", "it is being tried again")
         .replace("within # ms", "within # s")
         .replace("within #.# s", "within # s")

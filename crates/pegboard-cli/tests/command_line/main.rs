@@ -67,6 +67,8 @@ mod sign_in;
 mod sign_in_browser;
 #[cfg(target_os = "linux")]
 mod sign_in_daemon;
+#[cfg(unix)]
+mod sign_in_reports;
 mod starts;
 mod status;
 #[cfg(unix)]

@@ -3,6 +3,7 @@
 use std::{
     io::{BufRead as _, BufReader, Write as _},
     process::{Child, Command, Stdio},
+    thread::JoinHandle,
 };
 
 use pegboard_testkit::{
@@ -51,7 +52,14 @@ impl Site {
     }
 
     /// Starts a command that prints an address on a line of its own. Returns the command and the address.
-    pub(crate) fn printed(mut command: Command) -> (Child, String) {
+    pub(crate) fn printed(command: Command) -> (Child, String) {
+        // What it says afterwards is read, so that the command never blocks.
+        let (child, url, _) = Self::printed_with_messages(command);
+        (child, url)
+    }
+
+    /// Like [`Self::printed`], with what the command says afterwards.
+    pub(crate) fn printed_with_messages(mut command: Command) -> (Child, String, JoinHandle<String>) {
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -67,9 +75,8 @@ impl Site {
                 "the command printed no address"
             );
         }
-        // The rest is read, so that the command never blocks.
-        std::thread::spawn(move || std::io::copy(&mut messages, &mut std::io::sink()));
-        (child, url.trim().to_owned())
+        let rest = std::thread::spawn(move || std::io::read_to_string(messages).unwrap_or_default());
+        (child, url.trim().to_owned(), rest)
     }
 }
 

@@ -28,6 +28,7 @@ pub struct SignInOptions {
     redirect_uri: Option<String>,
     scopes: Vec<String>,
     principal: Option<Principal>,
+    registers_anew: bool,
 }
 
 impl SignInOptions {
@@ -38,9 +39,19 @@ impl SignInOptions {
         self
     }
 
-    /// Sets the scopes to request, in place of those of the config.
+    /// Sets the scopes to request, in place of those of the config. Text with spaces names several.
     pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
-        self.scopes = scopes.into_iter().map(Into::into).collect();
+        let scopes = scopes.into_iter().map(Into::into);
+        self.scopes = scopes
+            .flat_map(|scopes: String| scopes.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+            .collect();
+        self
+    }
+
+    /// Registers this program anew at the authorization server, if it registers itself there. Needed where the server has forgotten the client and
+    /// shows that only in the browser.
+    pub fn new_client(mut self) -> Self {
+        self.registers_anew = true;
         self
     }
 
@@ -106,10 +117,12 @@ pub enum SignedOut {
 pub struct SignedIn {
     /// The authorization server that issued the tokens.
     pub issuer: String,
-    /// The scopes that were requested or granted.
+    /// The scopes that were granted; those that were requested if the authorization server did not say.
     pub scopes: Vec<String>,
     /// When the sign-in was made. `None` if an older version has made it.
     pub since: Option<Timestamp>,
+    /// The scopes that were requested and not granted.
+    pub not_granted: Vec<String>,
     /// When the access token expires.
     pub expires_at: Timestamp,
     /// Whether the access token is renewed without a person.
@@ -123,6 +136,7 @@ impl From<SessionSummary> for SignedIn {
             expires_at: time(session.expires_at),
             issuer: session.issuer,
             scopes: session.scopes,
+            not_granted: session.not_granted,
             is_renewable: session.is_renewable,
         }
     }
@@ -192,11 +206,14 @@ impl From<OAuthError> for SignInError {
         let kind = match &error {
             OAuthError::Denied(_) => SignInErrorKind::Denied,
             OAuthError::Redirect(_) => SignInErrorKind::WrongRedirect,
-            OAuthError::Setting(_) | OAuthError::Registration(_) => SignInErrorKind::NotPossible,
-            OAuthError::NotNeeded => SignInErrorKind::NotNeeded,
-            OAuthError::Refused(_) | OAuthError::UnknownClient(_) | OAuthError::NeedsSignIn(_) => {
-                SignInErrorKind::Refused
+            OAuthError::Setting(_) | OAuthError::Registration(_) | OAuthError::NotBound(_) => {
+                SignInErrorKind::NotPossible
             }
+            OAuthError::NotNeeded => SignInErrorKind::NotNeeded,
+            OAuthError::Refused(_)
+            | OAuthError::WrongClient { .. }
+            | OAuthError::UnknownClient(_)
+            | OAuthError::NeedsSignIn(_) => SignInErrorKind::Refused,
             OAuthError::Store(_) => SignInErrorKind::Failed,
             error if error.is_temporary() => SignInErrorKind::Unreachable,
             _ => SignInErrorKind::Failed,
@@ -236,7 +253,21 @@ impl Pegboard {
                 RedirectUri::local(settings, settings.port.unwrap_or(DEFAULT_PORT))?
             }
         };
-        let pending = self.0.factory.sign_ins.client().begin(&account, &redirect).await?;
+        if options.registers_anew && account.settings.client_id.is_some() {
+            let why = format!(
+                "the config names the client of `{}`, so none is registered",
+                account.server
+            );
+            return Err(SignInError {
+                hint: Some("remove `oauth.client_id` of the server, or sign in without a new client".to_owned()),
+                ..SignInError::new(SignInErrorKind::NotPossible, why)
+            });
+        }
+        let client = self.0.factory.sign_ins.client();
+        let pending = match options.registers_anew {
+            true => client.begin_anew(&account, &redirect).await?,
+            false => client.begin(&account, &redirect).await?,
+        };
         Ok(SignIn {
             board: self.clone(),
             pending,

@@ -33,14 +33,21 @@ impl KeyringError {
         let Entry { service, user } = entry;
         match self {
             Self::NoKeyring if cfg!(target_os = "linux") => {
-                "install `secret-tool` (libsecret) and run it in a desktop session, or put the secret in a variable or a file".to_owned()
+                "run it in a desktop session with `secret-tool` (libsecret), add the secret to the kernel's keyring with `keyctl`, or put it in a variable or a file"
+                    .to_owned()
+            }
+            Self::NoKeyring if cfg!(target_os = "macos") => {
+                "check that `security` is on the PATH and the login keychain is unlocked, or put the secret in a variable or a file".to_owned()
             }
             Self::NoKeyring => "put the secret in a variable or a file".to_owned(),
             Self::NoEntry if cfg!(target_os = "macos") => {
                 format!("add it with `security add-generic-password -s {service} -a {user} -w`")
             }
             Self::NoEntry => {
-                format!("add it with `secret-tool store --label={service} service {service} username {user}`")
+                format!(
+                    "add it with `secret-tool store --label={service} service {service} username {user}`, or on a machine without a desktop with \
+                     `keyctl padd user {service}/{user} @u`"
+                )
             }
             Self::NoAnswer(_) => "unlock the keyring and try again".to_owned(),
             Self::Failed { .. } => "check that the keyring works in this session".to_owned(),

@@ -43,6 +43,18 @@ impl OAuthAccount {
 
     /// The key under which the account is stored.
     pub(super) fn key(&self) -> AccountKey {
+        self.key_with(self.settings.dpop)
+    }
+
+    /// The keys of the same account with the other settings of `oauth.dpop`.
+    pub(super) fn keys_of_other_dpop(&self) -> impl Iterator<Item = AccountKey> {
+        let others = [Dpop::Auto, Dpop::Required, Dpop::Off].into_iter();
+        others
+            .filter(|dpop| *dpop != self.settings.dpop)
+            .map(|dpop| self.key_with(dpop))
+    }
+
+    fn key_with(&self, dpop: Dpop) -> AccountKey {
         let settings = &self.settings;
         let document = address(settings.client_metadata_url.as_ref());
         let token_url = address(settings.token_url.as_ref());
@@ -67,7 +79,7 @@ impl OAuthAccount {
             self.url.query().unwrap_or_default(),
         ];
         // A token that is bound to a key cannot be used without one, nor the other way round.
-        parts.extend(match settings.dpop {
+        parts.extend(match dpop {
             Dpop::Auto => None,
             Dpop::Required => Some("dpop"),
             Dpop::Off => Some("no dpop"),

@@ -9,7 +9,7 @@ use url::Url;
 use super::{
     account::OAuthAccount,
     binding::Binding,
-    challenge::add_scopes,
+    challenge::{OFFLINE_ACCESS, add_scopes},
     checked_http::{Trust, shown},
     discovery::Discovered,
     error::OAuthError,
@@ -25,7 +25,6 @@ use crate::secret::Secret;
 const PENDING_TIMEOUT: Duration = Duration::from_secs(600);
 /// The longest redirect that is read.
 const MAX_REDIRECT: usize = 16 << 10;
-const OFFLINE_ACCESS: &str = "offline_access";
 
 /// A sign-in that waits for the browser. It can be finished once.
 pub(crate) struct PendingSignIn {

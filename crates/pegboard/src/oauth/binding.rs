@@ -8,7 +8,7 @@ use super::{
     discovery::Discovered,
     dpop::{DpopKey, DpopKeys},
     error::OAuthError,
-    metadata::ResourceDpop,
+    metadata::{ResourceDpop, clipped},
     stored::Session,
 };
 use crate::config::Dpop;
@@ -47,9 +47,9 @@ impl Binding {
         let is_bound = match account.settings.dpop {
             Dpop::Off => false,
             Dpop::Required if algs.is_some() && !is_supported => {
-                return Err(OAuthError::Setting(format!(
-                    "`oauth.dpop` is `required`, but the authorization server {} takes no proofs with {DPOP_ALG}",
-                    found.server.issuer
+                return Err(OAuthError::NotBound(format!(
+                    "`oauth.dpop` is `required`, but the authorization server {} does not list {DPOP_ALG} in `dpop_signing_alg_values_supported`",
+                    clipped(&found.server.issuer)
                 )));
             }
             Dpop::Required => true,

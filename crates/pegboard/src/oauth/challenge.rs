@@ -2,6 +2,8 @@
 
 /// The most bytes of a header that are read.
 const MAX_BYTES: usize = 16 << 10;
+/// The scope that asks for a refresh token.
+pub(super) const OFFLINE_ACCESS: &str = "offline_access";
 /// The most scopes that a challenge, a metadata document or a token response names.
 const MAX_SCOPES: usize = 256;
 /// The algorithm of all proofs of possession.

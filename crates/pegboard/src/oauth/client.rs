@@ -25,6 +25,7 @@ use super::{
     registration,
     renewal::{Cause, Renewal, check_destination, within_flow},
     revocation,
+    session::SessionSummary,
     stored::{Session, StoredAccount},
     token_request::{self, ClientIdentity, Grant, TokenError, Wanted},
     token_store::TokenStore,
@@ -55,30 +56,6 @@ pub(crate) enum SignedOut {
     Revoked,
     /// The tokens are forgotten. Why the authorization server has not revoked them.
     OnlyForgotten(String),
-}
-
-/// What is known of a session besides its tokens.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct SessionSummary {
-    pub(crate) issuer: String,
-    pub(crate) scopes: Vec<String>,
-    /// When the session began, in seconds since 1970; `None` if that was not noted.
-    pub(crate) began_at: Option<u64>,
-    /// When the access token expires, in seconds since 1970.
-    pub(crate) expires_at: u64,
-    pub(crate) is_renewable: bool,
-}
-
-impl From<Session> for SessionSummary {
-    fn from(session: Session) -> Self {
-        Self {
-            began_at: Some(session.began_at).filter(|began| *began > 0),
-            expires_at: session.expires_at(),
-            is_renewable: session.refresh_token.is_some(),
-            issuer: session.issuer,
-            scopes: session.scopes,
-        }
-    }
 }
 
 /// Obtains, keeps and refreshes tokens. One for each board; clones share everything.
@@ -206,6 +183,24 @@ impl OAuthClient {
         account: &OAuthAccount,
         redirect: &RedirectUri,
     ) -> Result<PendingSignIn, OAuthError> {
+        self.begin_as(account, redirect, false).await
+    }
+
+    /// Starts a sign-in with a client that is registered for it, whatever was registered before.
+    pub(crate) async fn begin_anew(
+        &self,
+        account: &OAuthAccount,
+        redirect: &RedirectUri,
+    ) -> Result<PendingSignIn, OAuthError> {
+        self.begin_as(account, redirect, true).await
+    }
+
+    async fn begin_as(
+        &self,
+        account: &OAuthAccount,
+        redirect: &RedirectUri,
+        registers_anew: bool,
+    ) -> Result<PendingSignIn, OAuthError> {
         if !account.settings.grant.needs_person() {
             return Err(OAuthError::Setting(
                 "the server's tokens come without a person, so there is nothing to sign in to".to_owned(),
@@ -218,7 +213,11 @@ impl OAuthClient {
             let (challenge, found) = find(http, account, stored.challenge).await?;
             issuer_pin::check(store, account, stored.session.as_ref(), &found.server).await?;
             let scopes = choose_scopes(account, &challenge, &found);
-            if let Some(unknown) = &stored.unknown_client {
+            if registers_anew {
+                store
+                    .remove_registration(&found.server.issuer, redirect.as_str())
+                    .await?;
+            } else if let Some(unknown) = &stored.unknown_client {
                 registration::forget(store, &found.server, redirect, unknown).await?;
             }
             let client = registration::client(http, store, account, &found.server, redirect, &scopes).await?;
@@ -282,7 +281,7 @@ impl OAuthClient {
                 let redirect = pending.redirect_uri().as_str();
                 store.remove_registration(&server.issuer, redirect).await?;
                 return Err(match settings.client_id {
-                    Some(_) => TokenError::InvalidClient(text).into(),
+                    Some(_) => OAuthError::wrong_client(account, text),
                     None => OAuthError::UnknownClient(text),
                 });
             }

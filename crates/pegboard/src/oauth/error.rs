@@ -40,6 +40,16 @@ pub(crate) enum OAuthError {
     /// The authorization server refused a token request, and would refuse it again.
     #[error("the authorization server refused the token request: {0}")]
     Refused(String),
+    /// The authorization server refuses the client that the config names.
+    #[error("the authorization server refused the client of the config: {text}")]
+    WrongClient {
+        text: String,
+        /// What to do about it.
+        hint: String,
+    },
+    /// The tokens are not bound to a key, and the config wants that they are.
+    #[error("{0}")]
+    NotBound(String),
     /// The authorization server does not know the client that this program has registered there.
     #[error("the authorization server does not know this program any more: {0}")]
     UnknownClient(String),
@@ -71,6 +81,22 @@ impl OAuthError {
             reason: format!("server `{}` cannot be reached: {why}", account.server),
             retry_after: RETRY_AFTER,
         }
+    }
+
+    /// The authorization server refuses the client that the config names.
+    pub(super) fn wrong_client(account: &OAuthAccount, text: String) -> Self {
+        let settings = &account.settings;
+        let fields = if settings.private_key.is_some() {
+            "`client_id`, `private_key_file` and `key_id`"
+        } else if settings.client_secret.is_some() {
+            "`client_id` and `client_secret`"
+        } else if settings.client_id.is_some() {
+            "`client_id`, and whether the client has a `client_secret`,"
+        } else {
+            "`client_metadata_url`"
+        };
+        let hint = format!("check {fields} in `oauth` or `auth` of server `{}`", account.server);
+        Self::WrongClient { text, hint }
     }
 
     /// Whether a person has to sign in.
@@ -110,6 +136,11 @@ impl Hint for OAuthError {
             Self::Registration(_) => {
                 Some("register a client by hand and name it in `oauth.client_id` of the server".to_owned())
             }
+            Self::WrongClient { hint, .. } => Some(hint.clone()),
+            Self::NotBound(_) => Some(
+                "set `dpop = \"auto\"` in `oauth` of the server to use tokens that are not bound to a key, or turn on DPoP at its authorization server"
+                    .to_owned(),
+            ),
             Self::UnknownClient(_) => Some("sign in again: the program registers anew".to_owned()),
             Self::Discovery(_) => Some(
                 "name the authorization server in `oauth.issuer`, or its endpoints in `oauth.authorization_url` and `oauth.token_url`"

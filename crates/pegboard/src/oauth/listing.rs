@@ -2,8 +2,9 @@
 
 use super::{
     account::OAuthAccount,
-    client::{OAuthClient, SessionSummary},
+    client::OAuthClient,
     error::OAuthError,
+    session::SessionSummary,
 };
 use crate::{caller::Principal, name::ServerName};
 

@@ -91,11 +91,21 @@ impl Renewal<'_> {
                 self.refresh(stored, session, challenge.as_ref()).await
             }
             (_, None) if self.account.settings.grant.needs_person() => {
-                self.needs_sign_in(stored, challenge.as_ref(), "nobody has signed in")
-                    .await
+                let why = self.why_nobody_signed_in().await;
+                self.needs_sign_in(stored, challenge.as_ref(), why).await
             }
             (_, session) => self.obtain(stored, session, challenge.as_ref()).await,
         }
+    }
+
+    async fn why_nobody_signed_in(self) -> &'static str {
+        for key in self.account.keys_of_other_dpop() {
+            let stored = self.store.account(&key).await;
+            if stored.is_ok_and(|stored| stored.is_some_and(|stored| stored.session.is_some())) {
+                return "`oauth.dpop` of the server was changed after the sign-in, so a new one is needed";
+            }
+        }
+        "nobody has signed in"
     }
 
     /// Asks for a token with more scopes: of a person, or of the authorization server.
@@ -205,7 +215,7 @@ impl Renewal<'_> {
                 self.needs_sign_in(stored, challenge, &why).await
             }
             Err(error) => {
-                let error = OAuthError::from(error);
+                let error = error.of(self.account);
                 if !error.is_temporary() {
                     // There was an answer, so the refresh token was not used up unnoticed.
                     session.refreshing = false;
@@ -346,7 +356,8 @@ impl Renewal<'_> {
             };
             let trust = Trust::of(self.account);
             let endpoint = &server.token_endpoint;
-            let answer = token_request::request(self.http, &trust, endpoint, &identity, &grant, wanted).await?;
+            let request = token_request::request(self.http, &trust, endpoint, &identity, &grant, wanted);
+            let answer = request.await.map_err(|error| error.of(self.account))?;
             let mut session = Session::new(&found, client, scopes, answer);
             Binding::keep_in(binding.as_ref(), &mut session);
             if let Some(subject) = &self.account.subject {

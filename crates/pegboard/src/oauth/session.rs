@@ -3,12 +3,40 @@
 use std::time::SystemTime;
 
 use super::{
-    challenge::add_scopes,
+    challenge::{OFFLINE_ACCESS, add_scopes},
     clock::unix_now,
     discovery::Discovered,
     stored::{Session, StoredClient},
     token_answer::TokenAnswer,
 };
+
+/// What is known of a session besides its tokens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SessionSummary {
+    pub(crate) issuer: String,
+    /// The scopes that were granted.
+    pub(crate) scopes: Vec<String>,
+    /// When the session began, in seconds since 1970; `None` if that was not noted.
+    pub(crate) began_at: Option<u64>,
+    /// The scopes that were requested in vain.
+    pub(crate) not_granted: Vec<String>,
+    /// When the access token expires, in seconds since 1970.
+    pub(crate) expires_at: u64,
+    pub(crate) is_renewable: bool,
+}
+
+impl From<Session> for SessionSummary {
+    fn from(session: Session) -> Self {
+        Self {
+            began_at: Some(session.began_at).filter(|began| *began > 0),
+            expires_at: session.expires_at(),
+            is_renewable: session.refresh_token.is_some(),
+            scopes: session.granted().to_vec(),
+            not_granted: session.not_granted(),
+            issuer: session.issuer,
+        }
+    }
+}
 
 impl Session {
     /// The session that a token request began.
@@ -27,6 +55,7 @@ impl Session {
             issued_at: 0,
             lifetime: 0,
             scopes,
+            granted: None,
             refreshing: false,
             refused_at_once: 0,
             step_ups: 0,
@@ -46,9 +75,26 @@ impl Session {
         }
         self.issued_at = unix_now();
         self.lifetime = answer.lifetime;
-        let granted = answer.scopes.iter().flatten();
-        add_scopes(&mut self.scopes, granted.map(String::as_str));
+        if let Some(granted) = answer.scopes {
+            add_scopes(&mut self.scopes, granted.iter().map(String::as_str));
+            self.granted = Some(granted);
+        }
         self.refreshing = false;
+    }
+
+    /// The scopes that the tokens have.
+    pub(super) fn granted(&self) -> &[String] {
+        self.granted.as_ref().unwrap_or(&self.scopes)
+    }
+
+    /// The scopes that were requested and not granted. With a refresh token, `offline_access` was granted even if the response leaves it out.
+    pub(super) fn not_granted(&self) -> Vec<String> {
+        let granted = self.granted();
+        let is_missing = |scope: &&String| {
+            let is_implied = *scope == OFFLINE_ACCESS && self.refresh_token.is_some();
+            !is_implied && !granted.contains(scope)
+        };
+        self.scopes.iter().filter(is_missing).cloned().collect()
     }
 
     /// Shortens the lifetime of the access token to this time.

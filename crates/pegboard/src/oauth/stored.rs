@@ -74,6 +74,9 @@ pub(super) struct Session {
     /// The scopes that were requested, and those that were granted.
     #[serde(default)]
     pub(super) scopes: Vec<String>,
+    /// The scopes of the last response that named any. `None` means that all requested ones were granted.
+    #[serde(default)]
+    pub(super) granted: Option<Vec<String>>,
     /// Set before a refresh is sent and removed with its result. One that is found was interrupted, so the refresh token may be used up.
     #[serde(default)]
     pub(super) refreshing: bool,

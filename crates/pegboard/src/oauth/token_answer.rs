@@ -148,7 +148,7 @@ fn whole(seconds: f64) -> Option<u64> {
     (1.0..1e12).contains(&seconds).then_some(seconds as u64)
 }
 
-/// Scopes as a string or a list.
+/// Scopes as a string or a list. An empty one says that none were granted.
 fn scopes(value: &Value) -> Option<Vec<String>> {
     match value {
         Value::String(text) => Some(challenge::scopes(text)),
@@ -159,7 +159,6 @@ fn scopes(value: &Value) -> Option<Vec<String>> {
         }
         _ => None,
     }
-    .filter(|scopes| !scopes.is_empty())
 }
 
 #[cfg(test)]

@@ -111,6 +111,16 @@ pub(super) enum TokenError {
     Other(OAuthError),
 }
 
+impl TokenError {
+    /// The error of an account: a client that is refused is one of its settings.
+    pub(super) fn of(self, account: &OAuthAccount) -> OAuthError {
+        match self {
+            Self::InvalidClient(text) => OAuthError::wrong_client(account, text),
+            error => error.into(),
+        }
+    }
+}
+
 impl From<TokenError> for OAuthError {
     fn from(error: TokenError) -> Self {
         match error {
@@ -218,9 +228,10 @@ fn checked_binding(binding: Option<&Binding>, answer: TokenAnswer) -> Result<Tok
     let refused = |why: &str| Err(TokenError::Other(OAuthError::Refused(why.to_owned())));
     match binding {
         None if answer.is_bound => refused("it issued a token that is bound to a key, although none was named"),
-        Some(binding) if binding.is_required && !answer.is_bound => {
-            refused("it issued a token that is not bound to this program's key, and `oauth.dpop` is `required`")
-        }
+        Some(binding) if binding.is_required && !answer.is_bound => Err(TokenError::Other(OAuthError::NotBound(
+            "the authorization server issued a token that is not bound to this program's key (DPoP), and `oauth.dpop` is `required`"
+                .to_owned(),
+        ))),
         _ => Ok(answer),
     }
 }

@@ -335,8 +335,10 @@ impl Outage {
     /// Describes the failure, the age of the outage, and when the server is started again.
     pub(crate) fn describe(&self) -> String {
         let age = match self.began.monotonic.elapsed().as_secs() {
+            // Nothing but a sign-in ends it, so its age says nothing.
+            _ if self.cause == Cause::NeedsAuth => None,
             0 => None,
-            age => Some(format!("for {age} s")),
+            age => Some(format!("down for {age} s")),
         };
         let notes: Vec<String> = age.into_iter().chain(self.next_start()).collect();
         if notes.is_empty() {
@@ -365,9 +367,9 @@ impl Outage {
             (_, Some(_), _) => "the next call starts it again".to_owned(),
             (Some(at), None, _) if seconds_left(at) > 0 => format!("next try in {} s", seconds_left(at)),
             (Some(_), None, _) => "it is being tried again".to_owned(),
-            (None, None, Cause::NeedsAuth | Cause::Broken) => {
-                "it is not tried again before it is reconnected".to_owned()
-            }
+            // The hint says what helps.
+            (None, None, Cause::NeedsAuth) => return None,
+            (None, None, Cause::Broken) => "it is not tried again before it is reconnected".to_owned(),
             (None, None, Cause::StillStarting | Cause::Failed | Cause::RestartFailed | Cause::CrashLooping) => {
                 "it is being tried again".to_owned()
             }

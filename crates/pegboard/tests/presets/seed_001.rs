@@ -283,7 +283,7 @@ async fn seed_001_callers_fail_together_and_learn_since_when() {
         assert!(asked.elapsed() < secs(1), "a short circuit");
         assert_contains(
             &reply.text(),
-            &["closed its output", &format!("(for {at} s; next try in")],
+            &["closed its output", &format!("(down for {at} s; next try in")],
         );
         assert_eq!(stage.board.status().servers[0].since, since, "{at}");
     }

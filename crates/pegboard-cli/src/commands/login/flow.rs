@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, IsTerminal as _},
+    sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 
@@ -12,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     browser,
     callback::{Callback, Page, Visit},
-    complaint,
+    command_of, complaint, unanswered,
 };
 use crate::{
     cli::Login,
@@ -31,6 +32,8 @@ pub(super) struct Flow<'a> {
     pub(super) redirect: &'a RedirectConfig,
     pub(super) options: &'a Login,
     pub(super) output: &'a Output,
+    /// Set once the person has the address, and reset when the browser has answered.
+    pub(super) is_begun: &'a AtomicBool,
 }
 
 /// The redirect of the sign-in, and the browser's window if it came from one.
@@ -47,6 +50,9 @@ impl Flow<'_> {
         if let Some(principal) = &options.principal {
             sign_in = sign_in.principal(principal.as_str());
         }
+        if options.new_client {
+            sign_in = sign_in.new_client();
+        }
         output.waiting("looking for the authorization server");
         let signing_in = match self.board.sign_in(&options.server, sign_in).await {
             Ok(signing_in) => signing_in,
@@ -55,7 +61,10 @@ impl Flow<'_> {
         };
         let url = browser::checked(signing_in.url())?;
         let opens = !options.no_browser && browser::can_open();
-        let server = one_line(&options.server);
+        let server = match &options.principal {
+            None => one_line(&options.server),
+            Some(principal) => format!("{} as {}", one_line(&options.server), one_line(principal)),
+        };
         let reads_stdin = options.no_browser || io::stdin().is_terminal();
         // The spinner would be drawn over what is typed.
         let aside = reads_stdin.then(|| output.step_aside());
@@ -76,17 +85,22 @@ impl Flow<'_> {
             false => None,
         };
         let answer = self.answer(&signing_in, &mut callback, start.as_deref(), reads_stdin);
+        self.is_begun.store(true, Ordering::Relaxed);
         let answered = tokio::time::timeout(SIGN_IN, answer).await;
-        drop(aside);
         let Ok(answered) = answered else {
             return Err(Complaint {
                 message: format!("nobody signed in within {} s", SIGN_IN.as_secs()),
-                hint: Some(format!("try again with `pegboard login {server}`")),
+                hint: Some(unanswered(options)),
                 exit: Exit::Timeout,
             });
         };
+        self.is_begun.store(false, Ordering::Relaxed);
         let (redirected, page) = answered?;
-        output.waiting("asking the authorization server for tokens");
+        let asking = "asking the authorization server for tokens";
+        match aside {
+            Some(aside) => aside.end(asking),
+            None => output.waiting(asking),
+        }
         let finished = signing_in.finish(&redirected).await;
         if let Some(page) = page {
             page.show(finished.is_ok()).await;
@@ -130,7 +144,7 @@ impl Flow<'_> {
                         return Ok((redirected, Some(page)));
                     }
                     Visit::Redirected { page, .. } => page.reject().await,
-                    Visit::OpenedTwice => return Err(opened_twice(&self.options.server)),
+                    Visit::OpenedTwice => return Err(opened_twice(self.options)),
                 },
                 Some(line) = pasted.recv() => {
                     if signing_in.is_answered_by(&line) {
@@ -161,13 +175,13 @@ fn wrong_line(signing_in: &SignIn, callback: &Callback, line: &str) -> String {
     format!("{what} Paste the whole one that begins with {}: ", callback.uri())
 }
 
-fn opened_twice(server: &str) -> Complaint {
+fn opened_twice(options: &Login) -> Complaint {
     Complaint {
         message: "the first page of the sign-in was opened by two browsers, so one of them belongs to somebody else; the sign-in was ended"
             .to_owned(),
         hint: Some(format!(
-            "try again with `pegboard login {} --no-browser`, and open the address yourself",
-            one_line(server)
+            "try again with `{} --no-browser`, and open the address yourself",
+            command_of(options)
         )),
         exit: Exit::SignIn,
     }

@@ -48,7 +48,7 @@ section! {
         CALLBACK_HOST: Option<Text> = located("callback_host", "The host of the redirect URL: `127.0.0.1`, `localhost` or `[::1]`.")
             .aka(&["redirect_host"])
             .shown(DefaultValue::Text("127.0.0.1"));
-        CALLBACK_PORT: Option<u16> = optional_count("callback_port", (1, 65_535), "The local port that receives the redirect; by default any free one.")
+        CALLBACK_PORT: Option<u16> = optional_count("callback_port", (1, 65_535), "The local port that receives the redirect; by default 47471, or another free one if that is in use.")
             .aka(&["redirect_port"]);
         CALLBACK_PATH: Option<Text> = located("callback_path", "The path of the redirect URL.")
             .aka(&["redirect_path"])

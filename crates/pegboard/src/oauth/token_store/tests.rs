@@ -43,6 +43,7 @@ fn signed_in(token: &str) -> StoredAccount {
             issued_at: 1,
             lifetime: 2,
             scopes: vec!["a".to_owned()],
+            granted: None,
             refreshing: false,
             refused_at_once: 0,
             step_ups: 0,

@@ -134,7 +134,7 @@ async fn a_refusal_that_does_not_pass_is_not_repeated_at_once() {
     server.answer("/token", 401, &[], r#"{"error":"invalid_client"}"#);
     for _ in 0..20 {
         let error = client.access_token(&account, FIRST).await.unwrap_err();
-        assert!(matches!(error, OAuthError::Refused(_)), "{error}");
+        assert!(matches!(error, OAuthError::WrongClient { .. }), "{error}");
     }
     assert_eq!(server.seen("/token").len(), 1);
     // Another secret is tried at once.
