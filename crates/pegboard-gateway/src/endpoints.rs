@@ -27,6 +27,7 @@ mod scope;
 mod server;
 mod shared_tools;
 mod sign_in_offers;
+mod sign_in_tools;
 mod task_forms;
 mod task_inputs;
 mod tasks;

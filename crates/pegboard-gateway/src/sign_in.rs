@@ -6,6 +6,7 @@ mod links;
 mod page_address;
 mod tables;
 
+pub(crate) use links::FinishedSignIns;
 pub use links::{OpenedLink, SignInLink, SignInLinks};
 pub use page_address::NoSignInPage;
 pub(crate) use page_address::PageAddress;

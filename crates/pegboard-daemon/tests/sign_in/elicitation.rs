@@ -1,87 +1,12 @@
 //! What MCP clients get for a call that needs a sign-in.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
-    browser::{Browser, send},
-    fixture::{Site, secret},
+    browser::Browser,
+    client::{Client, text},
+    fixture::Site,
 };
-
-const MODERN: &str = "2026-07-28";
-const LEGACY: &str = "2025-11-25";
-
-/// An MCP client of one person.
-struct Client<'a> {
-    site: &'a Site,
-    who: &'a str,
-    capabilities: Value,
-    /// The session of a legacy client.
-    session: Option<String>,
-}
-
-impl<'a> Client<'a> {
-    fn modern(site: &'a Site, who: &'a str, capabilities: Value) -> Self {
-        Self {
-            site,
-            who,
-            capabilities,
-            session: None,
-        }
-    }
-
-    async fn legacy(site: &'a Site, who: &'a str, capabilities: Value) -> Self {
-        let mut client = Self::modern(site, who, Value::Null);
-        let params = json!({"protocolVersion": LEGACY, "capabilities": capabilities, "clientInfo": {"name": "c", "version": "1"}});
-        let request = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
-        let (session, welcome) = client.post(&request, &[]).await;
-        assert_eq!(welcome["result"]["protocolVersion"], LEGACY, "{welcome}");
-        client.session = session;
-        client
-    }
-
-    /// Calls the tool of the server that needs a sign-in.
-    async fn hello(&self, more: Value) -> Value {
-        let mut params = json!({"name": "fx__hello", "arguments": {}});
-        for (key, value) in more.as_object().cloned().unwrap_or_default() {
-            params[key] = value;
-        }
-        let mut headers = vec![("mcp-protocol-version", LEGACY)];
-        if self.session.is_none() {
-            params["_meta"] = json!({
-                "io.modelcontextprotocol/protocolVersion": MODERN,
-                "io.modelcontextprotocol/clientCapabilities": self.capabilities,
-                "io.modelcontextprotocol/clientInfo": {"name": "c", "version": "1"},
-            });
-            headers = vec![
-                ("mcp-protocol-version", MODERN),
-                ("mcp-method", "tools/call"),
-                ("mcp-name", "fx__hello"),
-            ];
-        }
-        let request = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
-        self.post(&request, &headers).await.1
-    }
-
-    async fn post(&self, message: &Value, headers: &[(&str, &str)]) -> (Option<String>, Value) {
-        let authorization = format!("Bearer {}", secret(self.who));
-        let mut all = vec![
-            ("authorization", authorization.as_str()),
-            ("accept", "application/json"),
-            ("content-type", "application/json"),
-        ];
-        all.extend_from_slice(headers);
-        if let Some(session) = &self.session {
-            all.push(("mcp-session-id", session));
-        }
-        let answer = send("POST", &self.site.at("/mcp"), &all, &message.to_string()).await;
-        let session = answer.header("mcp-session-id").map(str::to_owned);
-        (session, serde_json::from_str(&answer.body).unwrap())
-    }
-}
-
-fn text(response: &Value) -> &str {
-    response["result"]["content"][0]["text"].as_str().unwrap_or_default()
-}
 
 #[tokio::test]
 async fn a_modern_client_is_asked_to_open_the_page_and_its_call_goes_on() {

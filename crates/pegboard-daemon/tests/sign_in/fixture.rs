@@ -29,22 +29,28 @@ pub(crate) const CLIENTS: [&str; 5] = ["ada", "bob", "cleo", "dan", "olga"];
 impl Site {
     /// A gateway whose clients have tokens.
     pub(crate) async fn new() -> Self {
-        Self::with(&CLIENTS).await
+        Self::with(&CLIENTS, "").await
+    }
+
+    /// The same with more settings.
+    pub(crate) async fn with_settings(settings: &str) -> Self {
+        Self::with(&CLIENTS, settings).await
     }
 
     /// A gateway without tokens.
     pub(crate) async fn open() -> Self {
-        Self::with(&[]).await
+        Self::with(&[], "").await
     }
 
-    async fn with(clients: &[&str]) -> Self {
+    async fn with(clients: &[&str], settings: &str) -> Self {
         let issuer = AuthorizationServer::new().start().await.unwrap();
         let fake = FakeServer::new("fx").tool(Tool::new("hello").read_only().answers_text("hi"));
         let server = issuer.protect(&fake).await.unwrap();
         let open = FakeServer::new("open").tool(Tool::new("peek").read_only().answers_text("seen"));
         let open = open.serve_http().await.unwrap();
         let config = format!(
-            "[servers.fx]\nurl = '{}'\n[servers.open]\nurl = '{}'\nauth = {{ bearer = 'fixed' }}\n[views.narrow]\nservers = ['open']\n",
+            "[servers.fx]\nurl = '{}'\n[servers.open]\nurl = '{}'\nauth = {{ bearer = 'fixed' }}\n[views.narrow]\nservers = ['open']\n\
+             [views.dotted]\nservers = ['fx']\nnaming = 'dot'\n{settings}",
             server.url(),
             open.url()
         );

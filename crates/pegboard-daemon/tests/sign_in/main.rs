@@ -7,7 +7,9 @@
 
 mod browser;
 mod canary;
+mod client;
 mod elicitation;
 mod fixture;
 mod flows;
 mod hostile;
+mod sign_in_tools;

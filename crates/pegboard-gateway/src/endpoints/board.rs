@@ -92,7 +92,8 @@ impl BoardEndpoint {
 
     async fn list_tools(&self, request: &Request, exchange: &Exchange) -> Answer {
         let tools = self.core.tools(exchange.client())?;
-        let listing = tools.toolset.list(PATIENCE).await;
+        let mut listing = tools.toolset.list(PATIENCE).await;
+        self.core.add_sign_in_tools(&tools, &mut listing);
         definitions::list("tools", &listing.tools, &request.params, |listed| {
             definitions::tool(listed, ToolStyle::default())
         })
@@ -186,7 +187,18 @@ impl BoardEndpoint {
         let names = listed_prompts(&tools.toolset, &all);
         let found = names.iter().position(|listed| listed == name).map(|at| &all[at]);
         let found = found.map(|prompt| (prompt.server.to_string(), prompt.name.clone()));
-        found.ok_or_else(|| RpcError::invalid_params(format!("there is no prompt `{}`", name.escape_debug())))
+        if let Some(found) = found {
+            return Ok(found);
+        }
+        let error = RpcError::invalid_params(format!("there is no prompt `{}`", name.escape_debug()));
+        // A server that waits for a sign-in has not listed its prompts.
+        let server = tools.toolset.server_of(name);
+        let answer =
+            Box::pin(
+                self.core
+                    .or_sign_in_link(&tools, server.as_ref(), "prompts/get", Err(error.clone()), exchange),
+            );
+        Err(answer.await.err().unwrap_or(error))
     }
 
     async fn owner(&self, params: &Params, exchange: &Exchange) -> Result<Owned, RpcError> {

@@ -51,6 +51,12 @@ pub(super) fn request_failed(failure: &Failure) -> RpcError {
     RpcError::new(code, failure.message.clone()).data(meta(failure))
 }
 
+/// Whether a request failed for lack of a sign-in, and nothing has run.
+pub(super) fn needs_auth(error: &RpcError) -> bool {
+    let is_needed = |data: &serde_json::Value| data[KIND] == json!(Kind::NeedsAuth) && data[MAY_HAVE_EXECUTED] == false;
+    error.data.as_ref().is_some_and(is_needed)
+}
+
 /// A limit was reached, and nothing has run: the client may send the same request again after a while.
 fn is_overload(failure: &Failure) -> bool {
     failure.kind == Kind::LimitExceeded && failure.retry_after.is_some() && !failure.may_have_executed

@@ -7,6 +7,7 @@ use futures_util::{
     stream::{self, BoxStream, SelectAll},
 };
 use pegboard::{
+    ServerName,
     toolset::{ChangedLists, ListChanges},
     watch::{ServerEvent, ServerEvents, Subscription},
 };
@@ -17,7 +18,10 @@ use tokio_util::task::AbortOnDropHandle;
 use super::{
     client_tools::ClientTools, confirmations::Confirmed, core::Core, failures::request_failed, pass_on::log_params,
 };
-use crate::protocol::{Client, Event, Filter, RpcError};
+use crate::{
+    protocol::{Client, Event, Filter, RpcError},
+    sign_in::FinishedSignIns,
+};
 
 /// How many events wait for a client that does not read.
 const WAITING: usize = 64;
@@ -53,6 +57,7 @@ impl Core {
             core: self.clone(),
             client: client.clone(),
             changes: tools.toolset.list_changes(),
+            sign_ins: self.links.watch(client.principal(), None),
             tools,
             filter,
             confirmations,
@@ -72,6 +77,8 @@ struct Source {
     client: Arc<Client>,
     tools: Arc<ClientTools>,
     changes: ListChanges,
+    /// The sign-ins of the client's principal.
+    sign_ins: FinishedSignIns,
     filter: Filter,
     /// Tells the request of a legacy client whether its server has accepted the subscription.
     confirmations: Vec<(String, oneshot::Sender<Confirmed>)>,
@@ -123,6 +130,7 @@ impl Source {
                     self.add_servers(&mut servers, &mut known);
                     self.send_changes(changed).await
                 }
+                Some(server) = self.sign_ins.next() => self.send_finished(&server).await,
                 Some((server, event)) = servers.next() => self.send_event(&server, &event).await,
             };
             if !sent {
@@ -186,6 +194,20 @@ impl Source {
         ];
         for (is_wanted, event) in events {
             if is_wanted && self.events.send(event).await.is_err() {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Tells a legacy client that the person has signed in at the pages that it was sent to.
+    async fn send_finished(&self, server: &ServerName) -> bool {
+        if !self.filter.others {
+            return true;
+        }
+        for id in self.tools.exchanges.take_sign_ins(server) {
+            let event = other("notifications/elicitation/complete", json!({ "elicitationId": id }));
+            if self.events.send(event).await.is_err() {
                 return false;
             }
         }

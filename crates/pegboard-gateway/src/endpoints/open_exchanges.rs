@@ -8,6 +8,8 @@ use std::{
     },
 };
 
+use pegboard::ServerName;
+
 use super::task_inputs::Inputs;
 use crate::protocol::{Exchange, RpcError};
 
@@ -36,6 +38,8 @@ pub(super) struct OpenExchanges {
     last: AtomicU64,
     /// The ids of the last pages that a client was sent to.
     elicitations: Mutex<VecDeque<String>>,
+    /// The ids of the last sign-in pages that a legacy client was sent to, with their servers.
+    sign_ins: Mutex<VecDeque<(String, ServerName)>>,
     /// The last calls whose client lacks what their servers asked for.
     lacking: Mutex<VecDeque<(String, RpcError)>>,
 }
@@ -55,6 +59,7 @@ impl OpenExchanges {
             tasks: Mutex::default(),
             last: AtomicU64::new(0),
             elicitations: Mutex::default(),
+            sign_ins: Mutex::default(),
             lacking: Mutex::default(),
         })
     }
@@ -159,6 +164,27 @@ impl OpenExchanges {
     pub(super) fn has_asked(&self, id: &str) -> bool {
         let ids = self.elicitations.lock().unwrap_or_else(PoisonError::into_inner);
         ids.iter().any(|known| known == id)
+    }
+
+    /// Remembers that a legacy client was sent to the sign-in page of a server.
+    pub(super) fn note_sign_in(&self, id: &str, server: &ServerName) {
+        let mut pages = self.sign_ins.lock().unwrap_or_else(PoisonError::into_inner);
+        if pages.iter().any(|(known, _)| known == id) {
+            return;
+        }
+        if pages.len() >= MAX_ELICITATIONS {
+            pages.pop_front();
+        }
+        pages.push_back((id.to_owned(), server.clone()));
+    }
+
+    /// Forgets the sign-in pages of a server, and returns their ids.
+    pub(super) fn take_sign_ins(&self, server: &ServerName) -> Vec<String> {
+        let mut pages = self.sign_ins.lock().unwrap_or_else(PoisonError::into_inner);
+        let ids = pages.iter().filter(|(_, of)| of == server).map(|(id, _)| id.clone());
+        let ids = ids.collect();
+        pages.retain(|(_, of)| of != server);
+        ids
     }
 
     fn lock_tasks(&self) -> MutexGuard<'_, HashMap<String, Arc<Inputs>>> {

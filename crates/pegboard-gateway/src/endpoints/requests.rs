@@ -2,7 +2,10 @@
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
-use pegboard::forward::{Forwarded, ResultKind};
+use pegboard::{
+    ServerName,
+    forward::{Forwarded, ResultKind},
+};
 use serde_json::{Value, json, value::RawValue};
 
 use super::{
@@ -33,10 +36,14 @@ impl Core {
             Forwarded::Result(result) if result.kind() == ResultKind::InputRequired => {
                 seal_state_of(&result, server, method, exchange)
             }
-            forwarded => request_answer(forwarded).map_err(|error| match method {
-                "resources/read" if exchange.client().version().is_modern() => modern_not_found(error, params),
-                _ => error,
-            }),
+            forwarded => {
+                let answer = request_answer(forwarded).map_err(|error| match method {
+                    "resources/read" if exchange.client().version().is_modern() => modern_not_found(error, params),
+                    _ => error,
+                });
+                let server = ServerName::parse(server).ok();
+                Box::pin(self.or_sign_in_link(&tools, server.as_ref(), method, answer, exchange)).await
+            }
         }
     }
 

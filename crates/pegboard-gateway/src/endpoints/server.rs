@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use futures_util::{FutureExt, future::BoxFuture, stream::BoxStream};
 use pegboard::{
-    Failure, Pegboard, ServerName,
+    Failure, Kind, Pegboard, ServerName, State,
     status::{Era, ServerDeclaration},
 };
 use serde_json::{Map, Value, json};
@@ -75,7 +75,14 @@ impl ServerEndpoint {
         let Ok(described) = described else {
             return Ok(self.not_described_yet());
         };
-        let server = described.map_err(|failure| self.not_described(&failure))?;
+        let server = match described {
+            Ok(server) => server,
+            // The client finds the sign-in page among its tools.
+            Err(failure) if failure.kind == Kind::NeedsAuth && self.core.links.page(Some(&self.server)).is_ok() => {
+                return Ok(self.not_described_yet());
+            }
+            Err(failure) => return Err(self.not_described(&failure)),
+        };
         Ok(Description {
             capabilities: capabilities(&server, client.version().is_modern()),
             server_info: server.server_info,
@@ -136,14 +143,25 @@ impl ServerEndpoint {
 
     async fn list_tools(&self, request: &Request, exchange: &Exchange) -> Answer {
         let tools = self.core.tools(exchange.client())?;
-        let listing = tools.toolset.list(self.patience().1).await;
-        if let Some(unavailable) = listing.unavailable.first() {
+        let mut listing = tools.toolset.list(self.patience().1).await;
+        let own = listing.tools.len();
+        self.core.add_sign_in_tools(&tools, &mut listing);
+        if let Some(unavailable) = listing.unavailable.first()
+            && listing.tools.len() == own
+        {
             let message = format!("server `{}` is unavailable: {}", self.server, unavailable.error);
-            return Err(RpcError::new(RpcError::INTERNAL, message));
+            let kind = match unavailable.state {
+                State::NeedsAuth => Kind::NeedsAuth,
+                _ => Kind::Unavailable,
+            };
+            return Err(request_failed(&Failure::new(kind, message)));
         }
-        let described = tools.toolset.server_info(&self.server).await;
+        let described = match listing.unavailable.is_empty() {
+            true => tools.toolset.server_info(&self.server).await.ok(),
+            false => None,
+        };
         let may_be_tasks = !exchange.client().version().is_modern()
-            && described.is_ok_and(|server| server.era == Era::Modern && has_tasks(&server.capabilities));
+            && described.is_some_and(|server| server.era == Era::Modern && has_tasks(&server.capabilities));
         let style = ToolStyle {
             own_names: true,
             may_be_tasks,

@@ -1,62 +1,133 @@
-//! What a client gets for a call that needs a sign-in: a link to the page for it, in the form that the client can take.
+//! What a client gets for a request that needs a sign-in: a link to the page for it, in the form that the client can take.
 
 use std::time::Duration;
 
-use pegboard::{Failure, Kind, ServerName};
+use pegboard::{Failure, Kind, Secret, ServerName};
 use serde_json::{Value, json};
 
-use super::{client_tools::ClientTools, core::Core, failures::call_failed};
+use super::{
+    client_tools::ClientTools,
+    core::Core,
+    failures::{call_failed, needs_auth, request_failed},
+};
 use crate::{
-    protocol::{Answer, Exchange, RawResult, RpcError, check_capability},
+    protocol::{Answer, Client, Exchange, RawResult, RpcError, check_capability},
     sign_in::{NoSignInPage, SignInLink},
 };
 
 /// How long a call waits for the sign-in once its client has taken the link. Many clients give up a request after a minute.
 const SIGN_IN_TIME: Duration = Duration::from_secs(50);
 
+/// The advice of a failure that does not hold if there is a link.
+const GIVE_UP: &str = "Go on without it.";
+
+/// The field of a result or an error that has the link.
+const SIGN_IN_URL: &str = "pegboard/sign_in_url";
+
+/// A request that needs a sign-in.
+pub(super) struct Need<'a> {
+    pub(super) server: &'a ServerName,
+    pub(super) failure: &'a Failure,
+    /// What the user reads who is asked to open the page.
+    pub(super) question: String,
+}
+
 /// What comes of the offer of a link.
 pub(super) enum Offered {
-    /// The person may have signed in: the call can be made again.
+    /// The person may have signed in: the request can be made again.
     Taken,
-    /// The client is answered.
-    Answered(Answer),
+    /// The client is told where the person signs in, or that nobody does.
+    Told(Told),
+    /// A legacy client gets the link as this error.
+    Page(RpcError),
+}
+
+/// What a client is told, for the model to read.
+pub(super) struct Told {
+    pub(super) text: String,
+    /// The link, for programs.
+    url: Option<Secret>,
+    /// Whether the text names a page.
+    pub(super) has_page: bool,
+}
+
+impl Told {
+    fn only(text: String) -> Self {
+        Self {
+            text,
+            url: None,
+            has_page: false,
+        }
+    }
+
+    /// Adds the link to the fields for programs.
+    pub(super) fn mark(&self, fields: &mut Value) {
+        if let Some(url) = &self.url {
+            fields[SIGN_IN_URL] = url.expose().into();
+        }
+    }
+
+    /// The result of a call that failed.
+    pub(super) fn of_call(&self, failure: &Failure) -> Answer {
+        let result = call_failed(failure, || false)?;
+        let mut result: Value = serde_json::from_slice(result.json())
+            .map_err(|error| RpcError::new(RpcError::INTERNAL, format!("the answer cannot be written: {error}")))?;
+        result["content"] = json!([{"type": "text", "text": self.text}]);
+        self.mark(&mut result["_meta"]);
+        RawResult::new(&result)
+    }
 }
 
 impl Core {
-    /// Whether a person can do something about this failure at a page of ours. The call has not run then.
+    /// Whether a person can do something about this failure at a page of ours. The request has not run then.
     pub(super) fn can_offer_sign_in(&self, failure: &Failure) -> bool {
         failure.kind == Kind::NeedsAuth && !failure.may_have_executed && self.links.is_served()
     }
 
-    /// Offers the client of a failed call a link to sign in. One that can open pages and waits for its user is asked; another gets the link
-    /// with the error.
-    pub(super) async fn offer_sign_in(
+    /// The server whose sign-in a failed call needs, and the failure that says so.
+    ///
+    /// A server that waits for a sign-in has not listed its tools, so at its own endpoint every call is one of an unknown tool.
+    pub(super) async fn lacks_sign_in(
         &self,
         tools: &ClientTools,
         name: &str,
         failure: &Failure,
-        exchange: &Exchange,
-    ) -> Offered {
-        let client = exchange.client();
-        let server = self.scope.server().cloned().or_else(|| tools.toolset.server_of(name));
-        let Some(server) = server else {
-            return Offered::Answered(call_failed(failure, || false));
-        };
+    ) -> Option<(ServerName, Failure)> {
+        let own = self.scope.server().cloned();
+        if self.can_offer_sign_in(failure) {
+            let server = own.or_else(|| tools.toolset.server_of(name))?;
+            return Some((server, failure.clone()));
+        }
+        let server = own.filter(|_| failure.kind == Kind::UnknownTool && self.links.is_served())?;
+        let failure = self.missing_sign_in(tools, &server).await?;
+        Some((server, failure))
+    }
+
+    /// Why a server that waits for a sign-in cannot be used.
+    pub(super) async fn missing_sign_in(&self, tools: &ClientTools, server: &ServerName) -> Option<Failure> {
+        if !tools.toolset.awaiting_sign_in().contains(server) {
+            return None;
+        }
+        let failure = tools.toolset.server_info(server).await.err()?;
+        self.can_offer_sign_in(&failure).then_some(failure)
+    }
+
+    /// Offers the client of a failed call a link to sign in. One that can open pages and waits for its user is asked; another gets the link
+    /// with the answer.
+    pub(super) async fn offer_sign_in(&self, tools: &ClientTools, need: Need<'_>, exchange: &Exchange) -> Offered {
+        let (client, server) = (exchange.client(), need.server);
         // Before there is a link, so that no sign-in is missed.
-        let mut finished = self.links.watch(client.principal(), &server);
-        let link = match self.links.create_for(client.principal(), &server) {
+        let mut finished = self.links.watch(client.principal(), Some(server));
+        let link = match self.links.create_for(client.principal(), server) {
             Ok(link) => link,
-            Err(why) => return Offered::Answered(unlinked(failure, why)),
+            Err(why) => return Offered::Told(unlinked(need.failure, why)),
         };
-        let message = format!("Sign in to the server `{server}`, which the call of `{name}` needs.");
-        let mut page = json!({"mode": "url", "message": message, "url": link.url.expose()});
-        if check_capability(client.capabilities(), "elicitation/create", &page).is_err() {
-            return Offered::Answered(linked(failure, &server, &link));
+        let page = json!({"mode": "url", "message": need.question, "url": link.url.expose()});
+        if !opens_pages(client, &page) {
+            return Offered::Told(self.linked(need.failure, server, &link));
         }
         if !client.version().is_modern() {
-            page["elicitationId"] = link.id.as_str().into();
-            let error = RpcError::new(RpcError::URL_ELICITATION_REQUIRED, failure.message.clone());
-            return Offered::Answered(Err(error.data(json!({"elicitations": [page]}))));
+            return Offered::Page(elicitation(tools, need.failure, server, &link, page));
         }
         match exchange.ask("elicitation/create", page).await {
             Ok(answer) if answer["action"] == "accept" => {
@@ -64,51 +135,119 @@ impl Core {
                 let _ = tokio::time::timeout(SIGN_IN_TIME, finished.next()).await;
                 Offered::Taken
             }
-            Ok(answer) => Offered::Answered(declined(failure, &answer)),
-            Err(_) => Offered::Answered(linked(failure, &server, &link)),
+            Ok(answer) => Offered::Told(declined(need.failure, &answer)),
+            Err(_) => Offered::Told(self.linked(need.failure, server, &link)),
+        }
+    }
+
+    /// Adds a link to the error of a request that is no tool call, if its server waits for a sign-in. A legacy client that can open pages gets
+    /// the error that asks for one, unless it only lists something.
+    pub(super) async fn or_sign_in_link(
+        &self,
+        tools: &ClientTools,
+        server: Option<&ServerName>,
+        method: &str,
+        answer: Answer,
+        exchange: &Exchange,
+    ) -> Answer {
+        let (error, server) = match (answer, server) {
+            (Err(error), Some(server)) if self.links.is_served() => (error, server),
+            (answer, _) => return answer,
+        };
+        let failure = match needs_auth(&error) {
+            true => Failure::new(Kind::NeedsAuth, error.message.clone()),
+            false => match self.missing_sign_in(tools, server).await {
+                Some(failure) => failure,
+                None => return Err(error),
+            },
+        };
+        let client = exchange.client();
+        let link = match self.links.create_for(client.principal(), server) {
+            Ok(link) => link,
+            Err(why) => {
+                return Err(RpcError {
+                    message: unlinked(&failure, why).text,
+                    ..request_failed(&failure)
+                });
+            }
+        };
+        let question = format!("Sign in to the server `{server}`, which the request `{method}` needs.");
+        let page = json!({"mode": "url", "message": question, "url": link.url.expose()});
+        if !client.version().is_modern() && !method.ends_with("/list") && opens_pages(client, &page) {
+            return Err(elicitation(tools, &failure, server, &link, page));
+        }
+        let told = self.linked(&failure, server, &link);
+        let mut error = request_failed(&failure);
+        if let Some(data) = &mut error.data {
+            told.mark(data);
+        }
+        Err(RpcError {
+            message: told.text,
+            ..error
+        })
+    }
+
+    /// The text with the link, for clients that cannot be asked to open a page. A model reads it, so the config may keep the link out of it.
+    fn linked(&self, failure: &Failure, server: &ServerName, link: &SignInLink) -> Told {
+        let why = without_advice(failure);
+        if !self.board.gateway_settings().serve.links_in_text {
+            let page = self.links.page(None).unwrap_or_default();
+            let text = format!("{why}\nTell the user to sign in to `{server}`, at {page}.");
+            return Told {
+                has_page: true,
+                ..Told::only(text)
+            };
+        }
+        let minutes = link.expires_in.as_secs().div_ceil(60);
+        let url = link.url.expose();
+        Told {
+            text: format!(
+                "{why}\nShow this link to the user, who can open it within {minutes} min to sign in to `{server}`: {url}"
+            ),
+            url: Some(link.url.clone()),
+            has_page: true,
         }
     }
 }
 
-/// The error of a call with the link as data, for clients that cannot be asked to open a page.
-fn linked(failure: &Failure, server: &ServerName, link: &SignInLink) -> Answer {
-    let minutes = link.expires_in.as_secs().div_ceil(60);
-    let url = link.url.expose();
-    let text = format!(
-        "{}\nSign-in page of `{server}`, for the user's browser, valid {minutes} min: {url}",
-        failure.message
-    );
-    answered(failure, &text, Some(url))
+/// Whether a client can be asked to open this page.
+fn opens_pages(client: &Client, page: &Value) -> bool {
+    check_capability(client.capabilities(), "elicitation/create", page).is_ok()
 }
 
-/// The error of a call for which there is no link.
-fn unlinked(failure: &Failure, why: NoSignInPage) -> Answer {
-    match why {
-        NoSignInPage::NotServed | NoSignInPage::NotPossible => call_failed(failure, || false),
-        why => answered(
-            failure,
-            &format!("{}\nThere is no sign-in page: {why}.", failure.message),
-            None,
-        ),
-    }
+/// The error with which a legacy client is asked to open a page. It is told when the person has signed in there.
+fn elicitation(
+    tools: &ClientTools,
+    failure: &Failure,
+    server: &ServerName,
+    link: &SignInLink,
+    mut page: Value,
+) -> RpcError {
+    tools.exchanges.note_sign_in(&link.id, server);
+    page["elicitationId"] = link.id.as_str().into();
+    let error = RpcError::new(RpcError::URL_ELICITATION_REQUIRED, without_advice(failure));
+    error.data(json!({"elicitations": [page]}))
 }
 
-/// The error of a call whose user does not want to sign in.
-fn declined(failure: &Failure, answer: &Value) -> Answer {
+/// What is told if there is no link.
+fn unlinked(failure: &Failure, why: NoSignInPage) -> Told {
+    Told::only(match why {
+        NoSignInPage::NotServed | NoSignInPage::NotPossible => failure.message.clone(),
+        why => format!("{}\nThere is no sign-in page: {why}.", failure.message),
+    })
+}
+
+/// What is told if the user does not want to sign in.
+fn declined(failure: &Failure, answer: &Value) -> Told {
     let what = match answer["action"].as_str() {
         Some("decline") => "The user declined to sign in.",
         _ => "The user dismissed the sign-in.",
     };
-    answered(failure, &format!("{}\n{what}", failure.message), None)
+    Told::only(format!("{}\n{what}", failure.message))
 }
 
-fn answered(failure: &Failure, text: &str, url: Option<&str>) -> Answer {
-    let result = call_failed(failure, || false)?;
-    let mut result: Value = serde_json::from_slice(result.json())
-        .map_err(|error| RpcError::new(RpcError::INTERNAL, format!("the answer cannot be written: {error}")))?;
-    result["content"] = json!([{"type": "text", "text": text}]);
-    if let Some(url) = url {
-        result["_meta"]["pegboard/sign_in_url"] = url.into();
-    }
-    RawResult::new(&result)
+/// The message of a failure, without the advice to give up.
+fn without_advice(failure: &Failure) -> &str {
+    let message = failure.message.trim_end();
+    message.strip_suffix(GIVE_UP).unwrap_or(message).trim_end()
 }

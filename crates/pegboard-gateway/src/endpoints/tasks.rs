@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 
 use futures_util::{StreamExt, stream};
 use pegboard::{
-    Outcome, Reply, ToolCall,
+    Outcome, Reply, ServerName, ToolCall,
     catalog::Tool,
     forward::{Forwarded, ForwardedResult, Forwarding},
     jiff::Timestamp,
@@ -57,17 +57,32 @@ impl Core {
             KeptKind::Result => return self.finished_request(&request.method, &id, exchange),
             KeptKind::State => return Err(unknown(RpcError::invalid_params(""))),
         }
+        let answer = Box::pin(self.kept_request(&tools, request, &id, &kept, exchange)).await;
+        let server = ServerName::parse(&kept.server).ok();
+        Box::pin(self.or_sign_in_link(&tools, server.as_ref(), &request.method, answer, exchange)).await
+    }
+
+    /// Answers a request about a task that its server keeps.
+    async fn kept_request(
+        &self,
+        tools: &Arc<ClientTools>,
+        request: &Request,
+        id: &str,
+        kept: &Kept,
+        exchange: &Exchange,
+    ) -> Answer {
         // The toolset that started the task may be gone. The sealed id proves whose task it is.
         let adopted = tools.toolset.adopt_task(&kept.server, &kept.text);
         adopted.map_err(|failure| request_failed(&failure))?;
-        match (is_modern, self.era_of(&tools, &kept).await?) {
-            (false, Era::Modern) => self.translated_to_legacy(&tools, request, &id, &kept, exchange).await,
-            (true, Era::Legacy) => self.translated_to_modern(&tools, request, &id, &kept, exchange).await,
+        let is_modern = exchange.client().version().is_modern();
+        match (is_modern, self.era_of(tools, kept).await?) {
+            (false, Era::Modern) => self.translated_to_legacy(tools, request, id, kept, exchange).await,
+            (true, Era::Legacy) => self.translated_to_modern(tools, request, id, kept, exchange).await,
             _ => {
                 let result = self
-                    .about_task(&tools, &request.method, &request.params, &kept, exchange)
+                    .about_task(tools, &request.method, &request.params, kept, exchange)
                     .await?;
-                with_own_id(result, &kept.text, &id)
+                with_own_id(result, &kept.text, id)
             }
         }
     }
@@ -209,6 +224,7 @@ impl Core {
         {
             Forwarded::Result(result) => self.seal_task(tools, &result, &known.tool, exchange),
             Forwarded::Error { code, message, data } => Err(server_error(code, message, data)),
+            Forwarded::Failed(failure) if self.can_offer_sign_in(&failure) => Err(request_failed(&failure)),
             Forwarded::Failed(failure) => call_failed(&failure, || false),
             _ => Err(unknown_outcome()),
         }

@@ -25,7 +25,7 @@ use super::{
     pass_on::{server_error, unknown_outcome},
     request_state::{Kept, KeptKind, unseal_state},
     scope::Scope,
-    sign_in_offers::Offered,
+    sign_in_offers::{Need, Offered},
 };
 use crate::protocol::{Answer, Exchange, Params, RawResult, Request, RpcError};
 
@@ -46,10 +46,15 @@ impl Core {
         {
             mirrored::check(&known.tool, params, headers)?;
         }
+        if let Some(server) = self.sign_in_tool(&tools, &name) {
+            return Box::pin(self.call_sign_in_tool(&tools, &server, exchange)).await;
+        }
         let call = tool_call(&name, params)?;
         let is_modern = exchange.client().version().is_modern();
         if !is_modern && params.has_others() && params.field("task").is_some_and(|task| task.starts_with(b"{")) {
-            return Box::pin(self.start_task(&tools, call, params, exchange)).await;
+            let answer = Box::pin(self.start_task(&tools, call, params, exchange)).await;
+            let server = self.scope.server().cloned().or_else(|| tools.toolset.server_of(&name));
+            return Box::pin(self.or_sign_in_link(&tools, server.as_ref(), &request.method, answer, exchange)).await;
         }
         let capabilities = tools.capabilities.of(exchange.client());
         let mut forwarding = Forwarding::new().capabilities(capabilities.json);
@@ -72,10 +77,16 @@ impl Core {
         let lacking = || id.as_ref().and_then(|id| tools.exchanges.take_lacking(id));
         let mut forwarded = self.pass_on_call(&tools, call, &forwarding, exchange, server).await;
         if let Forwarded::Failed(failure) = &forwarded
-            && self.can_offer_sign_in(failure)
+            && let Some((server_to_use, failure)) = Box::pin(self.lacks_sign_in(&tools, &name, failure)).await
         {
-            match Box::pin(self.offer_sign_in(&tools, &name, failure, exchange)).await {
-                Offered::Answered(answer) => return answer,
+            let need = Need {
+                server: &server_to_use,
+                failure: &failure,
+                question: format!("Sign in to the server `{server_to_use}`, which the call of `{name}` needs."),
+            };
+            match Box::pin(self.offer_sign_in(&tools, need, exchange)).await {
+                Offered::Told(told) => return told.of_call(&failure),
+                Offered::Page(error) => return Err(error),
                 Offered::Taken => {
                     let mut again = tool_call(&name, params)?;
                     // Questions of the server find the client by the id.

@@ -102,21 +102,27 @@ impl SignInLinks {
     /// A link for the person that a caller acts for: to the page of one server, or to the list of all that it may use. The same one is given out
     /// again until a browser has used it, unless it expires soon.
     pub fn create(&self, caller: &Caller, server: Option<&ServerName>) -> Result<SignInLink, NoSignInPage> {
+        let page = self.page(server)?;
+        let (code, expires_in) = self.tables().link(caller, server, Instant::now())?;
+        let code = code.expose();
+        Ok(SignInLink {
+            id: public_id(code),
+            url: Secret::from(format!("{page}?link={code}")),
+            expires_in,
+        })
+    }
+
+    /// The address of the page of a server, or of the list of all servers, without a link. Browsers need one to open it, unless the gateway
+    /// has no tokens. Fails if there is no such page.
+    pub fn page(&self, server: Option<&ServerName>) -> Result<String, NoSignInPage> {
         let TakesSignIn(takes_sign_in) = self.0.takes_sign_in.get().ok_or(NoSignInPage::NotServed)?;
         if !server.is_none_or(takes_sign_in) {
             return Err(NoSignInPage::NotPossible);
         }
         let base = self.0.address.load().base()?;
-        let (code, expires_in) = self.tables().link(caller, server, Instant::now())?;
-        let code = code.expose();
-        let url = match server {
-            Some(server) => format!("{base}/signin/server/{server}?link={code}"),
-            None => format!("{base}/signin?link={code}"),
-        };
-        Ok(SignInLink {
-            id: public_id(code),
-            url: Secret::from(url),
-            expires_in,
+        Ok(match server {
+            Some(server) => format!("{base}/signin/server/{server}"),
+            None => format!("{base}/signin"),
         })
     }
 
@@ -179,14 +185,12 @@ impl SignInLinks {
         });
     }
 
-    /// Watches for sign-ins of a principal to a server.
-    pub(crate) fn watch(&self, principal: Option<&Principal>, server: &ServerName) -> FinishedSignIns {
+    /// Watches for sign-ins of a principal: to one server, or to any.
+    pub(crate) fn watch(&self, principal: Option<&Principal>, server: Option<&ServerName>) -> FinishedSignIns {
         FinishedSignIns {
             receiver: self.0.finished.subscribe(),
-            wanted: Finished {
-                principal: principal.cloned(),
-                server: server.clone(),
-            },
+            principal: principal.cloned(),
+            server: server.cloned(),
         }
     }
 
@@ -195,20 +199,23 @@ impl SignInLinks {
     }
 }
 
-/// The sign-ins of a principal to a server, from now on.
+/// The sign-ins of a principal, from now on.
 pub(crate) struct FinishedSignIns {
     receiver: broadcast::Receiver<Finished>,
-    wanted: Finished,
+    principal: Option<Principal>,
+    /// The only server; `None` means all.
+    server: Option<ServerName>,
 }
 
 impl FinishedSignIns {
-    /// Waits for the next one, or for so many others that it may have been missed.
-    pub(crate) async fn next(&mut self) {
+    /// Waits for the next one and returns its server, or `None` if there were so many others that some may have been missed.
+    pub(crate) async fn next(&mut self) -> Option<ServerName> {
         loop {
             match self.receiver.recv().await {
-                Ok(done) if done.server == self.wanted.server && done.principal == self.wanted.principal => return,
-                Ok(_) => {}
-                Err(broadcast::error::RecvError::Lagged(_)) => return,
+                Ok(done) if done.principal != self.principal => {}
+                Ok(done) if self.server.as_ref().is_some_and(|wanted| *wanted != done.server) => {}
+                Ok(done) => return Some(done.server),
+                Err(broadcast::error::RecvError::Lagged(_)) => return None,
                 Err(broadcast::error::RecvError::Closed) => return std::future::pending().await,
             }
         }

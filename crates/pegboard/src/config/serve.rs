@@ -48,6 +48,8 @@ pub struct ServeConfig {
     pub state_key: Option<StateKey>,
     /// Whether clients with the scope `admin` may add servers over the HTTP API.
     pub allow_new_servers: bool,
+    /// Whether links to sign-in pages are written into texts that a model reads.
+    pub links_in_text: bool,
     /// The certificate with which it speaks HTTPS; `None` means HTTP.
     pub tls: Option<ServeTls>,
     /// The tokens that clients may present, by name.
@@ -129,6 +131,7 @@ impl Default for ServeConfig {
             session_idle: Self::SESSION_IDLE,
             state_key: None,
             allow_new_servers: false,
+            links_in_text: true,
             tls: None,
             tokens: BTreeMap::new(),
             unusable_tokens: BTreeSet::new(),

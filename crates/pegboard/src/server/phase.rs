@@ -133,6 +133,18 @@ impl Phase {
         }
     }
 
+    /// Whether the server waits for a sign-in or another credential, also while it is tried once more.
+    pub(crate) fn awaits_credentials(&self) -> bool {
+        let outage = match self {
+            Self::Down(outage) => outage,
+            Self::Connecting(Attempt {
+                after: Some(before), ..
+            }) => before,
+            Self::Disabled | Self::Idle | Self::Connecting(_) | Self::Ready(_) | Self::Closed => return false,
+        };
+        outage.cause == Cause::NeedsAuth
+    }
+
     pub(crate) fn live(&self) -> Option<&Live> {
         match self {
             Self::Ready(live) => Some(live),

@@ -52,6 +52,13 @@ impl Toolset {
         }
     }
 
+    /// The servers of the view that wait for a sign-in or another credential, as far as is known now. It starts no server.
+    pub fn awaiting_sign_in(&self) -> Vec<ServerName> {
+        let mut servers = self.selected_servers();
+        servers.retain(|server| server.phase().awaits_credentials());
+        servers.iter().map(|server| server.name().clone()).collect()
+    }
+
     /// Returns `true` if `name` means a built-in tool of the view, such as `find_tools` or `read_output`.
     pub fn is_built_in(&self, name: &str) -> bool {
         let outputs = &self.view.result_options;

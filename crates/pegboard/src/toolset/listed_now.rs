@@ -22,6 +22,8 @@ impl Toolset {
         for listed in self.tools().0 {
             (&listed.name, listed.tool.definition_hash()).hash(&mut tools);
         }
+        // A gateway lists a tool for each of them.
+        self.awaiting_sign_in().hash(&mut tools);
         for catalog in self.known_catalogs() {
             for resource in catalog.resources.iter().chain(&catalog.templates) {
                 (&resource.server, &resource.uri, &resource.name).hash(&mut resources);

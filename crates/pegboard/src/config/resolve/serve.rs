@@ -241,6 +241,7 @@ pub(in crate::config) fn serve(
             .get(&fields::STATE_KEY)
             .and_then(|text| StateKey::parse(&text.value).ok()),
         allow_new_servers: table.get(&fields::ALLOW_NEW_SERVERS),
+        links_in_text: table.get(&fields::LINKS_IN_TEXT),
         tls: tls(table),
         tokens,
         unusable_tokens: unusable,

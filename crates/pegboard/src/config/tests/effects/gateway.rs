@@ -18,6 +18,7 @@ const INTROSPECTION: &str = "../../pegboard-gateway/tests/http/introspection.rs"
 const REPLICAS: &str = "../../pegboard-cli/tests/deployment/replicas.rs";
 
 /// So do those of the HTTP API.
+const SIGN_IN_TOOLS: &str = "../../pegboard-daemon/tests/sign_in/sign_in_tools.rs";
 const HTTP_API: &str = "../../pegboard-cli/tests/command_line/http_api.rs";
 
 pub(super) const ROWS: &[Row] = &[
@@ -41,6 +42,11 @@ pub(super) const ROWS: &[Row] = &[
         HTTP_API,
         "a_server_that_the_config_does_not_have_needs_the_flag",
         &["serve.allow_new_servers"],
+    ),
+    (
+        SIGN_IN_TOOLS,
+        "the_config_keeps_links_out_of_what_a_model_reads",
+        &["serve.links_in_text"],
     ),
     (SERVE, "it_listens_where_the_config_says", &["serve.listen"]),
     (

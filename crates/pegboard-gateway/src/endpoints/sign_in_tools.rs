@@ -1,0 +1,126 @@
+//! The tools of the gateway with which a client finds the sign-in page of a server: a server that waits for a sign-in has no tools that the
+//! client could call to be given the link.
+
+use std::time::Duration;
+
+use pegboard::{
+    ServerName,
+    toolset::{ListedTool, Listing},
+};
+use serde_json::{Value, json};
+
+use super::{
+    client_tools::ClientTools,
+    core::Core,
+    failures::call_failed,
+    sign_in_offers::{Need, Offered},
+};
+use crate::protocol::{Answer, Exchange, RawResult};
+
+/// The name of the tool, as if the server had it.
+const NAME: &str = "sign_in";
+
+/// How long a call waits for a server that is being connected.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+impl Core {
+    /// Adds a tool to a listing for each server that waits for the sign-in of this client's principal, unless another tool has its name.
+    pub(super) fn add_sign_in_tools(&self, tools: &ClientTools, listing: &mut Listing) {
+        for (server, name) in self.sign_in_tools(tools) {
+            if listing.tools.iter().any(|listed| listed.name == name) {
+                continue;
+            }
+            let description = format!(
+                "Returns a link with which the user signs in to the server `{server}`. The other tools of `{server}` are not available before \
+                 that. The user must open the link in a browser."
+            );
+            let schema = json!({"type": "object", "properties": {}, "additionalProperties": false});
+            match ListedTool::new(name, description, schema) {
+                Ok(tool) => listing.tools.push(tool),
+                Err(error) => tracing::debug!(%server, %error, "the sign-in of a server cannot be listed"),
+            }
+        }
+    }
+
+    /// The server whose sign-in a called tool is for. `None` if it is another tool.
+    pub(super) fn sign_in_tool(&self, tools: &ClientTools, name: &str) -> Option<ServerName> {
+        if !name.ends_with(NAME) || !self.links.is_served() || tools.toolset.known_tool(name).is_some() {
+            return None;
+        }
+        let mut waiting = self.sign_in_tools(tools).into_iter();
+        if let Some((server, _)) = waiting.find(|(_, listed)| listed == name) {
+            return Some(server);
+        }
+        // The names were others when the client listed them, or the user has signed in since.
+        let server = match self.scope.server() {
+            Some(server) => Some(server.clone()).filter(|_| name == NAME),
+            None => tools.toolset.server_of(name),
+        };
+        let server = server.filter(|server| self.links.page(Some(server)).is_ok())?;
+        let prefix = name.strip_suffix(NAME)?.trim_end_matches(['_', '.']);
+        let before = prefix.strip_suffix(server.as_str());
+        let is_own = prefix.is_empty() || before.is_some_and(|before| ["", "mcp_", "mcp__"].contains(&before));
+        is_own.then_some(server)
+    }
+
+    /// Answers a call of the tool.
+    pub(super) async fn call_sign_in_tool(
+        &self,
+        tools: &ClientTools,
+        server: &ServerName,
+        exchange: &Exchange,
+    ) -> Answer {
+        let reached = || tokio::time::timeout(PATIENCE, tools.toolset.server_info(server));
+        let Ok(Err(failure)) = reached().await else {
+            return signed_in(server);
+        };
+        if !self.can_offer_sign_in(&failure) {
+            return call_failed(&failure, || false);
+        }
+        let need = Need {
+            server,
+            failure: &failure,
+            question: format!("Sign in to the server `{server}`."),
+        };
+        match self.offer_sign_in(tools, need, exchange).await {
+            Offered::Page(error) => Err(error),
+            Offered::Told(told) if told.has_page => {
+                let mut meta = json!({});
+                told.mark(&mut meta);
+                text_result(&told.text, meta)
+            }
+            Offered::Told(told) => told.of_call(&failure),
+            Offered::Taken => match reached().await {
+                Ok(Err(failure)) => call_failed(&failure, || false),
+                _ => signed_in(server),
+            },
+        }
+    }
+
+    /// The servers that wait for the sign-in of this client's principal, and the names of their tools.
+    fn sign_in_tools(&self, tools: &ClientTools) -> Vec<(ServerName, String)> {
+        if !self.links.is_served() {
+            return Vec::new();
+        }
+        let mut servers = tools.toolset.awaiting_sign_in();
+        servers.retain(|server| self.links.page(Some(server)).is_ok());
+        let pairs: Vec<_> = servers.iter().map(|server| (server.as_str(), NAME)).collect();
+        let names = tools.toolset.exposed_names(&pairs);
+        servers.into_iter().zip(names).collect()
+    }
+}
+
+fn signed_in(server: &ServerName) -> Answer {
+    text_result(
+        &format!("The user is signed in to `{server}`. List the tools again: those of `{server}` are among them now."),
+        json!({}),
+    )
+}
+
+fn text_result(text: &str, meta: Value) -> Answer {
+    let mut result = json!({"content": [{"type": "text", "text": text}], "isError": false});
+    if meta.as_object().is_some_and(|fields| !fields.is_empty()) {
+        result["_meta"] = meta;
+    }
+    RawResult::new(&result)
+}
