@@ -8,7 +8,7 @@ mod source;
 
 #[cfg(feature = "oauth")]
 pub(crate) use caller_tokens::CallerToken;
-pub use caller_tokens::CallerTokens;
+pub use caller_tokens::{CallerRights, CallerTokens};
 pub(crate) use issued::Issued;
 pub(crate) use provider::Remedy;
 pub use provider::{Credential, CredentialError, CredentialReason, CredentialRequest, Credentials};

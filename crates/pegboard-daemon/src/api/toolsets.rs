@@ -7,7 +7,7 @@ use std::{
 };
 
 use http::StatusCode;
-use pegboard::{Pegboard, Principal, Provider, Toolset, View, board::GatewaySettings};
+use pegboard::{Pegboard, Principal, Provider, Toolset, View, board::GatewaySettings, credential::CallerRights};
 use pegboard_gateway::Caller;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
@@ -33,6 +33,7 @@ type Kept = HashMap<Key, Entry>;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     principal: Option<Principal>,
+    rights: Option<CallerRights>,
     view: Option<String>,
     provider: Provider,
 }
@@ -50,6 +51,7 @@ impl CallerToolsets {
     pub(super) fn of(&self, board: &Pegboard, caller: &Caller, provider: Provider) -> Result<Toolset, Problem> {
         let key = Key {
             principal: caller.principal().cloned(),
+            rights: caller.rights(),
             view: caller.view().map(str::to_owned),
             provider,
         };
@@ -128,6 +130,9 @@ fn view(board: &Pegboard, key: &Key, settings: &GatewaySettings) -> Result<View,
         if let Some(most) = token.concurrent {
             view = view.max_in_flight(most);
         }
+    }
+    if let Some(rights) = key.rights {
+        view = view.caller_rights(rights);
     }
     Ok(view.principal(principal.clone()))
 }

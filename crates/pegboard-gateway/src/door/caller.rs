@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pegboard::Principal;
+use pegboard::{Principal, credential::CallerRights};
 use tokio_util::sync::CancellationToken;
 
 use super::scope::Scopes;
@@ -14,6 +14,8 @@ use super::scope::Scopes;
 pub struct Caller {
     /// The name of its token, or who its access token is for; `None` if no tokens are configured.
     pub(crate) principal: Option<Principal>,
+    /// Which of the principal's access tokens it has; `None` if no server exchanges them.
+    pub(crate) rights: Option<CallerRights>,
     /// The only view that its token allows.
     pub(crate) view: Option<Arc<str>>,
     /// What it may do.
@@ -33,6 +35,11 @@ impl Caller {
     /// The only view that it may use; `None` if it may use the whole board.
     pub fn view(&self) -> Option<&str> {
         self.view.as_deref()
+    }
+
+    /// Which of the principal's access tokens is exchanged for its calls; `None` if no server exchanges them.
+    pub fn rights(&self) -> Option<CallerRights> {
+        self.rights
     }
 
     /// What it may do.
@@ -59,6 +66,7 @@ impl Default for Caller {
     fn default() -> Self {
         Self {
             principal: None,
+            rights: None,
             view: None,
             scopes: Scopes::ALL,
             has_access_token: false,
@@ -69,7 +77,8 @@ impl Default for Caller {
 
 impl PartialEq for Caller {
     fn eq(&self, other: &Self) -> bool {
-        (&self.principal, &self.view, self.scopes) == (&other.principal, &other.view, other.scopes)
+        let rights = |caller: &Self| (caller.rights, caller.scopes);
+        (&self.principal, &self.view, rights(self)) == (&other.principal, &other.view, rights(other))
     }
 }
 

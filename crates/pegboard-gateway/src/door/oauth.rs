@@ -101,7 +101,9 @@ impl ResourceServer {
             let admission = self.policy.admit(&grant.claims(), now).ok();
             admission.is_some_and(|admission| admission.is_for(&grant.caller))
         };
-        before.grants.hand_over(&self.grants, admits)
+        let revoked = before.grants.hand_over(&self.grants, admits);
+        revoked.iter().for_each(|caller| self.forget(caller));
+        revoked
     }
 
     /// Returns `true` if it was built from these settings.
@@ -155,13 +157,14 @@ impl ResourceServer {
             }
         };
         let explained = |fault| self.policy.explain(&claims, fault);
-        let admission = self.policy.admit(&claims, now).map_err(explained)?;
+        let mut admission = self.policy.admit(&claims, now).map_err(explained)?;
         admission.at(path)?;
+        let wanted = self.caller_tokens.as_ref().filter(|tokens| tokens.are_wanted());
+        admission.rights = wanted.map(|_| claims.rights());
         let until = until.map_or(admission.expires, |until| until.min(admission.expires));
         let grant = self.grants.enter(&admission, claims, proof.clone())?;
-        let wanted = self.caller_tokens.as_ref().filter(|tokens| tokens.are_wanted());
-        if let Some(tokens) = wanted {
-            tokens.keep(&admission.principal, Secret::from(token), admission.expires);
+        if let (Some(tokens), Some(rights)) = (wanted, admission.rights) {
+            tokens.keep(&admission.principal, rights, Secret::from(token), admission.expires);
         }
         let caller = grant.caller.clone();
         let verified = Verified {
@@ -200,6 +203,7 @@ impl ResourceServer {
             && let Some(verified) = self.verified.get(&digest)
         {
             verified.grant.caller.revoked.cancel();
+            self.forget(&verified.grant.caller);
         }
         outcome
     }
@@ -213,12 +217,23 @@ impl ResourceServer {
             // Clients that only listen send no requests that would do it.
             self.issuers.iter().for_each(|keys| keys.fetch_if_old());
         }
-        self.grants.expire(now)
+        let (revoked, next) = self.grants.expire(now);
+        revoked.iter().for_each(|caller| self.forget(caller));
+        (revoked, next)
+    }
+
+    /// Forgets the token of a caller that was revoked, for servers that exchange it.
+    fn forget(&self, caller: &Caller) {
+        if let (Some(tokens), Some(principal), Some(rights)) = (&self.caller_tokens, &caller.principal, caller.rights) {
+            tokens.forget(principal, rights);
+        }
     }
 
     /// Revokes everything that was opened with access tokens.
     pub(crate) fn end(&self) -> Vec<Caller> {
-        self.grants.end()
+        let revoked = self.grants.end();
+        revoked.iter().for_each(|caller| self.forget(caller));
+        revoked
     }
 
     pub(crate) fn settings(&self) -> &ServeOAuth {

@@ -9,7 +9,9 @@ use std::{
     time::Duration,
 };
 
-use pegboard::{Pegboard, Principal, Toolset, View, board::GatewaySettings, config::TokenConfig};
+use pegboard::{
+    Pegboard, Principal, Toolset, View, board::GatewaySettings, config::TokenConfig, credential::CallerRights,
+};
 use tokio::time::Instant;
 
 use super::{
@@ -21,12 +23,28 @@ use super::{
     scope::Scope,
     wanted_logs::WantedLevels,
 };
-use crate::protocol::RpcError;
+use crate::protocol::{Client, RpcError};
 
 /// How long a toolset is kept for a task at most, and for a task without a limit.
 const MAX_TASK_TIME: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The toolset of one legacy client, or of all modern clients of a principal.
+/// Whose requests go through a toolset: those of a principal whose access tokens have the same rights.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Owner {
+    principal: Option<Principal>,
+    rights: Option<CallerRights>,
+}
+
+impl Owner {
+    pub(super) fn of(client: &Client) -> Self {
+        Self {
+            principal: client.principal().cloned(),
+            rights: client.rights(),
+        }
+    }
+}
+
+/// The toolset of one legacy client, or of all modern clients of an owner.
 pub(super) struct ClientTools {
     pub(super) toolset: Toolset,
     pub(super) exchanges: Arc<OpenExchanges>,
@@ -42,7 +60,7 @@ impl ClientTools {
     pub(super) fn open(
         board: &Pegboard,
         scope: &Scope,
-        principal: Option<&Principal>,
+        owner: &Owner,
         audience: Audience,
     ) -> Result<Arc<Self>, RpcError> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -59,8 +77,11 @@ impl ClientTools {
         } else if !board.has_approver() {
             view = view.approver(ClientApprover::new(exchanges.clone()));
         }
-        if let Some(principal) = principal {
+        if let Some(principal) = &owner.principal {
             view = limited(view, settings.serve.tokens.get(principal.as_str())).principal(principal.clone());
+        }
+        if let Some(rights) = owner.rights {
+            view = view.caller_rights(rights);
         }
         Ok(Arc::new(Self {
             toolset: board.toolset_with(view),
@@ -128,19 +149,14 @@ pub(super) struct LegacyClient {
 
 impl LegacyClient {
     /// The client's toolset, opened again if the config says something else now.
-    pub(super) fn tools(
-        &self,
-        board: &Pegboard,
-        scope: &Scope,
-        principal: Option<&Principal>,
-    ) -> Result<Arc<ClientTools>, RpcError> {
+    pub(super) fn tools(&self, board: &Pegboard, scope: &Scope, client: &Client) -> Result<Arc<ClientTools>, RpcError> {
         let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(tools) = &*tools
             && tools.is_current(board, scope)
         {
             return Ok(tools.clone());
         }
-        let opened = ClientTools::open(board, scope, principal, Audience::OneClient)?;
+        let opened = ClientTools::open(board, scope, &Owner::of(client), Audience::OneClient)?;
         *tools = Some(opened.clone());
         Ok(opened)
     }

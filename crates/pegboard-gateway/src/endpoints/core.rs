@@ -54,9 +54,9 @@ impl Core {
             return Err(RpcError::new(RpcError::INTERNAL, message));
         }
         if client.version().is_modern() {
-            self.shared.of(&self.board, &self.scope, client.principal())
+            self.shared.of(&self.board, &self.scope, client)
         } else {
-            self.legacy(client).tools(&self.board, &self.scope, client.principal())
+            self.legacy(client).tools(&self.board, &self.scope, client)
         }
     }
 

@@ -1,4 +1,4 @@
-//! [`SharedTools`]: the toolsets that the modern clients of each principal share.
+//! [`SharedTools`]: the toolsets that the modern clients of each principal share, if their tokens have the same rights.
 
 use std::{
     collections::HashMap,
@@ -6,28 +6,32 @@ use std::{
     time::Duration,
 };
 
-use pegboard::{Pegboard, Principal};
+use pegboard::Pegboard;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{client_tools::ClientTools, open_exchanges::Audience, scope::Scope};
-use crate::protocol::RpcError;
+use super::{
+    client_tools::{ClientTools, Owner},
+    open_exchanges::Audience,
+    scope::Scope,
+};
+use crate::protocol::{Client, RpcError};
 
-/// The most principals whose toolsets are kept. The one that was not used for longest is dropped first.
-const MAX_PRINCIPALS: usize = 256;
+/// The most owners whose toolsets are kept. The one that was not used for longest is dropped first.
+const MAX_OWNERS: usize = 256;
 /// How long a toolset is kept after its last request, unless one of its tasks lives longer. Its own servers end with it.
 const IDLE: Duration = Duration::from_secs(10 * 60);
 /// How often idle toolsets are looked for.
 const SWEEP: Duration = Duration::from_secs(60);
 
-/// The toolsets of an endpoint, by principal.
+/// The toolsets of an endpoint, by owner.
 #[derive(Debug, Default)]
 pub(super) struct SharedTools {
     kept: Arc<Mutex<Kept>>,
     sweeper: OnceLock<AbortOnDropHandle<()>>,
 }
 
-type Kept = HashMap<Option<Principal>, Entry>;
+type Kept = HashMap<Owner, Entry>;
 
 #[derive(Debug)]
 struct Entry {
@@ -36,33 +40,28 @@ struct Entry {
 }
 
 impl SharedTools {
-    /// The toolset of a principal's modern clients, opened if there is none or the config has changed.
-    pub(super) fn of(
-        &self,
-        board: &Pegboard,
-        scope: &Scope,
-        principal: Option<&Principal>,
-    ) -> Result<Arc<ClientTools>, RpcError> {
-        let principal = principal.cloned();
-        if let Some(entry) = lock(&self.kept).get_mut(&principal)
+    /// The toolset of an owner's modern clients, opened if there is none or the config has changed.
+    pub(super) fn of(&self, board: &Pegboard, scope: &Scope, client: &Client) -> Result<Arc<ClientTools>, RpcError> {
+        let owner = Owner::of(client);
+        if let Some(entry) = lock(&self.kept).get_mut(&owner)
             && entry.tools.is_current(board, scope)
         {
             entry.used = Instant::now();
             return Ok(entry.tools.clone());
         }
-        let tools = ClientTools::open(board, scope, principal.as_ref(), Audience::Several)?;
-        self.keep(principal, tools.clone());
+        let tools = ClientTools::open(board, scope, &owner, Audience::Several)?;
+        self.keep(owner, tools.clone());
         Ok(tools)
     }
 
-    fn keep(&self, principal: Option<Principal>, tools: Arc<ClientTools>) {
+    fn keep(&self, owner: Owner, tools: Arc<ClientTools>) {
         let mut kept = lock(&self.kept);
         let used = Instant::now();
         let mut dropped = Vec::new();
-        dropped.extend(kept.insert(principal, Entry { tools, used }));
-        while kept.len() > MAX_PRINCIPALS {
+        dropped.extend(kept.insert(owner, Entry { tools, used }));
+        while kept.len() > MAX_OWNERS {
             let oldest = kept.iter().min_by_key(|(_, entry)| entry.used);
-            let oldest = oldest.map(|(principal, _)| principal.clone());
+            let oldest = oldest.map(|(owner, _)| owner.clone());
             dropped.extend(oldest.and_then(|oldest| kept.remove(&oldest)));
         }
         drop(kept);
@@ -99,17 +98,19 @@ fn lock(kept: &Mutex<Kept>) -> MutexGuard<'_, Kept> {
 
 #[cfg(test)]
 mod tests {
-    use pegboard::Config;
+    use bytes::Bytes;
+    use pegboard::{Config, Principal};
 
     use super::*;
+    use crate::protocol::Version;
 
     #[tokio::test(start_paused = true)]
     async fn a_toolset_is_kept_for_as_long_as_its_tasks_live() {
         let board = Pegboard::builder(Config::default()).open();
         let shared = SharedTools::default();
-        let ada = Principal::new("ada");
-        let open = |principal| shared.of(&board, &Scope::Board, principal).unwrap();
-        open(Some(&ada)).keep_for_task(Some(Duration::from_secs(3600)));
+        let client = |principal| Client::new(principal, Version::V2026_07_28, Bytes::new(), Bytes::new());
+        let open = |principal| shared.of(&board, &Scope::Board, &client(principal)).unwrap();
+        open(Some(Principal::new("ada"))).keep_for_task(Some(Duration::from_secs(3600)));
         open(None);
         let kept = || lock(&shared.kept).len();
         assert_eq!(kept(), 2);

@@ -6,7 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use pegboard::Principal;
+use pegboard::{Principal, credential::CallerRights};
 
 use super::version::Version;
 
@@ -14,6 +14,7 @@ use super::version::Version;
 #[derive(Debug)]
 pub struct Client {
     principal: Option<Principal>,
+    rights: Option<CallerRights>,
     version: Version,
     capabilities: Bytes,
     info: Bytes,
@@ -26,11 +27,23 @@ impl Client {
     pub(crate) fn new(principal: Option<Principal>, version: Version, capabilities: Bytes, info: Bytes) -> Self {
         Self {
             principal,
+            rights: None,
             version,
             capabilities,
             info,
             state: OnceLock::new(),
         }
+    }
+
+    /// Sets which of the principal's access tokens it has.
+    pub(super) fn with_rights(mut self, rights: Option<CallerRights>) -> Self {
+        self.rights = rights;
+        self
+    }
+
+    /// Which of the principal's access tokens is exchanged for its calls.
+    pub(crate) fn rights(&self) -> Option<CallerRights> {
+        self.rights
     }
 
     /// The user or program that the client acts for, as its token says.

@@ -92,7 +92,8 @@ impl Endpoint {
         let meta = RequestMeta::of(&request.params);
         if meta.is_modern() || &*request.method == "server/discover" {
             let (client, wants) = meta.modern(peer.principal().cloned())?;
-            let client = self.permitted(Arc::new(client), peer.scopes(), &request)?;
+            let client = Arc::new(client.with_rights(peer.rights()));
+            let client = self.permitted(client, peer.scopes(), &request)?;
             return self.modern(client, wants, request, Some(peer));
         }
         self.legacy(peer, meta, request)
@@ -101,7 +102,8 @@ impl Endpoint {
     /// Starts a modern request that belongs to no connection.
     pub(crate) fn start_modern(&self, caller: &Caller, request: Request) -> Result<Running, RpcError> {
         let (client, wants) = RequestMeta::of(&request.params).modern(caller.principal.clone())?;
-        let client = self.permitted(Arc::new(client), caller.scopes, &request)?;
+        let client = Arc::new(client.with_rights(caller.rights));
+        let client = self.permitted(client, caller.scopes, &request)?;
         self.modern(client, wants, request, None)
     }
 
@@ -118,7 +120,8 @@ impl Endpoint {
 
     fn initialize(&self, peer: &Arc<Peer>, request: Request) -> Result<Running, RpcError> {
         peer.check(&request.id)?;
-        let client = Arc::new(handshake::client(peer.principal().cloned(), &request.params)?);
+        let client = handshake::client(peer.principal().cloned(), &request.params)?;
+        let client = Arc::new(client.with_rights(peer.rights()));
         // Stored before the response is ready, so that a request right behind finds it.
         peer.settle(client.clone());
         let shared = self.shared(client.clone(), Wants::default(), Some(peer));

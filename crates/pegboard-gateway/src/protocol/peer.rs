@@ -11,7 +11,7 @@ use std::{
 
 use bytes::Bytes;
 use futures_util::{StreamExt, stream::BoxStream};
-use pegboard::Principal;
+use pegboard::{Principal, credential::CallerRights};
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -43,6 +43,7 @@ static LAST_NUMBER: AtomicU64 = AtomicU64::new(0);
 pub(crate) struct Peer {
     pub(super) number: u64,
     principal: Option<Principal>,
+    rights: Option<CallerRights>,
     scopes: Scopes,
     service: Arc<dyn Service>,
     parked: Arc<ParkedCalls>,
@@ -74,6 +75,7 @@ impl Peer {
         let peer = Self {
             number: LAST_NUMBER.fetch_add(1, Ordering::Relaxed),
             principal: caller.principal.clone(),
+            rights: caller.rights,
             scopes: caller.scopes,
             service,
             parked,
@@ -88,6 +90,11 @@ impl Peer {
     /// The user or program that the client acts for.
     pub(crate) fn principal(&self) -> Option<&Principal> {
         self.principal.as_ref()
+    }
+
+    /// Which of the principal's access tokens it has.
+    pub(super) fn rights(&self) -> Option<CallerRights> {
+        self.rights
     }
 
     /// What the client may do.

@@ -1,6 +1,10 @@
 //! Callers with access tokens, and the tokens that servers get for them: by exchange of the caller's token, or by a sign-in of the caller.
 
-use std::{collections::BTreeSet, net::SocketAddr};
+use std::{
+    collections::BTreeSet,
+    net::SocketAddr,
+    time::{Duration, SystemTime},
+};
 
 use futures_util::future::join_all;
 use pegboard::{
@@ -171,7 +175,8 @@ async fn each_callers_token_is_exchanged_for_a_token_of_the_server() {
         });
         join_all(calls).await;
     }
-    site.check_store(&inbound);
+    let stored = std::fs::read_dir(site.folder.path()).unwrap();
+    assert_eq!(stored.count(), 0, "exchanged tokens are in memory only");
     for server in [&wiki, &mail] {
         check(&site.issuer, server, &inbound);
     }
@@ -195,6 +200,69 @@ async fn each_callers_token_is_exchanged_for_a_token_of_the_server() {
         exchanges.len(),
         "the callers' tokens are sent for the exchange only"
     );
+}
+
+#[tokio::test]
+async fn clients_of_one_user_with_other_rights_get_tokens_of_their_own() {
+    let settings = AuthorizationServer::new().client(Client::new("gateway").secret("of-the-gateway"));
+    let issuer = settings.start().await.unwrap();
+    let wiki = issuer.protect(&fake("wiki")).await.unwrap();
+    let config = exchanging("wiki", &wiki, &issuer);
+    let site = Site::start(issuer, &config).await;
+    let with_scope = |scope: &str| {
+        let mut claims = site.issuer.claims("ada", "api://gateway");
+        claims["scope"] = scope.into();
+        site.issuer.sign(&claims)
+    };
+    // Each client calls a tool of its own, so that a request says whose it is.
+    let clients = [("ada", with_scope("read")), ("bob", with_scope("read write"))];
+    let calls = clients.iter().flat_map(|(tool, token)| {
+        let site = &site;
+        [(); 3].map(|()| async move { assert_for(tool, &site.call(token, ("wiki", tool), 5).await) })
+    });
+    join_all(calls).await;
+    let requests = site.issuer.requests();
+    let exchanges = requests
+        .iter()
+        .filter(|request| request.parameter("grant_type") == Some(EXCHANGE));
+    let mut exchanged: Vec<&str> = exchanges
+        .filter_map(|request| request.parameter("subject_token"))
+        .collect();
+    let mut inbound = [&*clients[0].1, &*clients[1].1];
+    inbound.sort_unstable();
+    exchanged.sort_unstable();
+    assert_eq!(exchanged, inbound, "one for each token");
+    let tokens_of = |tool: &str| -> BTreeSet<String> {
+        let seen = wiki.seen().into_iter();
+        seen.filter(|seen| seen.tool.as_deref() == Some(tool))
+            .filter_map(|seen| seen.token)
+            .collect()
+    };
+    let (of_ada, of_bob) = (tokens_of("ada"), tokens_of("bob"));
+    assert_eq!((of_ada.len(), of_bob.len()), (1, 1));
+    assert_ne!(
+        of_ada, of_bob,
+        "a client never uses what another one's token was exchanged for"
+    );
+    // A newer token with the same rights goes on with what the first one was exchanged for.
+    let numbered = |number: &str| {
+        let mut claims = site.issuer.claims("ada", "api://gateway");
+        claims["scope"] = "read".into();
+        claims["jti"] = number.into();
+        site.issuer.sign(&claims)
+    };
+    assert_for("ada", &site.call(&numbered("2"), ("wiki", "ada"), 1).await);
+    assert_eq!(tokens_of("ada"), of_ada);
+    // What was obtained with tokens that ended is not used for those that come later.
+    let later = SystemTime::now() + Duration::from_secs(2 * 3600);
+    site.board.caller_tokens().expire(later);
+    let third = numbered("3");
+    assert_for("ada", &site.call(&third, ("wiki", "ada"), 1).await);
+    let subjects = site.issuer.requests();
+    let last = subjects
+        .iter()
+        .rfind(|request| request.parameter("grant_type") == Some(EXCHANGE));
+    assert_eq!(last.unwrap().parameter("subject_token"), Some(&*third));
 }
 
 #[tokio::test]

@@ -350,6 +350,8 @@ impl Builder {
         }));
         #[cfg(feature = "oauth")]
         board.watch_sign_ins();
+        #[cfg(feature = "oauth")]
+        board.watch_caller_tokens();
         board
     }
 }

@@ -40,6 +40,7 @@ impl Pegboard {
         view.home = brought.as_ref().map(|server| server.name().clone());
         let identity = ViewIdentity {
             principal: view.principal.clone(),
+            rights: view.caller_rights,
             credentials: view.credentials.clone().map(|credentials| credentials.0),
             variables: view.variables.clone(),
             host: view.host.clone(),

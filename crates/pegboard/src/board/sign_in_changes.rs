@@ -7,6 +7,7 @@ use futures_util::future::join_all;
 use super::{Pegboard, sign_in_provider::account_of};
 use crate::{
     caller::Principal,
+    credential::CallerToken,
     deadline::Deadline,
     oauth::{OAuthAccount, StoreChange},
     server::Server,
@@ -24,6 +25,34 @@ impl Pegboard {
             let board = Self(board.upgrade()?);
             Some(Box::pin(async move { board.follow_sign_ins().await }))
         });
+    }
+
+    /// Forgets what tokens of callers were exchanged for when these tokens end, while the board lives.
+    pub(super) fn watch_caller_tokens(&self) {
+        let board = Arc::downgrade(&self.0);
+        self.0.factory.caller_tokens.on_end(move |principal, token| {
+            if let Some(board) = board.upgrade() {
+                Self(board).forget_exchanged(principal, token);
+            }
+        });
+    }
+
+    fn forget_exchanged(&self, principal: &Principal, token: &CallerToken) {
+        for server in self.0.registry.configured().iter() {
+            let account = account_of(server.name(), &server.config().transport);
+            let Some((account, _)) = account.filter(|(account, _)| account.settings.grant.exchanges_caller()) else {
+                continue;
+            };
+            let account = OAuthAccount {
+                principal: Some(principal.clone()),
+                subject: Some(token.clone()),
+                ..account
+            };
+            self.0.factory.sign_ins.client().forget_exchanged(&account);
+            let instances = self.0.registry.instances(server.name());
+            let of_principal = instances.iter().filter(|server| server.principal() == Some(principal));
+            of_principal.for_each(Server::outdate_credential);
+        }
     }
 
     /// Reads the token store and uses what other programs have changed there: servers that wait for a sign-in are connected again, and

@@ -14,7 +14,10 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::{
     caller::Principal,
     config::{Auth, OAuthConfig, Transport},
-    credential::{CallerTokens, Credential, CredentialError, CredentialReason, CredentialRequest, Credentials, Remedy},
+    credential::{
+        CallerToken, CallerTokens, Credential, CredentialError, CredentialReason, CredentialRequest, Credentials,
+        Remedy,
+    },
     name::ServerName,
     oauth::{OAuthAccount, OAuthClient, OAuthError, PlainText, TokenStore, asks_for_token},
 };
@@ -183,16 +186,25 @@ struct SignInCredentials {
 
 impl SignInCredentials {
     fn account(&self, principal: Option<&Principal>) -> OAuthAccount {
-        let exchanged = principal.filter(|_| self.account.settings.grant.exchanges_caller());
         OAuthAccount {
             principal: principal.cloned(),
-            subject: exchanged.and_then(|principal| self.sign_ins.caller_tokens.get(principal)),
             ..self.account.clone()
         }
     }
 
+    /// The token of the caller that is exchanged.
+    fn subject(&self, request: &CredentialRequest<'_>) -> Option<CallerToken> {
+        let principal = request
+            .principal
+            .filter(|_| self.account.settings.grant.exchanges_caller())?;
+        self.sign_ins.caller_tokens.get(principal, request.rights?)
+    }
+
     async fn token(&self, request: CredentialRequest<'_>) -> Result<Credential, CredentialError> {
-        let account = self.account(request.principal);
+        let account = OAuthAccount {
+            subject: self.subject(&request),
+            ..self.account(request.principal)
+        };
         if account.subject.is_none() && account.settings.grant.exchanges_caller() {
             // Also if an older token is stored: it is of a caller whose own token has expired.
             return Err(without_caller_token(&account));
@@ -238,6 +250,10 @@ impl Credentials for SignInCredentials {
         principal: Option<&'a Principal>,
     ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
         Box::pin(async move {
+            if self.account.settings.grant.exchanges_caller() {
+                // The next call brings another token.
+                return std::future::pending().await;
+            }
             let account = self.account(principal);
             self.sign_ins.watch();
             self.sign_ins.client().newly_signed_in(&account).await;

@@ -36,7 +36,7 @@ use crate::{
     audit::AuditLog,
     caller::{Caller, CallerView, Principal, QuotaOwner},
     config::Rate,
-    credential::Credentials,
+    credential::{CallerRights, Credentials},
     event::EventSender,
     metrics::BoardCounters,
     name::{NameRules, NameStyle, ServerName},
@@ -57,6 +57,8 @@ pub struct View {
     pub(crate) name: Option<Arc<str>>,
     /// Whom the calls are made for.
     pub(crate) principal: Option<Principal>,
+    /// Which of the principal's access tokens may be exchanged.
+    pub(crate) caller_rights: Option<CallerRights>,
     /// To whom calls that wait belong; set when the view is opened.
     pub(crate) owner: QuotaOwner,
     pub(crate) credentials: Option<ViewCredentials>,
@@ -158,6 +160,13 @@ impl View {
     /// do. The connections stay open for a minute after the last view of a principal, so a view can be opened for each request.
     pub fn principal(mut self, principal: impl Into<Principal>) -> Self {
         self.principal = Some(principal.into());
+        self
+    }
+
+    /// Sets which of the principal's [access tokens](crate::credential::CallerTokens) is exchanged for servers whose config says so. Views of one
+    /// principal with other rights share no connections to remote servers. Without it no token is exchanged.
+    pub fn caller_rights(mut self, rights: CallerRights) -> Self {
+        self.caller_rights = Some(rights);
         self
     }
 

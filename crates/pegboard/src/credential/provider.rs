@@ -2,7 +2,10 @@
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
-use super::request_proof::{AttachedProof, RequestProof};
+use super::{
+    caller_tokens::CallerRights,
+    request_proof::{AttachedProof, RequestProof},
+};
 use crate::{caller::Principal, name::ServerName, secret::Secret};
 
 /// Supplies credentials while the program runs: tokens of users, tokens that expire, tokens from a vault.
@@ -55,6 +58,9 @@ pub struct CredentialRequest<'a> {
     pub principal: Option<&'a Principal>,
     /// Why it is requested.
     pub reason: CredentialReason<'a>,
+    /// Which of the principal's access tokens may be exchanged for it.
+    #[cfg_attr(not(feature = "oauth"), expect(dead_code, reason = "only sign-in exchanges tokens"))]
+    pub(crate) rights: Option<CallerRights>,
 }
 
 /// Why a credential is requested.

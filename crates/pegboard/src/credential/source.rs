@@ -10,6 +10,7 @@ use arc_swap::ArcSwap;
 use tokio::{sync::Semaphore, time::Instant};
 
 use super::{
+    caller_tokens::CallerRights,
     issued::Issued,
     provider::{Credential, CredentialReason, CredentialRequest, Credentials, Remedy},
 };
@@ -28,6 +29,8 @@ const MAX_MESSAGE: usize = 1000;
 pub(crate) struct CredentialSource {
     server: ServerName,
     principal: Option<Principal>,
+    /// Which of the principal's access tokens may be exchanged.
+    rights: Option<CallerRights>,
     /// The newest provider. Views with equal principals replace it.
     provider: ArcSwap<Arc<dyn Credentials>>,
     state: Mutex<State>,
@@ -130,9 +133,20 @@ impl State {
 
 impl CredentialSource {
     pub(crate) fn new(server: ServerName, principal: Option<Principal>, provider: Arc<dyn Credentials>) -> Arc<Self> {
+        Self::of_caller(server, principal, None, provider)
+    }
+
+    /// Creates one for the callers of a principal that have these rights.
+    pub(crate) fn of_caller(
+        server: ServerName,
+        principal: Option<Principal>,
+        rights: Option<CallerRights>,
+        provider: Arc<dyn Credentials>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             server,
             principal,
+            rights,
             provider: ArcSwap::from_pointee(provider),
             state: Mutex::default(),
             renewing: Semaphore::new(1),
@@ -230,6 +244,7 @@ impl CredentialSource {
             server: &self.server,
             principal: self.principal.as_ref(),
             reason,
+            rights: self.rights,
         };
         let asking = caught(async { provider.credential(request).await });
         let text = match tokio::time::timeout(ASK_TIMEOUT, asking).await {

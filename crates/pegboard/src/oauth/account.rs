@@ -84,6 +84,9 @@ impl OAuthAccount {
             Dpop::Required => Some("dpop"),
             Dpop::Off => Some("no dpop"),
         });
+        // What a caller's token was exchanged for belongs to that token.
+        let entry = self.subject.as_ref().map(|subject| format!("caller {}", subject.entry));
+        parts.extend(entry.as_deref());
         AccountKey::of(&parts)
     }
 

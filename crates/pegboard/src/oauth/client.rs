@@ -47,6 +47,9 @@ const MAX_RETRY_AFTER: Duration = Duration::from_secs(120);
 /// The most accounts whose last token is remembered. Beyond, all are forgotten, which costs a look at the store.
 const MAX_REMEMBERED: usize = 10_000;
 
+/// The most exchanged tokens that are kept. Beyond, all are forgotten, which costs another exchange.
+const MAX_EXCHANGED: usize = 10_000;
+
 /// What a sign-out did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SignedOut {
@@ -68,6 +71,8 @@ pub(crate) struct OAuthClient {
 struct Inner {
     http: CheckedHttp,
     store: TokenStore,
+    /// What tokens of callers were exchanged for. It is in memory only, like the tokens of callers.
+    exchanged: TokenStore,
     keys: DpopKeys,
     accounts: Mutex<HashMap<AccountKey, Remembered>>,
     /// Renewals that run to their end even if nobody waits for them: the answer may replace the refresh token.
@@ -107,6 +112,7 @@ impl OAuthClient {
         let inner = Inner {
             http,
             store,
+            exchanged: TokenStore::in_memory_of(MAX_EXCHANGED),
             keys: DpopKeys::default(),
             accounts: Mutex::default(),
             renewals: TaskTracker::new(),
@@ -116,6 +122,21 @@ impl OAuthClient {
 
     pub(crate) fn store(&self) -> &TokenStore {
         &self.inner.store
+    }
+
+    fn store_of(&self, account: &OAuthAccount) -> &TokenStore {
+        match account.subject {
+            Some(_) => &self.inner.exchanged,
+            None => &self.inner.store,
+        }
+    }
+
+    /// Forgets what the token of a caller was exchanged for.
+    pub(crate) fn forget_exchanged(&self, account: &OAuthAccount) {
+        let key = account.key();
+        self.inner.exchanged.forget_in_memory(&key);
+        let mut accounts = self.inner.accounts.lock().unwrap_or_else(PoisonError::into_inner);
+        accounts.remove(&key);
     }
 
     /// Returns the access token of an account. Renews one that is near its end, or that the server has refused.
@@ -132,7 +153,8 @@ impl OAuthClient {
             CredentialReason::Refused { challenge } => Some(challenge.map(Challenge::parse).unwrap_or_default()),
             CredentialReason::FirstUse | CredentialReason::Refresh => None,
         };
-        let current = self.inner.store.account(&key).await?.and_then(|stored| stored.session);
+        let current = self.store_of(account).account(&key).await?;
+        let current = current.and_then(|stored| stored.session);
         let returned = self.remembered(&key, |remembered| remembered.returned.clone());
         let (seen, cause) = match refused {
             None => match &current {
@@ -363,7 +385,8 @@ impl OAuthClient {
     ) -> impl Future<Output = Result<AccessToken, OAuthError>> + use<> {
         let (client, account, key) = (self.clone(), account.clone(), key.clone());
         let task = self.inner.renewals.spawn(async move {
-            let Inner { http, store, keys, .. } = &*client.inner;
+            let Inner { http, keys, .. } = &*client.inner;
+            let store = client.store_of(&account);
             let renewal = Renewal {
                 http,
                 store,

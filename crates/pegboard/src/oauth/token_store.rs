@@ -57,7 +57,11 @@ struct Inner {
 #[derive(Debug)]
 enum Place {
     Folder(PathBuf),
-    Memory(Mutex<HashMap<String, Vec<u8>>>),
+    Memory {
+        files: Mutex<HashMap<String, Vec<u8>>>,
+        /// Beyond so many, all are forgotten.
+        most: usize,
+    },
 }
 
 /// The content of a file that could not be written.
@@ -76,7 +80,20 @@ impl TokenStore {
 
     /// A store that ends with the program.
     pub(crate) fn in_memory() -> Self {
-        Self::new(Place::Memory(Mutex::default()), Arc::new(PlainText))
+        Self::in_memory_of(usize::MAX)
+    }
+
+    /// A store of at most so many accounts that ends with the program.
+    pub(super) fn in_memory_of(most: usize) -> Self {
+        let files = Mutex::default();
+        Self::new(Place::Memory { files, most }, Arc::new(PlainText))
+    }
+
+    /// Removes an account of a store in memory.
+    pub(super) fn forget_in_memory(&self, key: &AccountKey) {
+        if let Place::Memory { files, .. } = &self.inner.place {
+            lock(files).remove(key.as_str());
+        }
     }
 
     fn new(place: Place, key: Arc<dyn StoreKey>) -> Self {
@@ -179,7 +196,7 @@ impl TokenStore {
         };
         let file = match &self.inner.place {
             Place::Folder(folder) => Some(folder.join(format!("{}.lock", key.as_str()))),
-            Place::Memory(_) => None,
+            Place::Memory { .. } => None,
         };
         let failed = |error: io::Error| StoreError::Lock(error.to_string());
         StoreLock::acquire(tasks, file).await.map_err(failed)
@@ -226,7 +243,7 @@ impl TokenStore {
         blocking(move || {
             let was_unsaved = lock(&inner.unsaved).remove(key.as_str()).is_some();
             match &inner.place {
-                Place::Memory(files) => Ok(lock(files).remove(key.as_str()).is_some()),
+                Place::Memory { files, .. } => Ok(lock(files).remove(key.as_str()).is_some()),
                 Place::Folder(folder) => match std::fs::remove_file(file(folder, &key)) {
                     Ok(()) => Ok(true),
                     Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(was_unsaved),
@@ -255,7 +272,7 @@ impl TokenStore {
 impl Inner {
     fn load(&self, key: &AccountKey) -> Result<Option<Vec<u8>>, StoreError> {
         match &self.place {
-            Place::Memory(files) => Ok(lock(files).get(key.as_str()).cloned()),
+            Place::Memory { files, .. } => Ok(lock(files).get(key.as_str()).cloned()),
             Place::Folder(folder) => {
                 let found = match private_file::read(&file(folder, key), MAX_BYTES) {
                     Ok(content) => Ok(Some(content)),
@@ -278,8 +295,12 @@ impl Inner {
 
     fn save(&self, key: &AccountKey, content: Vec<u8>) -> Result<(), StoreError> {
         match &self.place {
-            Place::Memory(files) => {
-                lock(files).insert(key.as_str().to_owned(), content);
+            Place::Memory { files, most } => {
+                let mut files = lock(files);
+                if files.len() >= *most && !files.contains_key(key.as_str()) {
+                    files.clear();
+                }
+                files.insert(key.as_str().to_owned(), content);
                 Ok(())
             }
             Place::Folder(folder) => {
@@ -314,7 +335,7 @@ impl Inner {
 
     fn shown(&self, key: &AccountKey) -> String {
         match &self.place {
-            Place::Memory(_) => "memory".to_owned(),
+            Place::Memory { .. } => "memory".to_owned(),
             Place::Folder(folder) => file(folder, key).display().to_string(),
         }
     }

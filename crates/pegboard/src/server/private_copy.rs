@@ -11,7 +11,7 @@ impl Server {
     /// Creates an idle server with the same settings, whose connections only `owner` uses.
     pub(super) fn private(&self, owner: &ViewInstances) -> Self {
         let credentials = match &owner.provider {
-            Some(provider) => Some(provider.source(self, owner.tag.principal.as_ref())),
+            Some(provider) => Some(provider.source(self, &owner.tag)),
             None => self.credentials().cloned(),
         };
         let (target, bad_header) = match self.target_for(owner) {

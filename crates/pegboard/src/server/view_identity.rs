@@ -4,11 +4,11 @@ use std::{collections::BTreeMap, fmt, future::Future, pin::Pin, sync::Arc};
 
 use arc_swap::ArcSwapOption;
 
-use super::server_handle::Server;
+use super::{server_handle::Server, view_tag::ViewTag};
 use crate::{
     caller::Principal,
     config::{PRINCIPAL, Scope},
-    credential::{Credential, CredentialError, CredentialRequest, CredentialSource, Credentials},
+    credential::{CallerRights, Credential, CredentialError, CredentialRequest, CredentialSource, Credentials},
     name::ServerName,
     session::HostHandle,
     sync::caught_now,
@@ -18,6 +18,8 @@ use crate::{
 #[derive(Clone, Default)]
 pub(crate) struct ViewIdentity {
     pub(crate) principal: Option<Principal>,
+    /// Which of the principal's access tokens may be exchanged.
+    pub(crate) rights: Option<CallerRights>,
     pub(crate) credentials: Option<Arc<dyn Credentials>>,
     /// The variables of header templates that the view sets.
     pub(crate) variables: BTreeMap<String, String>,
@@ -115,9 +117,10 @@ impl CurrentProvider {
     }
 
     /// The source of the credentials for one server.
-    pub(super) fn source(&self, server: &Server, principal: Option<&Principal>) -> Arc<CredentialSource> {
+    pub(super) fn source(&self, server: &Server, owner: &ViewTag) -> Arc<CredentialSource> {
         let provider = CoveredOnly::new(self.get(), server);
-        CredentialSource::new(server.name().clone(), principal.cloned(), Arc::new(provider))
+        let (name, principal) = (server.name().clone(), owner.principal.clone());
+        CredentialSource::of_caller(name, principal, owner.rights, Arc::new(provider))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, atomic::AtomicU64};
 
-use crate::caller::Principal;
+use crate::{caller::Principal, credential::CallerRights};
 
 /// The view that owns a server, or the principal whose views share it.
 #[derive(Debug, Clone)]
@@ -11,6 +11,8 @@ pub(crate) struct ViewTag {
     pub(crate) name: Option<Arc<str>>,
     /// The principal of the view.
     pub(crate) principal: Option<Principal>,
+    /// Which of the principal's access tokens may be exchanged.
+    pub(super) rights: Option<CallerRights>,
     /// Unique among the views and principals of the board.
     pub(super) number: u64,
     /// Counts the changes of the servers.
@@ -18,10 +20,16 @@ pub(crate) struct ViewTag {
 }
 
 impl ViewTag {
-    pub(super) fn new(name: Option<Arc<str>>, principal: Option<Principal>, number: u64) -> Self {
+    pub(super) fn new(
+        name: Option<Arc<str>>,
+        principal: Option<Principal>,
+        rights: Option<CallerRights>,
+        number: u64,
+    ) -> Self {
         Self {
             name,
             principal,
+            rights,
             number,
             revision: Arc::new(AtomicU64::new(1)),
         }

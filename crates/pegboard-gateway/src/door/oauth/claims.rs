@@ -5,6 +5,8 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use pegboard::credential::CallerRights;
+use ring::digest;
 use serde_json::{Map, Value};
 
 use super::unique_names::UniqueNames;
@@ -14,6 +16,9 @@ const OF_ID_TOKENS: [&str; 3] = ["nonce", "at_hash", "c_hash"];
 /// The values of `typ` and `token_use` for ID tokens, and for other tokens that some servers make besides access tokens.
 const ID: [&str; 2] = ["id", "id_token"];
 const OTHERS: [&str; 4] = ["refresh", "refresh_token", "offline", "logout"];
+
+/// Claims that differ between two tokens of one client with the same rights: times and numbers, and what Entra ID adds to each token.
+const OF_ONE_TOKEN: [&str; 9] = ["active", "aio", "auth_time", "exp", "iat", "jti", "nbf", "rh", "uti"];
 
 /// The claims of a token.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,6 +71,23 @@ impl Claims {
             Some(Value::Null) => !self.is_introspected,
             Some(_) => true,
         }
+    }
+
+    /// Tells it apart from tokens with other rights. Any claim may be one, so all count but those that are different in every token.
+    pub(super) fn rights(&self) -> CallerRights {
+        let mut lasting: Vec<(&String, &Value)> = self.fields.iter().collect();
+        lasting.retain(|(name, _)| !OF_ONE_TOKEN.contains(&name.as_str()));
+        lasting.sort_by_key(|(name, _)| *name);
+        let mut digest = digest::Context::new(&digest::SHA256);
+        for (name, value) in lasting {
+            for text in [name.clone(), value.to_string()] {
+                digest.update(&(text.len() as u64).to_le_bytes());
+                digest.update(text.as_bytes());
+            }
+        }
+        let mut bytes = [0; 32];
+        bytes.copy_from_slice(digest.finish().as_ref());
+        CallerRights::new(bytes)
     }
 
     /// A claim that is a text.
@@ -153,6 +175,22 @@ mod tests {
             assert_eq!(claims.values(name), expected, "{name}");
         }
         assert!(claims.has_scope("call") && claims.has_scope("x") && !claims.has_scope("rea"));
+    }
+
+    #[test]
+    fn tokens_that_differ_in_time_and_number_have_the_same_rights() {
+        let rights = |json: &str| Claims::parse(json.as_bytes(), false).unwrap().rights();
+        let token = rights(r#"{"sub":"ada","scope":"read","azp":"app","exp":10,"iat":1,"jti":"a"}"#);
+        let newer = r#"{"jti":"b","iat":5,"exp":15,"nbf":5,"azp":"app","scope":"read","sub":"ada"}"#;
+        assert_eq!(token, rights(newer));
+        for other in [
+            r#"{"sub":"ada","scope":"read write","azp":"app"}"#,
+            r#"{"sub":"ada","scope":"read","azp":"other"}"#,
+            r#"{"sub":"ada","scope":"read","azp":"app","acr":"2"}"#,
+            r#"{"sub":"ada","scope":"read"}"#,
+        ] {
+            assert_ne!(token, rights(other), "{other}");
+        }
     }
 
     #[test]

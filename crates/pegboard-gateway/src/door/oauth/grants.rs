@@ -8,7 +8,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use pegboard::Principal;
+use pegboard::{Principal, credential::CallerRights};
 
 use super::{Expired, claims::Claims, policy::Admission};
 use crate::door::{caller::Caller, jwt::Proof, scope::Scopes, token_fault::TokenFault};
@@ -32,7 +32,7 @@ struct LastToken {
     proof: Option<Proof>,
 }
 
-type Key = (Principal, Option<Arc<str>>, Scopes);
+type Key = (Principal, Option<CallerRights>, Option<Arc<str>>, Scopes);
 
 /// All grants of a gateway.
 #[derive(Debug, Default)]
@@ -51,6 +51,7 @@ impl Grant {
     fn new(admission: &Admission, last: LastToken) -> Self {
         let caller = Caller {
             principal: Some(admission.principal.clone()),
+            rights: admission.rights,
             view: admission.view.clone(),
             scopes: admission.scopes,
             has_access_token: true,
@@ -87,7 +88,8 @@ impl Grants {
         claims: Claims,
         proof: Option<Proof>,
     ) -> Result<Arc<Grant>, TokenFault> {
-        let key = (admission.principal.clone(), admission.view.clone(), admission.scopes);
+        let (principal, view) = (admission.principal.clone(), admission.view.clone());
+        let key = (principal, admission.rights, view, admission.scopes);
         let last = LastToken {
             expires: admission.expires,
             claims,

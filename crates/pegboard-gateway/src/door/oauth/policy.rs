@@ -8,6 +8,7 @@ use std::{
 use pegboard::{
     Principal,
     config::{OAuthRule, ServeOAuth, TokenScope},
+    credential::CallerRights,
 };
 use serde_json::Value;
 
@@ -38,6 +39,8 @@ pub(super) struct Policy {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Admission {
     pub(super) principal: Principal,
+    /// Which of the principal's tokens it is; set if a server exchanges them.
+    pub(super) rights: Option<CallerRights>,
     pub(super) view: Option<Arc<str>>,
     pub(super) scopes: Scopes,
     /// When the token expires.
@@ -92,6 +95,7 @@ impl Policy {
         let rule = self.settings.rules.iter().find(matches).ok_or(TokenFault::NoRule)?;
         Ok(Admission {
             principal,
+            rights: None,
             view: rule.view.as_deref().map(Arc::from),
             scopes: rule.scopes.iter().filter_map(|scope| scope_of(*scope)).collect(),
             expires,

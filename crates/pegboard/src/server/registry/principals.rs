@@ -10,6 +10,7 @@ use tokio::{task::AbortHandle, time::Instant};
 
 use crate::{
     caller::Principal,
+    credential::CallerRights,
     server::{server_handle::Server, view_instances::ViewInstances},
 };
 
@@ -21,7 +22,10 @@ pub(super) const MAX_KEPT: usize = 256;
 
 /// What views must have in common to share servers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct PrincipalKey(pub(super) Principal);
+pub(super) struct PrincipalKey {
+    pub(super) principal: Principal,
+    pub(super) rights: Option<CallerRights>,
+}
 
 /// The principals of a board.
 #[derive(Debug, Default)]

@@ -56,7 +56,10 @@ impl Registry {
         let asked = self.configured();
         let mut covered = identity.covered_processes(&asked);
         let view = Arc::new(ViewInstances::of_view(tag, identity, roots, brought));
-        let key = identity.principal.clone().map(PrincipalKey);
+        let key = identity.principal.clone().map(|principal| PrincipalKey {
+            principal,
+            rights: identity.rights,
+        });
         // Dropped after the lock is released.
         let mut replaced = None;
         let mut state = self.lock();
@@ -98,7 +101,7 @@ impl Registry {
 
     pub(super) fn owner_tag(&self, name: Option<Arc<str>>, identity: &ViewIdentity) -> ViewTag {
         let number = self.next_owner.fetch_add(1, Ordering::Relaxed);
-        ViewTag::new(name, identity.principal.clone(), number)
+        ViewTag::new(name, identity.principal.clone(), identity.rights, number)
     }
 
     /// Creates the instances of all servers that this owner has for itself. The caller holds the state lock.

@@ -52,6 +52,7 @@ async fn the_callers_token_is_exchanged_for_each_principal() {
         Some(CallerToken {
             token: Secret::new(format!("{name}-inbound")),
             expires: SystemTime::now() + Duration::from_secs(seconds),
+            entry: 1,
         })
     };
     let mut anywhere = server.account(settings.clone());
@@ -94,13 +95,52 @@ async fn what_a_callers_token_was_exchanged_for_ends_with_it() {
     account.subject = Some(CallerToken {
         token: Secret::new("inbound"),
         expires: SystemTime::UNIX_EPOCH + Duration::from_secs(unix_now() + 30),
+        entry: 1,
     });
     tokens(&server, "upstream", Some("never-used"));
     let client = client();
     let token = client.access_token(&account, FIRST).await.unwrap();
     assert!(token.valid_for <= Duration::from_secs(24), "{token:?}");
-    let stored = client.store().account(&account.key()).await.unwrap().unwrap();
-    let session = stored.session.unwrap();
+    assert_eq!(
+        client.store().account(&account.key()).await,
+        Ok(None),
+        "it is in memory only"
+    );
+    let stored = client.store_of(&account).account(&account.key()).await.unwrap();
+    let session = stored.unwrap().session.unwrap();
     assert!(session.expires_at() <= unix_now() + 30, "the response said 1,000 s");
     assert_eq!(session.refresh_token, None);
+}
+
+#[tokio::test]
+async fn another_token_of_a_caller_is_exchanged_by_itself_and_a_forgotten_one_again() {
+    let server = TestServer::complete().await;
+    let mut settings = configured();
+    settings.grant = OAuthGrant::TokenExchange(TokenExchange::new(TokenInput::Caller));
+    settings.issuer = Some(server.url.clone());
+    let with = |inbound: &str, entry| {
+        let mut account = server.account(settings.clone());
+        account.principal = Some("alice".into());
+        account.subject = Some(CallerToken {
+            token: Secret::new(inbound),
+            expires: SystemTime::now() + Duration::from_secs(600),
+            entry,
+        });
+        account
+    };
+    let client = client();
+    let (reads, writes) = (with("reads", 1), with("writes", 2));
+    tokens(&server, "for-reading", None);
+    assert_eq!(token(&client, &reads, FIRST).await, "for-reading");
+    tokens(&server, "for-writing", None);
+    assert_eq!(token(&client, &writes, FIRST).await, "for-writing");
+    assert_eq!(token(&client, &reads, FIRST).await, "for-reading");
+    assert_eq!(token(&client, &with("newer", 1), FIRST).await, "for-reading");
+    tokens(&server, "once-more", None);
+    client.forget_exchanged(&reads);
+    assert_eq!(token(&client, &reads, FIRST).await, "once-more");
+    assert_eq!(token(&client, &writes, FIRST).await, "for-writing");
+    let exchanged = server.seen("/token");
+    let subjects: Vec<&str> = exchanged.iter().map(|seen| &*seen.form["subject_token"]).collect();
+    assert_eq!(subjects, ["reads", "writes", "reads"]);
 }
