@@ -18,6 +18,8 @@ mod sign_in_changes;
 mod sign_in_list;
 #[cfg(feature = "oauth")]
 mod sign_in_provider;
+#[cfg(feature = "oauth")]
+mod token_protection;
 
 pub use crate::server::BadSchedule;
 pub use builder::{Builder, NoRuntime};
@@ -27,6 +29,8 @@ pub use runtime_changes::{Applied, NotConnected};
 pub use sign_in::{SignIn, SignInError, SignInErrorKind, SignInOptions, SignedIn, SignedOut};
 #[cfg(feature = "oauth")]
 pub use sign_in_list::StoredSignIn;
+#[cfg(feature = "oauth")]
+pub use token_protection::TokenProtection;
 
 use std::{
     sync::{Arc, Mutex},

@@ -346,7 +346,9 @@ pub mod watch {
 pub use args::Arguments;
 pub use board::{Builder, Pegboard};
 #[cfg(feature = "oauth")]
-pub use board::{SignIn, SignInError, SignInErrorKind, SignInOptions, SignedIn, SignedOut, StoredSignIn};
+pub use board::{
+    SignIn, SignInError, SignInErrorKind, SignInOptions, SignedIn, SignedOut, StoredSignIn, TokenProtection,
+};
 pub use call::{Approver, Hook, ToolCall, View};
 pub use caller::{Caller, Principal};
 pub use catalog::Tool;

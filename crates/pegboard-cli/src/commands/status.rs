@@ -3,7 +3,7 @@
 mod shown;
 
 use pegboard::{
-    Config, State,
+    Config, State, TokenProtection,
     status::{BoardStatus, QueueStatus, ServerStatus},
 };
 use serde::Serialize;
@@ -36,7 +36,11 @@ pub(super) async fn run(mut context: Context<'_>) -> Exit {
                 let report = interrupted(&context.output, &Document::without_board(&settings));
                 return context.print(report).await;
             }
-            Ending::Done(Ok(status)) => {
+            Ending::Done(Ok(mut status)) => {
+                if context.output.is_json() {
+                    // The daemon of this user has the same store.
+                    status["tokens"] = json!(tokens().await);
+                }
                 let report = report_of_daemon(&context, &settings, &config, &daemon, status);
                 return context.print(report).await;
             }
@@ -64,7 +68,11 @@ pub(super) async fn run(mut context: Context<'_>) -> Exit {
                 None => exit(&shown, context.is_late()),
             };
             let report = match context.output.is_json() {
-                true => Report::json(exit, &Document::of(&status, &settings, shown.unfinished)),
+                true => {
+                    let mut document = Document::of(&status, &settings, shown.unfinished);
+                    document.tokens = Some(TokenStore::of(&board.token_protection().await));
+                    Report::json(exit, &document)
+                }
                 false => text_report(&context, &settings, exit, &shown),
             };
             match hopeless {
@@ -161,6 +169,9 @@ struct Document<'a> {
     healthy: bool,
     ready: bool,
     warnings: Vec<Value>,
+    /// How the tokens of sign-ins are kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tokens: Option<TokenStore>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unfinished: Vec<Unfinished>,
 }
@@ -175,6 +186,7 @@ impl<'a> Document<'a> {
             healthy: status.healthy,
             ready: status.ready,
             warnings: warnings.chain(config_warnings(settings)).collect(),
+            tokens: None,
             unfinished,
         }
     }
@@ -187,9 +199,39 @@ impl<'a> Document<'a> {
             healthy: false,
             ready: false,
             warnings: config_warnings(settings).collect(),
+            tokens: None,
             unfinished: Vec::new(),
         }
     }
+}
+
+/// How the tokens of sign-ins are kept on this machine.
+#[derive(Serialize)]
+struct TokenStore {
+    storage: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+impl TokenStore {
+    fn of(protection: &TokenProtection) -> Self {
+        let reason = match protection {
+            TokenProtection::Unavailable { reason, .. } => Some(reason.clone()),
+            _ => None,
+        };
+        Self {
+            storage: protection.as_str(),
+            reason,
+        }
+    }
+}
+
+/// How tokens are kept, asked without the servers of the config.
+async fn tokens() -> TokenStore {
+    let board = settings::whole_board(Config::default()).open();
+    let protection = board.token_protection().await;
+    board.shutdown().await;
+    TokenStore::of(&protection)
 }
 
 fn config_warnings(settings: &Settings) -> impl Iterator<Item = Value> {

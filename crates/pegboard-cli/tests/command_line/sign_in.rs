@@ -270,9 +270,7 @@ async fn every_cause_of_missing_credentials_names_what_helps() {
     for (name, cause, hint) in [
         ("person", "nobody has signed in", "sign in with `pegboard login person`"),
         ("bearer", "HTTP 401", "`auth.bearer`"),
-        ("missing", "cannot be used", "`auth.bearer_file`"),
         ("stale", "HTTP 401", "`auth.bearer_file`"),
-        ("helper", "of `headers_helper` failed", "`headers_helper` of the server"),
         ("key", "HTTP 401", "correct the credentials in `auth`"),
         ("none", "HTTP 401", "remove that (`auth = \"none\"`"),
     ] {
@@ -286,4 +284,15 @@ async fn every_cause_of_missing_credentials_names_what_helps() {
         listed.ends_with(4).says(cause);
         assert_eq!(listed.err.matches("error:").count(), 1, "{listed:?}");
     }
+    // A file or a program that does not work now may work later: nobody has to sign in.
+    for (name, cause, hint) in [
+        ("missing", "cannot be used", "`auth.bearer_file`"),
+        ("helper", "of `headers_helper` failed", "`headers_helper` of the server"),
+    ] {
+        let failed = site.home.run(&["call", &format!("{name}.hello")]);
+        failed.ends_with(3).says(cause).says(hint);
+        assert!(!failed.err.contains("pegboard login"), "{failed:?}");
+    }
+    let status = site.home.run(&["status", "-o", "json"]).json();
+    assert_eq!(status["tokens"]["storage"], "not_encrypted");
 }

@@ -16,7 +16,7 @@ use super::{
     settings::AuthorizationServer,
     token::test_claims,
 };
-use crate::{fake::FakeServer, server::lock};
+use crate::{fake::FakeServer, server::lock, wire::net::Wire};
 
 /// An authorization server on a loopback port. It stops when the handle is dropped.
 #[derive(Debug)]
@@ -53,7 +53,15 @@ impl IssuerHandle {
     /// # Errors
     /// When no port can be bound.
     pub async fn protect(&self, fake: &FakeServer) -> io::Result<Protected> {
-        Protected::start(&self.issuer, fake).await
+        self.protect_on(Wire::Http, fake).await
+    }
+
+    /// Like [`protect`](Self::protect), over this transport.
+    ///
+    /// # Errors
+    /// When no port can be bound.
+    pub async fn protect_on(&self, wire: Wire, fake: &FakeServer) -> io::Result<Protected> {
+        Protected::start(&self.issuer, wire, fake).await
     }
 
     /// Makes a server accept only the tokens of this issuer from now on, and name it in its metadata.

@@ -45,7 +45,7 @@ pub struct Protected {
 }
 
 impl Protected {
-    pub(super) async fn start(issuer: &Arc<Issuer>, fake: &FakeServer) -> io::Result<Self> {
+    pub(super) async fn start(issuer: &Arc<Issuer>, wire: Wire, fake: &FakeServer) -> io::Result<Self> {
         let guard = Arc::new(Guard {
             issuer: Mutex::new(Arc::clone(issuer)),
             url: Mutex::default(),
@@ -63,11 +63,13 @@ impl Protected {
             let outer = Router::new()
                 .route(WELL_KNOWN, axum::routing::get(metadata))
                 .route(&format!("{WELL_KNOWN}/mcp"), axum::routing::get(metadata))
+                .route(&format!("{WELL_KNOWN}/sse"), axum::routing::get(metadata))
                 .with_state(Arc::clone(&wrapped));
             outer.merge(router.layer(middleware::from_fn_with_state(Arc::clone(&wrapped), check)))
         };
-        let handle = NetHandle::start_behind(server, Wire::Http, "127.0.0.1:0", Some(Arc::new(wrap))).await?;
-        *lock(&guard.url) = handle.url();
+        let handle = NetHandle::start_behind(server, wire, "127.0.0.1:0", Some(Arc::new(wrap))).await?;
+        // A WebSocket begins with a request of HTTP, and is a resource of HTTP.
+        *lock(&guard.url) = handle.url().replacen("ws://", "http://", 1);
         Ok(Self { handle, guard })
     }
 
@@ -201,7 +203,7 @@ impl Guard {
             (Some(key), Some(proof)) => {
                 let wanted = Wanted {
                     method: &request.method,
-                    url: &lock(&self.url).clone(),
+                    url: &self.at(&request.path),
                     token: request.token.as_deref(),
                 };
                 match self.proofs.check(issuer, proof, wanted) {
@@ -213,13 +215,21 @@ impl Guard {
         }
     }
 
+    /// The URL of a path of the server.
+    fn at(&self, path: &str) -> String {
+        let url = lock(&self.url);
+        let host = url.rfind('/').unwrap_or(url.len());
+        format!("{}{path}", &url[..host])
+    }
+
     fn refuse(&self, status: u16, error: Option<&'static str>, scope: Option<&str>) -> Response {
         let code = StatusCode::from_u16(status).unwrap_or(StatusCode::UNAUTHORIZED);
         let mut response = code.into_response();
         if self.issuer().has(&AuthFault::NoChallenge) {
             return response;
         }
-        let place = lock(&self.url).replace("/mcp", &format!("{WELL_KNOWN}/mcp"));
+        let path = lock(&self.url).rsplit('/').next().unwrap_or_default().to_owned();
+        let place = self.at(&format!("{WELL_KNOWN}/{path}"));
         let is_dpop = *lock(&self.dpop) == DpopSign::Challenge || error.is_some_and(|error| error.contains("dpop"));
         let scheme = if is_dpop { "DPoP algs=\"ES256\"," } else { "Bearer" };
         let mut challenge = format!("{scheme} resource_metadata=\"{place}\"");
@@ -315,6 +325,7 @@ async fn check(State(guard): State<Arc<Guard>>, request: Request, next: Next) ->
 /// How a request says who sends it.
 struct Presented {
     method: String,
+    path: String,
     token: Option<String>,
     is_dpop: bool,
     proof: Option<String>,
@@ -327,6 +338,7 @@ impl Presented {
         let token = authorization.filter(|(scheme, _)| ["Bearer", "DPoP"].contains(scheme));
         Self {
             method: parts.method.to_string(),
+            path: parts.uri.path().to_owned(),
             token: token.map(|(_, token)| token.to_owned()),
             is_dpop: token.is_some_and(|(scheme, _)| scheme == "DPoP"),
             proof: text("dpop").map(str::to_owned),

@@ -263,6 +263,7 @@ impl Builder {
     fn opened(self) -> Pegboard {
         let limits = self.config.limits;
         let caller_tokens = CallerTokens::default();
+        let secrets = KnownSecrets::default();
         let factory = ServerFactory {
             shared: Arc::new(BoardShared {
                 revision: Arc::new(AtomicU64::new(1)),
@@ -289,9 +290,9 @@ impl Builder {
             stand_ins: self.stand_ins,
             credentials: self.credentials,
             #[cfg(feature = "oauth")]
-            sign_ins: SignIns::new(self.tokens, caller_tokens.clone()),
+            sign_ins: SignIns::new(self.tokens, caller_tokens.clone(), secrets.clone()),
             caller_tokens,
-            secrets: KnownSecrets::default(),
+            secrets,
             max_servers: AtomicUsize::new(limits.max_servers),
             processes: AtomicUsize::new(limits.max_processes.min(Semaphore::MAX_PERMITS)),
             budget: ByteBudget::new(limits.max_buffered),

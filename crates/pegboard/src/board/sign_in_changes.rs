@@ -60,16 +60,21 @@ impl Pegboard {
     ///
     /// A board does this by itself shortly after a change. A program calls it to have it done now.
     pub async fn follow_sign_ins(&self) {
+        let sign_ins = &self.0.factory.sign_ins;
+        sign_ins.client().store().look().await;
+        let (since, last) = sign_ins.to_follow();
         let servers = self.0.registry.configured();
         let follows = servers.iter().filter_map(|server| {
             let (account, _) = account_of(server.name(), &server.config().transport)?;
-            server.is_configured().then(|| self.follow_server(account))
+            let is_followed = server.is_configured() && !account.settings.grant.exchanges_caller();
+            is_followed.then(|| self.follow_server(account, since))
         });
         join_all(follows).await;
+        sign_ins.followed(last);
     }
 
     /// Follows the changes of all principals of a server.
-    async fn follow_server(&self, account: OAuthAccount) {
+    async fn follow_server(&self, account: OAuthAccount, since: u64) {
         let registry = &self.0.registry;
         let all = registry.instances(&account.server);
         let shared = registry.get(&account.server);
@@ -85,9 +90,8 @@ impl Pegboard {
                 principal,
                 ..account.clone()
             };
-            let Some(change) = self.0.factory.sign_ins.client().store_change(&account).await else {
-                continue;
-            };
+            let change = self.0.factory.sign_ins.client().store_change(&account, since);
+            let Some(change) = change.await else { continue };
             let is_of_account = |server: &&Server| server.principal() == account.principal.as_ref();
             let known = all.iter().chain(&shared).chain(&in_use);
             known.filter(is_of_account).for_each(Server::outdate_credential);

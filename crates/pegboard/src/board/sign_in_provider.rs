@@ -5,11 +5,15 @@ use std::{
     future::Future,
     path::PathBuf,
     pin::Pin,
-    sync::{Arc, OnceLock},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
 use tokio_util::sync::{CancellationToken, DropGuard};
+use url::Url;
 
 use crate::{
     caller::Principal,
@@ -18,6 +22,7 @@ use crate::{
         CallerToken, CallerTokens, Credential, CredentialError, CredentialReason, CredentialRequest, Credentials,
         Remedy,
     },
+    mask::KnownSecrets,
     name::ServerName,
     oauth::{OAuthAccount, OAuthClient, OAuthError, PlainText, TokenStore, asks_for_token},
 };
@@ -44,6 +49,10 @@ pub(super) struct SignIns {
     opened: OnceLock<Opened>,
     /// The tokens of callers of a gateway.
     caller_tokens: CallerTokens,
+    /// What is masked in the messages of servers.
+    secrets: KnownSecrets,
+    /// The last change of the store that the board has followed.
+    followed: AtomicU64,
     /// Called when the store has changed.
     follower: OnceLock<Follower>,
 }
@@ -67,13 +76,15 @@ struct Opened {
 }
 
 impl SignIns {
-    pub(super) fn new(tokens: TokenFolder, caller_tokens: CallerTokens) -> Arc<Self> {
+    pub(super) fn new(tokens: TokenFolder, caller_tokens: CallerTokens, secrets: KnownSecrets) -> Arc<Self> {
         Arc::new(Self {
             folder: tokens.folder,
             #[cfg(feature = "keyring")]
             uses_keyring: tokens.uses_keyring,
             caller_tokens,
+            secrets,
             opened: OnceLock::new(),
+            followed: AtomicU64::new(0),
             follower: OnceLock::new(),
         })
     }
@@ -81,6 +92,19 @@ impl SignIns {
     /// Sets what is called when the store has changed. The first one stays.
     pub(super) fn follow(&self, follower: impl Fn() -> Option<Following> + Send + Sync + 'static) {
         let _ = self.follower.set(Follower(Box::new(follower)));
+    }
+
+    /// The last change of the store that the board has followed, and the last one that there is.
+    pub(super) fn to_follow(&self) -> (u64, u64) {
+        (
+            self.followed.load(Ordering::Acquire),
+            self.client().store().last_change(),
+        )
+    }
+
+    /// Notes that the board has followed all changes up to this one.
+    pub(super) fn followed(&self, last: u64) {
+        self.followed.fetch_max(last, Ordering::AcqRel);
     }
 
     pub(super) fn client(&self) -> &OAuthClient {
@@ -98,7 +122,7 @@ impl SignIns {
                 None => TokenStore::in_memory(),
             };
             Opened {
-                client: OAuthClient::new(store),
+                client: OAuthClient::new(store, self.secrets.clone()),
                 watching: OnceLock::new(),
             }
         })
@@ -163,7 +187,7 @@ pub(super) fn account_of(name: &ServerName, transport: &Transport) -> Option<(OA
             return None;
         }
     };
-    let url = endpoint.url.expose();
+    let url = http_form(endpoint.url.expose());
     let is_configured = settings.is_some();
     if !is_configured && endpoint.has_credentials() {
         return None;
@@ -171,9 +195,22 @@ pub(super) fn account_of(name: &ServerName, transport: &Transport) -> Option<(OA
     let settings = settings.unwrap_or_else(|| Arc::new(OAuthConfig::default()));
     let account = OAuthAccount {
         tls: endpoint.tls.clone(),
-        ..OAuthAccount::new(name.clone(), url.clone(), settings)
+        ..OAuthAccount::new(name.clone(), url, settings)
     };
     Some((account, is_configured))
+}
+
+/// The URL as requests of HTTP have it: a WebSocket begins with one. Metadata and tokens are for this URL.
+fn http_form(url: &Url) -> Url {
+    let mut url = url.clone();
+    let scheme = match url.scheme() {
+        "ws" => "http",
+        "wss" => "https",
+        _ => return url,
+    };
+    // All four are schemes with a host, so it cannot fail.
+    let _ = url.set_scheme(scheme);
+    url
 }
 
 /// The credentials of one server, for each principal its own.
@@ -278,7 +315,10 @@ fn failure(error: &OAuthError, account: &OAuthAccount) -> CredentialError {
             Some(principal) => format!("`{principal}` must sign in to `{}`", account.server),
         })),
         error => match error.retry_after() {
-            Some(after) => Remedy::Wait(after),
+            Some(after) => Remedy::Wait {
+                after,
+                hint: error.hint(),
+            },
             None => Remedy::Person(error.hint()),
         },
     };

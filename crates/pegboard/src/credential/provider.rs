@@ -159,9 +159,8 @@ pub(crate) enum Remedy {
     Program,
     /// A person can do this: sign in, or correct the config or what it names.
     Person(Option<String>),
-    /// It is tried again after this time.
-    #[cfg_attr(not(feature = "oauth"), expect(dead_code, reason = "only tokens are renewed"))]
-    Wait(Duration),
+    /// It is tried again after this time. A person may help in the way that the hint says.
+    Wait { after: Duration, hint: Option<String> },
 }
 
 impl Remedy {
@@ -171,15 +170,14 @@ impl Remedy {
                 "the program's `Credentials` must return a credential for this server, or not cover it; nothing was sent"
                     .to_owned(),
             ),
-            Self::Person(hint) => hint.clone(),
-            Self::Wait(_) => None,
+            Self::Person(hint) | Self::Wait { hint, .. } => hint.clone(),
         }
     }
 
     /// When the next attempt may succeed without a person.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::Wait(after) => Some(*after),
+            Self::Wait { after, .. } => Some(*after),
             Self::Program | Self::Person(_) => None,
         }
     }

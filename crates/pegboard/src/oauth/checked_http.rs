@@ -220,7 +220,9 @@ impl CheckedHttp {
         };
         let addresses = match resolver::addresses_of(&*self.resolver, url).await {
             Ok(addresses) => addresses,
-            Err(_) if self.has_proxy => return Ok(None),
+            // Only the proxy knows the address, so that nobody can check it.
+            Err(_) if self.has_proxy && trust.is_named(url) => return Ok(None),
+            Err(_) if self.has_proxy => return Err(HttpError::unchecked(url)),
             Err(error) => {
                 return Err(HttpError::failed(url, format!("its host cannot be resolved: {error}")));
             }
@@ -372,6 +374,11 @@ pub(crate) enum HttpError {
     /// The request could not be made, or its response did not arrive.
     #[error("the request to {url} failed: {why}")]
     Failed { url: String, why: String },
+    /// Its address cannot be checked.
+    #[error(
+        "{url} is not used for signing in: its host cannot be resolved on this machine, and where a proxy would lead is not known"
+    )]
+    Unchecked { url: String },
 }
 
 impl HttpError {
@@ -380,6 +387,10 @@ impl HttpError {
             url: shown(url),
             why: why.into(),
         }
+    }
+
+    fn unchecked(url: &Url) -> Self {
+        Self::Unchecked { url: shown(url) }
     }
 
     fn failed(url: &Url, why: impl Into<String>) -> Self {
@@ -391,14 +402,14 @@ impl HttpError {
 
     /// Whether the same request may succeed later.
     pub(super) fn is_temporary(&self) -> bool {
-        matches!(self, Self::Failed { .. })
+        matches!(self, Self::Failed { .. } | Self::Unchecked { .. })
     }
 }
 
 impl Hint for HttpError {
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Refused { .. } => Some(
+            Self::Refused { .. } | Self::Unchecked { .. } => Some(
                 "if the authorization server is meant to be there, name it in the server's `oauth` settings (`issuer`, `token_url`)"
                     .to_owned(),
             ),

@@ -1,5 +1,8 @@
 //! [`OAuthClient`]: access tokens of accounts, and the sign-ins that they need.
 
+mod exchanged;
+mod signed_in;
+
 use std::{
     collections::HashMap,
     future::Future,
@@ -33,6 +36,7 @@ use super::{
 use crate::{
     config::OAuthConfig,
     credential::{Credential, CredentialReason},
+    mask::KnownSecrets,
     secret::Secret,
 };
 
@@ -70,6 +74,8 @@ pub(crate) struct OAuthClient {
 #[derive(Debug)]
 struct Inner {
     http: CheckedHttp,
+    /// Learns what is exchanged, so that it is masked in the messages of servers.
+    secrets: KnownSecrets,
     store: TokenStore,
     /// What tokens of callers were exchanged for. It is in memory only, like the tokens of callers.
     exchanged: TokenStore,
@@ -104,13 +110,14 @@ struct Failed {
 }
 
 impl OAuthClient {
-    pub(crate) fn new(store: TokenStore) -> Self {
-        Self::with_http(store, CheckedHttp::new())
+    pub(crate) fn new(store: TokenStore, secrets: KnownSecrets) -> Self {
+        Self::with_http(store, CheckedHttp::new(), secrets)
     }
 
-    fn with_http(store: TokenStore, http: CheckedHttp) -> Self {
+    fn with_http(store: TokenStore, http: CheckedHttp, secrets: KnownSecrets) -> Self {
         let inner = Inner {
             http,
+            secrets,
             store,
             exchanged: TokenStore::in_memory_of(MAX_EXCHANGED),
             keys: DpopKeys::default(),
@@ -122,21 +129,6 @@ impl OAuthClient {
 
     pub(crate) fn store(&self) -> &TokenStore {
         &self.inner.store
-    }
-
-    fn store_of(&self, account: &OAuthAccount) -> &TokenStore {
-        match account.subject {
-            Some(_) => &self.inner.exchanged,
-            None => &self.inner.store,
-        }
-    }
-
-    /// Forgets what the token of a caller was exchanged for.
-    pub(crate) fn forget_exchanged(&self, account: &OAuthAccount) {
-        let key = account.key();
-        self.inner.exchanged.forget_in_memory(&key);
-        let mut accounts = self.inner.accounts.lock().unwrap_or_else(PoisonError::into_inner);
-        accounts.remove(&key);
     }
 
     /// Returns the access token of an account. Renews one that is near its end, or that the server has refused.
@@ -322,6 +314,7 @@ impl OAuthClient {
                 ..Remembered::default()
             };
         });
+        store.remove_damaged_file(&key).await;
         // If the file cannot be written, this process has the tokens, and the person is told.
         Ok(store.put_account(&key, &stored).await?)
     }
@@ -354,21 +347,6 @@ impl OAuthClient {
         })
     }
 
-    /// Whether somebody has signed in, without a request.
-    pub(crate) async fn is_signed_in(&self, account: &OAuthAccount) -> Result<bool, OAuthError> {
-        let stored = self.inner.store.account(&account.key()).await?;
-        let is_usable = |session: &Session| session.refresh_token.is_some() || !session.has_expired();
-        Ok(stored
-            .and_then(|stored| stored.session)
-            .is_some_and(|session| is_usable(&session)))
-    }
-
-    /// The session of an account, without a request and without its tokens.
-    pub(crate) async fn session(&self, account: &OAuthAccount) -> Result<Option<SessionSummary>, OAuthError> {
-        let stored = self.inner.store.account(&account.key()).await?;
-        Ok(stored.and_then(|stored| stored.session).map(SessionSummary::from))
-    }
-
     /// Waits for renewals that are under way.
     pub(crate) async fn close(&self) {
         self.inner.renewals.close();
@@ -385,12 +363,15 @@ impl OAuthClient {
     ) -> impl Future<Output = Result<AccessToken, OAuthError>> + use<> {
         let (client, account, key) = (self.clone(), account.clone(), key.clone());
         let task = self.inner.renewals.spawn(async move {
-            let Inner { http, keys, .. } = &*client.inner;
+            let Inner {
+                http, keys, secrets, ..
+            } = &*client.inner;
             let store = client.store_of(&account);
             let renewal = Renewal {
                 http,
                 store,
                 keys,
+                secrets,
                 account: &account,
                 key: &key,
             };

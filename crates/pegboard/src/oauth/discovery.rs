@@ -274,7 +274,7 @@ async fn first<T>(
             }
             Ok(_) => {}
             // What does not answer at one path does not answer at the next.
-            Err(error @ (HttpError::Failed { .. } | HttpError::Refused { .. })) => return Err(error.into()),
+            Err(error) => return Err(error.into()),
         }
     }
     match failure {

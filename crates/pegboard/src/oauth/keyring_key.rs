@@ -68,7 +68,12 @@ impl KeyringKey {
                 created => created,
             },
             Err(error @ KeyringError::NoAnswer(_)) => return failed(error),
-            found => found.and_then(|secret| decoded(&secret)),
+            Err(error) => Err(error),
+            Ok(secret) => match decoded(&secret) {
+                // Files that can be read again with the right key must not lose it.
+                Err(_) if self.has_sealed_files() => return Known::Failed(Instant::now(), self.lost()),
+                key => key,
+            },
         };
         match found {
             Ok(key) => Known::Key(key),
@@ -77,6 +82,23 @@ impl KeyringKey {
                 Known::Nothing
             }
         }
+    }
+
+    /// What is told of a key that is not in the keyring any more.
+    fn lost(&self) -> String {
+        format!(
+            "the files in {} are encrypted with a key that the keyring does not have any more (`{}/{}`); restore it, or remove these files and sign in again",
+            self.folder.display(),
+            ENTRY.service,
+            ENTRY.user
+        )
+    }
+
+    /// Whether files of the store are encrypted.
+    fn has_sealed_files(&self) -> bool {
+        let entries = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let mut files = entries.map(|entry| entry.path());
+        files.any(|path| path.extension().is_some_and(|ending| ending == "json") && is_sealed(&path))
     }
 
     fn create(&self, keyring: &Keyring) -> Result<[u8; 32], KeyringError> {
@@ -98,11 +120,22 @@ impl KeyringKey {
             Err(KeyringError::NoEntry) => {}
             found => return decoded(&found?),
         }
+        if self.has_sealed_files() {
+            return Err(failed(self.lost()));
+        }
         let mut key = [0; 32];
         getrandom::fill(&mut key).map_err(|error| failed(error.to_string()))?;
         keyring.store(ENTRY, &Secret::new(STANDARD.encode(key)))?;
         decoded(&keyring.find(ENTRY)?)
     }
+}
+
+/// Whether a file begins like one that is encrypted.
+fn is_sealed(path: &Path) -> bool {
+    use std::io::Read as _;
+    let mut start = Vec::new();
+    let read = private_file::open(path).and_then(|file| file.take(64).read_to_end(&mut start));
+    read.is_ok() && String::from_utf8_lossy(&start).contains("\"sealed\":")
 }
 
 fn decoded(secret: &Secret) -> Result<[u8; 32], KeyringError> {
@@ -127,6 +160,19 @@ impl StoreKey for KeyringKey {
             Some(Known::Key(key)) => Ok(Some(*key)),
             Some(Known::Failed(_, why)) => Err(why.clone()),
             Some(Known::Nothing) | None => Ok(None),
+        }
+    }
+
+    fn encrypts(&self) -> Result<bool, String> {
+        let Some(keyring) = &self.keyring else {
+            return Ok(false);
+        };
+        match keyring.find(ENTRY) {
+            Ok(secret) => Ok(decoded(&secret).is_ok()),
+            Err(KeyringError::NoEntry) if self.has_sealed_files() => Err(self.lost()),
+            Err(KeyringError::NoEntry) => Ok(true),
+            Err(error @ KeyringError::NoAnswer(_)) => Err(format!("{error}; {}", error.hint(ENTRY))),
+            Err(_) => Ok(false),
         }
     }
 }
@@ -166,6 +212,8 @@ mod tests {
         );
         let keyring = keyring(&folder, &script);
         let store = folder.path().join("tokens");
+        assert_eq!(KeyringKey::new(Some(keyring.clone()), &store).encrypts(), Ok(true));
+        assert!(!kept.exists(), "the question creates no key");
         let keys: Vec<_> = thread::scope(|scope| {
             let asking = || KeyringKey::new(Some(keyring.clone()), &store).key();
             let threads: Vec<_> = (0..4).map(|_| scope.spawn(asking)).collect();
@@ -180,6 +228,7 @@ mod tests {
     fn without_a_keyring_there_is_no_key() {
         let folder = TempDir::new().unwrap();
         assert_eq!(KeyringKey::new(None, folder.path()).key(), Ok(None));
+        assert_eq!(KeyringKey::new(None, folder.path()).encrypts(), Ok(false));
         for script in ["echo 'no such service' >&2; exit 1", "echo bm8ga2V5"] {
             let keyring = keyring(&folder, script);
             assert_eq!(
@@ -196,6 +245,32 @@ mod tests {
         let locked = "case $1 in lookup) exit 1;; *) echo 'the collection is locked' >&2; exit 1;; esac";
         let key = KeyringKey::new(Some(keyring(&folder, locked)), folder.path()).key();
         assert!(key.is_err_and(|error| error.contains("is locked")));
+    }
+
+    #[test]
+    fn a_key_that_files_are_encrypted_with_is_never_replaced() {
+        let folder = TempDir::new().unwrap();
+        let kept = folder.path().join("kept");
+        let script = format!(
+            "case $1 in lookup) test -f {0} || exit 1; cat {0};; store) cat > {0};; esac",
+            kept.display()
+        );
+        let keyring = keyring(&folder, &script);
+        let tokens = folder.path().join("tokens");
+        let sealed = r#"{"version":1,"sealed":"AAAA"}"#;
+        private_file::replace(&tokens.join("a.json"), sealed.as_bytes()).unwrap();
+        let key = || KeyringKey::new(Some(keyring.clone()), &tokens).key();
+        let error = key().unwrap_err();
+        assert!(KeyringKey::new(Some(keyring.clone()), &tokens).encrypts().is_err());
+        assert!(error.contains("restore it, or remove these files"), "{error}");
+        assert!(!kept.exists(), "no other key was stored");
+        fs::write(&kept, "bm8ga2V5").unwrap();
+        assert!(key().is_err(), "an entry that is no key does not lead to plain files");
+        fs::write(&kept, STANDARD.encode([7; 32])).unwrap();
+        assert_eq!(key(), Ok(Some([7; 32])));
+        fs::remove_file(&kept).unwrap();
+        fs::remove_file(tokens.join("a.json")).unwrap();
+        assert!(key().unwrap().is_some(), "without such files a new key is made");
     }
 
     #[cfg(target_os = "linux")]

@@ -1,11 +1,6 @@
 //! The sign-ins of the whole store, for a person who looks after them.
 
-use super::{
-    account::OAuthAccount,
-    client::OAuthClient,
-    error::OAuthError,
-    session::SessionSummary,
-};
+use super::{account::OAuthAccount, client::OAuthClient, error::OAuthError, session::SessionSummary};
 use crate::{caller::Principal, name::ServerName};
 
 /// A session of the store, and whose it is.

@@ -20,11 +20,17 @@ impl OAuthClient {
 
     /// Waits until the store has another token for an account.
     pub(crate) async fn newly_signed_in(&self, account: &OAuthAccount) {
+        let key = account.key();
         let mut changes = self.store().changes();
+        let mut seen = *changes.borrow_and_update();
         let before = self.stored_token(account).await;
         loop {
             if changes.changed().await.is_err() {
                 return std::future::pending().await;
+            }
+            let last = *changes.borrow_and_update();
+            if !self.store().has_changed_since(&key, std::mem::replace(&mut seen, last)) {
+                continue;
             }
             let now = self.stored_token(account).await;
             if now.is_some() && now != before {
@@ -33,9 +39,13 @@ impl OAuthClient {
         }
     }
 
-    /// Compares the store with the token that is used. Each change is returned once. A store that cannot be read has not changed.
-    pub(crate) async fn store_change(&self, account: &OAuthAccount) -> Option<StoreChange> {
+    /// Compares the store with the token that is used, if the account may have changed after the change `since`. Each change is returned once. A
+    /// store that cannot be read has not changed.
+    pub(crate) async fn store_change(&self, account: &OAuthAccount, since: u64) -> Option<StoreChange> {
         let key = account.key();
+        if !self.store().has_changed_since(&key, since) {
+            return None;
+        }
         let stored = self.store().account(&key).await.ok()?;
         let stored = stored
             .and_then(|stored| stored.session)

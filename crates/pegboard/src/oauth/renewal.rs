@@ -23,7 +23,7 @@ use super::{
     token_request::{self, ClientIdentity, Grant, TokenError, Wanted},
     token_store::TokenStore,
 };
-use crate::{config::OAuthGrant, secret::Secret};
+use crate::{config::OAuthGrant, mask::KnownSecrets, secret::Secret};
 
 /// How long all requests of one renewal or sign-in may take together.
 const FLOW_TIMEOUT: Duration = Duration::from_secs(30);
@@ -52,6 +52,7 @@ pub(super) struct Renewal<'a> {
     pub(super) http: &'a CheckedHttp,
     pub(super) store: &'a TokenStore,
     pub(super) keys: &'a DpopKeys,
+    pub(super) secrets: &'a KnownSecrets,
     pub(super) account: &'a OAuthAccount,
     pub(super) key: &'a AccountKey,
 }
@@ -91,8 +92,11 @@ impl Renewal<'_> {
                 self.refresh(stored, session, challenge.as_ref()).await
             }
             (_, None) if self.account.settings.grant.needs_person() => {
-                let why = self.why_nobody_signed_in().await;
-                self.needs_sign_in(stored, challenge.as_ref(), why).await
+                let why = match self.store.damaged_file(self.key).await {
+                    Some(file) => format!("the stored sign-in was damaged, and its file is kept as {file}"),
+                    None => self.why_nobody_signed_in().await.to_owned(),
+                };
+                self.needs_sign_in(stored, challenge.as_ref(), &why).await
             }
             (_, session) => self.obtain(stored, session, challenge.as_ref()).await,
         }
@@ -344,13 +348,18 @@ impl Renewal<'_> {
                 OAuthGrant::ClientCredentials => Grant::ClientCredentials,
                 OAuthGrant::TokenExchange(exchange) => {
                     input = token_request::read_input(&exchange.subject, self.account).await?;
+                    self.secrets.learn([input.clone()]);
                     Grant::Exchange {
                         subject: &input,
                         exchange,
                     }
                 }
                 OAuthGrant::JwtBearer(bearer) => {
-                    input = token_request::assertion(self.http, self.account, bearer, &server.issuer, wanted).await?;
+                    let read = token_request::read_input(&bearer.assertion, self.account).await?;
+                    self.secrets.learn([read.clone()]);
+                    input =
+                        token_request::assertion(self.http, self.account, bearer, read, &server.issuer, wanted).await?;
+                    self.secrets.learn([input.clone()]);
                     Grant::Assertion(&input)
                 }
             };

@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 use url::Url;
 
 use super::{account::OAuthAccount, client::OAuthClient, redirect_uri::RedirectUri, token_store::TokenStore};
-use crate::config::OAuthConfig;
+use crate::{config::OAuthConfig, mask::KnownSecrets};
 
 /// What a request to the server was.
 #[derive(Debug, Clone)]
@@ -196,5 +196,5 @@ pub(super) async fn sign_in(client: &OAuthClient, account: &OAuthAccount) {
 
 /// A client with a store in memory.
 pub(super) fn client() -> OAuthClient {
-    OAuthClient::new(TokenStore::in_memory())
+    OAuthClient::new(TokenStore::in_memory(), KnownSecrets::default())
 }

@@ -379,15 +379,15 @@ async fn read_file(file: &Path) -> Result<Secret, OAuthError> {
     }
 }
 
-/// The assertion of a JWT bearer grant: the configured one, or one that an identity provider issues for it.
+/// The assertion of a JWT bearer grant: `input`, or one that an identity provider issues for it.
 pub(super) async fn assertion(
     http: &CheckedHttp,
     account: &OAuthAccount,
     grant: &JwtBearer,
+    input: Secret,
     issuer: &str,
     wanted: Wanted<'_>,
 ) -> Result<Secret, TokenError> {
-    let input = read_input(&grant.assertion, account).await?;
     let Some(provider) = &grant.identity_provider else {
         return Ok(input);
     };

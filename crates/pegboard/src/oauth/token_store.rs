@@ -2,8 +2,10 @@
 //!
 //! Each account has a file, named by a hash of its key. Files are replaced atomically, and encrypted if there is a key.
 
+mod changes;
 mod listing;
 mod sealed;
+mod set_aside;
 
 use std::{
     collections::HashMap,
@@ -16,6 +18,7 @@ use std::{
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::{Semaphore, watch};
 
+use self::changes::{Changes, Files, files_in};
 use super::{
     account::AccountKey,
     store_key::{PlainText, StoreKey},
@@ -28,6 +31,8 @@ use crate::{hint::Hint, private_file};
 const MAX_BYTES: usize = 1 << 20;
 /// How often the folder is looked at for changes by other processes.
 const WATCH_INTERVAL: Duration = Duration::from_millis(500);
+/// Within this time of a change of the folder there may be another one with the same time.
+const RECENT: Duration = Duration::from_secs(1);
 /// After this time a draft of a file is that of a process which was killed.
 const DRAFT_AGE: Duration = Duration::from_secs(3600);
 /// The most accounts that are kept in memory because their files cannot be written.
@@ -43,7 +48,7 @@ pub(crate) struct TokenStore {
 struct Inner {
     place: Place,
     key: Arc<dyn StoreKey>,
-    changes: watch::Sender<u64>,
+    changes: Changes,
     /// What could not be written, until it can be.
     unsaved: Mutex<HashMap<String, Unsaved>>,
     /// Done before the first file is written.
@@ -100,7 +105,7 @@ impl TokenStore {
         let inner = Inner {
             place,
             key,
-            changes: watch::Sender::new(0),
+            changes: Changes::default(),
             unsaved: Mutex::default(),
             tidied: Once::new(),
             #[cfg(test)]
@@ -110,9 +115,37 @@ impl TokenStore {
         Self { inner: Arc::new(inner) }
     }
 
+    /// Whether the files are encrypted, or why that is not known now. `None` if there are no files.
+    pub(crate) async fn encrypts(&self) -> Option<Result<bool, String>> {
+        let Place::Folder(_) = &self.inner.place else {
+            return None;
+        };
+        let inner = self.inner.clone();
+        let encrypts = tokio::task::spawn_blocking(move || inner.key.encrypts()).await;
+        Some(encrypts.unwrap_or_else(|_| Err("the program is ending".to_owned())))
+    }
+
     /// Changes whenever an account changes, in this process or, while [`watch_folder`](Self::watch_folder) runs, in another one.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.inner.changes.subscribe()
+    }
+
+    /// The number of the last change.
+    pub(crate) fn last_change(&self) -> u64 {
+        self.inner.changes.last()
+    }
+
+    /// Whether an account may have changed after the change with this number. Nothing is read for that.
+    pub(super) fn has_changed_since(&self, key: &AccountKey, number: u64) -> bool {
+        self.inner.changes.has_changed_since(key.as_str(), number)
+    }
+
+    /// Looks for changes by other processes now.
+    pub(crate) async fn look(&self) {
+        if let Place::Folder(folder) = &self.inner.place {
+            let files = files(folder).await;
+            self.inner.changes.look(files);
+        }
     }
 
     /// Notices changes by other processes until it is dropped. The owner of the store runs it as a task.
@@ -121,23 +154,33 @@ impl TokenStore {
             return std::future::pending().await;
         };
         let mut seen = modified(folder).await;
+        self.inner.changes.begin(files(folder).await);
         loop {
             tokio::time::sleep(WATCH_INTERVAL).await;
             let now = modified(folder).await;
-            if now != seen {
+            // The clock of files is coarse: two changes may have the same time.
+            let is_recent = now.is_some_and(|now| now.elapsed().is_ok_and(|age| age < RECENT));
+            if now != seen || is_recent {
                 seen = now;
-                self.changed();
+                self.look().await;
             }
         }
     }
 
     pub(super) async fn account(&self, key: &AccountKey) -> Result<Option<StoredAccount>, StoreError> {
-        self.read(key).await
+        match self.read(key).await {
+            Err(StoreError::Damaged { file, why }) => {
+                tracing::warn!(%file, %why, "the tokens in this file are damaged; it is kept with the ending `.damaged`");
+                self.set_aside(key).await?;
+                Ok(None)
+            }
+            read => read,
+        }
     }
 
     pub(super) async fn put_account(&self, key: &AccountKey, account: &StoredAccount) -> Result<(), StoreError> {
         self.write(key, account).await?;
-        self.changed();
+        self.inner.changes.note(key.as_str());
         Ok(())
     }
 
@@ -146,7 +189,7 @@ impl TokenStore {
         if let Err(error) = self.write(key, account).await {
             tracing::warn!(server = %account.server, %error, "new tokens are only in memory");
         }
-        self.changed();
+        self.inner.changes.note(key.as_str());
     }
 
     /// The issuer that gets the secret of a client.
@@ -180,8 +223,9 @@ impl TokenStore {
     /// Removes an account. Returns whether there was one.
     pub(super) async fn remove_account(&self, key: &AccountKey) -> Result<bool, StoreError> {
         let existed = self.delete(key).await?;
+        self.remove_damaged_file(key).await;
         if existed {
-            self.changed();
+            self.inner.changes.note(key.as_str());
         }
         Ok(existed)
     }
@@ -209,13 +253,24 @@ impl TokenStore {
             let Some(content) = inner.load(&key)? else {
                 return Ok(None);
             };
-            let failed = |why: String| inner.unreadable(&key, why);
-            let text = sealed::open(&content, key.as_str(), &*inner.key).map_err(failed)?;
+            let damaged = |why: String| StoreError::Damaged {
+                file: inner.shown(&key),
+                why,
+            };
+            let opened = sealed::open(&content, key.as_str(), &*inner.key);
+            let text = opened.map_err(|problem| match problem {
+                sealed::Problem::Damaged(why) => damaged(why),
+                sealed::Problem::NotNow(why) => inner.unreadable(&key, why),
+            })?;
             serde_json::from_slice(&text)
                 .map(Some)
-                .map_err(|error| StoreError::Damaged {
-                    file: inner.shown(&key),
-                    why: error.to_string(),
+                // Without the error's own text, which may repeat a part of the content.
+                .map_err(|error| {
+                    damaged(format!(
+                        "it does not fit at line {}, column {}",
+                        error.line(),
+                        error.column()
+                    ))
                 })
         })
         .await
@@ -260,12 +315,6 @@ impl TokenStore {
         self.inner
             .is_broken
             .store(is_broken, std::sync::atomic::Ordering::Relaxed);
-    }
-
-    fn changed(&self) {
-        self.inner
-            .changes
-            .send_modify(|changes| *changes = changes.wrapping_add(1));
     }
 }
 
@@ -357,6 +406,11 @@ impl Inner {
 
 fn file(folder: &Path, key: &AccountKey) -> PathBuf {
     folder.join(format!("{}.json", key.as_str()))
+}
+
+async fn files(folder: &Path) -> Option<Files> {
+    let folder = folder.to_owned();
+    blocking(move || Ok(files_in(&folder))).await.ok().flatten()
 }
 
 fn registration_key(issuer: &str, redirect_uri: &str) -> AccountKey {

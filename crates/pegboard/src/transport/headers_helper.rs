@@ -19,6 +19,8 @@ use crate::{
 
 /// How long the program may run.
 const TIMEOUT: Duration = Duration::from_secs(10);
+/// When a program that failed is run again: what it asks may be down.
+const RETRY: Duration = Duration::from_secs(15);
 /// The most output of the program.
 const MAX_OUTPUT: u64 = 64 << 10;
 /// How much of what the program wrote to stderr is shown.
@@ -111,8 +113,12 @@ impl Credentials for HelperCredentials {
             let headers = self.headers(request.server).await.map_err(|problem| {
                 let program = &self.helper.command.program;
                 let hint = format!("run `{program}` by hand, or correct `headers_helper` of the server");
-                CredentialError::new(format!("the program `{program}` of `headers_helper` {problem}"))
-                    .with_remedy(Remedy::Person(Some(hint)))
+                CredentialError::new(format!("the program `{program}` of `headers_helper` {problem}")).with_remedy(
+                    Remedy::Wait {
+                        after: RETRY,
+                        hint: Some(hint),
+                    },
+                )
             })?;
             let lifetime = self.helper.ttl.unwrap_or(UNTIL_REFUSED);
             let credential = headers

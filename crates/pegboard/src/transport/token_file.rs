@@ -16,6 +16,8 @@ use crate::{
 
 /// How long a token is used before the file is read again.
 const REUSE: Duration = Duration::from_secs(1);
+/// When a file that could not be used is read again: who replaces it may be about to write it.
+const RETRY: Duration = Duration::from_secs(1);
 /// The longest token.
 const MAX_TOKEN: u64 = 16 << 10;
 
@@ -43,8 +45,12 @@ impl Credentials for TokenFile {
             let token = read.unwrap_or_else(|failure| Err(io::Error::other(failure)));
             let token = token.map_err(|error| {
                 let hint = format!("write a token to `{shown}`, or correct `auth.bearer_file` of the server");
-                CredentialError::new(format!("the token file `{shown}` cannot be used: {error}"))
-                    .with_remedy(Remedy::Person(Some(hint)))
+                CredentialError::new(format!("the token file `{shown}` cannot be used: {error}")).with_remedy(
+                    Remedy::Wait {
+                        after: RETRY,
+                        hint: Some(hint),
+                    },
+                )
             })?;
             Ok(Credential::bearer(token).valid_for(REUSE))
         })

@@ -1,8 +1,8 @@
 //! Credentials from outside of the config: a file with a token, and a program that prints headers.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, time::Duration};
 
-use pegboard::{Config, Env, Format, Pegboard};
+use pegboard::{Config, Env, Format, Pegboard, State};
 use pegboard_testkit::{Era, FakeServer, Fault, NetHandle, Tool, When};
 use serde_json::json;
 use tempfile::TempDir;
@@ -127,6 +127,18 @@ async fn without_its_token_file_a_server_is_not_asked() {
     let told = hello(&board).await;
     assert_contains(&told, &["the token file", "missing"]);
     assert!(server.requests().is_empty());
+    let status = board.status().servers.remove(0);
+    assert_eq!(status.state, State::Down, "no person has to sign in");
+    let error = status.last_error.unwrap();
+    assert_contains(&error.hint.unwrap(), &["missing", "`auth.bearer_file`"]);
+    fs::write(&missing, "t0ken").unwrap();
+    let written = async {
+        while hello(&board).await != "hi" {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let found = tokio::time::timeout(PATIENCE, written).await;
+    found.expect("the file is read again soon");
     board.shutdown().await;
 }
 
@@ -192,5 +204,11 @@ async fn the_failure_of_a_helper_is_told_and_nothing_is_sent() {
     assert_contains(&told, &["headers_helper", "exit status: 3", "no key"]);
     assert!(!told.contains("c4nary"), "{told}");
     assert!(server.requests().is_empty());
+    let status = board.status().servers.remove(0);
+    assert_eq!(status.state, State::Down, "no person has to sign in");
+    assert_contains(
+        &status.last_error.unwrap().hint.unwrap(),
+        &["run `sh` by hand", "`headers_helper`"],
+    );
     board.shutdown().await;
 }

@@ -1,7 +1,7 @@
 //! Tokens that are bound to a key of this program (DPoP, RFC 9449). The server and the authorization server check every proof: its signature,
 //! method, URL, time, token, and that it is new.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use futures_util::future::join_all;
 use pegboard::{
@@ -9,7 +9,7 @@ use pegboard::{
     config::{Auth, ClientKey, Dpop, OAuthConfig, OAuthGrant, TokenExchange, TokenInput, Transport},
 };
 use pegboard_testkit::{
-    Era,
+    Era, Fault, HttpStyle, When, Wire,
     oauth::{Algorithm, AuthFault, AuthorizationServer, Client, DpopSign, Seen, SigningKey},
 };
 use tokio::time::timeout;
@@ -124,6 +124,78 @@ async fn every_kind_of_request_to_the_server_is_proven() {
     for seen in with_token {
         assert!(seen.proof.is_some() && seen.refused.is_none(), "{}", seen.method);
     }
+}
+
+#[tokio::test]
+async fn every_transport_proves_its_requests_and_takes_a_nonce() {
+    for wire in [Wire::Sse, Wire::WebSocket] {
+        let issuer = AuthorizationServer::new().dpop().fault(AuthFault::DpopNonce);
+        let issuer = issuer.start().await.unwrap();
+        let server = issuer.protect_on(wire, &fake().era(Era::Legacy)).await.unwrap();
+        server.offers_dpop(DpopSign::Challenge);
+        let folder = tempfile::tempdir().unwrap();
+        let mut endpoint = endpoint(&server.url());
+        endpoint.auth = Auth::OAuth(Arc::new(OAuthConfig::default()));
+        let transport = match wire {
+            Wire::Sse => Transport::Sse(endpoint),
+            _ => Transport::WebSocket(endpoint),
+        };
+        let mut config = Config::default();
+        config.servers.insert(name("fx"), ServerConfig::new(transport));
+        let board = Pegboard::builder(config).token_store(folder.path()).open();
+        sign_in(&board, "alice").await;
+        assert_greeted(&hello(&board.toolset()).await);
+        // The server demands another nonce for the next connection, or for the next message of this one.
+        server.rotate_nonces();
+        assert_greeted(&hello(&board.toolset()).await);
+        assert!(board.reconnect("fx").await);
+        assert_greeted(&hello(&board.toolset()).await);
+        board.shutdown().await;
+        let seen: Vec<Seen> = server.seen().into_iter().filter(|seen| seen.token.is_some()).collect();
+        let accepted: Vec<_> = seen.iter().filter(|seen| seen.refused.is_none()).collect();
+        let proofs: BTreeSet<_> = accepted.iter().filter_map(|seen| seen.proof.clone()).collect();
+        assert!(!accepted.is_empty(), "{wire:?}");
+        assert_eq!(proofs.len(), accepted.len(), "{wire:?}: each has a proof of its own");
+        assert_eq!(
+            issuer.token_requests("refresh_token"),
+            0,
+            "{wire:?}: a nonce is no reason for another token"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_stream_is_resumed_with_a_proof_of_its_own() {
+    let issuer = AuthorizationServer::new().dpop().fault(AuthFault::DpopNonceEachTime);
+    let issuer = issuer.start().await.unwrap();
+    let style = HttpStyle {
+        streams: true,
+        event_ids: true,
+        retry_ms: Some(20),
+        ..HttpStyle::default()
+    };
+    let fake = fake()
+        .era(Era::Legacy)
+        .http(style)
+        .fault_on(When::tool("hello"), Fault::StreamEndsEarly { resumable: true });
+    let server = issuer.protect(&fake).await.unwrap();
+    server.offers_dpop(DpopSign::Metadata);
+    let folder = tempfile::tempdir().unwrap();
+    let board = board_at(&server.url(), folder.path(), OAuthConfig::default());
+    sign_in(&board, "alice").await;
+    assert_greeted(&hello(&board.toolset()).await);
+    let resumed = server
+        .requests()
+        .into_iter()
+        .filter(|received| received.header("last-event-id").is_some());
+    let proofs: Vec<_> = resumed
+        .filter_map(|received| received.header("dpop").map(str::to_owned))
+        .collect();
+    assert!(!proofs.is_empty());
+    let calls = server.seen().into_iter().filter(|seen| seen.method == "tools/call");
+    let of_calls: Vec<_> = calls.filter_map(|seen| seen.proof).collect();
+    assert!(proofs.iter().all(|proof| !of_calls.contains(proof)));
+    board.shutdown().await;
 }
 
 #[tokio::test]

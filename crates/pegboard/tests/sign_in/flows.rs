@@ -173,21 +173,33 @@ async fn a_workload_token_is_read_from_its_file_for_every_exchange() {
         .trusts(platform.public_jwk())
         .client(Client::new("pod"));
     let site = Site::with(issuer).await;
-    let file = site.folder.path().join("projected");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("projected");
     let token_of = |subject: &str| platform.sign("JWT", &site.issuer.claims(subject, site.issuer.url()));
-    std::fs::write(&file, token_of("first")).unwrap();
-    let mut settings = OAuthConfig::default();
-    settings.client_id = Some("pod".to_owned());
-    settings.issuer = Some(site.issuer.url().to_owned());
-    settings.grant = OAuthGrant::JwtBearer(JwtBearer::new(TokenInput::File(file.clone())));
-    let board = site.board_with(settings);
-    let tools = board.toolset();
-    assert_greeted(&hello(&tools).await);
-    std::fs::write(&file, token_of("second")).unwrap();
-    site.issuer.expire_access_tokens();
-    assert_greeted(&hello(&tools).await);
-    assert_eq!(accepted_subjects(&site.server), ["first", "second"]);
-    board.shutdown().await;
+    for (grant, subjects) in [
+        (
+            OAuthGrant::JwtBearer(JwtBearer::new(TokenInput::File(file.clone()))),
+            ["first", "second"],
+        ),
+        (
+            OAuthGrant::TokenExchange(TokenExchange::new(TokenInput::File(file.clone()))),
+            ["third", "fourth"],
+        ),
+    ] {
+        std::fs::write(&file, token_of(subjects[0])).unwrap();
+        let mut settings = OAuthConfig::default();
+        settings.client_id = Some("pod".to_owned());
+        settings.issuer = Some(site.issuer.url().to_owned());
+        settings.grant = grant;
+        let board = site.board_with(settings);
+        let tools = board.toolset();
+        assert_greeted(&hello(&tools).await);
+        std::fs::write(&file, token_of(subjects[1])).unwrap();
+        site.issuer.expire_access_tokens();
+        assert_greeted(&hello(&tools).await);
+        board.shutdown().await;
+    }
+    assert_eq!(accepted_subjects(&site.server), ["first", "second", "third", "fourth"]);
 }
 
 #[tokio::test]

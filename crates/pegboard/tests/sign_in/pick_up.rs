@@ -1,6 +1,6 @@
 //! A sign-in is used by what already runs.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use pegboard::State;
 
@@ -68,5 +68,31 @@ async fn a_server_whose_token_works_no_more_is_not_ready() {
     sign_in(&board, "bob").await;
     assert_greeted(&hello(&tools).await);
     assert_eq!(board.status().servers[0].state, State::Ready);
+    board.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_damaged_file_is_kept_aside_and_named_until_the_next_sign_in() {
+    let site = Site::new().await;
+    site.signed_in("alice").await.shutdown().await;
+    let is_account = |path: &Path| {
+        let is_file = path.extension().is_some_and(|ending| ending == "json");
+        is_file && std::fs::read_to_string(path).unwrap().contains("access_token")
+    };
+    let files = std::fs::read_dir(site.folder.path()).unwrap();
+    let mut files = files.map(|file| file.unwrap().path());
+    let file = files.find(|path| is_account(path)).unwrap();
+    std::fs::write(&file, r#"{"version":1,"plain":{"cut"#).unwrap();
+    let board = site.board();
+    let tools = board.toolset();
+    let told = assert_needs_auth(&hello(&tools).await);
+    assert!(told.contains("was damaged") && told.contains(".damaged"), "{told}");
+    let kept = file.with_extension("damaged");
+    assert_eq!(std::fs::read_to_string(&kept).unwrap(), r#"{"version":1,"plain":{"cut"#);
+    let detail = board.status().servers[0].last_error.clone().unwrap().message;
+    assert!(detail.contains("was damaged"), "{detail}");
+    sign_in(&board, "bob").await;
+    assert_greeted(&hello(&tools).await);
+    assert!(!kept.exists());
     board.shutdown().await;
 }

@@ -175,6 +175,40 @@ async fn an_origin_that_the_config_names_may_be_on_a_private_network() {
 
 /// A name that is public when it is checked, and this machine when it is resolved again.
 #[tokio::test]
+async fn a_name_that_only_a_proxy_knows_is_used_if_the_config_names_it() {
+    let dns = FakeDns::new(&[
+        ("known.example", &[&["93.184.216.34"]]),
+        ("inside.example", &[&["10.0.0.1"]]),
+    ]);
+    let mut http = CheckedHttp::with_resolver(dns);
+    http.has_proxy = true;
+    let mut account = account("https://mcp.example/mcp");
+    let settings = crate::config::OAuthConfig {
+        issuer: Some("https://login.example/tenant".to_owned()),
+        ..crate::config::OAuthConfig::default()
+    };
+    account.settings = Arc::new(settings);
+    let trust = Trust::of(&account);
+    let check = async |url: &str| http.check(&trust, &Url::parse(url).unwrap()).await;
+    // The config names both, so the proxy finds them.
+    assert_eq!(check("https://mcp.example/.well-known/x").await, Ok(None));
+    assert_eq!(check("https://login.example/token").await, Ok(None));
+    assert!(
+        check("https://known.example/")
+            .await
+            .is_ok_and(|addresses| addresses.is_some())
+    );
+    assert!(matches!(
+        check("https://inside.example/").await,
+        Err(HttpError::Refused { .. })
+    ));
+    // The server names it: the proxy could lead to a network behind it.
+    let error = check("https://elsewhere.example/").await.unwrap_err();
+    assert!(matches!(error, HttpError::Unchecked { .. }), "{error}");
+    assert!(error.is_temporary() && error.hint().unwrap().contains("`issuer`"));
+}
+
+#[tokio::test]
 async fn a_name_is_resolved_once_for_a_request() {
     let dns = FakeDns::new(&[("rebind.example", &[&["93.184.216.34"], &["127.0.0.1"]])]);
     let addresses = checked(&dns, "https://93.184.216.1/mcp", "https://rebind.example/").await;

@@ -52,6 +52,11 @@ impl<'a> Trust<'a> {
         self
     }
 
+    /// Whether the config names the origin of a URL: as that of the server, or for sign-ins.
+    pub(super) fn is_named(&self, url: &Url) -> bool {
+        url.origin() == self.server.origin() || self.named.contains(&url.origin())
+    }
+
     /// HTTPS, or HTTP where the server itself is reached without TLS.
     pub(in crate::oauth) fn check_scheme(&self, url: &Url) -> Result<(), &'static str> {
         let is_named = self.named.contains(&url.origin());

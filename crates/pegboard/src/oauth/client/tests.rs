@@ -159,7 +159,12 @@ async fn concurrent_requests_of_several_processes_renew_once() {
     let server = TestServer::complete().await;
     let folder = tempfile::tempdir().unwrap();
     let account = server.account(OAuthConfig::default());
-    let process = || OAuthClient::new(TokenStore::open(folder.path().to_owned(), Arc::new(PlainText)));
+    let process = || {
+        OAuthClient::new(
+            TokenStore::open(folder.path().to_owned(), Arc::new(PlainText)),
+            KnownSecrets::default(),
+        )
+    };
     let first = process();
     sign_in(&first, &account).await;
     age(&first, &account, 1001).await;
@@ -188,7 +193,12 @@ async fn a_refused_token_is_renewed_once_and_one_that_another_process_renewed_is
     let server = TestServer::complete().await;
     let folder = tempfile::tempdir().unwrap();
     let account = server.account(OAuthConfig::default());
-    let process = || OAuthClient::new(TokenStore::open(folder.path().to_owned(), Arc::new(PlainText)));
+    let process = || {
+        OAuthClient::new(
+            TokenStore::open(folder.path().to_owned(), Arc::new(PlainText)),
+            KnownSecrets::default(),
+        )
+    };
     let (one, two) = (process(), process());
     sign_in(&one, &account).await;
     assert_eq!(token(&one, &account, FIRST).await, "access-1");

@@ -257,9 +257,16 @@ async fn an_identity_provider_issues_the_assertion_for_the_authorization_server(
         audience: None,
         scopes: &[],
     };
-    let assertion = assertion(&CheckedHttp::new(), &account, &grant, "https://as.example", wanted)
-        .await
-        .unwrap();
+    let assertion = assertion(
+        &CheckedHttp::new(),
+        &account,
+        &grant,
+        Secret::new("id-token"),
+        "https://as.example",
+        wanted,
+    )
+    .await
+    .unwrap();
     assert_eq!(assertion.expose(), "id-jag");
     let form = last(&provider).form;
     assert_eq!(form["subject_token"], "id-token");

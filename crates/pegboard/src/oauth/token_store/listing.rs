@@ -39,7 +39,8 @@ impl Inner {
         let Some(content) = self.load(key)? else {
             return Ok(None);
         };
-        let text = sealed::open(&content, key.as_str(), &*self.key).map_err(|why| self.unreadable(key, why))?;
+        let text =
+            sealed::open(&content, key.as_str(), &*self.key).map_err(|problem| self.unreadable(key, problem.why()))?;
         // Registered clients and pinned issuers are no accounts: they have no session.
         let account: Option<StoredAccount> = serde_json::from_slice(&text).ok();
         Ok(account.filter(|account| account.session.is_some()))
@@ -49,7 +50,7 @@ impl Inner {
     fn keys(&self) -> Result<Vec<AccountKey>, StoreError> {
         let mut names: Vec<String> = lock(&self.unsaved).keys().cloned().collect();
         match &self.place {
-            Place::Memory(files) => names.extend(lock(files).keys().cloned()),
+            Place::Memory { files, .. } => names.extend(lock(files).keys().cloned()),
             Place::Folder(folder) => names.extend(files(folder).map_err(|error| StoreError::Read {
                 file: folder.display().to_string(),
                 why: error.to_string(),

@@ -47,11 +47,40 @@ pub(super) fn seal(text: Vec<u8>, name: &str, key: &dyn StoreKey) -> Result<Vec<
     serde_json::to_vec(&envelope).map_err(|error| error.to_string())
 }
 
+/// Why the text in a file cannot be read.
+pub(super) enum Problem {
+    /// It will never be readable.
+    Damaged(String),
+    /// Another program, another key or another time may read it.
+    NotNow(String),
+}
+
+impl Problem {
+    pub(super) fn why(self) -> String {
+        match self {
+            Self::Damaged(why) | Self::NotNow(why) => why,
+        }
+    }
+}
+
+impl From<String> for Problem {
+    fn from(why: String) -> Self {
+        Self::NotNow(why)
+    }
+}
+
+impl From<&str> for Problem {
+    fn from(why: &str) -> Self {
+        Self::NotNow(why.to_owned())
+    }
+}
+
 /// Returns the text in the file `name`.
-pub(super) fn open(content: &[u8], name: &str, key: &dyn StoreKey) -> Result<Vec<u8>, String> {
-    let envelope: Envelope = serde_json::from_slice(content).map_err(|_| "it is no file of tokens".to_owned())?;
+pub(super) fn open(content: &[u8], name: &str, key: &dyn StoreKey) -> Result<Vec<u8>, Problem> {
+    let damaged = || Problem::Damaged("it is no file of tokens".to_owned());
+    let envelope: Envelope = serde_json::from_slice(content).map_err(|_| damaged())?;
     if envelope.version != VERSION {
-        return Err("a newer version of this program has written it".to_owned());
+        return Err("a newer version of this program has written it".into());
     }
     match (envelope.sealed, envelope.plain) {
         (Some(sealed), _) => {
@@ -60,7 +89,7 @@ pub(super) fn open(content: &[u8], name: &str, key: &dyn StoreKey) -> Result<Vec
             let broken = || "it cannot be decrypted: it was changed, or encrypted with another key".to_owned();
             let mut sealed = STANDARD.decode(sealed).map_err(|_| broken())?;
             if sealed.len() < NONCE_LEN {
-                return Err(broken());
+                return Err(broken().into());
             }
             let (nonce, text) = sealed.split_at_mut(NONCE_LEN);
             let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| broken())?;
@@ -70,7 +99,7 @@ pub(super) fn open(content: &[u8], name: &str, key: &dyn StoreKey) -> Result<Vec
             Ok(text.to_vec())
         }
         (None, Some(plain)) => Ok(plain.get().as_bytes().to_vec()),
-        (None, None) => Err("it is no file of tokens".to_owned()),
+        (None, None) => Err(damaged()),
     }
 }
 

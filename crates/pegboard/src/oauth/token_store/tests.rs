@@ -121,17 +121,34 @@ async fn a_plain_file_is_encrypted_with_the_first_write_after_a_key_appears() {
 }
 
 #[tokio::test]
-async fn a_broken_file_is_an_error_and_not_a_signed_out_account() {
+async fn a_damaged_file_is_set_aside_until_the_next_sign_in() {
     let folder = tempfile::tempdir().unwrap();
     let store = TokenStore::open(folder.path().to_owned(), Arc::new(PlainText));
+    assert_eq!(store.damaged_file(&key("a")).await, None);
     for bad in [
         "",
         "{}",
         "[]",
         r#"{"version":1}"#,
-        r#"{"version":99,"plain":{}}"#,
-        r#"{"version":1,"sealed":"AAAA"}"#,
+        r#"{"version":1,"plain":{"session":7}}"#,
     ] {
+        private_file::replace(&file(folder.path(), &key("a")), bad.as_bytes()).unwrap();
+        assert_eq!(store.account(&key("a")).await, Ok(None), "{bad}");
+        let kept = store.damaged_file(&key("a")).await.unwrap();
+        assert_eq!(std::fs::read_to_string(&kept).unwrap(), bad);
+        assert!(!file(folder.path(), &key("a")).exists());
+    }
+    assert_eq!(store.account(&key("a")).await, Ok(None));
+    assert!(store.damaged_file(&key("a")).await.is_some());
+    store.remove_account(&key("a")).await.unwrap();
+    assert_eq!(store.damaged_file(&key("a")).await, None);
+}
+
+#[tokio::test]
+async fn a_file_that_is_not_readable_now_is_an_error_and_not_a_signed_out_account() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = TokenStore::open(folder.path().to_owned(), Arc::new(PlainText));
+    for bad in [r#"{"version":99,"plain":{}}"#, r#"{"version":1,"sealed":"AAAA"}"#] {
         private_file::replace(&file(folder.path(), &key("a")), bad.as_bytes()).unwrap();
         let error = store.account(&key("a")).await.unwrap_err();
         assert!(matches!(error, StoreError::Read { .. }), "{bad}: {error}");
@@ -204,6 +221,12 @@ async fn a_change_by_another_process_is_noticed() {
             tokio::time::sleep(Duration::from_millis(50)).await;
             other.put_account(&key("a"), &signed_in("t")).await.unwrap();
             tokio::time::timeout(Duration::from_secs(20), changes.changed()).await.unwrap().unwrap();
+            let first = ours.last_change();
+            assert!(!ours.has_changed_since(&key("a"), first));
+            other.put_account(&key("b"), &signed_in("u")).await.unwrap();
+            tokio::time::timeout(Duration::from_secs(20), changes.changed()).await.unwrap().unwrap();
+            assert!(ours.has_changed_since(&key("b"), first));
+            assert!(!ours.has_changed_since(&key("a"), first), "only accounts that changed are read again");
         } => {}
     }
 }

@@ -7,11 +7,13 @@ use super::{
     {FIRST, age, configured, token, tokens},
 };
 use crate::{
-    config::{OAuthGrant, TokenExchange, TokenInput},
+    config::{JwtBearer, OAuthGrant, TokenExchange, TokenInput},
     credential::CallerToken,
+    mask::{KnownSecrets, Masking, ServerMasker},
     oauth::{
         clock::unix_now,
         test_server::{TestServer, client, redirect},
+        token_store::TokenStore,
     },
 };
 
@@ -143,4 +145,33 @@ async fn another_token_of_a_caller_is_exchanged_by_itself_and_a_forgotten_one_ag
     let exchanged = server.seen("/token");
     let subjects: Vec<&str> = exchanged.iter().map(|seen| &*seen.form["subject_token"]).collect();
     assert_eq!(subjects, ["reads", "writes", "reads"]);
+}
+
+#[tokio::test]
+async fn what_is_read_from_a_file_is_masked_in_the_messages_of_servers() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("token");
+    let input = || TokenInput::File(file.clone());
+    for grant in [
+        OAuthGrant::TokenExchange(TokenExchange::new(input())),
+        OAuthGrant::JwtBearer(JwtBearer::new(input())),
+    ] {
+        let server = TestServer::complete().await;
+        let mut settings = configured();
+        settings.grant = grant;
+        settings.issuer = Some(server.url.clone());
+        let secrets = KnownSecrets::default();
+        let client = OAuthClient::new(TokenStore::in_memory(), secrets.clone());
+        let account = server.account(settings);
+        let masker = ServerMasker::new(&Masking::default(), secrets);
+        for subject in ["f1rst-canary", "s3cond-canary"] {
+            assert_eq!(masker.text(subject), subject);
+            std::fs::write(&file, format!("{subject}\n")).unwrap();
+            tokens(&server, "access", None);
+            token(&client, &account, FIRST).await;
+            assert!(!masker.text(&format!("I got {subject}.")).contains(subject));
+            age(&client, &account, 801).await;
+        }
+        assert_eq!(server.seen("/token").len(), 2, "the file is read again");
+    }
 }

@@ -18,7 +18,10 @@ use crate::{
 };
 
 fn in_folder(folder: &tempfile::TempDir) -> OAuthClient {
-    OAuthClient::new(TokenStore::open(folder.path().to_owned(), Arc::new(PlainText)))
+    OAuthClient::new(
+        TokenStore::open(folder.path().to_owned(), Arc::new(PlainText)),
+        KnownSecrets::default(),
+    )
 }
 
 #[tokio::test]
