@@ -180,7 +180,7 @@ enum Command {
     #[command(after_help = "Example:\n  pegboard status -o json")]
     Status(With<Nothing>),
     /// Sign in to a server
-    #[command(after_help = "Examples:\n  pegboard login linear\n  pegboard login linear --no-browser")]
+    #[command(after_help = "Examples:\n  pegboard login linear\n  pegboard login --list")]
     Login(With<Login>),
     /// Sign out of a server
     #[command(after_help = "Examples:\n  pegboard logout linear\n  pegboard logout --all")]

@@ -41,7 +41,7 @@ mod token_answer;
 mod token_request;
 mod token_store;
 
-pub(crate) use account::OAuthAccount;
+pub(crate) use account::{AccountKey, OAuthAccount};
 pub(crate) use authorization::PendingSignIn;
 pub(crate) use challenge::asks_for_token;
 pub(crate) use client::{OAuthClient, SignedOut};

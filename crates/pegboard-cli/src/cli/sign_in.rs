@@ -5,19 +5,30 @@ use clap::Args;
 #[derive(Debug, Args)]
 pub(crate) struct Login {
     /// The server to sign in to
-    pub(crate) server: String,
-    /// Only print the address, and take the one that the browser ends at
+    #[arg(required_unless_present = "list")]
+    pub(crate) server: Option<String>,
+    /// Only print the address, and take a pasted redirect
     #[arg(long)]
     pub(crate) no_browser: bool,
-    /// Ask for this scope instead of those of the config; may be repeated, or name several with spaces
+    /// Scope to ask for; repeat it, or use spaces
     #[arg(long = "scope", value_name = "SCOPE", value_parser = scopes)]
     pub(crate) scopes: Vec<String>,
-    /// Sign in for the views of this principal instead of those without one
+    /// Sign in for the views of this principal
     #[arg(long, value_name = "NAME", value_parser = principal)]
     pub(crate) principal: Option<String>,
-    /// Register at the authorization server anew, if it does not know this program any more
+    /// Register at the authorization server anew
     #[arg(long)]
     pub(crate) new_client: bool,
+    /// Only list who has signed in to which server
+    #[arg(long, conflicts_with_all = ["no_browser", "scopes", "new_client"])]
+    pub(crate) list: bool,
+}
+
+impl Login {
+    /// The server to sign in to.
+    pub(crate) fn server(&self) -> &str {
+        self.server.as_deref().unwrap_or_default()
+    }
 }
 
 #[derive(Debug, Args)]
@@ -25,7 +36,7 @@ pub(crate) struct Logout {
     /// The server to sign out of
     #[arg(required_unless_present = "all")]
     pub(crate) server: Option<String>,
-    /// Sign out of every server
+    /// End every sign-in, those of principals too
     #[arg(long, conflicts_with = "server")]
     pub(crate) all: bool,
     /// Sign out this principal instead of the views without one

@@ -5,18 +5,24 @@
 mod browser;
 mod callback;
 mod flow;
+mod list;
+mod logout;
+#[cfg(unix)]
+mod peer_user;
+
+pub(super) use logout::logout;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pegboard::{
-    Hint as _, Kind, Pegboard, Principal, SignInError, SignInErrorKind, SignedIn, SignedOut,
-    config::{Auth, Config, RedirectConfig},
+    Hint as _, Kind, Pegboard, Principal, SignInError, SignInErrorKind, SignedIn, StoredSignIn,
+    config::{Auth, RedirectConfig},
 };
 use serde_json::{Value, json};
 
 use super::context::{Context, Ending, cut_short, empty, with_complaint};
 use crate::{
-    cli::{Login, Logout},
+    cli::Login,
     daemon,
     exit::Exit,
     output::{Output, Report, one_line},
@@ -26,9 +32,12 @@ use flow::Flow;
 
 /// Signs in to a server.
 pub(super) async fn login(mut context: Context<'_>, options: Login) -> Exit {
+    if options.list {
+        return list::list(context, options).await;
+    }
     let failed = document(&options, "failed", None);
     let settings = Settings::load(&context.global);
-    let (board, redirect) = match find(&settings, &options.server) {
+    let (board, redirect) = match find(&settings, options.server()) {
         Ok(found) => found,
         Err(complaint) => {
             let report = complained(&context.output, &failed, &complaint);
@@ -47,18 +56,17 @@ pub(super) async fn login(mut context: Context<'_>, options: Login) -> Exit {
             is_begun: &is_begun,
         };
         let is_needed = flow.sign_in().await?;
-        let mut signed_in = None;
-        if is_needed {
-            daemon::tell_of_sign_in(&global, &settings, deadline).await;
-            let principal = options.principal.as_deref().map(Principal::from);
-            // The sign-in is done. Its details are not worth a failure.
-            signed_in = board
-                .signed_in(&options.server, principal.as_ref())
-                .await
-                .ok()
-                .flatten();
+        if !is_needed {
+            return Ok(None);
         }
-        Ok((is_needed, signed_in))
+        daemon::tell_of_sign_in(&global, &settings, deadline).await;
+        // The sign-in is done. Its details are not worth a failure.
+        let stored = board.sign_ins().await.unwrap_or_default();
+        let own = stored_of(&stored, options.server(), options.principal.as_deref());
+        Ok(Some(Done {
+            sharers: own.map(|own| sharers(&stored, own)).unwrap_or_default(),
+            signed_in: own.map(|own| own.signed_in.clone()),
+        }))
     };
     let ended = context.work(work).await;
     let is_unanswered = is_begun.load(Ordering::Relaxed);
@@ -68,7 +76,7 @@ pub(super) async fn login(mut context: Context<'_>, options: Login) -> Exit {
         output.say("\n");
     }
     let report = match ended {
-        Ending::Done(Ok((is_needed, signed_in))) => done(&output, &options, is_needed, signed_in.as_ref()),
+        Ending::Done(Ok(signed_in)) => done(&output, &options, signed_in),
         Ending::Done(Err(complaint)) => complained(&output, &failed, &complaint),
         Ending::TimeUp => complained(&output, &failed, &cut_short(Exit::Timeout, hint())),
         Ending::Interrupted => complained(&output, &failed, &cut_short(Exit::Interrupted, hint())),
@@ -90,7 +98,7 @@ fn unanswered(options: &Login) -> String {
 
 /// The command that makes this sign-in.
 fn command_of(options: &Login) -> String {
-    let mut command = format!("pegboard login {}", one_line(&options.server));
+    let mut command = format!("pegboard login {}", one_line(options.server()));
     if let Some(principal) = &options.principal {
         command += &format!(" --principal {}", quoted(principal));
     }
@@ -106,18 +114,39 @@ fn quoted(name: &str) -> String {
     }
 }
 
-fn done(output: &Output, options: &Login, is_needed: bool, signed_in: Option<&SignedIn>) -> Report {
-    let state = if is_needed { "signed_in" } else { "not_needed" };
+/// A sign-in that was made.
+#[derive(Debug, Default)]
+struct Done {
+    signed_in: Option<SignedIn>,
+    /// The other servers that use it.
+    sharers: Vec<String>,
+}
+
+/// The report of a sign-in; of none if the server needs none.
+fn done(output: &Output, options: &Login, made: Option<Done>) -> Report {
+    let state = if made.is_some() { "signed_in" } else { "not_needed" };
+    let is_needed = made.is_some();
+    let Done { signed_in, sharers } = made.unwrap_or_default();
     if output.is_json() {
-        return Report::json(Exit::Done, &document(options, state, signed_in));
+        let mut document = document(options, state, signed_in.as_ref());
+        document["same_sign_in"] = sharers.into();
+        return Report::json(Exit::Done, &document);
     }
     let mut report = Report::new(Exit::Done);
-    let server = one_line(&options.server);
-    report.data = match (is_needed, &options.principal) {
-        (true, None) => format!("signed in to {server}\n"),
-        (true, Some(principal)) => format!("signed in to {server} as {}\n", one_line(principal)),
-        (false, _) => format!("{server} needs no sign-in: it answers without a token\n"),
+    report.data = match is_needed {
+        true => format!(
+            "signed in to {}\n",
+            whose(options.server(), options.principal.as_deref())
+        ),
+        false => format!(
+            "{} needs no sign-in: it answers without a token\n",
+            one_line(options.server())
+        ),
     };
+    if !sharers.is_empty() {
+        let text = "uses this sign-in too: it has the same URL and settings";
+        report.data += &format!("{} {text}\n", one_line(&sharers.join(", ")));
+    }
     match signed_in.map(|signed_in| signed_in.not_granted.join(" ")) {
         Some(scopes) if !scopes.is_empty() => report.warning(&format!(
             "the authorization server did not grant these scopes: {}",
@@ -127,9 +156,17 @@ fn done(output: &Output, options: &Login, is_needed: bool, signed_in: Option<&Si
     }
 }
 
+/// A server, and the principal that signs in to it.
+fn whose(server: &str, principal: Option<&str>) -> String {
+    match principal {
+        None => one_line(server),
+        Some(principal) => format!("{} as {}", one_line(server), one_line(principal)),
+    }
+}
+
 fn document(options: &Login, state: &str, signed_in: Option<&SignedIn>) -> Value {
     json!({
-        "server": options.server,
+        "server": options.server(),
         "principal": options.principal,
         "state": state,
         "signed_in": state == "signed_in",
@@ -138,6 +175,7 @@ fn document(options: &Login, state: &str, signed_in: Option<&SignedIn>) -> Value
         "not_granted": signed_in.map_or(&[][..], |signed_in| &signed_in.not_granted),
         "expires_at": signed_in.map(|signed_in| signed_in.expires_at.to_string()),
         "renewable": signed_in.is_some_and(|signed_in| signed_in.is_renewable),
+        "same_sign_in": [],
         "error": null,
         "hint": null,
         "code": null,
@@ -164,120 +202,35 @@ fn code_of(exit: Exit) -> &'static str {
     }
 }
 
-/// The end of the sign-in to one server.
-type Ended = (String, Result<SignedOut, SignInError>);
-
-/// Signs out of a server, or of all.
-pub(super) async fn logout(mut context: Context<'_>, options: Logout) -> Exit {
-    let nothing = json!({"servers": [], "error": null, "hint": null, "code": null});
-    let settings = Settings::load(&context.global);
-    let config = settings.usable().and_then(|config| match &options.server {
-        Some(name) if !config.servers.keys().any(|known| known.as_str() == name) => Err(settings.missing(name)),
-        _ => Ok(config),
-    });
-    let config = match config {
-        Ok(config) => config,
-        Err(complaint) => {
-            let report = complained(&context.output, &nothing, &complaint);
-            return context.print(report).await;
-        }
-    };
-    let names: Vec<String> = match &options.server {
-        Some(name) => vec![name.clone()],
-        None => config.servers.keys().map(ToString::to_string).collect(),
-    };
-    let board = settings::board(config).open();
-    let output = context.output.clone();
-    let (global, deadline) = (context.global.clone(), context.deadline);
-    let work = async {
-        let mut ended = Vec::new();
-        for name in names {
-            let result = match &options.principal {
-                Some(principal) => board.sign_out_as(&name, principal.as_str()).await,
-                None => board.sign_out(&name).await,
-            };
-            // Most servers of a config take no sign-in.
-            let is_other = matches!(&result, Err(error) if error.kind() == SignInErrorKind::NotPossible);
-            if !(options.all && is_other) {
-                ended.push((name, result));
-            }
-        }
-        if ended.iter().any(|(_, result)| !matches!(result, Ok(SignedOut::WasNot))) {
-            daemon::tell_of_sign_in(&global, &settings, deadline).await;
-        }
-        ended
-    };
-    let report = match context.work(work).await {
-        Ending::Done(ended) => signed_out(&output, &options, &ended),
-        Ending::TimeUp => complained(&output, &nothing, &cut_short(Exit::Timeout, None)),
-        Ending::Interrupted => complained(&output, &nothing, &cut_short(Exit::Interrupted, None)),
-    };
-    context.close(&board, report).await
-}
-
-fn signed_out(output: &Output, options: &Logout, ended: &[Ended]) -> Report {
-    let row = |(name, result): &Ended| {
-        let (state, is_revoked, why) = match result {
-            Ok(SignedOut::Revoked) => ("signed_out", true, None),
-            Ok(SignedOut::OnlyForgotten { reason, .. }) => ("signed_out", false, Some(reason.clone())),
-            Ok(_) => ("not_signed_in", false, None),
-            Err(error) => ("failed", false, Some(error.to_string())),
-        };
-        json!({
-            "server": name,
-            "principal": options.principal,
-            "state": state,
-            "revoked": is_revoked,
-            "reason": why,
-        })
-    };
-    let servers: Vec<Value> = ended.iter().map(row).collect();
-    let failed = ended.iter().find_map(|(_, result)| result.as_ref().err());
-    let exit = failed.map_or(Exit::Done, exit_of);
-    let mut report = empty(output, exit, &json!({ "servers": servers }));
-    let mut data = String::new();
-    for (name, result) in ended {
-        let name = one_line(name);
-        match result {
-            Ok(SignedOut::Revoked) => data += &format!("signed out of {name}; its tokens are revoked\n"),
-            Ok(SignedOut::OnlyForgotten { reason, .. }) => {
-                data += &format!("signed out of {name}; its tokens are removed here\n");
-                let reason = one_line(reason);
-                let text =
-                    format!("the tokens of `{name}` are not revoked: {reason}; they stay valid until they expire");
-                report = report.warning(&text);
-            }
-            Ok(_) if options.all => {}
-            Ok(_) => data += &format!("nobody was signed in to {name}\n"),
-            Err(error) => report = report.error(&error.to_string(), error.hint().as_deref()),
-        }
-    }
-    if options.all && data.is_empty() && failed.is_none() {
-        "nobody was signed in to any server\n".clone_into(&mut data);
-    }
-    if !output.is_json() {
-        report.data = data;
-    }
-    report
-}
-
-/// A board with only this server, which is not started, and the redirect settings of the server.
+/// A board whose servers are not started, and the redirect settings of this server.
 fn find(settings: &Settings, name: &str) -> Result<(Pegboard, RedirectConfig), Complaint> {
-    let mut config = settings.usable()?;
-    config.servers.retain(|known, _| known.as_str() == name);
-    if config.servers.is_empty() {
+    let config = settings.usable()?;
+    let mut servers = config.servers.iter();
+    let Some((_, server)) = servers.find(|(known, _)| known.as_str() == name) else {
         return Err(settings.missing(name));
-    }
-    let redirect = redirect_of(&config);
+    };
+    let redirect = match server.transport.endpoint().map(|endpoint| &endpoint.auth) {
+        Some(Auth::OAuth(settings)) => settings.redirect.clone(),
+        _ => RedirectConfig::default(),
+    };
     Ok((settings::board(config).open(), redirect))
 }
 
-fn redirect_of(config: &Config) -> RedirectConfig {
-    let mut endpoints = config.servers.values().filter_map(|server| server.transport.endpoint());
-    match endpoints.next().map(|endpoint| &endpoint.auth) {
-        Some(Auth::OAuth(settings)) => settings.redirect.clone(),
-        _ => RedirectConfig::default(),
-    }
+/// The stored sign-in of a server and principal.
+fn stored_of<'a>(stored: &'a [StoredSignIn], server: &str, principal: Option<&str>) -> Option<&'a StoredSignIn> {
+    stored.iter().find(|stored| {
+        let is_server = stored.server.as_ref().is_some_and(|known| known.as_str() == server);
+        is_server && stored.principal.as_ref().map(Principal::as_str) == principal
+    })
+}
+
+/// The other servers that have the same sign-in.
+fn sharers(stored: &[StoredSignIn], own: &StoredSignIn) -> Vec<String> {
+    let same = stored
+        .iter()
+        .filter(|other| other.is_same_as(own) && other.server != own.server);
+    same.filter_map(|other| other.server.as_ref().map(ToString::to_string))
+        .collect()
 }
 
 fn complaint(error: &SignInError) -> Complaint {

@@ -167,3 +167,73 @@ async fn the_texts_name_the_principal() {
         .says("To sign in to fx as b o, open")
         .says("`pegboard login fx --principal 'b o'`");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_sign_ins_are_listed_and_logout_all_ends_those_of_principals_too() {
+    let site = Site::new().await;
+    site.home
+        .run(&["login", "--list"])
+        .ends_with(0)
+        .prints("nobody is signed in to any server\n");
+    site.sign_in(&[]).await.ends_with(0);
+    site.sign_in(&["--principal", "bob", "--scope", "read"])
+        .await
+        .ends_with(0);
+
+    let listed = site.home.run(&["login", "--list", "-o", "json"]).ends_with(0).json();
+    let rows = listed["sign_ins"].as_array().unwrap();
+    assert_eq!(rows.len(), 2, "{listed}");
+    let bob = rows.iter().find(|row| row["principal"] == "bob").unwrap();
+    assert_eq!(bob["server"], "fx", "{bob}");
+    assert_eq!(bob["issuer"], site.issuer.url());
+    assert_eq!(bob["scopes"], serde_json::json!(["read"]));
+    assert_eq!(bob["encrypted"], false);
+    assert!(bob["expires_at"].as_str().unwrap().ends_with('Z'), "{bob}");
+    let shown = site.home.run(&["login", "--list", "--principal", "bob"]);
+    shown.ends_with(0).prints("fx").prints("bob").prints("read\n");
+    assert_eq!(shown.out.lines().count(), 2, "{shown:?}");
+    for token in site.issuer.issued() {
+        assert!(!shown.out.contains(&token.value) && !listed.to_string().contains(&token.value));
+    }
+
+    // A name that nobody has signs nobody out, and the names that there are are said.
+    site.home
+        .run(&["logout", "fx", "--principal", "bbo"])
+        .ends_with(0)
+        .prints("nobody was signed in to fx as bbo\n")
+        .says("these principals are signed in: bob");
+
+    // The config does not name the server any more, and its sign-ins can still be ended.
+    site.home.config("[servers.other]\nurl = 'http://127.0.0.1:1/mcp'\n");
+    let listed = site.home.run(&["login", "--list", "-o", "json"]).json();
+    assert!(listed["sign_ins"][0]["server"].is_null(), "{listed}");
+    let ended = site.home.run(&["logout", "--all"]);
+    let url = site.server.url();
+    ended
+        .ends_with(0)
+        .prints(&format!("signed out of {url}; its tokens are revoked\n"));
+    ended.prints(&format!("signed out of {url} as bob; its tokens are revoked\n"));
+    site.home
+        .run(&["logout", "--all"])
+        .ends_with(0)
+        .prints("nobody was signed in to any server\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_with_one_sign_in_are_named_together() {
+    let site = Site::new().await;
+    let url = site.server.url();
+    site.home
+        .config(&format!("[servers.fx]\nurl = {url:?}\n[servers.fy]\nurl = {url:?}\n"));
+    let signed_in = site.sign_in(&[]).await;
+    signed_in
+        .ends_with(0)
+        .prints("signed in to fx\n")
+        .prints("fy uses this sign-in too: it has the same URL and settings\n");
+    assert_eq!(site.home.run(&["call", "fy.hello"]).ends_with(0).out, "hi\n");
+    let ended = site.home.run(&["logout", "--all"]);
+    assert_eq!(
+        ended.ends_with(0).out,
+        "signed out of fx and of fy, which had the same sign-in; its tokens are revoked\n"
+    );
+}

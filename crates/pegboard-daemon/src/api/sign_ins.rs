@@ -32,8 +32,10 @@ pub(super) struct SignInDocument {
     principal: Option<Principal>,
     /// The authorization server that issued the tokens.
     issuer: String,
-    /// The scopes that were requested or granted.
+    /// The scopes that were granted; those that were requested if the authorization server did not say.
     scopes: Vec<String>,
+    /// The scopes that were requested and not granted.
+    not_granted: Vec<String>,
     /// When the sign-in was made; `null` if an older version has made it.
     #[schemars(with = "Option<String>")]
     since: Option<Timestamp>,
@@ -42,6 +44,8 @@ pub(super) struct SignInDocument {
     expires_at: Timestamp,
     /// Whether the access token is renewed without a person.
     renewable: bool,
+    /// Whether the tokens are in an encrypted file.
+    encrypted: bool,
 }
 
 impl From<StoredSignIn> for SignInDocument {
@@ -52,6 +56,8 @@ impl From<StoredSignIn> for SignInDocument {
             principal: stored.principal,
             issuer: stored.signed_in.issuer,
             scopes: stored.signed_in.scopes,
+            not_granted: stored.signed_in.not_granted,
+            encrypted: stored.is_encrypted,
             since: stored.signed_in.since,
             expires_at: stored.signed_in.expires_at,
             renewable: stored.signed_in.is_renewable,
@@ -61,7 +67,7 @@ impl From<StoredSignIn> for SignInDocument {
 
 /// `GET sign-ins`.
 pub(super) async fn all(State(api): State<Arc<ApiState>>, Admin(caller): Admin) -> Result<Response, Problem> {
-    let stored = api.board.sign_ins().await.map_err(problem)?;
+    let stored = api.board.sign_ins().await.map_err(|error| problem(&error))?;
     let shown = stored.into_iter().filter(|stored| is_shown(&api, &caller, stored));
     let document = SignInsDocument {
         sign_ins: shown.map(Into::into).collect(),
@@ -87,7 +93,7 @@ fn is_shown(api: &ApiState, caller: &Caller, stored: &StoredSignIn) -> bool {
     caller.view().is_none() || (is_own && stored.server.as_ref().is_some_and(sees))
 }
 
-fn problem(error: SignInError) -> Problem {
+fn problem(error: &SignInError) -> Problem {
     let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string());
     match error.hint() {
         Some(hint) => problem.hint(hint),

@@ -111,6 +111,16 @@ pub enum SignedOut {
     },
 }
 
+impl From<Ended> for SignedOut {
+    fn from(ended: Ended) -> Self {
+        match ended {
+            Ended::WasNot => Self::WasNot,
+            Ended::Revoked => Self::Revoked,
+            Ended::OnlyForgotten(reason) => Self::OnlyForgotten { reason },
+        }
+    }
+}
+
 /// A sign-in that is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -186,7 +196,7 @@ impl SignInError {
         self.kind
     }
 
-    fn new(kind: SignInErrorKind, message: impl Into<String>) -> Self {
+    pub(super) fn new(kind: SignInErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,
             message: message.into(),
@@ -333,11 +343,7 @@ impl Pegboard {
             )
             .await;
         }
-        Ok(match ended {
-            Ended::WasNot => SignedOut::WasNot,
-            Ended::Revoked => SignedOut::Revoked,
-            Ended::OnlyForgotten(reason) => SignedOut::OnlyForgotten { reason },
-        })
+        Ok(ended.into())
     }
 
     /// Connects the servers again that wait for this sign-in.

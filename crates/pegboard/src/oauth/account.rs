@@ -124,7 +124,7 @@ pub(super) fn server_uri(url: &Url) -> String {
 
 /// Names a file of the store: a hash of everything that must not be mixed up.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct AccountKey(String);
+pub(crate) struct AccountKey(String);
 
 impl AccountKey {
     pub(super) fn of(parts: &[&str]) -> Self {

@@ -321,21 +321,25 @@ impl OAuthClient {
 
     /// Revokes and forgets the tokens of an account.
     pub(crate) async fn sign_out(&self, account: &OAuthAccount) -> Result<SignedOut, OAuthError> {
+        self.sign_out_of(&account.key(), account).await
+    }
+
+    /// Revokes and forgets the tokens under this key. `account` says which addresses may be asked.
+    pub(crate) async fn sign_out_of(&self, key: &AccountKey, account: &OAuthAccount) -> Result<SignedOut, OAuthError> {
         let Inner { http, store, .. } = &*self.inner;
-        let key = account.key();
-        let _lock = store.lock(&key).await?;
+        let _lock = store.lock(key).await?;
         // A file that cannot be read can still be removed.
         let session = store
-            .account(&key)
+            .account(key)
             .await
             .ok()
             .flatten()
             .and_then(|stored| stored.session);
-        store.remove_account(&key).await?;
+        store.remove_account(key).await?;
         if let Some(proof_key) = session.as_ref().and_then(|session| session.proof_key.as_ref()) {
             self.inner.keys.forget(proof_key);
         }
-        self.remembered(&key, |remembered| *remembered = Remembered::default());
+        self.remembered(key, |remembered| *remembered = Remembered::default());
         let Some(session) = session else {
             return Ok(SignedOut::WasNot);
         };

@@ -1,6 +1,11 @@
 //! The sign-ins of the whole store, for a person who looks after them.
 
-use super::{account::OAuthAccount, client::OAuthClient, error::OAuthError, session::SessionSummary};
+use super::{
+    account::{AccountKey, OAuthAccount},
+    client::OAuthClient,
+    error::OAuthError,
+    session::SessionSummary,
+};
 use crate::{caller::Principal, name::ServerName};
 
 /// A session of the store, and whose it is.
@@ -12,13 +17,18 @@ pub(crate) struct ListedSession {
     pub(crate) url: String,
     pub(crate) principal: Option<Principal>,
     pub(crate) session: SessionSummary,
+    /// Whether the file of the session is encrypted.
+    pub(crate) is_encrypted: bool,
+    /// The key of the file.
+    pub(crate) key: AccountKey,
 }
 
 impl OAuthClient {
     /// All sessions of the store. One that several of `servers` share is listed for each of them.
     pub(crate) async fn sessions(&self, servers: &[OAuthAccount]) -> Result<Vec<ListedSession>, OAuthError> {
         let mut listed = Vec::new();
-        for (key, stored) in self.store().accounts().await? {
+        for found in self.store().accounts().await? {
+            let (key, stored) = (found.key, found.account);
             let Some(session) = stored.session else { continue };
             let principal = stored.principal.map(Principal::from);
             let is_of = |server: &&OAuthAccount| {
@@ -42,6 +52,8 @@ impl OAuthClient {
                 url: stored.server.clone(),
                 principal: principal.clone(),
                 session: session.clone(),
+                is_encrypted: found.is_encrypted,
+                key: key.clone(),
             }));
         }
         listed.sort_by(|a, b| (&a.server, &a.url, &a.principal).cmp(&(&b.server, &b.url, &b.principal)));

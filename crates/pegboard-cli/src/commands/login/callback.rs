@@ -2,7 +2,8 @@
 //!
 //! It also has the page that the browser begins at. Other users of the machine can read the arguments of the browser's process. With the address of
 //! the authorization server they could sign in there themselves, and this command would store the tokens of *their* account. So the browser gets an
-//! address of this listener instead, which leads on once.
+//! address of this listener instead, which cannot be guessed, leads on once, and only for connections of the same user where the system tells whose
+//! they are.
 
 use std::{
     io,
@@ -22,6 +23,8 @@ use tokio::{
 };
 use tokio_util::task::AbortOnDropHandle;
 
+#[cfg(unix)]
+use super::peer_user;
 use crate::{exit::Exit, settings::Complaint};
 
 /// Tried first, so that an authorization server that knows this program by its redirect address knows it again.
@@ -69,6 +72,8 @@ pub(super) enum Visit {
     },
     /// The first page was opened by two browsers. Only one of them can be the user's.
     OpenedTwice,
+    /// Another user of this machine has opened the first page, and was refused.
+    OtherUser,
 }
 
 impl Callback {
@@ -229,12 +234,29 @@ async fn receive(mut stream: TcpStream, site: &Site, visits: &mpsc::Sender<Visit
             let _ = visits.try_send(visit);
         }
         (_, Some(path)) if site.start.get().is_some_and(|start| start.path == path) => {
-            if let Some(start) = site.start.get() {
+            if is_of_other_user(&stream).await {
+                let _ = visits.try_send(Visit::OtherUser);
+                let text = "This sign-in was begun by another user of this machine.";
+                respond(&mut stream, "403 Forbidden", "", text).await;
+            } else if let Some(start) = site.start.get() {
                 lead_on(&mut stream, start, &request, visits).await;
             }
         }
         _ => respond(&mut stream, "404 Not Found", "", "There is nothing here.").await,
     }
+}
+
+#[cfg(unix)]
+async fn is_of_other_user(stream: &TcpStream) -> bool {
+    match (stream.peer_addr(), stream.local_addr()) {
+        (Ok(peer), Ok(local)) => peer_user::is_other_user(peer, local).await,
+        _ => false,
+    }
+}
+
+#[cfg(not(unix))]
+async fn is_of_other_user(_: &TcpStream) -> bool {
+    false
 }
 
 /// Answers a request for the first page. Whoever opens it first goes on; a second one that has not the cookie of the first is another program.

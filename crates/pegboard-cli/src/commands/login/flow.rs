@@ -13,12 +13,12 @@ use tokio_util::sync::CancellationToken;
 use super::{
     browser,
     callback::{Callback, Page, Visit},
-    command_of, complaint, unanswered,
+    command_of, complaint, unanswered, whose,
 };
 use crate::{
     cli::Login,
     exit::Exit,
-    output::{Output, one_line},
+    output::Output,
     settings::Complaint,
     terminal::{Keyboard, Lines as _},
 };
@@ -54,17 +54,14 @@ impl Flow<'_> {
             sign_in = sign_in.new_client();
         }
         output.waiting("looking for the authorization server");
-        let signing_in = match self.board.sign_in(&options.server, sign_in).await {
+        let signing_in = match self.board.sign_in(options.server(), sign_in).await {
             Ok(signing_in) => signing_in,
             Err(error) if error.kind() == SignInErrorKind::NotNeeded => return Ok(false),
             Err(error) => return Err(complaint(&error)),
         };
         let url = browser::checked(signing_in.url())?;
         let opens = !options.no_browser && browser::can_open();
-        let server = match &options.principal {
-            None => one_line(&options.server),
-            Some(principal) => format!("{} as {}", one_line(&options.server), one_line(principal)),
-        };
+        let server = whose(options.server(), options.principal.as_deref());
         let reads_stdin = options.no_browser || io::stdin().is_terminal();
         // The spinner would be drawn over what is typed.
         let aside = reads_stdin.then(|| output.step_aside());
@@ -136,7 +133,7 @@ impl Flow<'_> {
                 None => std::future::pending().await,
             }
         });
-        let mut is_opening = true;
+        let (mut is_opening, mut is_warned) = (true, false);
         loop {
             tokio::select! {
                 visit = callback.next() => match visit {
@@ -144,6 +141,14 @@ impl Flow<'_> {
                         return Ok((redirected, Some(page)));
                     }
                     Visit::Redirected { page, .. } => page.reject().await,
+                    Visit::OtherUser if is_warned => {}
+                    Visit::OtherUser => {
+                        is_warned = true;
+                        self.output.say(
+                            "Another user of this machine has opened the first page of the sign-in, and was refused. If that was your browser, open \
+                             the address above in it.\n",
+                        );
+                    }
                     Visit::OpenedTwice => return Err(opened_twice(self.options)),
                 },
                 Some(line) = pasted.recv() => {

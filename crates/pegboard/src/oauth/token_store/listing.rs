@@ -8,20 +8,29 @@ use crate::oauth::{account::AccountKey, stored::StoredAccount};
 /// The most files that are looked at.
 const MAX_FILES: usize = 100_000;
 
+/// An account of the store.
+#[derive(Debug)]
+pub(in crate::oauth) struct Listed {
+    pub(in crate::oauth) key: AccountKey,
+    pub(in crate::oauth) account: StoredAccount,
+    /// Whether its file is encrypted.
+    pub(in crate::oauth) is_encrypted: bool,
+}
+
 impl TokenStore {
-    /// Every account with a session, and its key. A file that cannot be read is left out and logged; if none can be read, that is an error.
-    pub(in crate::oauth) async fn accounts(&self) -> Result<Vec<(AccountKey, StoredAccount)>, StoreError> {
+    /// Every account with a session. A file that cannot be read is left out and logged; if none can be read, that is an error.
+    pub(in crate::oauth) async fn accounts(&self) -> Result<Vec<Listed>, StoreError> {
         let inner = self.inner.clone();
         blocking(move || inner.accounts()).await
     }
 }
 
 impl Inner {
-    fn accounts(&self) -> Result<Vec<(AccountKey, StoredAccount)>, StoreError> {
+    fn accounts(&self) -> Result<Vec<Listed>, StoreError> {
         let (mut accounts, mut failure) = (Vec::new(), None);
         for key in self.keys()? {
             match self.session_of(&key) {
-                Ok(found) => accounts.extend(found.map(|account| (key, account))),
+                Ok(found) => accounts.extend(found),
                 Err(error) => {
                     tracing::warn!(%error, "a sign-in is not listed");
                     failure.get_or_insert(error);
@@ -35,7 +44,7 @@ impl Inner {
     }
 
     /// The account of a file, if it is one and has a session.
-    fn session_of(&self, key: &AccountKey) -> Result<Option<StoredAccount>, StoreError> {
+    fn session_of(&self, key: &AccountKey) -> Result<Option<Listed>, StoreError> {
         let Some(content) = self.load(key)? else {
             return Ok(None);
         };
@@ -43,7 +52,13 @@ impl Inner {
             sealed::open(&content, key.as_str(), &*self.key).map_err(|problem| self.unreadable(key, problem.why()))?;
         // Registered clients and pinned issuers are no accounts: they have no session.
         let account: Option<StoredAccount> = serde_json::from_slice(&text).ok();
-        Ok(account.filter(|account| account.session.is_some()))
+        Ok(account
+            .filter(|account| account.session.is_some())
+            .map(|account| Listed {
+                key: key.clone(),
+                account,
+                is_encrypted: sealed::is_encrypted(&content),
+            }))
     }
 
     /// The names of all files, sorted.

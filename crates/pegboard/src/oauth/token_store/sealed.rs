@@ -75,6 +75,11 @@ impl From<&str> for Problem {
     }
 }
 
+/// Whether the content of a file is encrypted.
+pub(super) fn is_encrypted(content: &[u8]) -> bool {
+    serde_json::from_slice(content).is_ok_and(|envelope: Envelope| envelope.sealed.is_some())
+}
+
 /// Returns the text in the file `name`.
 pub(super) fn open(content: &[u8], name: &str, key: &dyn StoreKey) -> Result<Vec<u8>, Problem> {
     let damaged = || Problem::Damaged("it is no file of tokens".to_owned());

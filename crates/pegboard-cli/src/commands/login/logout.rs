@@ -1,0 +1,212 @@
+//! `pegboard logout`.
+
+use pegboard::{Hint as _, Pegboard, Principal, SignInError, SignInErrorKind, SignedOut, StoredSignIn};
+use serde_json::{Value, json};
+
+use super::{code_of, complained, exit_of, sharers, stored_of, whose};
+use crate::{
+    cli::Logout,
+    commands::context::{Context, Ending, cut_short, empty},
+    daemon,
+    exit::Exit,
+    output::{Output, one_line},
+    settings::{self, Settings},
+};
+
+/// The end of one sign-in.
+struct Ended {
+    /// The name of the server, or its URL if the config does not name it any more.
+    server: String,
+    principal: Option<String>,
+    /// The other servers that had the same sign-in.
+    sharers: Vec<String>,
+    result: Result<SignedOut, SignInError>,
+}
+
+/// All sign-ins that were ended, and the principals that are signed in to the server.
+struct Outcome {
+    ended: Vec<Ended>,
+    others: Vec<String>,
+}
+
+/// Signs out of a server, or of all.
+pub(in crate::commands) async fn logout(mut context: Context<'_>, options: Logout) -> Exit {
+    let nothing = json!({"servers": [], "error": null, "hint": null, "code": null});
+    let settings = Settings::load(&context.global);
+    let config = settings.usable().and_then(|config| match &options.server {
+        Some(name) if !config.servers.keys().any(|known| known.as_str() == name) => Err(settings.missing(name)),
+        _ => Ok(config),
+    });
+    let config = match config {
+        Ok(config) => config,
+        Err(complaint) => {
+            let report = complained(&context.output, &nothing, &complaint);
+            return context.print(report).await;
+        }
+    };
+    let names: Vec<String> = config.servers.keys().map(ToString::to_string).collect();
+    let board = settings::board(config).open();
+    let output = context.output.clone();
+    let (global, deadline) = (context.global.clone(), context.deadline);
+    let work = async {
+        let outcome = match &options.server {
+            Some(server) => one(&board, server, options.principal.as_deref()).await,
+            None => all(&board, &names, options.principal.as_deref()).await,
+        };
+        let has_ended = |ended: &Ended| !matches!(ended.result, Ok(SignedOut::WasNot));
+        if outcome.ended.iter().any(has_ended) {
+            daemon::tell_of_sign_in(&global, &settings, deadline).await;
+        }
+        outcome
+    };
+    let report = match context.work(Box::pin(work)).await {
+        Ending::Done(outcome) => signed_out(&output, &options, &outcome),
+        Ending::TimeUp => complained(&output, &nothing, &cut_short(Exit::Timeout, None)),
+        Ending::Interrupted => complained(&output, &nothing, &cut_short(Exit::Interrupted, None)),
+    };
+    context.close(&board, report).await
+}
+
+async fn one(board: &Pegboard, server: &str, principal: Option<&str>) -> Outcome {
+    // A store that cannot be listed is no reason not to remove a file of it.
+    let stored = board.sign_ins().await.unwrap_or_default();
+    let own = stored_of(&stored, server, principal);
+    let of_server = stored
+        .iter()
+        .filter(|stored| stored.server.as_ref().is_some_and(|name| name.as_str() == server));
+    Outcome {
+        others: of_server
+            .filter_map(|stored| stored.principal.as_ref().map(ToString::to_string))
+            .collect(),
+        ended: vec![Ended {
+            server: server.to_owned(),
+            principal: principal.map(str::to_owned),
+            sharers: own.map(|own| sharers(&stored, own)).unwrap_or_default(),
+            result: match principal {
+                Some(principal) => board.sign_out_as(server, principal).await,
+                None => board.sign_out(server).await,
+            },
+        }],
+    }
+}
+
+/// Ends every stored sign-in, or those of a principal. Files that cannot be read are removed for the servers of the config.
+async fn all(board: &Pegboard, servers: &[String], principal: Option<&str>) -> Outcome {
+    let mut ended = Vec::new();
+    let mut others = Vec::new();
+    let stored = board.sign_ins().await.unwrap_or_default();
+    let mut seen: Vec<&StoredSignIn> = Vec::new();
+    for stored_sign_in in &stored {
+        let whose = stored_sign_in.principal.as_ref().map(Principal::as_str);
+        if principal.is_some() && whose != principal {
+            others.extend(whose.map(str::to_owned));
+            continue;
+        }
+        if seen.iter().any(|seen| seen.is_same_as(stored_sign_in)) {
+            continue;
+        }
+        seen.push(stored_sign_in);
+        let server = stored_sign_in.server.as_ref().map(ToString::to_string);
+        ended.push(Ended {
+            server: server.unwrap_or_else(|| stored_sign_in.url.clone()),
+            principal: whose.map(str::to_owned),
+            sharers: sharers(&stored, stored_sign_in),
+            result: board.sign_out_stored(stored_sign_in).await,
+        });
+    }
+    for server in servers {
+        if stored_of(&stored, server, principal).is_some() {
+            continue;
+        }
+        let result = match principal {
+            Some(principal) => board.sign_out_as(server, principal).await,
+            None => board.sign_out(server).await,
+        };
+        // Most servers of a config take no sign-in.
+        let is_other = matches!(&result, Err(error) if error.kind() == SignInErrorKind::NotPossible);
+        if !is_other {
+            ended.push(Ended {
+                server: server.clone(),
+                principal: principal.map(str::to_owned),
+                sharers: Vec::new(),
+                result,
+            });
+        }
+    }
+    others.sort();
+    others.dedup();
+    Outcome { ended, others }
+}
+
+fn signed_out(output: &Output, options: &Logout, outcome: &Outcome) -> crate::output::Report {
+    let Outcome { ended, others } = outcome;
+    let servers: Vec<Value> = ended.iter().map(row).collect();
+    let failed = ended.iter().find_map(|ended| ended.result.as_ref().err());
+    let exit = failed.map_or(Exit::Done, exit_of);
+    let document = json!({
+        "servers": servers,
+        "error": failed.map(ToString::to_string),
+        "hint": failed.and_then(|error| error.hint()),
+        "code": failed.map(|_| code_of(exit)),
+    });
+    let mut report = empty(output, exit, &document);
+    let mut data = String::new();
+    for ended in ended {
+        let name = whose(&ended.server, ended.principal.as_deref());
+        let shared = match ended.sharers.is_empty() {
+            true => String::new(),
+            false => format!(
+                " and of {}, which had the same sign-in",
+                one_line(&ended.sharers.join(", "))
+            ),
+        };
+        match &ended.result {
+            Ok(SignedOut::Revoked) => data += &format!("signed out of {name}{shared}; its tokens are revoked\n"),
+            Ok(SignedOut::OnlyForgotten { reason, .. }) => {
+                data += &format!("signed out of {name}{shared}; its tokens are removed here\n");
+                let text = format!(
+                    "the tokens of `{name}` are not revoked: {}; they stay valid until they expire",
+                    one_line(reason)
+                );
+                report = report.warning(&text);
+            }
+            Ok(_) if options.all => {}
+            Ok(_) => data += &format!("nobody was signed in to {name}\n"),
+            Err(error) => report = report.error(&error.to_string(), error.hint().as_deref()),
+        }
+    }
+    let is_nobody = failed.is_none() && ended.iter().all(|ended| matches!(ended.result, Ok(SignedOut::WasNot)));
+    if options.all && is_nobody {
+        data = match &options.principal {
+            None => "nobody was signed in to any server\n".to_owned(),
+            Some(principal) => format!("nobody was signed in to any server as {}\n", one_line(principal)),
+        };
+    }
+    if !output.is_json() {
+        report.data = data;
+    }
+    match is_nobody && !others.is_empty() {
+        true => report.hint(&format!(
+            "these principals are signed in: {}; name one with `--principal`",
+            one_line(&others.join(", "))
+        )),
+        false => report,
+    }
+}
+
+fn row(ended: &Ended) -> Value {
+    let (state, is_revoked, why) = match &ended.result {
+        Ok(SignedOut::Revoked) => ("signed_out", true, None),
+        Ok(SignedOut::OnlyForgotten { reason, .. }) => ("signed_out", false, Some(reason.clone())),
+        Ok(_) => ("not_signed_in", false, None),
+        Err(error) => ("failed", false, Some(error.to_string())),
+    };
+    json!({
+        "server": ended.server,
+        "principal": ended.principal,
+        "same_sign_in": ended.sharers,
+        "state": state,
+        "revoked": is_revoked,
+        "reason": why,
+    })
+}
