@@ -22,7 +22,6 @@ pub struct Daemon {
     overview: Overview,
     settings: Option<Arc<dyn ServerSettings>>,
     stop: CancellationToken,
-    sign_in_links: Option<SignInLinks>,
 }
 
 impl Daemon {
@@ -32,7 +31,6 @@ impl Daemon {
             overview: Overview::new(board, reloads),
             settings: None,
             stop: CancellationToken::new(),
-            sign_in_links: None,
         }
     }
 
@@ -53,7 +51,7 @@ impl Daemon {
     /// Serves the pages on which people sign in to servers, at `/signin`. The links are those of the gateway in front of it.
     #[must_use]
     pub fn with_sign_in_links(mut self, links: SignInLinks) -> Self {
-        self.sign_in_links = Some(links);
+        self.overview.sign_in_links = Some(links);
         self
     }
 
@@ -72,10 +70,10 @@ impl Daemon {
             self.settings.clone(),
             self.stop.clone(),
             self.overview.monitor.clone().unwrap_or_default(),
-            self.sign_in_links.clone(),
+            self.overview.sign_in_links.clone(),
         );
         let api = Arc::new(api);
-        let sign_in = match &self.sign_in_links {
+        let sign_in = match &self.overview.sign_in_links {
             Some(links) => sign_in::router(api.clone(), links.clone()),
             None => Router::new(),
         };

@@ -12,7 +12,7 @@ use pegboard::status::{BoardStatus, ServerStatus, State as ServerState};
 use pegboard_gateway::Caller;
 use serde_json::{Value, json};
 
-use crate::{access, overview::Overview};
+use crate::{access, overview::Overview, sign_in_waits::SignInWaits};
 
 /// Says whether clients should be sent here. A probe needs no token and is told the states of required servers only; a caller that may
 /// read the whole board is also told why they are not ready.
@@ -20,18 +20,26 @@ pub(crate) async fn ready(State(overview): State<Overview>, caller: Option<axum:
     let status = overview.board.status();
     let is_told_why = access::may_read_all(caller.as_deref()).is_ok();
     let required = status.servers.iter().filter(|server| server.required);
-    let missing: Vec<Value> = required
+    let waits = overview.sign_in_waits();
+    let (waiting, missing): (Vec<_>, Vec<_>) = required
         .filter(|server| server.state != ServerState::Ready)
-        .map(|server| row(server, is_told_why))
-        .collect();
-    let word = word(&overview, &status);
+        .partition(|server| waits.has(server));
+    let rows = |servers: Vec<&ServerStatus>| -> Vec<Value> {
+        let rows = servers.into_iter().map(|server| row(server, &waits, is_told_why));
+        rows.collect()
+    };
+    let word = word(&overview, &status, &waits);
     let code = match word {
         "ready" | "degraded" => StatusCode::OK,
         _ => StatusCode::SERVICE_UNAVAILABLE,
     };
     let is_ready = code == StatusCode::OK;
     let status = if is_ready { "ready" } else { word };
-    answer(code, json!({"ready": is_ready, "status": status, "not_ready": missing}))
+    let mut document = json!({"ready": is_ready, "status": status, "not_ready": rows(missing)});
+    if !waiting.is_empty() {
+        document["needs_auth"] = rows(waiting).into();
+    }
+    answer(code, document)
 }
 
 /// Says how the daemon and its servers are. A caller whose token is for one view is told the summary only.
@@ -41,8 +49,9 @@ pub(crate) async fn health(State(overview): State<Overview>, caller: Option<axum
     }
     let status = overview.board.status();
     let uptime = jiff::Timestamp::now().duration_since(overview.started_at);
+    let waits = overview.sign_in_waits();
     let mut document = json!({
-        "status": word(&overview, &status),
+        "status": word(&overview, &status, &waits),
         "version": env!("CARGO_PKG_VERSION"),
         "started_at": overview.started_at,
         "uptime_s": uptime.as_secs().max(0),
@@ -53,13 +62,20 @@ pub(crate) async fn health(State(overview): State<Overview>, caller: Option<axum
             *states.entry(server.state.as_str()).or_default() += 1;
         }
         let troubled = status.servers.iter().filter(|server| is_troubled(server.state));
-        let troubled: Vec<Value> = troubled.map(|server| row(server, true)).collect();
+        let (waiting, troubled): (Vec<_>, Vec<_>) = troubled.partition(|server| waits.has(server));
+        let rows = |servers: Vec<&ServerStatus>| -> Vec<Value> {
+            let rows = servers.into_iter().map(|server| row(server, &waits, true));
+            rows.collect()
+        };
         let last = overview.reloads.last();
         let failed = last
             .failed
             .as_ref()
             .map(|failed| json!({"at": failed.at, "message": failed.message, "hint": failed.hint}));
-        document["servers"] = json!({"total": status.servers.len(), "states": states, "troubled": troubled});
+        document["servers"] = json!({"total": status.servers.len(), "states": states, "troubled": rows(troubled)});
+        if !waiting.is_empty() {
+            document["servers"]["needs_auth"] = rows(waiting).into();
+        }
         document["warnings"] = json!(status.warnings);
         document["reload"] = json!({
             "applied_at": last.applied_at, "applied": last.applied, "failures": last.failures, "failed": failed,
@@ -69,12 +85,12 @@ pub(crate) async fn health(State(overview): State<Overview>, caller: Option<axum
 }
 
 /// One word about the daemon.
-fn word(overview: &Overview, status: &BoardStatus) -> &'static str {
+fn word(overview: &Overview, status: &BoardStatus, waits: &SignInWaits) -> &'static str {
     if overview.is_stopping() {
         "stopping"
-    } else if !status.ready {
+    } else if !waits.is_ready(&overview.board, status) {
         "not_ready"
-    } else if !status.healthy || overview.reloads.last().failed.is_some() {
+    } else if !waits.is_healthy(status) || overview.reloads.last().failed.is_some() {
         "degraded"
     } else {
         "ready"
@@ -88,11 +104,11 @@ fn is_troubled(state: ServerState) -> bool {
     )
 }
 
-fn row(server: &ServerStatus, with_error: bool) -> Value {
+fn row(server: &ServerStatus, waits: &SignInWaits, with_error: bool) -> Value {
     let mut row = json!({"server": server.name, "state": server.state});
     if let Some(error) = server.last_error.as_ref().filter(|_| with_error) {
         row["error"] = json!(error.message);
-        row["hint"] = json!(error.hint);
+        row["hint"] = json!(waits.hint(server).or_else(|| error.hint.clone()));
     }
     row
 }

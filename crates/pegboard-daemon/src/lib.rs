@@ -11,6 +11,7 @@ mod metrics;
 mod overview;
 mod reloads;
 mod sign_in;
+mod sign_in_waits;
 
 pub use api::{ResolvedServer, ServerSettings, UnresolvedServer};
 pub use daemon::Daemon;

@@ -122,7 +122,8 @@ fn servers(page: &mut Page, metrics: &Metrics, overview: &Overview) {
     page.family(&families::QUEUED, queued);
     let states = states.iter().map(|(state, count)| (vec![*state], number(*count)));
     page.family(&families::SERVER_STATES, states);
-    page.single(&families::READY, flag(status.ready && !overview.is_stopping()));
+    let is_ready = overview.sign_in_waits().is_ready(&overview.board, &status);
+    page.single(&families::READY, flag(is_ready && !overview.is_stopping()));
 }
 
 fn gateway(page: &mut Page, overview: &Overview) {

@@ -2,9 +2,9 @@
 
 use jiff::Timestamp;
 use pegboard::Pegboard;
-use pegboard_gateway::Monitor;
+use pegboard_gateway::{Monitor, SignInLinks};
 
-use crate::reloads::Reloads;
+use crate::{reloads::Reloads, sign_in_waits::SignInWaits};
 
 /// A board, the reloads of its config, and the gateway in front of it. Clones share everything.
 #[derive(Clone, Debug)]
@@ -15,6 +15,8 @@ pub(crate) struct Overview {
     pub(crate) started_at: Timestamp,
     /// What the gateway counts, if there is one.
     pub(crate) monitor: Option<Monitor>,
+    /// The links to the sign-in pages, if those are served.
+    pub(crate) sign_in_links: Option<SignInLinks>,
 }
 
 impl Overview {
@@ -24,7 +26,13 @@ impl Overview {
             reloads,
             started_at: Timestamp::now(),
             monitor: None,
+            sign_in_links: None,
         }
+    }
+
+    /// The servers that wait only for people to sign in.
+    pub(crate) fn sign_in_waits(&self) -> SignInWaits {
+        SignInWaits::of(&self.board, self.sign_in_links.as_ref())
     }
 
     /// Returns `true` once the gateway stops.

@@ -133,9 +133,26 @@ impl Pegboard {
 
     /// Whether every required server is ready.
     fn is_ready(&self, rows: &[ServerStatus]) -> bool {
+        self.are_ready(rows, &[])
+    }
+
+    fn are_ready(&self, rows: &[ServerStatus], without: &[ServerName]) -> bool {
         let configured = self.0.registry.configured();
-        let mut required = configured.iter().filter(|server| server.config().required);
-        required.all(|server| health::is_served(server, rows))
+        let required = configured.iter().filter(|server| server.config().required);
+        let mut counted = required.filter(|server| !without.contains(server.name()));
+        counted.all(|server| health::is_served(server, rows))
+    }
+
+    /// Whether every required server besides these is ready.
+    pub fn is_ready_without(&self, servers: &[ServerName]) -> bool {
+        self.are_ready(&self.0.registry.status(), servers)
+    }
+
+    /// The servers that wait for a sign-in or another credential, for views without a principal.
+    pub fn awaiting_sign_in(&self) -> Vec<ServerName> {
+        let configured = self.0.registry.configured();
+        let waiting = configured.iter().filter(|server| server.phase().awaits_credentials());
+        waiting.map(|server| server.name().clone()).collect()
     }
 
     /// Sets the roots of a server, in place of those of its config, until the server is disabled. A server with a handshake is notified of the

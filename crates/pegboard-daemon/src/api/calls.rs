@@ -191,7 +191,7 @@ pub(super) async fn call_tool(
             _ => reply::response(&api, &reply),
         },
         // The result of a tool with an output schema is not mistaken for its error.
-        Outcome::ToolFailed(_) => reply::with_status(StatusCode::UNPROCESSABLE_ENTITY, &reply),
+        Outcome::ToolFailed(_) => reply::with_status(&api, StatusCode::UNPROCESSABLE_ENTITY, &reply),
         _ => reply::response(&api, &reply),
     })
 }

@@ -7,10 +7,11 @@ use axum::{
     response::Response,
 };
 use http::{StatusCode, Uri};
-use pegboard::Provider;
+use pegboard::{Provider, State as ServerState};
 use serde::Deserialize;
 
 use super::{access::Reader, documents::json, problem::Problem, state::ApiState};
+use crate::sign_in_waits::route_hint;
 
 /// How long a listing waits for servers that are starting.
 pub(super) const PATIENCE: Duration = Duration::from_millis(1500);
@@ -52,6 +53,13 @@ pub(super) async fn tools(
     if let Some(server) = &query.server {
         listing.tools.retain(|listed| listed.tool.server.as_str() == server);
         listing.unavailable.retain(|one| one.server.as_str() == server);
+    }
+    for one in &mut listing.unavailable {
+        if one.state == ServerState::NeedsAuth
+            && let Some(hint) = route_hint(api.sign_in_links.as_ref(), &one.server)
+        {
+            one.hint = Some(hint);
+        }
     }
     Ok(match provider {
         // Exactly the array that the provider's API takes.

@@ -13,6 +13,7 @@ use super::{
     problem::{retry_after, status_of},
     state::ApiState,
 };
+use crate::sign_in_waits::route_hint;
 
 /// The reply of a call, with the status of its kind. A tool's own error has status 200.
 pub(super) fn response(api: &ApiState, reply: &Reply) -> Response {
@@ -22,7 +23,7 @@ pub(super) fn response(api: &ApiState, reply: &Reply) -> Response {
         (Outcome::Lost(_), StatusCode::SERVICE_UNAVAILABLE) => StatusCode::BAD_GATEWAY,
         (_, status) => status,
     };
-    with_status(status, reply)
+    with_status(api, status, reply)
 }
 
 /// Whether a server is unavailable until somebody changes something, so that it is no use to repeat the call: it is disabled, or its config is
@@ -36,14 +37,39 @@ pub(super) fn needs_change(api: &ApiState, failure: &Failure, server: Option<&Se
 }
 
 /// The reply of a call, with another status.
-pub(super) fn with_status(status: StatusCode, reply: &Reply) -> Response {
-    let mut response = json(status, reply);
+pub(super) fn with_status(api: &ApiState, status: StatusCode, reply: &Reply) -> Response {
+    let mut response = match sign_in_hint(api, reply) {
+        Some(hint) => {
+            let mut document = serde_json::to_value(reply).unwrap_or_default();
+            document["hint"] = hint.into();
+            json(status, &document)
+        }
+        None => json(status, reply),
+    };
     if let Outcome::Refused(failure) = &reply.outcome
         && let Some(wait) = retry_after(status, failure.retry_after)
     {
         response.headers_mut().insert(RETRY_AFTER, wait);
     }
     response
+}
+
+/// How the user signs in, if the call failed for lack of that.
+fn sign_in_hint(api: &ApiState, reply: &Reply) -> Option<String> {
+    let Outcome::Refused(failure) = &reply.outcome else {
+        return None;
+    };
+    if failure.kind != Kind::NeedsAuth {
+        return None;
+    }
+    let named = || {
+        reply
+            .name
+            .split_once('.')
+            .and_then(|(server, _)| ServerName::parse(server).ok())
+    };
+    let server = reply.server.clone().or_else(named)?;
+    route_hint(api.sign_in_links.as_ref(), &server)
 }
 
 /// The record of one call: what was called, how it ended, and what it cost. It is written by [`Reply`].

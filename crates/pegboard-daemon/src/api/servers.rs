@@ -18,7 +18,7 @@ use super::{
     problem::Problem,
     state::ApiState,
 };
-use crate::reloads::Reloads;
+use crate::{reloads::Reloads, sign_in_waits::SignInWaits};
 
 /// `GET servers`.
 pub(super) async fn all(State(api): State<Arc<ApiState>>, Reader(caller): Reader) -> Response {
@@ -59,14 +59,15 @@ pub(crate) fn status(board: &Pegboard, reloads: &Reloads) -> Value {
 
 /// The status of the servers that a caller sees, or of one of them.
 pub(super) fn document(api: &ApiState, caller: &Caller, only: Option<&str>) -> StatusDocument {
+    let status = api.board.status();
+    let waits = SignInWaits::of(&api.board, api.sign_in_links.as_ref());
+    let (mut healthy, ready) = (waits.is_healthy(&status), waits.is_ready(&api.board, &status));
     let BoardStatus {
         mut servers,
         queues,
-        mut healthy,
-        ready,
         warnings,
         ..
-    } = api.board.status();
+    } = status;
     let is_wanted = |name: &str| only.is_none_or(|only| only == name) && api.sees(caller, name);
     let mut warnings: Vec<Warning> = warnings;
     let mut queues = queues;
@@ -76,7 +77,7 @@ pub(super) fn document(api: &ApiState, caller: &Caller, only: Option<&str>) -> S
     if !is_whole {
         // A queue may be shared with servers that the caller does not see.
         queues.clear();
-        healthy = servers.iter().all(is_well);
+        healthy = servers.iter().all(|row| is_well(row) || waits.has(row));
     }
     let mut warnings: Vec<WarningDocument> = warnings.into_iter().map(Into::into).collect();
     if is_whole {

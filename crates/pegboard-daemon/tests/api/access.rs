@@ -30,6 +30,7 @@ const ROUTES: &[(&str, &str, &str, [u16; 4])] = &[
     // This gateway has no address for browsers.
     ("POST", "/api/v1/mcp/servers/fx/signin", "", [403, 409, 403, 404]),
     ("POST", "/api/v1/mcp/signin", "", [403, 409, 403, 409]),
+    ("GET", "/api/v1/mcp/sign-ins", "", [403, 403, 200, 200]),
     ("GET", "/api/v1/mcp/tools", "", [200, 403, 403, 200]),
     ("GET", "/api/v1/mcp/tools?server=fx", "", [200, 403, 403, 404]),
     ("GET", "/api/v1/mcp/tools?provider=openai", "", [200, 403, 403, 200]),

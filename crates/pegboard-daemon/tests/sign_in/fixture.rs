@@ -37,19 +37,28 @@ impl Site {
         Self::with(&CLIENTS, settings).await
     }
 
+    /// A gateway that is ready only if the server is that needs a sign-in.
+    pub(crate) async fn required() -> Self {
+        Self::build(&CLIENTS, "required = true", "").await
+    }
+
     /// A gateway without tokens.
     pub(crate) async fn open() -> Self {
         Self::with(&[], "").await
     }
 
     async fn with(clients: &[&str], settings: &str) -> Self {
+        Self::build(clients, "", settings).await
+    }
+
+    async fn build(clients: &[&str], of_server: &str, settings: &str) -> Self {
         let issuer = AuthorizationServer::new().start().await.unwrap();
         let fake = FakeServer::new("fx").tool(Tool::new("hello").read_only().answers_text("hi"));
         let server = issuer.protect(&fake).await.unwrap();
         let open = FakeServer::new("open").tool(Tool::new("peek").read_only().answers_text("seen"));
         let open = open.serve_http().await.unwrap();
         let config = format!(
-            "[servers.fx]\nurl = '{}'\n[servers.open]\nurl = '{}'\nauth = {{ bearer = 'fixed' }}\n[views.narrow]\nservers = ['open']\n\
+            "[servers.fx]\nurl = '{}'\n{of_server}\n[servers.open]\nurl = '{}'\nauth = {{ bearer = 'fixed' }}\n[views.narrow]\nservers = ['open']\n\
              [views.dotted]\nservers = ['fx']\nnaming = 'dot'\n{settings}",
             server.url(),
             open.url()

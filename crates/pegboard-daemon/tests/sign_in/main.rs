@@ -12,4 +12,5 @@ mod elicitation;
 mod fixture;
 mod flows;
 mod hostile;
+mod readiness;
 mod sign_in_tools;

@@ -192,7 +192,8 @@ fn call() -> Value {
     );
     reply["default"] = failed_call();
     let mut call = operation("call", "Calls a tool by its name.", "tools", reply);
-    call["description"] = "With `Accept: text/event-stream` the events `created`, `progress` and `completed`. A client that goes away cancels the call.".into();
+    call["description"] = "With `Accept: text/event-stream` the events `created`, `progress` and `completed`. A client that goes away cancels the call. If the \
+                           server waits for a sign-in (`needs_auth`), `hint` names the operation that returns the link for it.".into();
     call["requestBody"] = json!({"required": true, "content": json_content(&reference("CallRequest"))});
     call
 }
