@@ -158,6 +158,7 @@ pub(crate) enum Remedy {
     #[default]
     Program,
     /// A person can do this: sign in, or correct the config or what it names.
+    #[cfg_attr(not(feature = "oauth"), expect(dead_code, reason = "only a sign-in needs a person"))]
     Person(Option<String>),
     /// It is tried again after this time. A person may help in the way that the hint says.
     Wait { after: Duration, hint: Option<String> },
