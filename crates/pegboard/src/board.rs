@@ -19,6 +19,8 @@ mod sign_in_list;
 #[cfg(feature = "oauth")]
 mod sign_in_provider;
 #[cfg(feature = "oauth")]
+mod sign_in_records;
+#[cfg(feature = "oauth")]
 mod token_protection;
 
 pub use crate::server::BadSchedule;

@@ -119,6 +119,8 @@ async fn no_token_leaves_its_place(with_daemon: bool) {
     }
     all += &run(&["logout", "fx"]);
     all += &daemon.as_ref().map(Served::err).unwrap_or_default();
+    let is_sign_out = |line: &str| line.contains("a sign-in has changed") && line.contains("sign_out");
+    assert!(all.lines().any(is_sign_out), "{all}");
     for token in &issued {
         assert!(!all.contains(&token.value), "a {:?} token was written", token.kind);
         for request in site.issuer.requests() {

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
 use http::StatusCode;
-use pegboard::ServerName;
+use pegboard::{
+    Hint as _, ServerName,
+    audit::{AdminChange, ChangeOutcome},
+};
 use pegboard_gateway::{Caller, NoSignInPage};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -31,10 +34,23 @@ pub(super) async fn to_server(
         return Err(Problem::no_server(name.as_str()));
     }
     if !api.board.takes_sign_in(name.as_str()) {
-        let detail = format!("nobody can sign in to `{name}`: it is not remote, or its config has credentials for it");
-        return Err(Problem::new(StatusCode::CONFLICT, detail).server(name.as_str()));
+        return Err(not_possible(&api, &caller, &name).await);
     }
-    link(&api, &caller, Some(&name))
+    recorded(&api, &caller, Some(&name)).await
+}
+
+/// Why nobody can sign in to a server, and what would change that.
+async fn not_possible(api: &ApiState, caller: &Caller, name: &ServerName) -> Problem {
+    let known = api.board.is_signed_in(name.as_str(), caller.principal()).await;
+    let (detail, hint) = match known {
+        Err(error) => (error.to_string(), error.hint()),
+        Ok(_) => (
+            format!("nobody has to sign in to `{name}`: its `oauth` settings obtain tokens without a person"),
+            Some("call its tools; if they fail, the operator checks the `oauth` settings of the server".to_owned()),
+        ),
+    };
+    let problem = Problem::new(StatusCode::CONFLICT, detail).server(name.as_str());
+    problem.hint(hint.unwrap_or_else(|| "call its tools without a sign-in".to_owned()))
 }
 
 /// `POST signin`: a link to the list of all servers that the caller may use.
@@ -42,7 +58,33 @@ pub(super) async fn to_list(
     State(api): State<Arc<ApiState>>,
     ToolCaller(caller): ToolCaller,
 ) -> Result<Response, Problem> {
-    link(&api, &caller, None)
+    recorded(&api, &caller, None).await
+}
+
+/// Gives out a link, and records that.
+async fn recorded(api: &ApiState, caller: &Caller, server: Option<&ServerName>) -> Result<Response, Problem> {
+    let change = |outcome: ChangeOutcome| {
+        let mut change = AdminChange::new("sign_in_link", outcome);
+        if let Some(server) = server {
+            change = change.server(server.clone());
+        }
+        if let Some(principal) = caller.principal() {
+            change = change.principal(principal.clone());
+        }
+        if let Some(view) = caller.view() {
+            change = change.view(view);
+        }
+        change
+    };
+    if let Err(failure) = api.board.begin_change(&change(ChangeOutcome::Begun)).await {
+        return Err(Problem::unrecorded(failure));
+    }
+    let link = link(api, caller, server);
+    api.board.record_change(change(match link {
+        Ok(_) => ChangeOutcome::Done,
+        Err(_) => ChangeOutcome::Refused,
+    }));
+    link
 }
 
 fn link(api: &ApiState, caller: &Caller, server: Option<&ServerName>) -> Result<Response, Problem> {

@@ -30,6 +30,9 @@ pub(super) async fn list(State(site): State<Arc<SignInSite>>, request: Request) 
         Ok(arrived) => arrived,
         Err(response) => return *response,
     };
+    if !visit.known.is_for_any() {
+        return pages::needs_another_link();
+    }
     let mut rows = Vec::new();
     for server in site.board().server_names() {
         if site.may_sign_in(&visit.known, &server) {
@@ -51,9 +54,9 @@ pub(super) async fn server(
         Ok(arrived) => arrived,
         Err(response) => return *response,
     };
-    let server = ServerName::parse(&name).ok();
-    let Some(server) = server.filter(|server| site.may_sign_in(&visit.known, server)) else {
-        return pages::no_server(&visitor.base);
+    let server = match site.server_of(&visitor, &visit, &name) {
+        Ok(server) => server,
+        Err(response) => return *response,
     };
     let state = site.state(&server, visit.known.caller().principal()).await;
     shown(
@@ -84,9 +87,9 @@ pub(super) async fn submit(
     let Some(form) = form.filter(|form| visit.known.has_form_token(&form.token)) else {
         return pages::foreign_form();
     };
-    let server = ServerName::parse(&name).ok();
-    let Some(server) = server.filter(|server| site.may_sign_in(&visit.known, server)) else {
-        return pages::no_server(&visitor.base);
+    let server = match site.server_of(&visitor, &visit, &name) {
+        Ok(server) => server,
+        Err(response) => return *response,
     };
     if !site.links.use_up(visit.cookie.expose(), &server) {
         return pages::useless_link();
@@ -107,7 +110,10 @@ pub(super) async fn callback(State(site): State<Arc<SignInSite>>, request: Reque
     };
     let redirected = format!("{}{CALLBACK}?{}", visitor.base, parts.uri.query().unwrap_or_default());
     let visit = visitor.known_visit(&site.links);
-    let pending = visit.and_then(|visit| site.pending.take(&visit.cookie, &redirected));
+    let pending = visit.and_then(|visit| {
+        site.pending
+            .take(&visit.cookie, |sign_in| sign_in.is_answered_by(&redirected))
+    });
     let Some(pending) = pending else {
         return pages::useless_redirect(&visitor.base);
     };
@@ -141,6 +147,19 @@ impl SignInSite {
         match visitor.visit(&self.links).map_err(refused)? {
             Some(visit) => Ok((visitor, visit)),
             None => Err(Box::new(pages::needs_link())),
+        }
+    }
+
+    /// The server that a path names, if the visit may sign in to it.
+    fn server_of(&self, visitor: &Visitor, visit: &Visit, name: &str) -> Result<ServerName, Box<Response>> {
+        let none = || Box::new(pages::no_server(&visitor.base));
+        let server = ServerName::parse(name).map_err(|_| none())?;
+        if !visit.known.is_for(&server) {
+            return Err(Box::new(pages::needs_another_link()));
+        }
+        match self.may_sign_in(&visit.known, &server) {
+            true => Ok(server),
+            false => Err(none()),
         }
     }
 
@@ -186,11 +205,11 @@ impl SignInSite {
 
     async fn sign_out(&self, visitor: &Visitor, visit: &Visit, server: &ServerName) -> Result<Response, SignInError> {
         let board = self.board();
-        match visit.known.caller().principal() {
+        let ended = match visit.known.caller().principal() {
             Some(principal) => board.sign_out_as(server.as_str(), principal.clone()).await?,
             None => board.sign_out(server.as_str()).await?,
         };
-        Ok(redirect(&pages::server_url(&visitor.base, server)))
+        Ok(pages::signed_out(&visitor.base, &visit.known, server, &ended))
     }
 }
 

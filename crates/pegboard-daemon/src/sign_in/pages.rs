@@ -2,7 +2,7 @@
 
 use axum::response::Response;
 use http::StatusCode;
-use pegboard::{Hint as _, Principal, ServerName, SignInError, SignInErrorKind};
+use pegboard::{Hint as _, Principal, ServerName, SignInError, SignInErrorKind, SignedOut};
 use pegboard_gateway::{NoSignInPage, SignInVisit};
 
 use super::{
@@ -59,12 +59,31 @@ pub(super) fn list(base: &str, visit: &SignInVisit, rows: &[Row]) -> Response {
     page(StatusCode::OK, "Sign-ins", &body, Referrer::Nobody)
 }
 
+/// The page of one server after a sign-out: says what became of the tokens.
+pub(super) fn signed_out(base: &str, visit: &SignInVisit, server: &ServerName, ended: &SignedOut) -> Response {
+    let name = escape(server.as_str());
+    let text = match ended {
+        SignedOut::Revoked => format!("You are signed out of <b>{name}</b>, and its tokens are revoked."),
+        SignedOut::OnlyForgotten { reason, .. } => format!(
+            "You are signed out of <b>{name}</b>: its tokens are removed here. They are not revoked, and stay valid until they expire: {}.",
+            escape(reason.trim_end_matches('.'))
+        ),
+        _ => format!("Nobody was signed in to <b>{name}</b>."),
+    };
+    let note = format!("<p class=\"note done\">{text}</p>\n");
+    server_with(base, visit, server, SignInState::NotSignedIn, note)
+}
+
 /// The page of one server: asks whether to sign in, and says for whom.
 pub(super) fn server(base: &str, visit: &SignInVisit, server: &ServerName, state: SignInState) -> Response {
+    server_with(base, visit, server, state, String::new())
+}
+
+/// The page of one server, with something said first.
+fn server_with(base: &str, visit: &SignInVisit, server: &ServerName, state: SignInState, mut body: String) -> Response {
     let who = account(visit.caller().principal());
     let (name, here) = (escape(server.as_str()), escape(host(base)));
     let is_signed_in = state == SignInState::SignedIn;
-    let mut body = String::new();
     if is_signed_in {
         body.push_str(&format!(
             "<p class=\"note done\">You are signed in to <b>{name}</b>. You can close this page: the agents of {who} can use the server now.</p>\n"
@@ -133,6 +152,18 @@ pub(super) fn useless_link() -> Response {
     page(StatusCode::GONE, "This link does not work", body, Referrer::Nobody)
 }
 
+/// The visit has no link for the server, or none any more.
+pub(super) fn needs_another_link() -> Response {
+    let body = "<p>This browser has no sign-in link for this page: the link was used in another browser, has expired, or is for another server.</p>\n\
+                <p class=\"note\">Nothing was changed. Repeat the call in your agent or program to get a new link, and open it in this browser.</p>";
+    page(
+        StatusCode::UNAUTHORIZED,
+        "Open a new sign-in link",
+        body,
+        Referrer::Nobody,
+    )
+}
+
 /// The redirect answers no sign-in of this browser.
 pub(super) fn useless_redirect(base: &str) -> Response {
     let body = format!(
@@ -151,7 +182,7 @@ pub(super) fn useless_redirect(base: &str) -> Response {
 /// There is no such server for this visit.
 pub(super) fn no_server(base: &str) -> Response {
     let body = format!(
-        "<p>There is no server of this name that you can sign in to with this link.</p>\n<p><a href=\"{}\">Your servers</a></p>",
+        "<p>There is no server of this name, or nobody can sign in to it.</p>\n<p><a href=\"{}\">Your servers</a></p>",
         escape(&format!("{base}/signin"))
     );
     page(StatusCode::NOT_FOUND, "No such server", &body, Referrer::Nobody)

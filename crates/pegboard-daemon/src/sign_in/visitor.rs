@@ -1,7 +1,7 @@
 //! [`Visitor`]: the browser that has sent a request, and its visit.
 
 use http::{HeaderMap, header::SET_COOKIE, request::Parts};
-use pegboard::Secret;
+use pegboard::{Principal, Secret};
 use pegboard_gateway::{Caller, LocalClient, NoSignInPage, Scope, SignInLinks, SignInVisit};
 
 use super::cookie;
@@ -15,6 +15,8 @@ pub(super) struct Visitor {
     pub(super) cookie: Option<Secret>,
     /// Who it is without a link: a gateway without tokens admits every browser of its machine.
     admitted: Option<Caller>,
+    /// Who its token says that it is, if it has sent one.
+    principal: Option<Principal>,
 }
 
 /// A visit, and the cookie that identifies it.
@@ -37,6 +39,7 @@ impl Visitor {
         Ok(Self {
             cookie: cookie::sent(&parts.headers, &base),
             base,
+            principal: caller.and_then(Caller::principal).cloned(),
             admitted: caller.filter(|caller| caller.scopes().contains(Scope::Call)).cloned(),
         })
     }
@@ -60,10 +63,14 @@ impl Visitor {
         }))
     }
 
-    /// The visit that the cookie names.
+    /// The visit that the cookie names. It is of no use to a request with the token of another principal.
     pub(super) fn known_visit(&self, links: &SignInLinks) -> Option<Visit> {
         let cookie = self.cookie.clone()?;
         let known = links.visit(cookie.expose())?;
+        let is_own = |principal: &Principal| known.caller().principal() == Some(principal);
+        if !self.principal.as_ref().is_none_or(is_own) {
+            return None;
+        }
         Some(Visit {
             known,
             cookie,

@@ -1,6 +1,7 @@
 //! What people do on the pages.
 
-use serde_json::json;
+use pegboard_testkit::oauth::AuthFault;
+use serde_json::{Value, json};
 
 use crate::{
     browser::{Browser, send},
@@ -56,13 +57,27 @@ async fn a_person_signs_out_on_the_page_and_in_again() {
     assert_eq!(site.hello("ada").await, "hi");
     let page = browser.submit(&page, "sign-out").await;
     assert!(page.body.contains("Sign in to fx?"), "{}", page.body);
+    assert!(
+        page.body
+            .contains("signed out of <b>fx</b>, and its tokens are revoked"),
+        "{}",
+        page.body
+    );
     assert!(site.needs_sign_in("ada").await);
     // The visit goes on without another link.
     let leaving = browser.submit(&page, "sign-in").await;
     let page = browser.open(&leaving.refresh()).await;
     assert!(page.body.contains("You are signed in"), "{}", page.body);
     assert_eq!(site.hello("ada").await, "hi");
-    site.close().await;
+    let Site { issuer, board, .. } = site;
+    drop(issuer);
+    let page = browser.submit(&page, "sign-out").await;
+    assert!(
+        page.body.contains("They are not revoked, and stay valid"),
+        "{}",
+        page.body
+    );
+    board.shutdown().await;
 }
 
 #[tokio::test]
@@ -173,5 +188,63 @@ async fn an_operator_sees_who_has_signed_in_and_no_token() {
     }
     let (status, _) = site.get("ada", "/api/v1/mcp/sign-ins").await;
     assert_eq!(status, 403, "it needs the scope admin");
+    site.close().await;
+}
+
+#[tokio::test]
+async fn sign_ins_and_sign_outs_are_in_the_audit_log_with_whose_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("audit.jsonl");
+    let site = Site::with_settings(&format!("[audit]\nfile = {log:?}\n")).await;
+    let mut browser = Browser::default();
+    let link = site.link("ada").await;
+    site.issuer
+        .add_fault_times(1, AuthFault::CallbackError("access_denied"));
+    site.sign_in(&mut browser, &link, "ada").await;
+    let again = browser.open(site.at("/signin/server/fx").as_str()).await;
+    let leaving = browser.submit(&again, "sign-in").await;
+    let page = browser.open(&leaving.refresh()).await;
+    browser.submit(&page, "sign-out").await;
+    // Nobody is signed in any more, so nothing changes.
+    browser.submit(&page, "sign-out").await;
+    let (status, _) = site.post("bob", "/api/v1/mcp/signin", "").await;
+    assert_eq!(status, 200);
+    site.close().await;
+    let text = std::fs::read_to_string(&log).unwrap();
+    let records: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let word = |value: &Value| value.as_str().unwrap_or("-").to_owned();
+    let told: Vec<String> = records
+        .iter()
+        .filter(|record| record["event"] == "change")
+        .map(|record| {
+            ["principal", "action", "server", "outcome"]
+                .map(|field| word(&record[field]))
+                .join(" ")
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "ada sign_in_link fx done",
+            "ada sign_in fx refused",
+            "ada sign_in fx done",
+            "ada sign_out fx done",
+            "bob sign_in_link - done",
+        ]
+    );
+    let code = link.split_once("link=").unwrap().1;
+    assert!(!text.contains(code));
+}
+
+#[tokio::test]
+async fn a_server_without_sign_in_says_why_and_what_to_do() {
+    let site = Site::new().await;
+    let (status, problem) = site.post("ada", "/api/v1/mcp/servers/open/signin", "").await;
+    assert_eq!(status, 409);
+    assert_eq!(
+        problem["detail"],
+        "nobody can sign in to `open`: its config has other credentials for it"
+    );
+    assert!(problem["hint"].as_str().unwrap().contains("`auth`"), "{problem}");
     site.close().await;
 }

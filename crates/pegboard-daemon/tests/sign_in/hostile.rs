@@ -9,7 +9,7 @@ use tower_service::Service as _;
 
 use crate::{
     browser::{Browser, send},
-    fixture::{Site, token},
+    fixture::{Site, secret, token},
 };
 
 #[tokio::test]
@@ -29,9 +29,19 @@ async fn a_link_that_was_used_is_unknown_or_of_another_browser_says_what_to_do()
         assert_eq!(page.status, 410, "{useless}");
         assert!(page.body.contains("to get a new link"), "{}", page.body);
     }
-    // The visit of the first browser is for one server.
-    let page = quick.open(site.at("/signin/server/open").as_str()).await;
-    assert_eq!(page.status, 404);
+    // The visit of the first browser is for one server, and that of the second for none any more.
+    let mut pages = vec![quick.open(site.at("/signin/server/open").as_str()).await];
+    for path in ["/signin/server/fx", "/signin"] {
+        pages.push(late.open(site.at(path).as_str()).await);
+    }
+    for page in pages {
+        assert_eq!(page.status, 401, "{}: {}", page.url, page.body);
+        assert!(
+            page.body.contains("the link was used in another browser"),
+            "{}",
+            page.body
+        );
+    }
     let page = Browser::default().open(site.at("/signin").as_str()).await;
     assert_eq!(page.status, 401);
     assert!(page.body.contains("needs a sign-in link"), "{}", page.body);
@@ -76,6 +86,33 @@ async fn only_a_form_of_the_visit_begins_a_sign_in() {
     assert_eq!(page.status, 401, "without the cookie");
     assert_eq!(site.issuer.count("/authorize") + site.issuer.count("/register"), 0);
     assert_eq!(ada.submit(&of_ada, "sign-in").await.status, 200);
+    site.close().await;
+}
+
+#[tokio::test]
+async fn a_visit_is_of_no_use_with_the_token_of_somebody_else() {
+    let site = Site::new().await;
+    let mut ada = Browser::default();
+    let consent = ada.open(&site.link("ada").await).await;
+    let (to, own) = (site.at("/signin/server/fx"), site.url.origin().ascii_serialization());
+    let form = format!("token={}&action=sign-in", consent.form_token());
+    for who in ["bob", "dan"] {
+        let authorization = format!("Bearer {}", secret(who));
+        let headers = [("origin", own.as_str()), ("authorization", &authorization)];
+        let page = ada.request("POST", &to, &headers, &form).await;
+        assert_eq!(page.status, 401, "{who}: {}", page.body);
+    }
+    // A client with the right to call needs no link, and has a visit of its own.
+    let bob = format!("Bearer {}", secret("bob"));
+    let cookies = ada.cookies().join("");
+    let page = ada.request("GET", &to, &[("authorization", &bob)], "").await;
+    assert!(
+        page.body.contains("<b>bob</b>") && !page.body.contains("<b>ada</b>"),
+        "{}",
+        page.body
+    );
+    assert_ne!(ada.cookies().join(""), cookies);
+    assert_eq!(site.issuer.count("/register"), 0);
     site.close().await;
 }
 

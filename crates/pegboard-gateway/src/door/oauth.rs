@@ -162,7 +162,7 @@ impl ResourceServer {
         let wanted = self.caller_tokens.as_ref().filter(|tokens| tokens.are_wanted());
         admission.rights = wanted.map(|_| claims.rights());
         let until = until.map_or(admission.expires, |until| until.min(admission.expires));
-        let grant = self.grants.enter(&admission, claims, proof.clone())?;
+        let grant = self.grants.enter(&admission, claims, proof.clone(), digest)?;
         if let (Some(tokens), Some(rights)) = (wanted, admission.rights) {
             tokens.keep(&admission.principal, rights, Secret::from(token), admission.expires);
         }
@@ -198,17 +198,24 @@ impl ResourceServer {
         let introspection = self.introspection.as_ref().ok_or(TokenFault::Opaque)?;
         let issuer = self.issuers.first().ok_or(TokenFault::Issuer)?.issuer();
         let outcome = introspection.check(token, digest, issuer).await;
-        // A token that was withdrawn at its server ends what was opened with it.
-        if let Err(TokenFault::Inactive) = outcome
-            && let Some(verified) = self.verified.get(&digest)
-        {
-            verified.grant.caller.revoked.cancel();
-            self.forget(&verified.grant.caller);
+        // A token that was withdrawn at its server ends what was opened with it. One that has only expired may have a successor.
+        if let Err(TokenFault::Inactive) = outcome {
+            let verified = self.verified.get(&digest);
+            let is_over = |verified: &Arc<Verified>| verified.admission.expires <= SystemTime::now();
+            if !verified.as_ref().is_some_and(is_over) {
+                self.grants
+                    .withdraw(verified.as_ref().map(|verified| &verified.grant), &digest);
+            }
         }
         outcome
     }
 
-    /// Revokes what was opened with tokens that have expired, or whose keys were withdrawn.
+    /// Whether callers were revoked whose open streams and sessions nobody has ended yet: [`ResourceServer::expire`] returns them.
+    pub(crate) fn has_revoked(&self) -> bool {
+        self.grants.have_ended()
+    }
+
+    /// Revokes what was opened with tokens that have expired, or whose keys were withdrawn. Also returns what was revoked before.
     pub(crate) fn expire(&self, now: SystemTime) -> Expired {
         if let Some(tokens) = &self.caller_tokens {
             tokens.expire(now);

@@ -246,7 +246,13 @@ impl Site {
                     return Ok(caller);
                 }
                 Err(Rejection::AccessToken(TokenFault::Superseded)) => {}
-                Err(rejection) => return Err(rejection),
+                Err(rejection) => {
+                    // It was good before, and its authorization server has withdrawn it.
+                    if oauth.has_revoked() {
+                        self.end_expired();
+                    }
+                    return Err(rejection);
+                }
             }
             // The new door is put in place right after the old rules have ended.
             let _ = tokio::time::timeout(DOOR_CHANGE, changed.changed()).await;

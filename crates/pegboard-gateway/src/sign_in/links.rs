@@ -104,6 +104,12 @@ impl SignInLinks {
     pub fn create(&self, caller: &Caller, server: Option<&ServerName>) -> Result<SignInLink, NoSignInPage> {
         let page = self.page(server)?;
         let (code, expires_in) = self.tables().link(caller, server, Instant::now())?;
+        let principal = caller.principal().map(Principal::as_str);
+        tracing::info!(
+            principal,
+            server = server.map(ServerName::as_str),
+            "a sign-in link was given out"
+        );
         let code = code.expose();
         Ok(SignInLink {
             id: public_id(code),

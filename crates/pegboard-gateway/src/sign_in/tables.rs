@@ -90,6 +90,11 @@ impl SignInVisit {
         self.rights.iter().any(|right| right.server.is_none())
     }
 
+    /// Whether the visit is for any server. It is for none once its only link was used in another browser.
+    pub fn is_for_any(&self) -> bool {
+        !self.rights.is_empty()
+    }
+
     /// Whether the visit is for this server, if its caller may use it.
     pub fn is_for(&self, server: &ServerName) -> bool {
         self.rights.iter().any(|right| right.covers(server))
@@ -155,6 +160,7 @@ impl Tables {
             server,
             link: code.map(key_of),
         };
+        self.expire(now);
         if let Some(visit) = cookie.and_then(|cookie| self.visits.get_mut(&key_of(cookie)))
             && visit.caller == *caller
         {
@@ -204,8 +210,9 @@ impl Tables {
     }
 
     fn expire(&mut self, now: Instant) {
-        self.links.retain(|_, link| now < link.expires);
-        self.visits.retain(|_, visit| now < visit.expires);
+        let is_good = |caller: &Caller, expires: Instant| now < expires && !caller.revoked.is_cancelled();
+        self.links.retain(|_, link| is_good(&link.caller, link.expires));
+        self.visits.retain(|_, visit| is_good(&visit.caller, visit.expires));
     }
 }
 

@@ -19,6 +19,7 @@ mod revocation;
 mod scopes;
 mod service;
 mod shutdown;
+mod sign_in_links;
 mod signer;
 mod sse;
 mod starting;

@@ -6,8 +6,9 @@ use futures_util::future::join_all;
 use jiff::Timestamp;
 use url::Url;
 
-use super::{Pegboard, sign_in_provider::account_of};
+use super::{Pegboard, sign_in_provider::account_of, sign_in_records::SignInRecord};
 use crate::{
+    audit::ChangeOutcome,
     caller::Principal,
     config::{Auth, OAuthConfig},
     hint::Hint,
@@ -88,8 +89,14 @@ impl SignIn {
     /// Finishes the sign-in with the URL that the browser was sent to, or its query. Servers that wait for it are connected again.
     pub async fn finish(self, redirected: &str) -> Result<(), SignInError> {
         let account = self.pending.account().clone();
+        let record = SignInRecord::begin(&self.board, SignInRecord::SIGN_IN, &account).await?;
         let client = self.board.0.factory.sign_ins.client();
-        client.finish(self.pending, redirected).await?;
+        if let Err(error) = client.finish(self.pending, redirected).await {
+            let error = SignInError::from(error);
+            record.fail(&error);
+            return Err(error);
+        }
+        record.end(Some(ChangeOutcome::Done));
         self.board.use_sign_in(&account).await;
         Ok(())
     }
@@ -331,7 +338,16 @@ impl Pegboard {
     }
 
     async fn end_sign_in(&self, account: OAuthAccount) -> Result<SignedOut, SignInError> {
-        let ended = self.0.factory.sign_ins.client().sign_out(&account).await?;
+        let record = SignInRecord::begin(self, SignInRecord::SIGN_OUT, &account).await?;
+        let ended = match self.0.factory.sign_ins.client().sign_out(&account).await {
+            Ok(ended) => ended,
+            Err(error) => {
+                let error = SignInError::from(error);
+                record.fail(&error);
+                return Err(error);
+            }
+        };
+        record.end((ended != Ended::WasNot).then_some(ChangeOutcome::Done));
         if ended != Ended::WasNot {
             let instances = self.instances_of(&account);
             instances.iter().for_each(Server::outdate_credential);

@@ -92,6 +92,8 @@ impl Pegboard {
             };
             let change = self.0.factory.sign_ins.client().store_change(&account, since);
             let Some(change) = change.await else { continue };
+            let principal = account.principal.as_ref().map(Principal::as_str);
+            tracing::info!(server = %account.server, principal, ?change, "a sign-in was changed elsewhere");
             let is_of_account = |server: &&Server| server.principal() == account.principal.as_ref();
             let known = all.iter().chain(&shared).chain(&in_use);
             known.filter(is_of_account).for_each(Server::outdate_credential);

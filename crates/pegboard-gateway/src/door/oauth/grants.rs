@@ -30,6 +30,7 @@ struct LastToken {
     claims: Claims,
     /// `None` if the authorization server was asked about it.
     proof: Option<Proof>,
+    digest: [u8; 32],
 }
 
 type Key = (Principal, Option<CallerRights>, Option<Arc<str>>, Scopes);
@@ -43,6 +44,8 @@ pub(super) struct Grants {
 #[derive(Debug, Default)]
 struct Open {
     grants: HashMap<Key, Arc<Grant>>,
+    /// The callers of grants that were revoked, until somebody ends what they have open.
+    ended: Vec<Caller>,
     /// Whether other rules have replaced those by which these were made. Nobody would end what is opened here any more.
     is_closed: bool,
 }
@@ -87,6 +90,7 @@ impl Grants {
         admission: &Admission,
         claims: Claims,
         proof: Option<Proof>,
+        digest: [u8; 32],
     ) -> Result<Arc<Grant>, TokenFault> {
         let (principal, view) = (admission.principal.clone(), admission.view.clone());
         let key = (principal, admission.rights, view, admission.scopes);
@@ -94,6 +98,7 @@ impl Grants {
             expires: admission.expires,
             claims,
             proof,
+            digest,
         };
         let mut open = self.open();
         if open.is_closed {
@@ -117,15 +122,27 @@ impl Grants {
                 .map(|(key, _)| key.clone());
             gone = first.and_then(|first| open_grants.remove(&first));
         }
-        drop(open);
-        if let Some(gone) = gone {
-            gone.caller.revoked.cancel();
-        }
+        open.ended.extend(revoke(gone.into_iter()));
         Ok(grant)
     }
 
-    /// Revokes the grants that have expired, and those whose key was withdrawn. Returns their callers, and how long it is until the next one
-    /// expires.
+    /// Revokes a grant whose token was withdrawn, and those that last as long as the token with this digest.
+    pub(super) fn withdraw(&self, known: Option<&Arc<Grant>>, digest: &[u8; 32]) {
+        let mut open = self.open();
+        let is_withdrawn = |grant: &Arc<Grant>| {
+            grant.last.load().digest == *digest || known.is_some_and(|known| Arc::ptr_eq(known, grant))
+        };
+        let withdrawn: Vec<_> = open.grants.extract_if(|_, grant| is_withdrawn(grant)).collect();
+        open.ended.extend(revoke(withdrawn.into_iter().map(|(_, grant)| grant)));
+    }
+
+    /// Whether grants were revoked since [`Grants::expire`] has returned their callers.
+    pub(super) fn have_ended(&self) -> bool {
+        !self.open().ended.is_empty()
+    }
+
+    /// Revokes the grants that have expired, and those whose key was withdrawn. Returns the callers of all that were revoked, and how long it is
+    /// until the next one expires.
     pub(super) fn expire(&self, now: SystemTime) -> Expired {
         let mut open = self.open();
         let is_over = |grant: &Grant| grant.expires() <= now || !grant.is_proved(Proof::holds);
@@ -135,8 +152,10 @@ impl Grants {
             .values()
             .filter_map(|grant| grant.expires().duration_since(now).ok());
         let next: Option<Duration> = lasting.min();
+        let mut ended = std::mem::take(&mut open.ended);
         drop(open);
-        (revoke(expired.into_iter().map(|(_, grant)| grant)), next)
+        ended.extend(revoke(expired.into_iter().map(|(_, grant)| grant)));
+        (ended, next)
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -145,21 +164,24 @@ impl Grants {
 
     /// Revokes all grants, and makes no more.
     pub(super) fn end(&self) -> Vec<Caller> {
-        revoke(self.close().into_values())
+        let (grants, mut ended) = self.close();
+        ended.extend(revoke(grants.into_values()));
+        ended
     }
 
-    fn close(&self) -> HashMap<Key, Arc<Grant>> {
+    fn close(&self) -> (HashMap<Key, Arc<Grant>>, Vec<Caller>) {
         let mut open = self.open();
         open.is_closed = true;
-        std::mem::take(&mut open.grants)
+        (std::mem::take(&mut open.grants), std::mem::take(&mut open.ended))
     }
 
     /// Gives `successor` the grants that it admits, revokes the others, and makes no more.
     pub(super) fn hand_over(&self, successor: &Self, admits: impl Fn(&Grant) -> bool) -> Vec<Caller> {
-        let (kept, gone): (HashMap<_, _>, HashMap<_, _>) =
-            self.close().into_iter().partition(|(_, grant)| admits(grant));
+        let (grants, mut ended) = self.close();
+        let (kept, gone): (HashMap<_, _>, HashMap<_, _>) = grants.into_iter().partition(|(_, grant)| admits(grant));
         successor.open().grants.extend(kept);
-        revoke(gone.into_values())
+        ended.extend(revoke(gone.into_values()));
+        ended
     }
 
     fn open(&self) -> MutexGuard<'_, Open> {

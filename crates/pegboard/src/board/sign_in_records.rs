@@ -1,0 +1,80 @@
+//! [`SignInRecord`]: a sign-in or sign-out in the log and in the audit log, whoever has asked for it.
+
+use super::{
+    Pegboard,
+    sign_in::{SignInError, SignInErrorKind},
+};
+use crate::{
+    audit::{AdminChange, ChangeOutcome},
+    caller::Principal,
+    name::ServerName,
+    oauth::OAuthAccount,
+};
+
+/// A sign-in or sign-out that has begun. It is recorded when this is dropped, so also if the caller goes away.
+#[derive(Debug)]
+pub(super) struct SignInRecord {
+    board: Pegboard,
+    action: &'static str,
+    server: ServerName,
+    principal: Option<Principal>,
+    /// `None` if nothing is to be recorded.
+    outcome: Option<ChangeOutcome>,
+}
+
+impl SignInRecord {
+    pub(super) const SIGN_IN: &str = "sign_in";
+    pub(super) const SIGN_OUT: &str = "sign_out";
+
+    /// Begins a record. Fails if the audit log is required and cannot be written: nothing should be changed then.
+    pub(super) async fn begin(
+        board: &Pegboard,
+        action: &'static str,
+        account: &OAuthAccount,
+    ) -> Result<Self, SignInError> {
+        let mut record = Self {
+            board: board.clone(),
+            action,
+            server: account.server.clone(),
+            principal: account.principal.clone(),
+            outcome: Some(ChangeOutcome::Refused),
+        };
+        let begun = board.begin_change(&record.change(ChangeOutcome::Begun)).await;
+        begun.map_err(|failure| SignInError::new(SignInErrorKind::Failed, failure.message))?;
+        record.outcome = Some(ChangeOutcome::Unknown);
+        Ok(record)
+    }
+
+    /// Says how it ended; `None` if nothing has changed.
+    pub(super) fn end(mut self, outcome: Option<ChangeOutcome>) {
+        self.outcome = outcome;
+    }
+
+    /// Says that it failed.
+    pub(super) fn fail(self, error: &SignInError) {
+        let outcome = match error.kind() {
+            SignInErrorKind::Denied | SignInErrorKind::WrongRedirect | SignInErrorKind::Refused => {
+                ChangeOutcome::Refused
+            }
+            _ => ChangeOutcome::Failed,
+        };
+        self.end(Some(outcome));
+    }
+
+    fn change(&self, outcome: ChangeOutcome) -> AdminChange {
+        let change = AdminChange::new(self.action, outcome).server(self.server.clone());
+        match &self.principal {
+            Some(principal) => change.principal(principal.clone()),
+            None => change,
+        }
+    }
+}
+
+impl Drop for SignInRecord {
+    fn drop(&mut self) {
+        let Some(outcome) = self.outcome else { return };
+        let principal = self.principal.as_ref().map(Principal::as_str);
+        tracing::info!(server = %self.server, principal, action = self.action, ?outcome, "a sign-in has changed");
+        self.board.record_change(self.change(outcome));
+    }
+}
