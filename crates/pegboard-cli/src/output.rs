@@ -96,11 +96,23 @@ impl Output {
 
     /// Hides the spinner for a question until the returned guard is dropped.
     pub(crate) fn step_aside(&self) -> Aside {
+        self.aside(true)
+    }
+
+    /// Like [`Self::step_aside`], but the spinner comes back only with [`Aside::end`].
+    pub(crate) fn step_aside_until_ended(&self) -> Aside {
+        self.aside(false)
+    }
+
+    fn aside(&self, resumes: bool) -> Aside {
         let mut terminal_use = self.terminal_use();
         terminal_use.questions += 1;
         self.spinner.finish_and_clear();
         drop(terminal_use);
-        Aside(self.clone())
+        Aside {
+            output: self.clone(),
+            resumes,
+        }
     }
 
     fn terminal_use(&self) -> MutexGuard<'_, TerminalUse> {
@@ -173,22 +185,27 @@ impl Output {
 
 /// Hides the spinner until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Aside(Output);
+pub(crate) struct Aside {
+    output: Output,
+    /// Whether the spinner is shown again when this is dropped.
+    resumes: bool,
+}
 
 impl Aside {
     /// Shows the spinner again, with what the command waits for now.
-    pub(crate) fn end(self, what: &str) {
-        self.0.spinner.set_message(one_line(what));
+    pub(crate) fn end(mut self, what: &str) {
+        self.output.spinner.set_message(one_line(what));
+        self.resumes = true;
     }
 }
 
 impl Drop for Aside {
     fn drop(&mut self) {
-        let mut terminal_use = self.0.terminal_use();
+        let mut terminal_use = self.output.terminal_use();
         terminal_use.questions -= 1;
-        if terminal_use.allows_spinner() {
-            self.0.spinner.reset();
-            self.0.spinner.enable_steady_tick(TICK);
+        if self.resumes && terminal_use.allows_spinner() {
+            self.output.spinner.reset();
+            self.output.spinner.enable_steady_tick(TICK);
         }
     }
 }

@@ -63,6 +63,8 @@ impl Pegboard {
         let sign_ins = &self.0.factory.sign_ins;
         sign_ins.client().store().look().await;
         let (since, last) = sign_ins.to_follow();
+        // A change is found once, so the second of two callers would return before the first has used it.
+        let _turn = self.0.factory.sign_ins.turn().await;
         let servers = self.0.registry.configured();
         let follows = servers.iter().filter_map(|server| {
             let (account, _) = account_of(server.name(), &server.config().transport)?;

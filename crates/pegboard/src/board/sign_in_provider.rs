@@ -12,6 +12,7 @@ use std::{
     time::Duration,
 };
 
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use url::Url;
 
@@ -39,7 +40,7 @@ pub(super) struct TokenFolder {
 }
 
 /// The sign-ins of a board. Nothing is read before a server needs it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct SignIns {
     /// The folder of the tokens; in memory without one.
     folder: Option<PathBuf>,
@@ -55,6 +56,8 @@ pub(super) struct SignIns {
     followed: AtomicU64,
     /// Called when the store has changed.
     follower: OnceLock<Follower>,
+    /// Held while changes of the store are followed: who asks for that meanwhile waits until it is done.
+    following: Semaphore,
 }
 
 /// Makes the board use what has changed in the store; `None` once there is no board.
@@ -86,6 +89,7 @@ impl SignIns {
             opened: OnceLock::new(),
             followed: AtomicU64::new(0),
             follower: OnceLock::new(),
+            following: Semaphore::new(1),
         })
     }
 
@@ -105,6 +109,11 @@ impl SignIns {
     /// Notes that the board has followed all changes up to this one.
     pub(super) fn followed(&self, last: u64) {
         self.followed.fetch_max(last, Ordering::AcqRel);
+    }
+
+    /// Waits until nobody else follows changes of the store.
+    pub(super) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
+        self.following.acquire().await.ok()
     }
 
     pub(super) fn client(&self) -> &OAuthClient {

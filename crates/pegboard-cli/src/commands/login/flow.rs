@@ -64,7 +64,7 @@ impl Flow<'_> {
         let server = whose(options.server(), options.principal.as_deref());
         let reads_stdin = options.no_browser || io::stdin().is_terminal();
         // The spinner would be drawn over what is typed.
-        let aside = reads_stdin.then(|| output.step_aside());
+        let aside = reads_stdin.then(|| output.step_aside_until_ended());
         output.waiting("waiting for the sign-in in the browser");
         match opens {
             true => output.say(&format!(
