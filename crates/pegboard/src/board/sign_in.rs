@@ -14,6 +14,7 @@ use crate::{
     hint::Hint,
     name::ServerName,
     oauth::{OAuthAccount, OAuthError, PendingSignIn, RedirectUri, SessionSummary, SignedOut as Ended},
+    outcome::Failure,
     server::Server,
     status::State,
 };
@@ -89,11 +90,13 @@ impl SignIn {
     /// Finishes the sign-in with the URL that the browser was sent to, or its query. Servers that wait for it are connected again.
     pub async fn finish(self, redirected: &str) -> Result<(), SignInError> {
         let account = self.pending.account().clone();
-        let record = SignInRecord::begin(&self.board, SignInRecord::SIGN_IN, &account).await?;
+        let record = SignInRecord::begin(&self.board, SignInRecord::SIGN_IN, &account)
+            .await
+            .map_err(unrecorded)?;
         let client = self.board.0.factory.sign_ins.client();
         if let Err(error) = client.finish(self.pending, redirected).await {
             let error = SignInError::from(error);
-            record.fail(&error);
+            record.end(Some(error.outcome()));
             return Err(error);
         }
         record.end(Some(ChangeOutcome::Done));
@@ -203,6 +206,16 @@ impl SignInError {
         self.kind
     }
 
+    /// How the sign-in or sign-out ended, for its record.
+    fn outcome(&self) -> ChangeOutcome {
+        match self.kind {
+            SignInErrorKind::Denied | SignInErrorKind::WrongRedirect | SignInErrorKind::Refused => {
+                ChangeOutcome::Refused
+            }
+            _ => ChangeOutcome::Failed,
+        }
+    }
+
     pub(super) fn new(kind: SignInErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,
@@ -210,6 +223,11 @@ impl SignInError {
             hint: None,
         }
     }
+}
+
+/// The audit log is required and cannot be written.
+fn unrecorded(failure: Failure) -> SignInError {
+    SignInError::new(SignInErrorKind::Failed, failure.message)
 }
 
 impl Hint for SignInError {
@@ -338,12 +356,14 @@ impl Pegboard {
     }
 
     async fn end_sign_in(&self, account: OAuthAccount) -> Result<SignedOut, SignInError> {
-        let record = SignInRecord::begin(self, SignInRecord::SIGN_OUT, &account).await?;
+        let record = SignInRecord::begin(self, SignInRecord::SIGN_OUT, &account)
+            .await
+            .map_err(unrecorded)?;
         let ended = match self.0.factory.sign_ins.client().sign_out(&account).await {
             Ok(ended) => ended,
             Err(error) => {
                 let error = SignInError::from(error);
-                record.fail(&error);
+                record.end(Some(error.outcome()));
                 return Err(error);
             }
         };

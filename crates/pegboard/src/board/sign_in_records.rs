@@ -1,14 +1,12 @@
 //! [`SignInRecord`]: a sign-in or sign-out in the log and in the audit log, whoever has asked for it.
 
-use super::{
-    Pegboard,
-    sign_in::{SignInError, SignInErrorKind},
-};
+use super::Pegboard;
 use crate::{
     audit::{AdminChange, ChangeOutcome},
     caller::Principal,
     name::ServerName,
     oauth::OAuthAccount,
+    outcome::Failure,
 };
 
 /// A sign-in or sign-out that has begun. It is recorded when this is dropped, so also if the caller goes away.
@@ -27,11 +25,7 @@ impl SignInRecord {
     pub(super) const SIGN_OUT: &str = "sign_out";
 
     /// Begins a record. Fails if the audit log is required and cannot be written: nothing should be changed then.
-    pub(super) async fn begin(
-        board: &Pegboard,
-        action: &'static str,
-        account: &OAuthAccount,
-    ) -> Result<Self, SignInError> {
+    pub(super) async fn begin(board: &Pegboard, action: &'static str, account: &OAuthAccount) -> Result<Self, Failure> {
         let mut record = Self {
             board: board.clone(),
             action,
@@ -39,8 +33,7 @@ impl SignInRecord {
             principal: account.principal.clone(),
             outcome: Some(ChangeOutcome::Refused),
         };
-        let begun = board.begin_change(&record.change(ChangeOutcome::Begun)).await;
-        begun.map_err(|failure| SignInError::new(SignInErrorKind::Failed, failure.message))?;
+        board.begin_change(&record.change(ChangeOutcome::Begun)).await?;
         record.outcome = Some(ChangeOutcome::Unknown);
         Ok(record)
     }
@@ -48,17 +41,6 @@ impl SignInRecord {
     /// Says how it ended; `None` if nothing has changed.
     pub(super) fn end(mut self, outcome: Option<ChangeOutcome>) {
         self.outcome = outcome;
-    }
-
-    /// Says that it failed.
-    pub(super) fn fail(self, error: &SignInError) {
-        let outcome = match error.kind() {
-            SignInErrorKind::Denied | SignInErrorKind::WrongRedirect | SignInErrorKind::Refused => {
-                ChangeOutcome::Refused
-            }
-            _ => ChangeOutcome::Failed,
-        };
-        self.end(Some(outcome));
     }
 
     fn change(&self, outcome: ChangeOutcome) -> AdminChange {
