@@ -16,7 +16,6 @@ use crate::{
     oauth::{OAuthAccount, OAuthError, PendingSignIn, RedirectUri, SessionSummary, SignedOut as Ended},
     outcome::Failure,
     server::Server,
-    status::State,
 };
 
 /// The port of the redirect address, unless the config or the options name one.
@@ -386,9 +385,7 @@ impl Pegboard {
     async fn use_sign_in(&self, account: &OAuthAccount) {
         let instances = self.instances_of(account);
         instances.iter().for_each(Server::outdate_credential);
-        let waiting = instances
-            .iter()
-            .filter(|server| server.status().state == State::NeedsAuth);
+        let waiting = instances.iter().filter(|server| server.may_await_sign_in());
         join_all(waiting.map(Server::reconnect)).await;
     }
 

@@ -11,7 +11,6 @@ use crate::{
     deadline::Deadline,
     oauth::{OAuthAccount, StoreChange},
     server::Server,
-    status::State,
 };
 
 /// How long a server that is connected again may take to be ready or to fail.
@@ -104,7 +103,7 @@ impl Pegboard {
                 .filter(is_of_account)
                 .filter(|server| match change {
                     StoreChange::SignedOut => !server.is_idle(),
-                    StoreChange::SignedIn => server.status().state == State::NeedsAuth,
+                    StoreChange::SignedIn => server.may_await_sign_in(),
                 })
                 .collect();
             join_all(to_connect.iter().map(|server| server.reconnect())).await;

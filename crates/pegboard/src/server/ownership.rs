@@ -128,6 +128,13 @@ impl Server {
         }
     }
 
+    /// Whether the server waits for a sign-in, or is being started, maybe with the credential from before the sign-in.
+    #[cfg(feature = "oauth")]
+    pub(crate) fn may_await_sign_in(&self) -> bool {
+        let phase = self.phase();
+        matches!(phase, Phase::Connecting(_)) || phase.awaits_credentials()
+    }
+
     /// Whether the server has no connection and makes none.
     #[cfg(feature = "oauth")]
     pub(crate) fn is_idle(&self) -> bool {

@@ -46,8 +46,9 @@ impl Refusals {
     pub(super) fn report(&self, refused: &Refused) {
         let line = self.window.lock().unwrap_or_else(PoisonError::into_inner).line();
         if let Some(left_out) = line {
-            // A field without a value is left out.
-            let (reason, detail) = (refused.fault, refused.detail.as_deref());
+            let reason = refused.fault;
+            // A field without a value is left out. Its text is quoted already.
+            let detail = refused.detail.as_deref().map(tracing::field::display);
             tracing::info!(%reason, detail, left_out, "an access token was refused");
         }
     }
