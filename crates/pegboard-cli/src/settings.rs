@@ -241,6 +241,15 @@ impl Settings {
 
     /// The complaint about a requested server that does not exist or is misconfigured.
     pub(crate) fn missing(&self, name: &str) -> Complaint {
+        self.missing_of(name, "COMMAND")
+    }
+
+    /// Like [`Self::missing`] for a command that is about remote servers.
+    pub(crate) fn missing_remote(&self, name: &str) -> Complaint {
+        self.missing_of(name, "URL")
+    }
+
+    fn missing_of(&self, name: &str, what: &str) -> Complaint {
         let mut misconfigured = self.loaded.config.misconfigured.iter();
         if let Some((_, found)) = misconfigured.find(|(known, _)| known.as_str() == name) {
             let problems = &found.problems;
@@ -264,7 +273,7 @@ impl Settings {
             hint: Some(match names.as_slice() {
                 [] => "no server is configured".to_owned(),
                 names => format!(
-                    "the servers are {}; `--server {name}=COMMAND` adds one",
+                    "the servers are {}; `--server {name}={what}` adds one",
                     names.join(", ")
                 ),
             }),
@@ -311,15 +320,21 @@ pub(crate) fn lasting_board(config: Config) -> pegboard::Builder {
     if let Some(folder) = cache_folder() {
         builder = builder.era_memory(folder.join("eras.json"));
     }
-    if let Some(folder) = state("tokens") {
-        builder = builder.token_store(folder);
-        if uses_keyring() {
-            builder = builder.keyring();
-        }
-    }
+    builder = with_tokens(builder);
     match pins_folder() {
         Some(folder) => builder.pins(folder),
         None => builder,
+    }
+}
+
+/// Gives a board the user's sign-ins.
+pub(crate) fn with_tokens(builder: pegboard::Builder) -> pegboard::Builder {
+    let Some(folder) = state("tokens") else {
+        return builder;
+    };
+    match uses_keyring() {
+        true => builder.token_store(folder).keyring(),
+        false => builder.token_store(folder),
     }
 }
 

@@ -55,6 +55,24 @@ impl From<String> for Principal {
     }
 }
 
+/// The command with which a person signs in to a server: for all views without a principal, or for those of one.
+pub fn login_command(server: &str, principal: Option<&str>) -> String {
+    match principal {
+        None => format!("pegboard login {server}"),
+        Some(principal) => format!("pegboard login {server} --principal {}", shell_word(principal)),
+    }
+}
+
+/// A name as one word of a shell's line.
+fn shell_word(name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "@%+=:,./_-".contains(c);
+    if !name.is_empty() && name.chars().all(is_plain) {
+        return name.to_owned();
+    }
+    let name = name.replace(char::is_control, " ");
+    format!("'{}'", name.replace('\'', "'\\''"))
+}
+
 /// Whose turn a waiting call takes, and whose limits it counts towards: those of a principal with all its views, or of a view without one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum QuotaOwner {
@@ -119,6 +137,23 @@ impl<'a> CallerView<'a> {
             view: self.name,
             principal: self.principal,
             meta,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::login_command;
+
+    #[test]
+    fn a_principal_is_one_word_of_the_login_command() {
+        for (principal, command) in [
+            (None, "pegboard login fx"),
+            (Some("bob@example.com"), "pegboard login fx --principal bob@example.com"),
+            (Some("bob's `id`"), "pegboard login fx --principal 'bob'\\''s `id`'"),
+            (Some("a\nb"), "pegboard login fx --principal 'a b'"),
+        ] {
+            assert_eq!(login_command("fx", principal), command);
         }
     }
 }

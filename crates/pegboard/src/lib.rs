@@ -350,7 +350,7 @@ pub use board::{
     SignIn, SignInError, SignInErrorKind, SignInOptions, SignedIn, SignedOut, StoredSignIn, TokenProtection,
 };
 pub use call::{Approver, Hook, ToolCall, View};
-pub use caller::{Caller, Principal};
+pub use caller::{Caller, Principal, login_command};
 pub use catalog::Tool;
 pub use config::{Config, Env, Format, Loaded, Problem, ServerConfig};
 pub use credential::{Credential, Credentials};

@@ -3,6 +3,7 @@
 use clap::Args;
 
 #[derive(Debug, Args)]
+#[command(override_usage = "pegboard login [OPTIONS] SERVER\n       pegboard login --list")]
 pub(crate) struct Login {
     /// The server to sign in to
     #[arg(required_unless_present = "list")]
@@ -32,6 +33,7 @@ impl Login {
 }
 
 #[derive(Debug, Args)]
+#[command(override_usage = "pegboard logout [OPTIONS] SERVER\n       pegboard logout --all")]
 pub(crate) struct Logout {
     /// The server to sign out of
     #[arg(required_unless_present = "all")]

@@ -25,6 +25,8 @@ use crate::{
 
 /// The limit for a call that is only made to be recorded.
 const RECORDING: Duration = Duration::from_secs(2);
+/// What a model is told if a call needs a sign-in.
+const ADVICE: &str = "A person must act first. Go on without it.";
 
 pub(super) async fn run(mut context: Context<'_>, options: cli::Call) -> Exit {
     let started = Instant::now();
@@ -303,18 +305,27 @@ fn report(output: &Output, reply: &Reply) -> Report {
     if output.is_json() {
         return Report::json(exit, reply);
     }
-    let text = reply.text();
+    let full = reply.text();
+    let text = &full;
     let report = match &reply.outcome {
         Outcome::Done(_) => {
             let mut report = Report::new(exit);
-            report.data = as_data(&text).into_owned();
+            report.data = as_data(text).into_owned();
             if !report.data.is_empty() && !report.data.ends_with('\n') {
                 report.data.push('\n');
             }
             report
         }
         Outcome::ToolFailed(_) => Report::new(exit).error(&format!("{} failed: {text}", reply.name), None),
-        _ => Report::new(exit).error(&text, reply.outcome.hint()),
+        outcome => {
+            // The advice is for models; for a person there is the hint.
+            let text = match outcome.hint() {
+                Some(_) if outcome.kind() == Kind::NeedsAuth => text.strip_suffix(ADVICE),
+                _ => None,
+            };
+            let text = text.map_or(full.as_str(), |text| text.trim_end().trim_end_matches('.'));
+            Report::new(exit).error(text, outcome.hint())
+        }
     };
     reply
         .warnings

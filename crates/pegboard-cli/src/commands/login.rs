@@ -12,11 +12,15 @@ mod peer_user;
 
 pub(super) use logout::logout;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use pegboard::{
     Hint as _, Kind, Pegboard, Principal, SignInError, SignInErrorKind, SignedIn, StoredSignIn,
-    config::{Auth, RedirectConfig},
+    config::{Auth, OAuthConfig},
+    login_command,
 };
 use serde_json::{Value, json};
 
@@ -25,7 +29,7 @@ use crate::{
     cli::Login,
     daemon,
     exit::Exit,
-    output::{Output, Report, one_line},
+    output::{self, Output, Report, one_line},
     settings::{self, Complaint, Settings},
 };
 use flow::Flow;
@@ -37,20 +41,23 @@ pub(super) async fn login(mut context: Context<'_>, options: Login) -> Exit {
     }
     let failed = document(&options, "failed", None);
     let settings = Settings::load(&context.global);
-    let (board, redirect) = match find(&settings, options.server()) {
+    let (board, oauth) = match find(&settings, options.server()) {
         Ok(found) => found,
         Err(complaint) => {
             let report = complained(&context.output, &failed, &complaint);
             return context.print(report).await;
         }
     };
+    if let Some(warning) = unknown_principal(&settings, &options) {
+        context.output.note(output::warning(&warning).trim_end());
+    }
     let is_begun = AtomicBool::new(false);
     let output = context.output.clone();
     let (global, deadline) = (context.global.clone(), context.deadline);
     let work = async {
         let flow = Flow {
             board: &board,
-            redirect: &redirect,
+            oauth: &oauth,
             options: &options,
             output: &output,
             is_begun: &is_begun,
@@ -70,7 +77,7 @@ pub(super) async fn login(mut context: Context<'_>, options: Login) -> Exit {
     };
     let ended = context.work(work).await;
     let is_unanswered = is_begun.load(Ordering::Relaxed);
-    let hint = || is_unanswered.then(|| unanswered(&options));
+    let hint = || is_unanswered.then(|| unanswered(&options, &oauth));
     if is_unanswered && !matches!(ended, Ending::Done(_)) {
         // The last line is a question.
         output.say("\n");
@@ -86,32 +93,32 @@ pub(super) async fn login(mut context: Context<'_>, options: Login) -> Exit {
 
 /// What a person may do after a sign-in that the browser never answered. An authorization server that has forgotten this program shows that in the
 /// browser only.
-fn unanswered(options: &Login) -> String {
+fn unanswered(options: &Login, oauth: &OAuthConfig) -> String {
     let command = command_of(options);
-    match options.new_client {
-        true => format!("try again with `{command}`"),
-        false => format!(
-            "try again with `{command}`; if the browser showed that the client is not known, add `--new-client`"
-        ),
-    }
+    let unknown = match (&oauth.client_id, options.new_client) {
+        (Some(_), _) => "check `oauth.client_id` of the server",
+        (None, true) => return format!("try again with `{command}`"),
+        (None, false) => "add `--new-client`",
+    };
+    format!("try again with `{command}`; if the browser showed that the client is not known, {unknown}")
+}
+
+/// Warns of a principal that no client of the gateway has, as the config says.
+fn unknown_principal(settings: &Settings, options: &Login) -> Option<String> {
+    let (principal, serve) = (options.principal.as_ref()?, &settings.loaded.config.serve);
+    let is_token = serve.tokens.contains_key(principal) || serve.unusable_tokens.contains(principal);
+    let is_known = serve.oauth.is_some() || is_token;
+    (!is_known).then(|| {
+        format!(
+            "no client of `pegboard serve` is called `{}`: `serve.tokens` has no such name, and `serve.oauth` is not set",
+            one_line(principal)
+        )
+    })
 }
 
 /// The command that makes this sign-in.
 fn command_of(options: &Login) -> String {
-    let mut command = format!("pegboard login {}", one_line(options.server()));
-    if let Some(principal) = &options.principal {
-        command += &format!(" --principal {}", quoted(principal));
-    }
-    command
-}
-
-/// A name as a word of a shell's line.
-fn quoted(name: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "@%+=:,./_-".contains(c);
-    match name.chars().all(is_plain) {
-        true => name.to_owned(),
-        false => format!("'{}'", one_line(name).replace('\'', "'\\''")),
-    }
+    login_command(&one_line(options.server()), options.principal.as_deref())
 }
 
 /// A sign-in that was made.
@@ -202,18 +209,18 @@ fn code_of(exit: Exit) -> &'static str {
     }
 }
 
-/// A board whose servers are not started, and the redirect settings of this server.
-fn find(settings: &Settings, name: &str) -> Result<(Pegboard, RedirectConfig), Complaint> {
+/// A board whose servers are not started, and the sign-in settings of this server.
+fn find(settings: &Settings, name: &str) -> Result<(Pegboard, Arc<OAuthConfig>), Complaint> {
     let config = settings.usable()?;
     let mut servers = config.servers.iter();
     let Some((_, server)) = servers.find(|(known, _)| known.as_str() == name) else {
-        return Err(settings.missing(name));
+        return Err(settings.missing_remote(name));
     };
-    let redirect = match server.transport.endpoint().map(|endpoint| &endpoint.auth) {
-        Some(Auth::OAuth(settings)) => settings.redirect.clone(),
-        _ => RedirectConfig::default(),
+    let oauth = match server.transport.endpoint().map(|endpoint| &endpoint.auth) {
+        Some(Auth::OAuth(settings)) => settings.clone(),
+        _ => Arc::default(),
     };
-    Ok((settings::board(config).open(), redirect))
+    Ok((settings::board(config).open(), oauth))
 }
 
 /// The stored sign-in of a server and principal.
@@ -231,6 +238,21 @@ fn sharers(stored: &[StoredSignIn], own: &StoredSignIn) -> Vec<String> {
         .filter(|other| other.is_same_as(own) && other.server != own.server);
     same.filter_map(|other| other.server.as_ref().map(ToString::to_string))
         .collect()
+}
+
+/// Like [`complaint`], for a sign-in with these options.
+fn complaint_of(error: &SignInError, options: &Login) -> Complaint {
+    let text = error.to_string();
+    let is_of_scopes = text.contains("invalid_scope")
+        || (text.contains("invalid_client_metadata") && text.to_ascii_lowercase().contains("scope"));
+    let mut complaint = complaint(error);
+    if is_of_scopes && !options.scopes.is_empty() {
+        let scopes = one_line(&options.scopes.join(" "));
+        complaint.hint = Some(format!(
+            "leave out `--scope`, or name scopes that the authorization server has; it was asked for: {scopes}"
+        ));
+    }
+    complaint
 }
 
 fn complaint(error: &SignInError) -> Complaint {

@@ -1,8 +1,10 @@
 //! `pegboard mcp`: the board, a view or one server as one MCP server on stdio.
 
-use pegboard::{Config, ServerName};
+use std::time::Duration;
+
+use pegboard::{Config, Pegboard, ServerName};
 use pegboard_daemon::Reloads;
-use pegboard_gateway::{BoardPart, GatewayHost, board_service, serve_stdio};
+use pegboard_gateway::{BoardPart, GatewayHost, SignInLinks, board_service, serve_stdio};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -16,8 +18,12 @@ use crate::{
     daemon::{self, RunningDaemon},
     exit::Exit,
     output::Report,
-    settings::{Complaint, Settings},
+    settings::{self, Complaint, Settings},
 };
+
+/// How often the sign-ins of servers that wait for one are looked for, and how rarely after failures.
+const LOOK: Duration = Duration::from_secs(1);
+const MAX_LOOK: Duration = Duration::from_secs(60);
 
 pub(super) async fn run(mut context: Context<'_>, options: Mcp) -> Exit {
     let settings = Settings::load(&context.global);
@@ -50,10 +56,13 @@ pub(super) async fn run(mut context: Context<'_>, options: Mcp) -> Exit {
         false => daemon::find(&context.global, &settings, &context.output, context.deadline).await,
     };
     let board = match &daemon {
-        Some(daemon) => daemon.board(config).host(GatewayHost).open(),
+        Some(daemon) => settings::with_tokens(daemon.board(config)).host(GatewayHost).open(),
         None => serving::open(config),
     };
-    let service = board_service(board.clone(), part(options, &settings));
+    let links = SignInLinks::default();
+    let of_links = board.clone();
+    links.serve(move |server| of_links.takes_sign_in(server.as_str()));
+    let service = board_service(board.clone(), part(options, &settings), links);
     let stop = CancellationToken::new();
     let mut serving = std::pin::pin!(serve_stdio(service, stop.clone().cancelled_owned()));
     let reloader = Reloader {
@@ -79,8 +88,26 @@ pub(super) async fn run(mut context: Context<'_>, options: Mcp) -> Exit {
             }
         }
         () = reloader.run(triggers) => Report::new(Exit::Done),
+        () = follow_sign_ins(&board), if daemon.is_some() => Report::new(Exit::Done),
     };
     context.close(&board, report).await
+}
+
+/// Connects servers of the daemon again after their sign-in. The daemon notices sign-ins itself, and its clients must ask it again.
+async fn follow_sign_ins(board: &Pegboard) {
+    let mut wait = LOOK;
+    loop {
+        tokio::time::sleep(wait).await;
+        let mut is_tried = false;
+        for server in board.awaiting_sign_in() {
+            if let Ok(true) = board.is_signed_in(&server, None).await {
+                is_tried = true;
+                board.reconnect(&server).await;
+            }
+        }
+        // A server may refuse what is stored.
+        wait = if is_tried { (wait * 2).min(MAX_LOOK) } else { LOOK };
+    }
 }
 
 /// What is served: a view, a single server, or everything.

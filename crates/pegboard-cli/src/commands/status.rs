@@ -339,7 +339,7 @@ fn sandbox_hint(server: &ShownServer, is_verbose: bool) -> Option<String> {
 
 /// Adds the error of an outage if the table truncates it, otherwise only its hint.
 fn with_outage(report: Report, server: &ShownServer, error: &ShownError, is_in_table: bool) -> Report {
-    let (name, state) = (&server.name, listing::in_words(server.state));
+    let (name, state) = (server.whose(), listing::in_words(server.state));
     match (is_in_table, &error.hint) {
         (false, hint) => report.error(&format!("server `{name}` {state}: {}", error.message), hint.as_deref()),
         (true, Some(hint)) => report.hint(&format!("server `{name}`: {hint}")),

@@ -64,6 +64,8 @@ mod serve_tls;
 #[cfg(unix)]
 mod sign_in;
 #[cfg(target_os = "linux")]
+mod sign_in_advice;
+#[cfg(target_os = "linux")]
 mod sign_in_browser;
 #[cfg(target_os = "linux")]
 mod sign_in_daemon;

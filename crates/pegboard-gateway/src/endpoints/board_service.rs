@@ -22,10 +22,9 @@ pub enum BoardPart {
 
 /// Creates the service that shows a part of a board, to serve it with [`serve_stdio`](crate::serve_stdio).
 ///
-/// The board should have a [`GatewayHost`](crate::GatewayHost), so that servers may ask the client.
-pub fn board_service(board: Pegboard, part: BoardPart) -> Arc<dyn Service> {
-    // Without HTTP there are no pages.
-    let links = SignInLinks::default();
+/// The board should have a [`GatewayHost`](crate::GatewayHost), so that servers may ask the client. Without HTTP there are no sign-in pages: with
+/// `links` that are [served](SignInLinks::serve), clients are told to run `pegboard login` instead.
+pub fn board_service(board: Pegboard, part: BoardPart, links: SignInLinks) -> Arc<dyn Service> {
     match part {
         BoardPart::Whole => Arc::new(BoardEndpoint::new(board, Scope::Board, links)),
         BoardPart::View(name) => Arc::new(BoardEndpoint::new(board, Scope::View(name), links)),

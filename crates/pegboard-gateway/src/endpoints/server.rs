@@ -77,8 +77,8 @@ impl ServerEndpoint {
         };
         let server = match described {
             Ok(server) => server,
-            // The client finds the sign-in page among its tools.
-            Err(failure) if failure.kind == Kind::NeedsAuth && self.core.links.page(Some(&self.server)).is_ok() => {
+            // The client finds the sign-in among its tools.
+            Err(failure) if failure.kind == Kind::NeedsAuth && self.core.links.signs_in_to(&self.server) => {
                 return Ok(self.not_described_yet());
             }
             Err(failure) => return Err(self.not_described(&failure)),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pegboard::{Failure, Kind, Secret, ServerName};
+use pegboard::{Failure, Kind, Principal, Secret, ServerName, login_command};
 use serde_json::{Value, json};
 
 use super::{
@@ -47,8 +47,8 @@ pub(super) struct Told {
     pub(super) text: String,
     /// The link, for programs.
     url: Option<Secret>,
-    /// Whether the text names a page.
-    pub(super) has_page: bool,
+    /// Whether the text says how the user signs in.
+    pub(super) has_way: bool,
 }
 
 impl Told {
@@ -56,7 +56,7 @@ impl Told {
         Self {
             text,
             url: None,
-            has_page: false,
+            has_way: false,
         }
     }
 
@@ -120,7 +120,7 @@ impl Core {
         let mut finished = self.links.watch(client.principal(), Some(server));
         let link = match self.links.create_for(client.principal(), server) {
             Ok(link) => link,
-            Err(why) => return Offered::Told(unlinked(need.failure, why)),
+            Err(why) => return Offered::Told(unlinked(&need, client.principal(), why)),
         };
         let page = json!({"mode": "url", "message": need.question, "url": link.url.expose()});
         if !opens_pages(client, &page) {
@@ -165,8 +165,14 @@ impl Core {
         let link = match self.links.create_for(client.principal(), server) {
             Ok(link) => link,
             Err(why) => {
+                let question = String::new();
+                let need = Need {
+                    server,
+                    failure: &failure,
+                    question,
+                };
                 return Err(RpcError {
-                    message: unlinked(&failure, why).text,
+                    message: unlinked(&need, client.principal(), why).text,
                     ..request_failed(&failure)
                 });
             }
@@ -194,7 +200,7 @@ impl Core {
             let page = self.links.page(None).unwrap_or_default();
             let text = format!("{why}\nTell the user to sign in to `{server}`, at {page}.");
             return Told {
-                has_page: true,
+                has_way: true,
                 ..Told::only(text)
             };
         }
@@ -205,7 +211,7 @@ impl Core {
                 "{why}\nShow this link to the user, who can open it within {minutes} min to sign in to `{server}`: {url}"
             ),
             url: Some(link.url.clone()),
-            has_page: true,
+            has_way: true,
         }
     }
 }
@@ -230,8 +236,20 @@ fn elicitation(
 }
 
 /// What is told if there is no link.
-fn unlinked(failure: &Failure, why: NoSignInPage) -> Told {
+fn unlinked(need: &Need<'_>, principal: Option<&Principal>, why: NoSignInPage) -> Told {
+    let Need { server, failure, .. } = need;
     Told::only(match why {
+        NoSignInPage::NoAddress => {
+            let command = login_command(server.as_str(), principal.map(Principal::as_str));
+            let text = format!(
+                "{}\nTell the user to run `{command}` in a terminal, which signs in to `{server}`.",
+                without_advice(failure)
+            );
+            return Told {
+                has_way: true,
+                ..Told::only(text)
+            };
+        }
         NoSignInPage::NotServed | NoSignInPage::NotPossible => failure.message.clone(),
         why => format!("{}\nThere is no sign-in page: {why}.", failure.message),
     })

@@ -1,5 +1,5 @@
-//! The tools of the gateway with which a client finds the sign-in page of a server: a server that waits for a sign-in has no tools that the
-//! client could call to be given the link.
+//! The tools of the gateway with which a client finds the sign-in page of a server, or the command where there are no pages: a server that waits
+//! for a sign-in has no tools that the client could call to be told.
 
 use std::time::Duration;
 
@@ -30,9 +30,13 @@ impl Core {
             if listing.tools.iter().any(|listed| listed.name == name) {
                 continue;
             }
+            let (what, how) = match self.links.page(Some(&server)) {
+                Ok(_) => ("a link", "open the link in a browser"),
+                Err(_) => ("the command", "run the command in a terminal"),
+            };
             let description = format!(
-                "Returns a link with which the user signs in to the server `{server}`. The other tools of `{server}` are not available before \
-                 that. The user must open the link in a browser."
+                "Returns {what} with which the user signs in to the server `{server}`. The other tools of `{server}` are not available before \
+                 that. The user must {how}."
             );
             let schema = json!({"type": "object", "properties": {}, "additionalProperties": false});
             match ListedTool::new(name, description, schema) {
@@ -56,7 +60,7 @@ impl Core {
             Some(server) => Some(server.clone()).filter(|_| name == NAME),
             None => tools.toolset.server_of(name),
         };
-        let server = server.filter(|server| self.links.page(Some(server)).is_ok())?;
+        let server = server.filter(|server| self.links.signs_in_to(server))?;
         let prefix = name.strip_suffix(NAME)?.trim_end_matches(['_', '.']);
         let before = prefix.strip_suffix(server.as_str());
         let is_own = prefix.is_empty() || before.is_some_and(|before| ["", "mcp_", "mcp__"].contains(&before));
@@ -84,7 +88,7 @@ impl Core {
         };
         match self.offer_sign_in(tools, need, exchange).await {
             Offered::Page(error) => Err(error),
-            Offered::Told(told) if told.has_page => {
+            Offered::Told(told) if told.has_way => {
                 let mut meta = json!({});
                 told.mark(&mut meta);
                 text_result(&told.text, meta)
@@ -103,7 +107,7 @@ impl Core {
             return Vec::new();
         }
         let mut servers = tools.toolset.awaiting_sign_in();
-        servers.retain(|server| self.links.page(Some(server)).is_ok());
+        servers.retain(|server| self.links.signs_in_to(server));
         let pairs: Vec<_> = servers.iter().map(|server| (server.as_str(), NAME)).collect();
         let names = tools.toolset.exposed_names(&pairs);
         servers.into_iter().zip(names).collect()

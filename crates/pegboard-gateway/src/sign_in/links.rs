@@ -85,7 +85,8 @@ impl Default for SignInLinks {
 }
 
 impl SignInLinks {
-    /// Says that the sign-in pages are served, and for which servers: browsers may then open them without a token. Only the first call counts.
+    /// Says that the sign-in pages are served, and for which servers: browsers may then open them without a token. Where no browser can connect,
+    /// clients are told to run `pegboard login`. Only the first call counts.
     pub fn serve(&self, takes_sign_in: impl Fn(&ServerName) -> bool + Send + Sync + 'static) {
         let _ = self.0.takes_sign_in.set(TakesSignIn(Box::new(takes_sign_in)));
     }
@@ -130,6 +131,11 @@ impl SignInLinks {
             Some(server) => format!("{base}/signin/server/{server}"),
             None => format!("{base}/signin"),
         })
+    }
+
+    /// Whether clients are told how to sign in to a server: on its page, or with a command if no browser can connect to the gateway.
+    pub(crate) fn signs_in_to(&self, server: &ServerName) -> bool {
+        matches!(self.page(Some(server)), Ok(_) | Err(NoSignInPage::NoAddress))
     }
 
     /// Like [`SignInLinks::create`] for the client of a call.

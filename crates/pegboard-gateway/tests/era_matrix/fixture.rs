@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use pegboard::{Config, Env, Format, Pegboard, ServerName};
-use pegboard_gateway::{BoardPart, Gateway, GatewayBuilder, GatewayHost, InMemory, board_service};
+use pegboard_gateway::{BoardPart, Gateway, GatewayBuilder, GatewayHost, InMemory, SignInLinks, board_service};
 use pegboard_testkit::{FakeServer, NetHandle, Received, everything, read_log};
 use serde_json::json;
 use tempfile::TempDir;
@@ -129,7 +129,7 @@ impl Fixture {
             Link::Http => Client::connect(&self.address, SERVER, era, capabilities).await,
             Link::Stdio => {
                 let part = BoardPart::Server(ServerName::parse("s").expect("a name"));
-                let service = board_service(self.board.clone(), part);
+                let service = board_service(self.board.clone(), part, SignInLinks::default());
                 let connection = InMemory::connect(service).expect("randomness");
                 Client::connect_directly(connection, era, capabilities).await
             }

@@ -6,7 +6,7 @@ use pegboard::{
     Config, Env, Format, Pegboard,
     in_process::{ByteSink, ByteSource, Dialer},
 };
-use pegboard_gateway::{BoardPart, GatewayHost, InMemory, board_service};
+use pegboard_gateway::{BoardPart, GatewayHost, InMemory, SignInLinks, board_service};
 use pegboard_testkit::{FakeServer, MemoryHandle};
 use serde_json::{Value, json};
 
@@ -56,7 +56,8 @@ impl Client {
     }
 
     pub(crate) async fn connect(board: &Pegboard, part: BoardPart, era: Era) -> Self {
-        let connection = InMemory::connect(board_service(board.clone(), part)).expect("randomness");
+        let connection =
+            InMemory::connect(board_service(board.clone(), part, SignInLinks::default())).expect("randomness");
         let mut client = Self {
             era,
             connection,

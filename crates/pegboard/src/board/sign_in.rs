@@ -146,6 +146,8 @@ pub struct SignedIn {
     pub expires_at: Timestamp,
     /// Whether the access token is renewed without a person.
     pub is_renewable: bool,
+    /// Whether the tokens are of no more use, so that a person must sign in again.
+    pub needs_sign_in: bool,
 }
 
 impl From<SessionSummary> for SignedIn {
@@ -157,6 +159,7 @@ impl From<SessionSummary> for SignedIn {
             scopes: session.scopes,
             not_granted: session.not_granted,
             is_renewable: session.is_renewable,
+            needs_sign_in: session.needs_sign_in,
         }
     }
 }
@@ -240,9 +243,10 @@ impl From<OAuthError> for SignInError {
         let kind = match &error {
             OAuthError::Denied(_) => SignInErrorKind::Denied,
             OAuthError::Redirect(_) => SignInErrorKind::WrongRedirect,
-            OAuthError::Setting(_) | OAuthError::Registration(_) | OAuthError::NotBound(_) => {
-                SignInErrorKind::NotPossible
-            }
+            OAuthError::Setting(_)
+            | OAuthError::Registration(_)
+            | OAuthError::NoAuthorizationServer
+            | OAuthError::NotBound(_) => SignInErrorKind::NotPossible,
             OAuthError::NotNeeded => SignInErrorKind::NotNeeded,
             OAuthError::Refused(_)
             | OAuthError::WrongClient { .. }

@@ -17,7 +17,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use url::Url;
 
 use crate::{
-    caller::Principal,
+    caller::{Principal, login_command},
     config::{Auth, OAuthConfig, Transport},
     credential::{
         CallerToken, CallerTokens, Credential, CredentialError, CredentialReason, CredentialRequest, Credentials,
@@ -319,10 +319,13 @@ fn without_caller_token(account: &OAuthAccount) -> CredentialError {
 fn failure(error: &OAuthError, account: &OAuthAccount) -> CredentialError {
     use crate::hint::Hint as _;
     let remedy = match error {
-        OAuthError::NeedsSignIn(_) => Remedy::Person(Some(match &account.principal {
-            None => format!("sign in with `pegboard login {}`", account.server),
-            Some(principal) => format!("`{principal}` must sign in to `{}`", account.server),
-        })),
+        OAuthError::NeedsSignIn(_) => Remedy::Person(Some(format!(
+            "sign in with `{}`",
+            login_command(
+                account.server.as_str(),
+                account.principal.as_ref().map(Principal::as_str)
+            )
+        ))),
         error => match error.retry_after() {
             Some(after) => Remedy::Wait {
                 after,

@@ -104,12 +104,13 @@ pub(super) fn after_a_lost_attempt(outcome: Outcome, tool: &str) -> Outcome {
 
 /// When to call again after a call was refused because the server reads too slowly. How long that lasts cannot be known.
 const BUSY_FOR: Duration = Duration::from_secs(1);
+const FOR_A_PERSON: &str = "A person must act first. Go on without it.";
 const LATER: &str = "Call again later, or go on without it.";
 
 /// Advice for a model about an outage. Advice for the operator is in the hint.
 fn advice(outage: &Outage) -> &'static str {
     match outage.kind() {
-        Kind::NeedsAuth => "A person must act first. Go on without it.",
+        Kind::NeedsAuth => FOR_A_PERSON,
         Kind::RestartInProgress => "Call again in a moment.",
         _ if outage.is_final() => "Calling again does not help. Go on without it.",
         _ => LATER,
@@ -146,7 +147,8 @@ pub(crate) fn unavailable(server: &str, outage: &Outage) -> Failure {
     Failure {
         hint: outage.hint.clone(),
         code: outage.code,
-        retry_after: outage.next_start_in(),
+        // A person takes longer than the wait before the next start.
+        retry_after: outage.next_start_in().filter(|_| outage.kind() != Kind::NeedsAuth),
         ..Failure::new(outage.kind(), advised(message, advice(outage))).caused_by(outage)
     }
 }
@@ -226,7 +228,7 @@ fn is_busy(fault: &Fault) -> bool {
 fn refused_message(fault: &Fault, tool: &str) -> String {
     let message = format!("the call to {tool} was not carried out: {fault}");
     match failure_of(fault, tool).kind {
-        Kind::NeedsAuth => advised(message, "A person must act first. Go on without it."),
+        Kind::NeedsAuth => advised(message, FOR_A_PERSON),
         Kind::Transport | Kind::Unavailable | Kind::Timeout => advised(message, LATER),
         _ => message,
     }

@@ -285,6 +285,12 @@ impl CredentialSource {
         state.refused_values = None;
     }
 
+    /// Whether the provider has credentials for the server. Without it, those of the config are used.
+    pub(crate) fn covers(&self, is_process: bool) -> bool {
+        let provider = self.provider.load();
+        caught_now(|| provider.covers(&self.server, is_process)).unwrap_or(true)
+    }
+
     /// Whether status 403 refuses the credential.
     #[cfg_attr(
         not(any(feature = "http", feature = "websocket")),

@@ -1,6 +1,6 @@
 //! The keyring of the Linux kernel: keys of the type `user` in the keyrings of the session and the user. A reboot empties it.
 //!
-//! `keyctl add user SERVICE/USER SECRET @u` adds one.
+//! `keyctl padd user SERVICE/USER @u` adds one, which it reads from its input.
 
 use linux_keyutils::{KeyError, KeyRing, KeyRingIdentifier};
 

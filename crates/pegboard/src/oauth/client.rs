@@ -234,7 +234,7 @@ impl OAuthClient {
             } else if let Some(unknown) = &stored.unknown_client {
                 registration::forget(store, &found.server, redirect, unknown).await?;
             }
-            let client = registration::client(http, store, account, &found.server, redirect, &scopes).await?;
+            let client = registration::client(http, store, account, &found, redirect, &scopes).await?;
             let binding = Binding::choose(keys, account, &found, challenge.offers_dpop, None)?;
             let pending = PendingSignIn::new(account, found, client, redirect, scopes, challenge.is_step_up)?;
             Ok(pending.bound_to(binding))

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{account::OAuthAccount, checked_http::HttpError, token_store::StoreError};
-use crate::hint::Hint;
+use crate::{hint::Hint, name::ServerName};
 
 /// How long after a temporary failure the next attempt is made.
 pub(super) const RETRY_AFTER: Duration = Duration::from_secs(15);
@@ -28,6 +28,9 @@ pub(crate) enum OAuthError {
         "the server now names the authorization server {now}, but the client's secret was used at {before}; it is not sent to another one"
     )]
     IssuerChanged { now: String, before: String },
+    /// Nothing names an authorization server, and there is none at the server itself.
+    #[error("the server names no authorization server")]
+    NoAuthorizationServer,
     /// The program cannot be registered as a client.
     #[error("{0}")]
     Registration(String),
@@ -56,6 +59,9 @@ pub(crate) enum OAuthError {
     /// The server answers without a token, and names no authorization server.
     #[error("the server needs no sign-in: it answers without a token")]
     NotNeeded,
+    /// The server itself cannot be reached.
+    #[error("server `{server}` cannot be reached: {why}")]
+    Down { server: ServerName, why: String },
     /// A failure that may be over at the next attempt.
     #[error("{reason}")]
     Temporary {
@@ -77,9 +83,13 @@ pub(crate) enum OAuthError {
 impl OAuthError {
     /// The server itself cannot be reached.
     pub(super) fn down(account: &OAuthAccount, why: &HttpError) -> Self {
-        Self::Temporary {
-            reason: format!("server `{}` cannot be reached: {why}", account.server),
-            retry_after: RETRY_AFTER,
+        let why = match why {
+            HttpError::Failed { why, .. } => why.clone(),
+            why => why.to_string(),
+        };
+        Self::Down {
+            server: account.server.clone(),
+            why,
         }
     }
 
@@ -107,7 +117,7 @@ impl OAuthError {
     /// Whether a later attempt may succeed without a change of the config or a sign-in.
     pub(crate) fn is_temporary(&self) -> bool {
         match self {
-            Self::Temporary { .. } => true,
+            Self::Temporary { .. } | Self::Down { .. } => true,
             Self::Http(error) => error.is_temporary(),
             Self::Store(error) => error.is_temporary(),
             _ => false,
@@ -133,6 +143,11 @@ impl Hint for OAuthError {
             Self::IssuerChanged { now, .. } => Some(format!(
                 "if the client is registered there too, set `oauth.issuer = \"{now}\"` for the server"
             )),
+            Self::NoAuthorizationServer => Some(
+                "give the server's credentials in `auth` or `headers`, or name its authorization server in `oauth.issuer`"
+                    .to_owned(),
+            ),
+            Self::Down { .. } => Some("start the server, or check its `url`, the network and any proxy".to_owned()),
             Self::Registration(_) => {
                 Some("register a client by hand and name it in `oauth.client_id` of the server".to_owned())
             }

@@ -29,8 +29,11 @@ impl OAuthClient {
         let mut listed = Vec::new();
         for found in self.store().accounts().await? {
             let (key, stored) = (found.key, found.account);
-            let Some(session) = stored.session else { continue };
-            let principal = stored.principal.map(Principal::from);
+            let principal = stored.principal.clone().map(Principal::from);
+            let url = stored.server.clone();
+            let Some(session) = SessionSummary::of(stored) else {
+                continue;
+            };
             let is_of = |server: &&OAuthAccount| {
                 let account = OAuthAccount {
                     principal: principal.clone(),
@@ -46,10 +49,9 @@ impl OAuthClient {
             if names.is_empty() {
                 names.push(None);
             }
-            let session = SessionSummary::from(session);
             listed.extend(names.into_iter().map(|server| ListedSession {
                 server,
-                url: stored.server.clone(),
+                url: url.clone(),
                 principal: principal.clone(),
                 session: session.clone(),
                 is_encrypted: found.is_encrypted,

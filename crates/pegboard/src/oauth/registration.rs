@@ -6,6 +6,7 @@ use super::{
     account::OAuthAccount,
     checked_http::{CheckedHttp, Trust},
     client_auth::ClientAuth,
+    discovery::Discovered,
     error::{OAuthError, RETRY_AFTER},
     metadata::{ServerMetadata, clipped},
     redirect_uri::RedirectUri,
@@ -22,10 +23,11 @@ pub(super) async fn client(
     http: &CheckedHttp,
     store: &TokenStore,
     account: &OAuthAccount,
-    server: &ServerMetadata,
+    found: &Discovered,
     redirect: &RedirectUri,
     scopes: &[String],
 ) -> Result<StoredClient, OAuthError> {
+    let server = &found.server;
     if let Some(client) = configured(&account.settings, server) {
         return Ok(client);
     }
@@ -33,7 +35,7 @@ pub(super) async fn client(
     if let Some(known) = known.filter(|known| known.covers(scopes)) {
         return Ok(known.client);
     }
-    let registration = register(http, account, server, redirect, scopes).await?;
+    let registration = register(http, account, found, redirect, scopes).await?;
     store.put_registration(&registration).await?;
     Ok(registration.client)
 }
@@ -73,10 +75,11 @@ pub(super) fn configured(settings: &OAuthConfig, server: &ServerMetadata) -> Opt
 async fn register(
     http: &CheckedHttp,
     account: &OAuthAccount,
-    server: &ServerMetadata,
+    found: &Discovered,
     redirect: &RedirectUri,
     scopes: &[String],
 ) -> Result<Registration, OAuthError> {
+    let server = &found.server;
     let Some(endpoint) = &server.registration_endpoint else {
         return Err(OAuthError::Registration(format!(
             "the authorization server {} does not register clients by itself",
@@ -110,6 +113,9 @@ async fn register(
         {
             registration.scopes = scopes.to_vec();
             return Ok(registration);
+        }
+        if found.is_guessed && (fields.is_empty() || matches!(response.status, 401 | 404 | 405 | 410)) {
+            return Err(OAuthError::NoAuthorizationServer);
         }
         let text = |name: &str| fields.get(name).and_then(Value::as_str).map(clipped);
         refusal = match (text("error"), text("error_description")) {

@@ -6,7 +6,7 @@ use super::{
     challenge::{OFFLINE_ACCESS, add_scopes},
     clock::unix_now,
     discovery::Discovered,
-    stored::{Session, StoredClient},
+    stored::{Session, StoredAccount, StoredClient},
     token_answer::TokenAnswer,
 };
 
@@ -23,18 +23,25 @@ pub(crate) struct SessionSummary {
     /// When the access token expires, in seconds since 1970.
     pub(crate) expires_at: u64,
     pub(crate) is_renewable: bool,
+    /// Whether the tokens are of no more use, so that a person must sign in again.
+    pub(crate) needs_sign_in: bool,
 }
 
-impl From<Session> for SessionSummary {
-    fn from(session: Session) -> Self {
-        Self {
+impl SessionSummary {
+    /// The session of an account, if it has one.
+    pub(super) fn of(stored: StoredAccount) -> Option<Self> {
+        let session = stored.session?;
+        let is_refused = stored.challenge.is_some_and(|challenge| !challenge.is_step_up);
+        let is_over = session.refresh_token.is_none() && session.has_expired();
+        Some(Self {
+            needs_sign_in: stored.unknown_client.is_some() || is_refused || is_over,
             began_at: Some(session.began_at).filter(|began| *began > 0),
             expires_at: session.expires_at(),
             is_renewable: session.refresh_token.is_some(),
             scopes: session.granted().to_vec(),
             not_granted: session.not_granted(),
             issuer: session.issuer,
-        }
+        })
     }
 }
 

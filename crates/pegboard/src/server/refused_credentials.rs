@@ -1,8 +1,12 @@
 //! What a person can do about a server that refuses the credentials of its config.
 
+use std::sync::Arc;
+
 use crate::{
-    config::{Auth, Endpoint},
+    config::{Auth, Command, Endpoint},
+    credential::CredentialSource,
     name::ServerName,
+    secret::Secret,
     session::{ConnectError, FaultKind, Spec},
     transport::{DialError, FailureKind, Target},
 };
@@ -20,7 +24,8 @@ pub(super) fn hint(spec: &Spec, error: &ConnectError) -> Option<String> {
     let Target::Configured(transport) = &spec.target else {
         return None;
     };
-    if spec.credentials.is_some() && spec.configured_credentials.is_none() {
+    let is_of_program = |source: &Arc<CredentialSource>| source.covers(transport.endpoint().is_none());
+    if spec.configured_credentials.is_none() && spec.credentials.as_ref().is_some_and(is_of_program) {
         return Some("the credential comes from the program's `Credentials`, which must return another one".to_owned());
     }
     let endpoint = transport.endpoint()?;
@@ -35,14 +40,18 @@ fn unauthorized(name: &ServerName, endpoint: &Endpoint) -> String {
         Auth::Bearer(_) => "replace the token in `auth.bearer` of the server: it is not valid".to_owned(),
         Auth::Basic { .. } => "correct `auth.user` and `auth.password` of the server".to_owned(),
         Auth::BearerFile(path) => format!("write a valid token to `{}` (`auth.bearer_file`)", path.display()),
+        // Its text may have secrets.
+        Auth::HeadersHelper(helper) if is_shell(&helper.command) => {
+            "the shell command of `headers_helper` must print headers that the server accepts".to_owned()
+        }
         Auth::HeadersHelper(helper) => format!(
             "`{}` (`headers_helper`) must print headers that the server accepts",
             helper.command.program
         ),
-        Auth::Anonymous => format!(
-            "the config says that the server needs no credentials; remove that (`auth = \"none\"` or `oauth = false`) and sign in with \
-             `pegboard login {name}`, or give them in `auth`"
-        ),
+        // Servers with the same URL share this connection, so no name is right for all of them.
+        Auth::Anonymous => "the config says that the server needs no credentials; remove that (`auth = \"none\"` or `oauth = false`) and sign in \
+                            with `pegboard login`, or give them in `auth`"
+            .to_owned(),
         Auth::OAuth(settings) if settings.grant.needs_person() => format!("sign in again with `pegboard login {name}`"),
         Auth::OAuth(_) => {
             "the server does not accept the token of its authorization server; check `scopes`, `resource` and `audience` in `oauth`".to_owned()
@@ -50,6 +59,15 @@ fn unauthorized(name: &ServerName, endpoint: &Endpoint) -> String {
         Auth::None if endpoint.has_credentials() => "correct the credentials in `auth` or `headers` of the server".to_owned(),
         Auth::None => "give the server's credentials in `auth` or `headers`".to_owned(),
     }
+}
+
+/// Whether a program is the shell that runs a helper which the config gives as text.
+fn is_shell(command: &Command) -> bool {
+    let first = command.args.first().map(Secret::expose);
+    matches!(
+        (command.program.as_str(), first),
+        ("sh", Some("-c")) | ("cmd", Some("/C"))
+    )
 }
 
 fn forbidden(name: &ServerName, endpoint: &Endpoint) -> String {

@@ -7,6 +7,8 @@ use std::time::Duration;
 use reqwest::redirect;
 use url::Url;
 
+#[cfg(feature = "oauth")]
+use super::http_client::after_response;
 use super::{connect_error::with_causes, dial_error::DialError, http_client::is_loopback, tls};
 use crate::config::Tls;
 
@@ -59,7 +61,7 @@ pub(crate) fn pinned_client(
 /// The text of a failed request, without its URL.
 #[cfg(feature = "oauth")]
 pub(crate) fn failure_text(error: reqwest::Error) -> String {
-    with_causes(&error.without_url())
+    after_response(error).message
 }
 
 /// Whether the host of a URL is this machine, by its name or address.

@@ -1,13 +1,16 @@
 //! Each way to get a token.
 
 use pegboard::{
-    Secret,
-    config::{ClientKey, JwtBearer, OAuthConfig, OAuthGrant, SafeUrl, TokenExchange, TokenInput},
+    Config, Pegboard, Secret, ServerConfig, View,
+    config::{Auth, ClientKey, JwtBearer, OAuthConfig, OAuthGrant, SafeUrl, TokenExchange, TokenInput, Transport},
 };
 use pegboard_testkit::oauth::{Algorithm, AuthFault, AuthorizationServer, Client, MetadataPlace, SigningKey};
 use serde_json::json;
 
-use crate::fixtures::{Site, accepted_subjects, assert_greeted, assert_needs_auth, hello, sign_in};
+use crate::{
+    fixtures::{Site, accepted_subjects, assert_greeted, assert_needs_auth, hello, sign_in},
+    support::{endpoint, name},
+};
 
 #[tokio::test]
 async fn a_person_signs_in_and_calls() {
@@ -209,10 +212,41 @@ async fn a_sign_out_revokes_and_forgets() {
     let tools = board.toolset();
     assert_greeted(&hello(&tools).await);
     let token = site.server.seen().pop().unwrap().token.unwrap();
-    board.sign_out(&crate::support::name("fx")).await.unwrap();
+    board.sign_out(&name("fx")).await.unwrap();
     assert!(site.issuer.count("/revoke") >= 1);
     assert_needs_auth(&hello(&tools).await);
     // Nothing of the session is left on the disk either.
     assert!(!crate::canary::is_in_files(site.folder.path(), &token));
+    board.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_token_of_the_config_that_is_refused_names_its_setting_for_a_principal_too() {
+    let site = Site::new().await;
+    let mut endpoint = endpoint(&site.server.url());
+    endpoint.auth = Auth::Bearer(Secret::new("wrong"));
+    let mut config = Config::default();
+    config
+        .servers
+        .insert(name("fx"), ServerConfig::new(Transport::Http(endpoint)));
+    let board = Pegboard::builder(config).open();
+    for view in [View::new(), View::new().principal("alice")] {
+        let reply = hello(&board.toolset_with(view)).await;
+        assert_needs_auth(&reply);
+        let hint = reply.outcome.hint().unwrap();
+        assert!(hint.contains("`auth.bearer`"), "{hint}");
+    }
+    board.shutdown().await;
+}
+
+#[tokio::test]
+async fn the_hint_for_a_principal_names_the_command_with_the_principal() {
+    let site = Site::new().await;
+    let board = site.board();
+    let tools = board.toolset_with(View::new().principal("alice b"));
+    let reply = hello(&tools).await;
+    assert_needs_auth(&reply);
+    let hint = reply.outcome.hint().unwrap();
+    assert_eq!(hint, "sign in with `pegboard login fx --principal 'alice b'`");
     board.shutdown().await;
 }

@@ -6,14 +6,14 @@ use std::{
     time::Duration,
 };
 
-use pegboard::{Pegboard, SignIn, SignInErrorKind, SignInOptions, config::RedirectConfig};
+use pegboard::{Pegboard, SignIn, SignInErrorKind, SignInOptions, config::OAuthConfig};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     browser,
     callback::{Callback, Page, Visit},
-    command_of, complaint, unanswered, whose,
+    command_of, complaint_of, unanswered, whose,
 };
 use crate::{
     cli::Login,
@@ -29,7 +29,7 @@ const SIGN_IN: Duration = Duration::from_secs(300);
 /// A sign-in to one server.
 pub(super) struct Flow<'a> {
     pub(super) board: &'a Pegboard,
-    pub(super) redirect: &'a RedirectConfig,
+    pub(super) oauth: &'a OAuthConfig,
     pub(super) options: &'a Login,
     pub(super) output: &'a Output,
     /// Set once the person has the address, and reset when the browser has answered.
@@ -43,7 +43,7 @@ impl Flow<'_> {
     /// Signs in. Returns `false` if the server needs no sign-in.
     pub(super) async fn sign_in(&self) -> Result<bool, Complaint> {
         let (options, output) = (self.options, self.output);
-        let mut callback = Callback::listen(self.redirect).await?;
+        let mut callback = Callback::listen(&self.oauth.redirect).await?;
         let mut sign_in = SignInOptions::default()
             .redirect_uri(callback.uri())
             .scopes(options.scopes.clone());
@@ -57,7 +57,7 @@ impl Flow<'_> {
         let signing_in = match self.board.sign_in(options.server(), sign_in).await {
             Ok(signing_in) => signing_in,
             Err(error) if error.kind() == SignInErrorKind::NotNeeded => return Ok(false),
-            Err(error) => return Err(complaint(&error)),
+            Err(error) => return Err(complaint_of(&error, options)),
         };
         let url = browser::checked(signing_in.url())?;
         let opens = !options.no_browser && browser::can_open();
@@ -87,7 +87,7 @@ impl Flow<'_> {
         let Ok(answered) = answered else {
             return Err(Complaint {
                 message: format!("nobody signed in within {} s", SIGN_IN.as_secs()),
-                hint: Some(unanswered(options)),
+                hint: Some(unanswered(options, self.oauth)),
                 exit: Exit::Timeout,
             });
         };
@@ -102,18 +102,22 @@ impl Flow<'_> {
         if let Some(page) = page {
             page.show(finished.is_ok()).await;
         }
-        finished.map(|()| true).map_err(|error| complaint(&error))
+        finished.map(|()| true).map_err(|error| complaint_of(&error, options))
     }
 
     /// Asks for the address that the browser ends at.
     fn ask(&self, callback: &Callback, reads_stdin: bool) {
-        if reads_stdin {
-            self.output.say(&format!(
-                "If the browser is on another machine, its last page cannot be reached. Copy the address of that page, which begins with\n\
-                 {}, and paste it here: ",
+        let elsewhere = "If the browser is on another machine, its last page cannot be reached.";
+        self.output.say(&match reads_stdin {
+            true => format!(
+                "{elsewhere} Copy the address of that page, which begins with\n{}, and paste it here: ",
                 callback.uri()
-            ));
-        }
+            ),
+            false => format!(
+                "{elsewhere} Use `{} --no-browser` then, which reads the address of that page from its input.\n",
+                command_of(self.options)
+            ),
+        });
     }
 
     /// Waits for the redirect of this sign-in: from the browser, or pasted by the person. Others are ignored.
@@ -133,7 +137,7 @@ impl Flow<'_> {
                 None => std::future::pending().await,
             }
         });
-        let (mut is_opening, mut is_warned) = (true, false);
+        let (mut is_opening, mut is_warned, mut is_at_end) = (true, false, false);
         loop {
             tokio::select! {
                 visit = callback.next() => match visit {
@@ -151,7 +155,16 @@ impl Flow<'_> {
                     }
                     Visit::OpenedTwice => return Err(opened_twice(self.options)),
                 },
-                Some(line) = pasted.recv() => {
+                line = pasted.recv(), if !is_at_end => {
+                    let Some(line) = line else {
+                        is_at_end = true;
+                        if reads_stdin {
+                            self.output.say(
+                                "\nThe input has ended, so no address can be pasted. Only a browser on this machine can finish the sign-in.\n",
+                            );
+                        }
+                        continue;
+                    };
                     if signing_in.is_answered_by(&line) {
                         return Ok((line, None));
                     }
@@ -173,9 +186,15 @@ impl Flow<'_> {
 
 /// What is said about a line that is not the redirect.
 fn wrong_line(signing_in: &SignIn, callback: &Callback, line: &str) -> String {
-    let what = match line.trim() == signing_in.url().as_str() {
-        true => "This is the address to open in a browser.",
-        false => "This is not the address that the browser ends at.",
+    let line = line.trim();
+    let query = line.split_once('?').map_or(line, |(_, query)| query);
+    let has = |name: &str| url::form_urlencoded::parse(query.as_bytes()).any(|(found, _)| found == name);
+    let what = if line == signing_in.url().as_str() {
+        "This is the address to open in a browser."
+    } else if has("state") && (has("code") || has("error")) {
+        "This address belongs to another sign-in. Open the address above again."
+    } else {
+        "This is not the address that the browser ends at."
     };
     format!("{what} Paste the whole one that begins with {}: ", callback.uri())
 }

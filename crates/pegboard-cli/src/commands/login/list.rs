@@ -17,7 +17,7 @@ pub(super) async fn list(mut context: Context<'_>, options: Login) -> Exit {
     let nothing = document(&[]);
     let settings = Settings::load(&context.global);
     let config = settings.usable().and_then(|config| match &options.server {
-        Some(name) if !config.servers.keys().any(|known| known.as_str() == name) => Err(settings.missing(name)),
+        Some(name) if !config.servers.keys().any(|known| known.as_str() == name) => Err(settings.missing_remote(name)),
         _ => Ok(config),
     });
     let config = match config {
@@ -88,7 +88,10 @@ fn listed(output: &Output, options: &Login, stored: &[StoredSignIn]) -> Report {
                 .as_ref()
                 .map_or_else(|| "-".to_owned(), |name| one_line(name.as_str())),
             signed_in.expires_at.to_string(),
-            yes(signed_in.is_renewable),
+            match signed_in.needs_sign_in {
+                true => "sign-in needed".to_owned(),
+                false => yes(signed_in.is_renewable),
+            },
             yes(stored.is_encrypted),
             one_line(&signed_in.issuer),
             match signed_in.scopes.is_empty() {
@@ -112,7 +115,8 @@ fn document(stored: &[StoredSignIn]) -> Value {
             "not_granted": stored.signed_in.not_granted,
             "since": stored.signed_in.since.map(|since| since.to_string()),
             "expires_at": stored.signed_in.expires_at.to_string(),
-            "renewable": stored.signed_in.is_renewable,
+            "renewable": stored.signed_in.is_renewable && !stored.signed_in.needs_sign_in,
+            "needs_sign_in": stored.signed_in.needs_sign_in,
             "encrypted": stored.is_encrypted,
         })
     };

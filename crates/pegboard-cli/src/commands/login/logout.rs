@@ -1,7 +1,8 @@
 //! `pegboard logout`.
 
-use pegboard::{Hint as _, Pegboard, Principal, SignInError, SignInErrorKind, SignedOut, StoredSignIn};
+use pegboard::{Config, Hint as _, Pegboard, Principal, SignInError, SignInErrorKind, SignedOut, StoredSignIn};
 use serde_json::{Value, json};
+use url::Url;
 
 use super::{code_of, complained, exit_of, sharers, stored_of, whose};
 use crate::{
@@ -34,7 +35,7 @@ pub(in crate::commands) async fn logout(mut context: Context<'_>, options: Logou
     let nothing = json!({"servers": [], "error": null, "hint": null, "code": null});
     let settings = Settings::load(&context.global);
     let config = settings.usable().and_then(|config| match &options.server {
-        Some(name) if !config.servers.keys().any(|known| known.as_str() == name) => Err(settings.missing(name)),
+        Some(name) if !config.servers.keys().any(|known| known.as_str() == name) => Err(settings.missing_remote(name)),
         _ => Ok(config),
     });
     let config = match config {
@@ -45,12 +46,13 @@ pub(in crate::commands) async fn logout(mut context: Context<'_>, options: Logou
         }
     };
     let names: Vec<String> = config.servers.keys().map(ToString::to_string).collect();
+    let url = options.server.as_deref().and_then(|name| url_of(&config, name));
     let board = settings::board(config).open();
     let output = context.output.clone();
     let (global, deadline) = (context.global.clone(), context.deadline);
     let work = async {
         let outcome = match &options.server {
-            Some(server) => one(&board, server, options.principal.as_deref()).await,
+            Some(server) => one(&board, server, url.as_ref(), options.principal.as_deref()).await,
             None => all(&board, &names, options.principal.as_deref()).await,
         };
         let has_ended = |ended: &Ended| !matches!(ended.result, Ok(SignedOut::WasNot));
@@ -67,27 +69,63 @@ pub(in crate::commands) async fn logout(mut context: Context<'_>, options: Logou
     context.close(&board, report).await
 }
 
-async fn one(board: &Pegboard, server: &str, principal: Option<&str>) -> Outcome {
+/// The URL of a remote server.
+fn url_of(config: &Config, name: &str) -> Option<Url> {
+    let endpoint = config.servers.get(name)?.transport.endpoint()?;
+    Some(endpoint.url.expose().clone())
+}
+
+/// Whether a sign-in was made for this URL. Sign-ins are stored without what may be secret in it.
+fn is_for(stored: &StoredSignIn, url: &Url) -> bool {
+    let parts = |url: &Url| {
+        let scheme = match url.scheme() {
+            "ws" => "http",
+            "wss" => "https",
+            scheme => scheme,
+        };
+        let (host, port) = (url.host_str().map(str::to_owned), url.port_or_known_default());
+        (scheme.to_owned(), host, port, url.path().to_owned())
+    };
+    Url::parse(&stored.url).is_ok_and(|stored| parts(&stored) == parts(url))
+}
+
+/// Ends the sign-in of a server, and those that were made for its URL before its settings were changed.
+async fn one(board: &Pegboard, server: &str, url: Option<&Url>, principal: Option<&str>) -> Outcome {
     // A store that cannot be listed is no reason not to remove a file of it.
     let stored = board.sign_ins().await.unwrap_or_default();
     let own = stored_of(&stored, server, principal);
     let of_server = stored
         .iter()
         .filter(|stored| stored.server.as_ref().is_some_and(|name| name.as_str() == server));
-    Outcome {
-        others: of_server
-            .filter_map(|stored| stored.principal.as_ref().map(ToString::to_string))
-            .collect(),
-        ended: vec![Ended {
-            server: server.to_owned(),
-            principal: principal.map(str::to_owned),
-            sharers: own.map(|own| sharers(&stored, own)).unwrap_or_default(),
-            result: match principal {
-                Some(principal) => board.sign_out_as(server, principal).await,
-                None => board.sign_out(server).await,
-            },
-        }],
+    let others = of_server.filter_map(|stored| stored.principal.as_ref().map(ToString::to_string));
+    let others = others.collect();
+    let is_former = |stored: &&StoredSignIn| {
+        let is_of_url = stored.server.is_none() && url.is_some_and(|url| is_for(stored, url));
+        is_of_url && stored.principal.as_ref().map(Principal::as_str) == principal
+    };
+    let ending = |result: Result<SignedOut, SignInError>, sharers: Vec<String>| Ended {
+        server: server.to_owned(),
+        principal: principal.map(str::to_owned),
+        sharers,
+        result,
+    };
+    let mut ended = Vec::new();
+    for former in stored.iter().filter(is_former) {
+        ended.push(ending(board.sign_out_stored(former).await, Vec::new()));
     }
+    let result = match principal {
+        Some(principal) => board.sign_out_as(server, principal).await,
+        None => board.sign_out(server).await,
+    };
+    let is_nothing = match &result {
+        Ok(ended) => *ended == SignedOut::WasNot,
+        Err(error) => error.kind() == SignInErrorKind::NotPossible,
+    };
+    if ended.is_empty() || !is_nothing {
+        let sharers = own.map(|own| sharers(&stored, own)).unwrap_or_default();
+        ended.push(ending(result, sharers));
+    }
+    Outcome { ended, others }
 }
 
 /// Ends every stored sign-in, or those of a principal. Files that cannot be read are removed for the servers of the config.

@@ -24,12 +24,14 @@ const MIN_OUTAGE: Duration = Duration::from_secs(1);
 impl Supervisor {
     /// Publishes the failure of a start and decides on the next one. There is none if a retry cannot help.
     pub(super) fn failed(&mut self, error: &ConnectError) -> Step {
+        let (text, spec) = (error.to_string(), &self.plan().spec);
+        let text = spec.masker.text(&text);
         // A separate target, so that a program which displays outages itself can filter it out.
-        tracing::warn!(
-            target: "pegboard::start",
-            error = %self.plan().spec.masker.text(&error.to_string()),
-            "the start failed"
-        );
+        match spec.owner.is_some() && error.fault.needs_auth() {
+            // Each user has to sign in once.
+            true => tracing::info!(target: "pegboard::start", error = %text, "the start failed"),
+            false => tracing::warn!(target: "pegboard::start", error = %text, "the start failed"),
+        }
         self.holders.report(|reporter| reporter.start_failed());
         // With `start_wait`, all first starts are retried.
         let is_first = self.history.generation == 0 && self.plan().restart.start_wait.is_zero();
