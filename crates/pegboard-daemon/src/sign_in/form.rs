@@ -13,6 +13,8 @@ const MAX_FORM: usize = 4096;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     SignIn,
+    /// Sign in, with a client that is registered for it.
+    SignInAnew,
     SignOut,
 }
 
@@ -30,6 +32,7 @@ impl Form {
     /// The name of the buttons.
     pub(super) const ACTION: &str = "action";
     pub(super) const SIGN_IN: &str = "sign-in";
+    pub(super) const SIGN_IN_ANEW: &str = "sign-in-anew";
     pub(super) const SIGN_OUT: &str = "sign-out";
 
     /// Reads a form. `None` if it is too long, or none of ours.
@@ -40,6 +43,7 @@ impl Form {
             match &*name {
                 Self::TOKEN => token = Some(value.into_owned()),
                 Self::ACTION if value == Self::SIGN_IN => action = Some(Action::SignIn),
+                Self::ACTION if value == Self::SIGN_IN_ANEW => action = Some(Action::SignInAnew),
                 Self::ACTION if value == Self::SIGN_OUT => action = Some(Action::SignOut),
                 _ => return None,
             }

@@ -58,12 +58,11 @@ pub(super) async fn server(
         Ok(server) => server,
         Err(response) => return *response,
     };
-    let state = site.state(&server, visit.known.caller().principal()).await;
-    shown(
-        &visitor,
-        &visit,
-        pages::server(&visitor.base, &visit.known, &server, state),
-    )
+    let principal = visit.known.caller().principal();
+    let state = site.state(&server, principal).await;
+    let may_register = site.may_register_anew(&server, principal);
+    let page = pages::server(&visitor.base, &visit.known, &server, state, may_register);
+    shown(&visitor, &visit, page)
 }
 
 /// `POST /signin/server/{name}`: the person agrees to sign in, or signs out.
@@ -95,7 +94,8 @@ pub(super) async fn submit(
         return pages::useless_link();
     }
     let done = match form.action {
-        Action::SignIn => site.begin(&visitor, &visit, &server).await,
+        Action::SignIn => site.begin(&visitor, &visit, &server, false).await,
+        Action::SignInAnew => site.begin(&visitor, &visit, &server, true).await,
         Action::SignOut => site.sign_out(&visitor, &visit, &server).await,
     };
     done.unwrap_or_else(|error| pages::failed(&visitor.base, &server, &error))
@@ -142,7 +142,7 @@ impl SignInSite {
         let refused = |why: NoSignInPage| Box::new(pages::unusable(why));
         let visitor = Visitor::of(parts, &self.links).map_err(refused)?;
         if let Some(code) = link_code(parts) {
-            return Err(Box::new(self.follow(&visitor, &code)));
+            return Err(Box::new(self.follow(&visitor, &code, parts.uri.path())));
         }
         match visitor.visit(&self.links).map_err(refused)? {
             Some(visit) => Ok((visitor, visit)),
@@ -163,11 +163,11 @@ impl SignInSite {
         }
     }
 
-    fn follow(&self, visitor: &Visitor, code: &Secret) -> Response {
+    fn follow(&self, visitor: &Visitor, code: &Secret, path: &str) -> Response {
         let cookie = visitor.cookie.as_ref().map(Secret::expose);
         let opened = match self.links.open(code.expose(), cookie) {
             Ok(Some(opened)) => opened,
-            Ok(None) => return pages::useless_link(),
+            Ok(None) => return self.go_on(visitor, path),
             Err(why) => return pages::unusable(why),
         };
         let to = match &opened.server {
@@ -181,10 +181,34 @@ impl SignInSite {
         response
     }
 
+    /// Answers a link that is of no use. The browser that has used it goes on without it.
+    fn go_on(&self, visitor: &Visitor, path: &str) -> Response {
+        let visit = visitor.known_visit(&self.links);
+        let server = path.strip_prefix("/signin/server/").map(ServerName::parse);
+        match (visit, server) {
+            (Some(visit), Some(Ok(server))) if visit.known.is_for(&server) => {
+                redirect(&pages::server_url(&visitor.base, &server))
+            }
+            (Some(visit), None) if visit.known.is_for_all() => redirect(&format!("{}/signin", visitor.base)),
+            _ => pages::useless_link(),
+        }
+    }
+
     /// Begins a sign-in, and leads the browser to the authorization server.
-    async fn begin(&self, visitor: &Visitor, visit: &Visit, server: &ServerName) -> Result<Response, SignInError> {
+    async fn begin(
+        &self,
+        visitor: &Visitor,
+        visit: &Visit,
+        server: &ServerName,
+        registers_anew: bool,
+    ) -> Result<Response, SignInError> {
         let principal = visit.known.caller().principal().cloned();
         let mut options = SignInOptions::default().redirect_uri(format!("{}{CALLBACK}", visitor.base));
+        // Only where the page offers it: nobody fills the authorization server with clients.
+        if registers_anew && self.may_register_anew(server, principal.as_ref()) {
+            options = options.new_client();
+            self.pending.end(principal.as_ref(), server);
+        }
         if let Some(principal) = &principal {
             options = options.principal(principal.clone());
         }

@@ -71,16 +71,29 @@ pub(super) fn signed_out(base: &str, visit: &SignInVisit, server: &ServerName, e
         _ => format!("Nobody was signed in to <b>{name}</b>."),
     };
     let note = format!("<p class=\"note done\">{text}</p>\n");
-    server_with(base, visit, server, SignInState::NotSignedIn, note)
+    server_with(base, visit, server, (SignInState::NotSignedIn, false), note)
 }
 
-/// The page of one server: asks whether to sign in, and says for whom.
-pub(super) fn server(base: &str, visit: &SignInVisit, server: &ServerName, state: SignInState) -> Response {
-    server_with(base, visit, server, state, String::new())
+/// The page of one server: asks whether to sign in, and says for whom. It also offers to register anew at the authorization server, if
+/// `may_register`.
+pub(super) fn server(
+    base: &str,
+    visit: &SignInVisit,
+    server: &ServerName,
+    state: SignInState,
+    may_register: bool,
+) -> Response {
+    server_with(base, visit, server, (state, may_register), String::new())
 }
 
 /// The page of one server, with something said first.
-fn server_with(base: &str, visit: &SignInVisit, server: &ServerName, state: SignInState, mut body: String) -> Response {
+fn server_with(
+    base: &str,
+    visit: &SignInVisit,
+    server: &ServerName,
+    (state, may_register): (SignInState, bool),
+    mut body: String,
+) -> Response {
     let who = account(visit.caller().principal());
     let (name, here) = (escape(server.as_str()), escape(host(base)));
     let is_signed_in = state == SignInState::SignedIn;
@@ -107,6 +120,12 @@ fn server_with(base: &str, visit: &SignInVisit, server: &ServerName, state: Sign
          <button name=\"{action}\" value=\"{sign_in}\">{label}</button>\n",
         server_page(base, server)
     ));
+    if may_register {
+        let value = Form::SIGN_IN_ANEW;
+        body.push_str(&format!(
+            "<button name=\"{action}\" value=\"{value}\">Sign in with a new registration</button>\n"
+        ));
+    }
     if sign_out {
         let value = Form::SIGN_OUT;
         body.push_str(&format!(
@@ -114,6 +133,12 @@ fn server_with(base: &str, visit: &SignInVisit, server: &ServerName, state: Sign
         ));
     }
     body.push_str("</form>");
+    if may_register {
+        body.push_str(
+            "\n<p class=\"note\">A sign-in has begun and is not finished. If the page of the server's own sign-in did not know this program (the \
+             client), sign in with a new registration.</p>",
+        );
+    }
     if visit.is_for_all() {
         body.push_str(&format!(
             "\n<p><a href=\"{}\">All servers</a></p>",

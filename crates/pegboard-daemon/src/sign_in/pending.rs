@@ -59,6 +59,22 @@ impl<S> PendingSignIns<S> {
         has_room
     }
 
+    /// Whether a sign-in of a principal to a server waits for its redirect. One that waits in vain has no other sign.
+    pub(super) fn has(&self, principal: Option<&Principal>, server: &ServerName) -> bool {
+        let is_meant = |known: &Pending<S>| {
+            known.principal.as_ref() == principal && known.server == *server && known.began.elapsed() < TIME
+        };
+        self.lock().iter().any(is_meant)
+    }
+
+    /// Ends the sign-ins of a principal to a server.
+    pub(super) fn end(&self, principal: Option<&Principal>, server: &ServerName) {
+        let is_meant = |known: &mut Pending<S>| known.principal.as_ref() == principal && known.server == *server;
+        let ended: Vec<_> = self.lock().extract_if(.., is_meant).collect();
+        // Dropped without the lock.
+        drop(ended);
+    }
+
     /// Takes the sign-in of this browser that a redirect answers.
     pub(super) fn take(&self, cookie: &Secret, is_answered: impl Fn(&S) -> bool) -> Option<Pending<S>> {
         let mut all = self.lock();
@@ -105,6 +121,22 @@ mod tests {
         tokio::time::advance(TIME).await;
         assert!(all.add(pending("bob", 4)));
         assert_eq!(all.lock().len(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_sign_in_that_got_no_redirect_is_known_until_it_ends() {
+        let all = PendingSignIns::default();
+        let (ada, bob) = (Principal::new("ada"), Principal::new("bob"));
+        let (fx, other) = (ServerName::parse("fx").unwrap(), ServerName::parse("other").unwrap());
+        assert!(all.add(pending("ada", 1)) && all.add(pending("ada", 2)) && all.add(pending("bob", 3)));
+        assert!(all.has(Some(&ada), &fx));
+        assert!(!all.has(Some(&ada), &other) && !all.has(None, &fx));
+        all.end(Some(&ada), &fx);
+        assert!(!all.has(Some(&ada), &fx));
+        tokio::time::advance(TIME - Duration::from_secs(1)).await;
+        assert!(all.has(Some(&bob), &fx));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert!(!all.has(Some(&bob), &fx));
     }
 
     #[tokio::test(start_paused = true)]

@@ -38,6 +38,12 @@ impl SignInSite {
             && self.board().takes_sign_in(name)
     }
 
+    /// Whether a sign-in of a principal may be stuck at an authorization server that has forgotten the client, and a new client would help. The
+    /// config names no other one.
+    pub(super) fn may_register_anew(&self, server: &ServerName, principal: Option<&Principal>) -> bool {
+        self.pending.has(principal, server) && self.board().registers_client(server.as_str())
+    }
+
     /// Whether a principal has signed in to a server.
     pub(super) async fn state(&self, server: &ServerName, principal: Option<&Principal>) -> SignInState {
         match self.board().is_signed_in(server.as_str(), principal).await {

@@ -248,3 +248,33 @@ async fn a_server_without_sign_in_says_why_and_what_to_do() {
     assert!(problem["hint"].as_str().unwrap().contains("`auth`"), "{problem}");
     site.close().await;
 }
+
+#[tokio::test]
+async fn a_person_registers_anew_where_the_authorization_server_has_forgotten_the_client() {
+    let site = Site::new().await;
+    let mut browser = Browser::default();
+    let done = site.sign_in(&mut browser, &site.link("bob").await, "bob").await;
+    assert!(done.body.contains("You are signed in"), "{}", done.body);
+    let client = site.issuer.issued().pop().unwrap().client;
+    site.issuer.forget_client(&client);
+    let mut browser = Browser::default();
+    let link = site.link("ada").await;
+    let page = browser.open(&link).await;
+    assert!(!page.body.contains("new registration"), "{}", page.body);
+    // A form that the page does not have registers nothing.
+    let leaving = browser.submit(&page, "sign-in-anew").await;
+    assert!(leaving.refresh().contains(&client), "{}", leaving.body);
+    let stuck = browser.open(&leaving.refresh()).await;
+    assert_eq!(stuck.status, 400, "{}", stuck.body);
+    assert_eq!(site.issuer.count("/register"), 1);
+    // The person opens the link once more.
+    let page = browser.open(&link).await;
+    assert!(page.body.contains("Sign in with a new registration"), "{}", page.body);
+    let leaving = browser.submit(&page, "sign-in-anew").await;
+    let page = browser.open(&leaving.refresh()).await;
+    assert!(page.body.contains("You are signed in"), "{}", page.body);
+    assert!(!page.body.contains("new registration"), "{}", page.body);
+    assert_eq!(site.issuer.count("/register"), 2);
+    assert_eq!(site.hello("ada").await, "hi");
+    site.close().await;
+}

@@ -49,8 +49,8 @@ impl SignInOptions {
         self
     }
 
-    /// Registers this program anew at the authorization server, if it registers itself there. Needed where the server has forgotten the client and
-    /// shows that only in the browser.
+    /// Registers this program anew at the authorization server, if it registers itself there, and forgets its clients of all redirect addresses
+    /// there. Needed where the server has forgotten the client and shows that only in the browser.
     pub fn new_client(mut self) -> Self {
         self.registers_anew = true;
         self
@@ -333,6 +333,12 @@ impl Pegboard {
     pub fn takes_sign_in(&self, server: impl AsRef<str>) -> bool {
         let account = self.account(server.as_ref());
         account.is_ok_and(|account| account.settings.grant.needs_person())
+    }
+
+    /// Whether a sign-in to a server may [register a new client](SignInOptions::new_client): the config names none.
+    pub fn registers_client(&self, server: impl AsRef<str>) -> bool {
+        let account = self.account(server.as_ref());
+        account.is_ok_and(|account| account.settings.grant.needs_person() && account.settings.client_id.is_none())
     }
 
     /// Whether there are tokens for a server: of the principal, or of all views without one.

@@ -228,9 +228,10 @@ impl OAuthClient {
             issuer_pin::check(store, account, stored.session.as_ref(), &found.server).await?;
             let scopes = choose_scopes(account, &challenge, &found);
             if registers_anew {
-                store
-                    .remove_registration(&found.server.issuer, redirect.as_str())
-                    .await?;
+                store.remove_registrations(&found.server.issuer).await?;
+                // Even if it cannot be read.
+                let (issuer, redirect) = (&found.server.issuer, redirect.as_str());
+                store.remove_registration(issuer, redirect).await?;
             } else if let Some(unknown) = &stored.unknown_client {
                 registration::forget(store, &found.server, redirect, unknown).await?;
             }

@@ -183,3 +183,26 @@ async fn a_client_that_the_issuer_forgot_is_registered_again() {
     assert_eq!(site.issuer.count("/register"), 2);
     board.shutdown().await;
 }
+
+#[tokio::test]
+async fn a_new_registration_replaces_those_of_all_redirect_addresses() {
+    let site = Site::new().await;
+    let board = site.board();
+    let begin = async |redirect: &str, is_new: bool| {
+        let mut options = SignInOptions::default().redirect_uri(format!("http://127.0.0.1:1/{redirect}"));
+        if is_new {
+            options = options.new_client();
+        }
+        let pending = board.sign_in("fx", options).await.unwrap();
+        let client = pending.url().query_pairs().find(|(name, _)| name == "client_id");
+        client.unwrap().1.into_owned()
+    };
+    let (first, second) = (begin("a", false).await, begin("b", false).await);
+    assert_ne!(first, second);
+    assert_eq!(begin("b", false).await, second, "it is kept");
+    let anew = begin("a", true).await;
+    assert_ne!(anew, first);
+    assert_eq!(begin("a", false).await, anew);
+    assert_ne!(begin("b", false).await, second);
+    board.shutdown().await;
+}

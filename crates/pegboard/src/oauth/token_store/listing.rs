@@ -1,9 +1,12 @@
-//! All accounts of a store.
+//! All accounts and registered clients of a store.
 
 use std::{io, path::Path};
 
-use super::{Inner, Place, StoreError, TokenStore, blocking, lock, sealed};
-use crate::oauth::{account::AccountKey, stored::StoredAccount};
+use super::{Inner, Place, StoreError, TokenStore, blocking, lock, registration_key, sealed};
+use crate::oauth::{
+    account::AccountKey,
+    stored::{Registration, StoredAccount},
+};
 
 /// The most files that are looked at.
 const MAX_FILES: usize = 100_000;
@@ -22,6 +25,15 @@ impl TokenStore {
     pub(in crate::oauth) async fn accounts(&self) -> Result<Vec<Listed>, StoreError> {
         let inner = self.inner.clone();
         blocking(move || inner.accounts()).await
+    }
+
+    /// Removes the clients that are registered at an issuer, for all redirect addresses.
+    pub(in crate::oauth) async fn remove_registrations(&self, issuer: &str) -> Result<(), StoreError> {
+        let (inner, issuer) = (self.inner.clone(), issuer.to_owned());
+        for key in blocking(move || inner.registrations(&issuer)).await? {
+            self.delete(&key).await?;
+        }
+        Ok(())
     }
 }
 
@@ -59,6 +71,19 @@ impl Inner {
                 account,
                 is_encrypted: sealed::is_encrypted(&content),
             }))
+    }
+
+    /// The files of the clients that are registered at an issuer. Those that cannot be read are left out.
+    fn registrations(&self, issuer: &str) -> Result<Vec<AccountKey>, StoreError> {
+        let is_of = |key: &AccountKey| {
+            let content = self.load(key).ok().flatten();
+            let text = content.and_then(|content| sealed::open(&content, key.as_str(), &*self.key).ok());
+            let found: Option<Registration> = text.and_then(|text| serde_json::from_slice(&text).ok());
+            found.is_some_and(|found| found.issuer == issuer && registration_key(issuer, &found.redirect_uri) == *key)
+        };
+        let mut keys = self.keys()?;
+        keys.retain(is_of);
+        Ok(keys)
     }
 
     /// The names of all files, sorted.
