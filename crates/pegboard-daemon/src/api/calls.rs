@@ -210,6 +210,7 @@ async fn answered(api: &ApiState, toolset: &Toolset, call: ToolCall) -> Reply {
 fn stream(api: &Arc<ApiState>, toolset: &Toolset, call: ToolCall) -> Response {
     let cut_off = CutOff::of(&call);
     let monitor = api.monitor.clone();
+    let api = api.clone();
     let mut is_complete = false;
     let events = toolset
         .stream(call)
@@ -225,15 +226,25 @@ fn stream(api: &Arc<ApiState>, toolset: &Toolset, call: ToolCall) -> Response {
                 None if is_complete => None,
                 None => Some(CallEvent::Completed(Box::new(cut_off.reply()))),
             };
-            std::future::ready(event.as_ref().and_then(frame).map(Ok::<_, Infallible>))
+            std::future::ready(
+                event
+                    .as_ref()
+                    .and_then(|event| frame(&api, event))
+                    .map(Ok::<_, Infallible>),
+            )
         });
     let stream = Sse::new(events).keep_alive(KeepAlive::new().interval(HEARTBEAT));
     unbuffered(stream.into_response())
 }
 
-fn frame(event: &CallEvent) -> Option<Event> {
+fn frame(api: &ApiState, event: &CallEvent) -> Option<Event> {
     let name = event.kind();
-    let whole = serde_json::to_value(event).ok()?;
+    let mut whole = serde_json::to_value(event).ok()?;
+    if let CallEvent::Completed(reply) = event
+        && let Some(hint) = reply::sign_in_hint(api, reply)
+    {
+        whole["data"]["hint"] = hint.into();
+    }
     Event::default().event(name).json_data(&whole["data"]).ok()
 }
 

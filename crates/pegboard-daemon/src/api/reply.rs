@@ -55,7 +55,7 @@ pub(super) fn with_status(api: &ApiState, status: StatusCode, reply: &Reply) -> 
 }
 
 /// How the user signs in, if the call failed for lack of that.
-fn sign_in_hint(api: &ApiState, reply: &Reply) -> Option<String> {
+pub(super) fn sign_in_hint(api: &ApiState, reply: &Reply) -> Option<String> {
     let Outcome::Refused(failure) = &reply.outcome else {
         return None;
     };

@@ -87,6 +87,16 @@ async fn recorded(api: &ApiState, caller: &Caller, server: Option<&ServerName>) 
     link
 }
 
+/// How a person signs in where there is no page.
+fn command_hint(caller: &Caller, server: Option<&ServerName>) -> String {
+    let server = server.map_or("NAME", ServerName::as_str);
+    let principal = caller.principal().map(|who| format!(" --principal {who}"));
+    format!(
+        "`pegboard login {server}{}` on the machine of the gateway signs in without a page",
+        principal.unwrap_or_default()
+    )
+}
+
 fn link(api: &ApiState, caller: &Caller, server: Option<&ServerName>) -> Result<Response, Problem> {
     let created = match &api.sign_in_links {
         Some(links) => links.create(caller, server),
@@ -97,7 +107,10 @@ fn link(api: &ApiState, caller: &Caller, server: Option<&ServerName>) -> Result<
             NoSignInPage::TooMany => StatusCode::SERVICE_UNAVAILABLE,
             _ => StatusCode::CONFLICT,
         };
-        Problem::new(status, why.to_string())
+        Problem::new(status, why.to_string()).hint(match why {
+            NoSignInPage::TooMany | NoSignInPage::NoRandomNumbers => "try again later".to_owned(),
+            _ => command_hint(caller, server),
+        })
     })?;
     let document = SignInLinkDocument {
         url: link.url.expose().to_owned(),

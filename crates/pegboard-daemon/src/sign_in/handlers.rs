@@ -77,7 +77,7 @@ pub(super) async fn submit(
         Err(why) => return pages::unusable(why),
     };
     let Some(visit) = visitor.known_visit(&site.links) else {
-        return pages::needs_link();
+        return pages::needs_link(&visitor.base);
     };
     let form = match is_own_origin(&parts.headers, &visitor.base) {
         true => Form::read(body).await,
@@ -146,7 +146,7 @@ impl SignInSite {
         }
         match visitor.visit(&self.links).map_err(refused)? {
             Some(visit) => Ok((visitor, visit)),
-            None => Err(Box::new(pages::needs_link())),
+            None => Err(Box::new(pages::needs_link(&visitor.base))),
         }
     }
 

@@ -162,11 +162,15 @@ pub(super) fn leave(server: &ServerName, to: &url::Url) -> Response {
 }
 
 /// There is no visit: the browser needs a link.
-pub(super) fn needs_link() -> Response {
-    let body = "<p>This page needs a sign-in link.</p>\n\
-                <p class=\"note\">Ask the agent or program that uses this server for one: it gets a link when a call needs a sign-in. A link works \
-                for ten minutes, in one browser.</p>";
-    page(StatusCode::UNAUTHORIZED, "Open a sign-in link", body, Referrer::Nobody)
+pub(super) fn needs_link(base: &str) -> Response {
+    let route = escape(&format!("{base}/api/v1/mcp/signin"));
+    let body = format!(
+        "<p>This page needs a sign-in link.</p>\n\
+         <p class=\"note\">Ask the agent or program that uses this server for one: it gets a link when a call needs a sign-in. If it shows none, \
+         <code>POST {route}</code> with its token returns one, and the operator can run <code>pegboard login NAME --principal WHO</code> on the \
+         machine of the gateway instead. A link works for ten minutes, in one browser.</p>"
+    );
+    page(StatusCode::UNAUTHORIZED, "Open a sign-in link", &body, Referrer::Nobody)
 }
 
 /// The link is of no use any more, or never was.

@@ -47,6 +47,11 @@ impl Site {
         Self::with(&[], "").await
     }
 
+    /// The same with more settings.
+    pub(crate) async fn open_with(settings: &str) -> Self {
+        Self::with(&[], settings).await
+    }
+
     async fn with(clients: &[&str], settings: &str) -> Self {
         Self::build(clients, "", settings).await
     }

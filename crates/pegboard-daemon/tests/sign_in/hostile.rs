@@ -30,7 +30,11 @@ async fn a_link_that_was_used_is_unknown_or_of_another_browser_says_what_to_do()
         assert!(page.body.contains("to get a new link"), "{}", page.body);
     }
     let page = quick.open(&link).await;
-    assert!(page.body.contains("You are signed in"), "the browser that used it: {}", page.body);
+    assert!(
+        page.body.contains("You are signed in"),
+        "the browser that used it: {}",
+        page.body
+    );
     // The visit of the first browser is for one server, and that of the second for none any more.
     let mut pages = vec![quick.open(site.at("/signin/server/open").as_str()).await];
     for path in ["/signin/server/fx", "/signin"] {

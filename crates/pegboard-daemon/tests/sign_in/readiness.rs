@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     browser::{Browser, PATIENCE, send},
-    fixture::Site,
+    fixture::{Site, secret},
 };
 
 /// Waits until the server has asked for a token.
@@ -44,7 +44,14 @@ async fn a_required_server_that_waits_for_people_keeps_nobody_from_the_gateway()
         ready["needs_auth"],
         serde_json::json!([{"server": "fx", "state": "needs_auth"}])
     );
+    // Nor is a probe told who else waits.
+    assert!(site.needs_sign_in("bob").await);
+    let again: Value = serde_json::from_str(&send("GET", &site.at("/readyz"), &[], "").await.body).unwrap();
+    assert_eq!(again, ready);
     let (_, health) = site.get("ada", "/health").await;
+    let rows = health["servers"]["needs_auth"].as_array().unwrap();
+    let whose: Vec<_> = rows.iter().map(|row| &row["principal"]).collect();
+    assert_eq!(whose, [&Value::Null, &"bob".into()], "{health}");
     assert_eq!(health["status"], "ready", "{health}");
     assert_eq!(health["servers"]["troubled"], serde_json::json!([]), "{health}");
     assert_eq!(
@@ -67,6 +74,20 @@ async fn a_program_is_told_which_route_gives_the_link() {
     assert_eq!(status, 502, "{reply}");
     let hint = "`POST /api/v1/mcp/servers/fx/signin` returns the link with which the user signs in, in a browser";
     assert_eq!(reply["hint"], hint, "{reply}");
+    let authorization = format!("Bearer {}", secret("ada"));
+    let headers = [
+        ("authorization", authorization.as_str()),
+        ("content-type", "application/json"),
+        ("accept", "text/event-stream"),
+    ];
+    let events = send(
+        "POST",
+        &site.at("/api/v1/mcp/call"),
+        &headers,
+        r#"{"name": "fx.hello"}"#,
+    )
+    .await;
+    assert!(events.body.contains(&format!("\"hint\":\"{hint}\"")), "{}", events.body);
     let (_, tools) = site.get("ada", "/api/v1/mcp/tools").await;
     assert_eq!(tools["unavailable"][0]["hint"], hint, "{tools}");
     let (_, health) = site.get("ada", "/health").await;

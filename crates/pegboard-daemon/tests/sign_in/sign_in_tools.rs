@@ -145,15 +145,81 @@ async fn the_tools_of_a_server_are_announced_after_the_sign_in() {
 #[tokio::test]
 async fn the_config_keeps_links_out_of_what_a_model_reads() {
     let site = Site::with_settings("[serve]\nlinks_in_text = false\n").await;
-    let page = site.at("/signin").to_string();
+    let route = format!("POST {}", site.at("/api/v1/mcp/servers/fx/signin"));
     let plain = Client::modern(&site, "ada", json!({}));
     for response in [plain.call("fx__sign_in").await, plain.hello(json!({})).await] {
-        assert!(text(&response).contains(&page), "{response}");
+        for way in [&route, "pegboard login fx --principal ada"] {
+            assert!(text(&response).contains(way), "{response}");
+        }
         assert!(!response.to_string().contains("link="), "{response}");
     }
+    let listed = plain.request("tools/list", json!({})).await;
+    assert!(!listed.to_string().contains("Returns a link"), "{listed}");
+    // The page without a link names a way that works.
+    let page = Browser::default().open(site.at("/signin").as_str()).await;
+    let route = format!("POST {}", site.at("/api/v1/mcp/signin"));
+    assert!(
+        page.body.contains(&route) && page.body.contains("pegboard login NAME --principal WHO"),
+        "{}",
+        page.body
+    );
     let opener = Client::legacy(&site, "bob", json!({"elicitation": {"url": {}}})).await;
     let error = &opener.call("fx__sign_in").await["error"];
     let url = error["data"]["elicitations"][0]["url"].as_str().unwrap();
     assert!(url.contains("link="), "{error}");
+    site.close().await;
+}
+
+#[tokio::test]
+async fn without_tokens_the_text_names_the_page_that_needs_no_link() {
+    let site = Site::open_with("[serve]\nlinks_in_text = false\n").await;
+    let client = Client::modern(&site, "nobody", json!({}));
+    let response = client.call("fx__sign_in").await;
+    assert!(
+        text(&response).contains(&format!("at {}.", site.at("/signin"))),
+        "{response}"
+    );
+    site.close().await;
+}
+
+#[tokio::test]
+async fn a_token_that_may_only_read_is_offered_no_sign_in() {
+    let site = Site::new().await;
+    let (reader, caller) = (
+        Client::modern(&site, "dan", json!({})),
+        Client::modern(&site, "ada", json!({})),
+    );
+    assert_eq!(reader.tools().await, ["open__peek"]);
+    let error = &reader.request("prompts/get", json!({"name": "fx__greet"})).await["error"];
+    assert!(!error.to_string().contains("link="), "{error}");
+    let listed = caller.request("tools/list", json!({})).await;
+    let tools = listed["result"]["tools"].as_array().unwrap();
+    let tool = tools.iter().find(|tool| tool["name"] == "fx__sign_in").unwrap();
+    assert_eq!(tool["title"], "Sign in to fx");
+    let hints = json!({"readOnlyHint": false, "destructiveHint": false, "idempotentHint": true, "openWorldHint": true});
+    assert_eq!(tool["annotations"], hints, "{tool}");
+    site.close().await;
+}
+
+#[tokio::test]
+async fn a_public_url_without_https_is_named_with_the_command_that_works_instead() {
+    let site = Site::new().await;
+    site.gateway.set_oauth(None, Some("http://gw.example.com"));
+    let (status, problem) = site.post("ada", "/api/v1/mcp/servers/fx/signin", "").await;
+    assert_eq!(status, 409, "{problem}");
+    assert!(
+        problem["detail"]
+            .as_str()
+            .unwrap()
+            .contains("`serve.public_url` is not an `https` URL"),
+        "{problem}"
+    );
+    let command = "`pegboard login fx --principal ada`";
+    assert!(problem["hint"].as_str().unwrap().contains(command), "{problem}");
+    let told = Client::modern(&site, "ada", json!({})).hello(json!({})).await;
+    assert!(
+        text(&told).contains("is not an `https` URL") && text(&told).contains(command),
+        "{told}"
+    );
     site.close().await;
 }

@@ -93,7 +93,7 @@ impl BoardEndpoint {
     async fn list_tools(&self, request: &Request, exchange: &Exchange) -> Answer {
         let tools = self.core.tools(exchange.client())?;
         let mut listing = tools.toolset.list(PATIENCE).await;
-        self.core.add_sign_in_tools(&tools, &mut listing);
+        self.core.add_sign_in_tools(&tools, exchange.client(), &mut listing);
         definitions::list("tools", &listing.tools, &request.params, |listed| {
             definitions::tool(listed, ToolStyle::default())
         })

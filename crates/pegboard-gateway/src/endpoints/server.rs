@@ -145,7 +145,7 @@ impl ServerEndpoint {
         let tools = self.core.tools(exchange.client())?;
         let mut listing = tools.toolset.list(self.patience().1).await;
         let own = listing.tools.len();
-        self.core.add_sign_in_tools(&tools, &mut listing);
+        self.core.add_sign_in_tools(&tools, exchange.client(), &mut listing);
         if let Some(unavailable) = listing.unavailable.first()
             && listing.tools.len() == own
         {

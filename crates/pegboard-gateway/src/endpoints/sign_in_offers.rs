@@ -124,7 +124,7 @@ impl Core {
         };
         let page = json!({"mode": "url", "message": need.question, "url": link.url.expose()});
         if !opens_pages(client, &page) {
-            return Offered::Told(self.linked(need.failure, server, &link));
+            return Offered::Told(self.linked(need.failure, server, client, &link));
         }
         if !client.version().is_modern() {
             return Offered::Page(elicitation(tools, need.failure, server, &link, page));
@@ -136,7 +136,7 @@ impl Core {
                 Offered::Taken
             }
             Ok(answer) => Offered::Told(declined(need.failure, &answer)),
-            Err(_) => Offered::Told(self.linked(need.failure, server, &link)),
+            Err(_) => Offered::Told(self.linked(need.failure, server, client, &link)),
         }
     }
 
@@ -151,7 +151,7 @@ impl Core {
         exchange: &Exchange,
     ) -> Answer {
         let (error, server) = match (answer, server) {
-            (Err(error), Some(server)) if self.links.is_served() => (error, server),
+            (Err(error), Some(server)) if self.links.is_served() && exchange.client().may_call() => (error, server),
             (answer, _) => return answer,
         };
         let failure = match needs_auth(&error) {
@@ -182,7 +182,7 @@ impl Core {
         if !client.version().is_modern() && !method.ends_with("/list") && opens_pages(client, &page) {
             return Err(elicitation(tools, &failure, server, &link, page));
         }
-        let told = self.linked(&failure, server, &link);
+        let told = self.linked(&failure, server, client, &link);
         let mut error = request_failed(&failure);
         if let Some(data) = &mut error.data {
             told.mark(data);
@@ -194,11 +194,20 @@ impl Core {
     }
 
     /// The text with the link, for clients that cannot be asked to open a page. A model reads it, so the config may keep the link out of it.
-    fn linked(&self, failure: &Failure, server: &ServerName, link: &SignInLink) -> Told {
+    fn linked(&self, failure: &Failure, server: &ServerName, client: &Client, link: &SignInLink) -> Told {
         let why = without_advice(failure);
         if !self.board.gateway_settings().serve.links_in_text {
-            let page = self.links.page(None).unwrap_or_default();
-            let text = format!("{why}\nTell the user to sign in to `{server}`, at {page}.");
+            let base = self.links.base().unwrap_or_default();
+            let how = match client.principal() {
+                // The page needs no link then.
+                None => format!("Tell the user to sign in to `{server}`, at {base}/signin."),
+                Some(_) => format!(
+                    "Tell the user to sign in to `{server}`, with a link: `POST {base}/api/v1/mcp/servers/{server}/signin` with the token of this \
+                     program returns one. The operator can also run `{}` on the machine of the gateway.",
+                    login_command(server.as_str(), client.principal().map(Principal::as_str))
+                ),
+            };
+            let text = format!("{why}\n{how}");
             return Told {
                 has_way: true,
                 ..Told::only(text)
@@ -238,9 +247,9 @@ fn elicitation(
 /// What is told if there is no link.
 fn unlinked(need: &Need<'_>, principal: Option<&Principal>, why: NoSignInPage) -> Told {
     let Need { server, failure, .. } = need;
+    let command = login_command(server.as_str(), principal.map(Principal::as_str));
     Told::only(match why {
         NoSignInPage::NoAddress => {
-            let command = login_command(server.as_str(), principal.map(Principal::as_str));
             let text = format!(
                 "{}\nTell the user to run `{command}` in a terminal, which signs in to `{server}`.",
                 without_advice(failure)
@@ -251,6 +260,10 @@ fn unlinked(need: &Need<'_>, principal: Option<&Principal>, why: NoSignInPage) -
             };
         }
         NoSignInPage::NotServed | NoSignInPage::NotPossible => failure.message.clone(),
+        NoSignInPage::NeedsPublicUrl | NoSignInPage::PublicUrlNotHttps => format!(
+            "{}\nThere is no sign-in page: {why}. The operator can also run `{command}` on the machine of the gateway.",
+            failure.message
+        ),
         why => format!("{}\nThere is no sign-in page: {why}.", failure.message),
     })
 }

@@ -1,13 +1,13 @@
 //! The tools of the gateway with which a client finds the sign-in page of a server, or the command where there are no pages: a server that waits
 //! for a sign-in has no tools that the client could call to be told.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use pegboard::{
     ServerName,
     toolset::{ListedTool, Listing},
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{
     client_tools::ClientTools,
@@ -15,7 +15,7 @@ use super::{
     failures::call_failed,
     sign_in_offers::{Need, Offered},
 };
-use crate::protocol::{Answer, Exchange, RawResult};
+use crate::protocol::{Answer, Client, Exchange, RawResult};
 
 /// The name of the tool, as if the server had it.
 const NAME: &str = "sign_in";
@@ -24,23 +24,35 @@ const NAME: &str = "sign_in";
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Core {
-    /// Adds a tool to a listing for each server that waits for the sign-in of this client's principal, unless another tool has its name.
-    pub(super) fn add_sign_in_tools(&self, tools: &ClientTools, listing: &mut Listing) {
+    /// Adds a tool to a listing for each server that waits for the sign-in of this client's principal, unless another tool has its name. A client
+    /// that may not call tools gets none.
+    pub(super) fn add_sign_in_tools(&self, tools: &ClientTools, client: &Client, listing: &mut Listing) {
+        if !client.may_call() {
+            return;
+        }
+        let gives_links = self.board.gateway_settings().serve.links_in_text;
         for (server, name) in self.sign_in_tools(tools) {
             if listing.tools.iter().any(|listed| listed.name == name) {
                 continue;
             }
-            let (what, how) = match self.links.page(Some(&server)) {
-                Ok(_) => ("a link", "open the link in a browser"),
-                Err(_) => ("the command", "run the command in a terminal"),
+            let does = match self.links.page(Some(&server)) {
+                Ok(_) if gives_links => format!(
+                    "Returns a link with which the user signs in to the server `{server}`. The user must open the link in a browser."
+                ),
+                Ok(_) => format!("Says how the user signs in to the server `{server}`."),
+                Err(_) => format!(
+                    "Returns the command with which the user signs in to the server `{server}`. The user must run the command in a terminal."
+                ),
             };
-            let description = format!(
-                "Returns {what} with which the user signs in to the server `{server}`. The other tools of `{server}` are not available before \
-                 that. The user must {how}."
-            );
+            let description = format!("{does} The other tools of `{server}` are not available before that.");
             let schema = json!({"type": "object", "properties": {}, "additionalProperties": false});
             match ListedTool::new(name, description, schema) {
-                Ok(tool) => listing.tools.push(tool),
+                Ok(mut listed) => {
+                    let tool = Arc::make_mut(&mut listed.tool);
+                    tool.title = Some(format!("Sign in to {server}"));
+                    tool.annotations = Some(annotations());
+                    listing.tools.push(listed);
+                }
                 Err(error) => tracing::debug!(%server, %error, "the sign-in of a server cannot be listed"),
             }
         }
@@ -112,6 +124,20 @@ impl Core {
         let names = tools.toolset.exposed_names(&pairs);
         servers.into_iter().zip(names).collect()
     }
+}
+
+/// A link changes nothing that matters, and the sign-in itself is up to the user. The page is of another site.
+fn annotations() -> Map<String, Value> {
+    let hints = [
+        ("readOnlyHint", false),
+        ("destructiveHint", false),
+        ("idempotentHint", true),
+        ("openWorldHint", true),
+    ];
+    hints
+        .into_iter()
+        .map(|(name, hint)| (name.to_owned(), hint.into()))
+        .collect()
 }
 
 fn signed_in(server: &ServerName) -> Answer {

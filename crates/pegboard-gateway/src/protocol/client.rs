@@ -9,12 +9,14 @@ use bytes::Bytes;
 use pegboard::{Principal, credential::CallerRights};
 
 use super::version::Version;
+use crate::door::{Scope, Scopes};
 
 /// A client: that of a legacy session or connection, or of a single modern request.
 #[derive(Debug)]
 pub struct Client {
     principal: Option<Principal>,
     rights: Option<CallerRights>,
+    may_call: bool,
     version: Version,
     capabilities: Bytes,
     info: Bytes,
@@ -28,6 +30,7 @@ impl Client {
         Self {
             principal,
             rights: None,
+            may_call: true,
             version,
             capabilities,
             info,
@@ -39,6 +42,17 @@ impl Client {
     pub(super) fn with_rights(mut self, rights: Option<CallerRights>) -> Self {
         self.rights = rights;
         self
+    }
+
+    /// Sets what it may do.
+    pub(super) fn with_scopes(mut self, scopes: Scopes) -> Self {
+        self.may_call = scopes.contains(Scope::Call);
+        self
+    }
+
+    /// Whether it may call tools.
+    pub(crate) fn may_call(&self) -> bool {
+        self.may_call
     }
 
     /// Which of the principal's access tokens is exchanged for its calls.

@@ -92,7 +92,7 @@ impl Endpoint {
         let meta = RequestMeta::of(&request.params);
         if meta.is_modern() || &*request.method == "server/discover" {
             let (client, wants) = meta.modern(peer.principal().cloned())?;
-            let client = Arc::new(client.with_rights(peer.rights()));
+            let client = Arc::new(client.with_rights(peer.rights()).with_scopes(peer.scopes()));
             let client = self.permitted(client, peer.scopes(), &request)?;
             return self.modern(client, wants, request, Some(peer));
         }
@@ -102,7 +102,7 @@ impl Endpoint {
     /// Starts a modern request that belongs to no connection.
     pub(crate) fn start_modern(&self, caller: &Caller, request: Request) -> Result<Running, RpcError> {
         let (client, wants) = RequestMeta::of(&request.params).modern(caller.principal.clone())?;
-        let client = Arc::new(client.with_rights(caller.rights));
+        let client = Arc::new(client.with_rights(caller.rights).with_scopes(caller.scopes));
         let client = self.permitted(client, caller.scopes, &request)?;
         self.modern(client, wants, request, None)
     }
@@ -121,7 +121,7 @@ impl Endpoint {
     fn initialize(&self, peer: &Arc<Peer>, request: Request) -> Result<Running, RpcError> {
         peer.check(&request.id)?;
         let client = handshake::client(peer.principal().cloned(), &request.params)?;
-        let client = Arc::new(client.with_rights(peer.rights()));
+        let client = Arc::new(client.with_rights(peer.rights()).with_scopes(peer.scopes()));
         // Stored before the response is ready, so that a request right behind finds it.
         peer.settle(client.clone());
         let shared = self.shared(client.clone(), Wants::default(), Some(peer));

@@ -138,6 +138,11 @@ impl SignInLinks {
         matches!(self.page(Some(server)), Ok(_) | Err(NoSignInPage::NoAddress))
     }
 
+    /// The URL before the path of each page.
+    pub(crate) fn base(&self) -> Result<String, NoSignInPage> {
+        self.0.address.load().base()
+    }
+
     /// Like [`SignInLinks::create`] for the client of a call.
     pub(crate) fn create_for(
         &self,

@@ -22,6 +22,12 @@ pub enum NoSignInPage {
         "the sign-in page needs `https` beyond this machine; set `serve.public_url` to the URL under which browsers reach the gateway"
     )]
     NeedsPublicUrl,
+    /// The public URL is not one that an authorization server may redirect a browser to.
+    #[error(
+        "the sign-in page needs `https` beyond this machine, and `serve.public_url` is not an `https` URL; set it to the one under which browsers \
+         reach the gateway"
+    )]
+    PublicUrlNotHttps,
     /// People cannot sign in to this server.
     #[error("nobody can sign in to the server: it is not remote, or its config has credentials for it")]
     NotPossible,
@@ -41,6 +47,8 @@ pub(crate) enum PageAddress {
     None,
     /// Only at an address that needs a public URL.
     Unusable,
+    /// At a public URL without `https`.
+    PublicWithoutTls,
     /// At the URL that the config names.
     Public(String),
     /// At a listener on this machine, and wherever a tunnel leads to it.
@@ -54,7 +62,7 @@ impl PageAddress {
             let is_usable = Url::parse(text).is_ok_and(|url| url.scheme() == "https" || is_local(&url));
             return match is_usable {
                 true => Self::Public(text.trim_end_matches('/').to_owned()),
-                false => Self::Unusable,
+                false => Self::PublicWithoutTls,
             };
         }
         let is_local = |address: &&SocketAddr| address.ip().to_canonical().is_loopback();
@@ -73,6 +81,7 @@ impl PageAddress {
         match self {
             Self::None => Err(NoSignInPage::NoAddress),
             Self::Unusable => Err(NoSignInPage::NeedsPublicUrl),
+            Self::PublicWithoutTls => Err(NoSignInPage::PublicUrlNotHttps),
             Self::Public(url) => Ok(url.clone()),
             Self::Local { scheme, listener } => Ok(format!("{scheme}://{listener}")),
         }
@@ -126,7 +135,7 @@ mod tests {
                 Some("http://mcp.example.com"),
                 &[local],
                 false,
-                Err(NoSignInPage::NeedsPublicUrl),
+                Err(NoSignInPage::PublicUrlNotHttps),
             ),
             (Some("http://localhost:1"), &[], false, Ok("http://localhost:1")),
             (None, &[open, local], false, Ok("http://127.0.0.1:7000")),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use pegboard::SignInOptions;
 use pegboard_testkit::oauth::{AuthFault, AuthorizationServer};
 
 use crate::{

@@ -27,7 +27,7 @@ section! {
         SESSION_IDLE: Duration = limit("session_idle", ServeConfig::SESSION_IDLE, "How long a session without a request or a stream is kept.");
         STATE_KEY: Option<Text> = secret("state_key", "32 random bytes in base64, such as `openssl rand -base64 32` prints: the key that seals what clients keep between two requests. Replicas of a gateway need the same one; without it each process has its own.");
         ALLOW_NEW_SERVERS: bool = flag("allow_new_servers", false, "Whether clients with the scope `admin` may add servers, and change their settings, over the HTTP API. Such a client can start any program as the gateway's user.");
-        LINKS_IN_TEXT: bool = flag("links_in_text", true, "Whether a client that cannot open pages for its user gets the one-time link to a sign-in page in the text of a result or an error, which a model reads. With `false` the text names the page without the link, and only clients with URL elicitation and the HTTP API get links.");
+        LINKS_IN_TEXT: bool = flag("links_in_text", true, "Whether a client that cannot open pages for its user gets the one-time link to a sign-in page in the text of a result or an error, which a model reads. With `false` the text says how to get the link, and only clients with URL elicitation and the HTTP API get links.");
         TLS: Nested<serve_tls::In> = nested("tls", Kind::Table(&serve_tls::SECTION), "The certificate with which the gateway speaks HTTPS. Without it, it speaks HTTP.");
         PUBLIC_URL: Option<Text> = located("public_url", "The URL under which clients reach the gateway, such as `https://mcp.example.com`, if a proxy stands before it. Its host counts as one of `hosts`.")
             .aka(&["external_url", "base_url"]);

@@ -108,12 +108,22 @@ fn check_state_key(table: Table<'_, fields::In>, path: &str, report: &mut Report
 }
 
 fn check_public_url(table: Table<'_, fields::In>, path: &str, report: &mut Report) {
-    if let Some(text) = table.get(&fields::PUBLIC_URL)
-        && serve_oauth::public_url(&text.value).is_none()
-    {
-        let hint = "write `https://mcp.example.com`, or `https://example.com/mcp-gateway` for one below a path";
-        let message = "must be an http or https URL without user, query and fragment";
-        report.error_with(text.at, &join(path, fields::PUBLIC_URL.name), message, hint);
+    let Some(text) = table.get(&fields::PUBLIC_URL) else {
+        return;
+    };
+    let path = join(path, fields::PUBLIC_URL.name);
+    match serve_oauth::public_url(&text.value) {
+        None => {
+            let hint = "write `https://mcp.example.com`, or `https://example.com/mcp-gateway` for one below a path";
+            let message = "must be an http or https URL without user, query and fragment";
+            report.error_with(text.at, &path, message, hint);
+        }
+        Some(url) if !serve_oauth::is_endpoint(&url) => {
+            let hint = "name the `https` URL of the gateway; without one, people sign in with `pegboard login NAME --principal WHO` on its machine";
+            let message = "is not `https`, so the gateway has no page on which people sign in to servers";
+            report.warn_with(text.at, &path, message, hint);
+        }
+        Some(_) => {}
     }
 }
 

@@ -223,7 +223,7 @@ pub(super) fn public_url(text: &str) -> Option<String> {
 }
 
 /// Returns `true` for an https URL, and for an http one on this machine.
-fn is_endpoint(text: &str) -> bool {
+pub(super) fn is_endpoint(text: &str) -> bool {
     plain_url(text).is_some_and(|url| match url.scheme() {
         "https" => true,
         "http" => match url.host() {

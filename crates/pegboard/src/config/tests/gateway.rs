@@ -335,3 +335,18 @@ fn wrong_settings_of_access_tokens_are_reported_and_admit_nobody() {
     let loaded = toml("[serve]\npublic_url = 'ftp://x'\n");
     assert_eq!(loaded.errors().count(), 1);
 }
+
+#[test]
+fn a_public_url_on_which_nobody_can_sign_in_is_warned_about() {
+    for (url, count) in [
+        ("http://gw.example.com", 1),
+        ("https://gw.example.com", 0),
+        ("http://localhost:7337", 0),
+        ("http://127.0.0.1:7337", 0),
+    ] {
+        let loaded = toml(&format!("[serve]\npublic_url = '{url}'\n"));
+        assert_eq!(loaded.problems.len(), count, "{url}: {:?}", loaded.problems);
+        assert_eq!(loaded.errors().count(), 0, "{url}");
+        assert!(loaded.config.serve.public_url.is_some());
+    }
+}
