@@ -14,7 +14,7 @@ const MAX_FORM: usize = 4096;
 pub(super) enum Action {
     SignIn,
     /// Sign in, with a client that is registered for it.
-    SignInAnew,
+    RegisterAnew,
     SignOut,
 }
 
@@ -43,7 +43,7 @@ impl Form {
             match &*name {
                 Self::TOKEN => token = Some(value.into_owned()),
                 Self::ACTION if value == Self::SIGN_IN => action = Some(Action::SignIn),
-                Self::ACTION if value == Self::SIGN_IN_ANEW => action = Some(Action::SignInAnew),
+                Self::ACTION if value == Self::SIGN_IN_ANEW => action = Some(Action::RegisterAnew),
                 Self::ACTION if value == Self::SIGN_OUT => action = Some(Action::SignOut),
                 _ => return None,
             }

@@ -95,7 +95,7 @@ pub(super) async fn submit(
     }
     let done = match form.action {
         Action::SignIn => site.begin(&visitor, &visit, &server, false).await,
-        Action::SignInAnew => site.begin(&visitor, &visit, &server, true).await,
+        Action::RegisterAnew => site.begin(&visitor, &visit, &server, true).await,
         Action::SignOut => site.sign_out(&visitor, &visit, &server).await,
     };
     done.unwrap_or_else(|error| pages::failed(&visitor.base, &server, &error))
