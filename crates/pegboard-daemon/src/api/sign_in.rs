@@ -5,8 +5,9 @@ use std::sync::Arc;
 use axum::{extract::State, response::Response};
 use http::StatusCode;
 use pegboard::{
-    Hint as _, ServerName,
+    Hint as _, Principal, ServerName,
     audit::{AdminChange, ChangeOutcome},
+    login_command,
 };
 use pegboard_gateway::{Caller, NoSignInPage};
 use schemars::JsonSchema;
@@ -90,11 +91,8 @@ async fn recorded(api: &ApiState, caller: &Caller, server: Option<&ServerName>) 
 /// How a person signs in where there is no page.
 fn command_hint(caller: &Caller, server: Option<&ServerName>) -> String {
     let server = server.map_or("NAME", ServerName::as_str);
-    let principal = caller.principal().map(|who| format!(" --principal {who}"));
-    format!(
-        "`pegboard login {server}{}` on the machine of the gateway signs in without a page",
-        principal.unwrap_or_default()
-    )
+    let command = login_command(server, caller.principal().map(Principal::as_str));
+    format!("`{command}` on the machine of the gateway signs in without a page")
 }
 
 fn link(api: &ApiState, caller: &Caller, server: Option<&ServerName>) -> Result<Response, Problem> {
