@@ -29,9 +29,9 @@ impl SignInWaits {
 
     /// Whether an instance of a server waits for a sign-in. One that is tried once more still does.
     pub(crate) fn has(&self, row: &ServerStatus) -> bool {
-        match row.state {
-            State::NeedsAuth => has_page(self.links.as_ref(), &row.name),
-            State::Connecting => row.principal.is_none() && self.shared.contains(&row.name),
+        match (row.state, &row.principal) {
+            (State::NeedsAuth | State::Connecting, None) => self.shared.contains(&row.name),
+            (State::NeedsAuth, Some(_)) => has_page(self.links.as_ref(), &row.name),
             _ => false,
         }
     }

@@ -8,6 +8,7 @@ mod fetch;
 mod jwt;
 mod oauth;
 mod rejection;
+mod revocation;
 mod scope;
 mod site_check;
 mod token_fault;

@@ -150,10 +150,10 @@ impl Pegboard {
         self.are_ready(&self.0.registry.status(), servers)
     }
 
-    /// The servers that wait for a sign-in or another credential, for views without a principal.
+    /// The servers that wait for a sign-in, for views without a principal. One that only refuses requests is none of them.
     pub fn awaiting_sign_in(&self) -> Vec<ServerName> {
         let configured = self.0.registry.configured();
-        let waiting = configured.iter().filter(|server| server.phase().awaits_credentials());
+        let waiting = configured.iter().filter(|server| server.phase().awaits_sign_in());
         waiting.map(|server| server.name().clone()).collect()
     }
 

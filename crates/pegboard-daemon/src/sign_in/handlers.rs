@@ -33,10 +33,15 @@ pub(super) async fn list(State(site): State<Arc<SignInSite>>, request: Request) 
     if !visit.known.is_for_any() {
         return pages::needs_another_link();
     }
+    let Ok(_permit) = site.lists.acquire().await else {
+        return pages::needs_another_link();
+    };
+    let principal = visit.known.caller().principal();
+    let refusing = site.refusing(principal);
     let mut rows = Vec::new();
     for server in site.board().server_names() {
         if site.may_sign_in(&visit.known, &server) {
-            let state = site.state(&server, visit.known.caller().principal()).await;
+            let state = site.state(&server, principal, &refusing).await;
             rows.push(Row { server, state });
         }
     }
@@ -59,7 +64,7 @@ pub(super) async fn server(
         Err(response) => return *response,
     };
     let principal = visit.known.caller().principal();
-    let state = site.state(&server, principal).await;
+    let state = site.state(&server, principal, &site.refusing(principal)).await;
     let may_register = site.may_register_anew(&server, principal);
     let page = pages::server(&visitor.base, &visit.known, &server, state, may_register);
     shown(&visitor, &visit, page)
@@ -123,11 +128,15 @@ pub(super) async fn callback(State(site): State<Arc<SignInSite>>, request: Reque
         server,
         ..
     } = pending;
-    // Goes on if the browser goes away: the code can be used once only.
-    let finishing = tokio::spawn(async move { sign_in.finish(&redirected).await });
+    // Goes on if the browser goes away: the code can be used once only, and calls wait for it.
+    let (links, to) = (site.links.clone(), server.clone());
+    let finishing = tokio::spawn(async move {
+        sign_in.finish(&redirected).await?;
+        links.finished(principal.as_ref(), &to);
+        Ok(())
+    });
     match finishing.await {
         Ok(Ok(())) => {
-            site.links.finished(principal.as_ref(), &server);
             // A redirect, so that the code does not stay in the address of the page.
             redirect(&pages::server_url(&visitor.base, &server))
         }

@@ -1,12 +1,16 @@
 //! [`SignInSite`]: what the pages share.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use pegboard::{Pegboard, Principal, ServerName, State};
 use pegboard_gateway::{SignInLinks, SignInVisit};
+use tokio::sync::Semaphore;
 
 use super::{pages::SignInState, pending::PendingSignIns};
 use crate::api::ApiState;
+
+/// The most lists of servers that are made at once. Further ones wait: a board may have thousands of servers.
+const LISTS: usize = 2;
 
 /// What the pages share.
 #[derive(Debug)]
@@ -14,6 +18,8 @@ pub(super) struct SignInSite {
     api: Arc<ApiState>,
     pub(super) links: SignInLinks,
     pub(super) pending: PendingSignIns,
+    /// Permits for lists of servers.
+    pub(super) lists: Semaphore,
 }
 
 impl SignInSite {
@@ -22,6 +28,7 @@ impl SignInSite {
             api,
             links,
             pending: PendingSignIns::default(),
+            lists: Semaphore::new(LISTS),
         }
     }
 
@@ -44,21 +51,25 @@ impl SignInSite {
         self.pending.has(principal, server) && self.board().registers_client(server.as_str())
     }
 
+    /// The servers that refuse a principal without a sign-in. It looks at all servers, so it is asked once for a page.
+    pub(super) fn refusing(&self, principal: Option<&Principal>) -> HashSet<ServerName> {
+        let rows = self.board().status().servers.into_iter();
+        let refusing = rows.filter(|row| row.principal.as_ref() == principal && row.state == State::NeedsAuth);
+        refusing.map(|row| row.name).collect()
+    }
+
     /// Whether a principal has signed in to a server.
-    pub(super) async fn state(&self, server: &ServerName, principal: Option<&Principal>) -> SignInState {
+    pub(super) async fn state(
+        &self,
+        server: &ServerName,
+        principal: Option<&Principal>,
+        refusing: &HashSet<ServerName>,
+    ) -> SignInState {
         match self.board().is_signed_in(server.as_str(), principal).await {
             Err(_) => SignInState::Unknown,
             Ok(true) => SignInState::SignedIn,
-            Ok(false) => {
-                let rows = self.board().status().servers;
-                let is_needed = rows.iter().any(|row| {
-                    row.name == *server && row.principal.as_ref() == principal && row.state == State::NeedsAuth
-                });
-                match is_needed {
-                    true => SignInState::Needed,
-                    false => SignInState::NotSignedIn,
-                }
-            }
+            Ok(false) if refusing.contains(server) => SignInState::Needed,
+            Ok(false) => SignInState::NotSignedIn,
         }
     }
 }

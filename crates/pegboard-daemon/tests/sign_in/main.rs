@@ -13,4 +13,5 @@ mod fixture;
 mod flows;
 mod hostile;
 mod readiness;
+mod rights;
 mod sign_in_tools;

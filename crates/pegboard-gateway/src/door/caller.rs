@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use pegboard::{Principal, credential::CallerRights};
-use tokio_util::sync::CancellationToken;
 
-use super::scope::Scopes;
+use super::{revocation::Revocation, scope::Scopes};
 
 /// A client that was admitted. Equal callers have the same rights.
 ///
@@ -23,7 +22,7 @@ pub struct Caller {
     /// Whether it came with an access token of an authorization server.
     pub(crate) has_access_token: bool,
     /// Cancelled when the token is removed, expires or gets other rights. Everything that the client has open ends then.
-    pub(crate) revoked: CancellationToken,
+    pub(crate) revoked: Revocation,
 }
 
 impl Caller {
@@ -70,7 +69,7 @@ impl Default for Caller {
             view: None,
             scopes: Scopes::ALL,
             has_access_token: false,
-            revoked: CancellationToken::new(),
+            revoked: Revocation::default(),
         }
     }
 }

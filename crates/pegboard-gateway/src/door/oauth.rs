@@ -18,7 +18,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use pegboard::{Secret, config::ServeOAuth, credential::CallerTokens};
+use pegboard::{config::ServeOAuth, credential::CallerTokens};
 use ring::digest;
 
 use self::{
@@ -76,7 +76,7 @@ impl ResourceServer {
             introspection: settings.introspection.as_ref().and_then(Introspection::new),
             policy: Policy::new(settings.clone(), public_url),
             verified: TokenTable::new(MAX_VERIFIED),
-            grants: Grants::default(),
+            grants: Grants::new(caller_tokens.clone()),
             refusals: Refusals::default(),
             caller_tokens,
         }
@@ -101,9 +101,7 @@ impl ResourceServer {
             let admission = self.policy.admit(&grant.claims(), now).ok();
             admission.is_some_and(|admission| admission.is_for(&grant.caller))
         };
-        let revoked = before.grants.hand_over(&self.grants, admits);
-        revoked.iter().for_each(|caller| self.forget(caller));
-        revoked
+        before.grants.hand_over(&self.grants, admits)
     }
 
     /// Returns `true` if it was built from these settings.
@@ -118,7 +116,7 @@ impl ResourceServer {
         if !is_current || verified.grant.caller.revoked.is_cancelled() || SystemTime::now() >= verified.until {
             return None;
         }
-        if !verified.is_kept && self.caller_tokens.as_ref().is_some_and(CallerTokens::are_wanted) {
+        if !verified.is_kept && self.grants.wanted_tokens().is_some() {
             return None;
         }
         let caller = || verified.grant.caller.clone();
@@ -159,19 +157,16 @@ impl ResourceServer {
         let explained = |fault| self.policy.explain(&claims, fault);
         let mut admission = self.policy.admit(&claims, now).map_err(explained)?;
         admission.at(path)?;
-        let wanted = self.caller_tokens.as_ref().filter(|tokens| tokens.are_wanted());
-        admission.rights = wanted.map(|_| claims.rights());
+        let is_kept = self.grants.wanted_tokens().is_some();
+        admission.rights = is_kept.then(|| claims.rights());
         let until = until.map_or(admission.expires, |until| until.min(admission.expires));
-        let grant = self.grants.enter(&admission, claims, proof.clone(), digest)?;
-        if let (Some(tokens), Some(rights)) = (wanted, admission.rights) {
-            tokens.keep(&admission.principal, rights, Secret::from(token), admission.expires);
-        }
+        let grant = self.grants.enter(&admission, claims, proof.clone(), token)?;
         let caller = grant.caller.clone();
         let verified = Verified {
             admission,
             grant,
             until,
-            is_kept: wanted.is_some(),
+            is_kept,
             proof,
         };
         self.verified.put(digest, Arc::new(verified), |old| now >= old.until);
@@ -224,23 +219,12 @@ impl ResourceServer {
             // Clients that only listen send no requests that would do it.
             self.issuers.iter().for_each(|keys| keys.fetch_if_old());
         }
-        let (revoked, next) = self.grants.expire(now);
-        revoked.iter().for_each(|caller| self.forget(caller));
-        (revoked, next)
-    }
-
-    /// Forgets the token of a caller that was revoked, for servers that exchange it.
-    fn forget(&self, caller: &Caller) {
-        if let (Some(tokens), Some(principal), Some(rights)) = (&self.caller_tokens, &caller.principal, caller.rights) {
-            tokens.forget(principal, rights);
-        }
+        self.grants.expire(now)
     }
 
     /// Revokes everything that was opened with access tokens.
     pub(crate) fn end(&self) -> Vec<Caller> {
-        let revoked = self.grants.end();
-        revoked.iter().for_each(|caller| self.forget(caller));
-        revoked
+        self.grants.end()
     }
 
     pub(crate) fn settings(&self) -> &ServeOAuth {

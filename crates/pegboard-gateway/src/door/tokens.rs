@@ -10,9 +10,8 @@ use std::{
 use http::{HeaderMap, header::AUTHORIZATION};
 use pegboard::Principal;
 use ring::digest;
-use tokio_util::sync::CancellationToken;
 
-use super::{caller::Caller, rejection::Rejection, scope::Scopes, site_check::single};
+use super::{caller::Caller, rejection::Rejection, revocation::Revocation, scope::Scopes, site_check::single};
 
 /// A token that clients may present as `Authorization: Bearer`, known by its SHA-256 digest.
 #[derive(Clone)]
@@ -81,7 +80,7 @@ impl Tokens {
     pub(crate) fn new(mut known: Vec<Token>, required: bool) -> Self {
         for token in &mut known {
             // A clone of a token that was revoked before is a new one.
-            token.caller.revoked = CancellationToken::new();
+            token.caller.revoked = Revocation::default();
         }
         Self {
             required: required || !known.is_empty(),
@@ -127,7 +126,7 @@ impl Tokens {
                 Ok(left) if !left.is_zero() => next = Some(next.map_or(left, |next: Duration| next.min(left))),
                 _ if token.caller.revoked.is_cancelled() => {}
                 _ => {
-                    token.caller.revoked.cancel();
+                    token.caller.revoked.expire();
                     expired.push(token.caller.clone());
                 }
             }

@@ -102,13 +102,19 @@ mod tests {
     use pegboard::{Config, Principal};
 
     use super::*;
-    use crate::protocol::Version;
+    use crate::{door::Caller, protocol::Version};
 
     #[tokio::test(start_paused = true)]
     async fn a_toolset_is_kept_for_as_long_as_its_tasks_live() {
         let board = Pegboard::builder(Config::default()).open();
         let shared = SharedTools::default();
-        let client = |principal| Client::new(principal, Version::V2026_07_28, Bytes::new(), Bytes::new());
+        let client = |principal| {
+            let caller = Caller {
+                principal,
+                ..Caller::default()
+            };
+            Client::new(caller, Version::V2026_07_28, Bytes::new(), Bytes::new())
+        };
         let open = |principal| shared.of(&board, &Scope::Board, &client(principal)).unwrap();
         open(Some(Principal::new("ada"))).keep_for_task(Some(Duration::from_secs(3600)));
         open(None);

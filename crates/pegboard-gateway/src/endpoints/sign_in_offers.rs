@@ -118,7 +118,10 @@ impl Core {
         let (client, server) = (exchange.client(), need.server);
         // Before there is a link, so that no sign-in is missed.
         let mut finished = self.links.watch(client.principal(), Some(server));
-        let link = match self.links.create_for(client.principal(), server) {
+        if !client.may_call() {
+            return Offered::Told(Told::only(need.failure.message.clone()));
+        }
+        let link = match self.links.create(client.caller(), Some(server)) {
             Ok(link) => link,
             Err(why) => return Offered::Told(unlinked(&need, client.principal(), why)),
         };
@@ -162,7 +165,7 @@ impl Core {
             },
         };
         let client = exchange.client();
-        let link = match self.links.create_for(client.principal(), server) {
+        let link = match self.links.create(client.caller(), Some(server)) {
             Ok(link) => link,
             Err(why) => {
                 let question = String::new();

@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use pegboard::{
-    ServerName,
+    Failure, Kind, ServerName,
     toolset::{ListedTool, Listing},
 };
 use serde_json::{Map, Value, json};
@@ -79,23 +79,35 @@ impl Core {
         is_own.then_some(server)
     }
 
-    /// Answers a call of the tool.
+    /// Answers a call of the tool `name`. `None` if the server turns out to have a tool of this name itself.
     pub(super) async fn call_sign_in_tool(
         &self,
         tools: &ClientTools,
+        (server, name): (&ServerName, &str),
+        exchange: &Exchange,
+    ) -> Option<Answer> {
+        let failure = match reach(tools, server).await {
+            // It has not listed its tools before.
+            Ok(()) if tools.toolset.known_tool(name).is_some() => return None,
+            Ok(()) => return Some(signed_in(server)),
+            Err(failure) => failure,
+        };
+        Some(match self.can_offer_sign_in(&failure) {
+            true => self.answer_sign_in_tool(tools, server, &failure, exchange).await,
+            false => call_failed(&failure, || false),
+        })
+    }
+
+    async fn answer_sign_in_tool(
+        &self,
+        tools: &ClientTools,
         server: &ServerName,
+        failure: &Failure,
         exchange: &Exchange,
     ) -> Answer {
-        let reached = || tokio::time::timeout(PATIENCE, tools.toolset.server_info(server));
-        let Ok(Err(failure)) = reached().await else {
-            return signed_in(server);
-        };
-        if !self.can_offer_sign_in(&failure) {
-            return call_failed(&failure, || false);
-        }
         let need = Need {
             server,
-            failure: &failure,
+            failure,
             question: format!("Sign in to the server `{server}`."),
         };
         match self.offer_sign_in(tools, need, exchange).await {
@@ -105,10 +117,10 @@ impl Core {
                 told.mark(&mut meta);
                 text_result(&told.text, meta)
             }
-            Offered::Told(told) => told.of_call(&failure),
-            Offered::Taken => match reached().await {
-                Ok(Err(failure)) => call_failed(&failure, || false),
-                _ => signed_in(server),
+            Offered::Told(told) => told.of_call(failure),
+            Offered::Taken => match reach(tools, server).await {
+                Ok(()) => signed_in(server),
+                Err(failure) => call_failed(&failure, || false),
             },
         }
     }
@@ -138,6 +150,17 @@ fn annotations() -> Map<String, Value> {
         .into_iter()
         .map(|(name, hint)| (name.to_owned(), hint.into()))
         .collect()
+}
+
+/// Waits for a server that is being connected.
+async fn reach(tools: &ClientTools, server: &ServerName) -> Result<(), Failure> {
+    match tokio::time::timeout(PATIENCE, tools.toolset.server_info(server)).await {
+        Ok(reached) => reached.map(drop),
+        Err(_) => {
+            let message = format!("server `{server}` is unavailable: it is still being connected. Try again later.");
+            Err(Failure::new(Kind::Unavailable, message))
+        }
+    }
 }
 
 fn signed_in(server: &ServerName) -> Answer {

@@ -46,8 +46,10 @@ impl Core {
         {
             mirrored::check(&known.tool, params, headers)?;
         }
-        if let Some(server) = self.sign_in_tool(&tools, &name) {
-            return Box::pin(self.call_sign_in_tool(&tools, &server, exchange)).await;
+        if let Some(server) = self.sign_in_tool(&tools, &name)
+            && let Some(answer) = Box::pin(self.call_sign_in_tool(&tools, (&server, &name), exchange)).await
+        {
+            return answer;
         }
         let call = tool_call(&name, params)?;
         let is_modern = exchange.client().version().is_modern();

@@ -9,14 +9,12 @@ use bytes::Bytes;
 use pegboard::{Principal, credential::CallerRights};
 
 use super::version::Version;
-use crate::door::{Scope, Scopes};
+use crate::door::{Caller, Scope};
 
 /// A client: that of a legacy session or connection, or of a single modern request.
 #[derive(Debug)]
 pub struct Client {
-    principal: Option<Principal>,
-    rights: Option<CallerRights>,
-    may_call: bool,
+    caller: Caller,
     version: Version,
     capabilities: Bytes,
     info: Bytes,
@@ -26,11 +24,9 @@ pub struct Client {
 
 impl Client {
     /// Creates a client. `capabilities` and `info` are the JSON objects that it declared.
-    pub(crate) fn new(principal: Option<Principal>, version: Version, capabilities: Bytes, info: Bytes) -> Self {
+    pub(crate) fn new(caller: Caller, version: Version, capabilities: Bytes, info: Bytes) -> Self {
         Self {
-            principal,
-            rights: None,
-            may_call: true,
+            caller,
             version,
             capabilities,
             info,
@@ -38,31 +34,24 @@ impl Client {
         }
     }
 
-    /// Sets which of the principal's access tokens it has.
-    pub(super) fn with_rights(mut self, rights: Option<CallerRights>) -> Self {
-        self.rights = rights;
-        self
-    }
-
-    /// Sets what it may do.
-    pub(super) fn with_scopes(mut self, scopes: Scopes) -> Self {
-        self.may_call = scopes.contains(Scope::Call);
-        self
+    /// What its token allows.
+    pub(crate) fn caller(&self) -> &Caller {
+        &self.caller
     }
 
     /// Whether it may call tools.
     pub(crate) fn may_call(&self) -> bool {
-        self.may_call
+        self.caller.scopes.contains(Scope::Call)
     }
 
     /// Which of the principal's access tokens is exchanged for its calls.
     pub(crate) fn rights(&self) -> Option<CallerRights> {
-        self.rights
+        self.caller.rights
     }
 
     /// The user or program that the client acts for, as its token says.
     pub fn principal(&self) -> Option<&Principal> {
-        self.principal.as_ref()
+        self.caller.principal()
     }
 
     /// The protocol version that it speaks.

@@ -30,7 +30,7 @@ use super::{
     service::{Answer, Filter, Service},
     subscriptions,
 };
-use crate::door::{Caller, Scopes};
+use crate::door::Caller;
 
 /// A service at one path, for all clients on all wires.
 pub(crate) struct Endpoint {
@@ -91,9 +91,8 @@ impl Endpoint {
         }
         let meta = RequestMeta::of(&request.params);
         if meta.is_modern() || &*request.method == "server/discover" {
-            let (client, wants) = meta.modern(peer.principal().cloned())?;
-            let client = Arc::new(client.with_rights(peer.rights()).with_scopes(peer.scopes()));
-            let client = self.permitted(client, peer.scopes(), &request)?;
+            let (client, wants) = meta.modern(peer.caller())?;
+            let client = self.permitted(Arc::new(client), &request)?;
             return self.modern(client, wants, request, Some(peer));
         }
         self.legacy(peer, meta, request)
@@ -101,15 +100,14 @@ impl Endpoint {
 
     /// Starts a modern request that belongs to no connection.
     pub(crate) fn start_modern(&self, caller: &Caller, request: Request) -> Result<Running, RpcError> {
-        let (client, wants) = RequestMeta::of(&request.params).modern(caller.principal.clone())?;
-        let client = Arc::new(client.with_rights(caller.rights).with_scopes(caller.scopes));
-        let client = self.permitted(client, caller.scopes, &request)?;
+        let (client, wants) = RequestMeta::of(&request.params).modern(caller)?;
+        let client = self.permitted(Arc::new(client), &request)?;
         self.modern(client, wants, request, None)
     }
 
     /// Returns the client if its scopes allow the request.
-    fn permitted(&self, client: Arc<Client>, scopes: Scopes, request: &Request) -> Result<Arc<Client>, RpcError> {
-        match scope_check::check(scopes, &request.method) {
+    fn permitted(&self, client: Arc<Client>, request: &Request) -> Result<Arc<Client>, RpcError> {
+        match scope_check::check(client.caller().scopes, &request.method) {
             Ok(()) => Ok(client),
             Err(error) => {
                 self.service.refused(&client, request, &error.message);
@@ -120,8 +118,7 @@ impl Endpoint {
 
     fn initialize(&self, peer: &Arc<Peer>, request: Request) -> Result<Running, RpcError> {
         peer.check(&request.id)?;
-        let client = handshake::client(peer.principal().cloned(), &request.params)?;
-        let client = Arc::new(client.with_rights(peer.rights()).with_scopes(peer.scopes()));
+        let client = Arc::new(handshake::client(peer.caller(), &request.params)?);
         // Stored before the response is ready, so that a request right behind finds it.
         peer.settle(client.clone());
         let shared = self.shared(client.clone(), Wants::default(), Some(peer));
@@ -151,7 +148,7 @@ impl Endpoint {
                 return Ok(Running::answered(request.id, outcome));
             }
             (Some(_), "subscriptions/listen") => return Err(RpcError::method_not_found(&request.method)),
-            (Some(client), _) => self.permitted(client, peer.scopes(), &request)?,
+            (Some(client), _) => self.permitted(client, &request)?,
         };
         let shared = self.shared(client, meta.wants(peer.level()), Some(peer));
         let entry = peer.enter(&request.id, &shared)?;

@@ -1,16 +1,16 @@
 //! `initialize` and `server/discover`: who the client is, and what the service says about itself.
 
 use bytes::Bytes;
-use pegboard::Principal;
 use serde_json::{Map, Value, json};
 
 use super::{
     client::Client, params::Params, raw_result::RawResult, rpc_error::RpcError, service::Answer, service::Description,
     version::Version,
 };
+use crate::door::Caller;
 
 /// The client of a handshake.
-pub(super) fn client(principal: Option<Principal>, params: &Params) -> Result<Client, RpcError> {
+pub(super) fn client(caller: &Caller, params: &Params) -> Result<Client, RpcError> {
     let Some(requested) = params.text("protocolVersion") else {
         return Err(RpcError::invalid_params("`protocolVersion` is missing or not a string"));
     };
@@ -19,7 +19,7 @@ pub(super) fn client(principal: Option<Principal>, params: &Params) -> Result<Cl
     let capabilities = object("capabilities").unwrap_or_else(empty);
     let info = object("clientInfo").unwrap_or_else(empty);
     Ok(Client::new(
-        principal,
+        caller.clone(),
         Version::negotiate(&requested),
         capabilities,
         info,

@@ -11,7 +11,6 @@ use std::{
 
 use bytes::Bytes;
 use futures_util::{StreamExt, stream::BoxStream};
-use pegboard::{Principal, credential::CallerRights};
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -29,7 +28,7 @@ use super::{
     service::{Event, Filter, Service},
     version::Version,
 };
-use crate::door::{Caller, Scopes};
+use crate::door::Caller;
 
 /// The capacity of the outbox. When it is full requests and events wait, so that a client that does not read delays only itself.
 const OUTBOX: usize = 64;
@@ -42,9 +41,7 @@ static LAST_NUMBER: AtomicU64 = AtomicU64::new(0);
 /// The server's end of a legacy session or of a connection. Before `initialize` it has no [`Client`].
 pub(crate) struct Peer {
     pub(super) number: u64,
-    principal: Option<Principal>,
-    rights: Option<CallerRights>,
-    scopes: Scopes,
+    caller: Caller,
     service: Arc<dyn Service>,
     parked: Arc<ParkedCalls>,
     pub(super) questions: Arc<Questions>,
@@ -74,9 +71,7 @@ impl Peer {
         let (outbox, receiver) = mpsc::channel(OUTBOX);
         let peer = Self {
             number: LAST_NUMBER.fetch_add(1, Ordering::Relaxed),
-            principal: caller.principal.clone(),
-            rights: caller.rights,
-            scopes: caller.scopes,
+            caller: caller.clone(),
             service,
             parked,
             questions: Arc::new(Questions::new(outbox)),
@@ -87,19 +82,9 @@ impl Peer {
         (Arc::new(peer), receiver)
     }
 
-    /// The user or program that the client acts for.
-    pub(crate) fn principal(&self) -> Option<&Principal> {
-        self.principal.as_ref()
-    }
-
-    /// Which of the principal's access tokens it has.
-    pub(super) fn rights(&self) -> Option<CallerRights> {
-        self.rights
-    }
-
-    /// What the client may do.
-    pub(super) fn scopes(&self) -> Scopes {
-        self.scopes
+    /// What the client's token allows.
+    pub(super) fn caller(&self) -> &Caller {
+        &self.caller
     }
 
     /// The version of the handshake.

@@ -1,7 +1,6 @@
 //! [`RequestMeta`]: what the `_meta` of a request says to the protocol.
 
 use bytes::Bytes;
-use pegboard::Principal;
 use serde_json::json;
 
 use super::{
@@ -12,6 +11,7 @@ use super::{
     rpc_error::RpcError,
     version::Version,
 };
+use crate::door::Caller;
 
 /// The fields of `_meta` as JSON text.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl RequestMeta {
     }
 
     /// The client of a modern request, and what it wants to see.
-    pub(super) fn modern(self, principal: Option<Principal>) -> Result<(Client, Wants), RpcError> {
+    pub(super) fn modern(self, caller: &Caller) -> Result<(Client, Wants), RpcError> {
         let Some(version) = &self.version else {
             let message = format!("`_meta` needs the keys `{META_VERSION}` and `{META_CAPABILITIES}`");
             return Err(RpcError::invalid_params(message));
@@ -59,7 +59,7 @@ impl RequestMeta {
         let level = self.level.as_ref().and_then(|level| text(level)?.parse().ok());
         let info = self.info.clone().filter(|info| info.starts_with(b"{"));
         let info = info.unwrap_or(Bytes::from_static(b"{}"));
-        let client = Client::new(principal, version, capabilities, info);
+        let client = Client::new(caller.clone(), version, capabilities, info);
         Ok((client, self.wants(level)))
     }
 

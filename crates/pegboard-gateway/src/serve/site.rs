@@ -71,7 +71,6 @@ impl Site {
     /// Replaces the door. What clients whose tokens were `revoked` have open ends.
     pub(super) fn replace_door(&self, door: Door, revoked: &[Caller]) {
         self.door.store(Arc::new(door));
-        self.sign_in_links.forget(revoked);
         self.end_what_is_open(revoked);
         self.tokens_changed.send_replace(());
     }
@@ -90,7 +89,6 @@ impl Site {
             expired.extend(more);
             next = next.into_iter().chain(sooner).min();
         }
-        self.sign_in_links.forget(&expired);
         self.end_what_is_open(&expired);
         next
     }
@@ -105,6 +103,7 @@ impl Site {
         if revoked.is_empty() {
             return;
         }
+        self.sign_in_links.end_revoked();
         self.http.end_revoked();
         for caller in revoked {
             self.endpoints.end_calls_of(caller.principal.as_ref());
@@ -198,7 +197,7 @@ impl Site {
             // Dropping the request cancels its calls.
             () = revoked.cancelled() => self.refuse(Rejection::Token, asked),
             mut response = self.admitted((route, arrival), &uri, parts, body, caller) => {
-                response.body_mut().end_with(&revoked);
+                response.body_mut().end_with(revoked.notice());
                 if has_access_token
                     && response.status() == StatusCode::FORBIDDEN
                     && let Some(challenge) = protected_resource::insufficient(&self.door.load(), asked)

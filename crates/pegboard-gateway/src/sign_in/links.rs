@@ -143,19 +143,6 @@ impl SignInLinks {
         self.0.address.load().base()
     }
 
-    /// Like [`SignInLinks::create`] for the client of a call.
-    pub(crate) fn create_for(
-        &self,
-        principal: Option<&Principal>,
-        server: &ServerName,
-    ) -> Result<SignInLink, NoSignInPage> {
-        let caller = Caller {
-            principal: principal.cloned(),
-            ..Caller::without_rights()
-        };
-        self.create(&caller, Some(server))
-    }
-
     /// The URL before the path of a page, for a browser that has named the gateway as `host`.
     pub fn base_for(&self, host: &str) -> Result<String, NoSignInPage> {
         self.0.address.load().base_for(host)
@@ -187,10 +174,9 @@ impl SignInLinks {
         self.tables().use_up(cookie, server, Instant::now())
     }
 
-    /// Ends the links and visits of callers whose tokens were removed or have expired.
-    pub(crate) fn forget(&self, callers: &[Caller]) {
-        let mut tables = self.tables();
-        callers.iter().for_each(|caller| tables.forget(caller));
+    /// Ends the links and visits of callers whose tokens were revoked.
+    pub(crate) fn end_revoked(&self) {
+        self.tables().expire(Instant::now());
     }
 
     /// Says that a person has signed in. Calls that wait for it go on.

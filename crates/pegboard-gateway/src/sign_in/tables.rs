@@ -16,7 +16,9 @@ pub(super) const LINK_TIME: Duration = Duration::from_secs(10 * 60);
 const REUSE_TIME: Duration = Duration::from_secs(5 * 60);
 /// How long a visit lasts.
 const VISIT_TIME: Duration = Duration::from_secs(30 * 60);
-/// The most links of one principal, and the most visits. The oldest one ends for a further one.
+/// How long a visit lasts after its last form if the token of its client has expired.
+const SIGN_IN_TIME: Duration = Duration::from_secs(10 * 60);
+/// The most links of one principal, and the most visits. The oldest one ends for a further one; of the visits, first those without a form.
 const MAX_OF_PRINCIPAL: usize = 10;
 /// The most links in all, and the most visits. Further ones are refused.
 const MAX: usize = 1000;
@@ -58,6 +60,8 @@ pub struct SignInVisit {
     form_token: Secret,
     rights: Vec<Right>,
     expires: Instant,
+    /// When a form of it was sent last: its sign-in may have begun then.
+    acted: Option<Instant>,
 }
 
 /// What a visit may sign in to.
@@ -128,7 +132,7 @@ impl Tables {
         if let Some(known) = known.filter(|link| link.expires >= now + REUSE_TIME) {
             return Ok((known.code.clone(), known.expires - now));
         }
-        make_room(&mut self.links, |link| (&link.caller, link.expires), caller)?;
+        make_room(&mut self.links, |link| (&link.caller, (false, link.expires)), caller)?;
         let code = random()?;
         let link = Link {
             caller: caller.clone(),
@@ -164,16 +168,23 @@ impl Tables {
         if let Some(visit) = cookie.and_then(|cookie| self.visits.get_mut(&key_of(cookie)))
             && visit.caller == *caller
         {
+            if visit.caller.revoked.is_cancelled() {
+                // A newer token with the same rights: the visit is one of that.
+                visit.caller = caller.clone();
+            }
             visit.add(right);
             return Ok(None);
         }
-        make_room(&mut self.visits, |visit| (&visit.caller, visit.expires), caller)?;
+        // A program that previews links makes visits too, and must not end that of the person.
+        let order = |visit: &SignInVisit| (visit.acted.is_some(), visit.expires);
+        make_room(&mut self.visits, |visit| (&visit.caller, order(visit)), caller)?;
         let cookie = random()?;
         let visit = SignInVisit {
             caller: caller.clone(),
             form_token: random()?,
             rights: vec![right],
             expires: now + VISIT_TIME,
+            acted: None,
         };
         self.visits.insert(key_of(cookie.expose()), visit);
         Ok(Some(cookie))
@@ -199,35 +210,38 @@ impl Tables {
             }
             _ => true,
         });
-        visit.is_for(server)
+        let is_good = visit.is_for(server);
+        if is_good && !visit.caller.revoked.is_cancelled() {
+            visit.acted = Some(now);
+        }
+        is_good
     }
 
-    /// Ends the links and visits of a caller.
-    pub(super) fn forget(&mut self, caller: &Caller) {
-        self.links.retain(|_, link| link.caller.principal != caller.principal);
-        self.visits
-            .retain(|_, visit| visit.caller.principal != caller.principal);
-    }
-
-    fn expire(&mut self, now: Instant) {
-        let is_good = |caller: &Caller, expires: Instant| now < expires && !caller.revoked.is_cancelled();
-        self.links.retain(|_, link| is_good(&link.caller, link.expires));
-        self.visits.retain(|_, visit| is_good(&visit.caller, visit.expires));
+    /// Ends the links and visits whose time is over, and those of tokens that were revoked. The access token of a client may live for minutes
+    /// only, so its end leaves a person the time for a sign-in that has begun.
+    pub(super) fn expire(&mut self, now: Instant) {
+        self.links
+            .retain(|_, link| now < link.expires && !link.caller.revoked.is_cancelled());
+        self.visits.retain(|_, visit| {
+            let revoked = &visit.caller.revoked;
+            let is_signing_in = || visit.acted.is_some_and(|acted| now < acted + SIGN_IN_TIME);
+            now < visit.expires && (!revoked.is_cancelled() || (revoked.has_expired() && is_signing_in()))
+        });
     }
 }
 
-/// Ends the oldest entry of a principal that has too many. Fails if there are too many in all.
+/// Ends the first entry of a principal that has too many, in the order of what `parts` returns with its caller. Fails if there are too many in all.
 fn make_room<T>(
     table: &mut HashMap<Key, T>,
-    parts: impl Fn(&T) -> (&Caller, Instant),
+    parts: impl Fn(&T) -> (&Caller, (bool, Instant)),
     caller: &Caller,
 ) -> Result<(), NoSignInPage> {
     let own = table
         .iter()
         .filter(|(_, entry)| parts(entry).0.principal == caller.principal);
-    let own: Vec<(Key, Instant)> = own.map(|(key, entry)| (*key, parts(entry).1)).collect();
+    let own: Vec<_> = own.map(|(key, entry)| (*key, parts(entry).1)).collect();
     if own.len() >= MAX_OF_PRINCIPAL
-        && let Some((oldest, _)) = own.iter().min_by_key(|(_, expires)| *expires)
+        && let Some((oldest, _)) = own.iter().min_by_key(|(_, order)| *order)
     {
         table.remove(oldest);
     }
@@ -330,8 +344,65 @@ mod tests {
         assert_eq!(further.unwrap_err(), NoSignInPage::TooMany);
         // One that has links gets another in the place of an old one.
         link(&mut tables, "ada", "further");
-        tables.forget(&caller("ada"));
+        let of_ada = tables.links.values().filter(|link| link.caller == caller("ada"));
+        of_ada.for_each(|link| link.caller.revoked.cancel());
         assert!(tables.link(&caller("eve"), None, Instant::now()).is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_sign_in_that_has_begun_outlives_a_token_that_expires_but_not_one_that_is_removed() {
+        let mut tables = Tables::default();
+        let (now, wiki) = (Instant::now(), server("wiki"));
+        let open = |tables: &mut Tables, caller: &Caller| {
+            let code = tables.link(caller, Some(&wiki), now).unwrap().0;
+            (follow(tables, &code), follow(tables, &code))
+        };
+        let (short, removed, other) = (caller("ada"), caller("bob"), caller("ada"));
+        let (begun, looked) = open(&mut tables, &short);
+        assert!(tables.use_up(begun.expose(), &wiki, now));
+        let (of_removed, _) = open(&mut tables, &removed);
+        assert!(tables.use_up(of_removed.expose(), &wiki, now));
+        short.revoked.expire();
+        removed.revoked.cancel();
+        let (of_other, _) = open(&mut tables, &other);
+        tables.expire(now);
+        let is_open = |tables: &mut Tables, cookie: &Secret| tables.visit(cookie.expose(), Instant::now()).is_some();
+        assert!(is_open(&mut tables, &begun) && is_open(&mut tables, &of_other));
+        assert!(!is_open(&mut tables, &looked) && !is_open(&mut tables, &of_removed));
+        tokio::time::advance(SIGN_IN_TIME / 2).await;
+        assert!(tables.use_up(begun.expose(), &wiki, Instant::now()), "still of use");
+        tokio::time::advance(SIGN_IN_TIME / 2).await;
+        assert!(!is_open(&mut tables, &begun), "a further form gives no more time");
+        assert!(is_open(&mut tables, &of_other), "the other token is good");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_newer_token_goes_on_with_the_visit_of_one_that_has_expired() {
+        let mut tables = Tables::default();
+        let (short, wiki) = (caller("ada"), server("wiki"));
+        let code = tables.link(&short, Some(&wiki), Instant::now()).unwrap().0;
+        let cookie = follow(&mut tables, &code);
+        assert!(tables.use_up(cookie.expose(), &wiki, Instant::now()));
+        short.revoked.expire();
+        let code = link(&mut tables, "ada", "mail");
+        let right = (Some(server("mail")), Some(code.expose()));
+        let begun = tables.begin(&caller("ada"), right, Some(cookie.expose()), Instant::now());
+        assert!(begun.unwrap().is_none(), "the browser keeps its cookie");
+        tokio::time::advance(SIGN_IN_TIME).await;
+        assert!(tables.visit(cookie.expose(), Instant::now()).is_some());
+    }
+
+    #[tokio::test]
+    async fn previews_of_a_link_do_not_end_a_sign_in_that_has_begun() {
+        let mut tables = Tables::default();
+        let (wiki, mail) = (link(&mut tables, "ada", "wiki"), link(&mut tables, "ada", "mail"));
+        let cookie = follow(&mut tables, &wiki);
+        assert!(tables.use_up(cookie.expose(), &server("wiki"), Instant::now()));
+        for _ in 0..3 * MAX_OF_PRINCIPAL {
+            follow(&mut tables, &mail);
+        }
+        assert_eq!(tables.visits.len(), MAX_OF_PRINCIPAL);
+        assert!(tables.visit(cookie.expose(), Instant::now()).is_some());
     }
 
     #[tokio::test]

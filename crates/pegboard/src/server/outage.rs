@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use crate::{
     config::Misconfigured,
+    credential::Remedy,
     hint::Hint,
     outcome::Kind,
     session::{ConnectError, FaultKind},
@@ -20,6 +21,8 @@ const A_MOMENT: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone)]
 pub(crate) struct Outage {
     pub(crate) cause: Cause,
+    /// Whether a person can end it with a sign-in: the server asked for a token of the kind that one gives.
+    pub(super) awaits_sign_in: bool,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
     pub(crate) stderr: Option<String>,
@@ -118,6 +121,7 @@ impl Outage {
     pub(super) fn new(cause: Cause, message: impl Into<String>) -> Self {
         Self {
             cause,
+            awaits_sign_in: false,
             message: message.into(),
             hint: None,
             stderr: None,
@@ -141,6 +145,7 @@ impl Outage {
             cause => cause,
         };
         Self {
+            awaits_sign_in: cause == Cause::NeedsAuth && asks_for_sign_in(error),
             hint: error.hint(),
             stderr: match &error.fault.kind {
                 FaultKind::Ended(end) => end.stderr.clone(),
@@ -425,6 +430,18 @@ fn cause_of(error: &ConnectError) -> Cause {
         FaultKind::Dial(DialError::Tls(_) | DialError::Setting(_) | DialError::NotBuilt(_)) => Cause::Broken,
         FaultKind::Dial(DialError::Failed(failure)) | FaultKind::Wire(failure) => of_failure(&failure.kind),
         _ => Cause::Failed,
+    }
+}
+
+/// Whether a start failed because a person has to sign in. A server that only refuses, with a 403 or without a challenge for a token, may want
+/// something that no sign-in gives.
+fn asks_for_sign_in(error: &ConnectError) -> bool {
+    match &error.fault.kind {
+        _ if error.behind.is_some() => true,
+        FaultKind::Dial(DialError::Failed(failure)) | FaultKind::Wire(failure) => {
+            matches!(failure.kind, FailureKind::NoCredential(Remedy::Person(_)))
+        }
+        _ => false,
     }
 }
 

@@ -134,15 +134,23 @@ impl Phase {
     }
 
     /// Whether the server waits for a sign-in or another credential, also while it is tried once more.
+    #[cfg(feature = "oauth")]
     pub(crate) fn awaits_credentials(&self) -> bool {
-        let outage = match self {
-            Self::Down(outage) => outage,
-            Self::Connecting(Attempt {
-                after: Some(before), ..
-            }) => before,
-            Self::Disabled | Self::Idle | Self::Connecting(_) | Self::Ready(_) | Self::Closed => return false,
-        };
-        outage.cause == Cause::NeedsAuth
+        self.outage().is_some_and(|outage| outage.cause == Cause::NeedsAuth)
+    }
+
+    /// Whether the server waits for a sign-in, also while it is tried once more.
+    pub(crate) fn awaits_sign_in(&self) -> bool {
+        self.outage().is_some_and(|outage| outage.awaits_sign_in)
+    }
+
+    /// Why the server is not ready, also while it is tried once more.
+    fn outage(&self) -> Option<&Outage> {
+        match self {
+            Self::Down(outage) => Some(outage),
+            Self::Connecting(Attempt { after, .. }) => after.as_deref(),
+            Self::Disabled | Self::Idle | Self::Ready(_) | Self::Closed => None,
+        }
     }
 
     pub(crate) fn live(&self) -> Option<&Live> {

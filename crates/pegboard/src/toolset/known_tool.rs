@@ -52,10 +52,10 @@ impl Toolset {
         }
     }
 
-    /// The servers of the view that wait for a sign-in or another credential, as far as is known now. It starts no server.
+    /// The servers of the view that wait for a sign-in, as far as is known now. It starts no server.
     pub fn awaiting_sign_in(&self) -> Vec<ServerName> {
         let mut servers = self.selected_servers();
-        servers.retain(|server| server.phase().awaits_credentials());
+        servers.retain(|server| server.phase().awaits_sign_in());
         servers.iter().map(|server| server.name().clone()).collect()
     }
 

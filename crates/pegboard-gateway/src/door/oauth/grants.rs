@@ -8,9 +8,12 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use pegboard::{Principal, credential::CallerRights};
+use pegboard::{
+    Principal, Secret,
+    credential::{CallerRights, CallerTokens},
+};
 
-use super::{Expired, claims::Claims, policy::Admission};
+use super::{Expired, claims::Claims, digest_of, policy::Admission};
 use crate::door::{caller::Caller, jwt::Proof, scope::Scopes, token_fault::TokenFault};
 
 /// The most grants. The one that expires first is revoked to make room.
@@ -39,6 +42,16 @@ type Key = (Principal, Option<CallerRights>, Option<Arc<str>>, Scopes);
 #[derive(Debug, Default)]
 pub(super) struct Grants {
     open: Mutex<Open>,
+    /// The tokens of callers, for servers that exchange them. That of a grant is kept and forgotten under the lock of the grants: a newer token
+    /// of the same caller must not be taken for the one that was revoked.
+    caller_tokens: Option<CallerTokens>,
+}
+
+/// How a grant ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Expired,
+    Revoked,
 }
 
 #[derive(Debug, Default)]
@@ -82,6 +95,18 @@ impl Grant {
 }
 
 impl Grants {
+    pub(super) fn new(caller_tokens: Option<CallerTokens>) -> Self {
+        Self {
+            open: Mutex::default(),
+            caller_tokens,
+        }
+    }
+
+    /// The tokens of callers, if a server exchanges them.
+    pub(super) fn wanted_tokens(&self) -> Option<&CallerTokens> {
+        self.caller_tokens.as_ref().filter(|tokens| tokens.are_wanted())
+    }
+
     /// The grant of a token that was admitted: the one that is open, which then lasts as long as the token, or a new one.
     ///
     /// [`TokenFault::Superseded`] if other rules are in force by now.
@@ -90,7 +115,7 @@ impl Grants {
         admission: &Admission,
         claims: Claims,
         proof: Option<Proof>,
-        digest: [u8; 32],
+        token: &str,
     ) -> Result<Arc<Grant>, TokenFault> {
         let (principal, view) = (admission.principal.clone(), admission.view.clone());
         let key = (principal, admission.rights, view, admission.scopes);
@@ -98,12 +123,20 @@ impl Grants {
             expires: admission.expires,
             claims,
             proof,
-            digest,
+            digest: digest_of(token),
         };
         let mut open = self.open();
         if open.is_closed {
             return Err(TokenFault::Superseded);
         }
+        let grant = self.entered(&mut open, key, last, admission);
+        if let (Some(tokens), Some(rights)) = (self.wanted_tokens(), admission.rights) {
+            tokens.keep(&admission.principal, rights, Secret::from(token), admission.expires);
+        }
+        Ok(grant)
+    }
+
+    fn entered(&self, open: &mut Open, key: Key, last: LastToken, admission: &Admission) -> Arc<Grant> {
         let open_grants = &mut open.grants;
         if let Some(grant) = open_grants.get(&key)
             && !grant.caller.revoked.is_cancelled()
@@ -111,7 +144,7 @@ impl Grants {
             if grant.expires() < last.expires || !grant.is_proved(Proof::holds) {
                 grant.last.store(Arc::new(last));
             }
-            return Ok(grant.clone());
+            return grant.clone();
         }
         let grant = Arc::new(Grant::new(admission, last));
         let mut gone = open_grants.insert(key, grant.clone());
@@ -122,8 +155,8 @@ impl Grants {
                 .map(|(key, _)| key.clone());
             gone = first.and_then(|first| open_grants.remove(&first));
         }
-        open.ended.extend(revoke(gone.into_iter()));
-        Ok(grant)
+        open.ended.extend(self.revoke(gone.into_iter(), End::Revoked));
+        grant
     }
 
     /// Revokes a grant whose token was withdrawn, and those that last as long as the token with this digest.
@@ -133,7 +166,8 @@ impl Grants {
             grant.last.load().digest == *digest || known.is_some_and(|known| Arc::ptr_eq(known, grant))
         };
         let withdrawn: Vec<_> = open.grants.extract_if(|_, grant| is_withdrawn(grant)).collect();
-        open.ended.extend(revoke(withdrawn.into_iter().map(|(_, grant)| grant)));
+        let withdrawn = withdrawn.into_iter().map(|(_, grant)| grant);
+        open.ended.extend(self.revoke(withdrawn, End::Revoked));
     }
 
     /// Whether grants were revoked since [`Grants::expire`] has returned their callers.
@@ -145,16 +179,17 @@ impl Grants {
     /// until the next one expires.
     pub(super) fn expire(&self, now: SystemTime) -> Expired {
         let mut open = self.open();
-        let is_over = |grant: &Grant| grant.expires() <= now || !grant.is_proved(Proof::holds);
-        let expired: Vec<_> = open.grants.extract_if(|_, grant| is_over(grant)).collect();
+        let is_withdrawn = |grant: &Grant| !grant.is_proved(Proof::holds);
+        let withdrawn: Vec<_> = open.grants.extract_if(|_, grant| is_withdrawn(grant)).collect();
+        let expired: Vec<_> = open.grants.extract_if(|_, grant| grant.expires() <= now).collect();
         let lasting = open
             .grants
             .values()
             .filter_map(|grant| grant.expires().duration_since(now).ok());
         let next: Option<Duration> = lasting.min();
         let mut ended = std::mem::take(&mut open.ended);
-        drop(open);
-        ended.extend(revoke(expired.into_iter().map(|(_, grant)| grant)));
+        ended.extend(self.revoke(withdrawn.into_iter().map(|(_, grant)| grant), End::Revoked));
+        ended.extend(self.revoke(expired.into_iter().map(|(_, grant)| grant), End::Expired));
         (ended, next)
     }
 
@@ -165,7 +200,7 @@ impl Grants {
     /// Revokes all grants, and makes no more.
     pub(super) fn end(&self) -> Vec<Caller> {
         let (grants, mut ended) = self.close();
-        ended.extend(revoke(grants.into_values()));
+        ended.extend(self.revoke(grants.into_values(), End::Revoked));
         ended
     }
 
@@ -180,18 +215,29 @@ impl Grants {
         let (grants, mut ended) = self.close();
         let (kept, gone): (HashMap<_, _>, HashMap<_, _>) = grants.into_iter().partition(|(_, grant)| admits(grant));
         successor.open().grants.extend(kept);
-        ended.extend(revoke(gone.into_values()));
+        ended.extend(self.revoke(gone.into_values(), End::Revoked));
         ended
+    }
+
+    /// Revokes grants that are no longer open, and forgets their tokens. Returns their callers.
+    fn revoke(&self, grants: impl Iterator<Item = Arc<Grant>>, end: End) -> Vec<Caller> {
+        let callers = grants.map(|grant| grant.caller.clone());
+        let open: Vec<Caller> = callers.filter(|caller| !caller.revoked.is_cancelled()).collect();
+        for caller in &open {
+            match end {
+                End::Expired => caller.revoked.expire(),
+                End::Revoked => caller.revoked.cancel(),
+            }
+            if let (Some(tokens), Some(principal), Some(rights)) =
+                (&self.caller_tokens, &caller.principal, caller.rights)
+            {
+                tokens.forget(principal, rights);
+            }
+        }
+        open
     }
 
     fn open(&self) -> MutexGuard<'_, Open> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn revoke(grants: impl Iterator<Item = Arc<Grant>>) -> Vec<Caller> {
-    let callers = grants.map(|grant| grant.caller.clone());
-    let open: Vec<Caller> = callers.filter(|caller| !caller.revoked.is_cancelled()).collect();
-    open.iter().for_each(|caller| caller.revoked.cancel());
-    open
 }
