@@ -399,9 +399,20 @@ impl Pegboard {
         join_all(waiting.map(Server::reconnect)).await;
     }
 
-    /// The instances of a server that use the tokens of this account.
+    /// The instances of all servers that use the tokens of this account: servers with the same URL and settings share a sign-in.
     fn instances_of(&self, account: &OAuthAccount) -> Vec<Server> {
-        let mut instances = self.0.registry.instances_to_restart(&account.server);
+        let key = account.key();
+        let registry = &self.0.registry;
+        let mut instances = Vec::new();
+        for server in registry.configured().iter().filter(|server| server.is_configured()) {
+            let Some((mut of_server, _)) = account_of(server.name(), &server.config().transport) else {
+                continue;
+            };
+            of_server.principal.clone_from(&account.principal);
+            if of_server.server == account.server || of_server.key() == key {
+                instances.extend(registry.instances_to_restart(&of_server.server));
+            }
+        }
         instances.retain(|server| server.principal() == account.principal.as_ref());
         instances
     }

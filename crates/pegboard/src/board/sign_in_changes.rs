@@ -1,6 +1,6 @@
 //! Uses the sign-ins and sign-outs that other programs make in the token store.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 
@@ -9,12 +9,20 @@ use crate::{
     caller::Principal,
     credential::CallerToken,
     deadline::Deadline,
-    oauth::{OAuthAccount, StoreChange},
+    oauth::{AccountKey, OAuthAccount, StoreChange},
     server::Server,
 };
 
 /// How long a server that is connected again may take to be ready or to fail.
 const SETTLE: Duration = Duration::from_secs(10);
+
+/// An account, and the servers that use its tokens.
+struct AccountUse {
+    account: OAuthAccount,
+    known: Vec<Server>,
+    /// Those that are connected again if the tokens change.
+    in_use: Vec<Server>,
+}
 
 impl Pegboard {
     /// Follows changes of the store while the board lives.
@@ -65,50 +73,58 @@ impl Pegboard {
         // A change is found once, so the second of two callers would return before the first has used it.
         let _turn = self.0.factory.sign_ins.turn().await;
         let servers = self.0.registry.configured();
-        let follows = servers.iter().filter_map(|server| {
-            let (account, _) = account_of(server.name(), &server.config().transport)?;
-            let is_followed = server.is_configured() && !account.settings.grant.exchanges_caller();
-            is_followed.then(|| self.follow_server(account, since))
-        });
-        join_all(follows).await;
+        let mut uses: HashMap<AccountKey, AccountUse> = HashMap::new();
+        for server in servers.iter().filter(|server| server.is_configured()) {
+            let account = account_of(server.name(), &server.config().transport);
+            if let Some((account, _)) = account.filter(|(account, _)| !account.settings.grant.exchanges_caller()) {
+                self.add_uses(&account, &mut uses);
+            }
+        }
+        join_all(uses.into_values().map(|used| self.follow_account(used, since))).await;
         sign_ins.followed(last);
     }
 
-    /// Follows the changes of all principals of a server.
-    async fn follow_server(&self, account: OAuthAccount, since: u64) {
+    /// Adds the instances of a server, by the tokens that they use.
+    fn add_uses(&self, account: &OAuthAccount, uses: &mut HashMap<AccountKey, AccountUse>) {
         let registry = &self.0.registry;
-        let all = registry.instances(&account.server);
+        let all = registry.instances(&account.server).into_iter();
         let shared = registry.get(&account.server);
         let in_use = registry.instances_to_restart(&account.server);
-        let principals: BTreeSet<Option<Principal>> = all
-            .iter()
-            .chain(&shared)
-            .chain(&in_use)
-            .map(|server| server.principal().cloned())
-            .collect();
-        for principal in principals {
+        let known = all.chain(shared).map(|server| (server, false));
+        for (server, is_in_use) in known.chain(in_use.into_iter().map(|server| (server, true))) {
             let account = OAuthAccount {
-                principal,
+                principal: server.principal().cloned(),
                 ..account.clone()
             };
-            let change = self.0.factory.sign_ins.client().store_change(&account, since);
-            let Some(change) = change.await else { continue };
-            let principal = account.principal.as_ref().map(Principal::as_str);
-            tracing::info!(server = %account.server, principal, ?change, "a sign-in was changed elsewhere");
-            let is_of_account = |server: &&Server| server.principal() == account.principal.as_ref();
-            let known = all.iter().chain(&shared).chain(&in_use);
-            known.filter(is_of_account).for_each(Server::outdate_credential);
-            let to_connect: Vec<&Server> = in_use
-                .iter()
-                .filter(is_of_account)
-                .filter(|server| match change {
-                    StoreChange::SignedOut => !server.is_idle(),
-                    StoreChange::SignedIn => server.may_await_sign_in(),
-                })
-                .collect();
-            join_all(to_connect.iter().map(|server| server.reconnect())).await;
-            let settled = Deadline::within(SETTLE);
-            join_all(to_connect.iter().map(|server| server.live(settled))).await;
+            let used = uses.entry(account.key()).or_insert_with(|| AccountUse {
+                account,
+                known: Vec::new(),
+                in_use: Vec::new(),
+            });
+            if is_in_use {
+                used.in_use.push(server.clone());
+            }
+            used.known.push(server);
         }
+    }
+
+    /// Follows the changes of an account: all servers that use its tokens.
+    async fn follow_account(&self, used: AccountUse, since: u64) {
+        let AccountUse { account, known, in_use } = used;
+        let change = self.0.factory.sign_ins.client().store_change(&account, since);
+        let Some(change) = change.await else { return };
+        let principal = account.principal.as_ref().map(Principal::as_str);
+        tracing::info!(server = %account.server, principal, ?change, "a sign-in was changed elsewhere");
+        known.iter().for_each(Server::outdate_credential);
+        let to_connect: Vec<&Server> = in_use
+            .iter()
+            .filter(|server| match change {
+                StoreChange::SignedOut => !server.is_idle(),
+                StoreChange::SignedIn => server.may_await_sign_in(),
+            })
+            .collect();
+        join_all(to_connect.iter().map(|server| server.reconnect())).await;
+        let settled = Deadline::within(SETTLE);
+        join_all(to_connect.iter().map(|server| server.live(settled))).await;
     }
 }

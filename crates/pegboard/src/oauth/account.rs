@@ -42,7 +42,7 @@ impl OAuthAccount {
     }
 
     /// The key under which the account is stored.
-    pub(super) fn key(&self) -> AccountKey {
+    pub(crate) fn key(&self) -> AccountKey {
         self.key_with(self.settings.dpop)
     }
 

@@ -1,6 +1,8 @@
 //! [`OAuthClient`]: access tokens of accounts, and the sign-ins that they need.
 
 mod exchanged;
+mod remembered;
+mod sign_out;
 mod signed_in;
 
 use std::{
@@ -13,6 +15,8 @@ use std::{
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
+use self::remembered::Remembered;
+pub(crate) use self::sign_out::SignedOut;
 use super::{
     access_token::AccessToken,
     account::{AccountKey, OAuthAccount},
@@ -27,14 +31,12 @@ use super::{
     redirect_uri::RedirectUri,
     registration,
     renewal::{Cause, Renewal, check_destination, within_flow},
-    revocation,
     session::SessionSummary,
     stored::{Session, StoredAccount},
     token_request::{self, ClientIdentity, Grant, TokenError, Wanted},
     token_store::TokenStore,
 };
 use crate::{
-    config::OAuthConfig,
     credential::{Credential, CredentialReason},
     mask::KnownSecrets,
     secret::Secret,
@@ -46,24 +48,11 @@ const GRACE: Duration = Duration::from_secs(2);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(25);
 /// When to ask again for a renewal that goes on.
 const RETRY_SOON: Duration = Duration::from_secs(3);
-/// The longest time between renewals that are refused for a reason that does not pass by itself.
-const MAX_RETRY_AFTER: Duration = Duration::from_secs(120);
 /// The most accounts whose last token is remembered. Beyond, all are forgotten, which costs a look at the store.
 const MAX_REMEMBERED: usize = 10_000;
 
 /// The most exchanged tokens that are kept. Beyond, all are forgotten, which costs another exchange.
 const MAX_EXCHANGED: usize = 10_000;
-
-/// What a sign-out did.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum SignedOut {
-    /// There was nothing to sign out of.
-    WasNot,
-    /// The tokens are forgotten, and the authorization server has revoked them.
-    Revoked,
-    /// The tokens are forgotten. Why the authorization server has not revoked them.
-    OnlyForgotten(String),
-}
 
 /// Obtains, keeps and refreshes tokens. One for each board; clones share everything.
 #[derive(Debug, Clone)]
@@ -83,30 +72,6 @@ struct Inner {
     accounts: Mutex<HashMap<AccountKey, Remembered>>,
     /// Renewals that run to their end even if nobody waits for them: the answer may replace the refresh token.
     renewals: TaskTracker,
-}
-
-/// What is known of an account besides the store.
-#[derive(Debug, Default)]
-struct Remembered {
-    /// The token that was returned last, which is the one that a server refuses.
-    returned: Option<Secret>,
-    /// The token that the store had when it was last compared with the one that is used.
-    followed: Option<Secret>,
-    failed: Option<Failed>,
-    /// How many renewals have failed in a row.
-    failures: u32,
-    /// Whether a renewal goes on that nobody waits for.
-    is_renewing: bool,
-}
-
-/// A renewal that failed, and is not tried again at once.
-#[derive(Debug, Clone)]
-struct Failed {
-    until: Instant,
-    error: OAuthError,
-    /// The token that was to be renewed, and the settings. With others it is tried at once.
-    token: Option<Secret>,
-    settings: Arc<OAuthConfig>,
 }
 
 impl OAuthClient {
@@ -169,6 +134,8 @@ impl OAuthClient {
         let renewal = self.renewal(account, &key, seen, cause);
         let most = if usable.is_some() { GRACE } else { ANSWER_TIMEOUT };
         match (tokio::time::timeout(most, renewal).await, usable) {
+            // The store does not work, for example.
+            (Ok(Err(error)), Some(session)) if !error.needs_sign_in() => Ok(AccessToken::stale(&session)),
             (Ok(renewed), _) => Ok(self.returned(&key, renewed?)),
             // It goes on, and the next request finds its result.
             (Err(_), Some(session)) => Ok(AccessToken::stale(&session)),
@@ -320,38 +287,6 @@ impl OAuthClient {
         Ok(store.put_account(&key, &stored).await?)
     }
 
-    /// Revokes and forgets the tokens of an account.
-    pub(crate) async fn sign_out(&self, account: &OAuthAccount) -> Result<SignedOut, OAuthError> {
-        self.sign_out_of(&account.key(), account).await
-    }
-
-    /// Revokes and forgets the tokens under this key. `account` says which addresses may be asked.
-    pub(crate) async fn sign_out_of(&self, key: &AccountKey, account: &OAuthAccount) -> Result<SignedOut, OAuthError> {
-        let Inner { http, store, .. } = &*self.inner;
-        let _lock = store.lock(key).await?;
-        // A file that cannot be read can still be removed.
-        let session = store
-            .account(key)
-            .await
-            .ok()
-            .flatten()
-            .and_then(|stored| stored.session);
-        store.remove_account(key).await?;
-        if let Some(proof_key) = session.as_ref().and_then(|session| session.proof_key.as_ref()) {
-            self.inner.keys.forget(proof_key);
-        }
-        self.remembered(key, |remembered| *remembered = Remembered::default());
-        let Some(session) = session else {
-            return Ok(SignedOut::WasNot);
-        };
-        let revoked = within_flow(async { Ok(revocation::revoke(http, account, &session).await) }).await;
-        Ok(match revoked {
-            Ok(Ok(())) => SignedOut::Revoked,
-            Ok(Err(why)) => SignedOut::OnlyForgotten(why),
-            Err(error) => SignedOut::OnlyForgotten(error.to_string()),
-        })
-    }
-
     /// Waits for renewals that are under way.
     pub(crate) async fn close(&self) {
         self.inner.renewals.close();
@@ -381,6 +316,7 @@ impl OAuthClient {
                 key: &key,
             };
             let is_step_up = matches!(&cause, Cause::Refused(challenge) if challenge.wants_more_scopes());
+            let is_asked = is_step_up && account.settings.grant.needs_person();
             let renewed = Box::pin(renewal.run(seen.as_ref(), cause)).await;
             let session = match &renewed {
                 Ok(_) => None,
@@ -393,7 +329,7 @@ impl OAuthClient {
             };
             client.remembered(&key, |remembered| {
                 remembered.is_renewing = false;
-                remembered.note(&renewed, session, is_step_up, &account.settings);
+                remembered.note(&renewed, session, is_asked, &account.settings);
             });
             renewed
         });
@@ -445,43 +381,6 @@ impl OAuthClient {
             accounts.clear();
         }
         change(accounts.entry(key.clone()).or_default())
-    }
-}
-
-impl Remembered {
-    /// Counts a failure, or forgets those before. `session` is the one whose renewal failed.
-    fn note(
-        &mut self,
-        renewed: &Result<AccessToken, OAuthError>,
-        session: Option<Session>,
-        is_step_up: bool,
-        settings: &Arc<OAuthConfig>,
-    ) {
-        let Err(error) = renewed else {
-            (self.failed, self.failures) = (None, 0);
-            return;
-        };
-        let has_refresh_token = session.as_ref().is_some_and(|session| session.refresh_token.is_some());
-        // Nothing was requested then, or each refusal asks for something else.
-        let is_at_once = match error {
-            OAuthError::Setting(_) => true,
-            error => is_step_up || (error.needs_sign_in() && !has_refresh_token),
-        };
-        if is_at_once {
-            self.failed = None;
-            return;
-        }
-        let delay = match error.retry_after() {
-            Some(after) => after,
-            None => (RETRY_AFTER * 2_u32.saturating_pow(self.failures.min(8))).min(MAX_RETRY_AFTER),
-        };
-        self.failures = self.failures.saturating_add(1);
-        self.failed = Some(Failed {
-            until: Instant::now() + delay,
-            error: error.clone(),
-            token: session.map(|session| session.access_token),
-            settings: settings.clone(),
-        });
     }
 }
 

@@ -40,8 +40,8 @@ pub(crate) struct KeyringKey {
 /// What the keyring answered.
 enum Known {
     Key([u8; 32]),
-    /// There is no key to be had here.
-    Nothing,
+    /// There is no key to be had here now.
+    Nothing(Instant),
     Failed(Instant, String),
 }
 
@@ -59,7 +59,8 @@ impl KeyringKey {
         }
     }
 
-    fn ask(&self, keyring: &Keyring) -> Known {
+    /// Asks the keyring. `is_known` says that it had no key before, which is not told again.
+    fn ask(&self, keyring: &Keyring, is_known: bool) -> Known {
         let failed = |error: KeyringError| Known::Failed(Instant::now(), format!("{error}; {}", error.hint(ENTRY)));
         let found = match keyring.find(ENTRY) {
             // It answers. If it takes no key now, it is locked, and files must not be left unencrypted for that.
@@ -77,9 +78,13 @@ impl KeyringKey {
         };
         match found {
             Ok(key) => Known::Key(key),
+            // It had a key once, and may have it again: files must not be left unencrypted meanwhile.
+            Err(error) if self.has_sealed_files() => failed(error),
             Err(error) => {
-                tracing::warn!("the tokens of sign-ins are not encrypted, because {error}");
-                Known::Nothing
+                if !is_known {
+                    tracing::warn!("the tokens of sign-ins are not encrypted, because {error}");
+                }
+                Known::Nothing(Instant::now())
             }
         }
     }
@@ -152,14 +157,15 @@ impl StoreKey for KeyringKey {
             return Ok(None);
         };
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_old = |known: &Known| matches!(known, Known::Failed(at, _) if at.elapsed() >= RETRY);
+        let is_old = |known: &Known| matches!(known, Known::Nothing(at) | Known::Failed(at, _) if at.elapsed() >= RETRY);
         if known.as_ref().is_none_or(is_old) {
-            *known = Some(self.ask(keyring));
+            let is_known = matches!(&*known, Some(Known::Nothing(_)));
+            *known = Some(self.ask(keyring, is_known));
         }
         match &*known {
             Some(Known::Key(key)) => Ok(Some(*key)),
             Some(Known::Failed(_, why)) => Err(why.clone()),
-            Some(Known::Nothing) | None => Ok(None),
+            Some(Known::Nothing(_)) | None => Ok(None),
         }
     }
 
@@ -171,7 +177,9 @@ impl StoreKey for KeyringKey {
             Ok(secret) => Ok(decoded(&secret).is_ok()),
             Err(KeyringError::NoEntry) if self.has_sealed_files() => Err(self.lost()),
             Err(KeyringError::NoEntry) => Ok(true),
-            Err(error @ KeyringError::NoAnswer(_)) => Err(format!("{error}; {}", error.hint(ENTRY))),
+            Err(error) if matches!(error, KeyringError::NoAnswer(_)) || self.has_sealed_files() => {
+                Err(format!("{error}; {}", error.hint(ENTRY)))
+            }
             Err(_) => Ok(false),
         }
     }
@@ -271,6 +279,29 @@ mod tests {
         fs::remove_file(&kept).unwrap();
         fs::remove_file(tokens.join("a.json")).unwrap();
         assert!(key().unwrap().is_some(), "without such files a new key is made");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_keyring_that_fails_for_a_while_is_asked_again_and_leaves_no_file_unencrypted() {
+        let folder = TempDir::new().unwrap();
+        let broken = folder.path().join("broken");
+        fs::write(&broken, "").unwrap();
+        let script = format!(
+            "test -f {} && {{ echo 'no such service' >&2; exit 1; }}; echo {}",
+            broken.display(),
+            STANDARD.encode([7; 32])
+        );
+        let keyring = keyring(&folder, &script);
+        let tokens = folder.path().join("tokens");
+        let empty = KeyringKey::new(Some(keyring.clone()), &tokens);
+        assert_eq!(empty.key(), Ok(None));
+        private_file::replace(&tokens.join("a.json"), br#"{"version":1,"sealed":"AAAA"}"#).unwrap();
+        let key = KeyringKey::new(Some(keyring), &tokens);
+        assert!(key.key().is_err() && key.encrypts().is_err());
+        fs::remove_file(&broken).unwrap();
+        tokio::time::advance(RETRY).await;
+        assert_eq!(key.key(), Ok(Some([7; 32])));
+        assert_eq!(empty.key(), Ok(Some([7; 32])), "that there was none is not remembered for ever");
     }
 
     #[cfg(target_os = "linux")]

@@ -158,13 +158,15 @@ impl Renewal<'_> {
             if still_good {
                 return Ok(AccessToken::stale(&session));
             }
-            let why = match is_refused {
-                true => {
-                    "the server no longer accepts the token, and the authorization server gave none to renew it with"
-                }
-                false => "the token has expired, and the authorization server gave none to renew it with",
+            let token = match is_refused {
+                true => "the server no longer accepts the token",
+                false => "the token has expired",
             };
-            return self.needs_sign_in(stored, challenge, why).await;
+            let why = match &session.ended {
+                Some(why) => format!("{token}, and {why}"),
+                None => format!("{token}, and the authorization server gave none to renew it with"),
+            };
+            return self.needs_sign_in(stored, challenge, &why).await;
         };
         if is_refused {
             session.refused_at_once = match unix_now().saturating_sub(session.issued_at) < JUST_ISSUED {
@@ -180,12 +182,13 @@ impl Renewal<'_> {
         let was_interrupted = session.refreshing;
         session.refreshing = true;
         stored.session = Some(session.clone());
-        if let Err(error) = self.store.put_account(self.key, &stored).await {
-            tracing::warn!(server = %self.account.server, %error, "a renewed token can be kept only in memory");
-            if still_good {
-                // A refresh token that is replaced where the new one cannot be stored ends the session of the other processes.
-                return Ok(AccessToken::stale(&session));
-            }
+        if let Err(error) = self.store.mark_account(self.key, &stored).await {
+            // A refresh token that is replaced where the new one cannot be stored ends the session, here with the process and elsewhere at once.
+            tracing::warn!(server = %self.account.server, %error, "the token is not renewed, because a new one could not be stored");
+            return match still_good {
+                true => Ok(AccessToken::stale(&session)),
+                false => Err(error.into()),
+            };
         }
         match self.redeem(&session, &refresh_token).await {
             Ok(answer) => {
@@ -193,13 +196,6 @@ impl Renewal<'_> {
                 self.keep(stored, session).await
             }
             Err(TokenError::InvalidGrant(text)) => {
-                session.refresh_token = None;
-                session.refreshing = false;
-                stored.session = Some(session.clone());
-                self.store.keep_account(self.key, &stored).await;
-                if still_good {
-                    return Ok(AccessToken::stale(&session));
-                }
                 let why = match was_interrupted {
                     true => format!(
                         "an earlier renewal of the token was interrupted, so its answer is lost, and the authorization server does not take the old \
@@ -207,7 +203,15 @@ impl Renewal<'_> {
                     ),
                     false => format!("the authorization server has ended the session: {text}"),
                 };
-                self.needs_sign_in(stored, challenge, &why).await
+                session.refresh_token = None;
+                session.refreshing = false;
+                session.ended = Some(why.clone());
+                stored.session = Some(session.clone());
+                self.store.keep_account(self.key, &stored).await;
+                match still_good {
+                    true => Ok(AccessToken::stale(&session)),
+                    false => self.needs_sign_in(stored, challenge, &why).await,
+                }
             }
             Err(TokenError::InvalidClient(text)) if session.client.secret.is_some() || self.is_registered(&session) => {
                 if still_good {

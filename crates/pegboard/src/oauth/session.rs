@@ -63,6 +63,7 @@ impl Session {
             lifetime: 0,
             scopes,
             granted: None,
+            ended: None,
             refreshing: false,
             refused_at_once: 0,
             step_ups: 0,
@@ -86,6 +87,7 @@ impl Session {
             add_scopes(&mut self.scopes, granted.iter().map(String::as_str));
             self.granted = Some(granted);
         }
+        self.ended = None;
         self.refreshing = false;
     }
 

@@ -77,6 +77,9 @@ pub(super) struct Session {
     /// The scopes of the last response that named any. `None` means that all requested ones were granted.
     #[serde(default)]
     pub(super) granted: Option<Vec<String>>,
+    /// Why the authorization server has ended the session, if it has: the refresh token is removed then.
+    #[serde(default)]
+    pub(super) ended: Option<String>,
     /// Set before a refresh is sent and removed with its result. One that is found was interrupted, so the refresh token may be used up.
     #[serde(default)]
     pub(super) refreshing: bool,
@@ -98,9 +101,10 @@ impl Session {
         self.issued_at.saturating_add(self.lifetime.min(MAX_LIFETIME))
     }
 
-    /// When the token is renewed: after 80 % of its lifetime.
+    /// When the token is renewed: after 80 % of its lifetime, and not before the second after: there may be many requests within it.
     pub(super) fn refresh_at(&self) -> u64 {
-        self.issued_at.saturating_add(self.lifetime.min(MAX_LIFETIME) / 5 * 4)
+        let used = self.lifetime.min(MAX_LIFETIME) * 4 / 5;
+        self.issued_at.saturating_add(used.max(1))
     }
 
     /// Whether the token should be renewed.

@@ -44,15 +44,15 @@ pub(super) enum TokenRefusal {
     Error { code: String, text: String },
     /// The response is no token response.
     Malformed(String),
+    /// The response is none of an authorization server: something else answers in its place, such as a firewall.
+    NoAnswer(String),
 }
 
 impl TokenAnswer {
     /// Reads a response. `sent` are the secrets of the request: a description that repeats one of them is left out of the error.
     pub(super) fn parse(status: u16, body: &[u8], sent: &[&str]) -> Result<Self, TokenRefusal> {
         let Some(fields) = fields(body) else {
-            return Err(TokenRefusal::Malformed(format!(
-                "the token endpoint answered with status {status} and no JSON object"
-            )));
+            return Err(TokenRefusal::NoAnswer(format!("status {status} and no JSON object")));
         };
         let text = |name: &str| fields.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
         let Some(access_token) = text("access_token").filter(|_| status < 400) else {
@@ -96,7 +96,8 @@ fn fields(body: &[u8]) -> Option<Map<String, Value>> {
     is_form.then(|| url::form_urlencoded::parse(body).map(pair).collect())
 }
 
-fn refusal(status: u16, fields: &Map<String, Value>, sent: &[&str]) -> TokenRefusal {
+/// Why a response is no success, without a text that repeats one of the secrets in `sent`.
+pub(super) fn refusal(status: u16, fields: &Map<String, Value>, sent: &[&str]) -> TokenRefusal {
     let Some(code) = fields.get("error").and_then(Value::as_str) else {
         return TokenRefusal::Malformed(format!(
             "the token endpoint answered with status {status} and neither a token nor an error"

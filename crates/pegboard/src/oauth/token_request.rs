@@ -124,9 +124,11 @@ impl TokenError {
 impl From<TokenError> for OAuthError {
     fn from(error: TokenError) -> Self {
         match error {
-            TokenError::InvalidGrant(text) | TokenError::InvalidClient(text) | TokenError::Proof(text) => {
-                Self::Refused(text)
-            }
+            TokenError::InvalidGrant(text) | TokenError::InvalidClient(text) => Self::Refused(text),
+            TokenError::Proof(reason) => Self::Temporary {
+                reason,
+                retry_after: RETRY_AFTER,
+            },
             TokenError::Other(error) => error,
         }
     }
@@ -263,6 +265,11 @@ impl Authentication<'_> {
         id.into_iter().chain(secret).chain(kind).chain(assertion)
     }
 
+    /// The signed assertion of the client.
+    pub(super) fn assertion(&self) -> Option<&Secret> {
+        self.assertion.as_ref()
+    }
+
     /// The `Authorization` header.
     pub(super) fn header(&self) -> Option<HeaderValue> {
         self.header.clone()
@@ -313,9 +320,11 @@ fn failure(endpoint: &Url, is_temporary: bool, status: u16, refusal: TokenRefusa
             "invalid_grant" => TokenError::InvalidGrant(text),
             "invalid_client" | "unauthorized_client" => TokenError::InvalidClient(text),
             "server_error" | "temporarily_unavailable" | "slow_down" => temporary(text),
+            code if PROOF_ERRORS.contains(&code) => temporary(text),
             _ if is_temporary => temporary(text),
             _ => TokenError::Other(OAuthError::Refused(text)),
         },
+        TokenRefusal::NoAnswer(text) => temporary(format!("{} answered with {text}", shown(endpoint))),
         TokenRefusal::Malformed(text) if is_temporary => {
             temporary(format!("{} answered with status {status}: {text}", shown(endpoint)))
         }

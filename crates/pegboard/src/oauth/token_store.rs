@@ -69,6 +69,14 @@ enum Place {
     },
 }
 
+/// What happens to the content of a file that cannot be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unwritten {
+    /// It is used in this process until it can be written.
+    Kept,
+    Dropped,
+}
+
 /// The content of a file that could not be written.
 #[derive(Debug)]
 struct Unsaved {
@@ -184,6 +192,13 @@ impl TokenStore {
         Ok(())
     }
 
+    /// Stores an account before it is changed elsewhere. If its file cannot be written, nothing changes.
+    pub(super) async fn mark_account(&self, key: &AccountKey, account: &StoredAccount) -> Result<(), StoreError> {
+        self.write_or(key, account, Unwritten::Dropped).await?;
+        self.inner.changes.note(key.as_str());
+        Ok(())
+    }
+
     /// Stores what was just obtained. An account whose file cannot be written is used in this process until it can.
     pub(super) async fn keep_account(&self, key: &AccountKey, account: &StoredAccount) {
         if let Err(error) = self.write(key, account).await {
@@ -277,6 +292,10 @@ impl TokenStore {
     }
 
     async fn write<T: Serialize>(&self, key: &AccountKey, value: &T) -> Result<(), StoreError> {
+        self.write_or(key, value, Unwritten::Kept).await
+    }
+
+    async fn write_or<T: Serialize>(&self, key: &AccountKey, value: &T, or: Unwritten) -> Result<(), StoreError> {
         let text = serde_json::to_vec(&crate::secret::WithSecrets::new(value))
             .map_err(|error| self.inner.unwritable(key, error.to_string()))?;
         let inner = self.inner.clone();
@@ -287,7 +306,7 @@ impl TokenStore {
             if content.len() > MAX_BYTES {
                 return Err(failed("it is too long".to_owned()));
             }
-            inner.save(&key, content)
+            inner.save(&key, content, or)
         })
         .await
     }
@@ -342,7 +361,7 @@ impl Inner {
         }
     }
 
-    fn save(&self, key: &AccountKey, content: Vec<u8>) -> Result<(), StoreError> {
+    fn save(&self, key: &AccountKey, content: Vec<u8>, or: Unwritten) -> Result<(), StoreError> {
         match &self.place {
             Place::Memory { files, most } => {
                 let mut files = lock(files);
@@ -364,7 +383,8 @@ impl Inner {
                     Err(error) => {
                         let instead_of = private_file::read(&path, MAX_BYTES).ok();
                         let mut unsaved = lock(&self.unsaved);
-                        if unsaved.len() < MAX_UNSAVED || unsaved.contains_key(key.as_str()) {
+                        let has_place = unsaved.len() < MAX_UNSAVED || unsaved.contains_key(key.as_str());
+                        if or == Unwritten::Kept && has_place {
                             unsaved.insert(key.as_str().to_owned(), Unsaved { content, instead_of });
                         }
                         Err(self.unwritable(key, error.to_string()))

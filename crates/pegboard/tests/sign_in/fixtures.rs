@@ -46,6 +46,18 @@ impl Site {
         board_at(&self.server.url(), self.folder.path(), settings)
     }
 
+    /// A board with these servers, all with the URL of the site.
+    pub(crate) fn board_of(&self, servers: &[&str]) -> Pegboard {
+        let mut config = Config::default();
+        for server in servers {
+            let mut endpoint = endpoint(&self.server.url());
+            endpoint.auth = Auth::OAuth(Arc::new(OAuthConfig::default()));
+            let server_config = ServerConfig::new(Transport::Http(endpoint));
+            config.servers.insert(name(server), server_config);
+        }
+        Pegboard::builder(config).token_store(self.folder.path()).open()
+    }
+
     /// A board on which this user has signed in.
     pub(crate) async fn signed_in(&self, user: &str) -> Pegboard {
         let board = self.board();
@@ -75,11 +87,20 @@ pub(crate) async fn sign_in(board: &Pegboard, user: &str) {
     try_sign_in(board, user).await.unwrap();
 }
 
+/// Signs this user in to a server, with a browser that approves at once.
+pub(crate) async fn sign_in_to(board: &Pegboard, server: &str, user: &str) {
+    sign_in_at(board, server, user).await.unwrap();
+}
+
 /// The error of a sign-in, with its causes.
 pub(crate) async fn try_sign_in(board: &Pegboard, user: &str) -> Result<(), String> {
+    sign_in_at(board, "fx", user).await
+}
+
+async fn sign_in_at(board: &Pegboard, server: &str, user: &str) -> Result<(), String> {
     let signing_in = async {
         let pending = board
-            .sign_in(&name("fx"), SignInOptions::default())
+            .sign_in(&name(server), SignInOptions::default())
             .await
             .map_err(|error| told(&error))?;
         let redirected = follow_redirect(pending.url().as_str(), Some(user))

@@ -1,29 +1,9 @@
 //! The list of all sign-ins of a store.
 
-use std::sync::Arc;
-
-use pegboard::{
-    Config, Pegboard, ServerConfig, SignInOptions, StoredSignIn,
-    config::{Auth, OAuthConfig, Transport},
-};
+use pegboard::{Pegboard, SignInOptions, StoredSignIn};
 use pegboard_testkit::oauth::follow_redirect;
 
-use crate::{
-    fixtures::Site,
-    support::{endpoint, name},
-};
-
-/// A board with these servers, all with the URL of the site.
-fn board(site: &Site, servers: &[&str]) -> Pegboard {
-    let mut config = Config::default();
-    for server in servers {
-        let mut endpoint = endpoint(&site.server.url());
-        endpoint.auth = Auth::OAuth(Arc::new(OAuthConfig::default()));
-        let server_config = ServerConfig::new(Transport::Http(endpoint));
-        config.servers.insert(name(server), server_config);
-    }
-    Pegboard::builder(config).token_store(site.folder.path()).open()
-}
+use crate::fixtures::Site;
 
 async fn sign_in(board: &Pegboard, server: &str, options: SignInOptions) {
     let pending = board.sign_in(server, options).await.unwrap();
@@ -47,7 +27,7 @@ fn whose(listed: &[StoredSignIn]) -> Vec<(Option<&str>, Option<&str>)> {
 #[tokio::test]
 async fn every_sign_in_of_every_principal_is_listed_without_its_tokens() {
     let site = Site::new().await;
-    let board = board(&site, &["fx"]);
+    let board = site.board_of(&["fx"]);
     assert_eq!(board.sign_ins().await.unwrap(), []);
     sign_in(&board, "fx", SignInOptions::default()).await;
     sign_in(&board, "fx", SignInOptions::default().principal("ada")).await;
@@ -76,14 +56,14 @@ async fn every_sign_in_of_every_principal_is_listed_without_its_tokens() {
 #[tokio::test]
 async fn servers_that_share_a_sign_in_are_listed_one_by_one_and_removed_ones_by_their_url() {
     let site = Site::new().await;
-    let both = board(&site, &["one", "two"]);
+    let both = site.board_of(&["one", "two"]);
     sign_in(&both, "one", SignInOptions::default()).await;
     assert_eq!(
         whose(&both.sign_ins().await.unwrap()),
         [(Some("one"), None), (Some("two"), None)]
     );
     both.shutdown().await;
-    let without = board(&site, &[]);
+    let without = site.board_of(&[]);
     let listed = without.sign_ins().await.unwrap();
     assert_eq!(whose(&listed), [(None, None)]);
     assert_eq!(listed.first().unwrap().url, site.server.url());
@@ -93,7 +73,7 @@ async fn servers_that_share_a_sign_in_are_listed_one_by_one_and_removed_ones_by_
 #[tokio::test]
 async fn a_damaged_file_hides_no_other_sign_in() {
     let site = Site::new().await;
-    let board = board(&site, &["fx"]);
+    let board = site.board_of(&["fx"]);
     sign_in(&board, "fx", SignInOptions::default()).await;
     let damaged = site.folder.path().join(format!("{}.json", "0".repeat(64)));
     std::fs::write(&damaged, "{").unwrap();

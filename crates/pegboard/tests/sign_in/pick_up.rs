@@ -3,10 +3,11 @@
 use std::{path::Path, time::Duration};
 
 use pegboard::State;
+use serde_json::json;
 
 use crate::{
-    fixtures::{Site, accepted_subjects, assert_greeted, assert_needs_auth, hello, sign_in, until_greeted},
-    support::PATIENCE,
+    fixtures::{Site, accepted_subjects, assert_greeted, assert_needs_auth, hello, sign_in, sign_in_to, until_greeted},
+    support::{PATIENCE, call},
 };
 
 #[tokio::test]
@@ -94,5 +95,34 @@ async fn a_damaged_file_is_kept_aside_and_named_until_the_next_sign_in() {
     sign_in(&board, "bob").await;
     assert_greeted(&hello(&tools).await);
     assert!(!kept.exists());
+    board.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_sign_out_reaches_every_server_that_shares_the_sign_in() {
+    let site = Site::new().await;
+    let board = site.board_of(&["one", "two"]);
+    let tools = board.toolset();
+    let hello = async |server: &str| call(&tools, &format!("{server}.hello"), json!({})).await;
+    for by_another_program in [false, true] {
+        let signing = if by_another_program { site.board_of(&["one"]) } else { board.clone() };
+        sign_in_to(&signing, "one", "alice").await;
+        for server in ["one", "two"] {
+            let greeted = async {
+                while hello(server).await.is_error() {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+            };
+            tokio::time::timeout(PATIENCE, greeted).await.expect(server);
+        }
+        signing.sign_out("one").await.unwrap();
+        board.follow_sign_ins().await;
+        for server in ["one", "two"] {
+            assert_needs_auth(&hello(server).await);
+        }
+        if by_another_program {
+            signing.shutdown().await;
+        }
+    }
     board.shutdown().await;
 }

@@ -44,6 +44,7 @@ fn signed_in(token: &str) -> StoredAccount {
             lifetime: 2,
             scopes: vec!["a".to_owned()],
             granted: None,
+            ended: None,
             refreshing: false,
             refused_at_once: 0,
             step_ups: 0,

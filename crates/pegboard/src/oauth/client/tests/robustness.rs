@@ -24,6 +24,22 @@ fn in_folder(folder: &tempfile::TempDir) -> OAuthClient {
     )
 }
 
+/// Renews the token of an account while the disk becomes full between the request and its answer.
+async fn renewed_unstored(server: &TestServer, client: &OAuthClient, account: &OAuthAccount) -> String {
+    let asked = server.seen("/token").len();
+    let held = server.hold().await;
+    let renewing = tokio::spawn({
+        let (client, account) = (client.clone(), account.clone());
+        async move { token(&client, &account, FIRST).await }
+    });
+    while server.seen("/token").len() == asked {
+        tokio::task::yield_now().await;
+    }
+    client.store().break_writes(true);
+    drop(held);
+    renewing.await.unwrap()
+}
+
 #[tokio::test]
 async fn a_new_token_that_cannot_be_stored_is_used_until_it_can() {
     let server = TestServer::complete().await;
@@ -31,19 +47,16 @@ async fn a_new_token_that_cannot_be_stored_is_used_until_it_can() {
     let (client, account) = (in_folder(&folder), server.account(OAuthConfig::default()));
     sign_in(&client, &account).await;
     age(&client, &account, 1001).await;
-    client.store().break_writes(true);
     tokens(&server, "access-2", Some("refresh-2"));
-    assert_eq!(token(&client, &account, FIRST).await, "access-2");
+    assert_eq!(renewed_unstored(&server, &client, &account).await, "access-2");
     assert_eq!(token(&client, &account, FIRST).await, "access-2");
     assert_eq!(server.seen("/token").len(), 2);
     // The refresh token is the new one, and it is stored when that is possible again.
+    client.store().break_writes(false);
     tokens(&server, "access-3", Some("refresh-3"));
     assert_eq!(token(&client, &account, REFUSED).await, "access-3");
     assert_eq!(server.seen("/token")[2].form["refresh_token"], "refresh-2");
-    client.store().break_writes(false);
-    tokens(&server, "access-4", None);
-    assert_eq!(token(&client, &account, REFUSED).await, "access-4");
-    assert_eq!(token(&in_folder(&folder), &account, FIRST).await, "access-4");
+    assert_eq!(token(&in_folder(&folder), &account, FIRST).await, "access-3");
 }
 
 #[tokio::test]
@@ -54,12 +67,153 @@ async fn a_sign_in_elsewhere_replaces_what_could_not_be_stored() {
     let account = server.account(OAuthConfig::default());
     sign_in(&client, &account).await;
     age(&client, &account, 1001).await;
-    client.store().break_writes(true);
     tokens(&server, "access-2", Some("refresh-2"));
-    assert_eq!(token(&client, &account, FIRST).await, "access-2");
+    assert_eq!(renewed_unstored(&server, &client, &account).await, "access-2");
     tokens(&server, "access-3", Some("refresh-3"));
     sign_in(&other, &account).await;
     assert_eq!(token(&client, &account, FIRST).await, "access-3");
+}
+
+#[tokio::test]
+async fn a_refresh_token_is_not_used_up_while_a_new_one_cannot_be_stored() {
+    let server = TestServer::complete().await;
+    let folder = tempfile::tempdir().unwrap();
+    let (client, account) = (in_folder(&folder), server.account(OAuthConfig::default()));
+    sign_in(&client, &account).await;
+    age(&client, &account, 1001).await;
+    client.store().break_writes(true);
+    tokens(&server, "access-2", Some("refresh-2"));
+    let error = client.access_token(&account, FIRST).await.unwrap_err();
+    assert!(matches!(error, OAuthError::Store(_)) && error.is_temporary(), "{error}");
+    assert_eq!(server.seen("/token").len(), 1, "the refresh token was not sent");
+    // Another process with a working disk goes on with it.
+    assert_eq!(token(&in_folder(&folder), &account, FIRST).await, "access-2");
+}
+
+#[tokio::test]
+async fn a_valid_token_is_used_while_the_store_cannot_be_locked() {
+    let server = TestServer::complete().await;
+    let folder = tempfile::tempdir().unwrap();
+    let (client, account) = (in_folder(&folder), server.account(OAuthConfig::default()));
+    sign_in(&client, &account).await;
+    age(&client, &account, 900).await;
+    let lock = folder.path().join(format!("{}.lock", account.key().as_str()));
+    let _ = std::fs::remove_file(&lock);
+    std::fs::create_dir(&lock).unwrap();
+    assert_eq!(token(&client, &account, FIRST).await, "access-1");
+    age(&client, &account, 1001).await;
+    tokio::time::pause();
+    tokio::time::advance(RETRY_AFTER).await;
+    tokio::time::resume();
+    let error = client.access_token(&account, FIRST).await.unwrap_err();
+    assert!(error.is_temporary(), "{error}");
+}
+
+#[tokio::test]
+async fn a_refused_revocation_shows_no_token_and_both_tokens_are_tried() {
+    let server = TestServer::complete().await;
+    let (client, account) = (client(), server.account(OAuthConfig::default()));
+    sign_in(&client, &account).await;
+    let echo = json!({"error": "invalid_request", "error_description": "bad token refresh-1, bad token access-1"});
+    server.answer("/revoke", 400, &[], &echo.to_string());
+    let SignedOut::OnlyForgotten(why) = client.sign_out(&account).await.unwrap() else {
+        panic!("nothing was revoked");
+    };
+    assert_eq!(why, "the authorization server refused it: invalid_request");
+    let seen = server.seen("/revoke");
+    assert!(seen.iter().any(|seen| seen.form["token"] == "access-1"));
+}
+
+#[tokio::test]
+async fn a_sign_out_of_tokens_that_cannot_be_read_says_that_they_are_not_revoked() {
+    let server = TestServer::complete().await;
+    let folder = tempfile::tempdir().unwrap();
+    let (client, account) = (in_folder(&folder), server.account(OAuthConfig::default()));
+    let file = folder.path().join(format!("{}.json", account.key().as_str()));
+    for content in [r#"{"version":1,"sealed":"AAAA"}"#, "cut"] {
+        sign_in(&client, &account).await;
+        std::fs::write(&file, content).unwrap();
+        let ended = client.sign_out(&account).await.unwrap();
+        assert!(matches!(ended, SignedOut::OnlyForgotten(_)), "{content}: {ended:?}");
+        assert!(!file.exists() && !file.with_extension("damaged").exists());
+        assert_eq!(client.sign_out(&account).await.unwrap(), SignedOut::WasNot);
+    }
+}
+
+#[tokio::test]
+async fn a_sign_out_ends_the_session_of_another_dpop_setting_too() {
+    let server = TestServer::complete().await;
+    let client = client();
+    sign_in(&client, &server.account(OAuthConfig::default())).await;
+    let changed = server.account(OAuthConfig {
+        dpop: crate::config::Dpop::Off,
+        ..OAuthConfig::default()
+    });
+    assert_eq!(client.sign_out(&changed).await.unwrap(), SignedOut::Revoked);
+    let account = server.account(OAuthConfig::default());
+    assert!(!client.is_signed_in(&account).await.unwrap());
+}
+
+#[tokio::test]
+async fn the_reason_why_a_session_was_ended_is_kept_until_its_token_is_over() {
+    let server = TestServer::complete().await;
+    let (client, account) = (client(), server.account(OAuthConfig::default()));
+    sign_in(&client, &account).await;
+    let ended = json!({"error": "invalid_grant", "error_description": "the user has left"});
+    server.answer("/token", 400, &[], &ended.to_string());
+    age(&client, &account, 900).await;
+    assert_eq!(token(&client, &account, FIRST).await, "access-1");
+    age(&client, &account, 1001).await;
+    let error = client.access_token(&account, FIRST).await.unwrap_err();
+    assert!(error.needs_sign_in() && error.to_string().contains("the user has left"), "{error}");
+}
+
+#[tokio::test]
+async fn something_else_that_answers_for_the_authorization_server_needs_no_person() {
+    let server = TestServer::complete().await;
+    for (status, body) in [
+        (403, "<html>blocked</html>"),
+        (200, "<html>welcome</html>"),
+        (400, r#"{"error":"use_dpop_nonce"}"#),
+    ] {
+        let (client, account) = (client(), server.account(OAuthConfig::default()));
+        tokens(&server, "access-1", Some("refresh-1"));
+        sign_in(&client, &account).await;
+        age(&client, &account, 1001).await;
+        server.answer("/token", status, &[], body);
+        let error = client.access_token(&account, FIRST).await.unwrap_err();
+        assert!(error.is_temporary(), "{status} {body}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_refused_step_up_without_a_person_is_not_repeated_at_once() {
+    let server = TestServer::complete().await;
+    let mut settings = configured();
+    settings.grant = OAuthGrant::ClientCredentials;
+    let (client, account) = (client(), server.account(settings));
+    token(&client, &account, FIRST).await;
+    server.answer("/token", 400, &[], r#"{"error":"invalid_scope"}"#);
+    let reason = CredentialReason::Refused {
+        challenge: Some(r#"Bearer error="insufficient_scope", scope="write""#),
+    };
+    for _ in 0..5 {
+        assert!(client.access_token(&account, reason).await.is_err());
+    }
+    assert_eq!(server.seen("/token").len(), 2);
+}
+
+#[tokio::test]
+async fn a_token_of_a_few_seconds_is_not_renewed_with_each_request() {
+    for lifetime in 1..5 {
+        let server = TestServer::complete().await;
+        server.json("/token", &json!({"access_token": "short", "expires_in": lifetime, "refresh_token": "r"}));
+        let (client, account) = (client(), server.account(OAuthConfig::default()));
+        sign_in(&client, &account).await;
+        let stored = client.store().account(&account.key()).await.unwrap().unwrap();
+        let session = stored.session.unwrap();
+        assert!(session.refresh_at() > session.issued_at, "{lifetime}");
+    }
 }
 
 #[tokio::test]
