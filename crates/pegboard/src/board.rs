@@ -30,7 +30,7 @@ pub use runtime_changes::{Applied, NotConnected};
 #[cfg(feature = "oauth")]
 pub use sign_in::{SignIn, SignInError, SignInErrorKind, SignInOptions, SignedIn, SignedOut};
 #[cfg(feature = "oauth")]
-pub use sign_in_list::StoredSignIn;
+pub use sign_in_list::{EndedSignIn, StoredSignIn};
 #[cfg(feature = "oauth")]
 pub use token_protection::TokenProtection;
 

@@ -347,7 +347,8 @@ pub use args::Arguments;
 pub use board::{Builder, Pegboard};
 #[cfg(feature = "oauth")]
 pub use board::{
-    SignIn, SignInError, SignInErrorKind, SignInOptions, SignedIn, SignedOut, StoredSignIn, TokenProtection,
+    EndedSignIn, SignIn, SignInError, SignInErrorKind, SignInOptions, SignedIn, SignedOut, StoredSignIn,
+    TokenProtection,
 };
 pub use call::{Approver, Hook, ToolCall, View};
 pub use caller::{Caller, Principal, login_command};

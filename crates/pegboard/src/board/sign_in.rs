@@ -228,7 +228,7 @@ impl SignInError {
 }
 
 /// The audit log is required and cannot be written.
-fn unrecorded(failure: Failure) -> SignInError {
+pub(super) fn unrecorded(failure: Failure) -> SignInError {
     SignInError::new(SignInErrorKind::Failed, failure.message)
 }
 
@@ -378,17 +378,17 @@ impl Pegboard {
         };
         record.end((ended != Ended::WasNot).then_some(ChangeOutcome::Done));
         if ended != Ended::WasNot {
-            let instances = self.instances_of(&account);
-            instances.iter().for_each(Server::outdate_credential);
-            join_all(
-                instances
-                    .iter()
-                    .filter(|server| !server.is_idle())
-                    .map(Server::reconnect),
-            )
-            .await;
+            self.end_connections(&account).await;
         }
         Ok(ended.into())
+    }
+
+    /// Ends the connections that use the tokens of this account.
+    pub(super) async fn end_connections(&self, account: &OAuthAccount) {
+        let instances = self.instances_of(account);
+        instances.iter().for_each(Server::outdate_credential);
+        let in_use = instances.iter().filter(|server| !server.is_idle());
+        join_all(in_use.map(Server::reconnect)).await;
     }
 
     /// Connects the servers again that wait for this sign-in.

@@ -1,19 +1,26 @@
 //! [`Pegboard::sign_ins`]: every sign-in that is stored.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
+use futures_util::{StreamExt as _, stream};
 use url::Url;
 
 use super::{
     Pegboard,
-    sign_in::{SignInError, SignInErrorKind, SignedIn, SignedOut},
+    sign_in::{SignInError, SignInErrorKind, SignedIn, SignedOut, unrecorded},
     sign_in_provider::account_of,
+    sign_in_records::SignInRecord,
 };
 use crate::{
+    audit::ChangeOutcome,
     caller::Principal,
+    deadline::Deadline,
     name::ServerName,
-    oauth::{AccountKey, OAuthAccount},
+    oauth::{AccountKey, Forgotten, OAuthAccount},
 };
+
+/// The most sign-ins whose tokens are revoked at the same time.
+const MAX_REVOCATIONS: usize = 8;
 
 /// A sign-in of the token store, and whose it is. It has no token.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,16 +46,37 @@ impl StoredSignIn {
     }
 }
 
+/// A sign-in that [`Pegboard::sign_out_all`] has ended.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct EndedSignIn {
+    /// The sign-in. `None` if its file could not be read.
+    pub stored: Option<StoredSignIn>,
+    /// The file that could not be read.
+    pub file: Option<String>,
+    /// What was done.
+    pub result: Result<SignedOut, SignInError>,
+}
+
+impl EndedSignIn {
+    fn of<T>(
+        stored: Option<StoredSignIn>,
+        file: Option<String>,
+        forgotten: Result<T, SignInError>,
+    ) -> (Self, Option<T>) {
+        let (result, forgotten) = match forgotten {
+            Ok(forgotten) => (Ok(SignedOut::WasNot), Some(forgotten)),
+            Err(error) => (Err(error), None),
+        };
+        (Self { stored, file, result }, forgotten)
+    }
+}
+
 impl Pegboard {
     /// Every sign-in in the token store, of all principals, sorted by server. Servers that share a sign-in, because they have the same URL and settings,
     /// are listed with it one by one. Tokens that were obtained without a person are listed too.
     pub async fn sign_ins(&self) -> Result<Vec<StoredSignIn>, SignInError> {
-        let servers = self.0.registry.configured();
-        let accounts: Vec<OAuthAccount> = servers
-            .iter()
-            .filter_map(|server| Some(account_of(server.name(), &server.config().transport)?.0))
-            .collect();
-        let listed = self.0.factory.sign_ins.client().sessions(&accounts).await?;
+        let listed = self.0.factory.sign_ins.client().sessions(&self.accounts()).await?;
         let sign_in = |listed: crate::oauth::ListedSession| StoredSignIn {
             server: listed.server,
             url: listed.url,
@@ -68,15 +96,114 @@ impl Pegboard {
                 None => self.sign_out(server).await,
             };
         }
-        let url = Url::parse(&stored.url).map_err(|error| failed(stored, &error.to_string()))?;
-        let name = ServerName::parse("removed").map_err(|error| failed(stored, &error.to_string()))?;
-        let account = OAuthAccount::new(name, url, Arc::default());
-        let client = self.0.factory.sign_ins.client();
-        Ok(client.sign_out_of(&stored.key, &account).await?.into())
+        let account = self.account_of_stored(stored)?;
+        let forgotten = self.forget_stored(None, stored.principal.clone(), &stored.key).await?;
+        Ok(self
+            .0
+            .factory
+            .sign_ins
+            .client()
+            .revoke(forgotten, &account)
+            .await
+            .into())
+    }
+
+    /// Ends every stored sign-in, or those of a principal, also those whose servers are not in the config any more. Without a principal, files that
+    /// cannot be read are removed too. First everything is forgotten; then the tokens are revoked, at most for `limit`.
+    pub async fn sign_out_all(&self, principal: Option<&Principal>, limit: Duration) -> Vec<EndedSignIn> {
+        let mut ended: Vec<(EndedSignIn, Option<(Forgotten, OAuthAccount)>)> = Vec::new();
+        // A store of which nothing can be read has nothing to list.
+        let stored = self.sign_ins().await.unwrap_or_default();
+        let mut seen: HashSet<&AccountKey> = HashSet::new();
+        for stored in &stored {
+            let is_of = principal.is_none() || stored.principal.as_ref() == principal;
+            if is_of && seen.insert(&stored.key) {
+                let forgotten = self.forget_with_servers(stored).await;
+                ended.push(EndedSignIn::of(Some(stored.clone()), None, forgotten));
+            }
+        }
+        if principal.is_none() {
+            let client = self.0.factory.sign_ins.client();
+            for (key, file) in client.unreadable(&self.accounts()).await.unwrap_or_default() {
+                let forgotten = self.forget_stored(None, None, &key).await;
+                let forgotten = forgotten.and_then(|forgotten| Ok((forgotten, nobody("http://localhost")?)));
+                ended.push(EndedSignIn::of(None, Some(file), forgotten));
+            }
+        }
+        let end = Deadline::within(limit);
+        let revoked = ended.into_iter().map(|(mut ended, forgotten)| async move {
+            if let Some((forgotten, account)) = forgotten {
+                let revoking = self.0.factory.sign_ins.client().revoke(forgotten, &account);
+                ended.result = Ok(match tokio::time::timeout(end.remaining(), revoking).await {
+                    Ok(revoked) => revoked.into(),
+                    Err(_) => SignedOut::OnlyForgotten {
+                        reason: "the authorization server did not answer in time".to_owned(),
+                    },
+                });
+            }
+            ended
+        });
+        stream::iter(revoked).buffered(MAX_REVOCATIONS).collect().await
+    }
+
+    /// Forgets a sign-in, and ends the connections that use it.
+    async fn forget_with_servers(&self, stored: &StoredSignIn) -> Result<(Forgotten, OAuthAccount), SignInError> {
+        let account = self.account_of_stored(stored)?;
+        let forgotten = self
+            .forget_stored(stored.server.clone(), stored.principal.clone(), &stored.key)
+            .await?;
+        self.end_connections(&account).await;
+        Ok((forgotten, account))
+    }
+
+    async fn forget_stored(
+        &self,
+        server: Option<ServerName>,
+        principal: Option<Principal>,
+        key: &AccountKey,
+    ) -> Result<Forgotten, SignInError> {
+        let record = SignInRecord::begin_for(self, SignInRecord::SIGN_OUT, server, principal)
+            .await
+            .map_err(unrecorded)?;
+        let forgotten = self.0.factory.sign_ins.client().forget(key).await;
+        record.end(Some(match &forgotten {
+            Ok(_) => ChangeOutcome::Done,
+            Err(_) => ChangeOutcome::Failed,
+        }));
+        Ok(forgotten?)
+    }
+
+    /// The account of a stored sign-in. One whose server is not in the config any more has no settings.
+    fn account_of_stored(&self, stored: &StoredSignIn) -> Result<OAuthAccount, SignInError> {
+        let known = self.accounts().into_iter();
+        let mut of_server = known.filter(|account| Some(&account.server) == stored.server.as_ref());
+        let account = match of_server.next() {
+            Some(account) => account,
+            None => nobody(&stored.url)?,
+        };
+        Ok(OAuthAccount {
+            principal: stored.principal.clone(),
+            ..account
+        })
+    }
+
+    /// The accounts of all servers of the config.
+    fn accounts(&self) -> Vec<OAuthAccount> {
+        let servers = self.0.registry.configured();
+        let accounts = servers.iter();
+        accounts
+            .filter_map(|server| Some(account_of(server.name(), &server.config().transport)?.0))
+            .collect()
     }
 }
 
-fn failed(stored: &StoredSignIn, why: &str) -> SignInError {
-    let text = format!("the sign-in to {} cannot be ended: {why}", stored.url);
-    SignInError::new(SignInErrorKind::Failed, text)
+/// An account without settings.
+fn nobody(url: &str) -> Result<OAuthAccount, SignInError> {
+    let failed = |why: String| {
+        let text = format!("the sign-in to {url} cannot be ended: {why}");
+        SignInError::new(SignInErrorKind::Failed, text)
+    };
+    let parsed = Url::parse(url).map_err(|error| failed(error.to_string()))?;
+    let name = ServerName::parse("removed").map_err(|error| failed(error.to_string()))?;
+    Ok(OAuthAccount::new(name, parsed, Arc::default()))
 }

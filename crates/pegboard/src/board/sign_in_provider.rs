@@ -30,6 +30,8 @@ use crate::{
 
 /// How long a server without a sign-in is used before the store is looked at again. A refusal ends that time.
 const ANONYMOUS: Duration = Duration::from_secs(60);
+/// When a request for a token that was refused, and that no person can help, is made again.
+const REFUSED: Duration = Duration::from_secs(60);
 
 /// Where a board keeps tokens.
 #[derive(Debug, Clone, Default)]
@@ -329,6 +331,11 @@ fn failure(error: &OAuthError, account: &OAuthAccount) -> CredentialError {
         error => match error.retry_after() {
             Some(after) => Remedy::Wait {
                 after,
+                hint: error.hint(),
+            },
+            // Nobody can sign in, and what is exchanged may be another token next time.
+            None if matches!(error, OAuthError::Refused(_)) && !account.settings.grant.needs_person() => Remedy::Wait {
+                after: REFUSED,
                 hint: error.hint(),
             },
             None => Remedy::Person(error.hint()),

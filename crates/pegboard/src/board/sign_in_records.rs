@@ -14,7 +14,8 @@ use crate::{
 pub(super) struct SignInRecord {
     board: Pegboard,
     action: &'static str,
-    server: ServerName,
+    /// `None` if the config does not have the server any more.
+    server: Option<ServerName>,
     principal: Option<Principal>,
     /// `None` if nothing is to be recorded.
     outcome: Option<ChangeOutcome>,
@@ -26,11 +27,22 @@ impl SignInRecord {
 
     /// Begins a record. Fails if the audit log is required and cannot be written: nothing should be changed then.
     pub(super) async fn begin(board: &Pegboard, action: &'static str, account: &OAuthAccount) -> Result<Self, Failure> {
+        let server = Some(account.server.clone());
+        Self::begin_for(board, action, server, account.principal.clone()).await
+    }
+
+    /// Like [`begin`](Self::begin), for a server that the config may not have any more.
+    pub(super) async fn begin_for(
+        board: &Pegboard,
+        action: &'static str,
+        server: Option<ServerName>,
+        principal: Option<Principal>,
+    ) -> Result<Self, Failure> {
         let mut record = Self {
             board: board.clone(),
             action,
-            server: account.server.clone(),
-            principal: account.principal.clone(),
+            server,
+            principal,
             outcome: Some(ChangeOutcome::Refused),
         };
         board.begin_change(&record.change(ChangeOutcome::Begun)).await?;
@@ -44,7 +56,10 @@ impl SignInRecord {
     }
 
     fn change(&self, outcome: ChangeOutcome) -> AdminChange {
-        let change = AdminChange::new(self.action, outcome).server(self.server.clone());
+        let mut change = AdminChange::new(self.action, outcome);
+        if let Some(server) = &self.server {
+            change = change.server(server.clone());
+        }
         match &self.principal {
             Some(principal) => change.principal(principal.clone()),
             None => change,
@@ -56,7 +71,14 @@ impl Drop for SignInRecord {
     fn drop(&mut self) {
         let Some(outcome) = self.outcome else { return };
         let principal = self.principal.as_ref().map(Principal::as_str);
-        tracing::info!(server = %self.server, principal, action = self.action, ?outcome, "a sign-in has changed");
+        let server = self.server.as_ref().map(ServerName::as_str);
+        tracing::info!(
+            server,
+            principal,
+            action = self.action,
+            ?outcome,
+            "a sign-in has changed"
+        );
         self.board.record_change(self.change(outcome));
     }
 }

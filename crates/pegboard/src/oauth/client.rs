@@ -16,7 +16,6 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 use self::remembered::Remembered;
-pub(crate) use self::sign_out::SignedOut;
 use super::{
     access_token::AccessToken,
     account::{AccountKey, OAuthAccount},

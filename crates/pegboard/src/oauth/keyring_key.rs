@@ -157,7 +157,8 @@ impl StoreKey for KeyringKey {
             return Ok(None);
         };
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_old = |known: &Known| matches!(known, Known::Nothing(at) | Known::Failed(at, _) if at.elapsed() >= RETRY);
+        let is_old =
+            |known: &Known| matches!(known, Known::Nothing(at) | Known::Failed(at, _) if at.elapsed() >= RETRY);
         if known.as_ref().is_none_or(is_old) {
             let is_known = matches!(&*known, Some(Known::Nothing(_)));
             *known = Some(self.ask(keyring, is_known));
@@ -301,7 +302,11 @@ mod tests {
         fs::remove_file(&broken).unwrap();
         tokio::time::advance(RETRY).await;
         assert_eq!(key.key(), Ok(Some([7; 32])));
-        assert_eq!(empty.key(), Ok(Some([7; 32])), "that there was none is not remembered for ever");
+        assert_eq!(
+            empty.key(),
+            Ok(Some([7; 32])),
+            "that there was none is not remembered for ever"
+        );
     }
 
     #[cfg(target_os = "linux")]

@@ -61,4 +61,12 @@ impl OAuthClient {
         listed.sort_by(|a, b| (&a.server, &a.url, &a.principal).cmp(&(&b.server, &b.url, &b.principal)));
         Ok(listed)
     }
+
+    /// The keys and the names of files that cannot be read. The issuers that the clients of `servers` are pinned to are left out.
+    pub(crate) async fn unreadable(&self, servers: &[OAuthAccount]) -> Result<Vec<(AccountKey, String)>, OAuthError> {
+        let pinned: Vec<AccountKey> = servers.iter().map(OAuthAccount::pin_key).collect();
+        let mut files = self.store().unreadable().await?;
+        files.retain(|(key, _)| !pinned.contains(key));
+        Ok(files)
+    }
 }

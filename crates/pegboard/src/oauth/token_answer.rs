@@ -233,10 +233,11 @@ mod tests {
 
     #[test]
     fn what_is_no_token_response_is_malformed() {
+        for body in ["", "<html>", "[]"] {
+            let refusal = TokenAnswer::parse(200, body.as_bytes(), &[]).unwrap_err();
+            assert!(matches!(refusal, TokenRefusal::NoAnswer(_)), "{body}");
+        }
         for body in [
-            "",
-            "<html>",
-            "[]",
             "{}",
             r#"{"access_token":""}"#,
             r#"{"access_token":5}"#,

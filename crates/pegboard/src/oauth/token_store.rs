@@ -176,14 +176,7 @@ impl TokenStore {
     }
 
     pub(super) async fn account(&self, key: &AccountKey) -> Result<Option<StoredAccount>, StoreError> {
-        match self.read(key).await {
-            Err(StoreError::Damaged { file, why }) => {
-                tracing::warn!(%file, %why, "the tokens in this file are damaged; it is kept with the ending `.damaged`");
-                self.set_aside(key).await?;
-                Ok(None)
-            }
-            read => read,
-        }
+        self.read_undamaged(key).await
     }
 
     pub(super) async fn put_account(&self, key: &AccountKey, account: &StoredAccount) -> Result<(), StoreError> {
@@ -209,7 +202,7 @@ impl TokenStore {
 
     /// The issuer that gets the secret of a client.
     pub(super) async fn pinned_issuer(&self, key: &AccountKey) -> Result<Option<PinnedIssuer>, StoreError> {
-        self.read(key).await
+        self.read_undamaged(key).await
     }
 
     pub(super) async fn pin_issuer(&self, key: &AccountKey, issuer: &PinnedIssuer) -> Result<(), StoreError> {
@@ -221,7 +214,12 @@ impl TokenStore {
         issuer: &str,
         redirect_uri: &str,
     ) -> Result<Option<Registration>, StoreError> {
-        let found: Option<Registration> = self.read(&registration_key(issuer, redirect_uri)).await?;
+        let key = registration_key(issuer, redirect_uri);
+        let found: Option<Registration> = self.read_undamaged(&key).await.unwrap_or_else(|error| {
+            // Another client can be registered in its place.
+            tracing::warn!(%error, "a registered client is not used");
+            None
+        });
         let is_ours = |found: &Registration| found.issuer == issuer && found.redirect_uri == redirect_uri;
         Ok(found.filter(is_ours).filter(Registration::is_usable))
     }
@@ -481,8 +479,8 @@ impl StoreError {
 impl Hint for StoreError {
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Read { .. } | Self::Damaged { .. } => {
-                Some("sign out and sign in again, or remove the file".to_owned())
+            Self::Read { file, .. } | Self::Damaged { file, .. } => {
+                Some(format!("sign out and sign in again, or remove the file {file}"))
             }
             Self::Write { .. } => Some("check that the folder is writable and belongs to you alone".to_owned()),
             Self::Lock(_) => None,

@@ -1,9 +1,11 @@
 //! The list of all sign-ins of a store.
 
-use pegboard::{Pegboard, SignInOptions, StoredSignIn};
+use std::time::Duration;
+
+use pegboard::{Pegboard, SignInOptions, SignedOut, StoredSignIn};
 use pegboard_testkit::oauth::follow_redirect;
 
-use crate::fixtures::Site;
+use crate::{fixtures::Site, support::PATIENCE};
 
 async fn sign_in(board: &Pegboard, server: &str, options: SignInOptions) {
     let pending = board.sign_in(server, options).await.unwrap();
@@ -86,5 +88,42 @@ async fn a_damaged_file_hides_no_other_sign_in() {
         }
     }
     assert!(board.sign_ins().await.unwrap_err().to_string().contains("0000"));
+    board.shutdown().await;
+}
+
+#[tokio::test]
+async fn all_sign_ins_are_ended_at_once_also_those_that_cannot_be_read() {
+    let site = Site::new().await;
+    let board = site.board_of(&["fx"]);
+    let sign_in_both = async || {
+        sign_in(&board, "fx", SignInOptions::default()).await;
+        sign_in(&board, "fx", SignInOptions::default().principal("ada")).await;
+    };
+    sign_in_both().await;
+    let file = |digit: &str, ending: &str| site.folder.path().join(format!("{}.{ending}", digit.repeat(64)));
+    std::fs::write(file("0", "json"), "{").unwrap();
+    std::fs::write(file("1", "json"), r#"{"version":1,"sealed":"AAAA"}"#).unwrap();
+    std::fs::write(file("2", "damaged"), "{").unwrap();
+    let ada = "ada".into();
+    let ended = board.sign_out_all(Some(&ada), PATIENCE).await;
+    assert_eq!(ended.len(), 1);
+    assert!(ended.iter().all(|ended| ended.result == Ok(SignedOut::Revoked)));
+    let ended = board.sign_out_all(None, PATIENCE).await;
+    let (read, unread): (Vec<_>, Vec<_>) = ended.iter().partition(|ended| ended.stored.is_some());
+    assert_eq!((read.len(), unread.len()), (1, 3));
+    assert!(read.iter().all(|ended| ended.result == Ok(SignedOut::Revoked)));
+    for ended in unread {
+        assert!(ended.file.is_some());
+        assert!(matches!(ended.result, Ok(SignedOut::OnlyForgotten { .. })), "{ended:?}");
+    }
+    assert!(!file("0", "json").exists() && !file("1", "json").exists() && !file("2", "damaged").exists());
+    // Without time to revoke, everything is forgotten nevertheless.
+    sign_in_both().await;
+    let ended = board.sign_out_all(None, Duration::ZERO).await;
+    assert_eq!(ended.len(), 2);
+    for ended in ended {
+        assert!(matches!(ended.result, Ok(SignedOut::OnlyForgotten { .. })), "{ended:?}");
+    }
+    assert_eq!(board.sign_ins().await.unwrap(), []);
     board.shutdown().await;
 }

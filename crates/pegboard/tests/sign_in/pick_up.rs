@@ -105,7 +105,11 @@ async fn a_sign_out_reaches_every_server_that_shares_the_sign_in() {
     let tools = board.toolset();
     let hello = async |server: &str| call(&tools, &format!("{server}.hello"), json!({})).await;
     for by_another_program in [false, true] {
-        let signing = if by_another_program { site.board_of(&["one"]) } else { board.clone() };
+        let signing = if by_another_program {
+            site.board_of(&["one"])
+        } else {
+            board.clone()
+        };
         sign_in_to(&signing, "one", "alice").await;
         for server in ["one", "two"] {
             let greeted = async {

@@ -1,5 +1,7 @@
 //! `pegboard logout`.
 
+use std::time::Duration;
+
 use pegboard::{Config, Hint as _, Pegboard, Principal, SignInError, SignInErrorKind, SignedOut, StoredSignIn};
 use serde_json::{Value, json};
 use url::Url;
@@ -13,6 +15,9 @@ use crate::{
     output::{Output, one_line},
     settings::{self, Settings},
 };
+
+/// The time of a command that is left to report what was done.
+const REPORTING: Duration = Duration::from_millis(500);
 
 /// The end of one sign-in.
 struct Ended {
@@ -53,7 +58,10 @@ pub(in crate::commands) async fn logout(mut context: Context<'_>, options: Logou
     let work = async {
         let outcome = match &options.server {
             Some(server) => one(&board, server, url.as_ref(), options.principal.as_deref()).await,
-            None => all(&board, &names, options.principal.as_deref()).await,
+            None => {
+                let limit = deadline.remaining().saturating_sub(REPORTING);
+                all(&board, &names, options.principal.as_deref(), limit).await
+            }
         };
         let has_ended = |ended: &Ended| !matches!(ended.result, Ok(SignedOut::WasNot));
         if outcome.ended.iter().any(has_ended) {
@@ -128,28 +136,33 @@ async fn one(board: &Pegboard, server: &str, url: Option<&Url>, principal: Optio
     Outcome { ended, others }
 }
 
-/// Ends every stored sign-in, or those of a principal. Files that cannot be read are removed for the servers of the config.
-async fn all(board: &Pegboard, servers: &[String], principal: Option<&str>) -> Outcome {
-    let mut ended = Vec::new();
-    let mut others = Vec::new();
+/// Ends every stored sign-in, or those of a principal, and removes files that cannot be read.
+async fn all(board: &Pegboard, servers: &[String], principal: Option<&str>, limit: Duration) -> Outcome {
     let stored = board.sign_ins().await.unwrap_or_default();
-    let mut seen: Vec<&StoredSignIn> = Vec::new();
-    for stored_sign_in in &stored {
-        let whose = stored_sign_in.principal.as_ref().map(Principal::as_str);
-        if principal.is_some() && whose != principal {
-            others.extend(whose.map(str::to_owned));
-            continue;
-        }
-        if seen.iter().any(|seen| seen.is_same_as(stored_sign_in)) {
-            continue;
-        }
-        seen.push(stored_sign_in);
-        let server = stored_sign_in.server.as_ref().map(ToString::to_string);
-        ended.push(Ended {
-            server: server.unwrap_or_else(|| stored_sign_in.url.clone()),
-            principal: whose.map(str::to_owned),
-            sharers: sharers(&stored, stored_sign_in),
-            result: board.sign_out_stored(stored_sign_in).await,
+    let names = stored.iter().filter_map(|stored| stored.principal.as_ref());
+    let mut others: Vec<String> = names
+        .map(ToString::to_string)
+        .filter(|name| principal.is_some_and(|principal| name != principal))
+        .collect();
+    let whose = principal.map(Principal::from);
+    let mut ended = Vec::new();
+    for done in board.sign_out_all(whose.as_ref(), limit).await {
+        ended.push(match &done.stored {
+            Some(sign_in) => Ended {
+                server: sign_in
+                    .server
+                    .as_ref()
+                    .map_or_else(|| sign_in.url.clone(), ToString::to_string),
+                principal: sign_in.principal.as_ref().map(ToString::to_string),
+                sharers: sharers(&stored, sign_in),
+                result: done.result,
+            },
+            None => Ended {
+                server: done.file.unwrap_or_default(),
+                principal: None,
+                sharers: Vec::new(),
+                result: done.result,
+            },
         });
     }
     for server in servers {

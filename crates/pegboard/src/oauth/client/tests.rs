@@ -12,6 +12,7 @@ use crate::{
     config::OAuthConfig,
     oauth::{
         clock::unix_now,
+        signed_out::SignedOut,
         store_key::PlainText,
         test_server::{TestServer, client, query, redirect, sign_in},
     },

@@ -35,6 +35,12 @@ impl TokenStore {
         }
         Ok(())
     }
+
+    /// The files that cannot be read, and those that were set aside because they are damaged, with their names.
+    pub(in crate::oauth) async fn unreadable(&self) -> Result<Vec<(AccountKey, String)>, StoreError> {
+        let inner = self.inner.clone();
+        blocking(move || inner.unreadable_files()).await
+    }
 }
 
 impl Inner {
@@ -53,6 +59,16 @@ impl Inner {
             Some(error) if accounts.is_empty() => Err(error),
             _ => Ok(accounts),
         }
+    }
+
+    fn unreadable_files(&self) -> Result<Vec<(AccountKey, String)>, StoreError> {
+        let mut keys = self.keys()?;
+        keys.retain(|key| self.session_of(key).is_err());
+        if let Place::Folder(folder) = &self.place {
+            let damaged = files(folder, ".damaged").map_err(|error| unlisted(folder, &error))?;
+            keys.extend(damaged.iter().filter_map(|name| AccountKey::parse(name)));
+        }
+        Ok(keys.into_iter().map(|key| (key.clone(), self.shown(&key))).collect())
     }
 
     /// The account of a file, if it is one and has a session.
@@ -91,10 +107,9 @@ impl Inner {
         let mut names: Vec<String> = lock(&self.unsaved).keys().cloned().collect();
         match &self.place {
             Place::Memory { files, .. } => names.extend(lock(files).keys().cloned()),
-            Place::Folder(folder) => names.extend(files(folder).map_err(|error| StoreError::Read {
-                file: folder.display().to_string(),
-                why: error.to_string(),
-            })?),
+            Place::Folder(folder) => {
+                names.extend(files(folder, ".json").map_err(|error| unlisted(folder, &error))?);
+            }
         }
         names.sort();
         names.dedup();
@@ -102,8 +117,15 @@ impl Inner {
     }
 }
 
-/// The names of the files of a folder, without `.json`. A folder that does not exist yet has none.
-fn files(folder: &Path) -> io::Result<Vec<String>> {
+fn unlisted(folder: &Path, error: &io::Error) -> StoreError {
+    StoreError::Read {
+        file: folder.display().to_string(),
+        why: error.to_string(),
+    }
+}
+
+/// The names of the files of a folder with this ending, without it. A folder that does not exist yet has none.
+fn files(folder: &Path, ending: &str) -> io::Result<Vec<String>> {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -114,7 +136,7 @@ fn files(folder: &Path) -> io::Result<Vec<String>> {
         let name = entry?.file_name();
         names.extend(
             name.to_str()
-                .and_then(|name| name.strip_suffix(".json"))
+                .and_then(|name| name.strip_suffix(ending))
                 .map(str::to_owned),
         );
     }

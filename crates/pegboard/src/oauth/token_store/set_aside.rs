@@ -5,11 +5,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use serde::de::DeserializeOwned;
+
 use super::{MAX_BYTES, Place, StoreError, TokenStore, blocking, file, sealed};
-use crate::{
-    oauth::{account::AccountKey, stored::StoredAccount},
-    private_file,
-};
+use crate::{oauth::account::AccountKey, private_file};
 
 impl TokenStore {
     /// The file that was set aside because it was damaged, until the next sign-in or sign-out.
@@ -31,8 +30,23 @@ impl TokenStore {
         }
     }
 
+    /// Reads a file. One that is damaged is set aside, as if there were none.
+    pub(super) async fn read_undamaged<T: DeserializeOwned + Send + 'static>(
+        &self,
+        key: &AccountKey,
+    ) -> Result<Option<T>, StoreError> {
+        match self.read(key).await {
+            Err(StoreError::Damaged { file, why }) => {
+                tracing::warn!(%file, %why, "this file is damaged; it is kept with the ending `.damaged`");
+                self.set_aside::<T>(key).await?;
+                Ok(None)
+            }
+            read => read,
+        }
+    }
+
     /// Gives a damaged file another name, so that a person can look at it and a sign-in is possible.
-    pub(super) async fn set_aside(&self, key: &AccountKey) -> Result<(), StoreError> {
+    async fn set_aside<T: DeserializeOwned>(&self, key: &AccountKey) -> Result<(), StoreError> {
         let (inner, key) = (self.inner.clone(), key.clone());
         blocking(move || {
             let Place::Folder(folder) = &inner.place else {
@@ -47,7 +61,7 @@ impl TokenStore {
             }
             let moved = private_file::read(&aside, MAX_BYTES).unwrap_or_default();
             let is_damaged = match sealed::open(&moved, key.as_str(), &*inner.key) {
-                Ok(text) => serde_json::from_slice::<StoredAccount>(&text).is_err(),
+                Ok(text) => serde_json::from_slice::<T>(&text).is_err(),
                 Err(problem) => matches!(problem, sealed::Problem::Damaged(_)),
             };
             if !is_damaged {

@@ -12,6 +12,7 @@ use crate::{
     config::{JwtBearer, OAuthConfig, OAuthGrant, SafeUrl, TokenExchange, TokenInput},
     hint::Hint as _,
     oauth::{
+        signed_out::SignedOut,
         store_key::PlainText,
         test_server::{TestServer, client, query, redirect, sign_in},
     },
@@ -165,7 +166,10 @@ async fn the_reason_why_a_session_was_ended_is_kept_until_its_token_is_over() {
     assert_eq!(token(&client, &account, FIRST).await, "access-1");
     age(&client, &account, 1001).await;
     let error = client.access_token(&account, FIRST).await.unwrap_err();
-    assert!(error.needs_sign_in() && error.to_string().contains("the user has left"), "{error}");
+    assert!(
+        error.needs_sign_in() && error.to_string().contains("the user has left"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -207,7 +211,10 @@ async fn a_refused_step_up_without_a_person_is_not_repeated_at_once() {
 async fn a_token_of_a_few_seconds_is_not_renewed_with_each_request() {
     for lifetime in 1..5 {
         let server = TestServer::complete().await;
-        server.json("/token", &json!({"access_token": "short", "expires_in": lifetime, "refresh_token": "r"}));
+        server.json(
+            "/token",
+            &json!({"access_token": "short", "expires_in": lifetime, "refresh_token": "r"}),
+        );
         let (client, account) = (client(), server.account(OAuthConfig::default()));
         sign_in(&client, &account).await;
         let stored = client.store().account(&account.key()).await.unwrap().unwrap();
@@ -416,4 +423,27 @@ async fn a_secret_stays_at_the_first_authorization_server_after_a_sign_out_too()
     accepted.issuer = Some(other.url.clone());
     sign_in(&client, &server.account(accepted)).await;
     assert_eq!(other.seen("/token").len(), 1);
+}
+
+#[tokio::test]
+async fn a_registration_or_pinned_issuer_that_is_damaged_blocks_no_sign_in() {
+    let server = TestServer::complete().await;
+    let folder = tempfile::tempdir().unwrap();
+    let client = in_folder(&folder);
+    let accounts = [server.account(OAuthConfig::default()), server.account(configured())];
+    for content in ["cut", r#"{"version":1,"plain":{"other":1}}"#] {
+        for account in &accounts {
+            sign_in(&client, account).await;
+        }
+        for entry in std::fs::read_dir(folder.path()).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|ending| ending == "json") {
+                std::fs::write(path, content).unwrap();
+            }
+        }
+        for account in &accounts {
+            sign_in(&client, account).await;
+        }
+    }
+    assert_eq!(server.seen("/register").len(), 3);
 }
