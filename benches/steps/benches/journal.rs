@@ -13,7 +13,9 @@ use std::{
 };
 
 use call_slots::{CallsInFlight, Line};
-use pegboard::{Answer, Config, NativeTool, NativeTools, Pegboard, ServerName, ToolCall, Toolset, journal::CallJournal as _};
+use pegboard::{
+    Answer, Config, NativeTool, NativeTools, Pegboard, ServerName, ToolCall, Toolset, journal::CallJournal as _,
+};
 use serde_json::json;
 
 const CALLS: usize = 50_000;
@@ -29,7 +31,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     runtime.block_on(async {
         let (plain, noting) = (board(None)?, board(Some(journal()?))?);
         let (plain, noting) = (plain.toolset(), noting.toolset());
-        println!("{:>10} {:>12} {:>8} {:>10}", "without µs", "journal µs", "more µs", "alone µs");
+        println!(
+            "{:>10} {:>12} {:>8} {:>10}",
+            "without µs", "journal µs", "more µs", "alone µs"
+        );
         for _ in 0..ROUNDS {
             let (mut without, mut with, mut alone) = (vec![], vec![], vec![]);
             let single = journal()?;
@@ -41,7 +46,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 alone.push(began.elapsed());
             }
             let (without, with) = (micros(without), micros(with));
-            println!("{without:>10.2} {with:>12.2} {:>8.2} {:>10.2}", with - without, micros(alone));
+            println!(
+                "{without:>10.2} {with:>12.2} {:>8.2} {:>10.2}",
+                with - without,
+                micros(alone)
+            );
         }
         Ok::<(), Box<dyn std::error::Error>>(())
     })?;

@@ -8,7 +8,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use pegboard::{Answer, Arguments, Config, Env, Format, NativeTool, NativeTools, Pegboard, Provider, ServerName, ToolCall, Toolset, View};
+use pegboard::{
+    Answer, Arguments, Config, Env, Format, NativeTool, NativeTools, Pegboard, Provider, ServerName, ToolCall, Toolset,
+    View,
+};
 use serde_json::{Value, json};
 
 /// How many servers, and how many tools they have together.

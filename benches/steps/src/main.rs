@@ -4,7 +4,11 @@
 //! `steps double` lists these.
 
 use bytes::Bytes;
-use pegboard::{Arguments, Provider, Secret, ServerName, bench, config::Reading, mask::{Masker, Masking}};
+use pegboard::{
+    Arguments, Provider, Secret, ServerName, bench,
+    config::Reading,
+    mask::{Masker, Masking},
+};
 use pegboard_steps::shapes::{PROSE, RECORD, SHAPES};
 use serde_json::{json, value::RawValue};
 
@@ -165,7 +169,11 @@ fn compile() -> Step {
     let arguments = Arguments::parse(r#"{"query":"x","limit":3}"#).unwrap_or_default();
     Box::new(move || {
         let (tools, validators) = (bench::read_tools(&message, &server), bench::Validators::default());
-        usize::from(tools.first().is_some_and(|tool| bench::fits(tool, &arguments, &validators)))
+        usize::from(
+            tools
+                .first()
+                .is_some_and(|tool| bench::fits(tool, &arguments, &validators)),
+        )
     })
 }
 

@@ -1,6 +1,9 @@
 //! Texts of any length for the masker, each full of one kind of match.
 
-use pegboard::{Secret, mask::{Masker, Masking}};
+use pegboard::{
+    Secret,
+    mask::{Masker, Masking},
+};
 
 /// A secret that every masker here knows.
 const KNOWN: &str = "correct-horse-battery";
