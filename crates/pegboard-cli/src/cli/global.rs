@@ -82,6 +82,10 @@ impl<T: Args> With<T> {
     }
 }
 
+/// The arguments of a command without any of its own.
+#[derive(Debug, Args)]
+pub(super) struct Nothing {}
+
 pub(super) fn duration(text: &str) -> Result<Duration, &'static str> {
     // Like coreutils' `timeout 30`, a bare number is in seconds.
     let seconds = || {
