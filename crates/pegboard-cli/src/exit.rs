@@ -26,6 +26,35 @@ pub(crate) enum Exit {
     Interrupted = 130,
 }
 
+#[cfg(test)]
+impl Exit {
+    /// All of them, by code.
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Done,
+        Self::ToolError,
+        Self::Usage,
+        Self::Unavailable,
+        Self::SignIn,
+        Self::Refused,
+        Self::Timeout,
+        Self::Interrupted,
+    ];
+
+    /// What the documentation says about the code.
+    pub(crate) fn meaning(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::ToolError => "the tool reported an error, or a check found a problem",
+            Self::Usage => "usage, config, unknown server or tool, invalid arguments",
+            Self::Unavailable => "a server is unavailable, or the call was lost",
+            Self::SignIn => "a server requires a sign-in",
+            Self::Refused => "refused by a policy, a limit or a person, or a project file that is not approved",
+            Self::Timeout => "a time limit passed",
+            Self::Interrupted => "interrupted by Ctrl-C or SIGTERM",
+        }
+    }
+}
+
 impl Exit {
     /// The code for a call with this outcome. A call that may have run is not `Refused`, even if a limit discarded its result.
     pub(crate) fn of_outcome(outcome: &Outcome) -> Self {

@@ -11,6 +11,8 @@ mod demo;
 mod exit;
 mod logging;
 mod output;
+#[cfg(test)]
+mod reference;
 mod settings;
 mod signals;
 mod systemd;

@@ -174,7 +174,8 @@ fn kind_text(kind: &Kind) -> String {
         }
         Kind::List(kind) => format!("list of {}", kind_text(kind)),
         Kind::Map(kind) => format!("table of {}", kind_text(kind)),
-        Kind::Table(section) => format!("[`{0}`](#{0})", section.name),
+        // The anchor of a heading has no dots.
+        Kind::Table(section) => format!("[`{}`](#{})", section.name, section.name.replace('.', "")),
         Kind::Either(kinds) => kinds.iter().map(kind_text).collect::<Vec<_>>().join("; or "),
         Kind::Any => "anything".to_owned(),
     }
