@@ -1,0 +1,249 @@
+//! Config files that are edited with their comments and layout kept: TOML, JSON with or without comments, and YAML.
+//!
+//! An edit replaces a part of the text and nothing else. The result is read again: if it does not say exactly what it should, the edit is
+//! refused, so that a file that is written in an unusual way is never broken.
+
+mod file;
+mod json;
+mod splice;
+#[cfg(test)]
+mod tests;
+mod toml;
+mod tree;
+mod yaml;
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
+
+use serde_json::Value;
+
+use tree::Tree;
+
+/// What a file is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    Toml,
+    /// JSON, also with comments and trailing commas.
+    Json,
+    Yaml,
+}
+
+impl Format {
+    /// The format of a file with this name.
+    pub(crate) fn of(path: &Path) -> Option<Self> {
+        let extension = path.extension()?.to_str()?.to_ascii_lowercase();
+        match extension.as_str() {
+            "toml" => Some(Self::Toml),
+            "json" | "jsonc" | "json5" => Some(Self::Json),
+            "yaml" | "yml" => Some(Self::Yaml),
+            _ => None,
+        }
+    }
+}
+
+/// Why a file cannot be read, edited or saved. The message names the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DocumentError(String);
+
+impl fmt::Display for DocumentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for DocumentError {}
+
+/// A config file in memory.
+#[derive(Debug, Clone)]
+pub(crate) struct Document {
+    path: PathBuf,
+    format: Format,
+    /// The text without a byte order mark.
+    text: String,
+    has_mark: bool,
+    /// The bytes of the file when it was opened, `None` if there was no file.
+    opened: Option<Vec<u8>>,
+}
+
+impl Document {
+    /// Opens a file, whose name tells its format. A file that does not exist is an empty document.
+    pub(crate) fn open(path: &Path) -> Result<Self, DocumentError> {
+        let format = Format::of(path).ok_or_else(|| {
+            let names = "`.toml`, `.json`, `.jsonc`, `.yaml` or `.yml`";
+            DocumentError(format!("{}: the name of a config file ends in {names}", path.display()))
+        })?;
+        Self::open_as(path, format)
+    }
+
+    /// Opens a file of this format.
+    pub(crate) fn open_as(path: &Path, format: Format) -> Result<Self, DocumentError> {
+        let opened = file::read(path).map_err(|error| DocumentError(format!("{}: {error}", path.display())))?;
+        let text = String::from_utf8(opened.clone().unwrap_or_default())
+            .map_err(|_| DocumentError(format!("{}: it is not UTF-8", path.display())))?;
+        let document = Self::new(path, format, &text, opened);
+        document.tree()?;
+        Ok(document)
+    }
+
+    /// A document of a text, without a file behind it yet.
+    pub(crate) fn of_text(path: &Path, format: Format, text: &str) -> Result<Self, DocumentError> {
+        let document = Self::new(path, format, text, None);
+        document.tree()?;
+        Ok(document)
+    }
+
+    fn new(path: &Path, format: Format, text: &str, opened: Option<Vec<u8>>) -> Self {
+        let without_mark = text.strip_prefix('\u{feff}');
+        Self {
+            path: path.to_owned(),
+            format,
+            has_mark: without_mark.is_some(),
+            text: without_mark.unwrap_or(text).to_owned(),
+            opened,
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn format(&self) -> Format {
+        self.format
+    }
+
+    /// Whether the file existed when it was opened.
+    pub(crate) fn exists(&self) -> bool {
+        self.opened.is_some()
+    }
+
+    /// Whether the text differs from that of the file.
+    pub(crate) fn is_changed(&self) -> bool {
+        self.opened.as_deref() != Some(self.text().as_bytes())
+    }
+
+    /// The whole text, as it would be saved.
+    pub(crate) fn text(&self) -> String {
+        let mark = if self.has_mark { "\u{feff}" } else { "" };
+        format!("{mark}{}", self.text)
+    }
+
+    /// The value at a path of keys; that of the whole document if the path is empty.
+    pub(crate) fn get(&self, path: &[&str]) -> Option<Value> {
+        Some(self.tree().ok()?.at(path)?.value())
+    }
+
+    /// The keys of the map at a path, in the order of the file.
+    pub(crate) fn keys(&self, path: &[&str]) -> Vec<String> {
+        let tree = self.tree().ok();
+        tree.and_then(|tree| Some(tree.at(path)?.keys())).unwrap_or_default()
+    }
+
+    /// Puts a value at a path. Maps on the way that are missing are made.
+    pub(crate) fn set(&mut self, path: &[&str], value: &Value) -> Result<(), DocumentError> {
+        if path.is_empty() {
+            return Err(self.error("nothing says where the value goes"));
+        }
+        let tree = self.tree()?;
+        if tree.at(path).is_some_and(|known| known.value() == *value) {
+            return Ok(());
+        }
+        let mut expected = tree.value();
+        tree::put(&mut expected, path, value);
+        let edits = match self.format {
+            Format::Json => json::set(&self.text, path, value),
+            Format::Yaml => yaml::set(&self.text, path, value),
+            Format::Toml => match value {
+                // A table that becomes another one goes first, wherever its parts are.
+                Value::Object(_) if matches!(tree.at(path), Some(Tree::Map(_))) => {
+                    self.apply(toml::remove(&self.text, path), path, None)?;
+                    toml::set(&self.text, path, value)
+                }
+                _ => toml::set(&self.text, path, value),
+            },
+        };
+        let edits = edits.map_err(|why| self.cannot(path, &why))?;
+        self.apply(edits, path, Some(&expected))
+    }
+
+    /// Removes what is at a path, and says whether something was there. Comments above it stay.
+    pub(crate) fn remove(&mut self, path: &[&str]) -> Result<bool, DocumentError> {
+        let tree = self.tree()?;
+        if path.is_empty() || tree.at(path).is_none() {
+            return Ok(false);
+        }
+        let mut expected = tree.value();
+        tree::take(&mut expected, path);
+        let edits = match self.format {
+            Format::Json => json::remove(&self.text, path),
+            Format::Yaml => yaml::remove(&self.text, path),
+            Format::Toml => Ok(toml::remove(&self.text, path)),
+        };
+        let edits = edits.map_err(|why| self.cannot(path, &why))?;
+        self.apply(edits, path, Some(&expected))?;
+        Ok(true)
+    }
+
+    /// Writes the file: atomically, with its mode and owner, and through a symbolic link to what it names. Refused if someone else has
+    /// changed the file since it was opened.
+    pub(crate) fn save(&mut self) -> Result<(), DocumentError> {
+        let text = self.text();
+        file::write(&self.path, self.opened.as_deref(), text.as_bytes())
+            .map_err(|error| self.error(&error.to_string()))?;
+        self.opened = Some(text.into_bytes());
+        Ok(())
+    }
+
+    /// Copies the file as it was when it was opened to `FILE.bak-YYYYMMDD-HHMMSS`, and returns that path; `None` if there was no file.
+    pub(crate) fn back_up(&self) -> Result<Option<PathBuf>, DocumentError> {
+        let Some(opened) = &self.opened else {
+            return Ok(None);
+        };
+        let copy = file::back_up(&self.path, opened).map_err(|error| self.error(&format!("no backup: {error}")))?;
+        Ok(Some(copy))
+    }
+
+    fn tree(&self) -> Result<Tree, DocumentError> {
+        let read = match self.format {
+            Format::Json => json::read(&self.text),
+            Format::Yaml => yaml::read(&self.text),
+            Format::Toml => toml::read(&self.text),
+        };
+        read.map_err(|why| self.error(&why))
+    }
+
+    /// Applies edits, unless the text would not say what is expected then.
+    fn apply(
+        &mut self,
+        edits: Vec<splice::Edit>,
+        path: &[&str],
+        expected: Option<&Value>,
+    ) -> Result<(), DocumentError> {
+        let edited = Self {
+            text: splice::apply(&self.text, edits),
+            ..self.clone()
+        };
+        let found = edited.tree().map(|tree| tree.value());
+        let is_right = match (&found, expected) {
+            (Ok(found), Some(expected)) => tree::same(found, expected),
+            (found, _) => found.is_ok(),
+        };
+        if !is_right {
+            return Err(self.cannot(path, "it is written in a way that cannot be edited safely"));
+        }
+        self.text = edited.text;
+        Ok(())
+    }
+
+    fn cannot(&self, path: &[&str], why: &str) -> DocumentError {
+        self.error(&format!(
+            "`{}` cannot be changed: {why}; edit the file by hand",
+            path.join(".")
+        ))
+    }
+
+    fn error(&self, why: &str) -> DocumentError {
+        DocumentError(format!("{}: {why}", self.path.display()))
+    }
+}

@@ -1,0 +1,147 @@
+//! Reading and replacing config files.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Read as _, Write as _},
+    path::{Path, PathBuf},
+};
+
+/// The largest file that is read. Hosts keep more than settings in some of theirs.
+const MAX_BYTES: u64 = 64 * 1024 * 1024;
+/// As many links as Linux follows.
+const MAX_LINKS: usize = 40;
+
+/// The content of a file, `None` if it does not exist.
+pub(super) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened?,
+    };
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    let mut content = Vec::new();
+    file.take(MAX_BYTES + 1).read_to_end(&mut content)?;
+    if content.len() as u64 > MAX_BYTES {
+        return Err(io::Error::other("it is larger than 64 MB"));
+    }
+    Ok(Some(content))
+}
+
+/// Replaces a file that still has the content `before`, or makes one where there was none.
+pub(super) fn write(path: &Path, before: Option<&[u8]>, content: &[u8]) -> io::Result<()> {
+    let target = target(path)?;
+    let folder = folder(&target);
+    let known = match fs::metadata(&target) {
+        Ok(meta) => Some(meta),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(error),
+    };
+    if known.as_ref().is_some_and(|meta| meta.permissions().readonly()) {
+        return Err(io::Error::other("the file is read-only"));
+    }
+    if known.is_none() {
+        create_folder(folder)?;
+    }
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    let draft = folder.join(format!(".{name}.{}.tmp", std::process::id()));
+    let written = create(&draft).and_then(|mut file| {
+        file.write_all(content)?;
+        if let Some(known) = &known {
+            keep_owner_and_mode(&file, known)?;
+        }
+        file.sync_all()?;
+        // As late as possible, so that little time is left for a change by someone else.
+        if read(&target)?.as_deref() != before {
+            return Err(io::Error::other(
+                "someone else has changed the file meanwhile; try again",
+            ));
+        }
+        fs::rename(&draft, &target)
+    });
+    if written.is_err() {
+        let _ = fs::remove_file(&draft);
+    }
+    written?;
+    // The name is stored with the folder. Some file systems cannot sync it, and the file is replaced already.
+    #[cfg(unix)]
+    let _ = File::open(folder).and_then(|folder| folder.sync_all());
+    Ok(())
+}
+
+/// Writes a copy beside the file.
+pub(super) fn back_up(path: &Path, content: &[u8]) -> io::Result<PathBuf> {
+    let target = target(path)?;
+    let time = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    // A second change within one second has a backup of its own.
+    for number in 1..100 {
+        let suffix = if number == 1 {
+            String::new()
+        } else {
+            format!("-{number}")
+        };
+        let copy = path.with_file_name(format!("{name}.bak-{time}{suffix}"));
+        let mut file = match create(&copy) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+            created => created?,
+        };
+        file.write_all(content)?;
+        keep_owner_and_mode(&file, &fs::metadata(&target)?)?;
+        file.sync_all()?;
+        return Ok(copy);
+    }
+    Err(io::Error::other("there are too many"))
+}
+
+/// What the path names, after all symbolic links; also of a link to a file that does not exist.
+fn target(path: &Path) -> io::Result<PathBuf> {
+    let mut target = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        match fs::read_link(&target) {
+            Ok(next) => target = folder(&target).join(next),
+            Err(_) => return Ok(target),
+        }
+    }
+    Err(io::Error::other("too many symbolic links"))
+}
+
+fn folder(path: &Path) -> &Path {
+    path.parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
+}
+
+/// Creates a folder that only its owner may read: config files may hold secrets.
+fn create_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+fn create(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+#[cfg(unix)]
+fn keep_owner_and_mode(file: &File, known: &fs::Metadata) -> io::Result<()> {
+    use std::os::unix::fs::{MetadataExt as _, fchown};
+
+    let new = file.metadata()?;
+    if (new.uid(), new.gid()) != (known.uid(), known.gid()) {
+        fchown(file, Some(known.uid()), Some(known.gid()))
+            .map_err(|error| io::Error::new(error.kind(), format!("its owner cannot be kept: {error}")))?;
+    }
+    file.set_permissions(known.permissions())
+}
+
+#[cfg(not(unix))]
+fn keep_owner_and_mode(file: &File, known: &fs::Metadata) -> io::Result<()> {
+    file.set_permissions(known.permissions())
+}

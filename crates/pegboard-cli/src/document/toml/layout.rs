@@ -1,0 +1,277 @@
+//! Where the sections, keys and values of a TOML text are.
+
+use std::ops::Range;
+
+use serde_json::Value;
+use toml::Value as Toml;
+use toml_parser::{
+    Source,
+    parser::{Event, EventKind, parse_document},
+};
+
+use crate::document::{
+    splice::{self, Edit},
+    tree::Tree,
+};
+
+/// A header, or the start of the text, with what follows it.
+#[derive(Debug)]
+pub(super) struct Section {
+    pub(super) path: Vec<String>,
+    pub(super) header: Range<usize>,
+    pub(super) is_array: bool,
+}
+
+/// A `key = value`, in a section or in an inline table.
+#[derive(Debug)]
+pub(super) struct Entry {
+    /// The whole path, with that of the section.
+    pub(super) path: Vec<String>,
+    pub(super) start: usize,
+    pub(super) value: Range<usize>,
+    pub(super) section: usize,
+    /// Where the value of the inline table starts that has this entry.
+    pub(super) inside: Option<usize>,
+    /// Whether the value is an inline table.
+    pub(super) is_table: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Layout {
+    pub(super) sections: Vec<Section>,
+    /// In the order of the text; an inline table is before what is in it.
+    pub(super) entries: Vec<Entry>,
+}
+
+/// A value that has not ended.
+enum Open {
+    /// An inline table: its place in the entries.
+    Table(usize),
+    /// A list, with what is in it: nothing there can be addressed.
+    List(Option<usize>),
+}
+
+impl Layout {
+    /// The layout of a text without syntax errors.
+    pub(super) fn of(text: &str) -> Self {
+        let tokens: Vec<_> = Source::new(text).lex().collect();
+        let mut events: Vec<Event> = Vec::new();
+        parse_document(&tokens, &mut |event| events.push(event), &mut ());
+        let mut reader = Reader {
+            text,
+            layout: Self {
+                sections: vec![Section {
+                    path: Vec::new(),
+                    header: 0..0,
+                    is_array: false,
+                }],
+                entries: Vec::new(),
+            },
+            open: Vec::new(),
+            header: None,
+            keys: Vec::new(),
+            start: 0,
+        };
+        for event in &events {
+            reader.take(event);
+        }
+        reader.layout
+    }
+
+    pub(super) fn entries_of(&self, section: &Section) -> impl DoubleEndedIterator<Item = &Entry> {
+        let header = section.header.clone();
+        let index = self.sections.iter().position(move |known| known.header == header);
+        self.entries
+            .iter()
+            .filter(move |entry| Some(entry.section) == index && entry.inside.is_none())
+    }
+
+    /// The end of the last value of a section, or of its header.
+    pub(super) fn last_of(&self, section: &Section) -> usize {
+        self.entries_of(section)
+            .next_back()
+            .map_or(section.header.end, |entry| entry.value.end)
+    }
+
+    /// The end of a section, with the comments that follow without a blank line, unless they are above a header.
+    pub(super) fn end_of(&self, text: &str, section: &Section) -> usize {
+        let last = splice::line_end(text, self.last_of(section));
+        let mut end = last;
+        loop {
+            let next = splice::next_line(text, end);
+            let line = &text[next..splice::line_end(text, next)];
+            if next == end || next >= text.len() {
+                return end;
+            }
+            match line.trim_start().chars().next() {
+                Some('#') => end = splice::line_end(text, next),
+                Some('[') => return last,
+                _ => return end,
+            }
+        }
+    }
+
+    /// The last dotted key that makes a table which holds this path, and the path of that table.
+    pub(super) fn dotted<'a>(&self, path: &'a [&'a str]) -> Option<(&Entry, &'a [&'a str])> {
+        (1..path.len()).rev().find_map(|length| {
+            let table = &path[..length];
+            let entry = self.entries.iter().rfind(|entry| {
+                entry.inside.is_none()
+                    && self.sections[entry.section].path.len() < length
+                    && entry.path.len() > length
+                    && entry.path.iter().zip(table).all(|(one, other)| one == other)
+            });
+            entry.map(|entry| (entry, table))
+        })
+    }
+
+    /// Takes an entry out of its inline table, with a comma.
+    pub(super) fn without_inline(&self, text: &str, index: usize) -> Edit {
+        let entry = &self.entries[index];
+        let after = &text[entry.value.end..];
+        let blank = after.len() - after.trim_start_matches([' ', '\t']).len();
+        if after[blank..].starts_with(',') {
+            let rest = &after[blank + 1..];
+            let more = rest.len() - rest.trim_start_matches([' ', '\t']).len();
+            return Edit::delete(entry.start..entry.value.end + blank + 1 + more);
+        }
+        let before = text[..entry.start].trim_end();
+        let start = before.strip_suffix(',').map_or(before.len(), str::len);
+        if before.ends_with(',') {
+            Edit::delete(start..entry.value.end)
+        } else {
+            Edit::delete(entry.start..entry.value.end + blank)
+        }
+    }
+
+    /// The value with its keys in the order of the text.
+    pub(super) fn order(&self, value: &Toml, path: &mut Vec<String>) -> Tree {
+        match value {
+            Toml::Table(table) => {
+                let mut keys: Vec<&String> = table.keys().collect();
+                keys.sort_by_cached_key(|key| self.first(path, key));
+                let mut entries = Vec::with_capacity(keys.len());
+                for key in keys {
+                    path.push(key.clone());
+                    if let Some(value) = table.get(key) {
+                        entries.push((key.clone(), self.order(value, path)));
+                    }
+                    path.pop();
+                }
+                Tree::Map(entries)
+            }
+            Toml::Array(items) => Tree::List(items.iter().map(|item| self.order(item, path)).collect()),
+            Toml::String(text) => Tree::Leaf(text.as_str().into()),
+            Toml::Integer(number) => Tree::Leaf((*number).into()),
+            Toml::Float(number) => Tree::Leaf((*number).into()),
+            Toml::Boolean(value) => Tree::Leaf((*value).into()),
+            Toml::Datetime(time) => Tree::Leaf(Value::from(time.to_string())),
+        }
+    }
+
+    /// Where a key of a table is mentioned first.
+    fn first(&self, path: &[String], key: &str) -> usize {
+        let is_it =
+            |known: &[String]| known.len() > path.len() && known[..path.len()] == *path && known[path.len()] == key;
+        let section = self.sections.iter().find(|section| is_it(&section.path));
+        let entry = self.entries.iter().find(|entry| is_it(&entry.path));
+        let section = section.map_or(usize::MAX, |section| section.header.start);
+        section.min(entry.map_or(usize::MAX, |entry| entry.start))
+    }
+}
+
+/// Builds the layout from the parser's events.
+struct Reader<'a> {
+    text: &'a str,
+    layout: Layout,
+    open: Vec<Open>,
+    /// Where the header that has not ended starts.
+    header: Option<usize>,
+    /// The keys of a header or before `=`.
+    keys: Vec<String>,
+    start: usize,
+}
+
+impl Reader<'_> {
+    fn take(&mut self, event: &Event) {
+        let span = event.span().start()..event.span().end();
+        match event.kind() {
+            EventKind::StdTableOpen | EventKind::ArrayTableOpen => {
+                self.header = Some(span.start);
+                self.keys.clear();
+            }
+            kind @ (EventKind::StdTableClose | EventKind::ArrayTableClose) => {
+                if let Some(start) = self.header.take() {
+                    self.layout.sections.push(Section {
+                        path: std::mem::take(&mut self.keys),
+                        header: start..span.end,
+                        is_array: kind == EventKind::ArrayTableClose,
+                    });
+                }
+            }
+            EventKind::SimpleKey => {
+                if self.keys.is_empty() {
+                    self.start = span.start;
+                }
+                self.keys.push(decoded(&self.text[span]));
+            }
+            EventKind::Scalar => {
+                self.begin(span.clone(), false);
+            }
+            EventKind::InlineTableOpen => {
+                let place = self.begin(span, true);
+                self.open.push(place.map_or(Open::List(None), Open::Table));
+            }
+            EventKind::ArrayOpen => {
+                let place = self.begin(span, false);
+                self.open.push(Open::List(place));
+            }
+            EventKind::InlineTableClose | EventKind::ArrayClose => {
+                if let Some(Open::Table(place) | Open::List(Some(place))) = self.open.pop() {
+                    self.layout.entries[place].value.end = span.end;
+                }
+            }
+            EventKind::KeySep
+            | EventKind::KeyValSep
+            | EventKind::ValueSep
+            | EventKind::Whitespace
+            | EventKind::Comment
+            | EventKind::Newline
+            | EventKind::Error => {}
+        }
+    }
+
+    /// A value starts. Its place in the entries, unless it is in a list.
+    fn begin(&mut self, value: Range<usize>, is_table: bool) -> Option<usize> {
+        let keys = std::mem::take(&mut self.keys);
+        let section = self.layout.sections.len() - 1;
+        let (mut path, inside) = match self.open.last() {
+            Some(Open::List(_)) => return None,
+            Some(Open::Table(place)) => {
+                let table = &self.layout.entries[*place];
+                (table.path.clone(), Some(table.value.start))
+            }
+            None => (self.layout.sections[section].path.clone(), None),
+        };
+        path.extend(keys);
+        self.layout.entries.push(Entry {
+            path,
+            start: self.start,
+            value,
+            section,
+            inside,
+            is_table,
+        });
+        Some(self.layout.entries.len() - 1)
+    }
+}
+
+/// A key without its quotes and escapes.
+fn decoded(raw: &str) -> String {
+    if !raw.starts_with(['"', '\'']) {
+        return raw.to_owned();
+    }
+    let table: Result<toml::Table, _> = toml::from_str(&format!("{raw} = 0"));
+    let key = table.ok().and_then(|table| table.keys().next().cloned());
+    key.unwrap_or_else(|| raw.to_owned())
+}

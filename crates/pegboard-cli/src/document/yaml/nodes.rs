@@ -1,0 +1,285 @@
+//! The nodes of a YAML text and where they are.
+
+use std::collections::BTreeMap;
+
+use saphyr::Scalar;
+use saphyr_parser::{Event, Parser, Span};
+use serde_json::Value;
+
+use crate::document::tree::Tree;
+
+/// The deepest nesting that is read.
+const MAX_DEPTH: usize = 64;
+/// The most nodes that are read, aliases counted with what they stand for.
+const MAX_NODES: usize = 100_000;
+
+/// A node and its bytes in the text. A block map starts at its first key and ends with its last value.
+#[derive(Debug, Clone)]
+pub(super) struct Node {
+    pub(super) kind: Kind,
+    pub(super) start: usize,
+    pub(super) end: usize,
+    /// Whether it is in braces or brackets.
+    pub(super) is_flow: bool,
+    /// Whether an anchor or a tag is at it.
+    is_marked: bool,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Kind {
+    Scalar(Value),
+    List(Vec<Node>),
+    Map(Vec<(Node, Node)>),
+    /// What the alias stands for.
+    Alias(Tree),
+}
+
+impl Node {
+    /// The text of a key.
+    pub(super) fn text(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::Scalar(Value::String(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Whether nothing is written where the value should be.
+    pub(super) fn is_empty_scalar(&self) -> bool {
+        matches!(self.kind, Kind::Scalar(Value::Null)) && self.start == self.end
+    }
+
+    /// Whether an anchor, alias or tag is in it.
+    pub(super) fn has_reference(&self) -> bool {
+        self.is_marked
+            || match &self.kind {
+                Kind::Scalar(_) => false,
+                Kind::Alias(_) => true,
+                Kind::List(items) => items.iter().any(Self::has_reference),
+                Kind::Map(entries) => entries
+                    .iter()
+                    .any(|(key, value)| key.has_reference() || value.has_reference()),
+            }
+    }
+
+    pub(super) fn tree(&self) -> Tree {
+        match &self.kind {
+            Kind::Scalar(value) => Tree::Leaf(value.clone()),
+            Kind::Alias(tree) => tree.clone(),
+            Kind::List(items) => Tree::List(items.iter().map(Self::tree).collect()),
+            Kind::Map(entries) => {
+                let mut merged = Vec::new();
+                let mut result: Vec<(String, Tree)> = Vec::new();
+                for (key, value) in entries {
+                    match key.text() {
+                        Some("<<") => merged.push(value.tree()),
+                        Some(text) => result.push((text.to_owned(), value.tree())),
+                        None => result.push((key.tree().value().to_string(), value.tree())),
+                    }
+                }
+                for tree in merged {
+                    let maps = if let Tree::List(items) = tree {
+                        items
+                    } else {
+                        vec![tree]
+                    };
+                    for map in maps {
+                        if let Tree::Map(more) = map {
+                            let new = more
+                                .into_iter()
+                                .filter(|(key, _)| !result.iter().any(|(known, _)| known == key));
+                            let new: Vec<_> = new.collect();
+                            result.extend(new);
+                        }
+                    }
+                }
+                Tree::Map(result)
+            }
+        }
+    }
+}
+
+/// The root of the document, `None` if the text has nothing but comments.
+pub(super) fn read(text: &str) -> Result<Option<Node>, String> {
+    let mut bytes: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
+    bytes.push(text.len());
+    let mut builder = Builder {
+        text,
+        bytes,
+        root: None,
+        open: Vec::new(),
+        anchors: BTreeMap::new(),
+        documents: 0,
+        nodes: 0,
+    };
+    let mut parser = Parser::new_from_str(text);
+    while let Some(event) = parser.next_event() {
+        let (event, span) = event.map_err(|error| format!("line {}: {}", error.marker().line(), error.info()))?;
+        builder.take(event, span)?;
+    }
+    Ok(builder.root)
+}
+
+struct Open {
+    node: Node,
+    anchor: usize,
+    key: Option<Node>,
+}
+
+struct Builder<'a> {
+    text: &'a str,
+    /// The byte position of every character.
+    bytes: Vec<usize>,
+    root: Option<Node>,
+    open: Vec<Open>,
+    anchors: BTreeMap<usize, Tree>,
+    documents: usize,
+    nodes: usize,
+}
+
+impl Builder<'_> {
+    fn byte(&self, character: usize) -> usize {
+        self.bytes.get(character).copied().unwrap_or(self.text.len())
+    }
+
+    fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), String> {
+        let (start, end) = (self.byte(span.start.index()), self.byte(span.end.index()));
+        let node = |kind, is_marked| Node {
+            kind,
+            start,
+            end,
+            is_flow: false,
+            is_marked,
+        };
+        match event {
+            Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
+            Event::DocumentStart(_) => {
+                self.documents += 1;
+                match self.documents {
+                    1 => Ok(()),
+                    _ => Err("the file has several documents".to_owned()),
+                }
+            }
+            Event::Alias(anchor) => match self.anchors.get(&anchor).cloned() {
+                Some(tree) => self.add(node(Kind::Alias(tree), true)),
+                None => Err("an alias inside what it stands for".to_owned()),
+            },
+            Event::Scalar(text, style, anchor, tag) => {
+                let is_marked = anchor > 0 || tag.is_some();
+                let value = Scalar::parse_from_cow_and_metadata(text, style, tag.as_ref());
+                let value = scalar(value.ok_or("a value does not fit its tag")?);
+                let mut node = node(Kind::Scalar(value), is_marked);
+                // The span of a text over several lines goes on to the next token.
+                node.end = start + self.text[start..end].trim_end().len();
+                if anchor > 0 {
+                    self.anchors.insert(anchor, node.tree());
+                }
+                self.add(node)
+            }
+            Event::SequenceStart(anchor, tag) => {
+                let is_marked = anchor > 0 || tag.is_some();
+                self.start(node(Kind::List(Vec::new()), is_marked), anchor, '[')
+            }
+            Event::MappingStart(anchor, tag) => {
+                let is_marked = anchor > 0 || tag.is_some();
+                self.start(node(Kind::Map(Vec::new()), is_marked), anchor, '{')
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.end(start),
+        }
+    }
+
+    fn start(&mut self, mut node: Node, anchor: usize, brace: char) -> Result<(), String> {
+        if self.open.len() >= MAX_DEPTH {
+            return Err("it is nested too deeply".to_owned());
+        }
+        node.is_flow = self.text[node.start..].starts_with(brace);
+        self.open.push(Open {
+            node,
+            anchor,
+            key: None,
+        });
+        Ok(())
+    }
+
+    fn end(&mut self, brace: usize) -> Result<(), String> {
+        let Some(mut done) = self.open.pop() else {
+            return Ok(());
+        };
+        let node = &mut done.node;
+        let children = match &node.kind {
+            Kind::Map(entries) => {
+                let first = entries.first().map(|(key, _)| key.start);
+                let last = entries.last().map(|(key, value)| {
+                    if value.is_empty_scalar() {
+                        key.end + 1
+                    } else {
+                        value.end
+                    }
+                });
+                first.zip(last)
+            }
+            Kind::List(items) => items
+                .first()
+                .zip(items.last())
+                .map(|(first, last)| (first.start, last.end)),
+            Kind::Scalar(_) | Kind::Alias(_) => None,
+        };
+        match children {
+            _ if node.is_flow => node.end = brace + 1,
+            Some((first, last)) => {
+                node.start = node.start.min(first);
+                node.end = last;
+            }
+            None => {}
+        }
+        if done.anchor > 0 {
+            self.anchors.insert(done.anchor, done.node.tree());
+        }
+        self.add(done.node)
+    }
+
+    fn add(&mut self, node: Node) -> Result<(), String> {
+        self.nodes += match &node.kind {
+            Kind::Alias(tree) => size(tree),
+            _ => 1,
+        };
+        if self.nodes > MAX_NODES {
+            return Err("it has too many values".to_owned());
+        }
+        let Some(open) = self.open.last_mut() else {
+            self.root = Some(node);
+            return Ok(());
+        };
+        match &mut open.node.kind {
+            Kind::List(items) => items.push(node),
+            Kind::Map(entries) => match open.key.take() {
+                None => open.key = Some(node),
+                Some(key) => {
+                    if key.text().is_some() && entries.iter().any(|(known, _)| known.text() == key.text()) {
+                        return Err(format!("the key {:?} is there twice", key.text().unwrap_or_default()));
+                    }
+                    entries.push((key, node));
+                }
+            },
+            Kind::Scalar(_) | Kind::Alias(_) => {}
+        }
+        Ok(())
+    }
+}
+
+fn size(tree: &Tree) -> usize {
+    match tree {
+        Tree::Leaf(_) => 1,
+        Tree::List(items) => items.iter().map(size).sum::<usize>() + 1,
+        Tree::Map(entries) => entries.iter().map(|(_, value)| size(value)).sum::<usize>() + 1,
+    }
+}
+
+fn scalar(value: Scalar<'_>) -> Value {
+    match value {
+        Scalar::Null => Value::Null,
+        Scalar::Boolean(value) => value.into(),
+        Scalar::Integer(value) => value.into(),
+        Scalar::FloatingPoint(value) => Value::from(value.into_inner()),
+        Scalar::String(text) => text.into_owned().into(),
+    }
+}
