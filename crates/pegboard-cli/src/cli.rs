@@ -1,12 +1,14 @@
 //! The definitions of commands and options, without their implementation.
 
 mod config;
+mod find;
 mod global;
 mod review;
 mod serving;
 mod sign_in;
 mod using;
 
+pub(crate) use find::Find;
 pub(crate) use global::{Format, Global};
 pub(crate) use review::{AuditShow, AuditVerify, PinsAccept, PinsDiff, TrustAccept};
 pub(crate) use serving::{Health, Mcp, Serve, TokenNew};
@@ -64,6 +66,7 @@ impl Cli {
                 }
             }
             Command::Status(status) => status.under(self.global, |_| Verb::Status),
+            Command::Find(find) => find.under(self.global, Verb::Find),
             Command::Login(login) => login.under(self.global, Verb::Login),
             Command::Logout(logout) => logout.under(self.global, Verb::Logout),
             Command::Serve(serve) => serve.under(self.global, Verb::Serve),
@@ -124,6 +127,7 @@ pub(crate) enum Verb {
     PromptsList,
     PromptsGet(PromptGet),
     Status,
+    Find(Find),
     Login(Login),
     Logout(Logout),
     Serve(Serve),
@@ -180,6 +184,9 @@ enum Command {
     /// Show how every server is
     #[command(after_help = "Example:\n  pegboard status -o json")]
     Status(With<Nothing>),
+    /// Find servers in a registry
+    #[command(after_help = "Examples:\n  pegboard find github\n  pegboard find postgres read -o json")]
+    Find(With<Find>),
     /// Sign in to a server
     #[command(after_help = "Examples:\n  pegboard login linear\n  pegboard login --list")]
     Login(With<Login>),

@@ -9,6 +9,7 @@ mod config;
 mod config_sources;
 mod context;
 mod fetch;
+mod find;
 mod health;
 mod listing;
 mod login;
@@ -75,6 +76,7 @@ pub(crate) async fn run(verb: Verb, global: Global, output: Output) -> Exit {
         Verb::PromptsList => prompts::list(context).await,
         Verb::PromptsGet(get) => prompts::get(context, get).await,
         Verb::Status => status::run(context).await,
+        Verb::Find(find) => Box::pin(find::run(context, find)).await,
         Verb::Login(options) => login::login(context, options).await,
         Verb::Logout(options) => Box::pin(login::logout(context, options)).await,
         Verb::Serve(serve) => Box::pin(serve::run(context, serve)).await,

@@ -15,6 +15,7 @@ mod logging;
 mod output;
 #[cfg(test)]
 mod reference;
+mod registry;
 mod settings;
 mod signals;
 mod systemd;

