@@ -1,6 +1,7 @@
 //! The definitions of commands and options, without their implementation.
 
 mod config;
+mod doctor;
 mod find;
 mod global;
 mod review;
@@ -8,6 +9,7 @@ mod serving;
 mod sign_in;
 mod using;
 
+pub(crate) use doctor::Doctor;
 pub(crate) use find::Find;
 pub(crate) use global::{Format, Global};
 pub(crate) use review::{AuditShow, AuditVerify, PinsAccept, PinsDiff, TrustAccept};
@@ -67,6 +69,7 @@ impl Cli {
             }
             Command::Status(status) => status.under(self.global, |_| Verb::Status),
             Command::Find(find) => find.under(self.global, Verb::Find),
+            Command::Doctor(doctor) => doctor.under(self.global, Verb::Doctor),
             Command::Login(login) => login.under(self.global, Verb::Login),
             Command::Logout(logout) => logout.under(self.global, Verb::Logout),
             Command::Serve(serve) => serve.under(self.global, Verb::Serve),
@@ -128,6 +131,7 @@ pub(crate) enum Verb {
     PromptsGet(PromptGet),
     Status,
     Find(Find),
+    Doctor(Doctor),
     Login(Login),
     Logout(Logout),
     Serve(Serve),
@@ -187,6 +191,11 @@ enum Command {
     /// Find servers in a registry
     #[command(after_help = "Examples:\n  pegboard find github\n  pegboard find postgres read -o json")]
     Find(With<Find>),
+    /// Try each step of reaching a server, and say what to mend
+    #[command(
+        after_help = "Examples:\n  pegboard doctor\n  pegboard doctor github --fix\n  pegboard doctor --offline -o json"
+    )]
+    Doctor(With<Doctor>),
     /// Sign in to a server
     #[command(after_help = "Examples:\n  pegboard login linear\n  pegboard login --list")]
     Login(With<Login>),

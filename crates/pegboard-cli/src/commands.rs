@@ -8,6 +8,7 @@ mod completions;
 mod config;
 mod config_sources;
 mod context;
+mod doctor;
 mod fetch;
 mod find;
 mod health;
@@ -77,6 +78,7 @@ pub(crate) async fn run(verb: Verb, global: Global, output: Output) -> Exit {
         Verb::PromptsGet(get) => prompts::get(context, get).await,
         Verb::Status => status::run(context).await,
         Verb::Find(find) => Box::pin(find::run(context, find)).await,
+        Verb::Doctor(options) => Box::pin(doctor::run(context, options)).await,
         Verb::Login(options) => login::login(context, options).await,
         Verb::Logout(options) => Box::pin(login::logout(context, options)).await,
         Verb::Serve(serve) => Box::pin(serve::run(context, serve)).await,

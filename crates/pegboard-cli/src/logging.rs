@@ -1,26 +1,35 @@
 //! Log lines on stderr. They quote servers, so they are sanitized like all other output.
 
+mod noise;
+
+pub(crate) use noise::stdout_noise;
+
 use std::{fmt, io};
 
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::{
-    EnvFilter,
+    EnvFilter, Layer as _,
     fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields, MakeWriter, format},
+    layer::SubscriberExt as _,
     registry::LookupSpan,
+    util::SubscriberInitExt as _,
 };
 
 use crate::{
-    cli::Global,
+    cli::{Global, Verb},
     output::{self, Output},
 };
 
 /// Installs the subscriber. Returns an error if the filter cannot be parsed.
-pub(crate) fn start(global: &Global, output: &Output, keeps_running: bool) -> Result<(), String> {
+pub(crate) fn start(global: &Global, output: &Output, verb: &Verb) -> Result<(), String> {
+    let (keeps_running, reports_noise) = (verb.keeps_running(), matches!(verb, Verb::Doctor(_)));
     let filter = match (&global.log, global.verbose, global.quiet) {
         (Some(filter), ..) => filter.as_str(),
         (None, _, 2..) => "off",
         (None, _, 1) => "error",
         (None, 0, 0) if keeps_running => "warn",
+        // It reports what the library warns of as findings.
+        (None, 0, 0) if reports_noise => "error",
         // Other commands report failed starts themselves, with a hint.
         (None, 0, 0) => "warn,pegboard::start=error",
         (None, 1, 0) => "warn,pegboard=info",
@@ -28,12 +37,13 @@ pub(crate) fn start(global: &Global, output: &Output, keeps_running: bool) -> Re
         (None, _, 0) => "info,pegboard=trace",
     };
     let filter = EnvFilter::try_new(filter).map_err(|error| format!("the log filter `{filter}` is wrong: {error}"))?;
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let lines = tracing_subscriber::fmt::layer()
         .with_ansi(false)
         .event_format(Plain)
         .with_writer(Lines(output.clone()))
-        .init();
+        .with_filter(filter);
+    let noise = reports_noise.then(noise::layer);
+    tracing_subscriber::registry().with(lines).with(noise).init();
     Ok(())
 }
 

@@ -36,7 +36,7 @@ fn main() -> ExitCode {
     pegboard::shim();
     let (verb, global) = Cli::parse().into_parts();
     let output = Output::new(&global);
-    if let Err(problem) = logging::start(&global, &output, verb.keeps_running()) {
+    if let Err(problem) = logging::start(&global, &output, &verb) {
         let hint = "write a level such as `debug`, or `target=level` pairs with commas between them";
         return output
             .print(&Report::new(Exit::Usage).error(&problem, Some(hint)))

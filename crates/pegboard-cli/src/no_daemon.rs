@@ -33,6 +33,19 @@ pub(crate) async fn tell_of_sign_in(_: &Global, _: &Settings, _: Deadline) {
     std::future::ready(()).await;
 }
 
+/// What is found in the folder of sockets and locks: nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Leftovers {
+    pub(crate) folder: Option<PathBuf>,
+    pub(crate) folder_problem: Option<String>,
+    pub(crate) stale: Vec<PathBuf>,
+    pub(crate) others: Vec<(u32, String)>,
+}
+
+pub(crate) async fn leftovers() -> Leftovers {
+    std::future::ready(Leftovers::default()).await
+}
+
 impl RunningDaemon {
     pub(crate) async fn find_or_start(
         _: &Global,

@@ -341,6 +341,18 @@ impl Paint {
         self.paint("1", text)
     }
 
+    pub(crate) fn green(self, text: &str) -> String {
+        self.paint("32", text)
+    }
+
+    pub(crate) fn yellow(self, text: &str) -> String {
+        self.paint("33", text)
+    }
+
+    pub(crate) fn red(self, text: &str) -> String {
+        self.paint("31", text)
+    }
+
     fn paint(self, code: &str, text: &str) -> String {
         if self.wanted {
             format!("\x1b[{code}m{text}\x1b[0m")

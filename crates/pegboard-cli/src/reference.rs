@@ -31,7 +31,7 @@ Scripts can rely on these. The kind of a failed call is in `outcome.kind` of `-o
 const EXIT_CODES_END: &str = "
 A call that has run and whose result was discarded, because it was too large for example, ends with 3: it is `lost`, not `refused`.
 
-Commands that check something end with 1 if they found a problem: `audit verify` if the log is not intact, `pins diff --check` if a definition differs or is held, `health` if the
+Commands that check something end with 1 if they found a problem: `doctor` if a server cannot be used, `audit verify` if the log is not intact, `pins diff --check` if a definition differs or is held, `health` if the
 daemon is not alive or not ready.
 ";
 

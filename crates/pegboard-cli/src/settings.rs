@@ -162,8 +162,29 @@ impl Settings {
         Ok(config)
     }
 
+    /// Like [`Self::shown`] for all servers, whatever `--server NAME` selects.
+    pub(crate) fn shown_all(&self) -> Result<Config, Complaint> {
+        let mut config = self.readable()?;
+        self.await_starts(&mut config);
+        Ok(config)
+    }
+
     /// The selected servers as they are configured, for a program that keeps running.
     pub(crate) fn selected(&self) -> Result<Config, Complaint> {
+        let mut config = self.readable()?;
+        for name in &self.only {
+            if !config.servers.keys().any(|known| known.as_str() == name) {
+                return Err(self.missing(name));
+            }
+        }
+        if !self.only.is_empty() {
+            let is_wanted = |name: &ServerName| self.only.iter().any(|wanted| wanted == name.as_str());
+            config.select(is_wanted);
+        }
+        Ok(config)
+    }
+
+    fn readable(&self) -> Result<Config, Complaint> {
         let unreadable = &self.loaded.unreadable;
         if !unreadable.is_empty() {
             let problems = self.loaded.errors();
@@ -176,17 +197,7 @@ impl Settings {
                 exit: Exit::Usage,
             });
         }
-        let mut config = self.loaded.config.clone();
-        for name in &self.only {
-            if !config.servers.keys().any(|known| known.as_str() == name) {
-                return Err(self.missing(name));
-            }
-        }
-        if !self.only.is_empty() {
-            let is_wanted = |name: &ServerName| self.only.iter().any(|wanted| wanted == name.as_str());
-            config.select(is_wanted);
-        }
-        Ok(config)
+        Ok(self.loaded.config.clone())
     }
 
     /// Extends `connect_timeout` to the command's limit where neither the config nor a preset sets it.
@@ -226,6 +237,11 @@ impl Settings {
             [name] => Some(name),
             _ => None,
         }
+    }
+
+    /// The servers selected with `--server NAME`.
+    pub(crate) fn picked_all(&self) -> impl Iterator<Item = &str> {
+        self.only.iter().map(String::as_str)
     }
 
     /// The names of misconfigured servers.

@@ -1,6 +1,9 @@
 //! Finds the daemon that serves the config of a command.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use pegboard::{Builder, Config, Reply, deadline::Deadline};
 use serde::de::DeserializeOwned;
@@ -125,6 +128,11 @@ async fn unless_interrupted<T>(answer: impl Future<Output = Option<T>>) -> Optio
 fn is_wanted(global: &Global) -> bool {
     let is_off = std::env::var_os("PEGBOARD_NO_DAEMON").is_some_and(|value| !value.is_empty() && value != "0");
     !global.no_daemon && !is_off
+}
+
+/// What the daemon at a socket says of itself; `None` if there is none.
+pub(super) async fn hello_at(socket: &Path) -> Option<Hello> {
+    Some(greet(socket.to_owned()).await?.hello)
 }
 
 /// Asks the daemon at a socket who it is; `None` if there is none.

@@ -21,18 +21,21 @@ pub(crate) enum FolderError {
 /// The folder for sockets and locks: `$XDG_RUNTIME_DIR/pegboard`, else `pegboard/run` in the user's folder of state. Fails unless it belongs
 /// to the user and nobody else can enter it.
 pub(super) fn open(create: bool) -> Result<PathBuf, FolderError> {
-    let folder = match settings::set("XDG_RUNTIME_DIR") {
-        Some(runtime) => runtime.join("pegboard"),
-        None => settings::state_folder()
-            .ok_or_else(|| FolderError::Missing("neither XDG_RUNTIME_DIR nor HOME is set".to_owned()))?
-            .join("run"),
-    };
+    let folder = path().ok_or_else(|| FolderError::Missing("neither XDG_RUNTIME_DIR nor HOME is set".to_owned()))?;
     if create {
         let created = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
         created.map_err(|error| FolderError::Missing(format!("{} cannot be created: {error}", folder.display())))?;
     }
     check(&folder)?;
     Ok(folder)
+}
+
+/// The path of the folder, whether it can be used or not.
+pub(super) fn path() -> Option<PathBuf> {
+    match settings::set("XDG_RUNTIME_DIR") {
+        Some(runtime) => Some(runtime.join("pegboard")),
+        None => Some(settings::state_folder()?.join("run")),
+    }
 }
 
 /// Fails unless the folder itself, and no link to one, belongs to the user and is closed to others, and nobody else can replace it.

@@ -14,6 +14,7 @@ const COMMANDS: &[&[&str]] = &[
     &["prompts", "get"],
     &["status"],
     &["find"],
+    &["doctor"],
     &["serve"],
     &["mcp"],
     &["health"],
@@ -73,6 +74,7 @@ fn the_first_help_screen_names_all_commands() {
       prompts      List prompts, or get one
       status       Show how every server is
       find         Find servers in a registry
+      doctor       Try each step of reaching a server, and say what to mend
       login        Sign in to a server
       logout       Sign out of a server
       serve        Serve all tools at one MCP endpoint over HTTP

@@ -1,0 +1,250 @@
+//! `pegboard doctor`: tries each step of reaching a server, and says what is wrong and what mends it.
+//!
+//! `kinds` is the table of all findings. `config_checks`, `program` and `machine` look without starting anything; `reach` starts the
+//! servers and connects to them, `outage` says why one could not be reached and `other_paths` where it may be, `definitions` judges the tools of the others. `fix` applies remedies.
+
+mod config_checks;
+mod definitions;
+mod finding;
+mod fix;
+mod kinds;
+mod machine;
+mod other_paths;
+mod outage;
+mod program;
+mod reach;
+mod screen;
+mod stopped;
+
+use std::path::Path;
+
+use pegboard::{Config, ServerName, config::Transport};
+use serde_json::json;
+
+use super::{
+    agreement,
+    context::{Context, Ending},
+};
+use crate::{
+    cli::Doctor,
+    exit::Exit,
+    output::{self, Paint, Report},
+    settings::{Complaint, Settings},
+};
+use finding::{Finding, Remedy, Section};
+use kinds::Level;
+use program::Written;
+use stopped::Stopped;
+
+pub(super) async fn run(mut context: Context<'_>, options: Doctor) -> Exit {
+    let empty = screen::json(&[], &[]);
+    let sections = match diagnose(&mut context, &options).await {
+        Ok(sections) => sections,
+        Err(stopped) => return stopped.end(context, &empty).await,
+    };
+    let remedies = remedies(&sections);
+    if !options.fix || remedies.is_empty() {
+        return finish(&mut context, &options, &sections, &[]).await;
+    }
+    let fixed = match mend(&mut context, &options, &sections, &remedies).await {
+        Ok(fixed) => fixed,
+        Err(stopped) => return stopped.end(context, &empty).await,
+    };
+    match diagnose(&mut context, &options).await {
+        Ok(sections) => finish(&mut context, &options, &sections, &fixed).await,
+        Err(stopped) => stopped.end(context, &empty).await,
+    }
+}
+
+/// Looks at everything once.
+async fn diagnose(context: &mut Context<'_>, options: &Doctor) -> Result<Vec<Section>, Stopped> {
+    let settings = Settings::load(&context.global);
+    let loaded = &settings.loaded;
+    let mut general = Section::of_machine();
+    config_checks::of_files(&mut general, loaded);
+    let is_readable = loaded.unreadable.is_empty();
+    let names = selected(&settings, options).map_err(Stopped::Refused)?;
+    if names.is_empty() && is_readable {
+        general.found(
+            Finding::new(&kinds::NO_SERVERS, "the config names no server").fix("pegboard --server NAME=COMMAND tools"),
+        );
+    }
+    machine::check(&mut general, &context.global, &settings).await;
+    let duplicates = config_checks::duplicates(&loaded.config);
+    let unpinned = loaded.config.unpinned();
+    let mut sections: Vec<Section> = Vec::new();
+    for name in &names {
+        let mut section = Section::of_server(name.as_str(), title(&loaded.config, name));
+        config_checks::of_server(&mut section, name, loaded);
+        if let Some(first) = duplicates.get(name) {
+            section.found(
+                Finding::new(&kinds::DUPLICATE_SERVER, format!("it is the same server as `{first}`"))
+                    .fix(format!("remove `servers.{name}` or `servers.{first}`")),
+            );
+        }
+        if let Some(config) = loaded.config.servers.get(name) {
+            if let Transport::Stdio(command) = &config.transport
+                && !section.is_blocked()
+            {
+                let file = loaded
+                    .origins
+                    .get(name)
+                    .map(|origin| Path::new(&origin.file))
+                    .filter(|file| file.is_file());
+                program::check(
+                    &mut section,
+                    command,
+                    &Written {
+                        server: name.as_str(),
+                        file,
+                    },
+                );
+            }
+            for one in unpinned.iter().filter(|one| one.server == *name) {
+                section.found(
+                    Finding::new(
+                        &kinds::UNPINNED_PACKAGE,
+                        format!("each start runs the newest version of `{}`", one.package),
+                    )
+                    .fix(format!("write one version: `{}`", one.example)),
+                );
+            }
+            machine::proxy_of_local(&mut section, config);
+        }
+        sections.push(section);
+    }
+    if is_readable && !options.offline {
+        reach::servers(context, &settings, &mut sections).await?;
+    }
+    sections.push(general);
+    Ok(sections)
+}
+
+/// The servers that were asked about, whether they can be used or not.
+fn selected(settings: &Settings, options: &Doctor) -> Result<Vec<ServerName>, Complaint> {
+    let config = &settings.loaded.config;
+    let all = config.servers.keys().chain(config.misconfigured.keys());
+    let mut names: Vec<ServerName> = all.cloned().collect();
+    names.sort();
+    let wanted: Vec<&str> = options
+        .names
+        .iter()
+        .map(String::as_str)
+        .chain(settings.picked_all())
+        .collect();
+    if wanted.is_empty() {
+        return Ok(names);
+    }
+    if let Some(unknown) = wanted
+        .iter()
+        .find(|wanted| !names.iter().any(|name| name.as_str() == **wanted))
+    {
+        return Err(settings.missing(unknown));
+    }
+    names.retain(|name| wanted.contains(&name.as_str()));
+    Ok(names)
+}
+
+/// What a server runs or connects to, without arguments: they may be secrets.
+fn title(config: &Config, name: &ServerName) -> String {
+    match config.servers.get(name).map(|server| &server.transport) {
+        Some(Transport::Stdio(command)) => command.program.clone(),
+        Some(other) => other
+            .endpoint()
+            .map(|endpoint| endpoint.url.to_string())
+            .unwrap_or_default(),
+        None => "not usable".to_owned(),
+    }
+}
+
+fn remedies(sections: &[Section]) -> Vec<(&Finding, &Remedy)> {
+    let findings = sections.iter().flat_map(Section::findings);
+    findings
+        .filter_map(|finding| Some((finding, finding.remedy.as_ref()?)))
+        .collect()
+}
+
+/// Shows the fixes, asks, and applies them. Returns what was done.
+async fn mend(
+    context: &mut Context<'_>,
+    options: &Doctor,
+    sections: &[Section],
+    remedies: &[(&Finding, &Remedy)],
+) -> Result<Vec<String>, Stopped> {
+    let output = context.output.clone();
+    if !options.yes {
+        if !agreement::can_ask() {
+            return Err(Stopped::Refused(Complaint {
+                message: "a person must agree to the fixes, and there is no terminal to ask at".to_owned(),
+                hint: Some("`pegboard doctor` shows them, `pegboard doctor --fix --yes` applies them".to_owned()),
+                exit: Exit::Refused,
+            }));
+        }
+        output.say(&shown(sections));
+        let plan: Vec<String> = remedies
+            .iter()
+            .map(|(finding, _)| {
+                format!(
+                    "  {}: {}\n",
+                    finding.kind.id,
+                    output::one_line(finding.fix.as_deref().unwrap_or_default())
+                )
+            })
+            .collect();
+        output.say(&plan.concat());
+        match context.work(agreement::agrees(&output, "Apply these fixes?")).await {
+            Ending::Done(true) => {}
+            Ending::Done(false) => {
+                return Err(Stopped::Refused(Complaint {
+                    message: "you did not say yes, so nothing is changed".to_owned(),
+                    hint: None,
+                    exit: Exit::Refused,
+                }));
+            }
+            Ending::TimeUp => return Err(Stopped::TimeUp),
+            Ending::Interrupted => return Err(Stopped::Interrupted),
+        }
+    }
+    let mut fixed = Vec::new();
+    for (finding, remedy) in remedies {
+        match fix::apply(remedy) {
+            Ok(done) => fixed.push(format!("{}: {done}", finding.kind.id)),
+            Err(why) => output.say(&output::warning(&format!("{}: {why}", finding.kind.id))),
+        }
+    }
+    Ok(fixed)
+}
+
+/// The report on a terminal.
+fn shown(sections: &[Section]) -> String {
+    let paint = Paint::of(&std::io::stdout());
+    screen::text(sections, output::width(), |level, word| match level {
+        Level::Ok => paint.green(word),
+        Level::Warning => paint.yellow(word),
+        Level::Problem => paint.red(word),
+    })
+}
+
+async fn finish(context: &mut Context<'_>, options: &Doctor, sections: &[Section], fixed: &[String]) -> Exit {
+    let exit = match screen::count(sections, Level::Problem) {
+        0 => Exit::Done,
+        // The code 1, as for other checks that found something.
+        _ => Exit::ToolError,
+    };
+    let report = match context.output.is_json() {
+        true => Report::json(exit, &json!(screen::json(sections, fixed))),
+        false => {
+            let fixable = if options.fix { 0 } else { remedies(sections).len() };
+            let mut report = Report::new(exit);
+            report.data = shown(sections);
+            let done: Vec<String> = fixed
+                .iter()
+                .map(|done| format!("fixed {}\n", output::one_line(done)))
+                .collect();
+            report.data.push_str(&done.concat());
+            report.data.push_str(&screen::summary(sections, fixable));
+            report
+        }
+    };
+    context.print(report).await
+}

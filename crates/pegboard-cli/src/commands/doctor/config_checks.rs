@@ -1,0 +1,309 @@
+//! Findings in the config files, without starting anything.
+
+use std::{collections::BTreeMap, path::Path};
+
+use pegboard::{
+    Config, Loaded, Problem, ServerName,
+    config::{Explained, Tls, Transport, ValueOrigin, WithSecrets},
+};
+use serde_json::{Value, json};
+
+use super::{
+    finding::{Finding, Remedy, Section},
+    kinds::{self, Step},
+};
+
+/// Words in the names of variables and headers whose values are secrets.
+const SECRET_WORDS: &[&str] = &[
+    "TOKEN",
+    "SECRET",
+    "PASSWORD",
+    "PASSWD",
+    "API_KEY",
+    "APIKEY",
+    "API-KEY",
+    "AUTHORIZATION",
+    "CREDENTIAL",
+    "PRIVATE_KEY",
+];
+
+/// Adds the problems that name a server to its section.
+pub(super) fn of_server(section: &mut Section, name: &ServerName, loaded: &Loaded) {
+    let is_unreadable = |problem: &&Problem| !loaded.unreadable.contains(&problem.file);
+    let own = loaded
+        .problems
+        .iter()
+        .filter(|problem| problem.server() == Some(name.as_str()));
+    for problem in own.filter(is_unreadable) {
+        section.found(of_problem(problem));
+    }
+    if let Some(found) = loaded.config.misconfigured.get(name) {
+        match &found.pending_trust {
+            Some(file) => section.found(
+                Finding::new(
+                    &kinds::PROJECT_UNTRUSTED,
+                    format!("{} is not approved, so it was not started", file.display()),
+                )
+                .fix("pegboard trust show && pegboard trust accept"),
+            ),
+            // The problem may have named no server.
+            None if !section.is_blocked() => section.found(Finding::new(&kinds::CONFIG_ERROR, found.why.clone())),
+            None => {}
+        }
+        return;
+    }
+    secrets_in_clear(section, name, loaded);
+    if let Some(config) = loaded.config.servers.get(name)
+        && let Some(Tls { insecure: true, .. }) = config.transport.endpoint().map(|endpoint| &endpoint.tls)
+        && !section
+            .findings()
+            .any(|finding| finding.kind.id == kinds::CERTIFICATE_UNCHECKED.id)
+    {
+        section.found(
+            Finding::new(&kinds::CERTIFICATE_UNCHECKED, "the server's certificate is not checked")
+                .fix(format!("remove `tls.insecure` of servers.{name}")),
+        );
+    }
+    if let Some(origin) = loaded.origins.get(name).filter(|_| !section.is_blocked()) {
+        section.lines.insert(
+            0,
+            super::finding::Line::Fine {
+                step: Step::Config,
+                found: format!("{}:{}", origin.file, origin.line),
+            },
+        );
+    }
+}
+
+/// The problems that concern no single server.
+pub(super) fn of_files(section: &mut Section, loaded: &Loaded) {
+    for problem in &loaded.problems {
+        let is_of_known_server = problem.server().is_some_and(|server| {
+            loaded.config.servers.contains_key(server) || loaded.config.misconfigured.contains_key(server)
+        });
+        // The permissions say it, with their fix.
+        let is_of_mode = cfg!(unix) && problem.message.starts_with("other users may write to it");
+        if is_of_mode {
+            continue;
+        }
+        if loaded.unreadable.contains(&problem.file) {
+            section.found(
+                Finding::new(&kinds::CONFIG_UNREADABLE, without_hint(problem)).fix(
+                    problem
+                        .hint
+                        .clone()
+                        .unwrap_or_else(|| kinds::CONFIG_UNREADABLE.remedy.to_owned()),
+                ),
+            );
+        } else if !is_of_known_server && !is_of_trust(problem, loaded) {
+            section.found(of_problem(problem));
+        }
+    }
+    for file in &loaded.sources {
+        permissions(section, Path::new(file), loaded);
+    }
+}
+
+/// Whether a warning only says that a project file is not approved, which each of its servers says.
+fn is_of_trust(problem: &Problem, loaded: &Loaded) -> bool {
+    let is_of = |file: &Path| file.display().to_string() == problem.file;
+    problem.field.is_empty() && loaded.pending_trust.iter().any(|pending| is_of(&pending.file))
+}
+
+fn of_problem(problem: &Problem) -> Finding {
+    let (message, path) = (problem.message.as_str(), path_of(problem));
+    let file = || Path::new(&problem.file).to_owned();
+    let kind = match message {
+        _ if message.starts_with("there is no such setting") => &kinds::UNKNOWN_SETTING,
+        _ if message.starts_with("variable `") && message.ends_with("is not set") => &kinds::VARIABLE_UNSET,
+        _ if message.contains("has no scheme") => &kinds::URL_INCOMPLETE,
+        _ if message.starts_with("is taken as one program name") => &kinds::COMMAND_LINE,
+        _ if message.contains("looks like a secret") || message.starts_with("a secret is written") => {
+            &kinds::SECRET_IN_CLEAR
+        }
+        _ if message.contains("certificate is not checked") => &kinds::CERTIFICATE_UNCHECKED,
+        _ if problem.is_error() => &kinds::CONFIG_ERROR,
+        _ => &kinds::CONFIG_WARNING,
+    };
+    let remedy = match kind.id {
+        "unknown-setting" => quoted(problem.hint.as_deref().unwrap_or_default()).map(|to| Remedy::Rename {
+            file: file(),
+            path: path.clone(),
+            to: to.to_owned(),
+        }),
+        "url-incomplete" => message
+            .split_once("; write ")
+            .and_then(|(_, rest)| quoted(rest))
+            .map(|url| Remedy::Set {
+                file: file(),
+                values: vec![(path.clone(), json!(url))],
+            }),
+        "command-line" => {
+            split_command(problem.hint.as_deref().unwrap_or_default()).map(|(program, args)| Remedy::Set {
+                file: file(),
+                values: vec![
+                    (path.clone(), json!(program)),
+                    ([&path[..path.len() - 1], &["args".to_owned()]].concat(), json!(args)),
+                ],
+            })
+        }
+        _ => None,
+    };
+    let fix = match (&remedy, &problem.hint) {
+        (Some(Remedy::Rename { to, .. }), _) => {
+            Some(format!("rename `{}` to `{to}`", path.last().map_or("", String::as_str)))
+        }
+        (_, Some(hint)) => Some(hint.clone()),
+        (Some(Remedy::Set { values, .. }), None) => values.first().map(|(_, value)| format!("url = {value}")),
+        _ => None,
+    };
+    Finding::new(kind, without_hint(problem))
+        .fix(fix.unwrap_or_else(|| kind.remedy.to_owned()))
+        .remedy_if_any(remedy)
+}
+
+/// The path of a setting in its file. Only names without dots can be told apart from nested settings.
+fn path_of(problem: &Problem) -> Vec<String> {
+    problem.field.split('.').map(str::to_owned).collect()
+}
+
+fn without_hint(problem: &Problem) -> String {
+    let mut plain = problem.clone();
+    plain.hint = None;
+    plain.to_string()
+}
+
+/// The text in the first pair of backquotes.
+fn quoted(text: &str) -> Option<&str> {
+    text.split('`').nth(1)
+}
+
+/// Reads the hint `write `command = "npx"` and `args = ["-y", "x"]``.
+fn split_command(hint: &str) -> Option<(String, Vec<String>)> {
+    let mut parts = hint.split('`').filter_map(|part| part.split_once(" = "));
+    let (_, program) = parts.next()?;
+    let (_, args) = parts.next()?;
+    Some((serde_json::from_str(program).ok()?, serde_json::from_str(args).ok()?))
+}
+
+/// Literal values of variables and headers whose names say that they are secrets.
+fn secrets_in_clear(section: &mut Section, name: &ServerName, loaded: &Loaded) {
+    for setting in loaded.explain() {
+        let is_own = setting.server.as_ref() == Some(name);
+        if !is_own || !["env", "headers"].contains(&setting.field.as_str()) {
+            continue;
+        }
+        for key in literal_secrets(&setting) {
+            let at = match &setting.from {
+                ValueOrigin::File { file, line, .. } => format!("{file}:{line}: "),
+                _ => String::new(),
+            };
+            let variable: String = key
+                .to_uppercase()
+                .chars()
+                .map(|c| if c.is_alphanumeric() { c } else { '_' })
+                .collect();
+            section.found(
+                Finding::new(
+                    &kinds::SECRET_IN_CLEAR,
+                    format!("{at}the value of `{}.{key}` is written in the file", setting.field),
+                )
+                .fix(format!("{} = {{ {key:?} = \"${{{variable}}}\" }}", setting.field)),
+            );
+        }
+    }
+}
+
+/// The entries whose value is hidden, as secrets are, and does not come from a variable.
+fn literal_secrets(setting: &Explained) -> Vec<&String> {
+    let entries = setting.value.as_object().into_iter().flatten();
+    let is_literal = |value: &Value| {
+        value
+            .as_str()
+            .is_some_and(|text| !text.contains('$') && text.contains("***"))
+    };
+    let is_secret = |key: &str| {
+        let key = key.to_uppercase();
+        SECRET_WORDS.iter().any(|word| key.contains(word))
+    };
+    entries
+        .filter(|(key, value)| is_secret(key) && is_literal(value))
+        .map(|(key, _)| key)
+        .collect()
+}
+
+/// Whether other users can change or read a config file.
+#[cfg(unix)]
+fn permissions(section: &mut Section, file: &Path, loaded: &Loaded) {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let Ok(found) = file.metadata() else { return };
+    let (mode, shown) = (found.permissions().mode(), file.display());
+    if mode & 0o022 != 0 {
+        section.found(
+            Finding::new(
+                &kinds::CONFIG_WRITABLE,
+                format!("{shown} can be changed by other users of this machine"),
+            )
+            .fix(format!("chmod go-w {shown}"))
+            .remedy(Remedy::Mode {
+                path: file.to_owned(),
+                add: 0,
+                remove: 0o022,
+            }),
+        );
+    }
+    let has_secret = loaded.explain().iter().any(|setting| {
+        let is_here = matches!(&setting.from, ValueOrigin::File { file: origin, .. } if Path::new(origin) == file);
+        is_here && ["env", "headers"].contains(&setting.field.as_str()) && !literal_secrets(setting).is_empty()
+    });
+    if mode & 0o044 != 0 && has_secret {
+        section.found(
+            Finding::new(
+                &kinds::CONFIG_READABLE,
+                format!("{shown} holds a secret, and other users of this machine can read it"),
+            )
+            .fix(format!("chmod 600 {shown}"))
+            .remedy(Remedy::Mode {
+                path: file.to_owned(),
+                add: 0,
+                remove: 0o077,
+            }),
+        );
+    }
+}
+
+#[cfg(not(unix))]
+fn permissions(_section: &mut Section, _file: &Path, _loaded: &Loaded) {}
+
+/// The earlier server that a server repeats, by name.
+pub(super) fn duplicates(config: &Config) -> BTreeMap<ServerName, ServerName> {
+    let mut known: BTreeMap<String, &ServerName> = BTreeMap::new();
+    let mut found = BTreeMap::new();
+    for (name, server) in &config.servers {
+        let what = match &server.transport {
+            // Servers that differ in their environment may have other accounts.
+            Transport::Stdio(command) => json!([
+                command.program,
+                WithSecrets::new(&command.args),
+                WithSecrets::new(&command.env),
+                command.cwd
+            ]),
+            other => json!([
+                other.endpoint().map(|endpoint| endpoint.url.expose().as_str()),
+                other
+                    .endpoint()
+                    .map(|endpoint| json!(WithSecrets::new(&endpoint.headers)))
+            ]),
+        };
+        match known.get(&what.to_string()) {
+            Some(first) => {
+                found.insert(name.clone(), (*first).clone());
+            }
+            None => {
+                known.insert(what.to_string(), name);
+            }
+        }
+    }
+    found
+}

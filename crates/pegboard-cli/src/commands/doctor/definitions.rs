@@ -1,0 +1,196 @@
+//! Findings about the tools of a server that runs: what it lists, for which models, and at what cost.
+
+use pegboard::{
+    ListedTool, Listing, Provider,
+    pin::{PinChange, PinState},
+};
+
+use super::{
+    finding::{Finding, Section},
+    kinds::{self, Step},
+};
+
+/// The most tokens of a server's definitions that need no warning: a twentieth of a context of 200,000.
+const TOKENS: usize = 10_000;
+/// The most tools that OpenAI's API takes.
+const TOOLS: usize = 128;
+/// The most names that a finding lists.
+const NAMED: usize = 3;
+
+const PROVIDERS: &[Provider] = &[
+    Provider::OpenAi,
+    Provider::Anthropic,
+    Provider::Gemini,
+    Provider::Bedrock,
+];
+
+/// Adds what is found in the listing of a server.
+pub(super) fn check(section: &mut Section, name: &str, listing: &Listing, changes: &[PinChange]) {
+    let tools: Vec<&ListedTool> = listing
+        .tools
+        .iter()
+        .filter(|tool| tool.tool.server.as_str() == name)
+        .collect();
+    warnings(section, name, listing);
+    for provider in PROVIDERS {
+        let refused: Vec<(&str, String)> = tools
+            .iter()
+            .filter_map(|tool| {
+                Some((
+                    tool.tool.name.as_str(),
+                    provider.define(&tool.tool, None).err()?.to_string(),
+                ))
+            })
+            .collect();
+        if let Some((_, why)) = refused.first() {
+            let names = named(refused.iter().map(|(name, _)| *name));
+            section.found(
+                Finding::new(
+                    &kinds::SCHEMA_REFUSED,
+                    format!("{provider} cannot be offered {names}: {why}"),
+                )
+                .fix(format!("pegboard tools '{name}.*' --provider {provider} -o json")),
+            );
+        }
+    }
+    let long: Vec<&str> = tools
+        .iter()
+        .filter(|tool| !Provider::OpenAi.name_rules().allow(&tool.name))
+        .map(|tool| tool.name.as_str())
+        .collect();
+    if !long.is_empty() {
+        section.found(
+            Finding::new(
+                &kinds::NAME_ADAPTED,
+                format!(
+                    "longer than models' APIs take, or with other characters: {}",
+                    named(long.into_iter())
+                ),
+            )
+            .fix(format!(
+                "give `servers.{name}` a shorter name; the model sees a shortened one until then"
+            )),
+        );
+    }
+    if tools.len() > TOOLS {
+        section.found(
+            Finding::new(
+                &kinds::MANY_TOOLS,
+                format!("{} tools, and OpenAI's API takes {TOOLS} in all", tools.len()),
+            )
+            .fix("allow = [\"get_*\", \"list_*\"], or a view with `tool_budget`"),
+        );
+    }
+    cost(section, &tools);
+    pins(section, name, changes);
+}
+
+/// The token cost, with the most expensive tools.
+fn cost(section: &mut Section, tools: &[&ListedTool]) {
+    let tokens: usize = tools.iter().map(|tool| tool.tokens()).sum();
+    if tokens <= TOKENS {
+        if !tools.is_empty() {
+            section.fine(Step::Tools, format!("about {tokens} tokens of definitions"));
+        }
+        return;
+    }
+    let mut largest = tools.to_vec();
+    largest.sort_by_key(|tool| std::cmp::Reverse(tool.tokens()));
+    let shown: Vec<String> = largest
+        .iter()
+        .take(NAMED)
+        .map(|tool| format!("{} ({})", tool.tool.name, tool.tokens()))
+        .collect();
+    let names: Vec<String> = largest
+        .iter()
+        .take(NAMED)
+        .map(|tool| format!("{:?}", tool.tool.name))
+        .collect();
+    section.found(
+        Finding::new(
+            &kinds::TOKEN_COST,
+            format!(
+                "the definitions take about {tokens} tokens of every conversation; the largest are {}",
+                shown.join(", ")
+            ),
+        )
+        .fix(format!("deny = [{}], or a view with `tool_budget`", names.join(", "))),
+    );
+}
+
+/// The warnings of the listing that name the server.
+fn warnings(section: &mut Section, name: &str, listing: &Listing) {
+    let prefix = format!("{name}: ");
+    for warning in listing
+        .warnings
+        .iter()
+        .filter_map(|warning| warning.strip_prefix(&prefix))
+    {
+        let (kind, fix) = if warning.contains("is listed twice") {
+            (&kinds::TOOL_DUPLICATE, "rename one of the two in the server")
+        } else if warning.contains("offers no tools") {
+            (
+                &kinds::OFFERS_NOTHING,
+                "check `args` and `env`: many servers offer tools only with a token or a list of them",
+            )
+        } else if warning.starts_with("tool ") || warning.contains("schema") {
+            (&kinds::TOOL_LEFT_OUT, "correct the definition in the server")
+        } else if warning.contains("could not be listed") {
+            (&kinds::LIST_FAILED, "the server's log says more")
+        } else if warning.contains("pins") || warning.contains("looks like an attack") {
+            // The pins say it in full.
+            continue;
+        } else {
+            section.found(Finding::new(&kinds::LIST_WARNING, warning));
+            continue;
+        };
+        section.found(Finding::new(kind, warning).fix(fix));
+    }
+}
+
+fn pins(section: &mut Section, name: &str, changes: &[PinChange]) {
+    let own: Vec<&PinChange> = changes.iter().filter(|change| change.server.as_str() == name).collect();
+    let changed: Vec<&str> = own
+        .iter()
+        .filter(|change| change.held || change.state == PinState::Changed)
+        .map(|change| change.tool.as_deref().unwrap_or("its instructions"))
+        .collect();
+    if !changed.is_empty() {
+        let held = if own.iter().any(|change| change.held) {
+            ", and are held until you accept them"
+        } else {
+            ""
+        };
+        section.found(
+            Finding::new(
+                &kinds::DEFINITION_CHANGED,
+                format!(
+                    "definitions are not as they were pinned{held}: {}",
+                    named(changed.into_iter())
+                ),
+            )
+            .fix(format!("pegboard pins diff {name} && pegboard pins accept {name}")),
+        );
+    }
+    for change in own.iter().filter(|change| !change.findings.is_empty()) {
+        let tool = change.tool.as_deref().unwrap_or("its instructions");
+        let why = change.findings.first().map(ToString::to_string).unwrap_or_default();
+        section.found(
+            Finding::new(
+                &kinds::DEFINITION_SUSPICIOUS,
+                format!("the definition of `{tool}` looks like an attack: {why}"),
+            )
+            .fix(format!("pegboard pins diff {name}")),
+        );
+    }
+}
+
+/// The first names of a list.
+fn named<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<&str> = names.collect();
+    let shown: Vec<String> = names.iter().take(NAMED).map(|name| format!("`{name}`")).collect();
+    match names.len().saturating_sub(NAMED) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}

@@ -1,0 +1,165 @@
+//! What `doctor` found in one run, as values.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::kinds::{Kind, Level, Step};
+
+/// One line of the report.
+#[derive(Debug, Clone)]
+pub(crate) enum Line {
+    /// A step that went well.
+    Fine {
+        step: Step,
+        found: String,
+    },
+    Found(Finding),
+}
+
+/// Something that is wrong.
+#[derive(Debug, Clone)]
+pub(crate) struct Finding {
+    pub(crate) kind: &'static Kind,
+    /// What was seen.
+    pub(crate) found: String,
+    /// What to do: a command, or a line of the config.
+    pub(crate) fix: Option<String>,
+    /// What `--fix` does.
+    pub(crate) remedy: Option<Remedy>,
+}
+
+/// A change that `--fix` makes.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Remedy {
+    /// Sets values in a config file.
+    Set {
+        file: PathBuf,
+        values: Vec<(Vec<String>, Value)>,
+    },
+    /// Gives a setting in a config file another name.
+    Rename {
+        file: PathBuf,
+        path: Vec<String>,
+        to: String,
+    },
+    /// Changes the permissions of a file: those to add and those to take away.
+    Mode { path: PathBuf, add: u32, remove: u32 },
+    /// Removes a file that nothing uses.
+    Remove { path: PathBuf },
+}
+
+/// The part of the report about one server, or about the machine.
+#[derive(Debug, Clone)]
+pub(crate) struct Section {
+    /// The server; `None` for what concerns all of them.
+    pub(crate) server: Option<String>,
+    pub(crate) title: String,
+    pub(crate) lines: Vec<Line>,
+}
+
+impl Line {
+    pub(crate) fn level(&self) -> Level {
+        match self {
+            Self::Fine { .. } => Level::Ok,
+            Self::Found(finding) => finding.kind.level,
+        }
+    }
+
+    pub(crate) fn step(&self) -> Step {
+        match self {
+            Self::Fine { step, .. } => *step,
+            Self::Found(finding) => finding.kind.step,
+        }
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        match self {
+            Self::Fine { step, found } => json!({"step": step.as_str(), "level": "ok", "found": found}),
+            Self::Found(finding) => json!({
+                "step": finding.kind.step.as_str(),
+                "level": finding.kind.level.as_str(),
+                "id": finding.kind.id,
+                "found": finding.found,
+                "fix": finding.fix,
+                "fixable": finding.remedy.is_some(),
+            }),
+        }
+    }
+}
+
+impl Finding {
+    pub(crate) fn new(kind: &'static Kind, found: impl Into<String>) -> Self {
+        Self {
+            kind,
+            found: found.into(),
+            fix: None,
+            remedy: None,
+        }
+    }
+
+    pub(crate) fn fix(mut self, fix: impl Into<String>) -> Self {
+        self.fix = Some(fix.into());
+        self
+    }
+
+    pub(crate) fn remedy(mut self, remedy: Remedy) -> Self {
+        self.remedy = Some(remedy);
+        self
+    }
+
+    pub(crate) fn remedy_if_any(mut self, remedy: Option<Remedy>) -> Self {
+        self.remedy = remedy;
+        self
+    }
+}
+
+impl Section {
+    pub(crate) fn of_server(name: &str, title: String) -> Self {
+        Self {
+            server: Some(name.to_owned()),
+            title,
+            lines: Vec::new(),
+        }
+    }
+
+    pub(crate) fn of_machine() -> Self {
+        Self {
+            server: None,
+            title: "this machine".to_owned(),
+            lines: Vec::new(),
+        }
+    }
+
+    pub(crate) fn fine(&mut self, step: Step, found: impl Into<String>) {
+        self.lines.push(Line::Fine {
+            step,
+            found: found.into(),
+        });
+    }
+
+    pub(crate) fn found(&mut self, finding: Finding) {
+        self.lines.push(Line::Found(finding));
+    }
+
+    /// The findings, in the order of the steps.
+    pub(crate) fn findings(&self) -> impl Iterator<Item = &Finding> {
+        self.lines.iter().filter_map(|line| match line {
+            Line::Found(finding) => Some(finding),
+            Line::Fine { .. } => None,
+        })
+    }
+
+    /// Whether a step failed, so that the next ones cannot be tried.
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.findings().any(|finding| finding.kind.level == Level::Problem)
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        let steps: Vec<Value> = self.lines.iter().map(Line::json).collect();
+        match &self.server {
+            Some(name) => json!({"name": name, "runs": self.title, "steps": steps}),
+            None => json!({"steps": steps}),
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Starts the servers and connects to them, all at once, and adds what happens to their sections.
+
+use std::{path::PathBuf, time::Duration};
+
+use pegboard::{Pegboard, ServerConfig, ServerName, State, config::Transport, status::ServerStatus};
+
+use serde_json::json;
+
+use super::{
+    definitions,
+    finding::{Finding, Line, Remedy, Section},
+    kinds::{self, Step},
+    other_paths, outage,
+    stopped::Stopped,
+};
+use crate::{
+    commands::{
+        context::{Context, Ending},
+        starting::StartingServers,
+    },
+    logging,
+    settings::{self, Settings},
+};
+
+/// A start that takes longer than this is reported.
+const SLOW: Duration = Duration::from_secs(10);
+/// How long the servers get to end.
+const SHUTDOWN: Duration = Duration::from_secs(10);
+
+/// Tries the servers whose sections have no problem yet. Servers of project files that are not approved are never among them.
+pub(super) async fn servers(
+    context: &mut Context<'_>,
+    settings: &Settings,
+    sections: &mut [Section],
+) -> Result<(), Stopped> {
+    let mut config = settings.shown_all().map_err(Stopped::Refused)?;
+    let is_tried = |name: &ServerName| {
+        let own = sections
+            .iter()
+            .find(|section| section.server.as_deref() == Some(name.as_str()));
+        own.is_some_and(|section| !section.is_blocked())
+    };
+    config.servers.retain(|name, _| is_tried(name));
+    config.misconfigured.clear();
+    if config.servers.is_empty() {
+        return Ok(());
+    }
+    let starting = StartingServers::new(&config);
+    let board = settings::whole_board(config.clone()).open();
+    let patience = context.deadline.remaining();
+    let toolset = board.toolset();
+    let asking = async {
+        board.settle(patience).await;
+        toolset.list(patience).await
+    };
+    let asked = context.waiting(&starting, "trying the servers", &board, asking).await;
+    let result = match asked {
+        Ending::Interrupted => Err(Stopped::Interrupted),
+        Ending::TimeUp => Err(Stopped::TimeUp),
+        Ending::Done(listing) => {
+            let (status, changes) = (board.status(), board.pin_changes());
+            for section in sections.iter_mut() {
+                let Some(name) = section.server.clone() else { continue };
+                let Some((name, server)) = config.servers.iter().find(|(known, _)| known.as_str() == name) else {
+                    continue;
+                };
+                let Some(found) = status.servers.iter().find(|one| one.name == *name) else {
+                    continue;
+                };
+                of_status(section, found, &server.transport);
+                better_path(section, name, server, settings).await;
+                if found.state == State::Ready {
+                    definitions::check(section, name.as_str(), &listing, &changes);
+                }
+            }
+            Ok(())
+        }
+    };
+    close(&board).await;
+    noise(sections);
+    result
+}
+
+async fn close(board: &Pegboard) {
+    // What does not end in time is killed when the board is dropped.
+    let _ = tokio::time::timeout(SHUTDOWN, board.shutdown()).await;
+}
+
+/// The steps up to the listing, by the state of the server.
+fn of_status(section: &mut Section, status: &ServerStatus, transport: &Transport) {
+    match (status.state, &status.last_error) {
+        (State::Ready, _) => ready(section, status, transport),
+        (State::Disabled, _) => section.fine(Step::Start, "switched off by `enabled = false`, so it was not started"),
+        (State::Connecting, _) => section.found(
+            Finding::new(&kinds::SILENT, "it was still starting when the time was up")
+                .fix("raise `--timeout`, or `connect_timeout` of the server"),
+        ),
+        (state, Some(error)) => section.found(outage::finding(status.name.as_str(), transport, state, error)),
+        (state, None) => section.found(Finding::new(&kinds::START_FAILED, format!("it is {}", state.as_str()))),
+    }
+}
+
+fn ready(section: &mut Section, status: &ServerStatus, transport: &Transport) {
+    let step = match transport {
+        Transport::Stdio(_) => Step::Start,
+        _ => Step::Connection,
+    };
+    let took = Duration::from_secs_f64((status.ready_after_ms.unwrap_or_default() / 1000.0).clamp(0.0, 1e6));
+    if took > SLOW {
+        section.found(
+            Finding::new(&kinds::SLOW_START, format!("it took {} s to start", took.as_secs()))
+                .fix("install the server, and name its program in `command`"),
+        );
+    } else {
+        section.fine(step, "it answers");
+    }
+    let version = status.protocol_version.as_deref().unwrap_or("an unknown version");
+    let era = status.era.map_or("unknown", pegboard::status::Era::as_str);
+    let who = status
+        .server_info
+        .as_ref()
+        .map(|info| format!("{} {}, ", info.name, info.version));
+    section.fine(
+        Step::Handshake,
+        format!("{}protocol {version} ({era})", who.unwrap_or_default()),
+    );
+    let counts = [
+        (status.tools, "tool"),
+        (status.resources, "resource"),
+        (status.prompts, "prompt"),
+    ];
+    let counts: Vec<String> = counts
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, noun)| format!("{count} {noun}{}", if count == 1 { "" } else { "s" }))
+        .collect();
+    if !counts.is_empty() {
+        section.fine(Step::List, counts.join(", "));
+    }
+}
+
+/// Adds the address that works as the fix of one that was not found.
+async fn better_path(section: &mut Section, name: &ServerName, server: &ServerConfig, settings: &Settings) {
+    let is_it = |line: &&mut Line| matches!(line, Line::Found(found) if found.kind.id == kinds::PATH_NOT_FOUND.id);
+    let Some(Line::Found(finding)) = section.lines.iter_mut().find(is_it) else {
+        return;
+    };
+    let Some(url) = other_paths::find(server).await else {
+        return;
+    };
+    finding.fix = Some(format!("url = {url:?}"));
+    let origin = settings
+        .loaded
+        .origins
+        .get(name)
+        .map(|origin| PathBuf::from(&origin.file));
+    finding.remedy = origin.filter(|file| file.is_file()).map(|file| Remedy::Set {
+        file,
+        values: vec![(
+            ["servers", name.as_str(), "url"].map(str::to_owned).to_vec(),
+            json!(url),
+        )],
+    });
+}
+
+/// Adds the text that servers printed where messages belong.
+fn noise(sections: &mut [Section]) {
+    for (server, line) in logging::stdout_noise() {
+        let own = sections
+            .iter_mut()
+            .find(|section| section.server.as_deref() == Some(server.as_str()));
+        let Some(section) = own else { continue };
+        if !section
+            .findings()
+            .any(|finding| finding.kind.id == kinds::STDOUT_NOISE.id)
+        {
+            section.found(
+                Finding::new(
+                    &kinds::STDOUT_NOISE,
+                    format!("it prints text to stdout, such as: {line}"),
+                )
+                .fix("print it to stderr: `print(…, file=sys.stderr)`, `console.error(…)`"),
+            );
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! The report as text and as JSON.
+
+use serde_json::{Value, json};
+use unicode_width::UnicodeWidthStr as _;
+
+use super::{
+    finding::{Line, Section},
+    kinds::Level,
+};
+use crate::output::one_line;
+
+/// The least width of the text column, however narrow the terminal.
+const MIN_TEXT: usize = 30;
+/// The width of a level and the space after it.
+const LEVEL: usize = 9;
+
+/// The number of findings of a level.
+pub(super) fn count(sections: &[Section], level: Level) -> usize {
+    let lines = sections.iter().flat_map(|section| &section.lines);
+    lines.filter(|line| line.level() == level).count()
+}
+
+pub(super) fn json(sections: &[Section], fixed: &[String]) -> Value {
+    let servers = sections.iter().filter(|section| section.server.is_some());
+    let machine = sections.iter().filter(|section| section.server.is_none());
+    let steps: Vec<Value> = machine.flat_map(|section| &section.lines).map(Line::json).collect();
+    json!({
+        "ok": count(sections, Level::Problem) == 0,
+        "problems": count(sections, Level::Problem),
+        "warnings": count(sections, Level::Warning),
+        "servers": servers.map(Section::json).collect::<Vec<Value>>(),
+        "machine": steps,
+        "fixed": fixed,
+    })
+}
+
+/// The report for people. `width` is that of the terminal; without one, lines are as long as they are.
+pub(super) fn text(sections: &[Section], width: Option<usize>, paint: impl Fn(Level, &str) -> String) -> String {
+    let label = |line: &Line| match line {
+        Line::Fine { step, .. } => step.as_str(),
+        Line::Found(finding) => finding.kind.id,
+    };
+    let lines = sections.iter().flat_map(|section| &section.lines);
+    let widest = lines.map(|line| label(line).len()).max().unwrap_or(0);
+    let indent = 2 + LEVEL + widest + 2;
+    let room = width.map(|width| width.saturating_sub(indent).max(MIN_TEXT));
+    let mut text = String::new();
+    for section in sections.iter().filter(|section| !section.lines.is_empty()) {
+        let title = match &section.server {
+            Some(name) => format!("{name}: {}", one_line(&section.title)),
+            None => section.title.clone(),
+        };
+        text.push_str(&wrapped(&title, width, 4));
+        text.push('\n');
+        let mut lines: Vec<&Line> = section.lines.iter().collect();
+        lines.sort_by_key(|line| line.step());
+        for line in lines {
+            let level = line.level();
+            let padding = " ".repeat(LEVEL - level.as_str().len());
+            text.push_str(&format!(
+                "  {}{padding}{:widest$}  ",
+                paint(level, level.as_str()),
+                label(line)
+            ));
+            let (found, fix) = match line {
+                Line::Fine { found, .. } => (found, None),
+                Line::Found(finding) => (&finding.found, finding.fix.as_deref()),
+            };
+            let mut said = words(found, room, indent);
+            if let Some(fix) = fix {
+                said.push('\n');
+                said.push_str(&" ".repeat(indent));
+                said.push_str(&wrapped(&format!("fix: {}", one_line(fix)), room, indent));
+            }
+            text.push_str(&said);
+            text.push('\n');
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// A text with its own lines kept, because it may be the end of a log.
+fn words(text: &str, room: Option<usize>, indent: usize) -> String {
+    let lines: Vec<String> = text
+        .lines()
+        .map(|line| wrapped(&one_line(line), room, indent))
+        .collect();
+    lines.join(&format!("\n{}", " ".repeat(indent)))
+}
+
+/// A line broken at spaces; later lines are indented. Words that are too long are kept whole, so that commands can be copied.
+fn wrapped(line: &str, room: Option<usize>, indent: usize) -> String {
+    let Some(room) = room else { return line.to_owned() };
+    let (mut text, mut taken) = (String::new(), 0);
+    for word in line.split(' ') {
+        let width = word.width();
+        if taken > 0 && taken + 1 + width > room {
+            text.push('\n');
+            text.push_str(&" ".repeat(indent));
+            taken = 0;
+        } else if taken > 0 {
+            text.push(' ');
+            taken += 1;
+        }
+        text.push_str(word);
+        taken += width;
+    }
+    text
+}
+
+/// The last line: how many findings there are, and what to do next.
+pub(super) fn summary(sections: &[Section], fixable: usize) -> String {
+    let servers = sections.iter().filter(|section| section.server.is_some()).count();
+    let counted = |count: usize, noun: &str| match count {
+        1 => format!("1 {noun}"),
+        count => format!("{count} {noun}s"),
+    };
+    let (problems, warnings) = (count(sections, Level::Problem), count(sections, Level::Warning));
+    let of = counted(servers, "server");
+    let mut text = match (problems, warnings) {
+        (0, 0) => format!("no problem with {of}"),
+        (0, _) => format!("no problem with {of}, {}", counted(warnings, "warning")),
+        (_, 0) => format!("{} with {of}", counted(problems, "problem")),
+        _ => format!(
+            "{} and {} with {of}",
+            counted(problems, "problem"),
+            counted(warnings, "warning")
+        ),
+    };
+    if fixable > 0 {
+        text.push_str(&format!("; `pegboard doctor --fix` mends {fixable} of them"));
+    }
+    text.push('\n');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::doctor::{
+        finding::Finding,
+        kinds::{self, Step},
+    };
+
+    fn sections() -> Vec<Section> {
+        let mut github = Section::of_server("github", "npx".to_owned());
+        github.fine(Step::Config, "/home/ada/.config/pegboard/pegboard.toml:3");
+        github.fine(Step::Program, "`npx` is /usr/bin/npx");
+        github.found(
+            Finding::new(
+                &kinds::EXITS_AT_START,
+                "the server's process ended: exit code 1; its last words were:\nError: GITHUB_PERSONAL_ACCESS_TOKEN is not set\n    at main (/home/ada/.npm/_npx/1/index.js:12:3)",
+            )
+            .fix("the server's own words above say why it ended"),
+        );
+        github.found(
+            Finding::new(
+                &kinds::UNPINNED_PACKAGE,
+                "each start runs the newest version of `@modelcontextprotocol/server-github`",
+            )
+            .fix("write one version: `@modelcontextprotocol/server-github@1.2.3`"),
+        );
+        let mut time = Section::of_server("time", "https://time.example/mcp".to_owned());
+        time.fine(Step::Config, "/home/ada/.config/pegboard/pegboard.toml:9");
+        time.fine(Step::Connection, "it answers");
+        time.fine(Step::Handshake, "time 1.0, protocol 2025-11-25 (legacy)");
+        time.fine(Step::List, "2 tools");
+        let mut machine = Section::of_machine();
+        machine.found(
+            Finding::new(
+                &kinds::DAEMON_LEFTOVERS,
+                "/run/user/1000/pegboard/0123456789abcdef01234567.sock is the socket of a daemon that was killed",
+            )
+            .fix("rm /run/user/1000/pegboard/0123456789abcdef01234567.sock"),
+        );
+        vec![github, time, machine]
+    }
+
+    fn screen(width: Option<usize>) -> String {
+        let sections = sections();
+        format!(
+            "{}{}",
+            text(&sections, width, |_, word| word.to_owned()),
+            summary(&sections, 1)
+        )
+    }
+
+    #[test]
+    fn a_screen_of_80_columns() {
+        insta::assert_snapshot!(screen(Some(80)));
+    }
+
+    #[test]
+    fn a_screen_of_120_columns() {
+        insta::assert_snapshot!(screen(Some(120)));
+    }
+
+    #[test]
+    fn a_pipe_gets_whole_lines() {
+        assert!(screen(None).contains("its last words were:\n"));
+        assert!(screen(None).contains("exit code 1; its last words were:"));
+    }
+
+    #[test]
+    fn text_of_a_server_cannot_forge_lines() {
+        let mut section = Section::of_server("x", "x".to_owned());
+        section.found(Finding::new(
+            &kinds::EXITS_AT_START,
+            "a\n\x1b[2Jno problem with 1 server",
+        ));
+        let shown = text(&[section], Some(80), |_, word| word.to_owned());
+        assert!(!shown.contains('\x1b') && !shown.contains("\nno problem"), "{shown}");
+    }
+}

@@ -1,0 +1,68 @@
+//! What daemons left behind, and daemons of other versions, for `doctor`.
+
+use std::{
+    fs::{self, File},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use rustix::fs::{FlockOperation, flock};
+
+use super::{
+    client::hello_at,
+    folder::{self, FolderError},
+    hello::VERSION,
+};
+
+/// The most files of the folder that are looked at.
+const MAX_FILES: usize = 1000;
+/// How long one daemon may take to say who it is.
+const HELLO_TIME: Duration = Duration::from_secs(2);
+
+/// What is found in the folder of sockets and locks.
+#[derive(Debug, Default)]
+pub(crate) struct Leftovers {
+    /// The folder, if it cannot be used as it is.
+    pub(crate) folder: Option<PathBuf>,
+    pub(crate) folder_problem: Option<String>,
+    /// Sockets without a daemon.
+    pub(crate) stale: Vec<PathBuf>,
+    /// The process ids and versions of daemons that this program cannot use.
+    pub(crate) others: Vec<(u32, String)>,
+}
+
+/// Looks at the user's folder of daemons.
+pub(crate) async fn leftovers() -> Leftovers {
+    let mut found = Leftovers::default();
+    let folder = match folder::open(false) {
+        Ok(folder) => folder,
+        Err(FolderError::Unsafe(problem)) => {
+            found.folder = folder::path();
+            found.folder_problem = Some(problem);
+            return found;
+        }
+        Err(FolderError::Missing(_)) => return found,
+    };
+    let Ok(entries) = fs::read_dir(&folder) else {
+        return found;
+    };
+    let sockets = entries.flatten().map(|entry| entry.path()).take(MAX_FILES);
+    for socket in sockets.filter(|path| path.extension().is_some_and(|ending| ending == "sock")) {
+        if is_free(&socket.with_extension("lock")) {
+            found.stale.push(socket);
+        } else if let Ok(Some(hello)) = tokio::time::timeout(HELLO_TIME, hello_at(&socket)).await
+            && hello.version != VERSION
+        {
+            found.others.push((hello.pid, hello.version));
+        }
+    }
+    found
+}
+
+/// Whether no daemon holds a lock. A lock that cannot be opened counts as held, so that nothing is removed by mistake.
+fn is_free(lock: &Path) -> bool {
+    match File::open(lock) {
+        Ok(file) => flock(&file, FlockOperation::NonBlockingLockShared).is_ok(),
+        Err(_) => false,
+    }
+}

@@ -1,0 +1,65 @@
+//! Collects the text that servers print to stdout, where only messages belong, for `doctor`.
+
+use std::{
+    fmt,
+    sync::{Mutex, PoisonError},
+};
+
+use tracing::{
+    Event, Level, Metadata, Subscriber,
+    field::{Field, Visit},
+};
+use tracing_subscriber::{Layer, filter::FilterFn, layer::Context, registry::LookupSpan};
+
+/// The module of the library that warns of such text, once for each connection.
+const TARGET: &str = "pegboard::transport::ndjson";
+/// The most lines that are kept.
+const MAX_LINES: usize = 1000;
+
+static LINES: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());
+
+/// The servers that printed text, each with a first line. Later calls return what came since.
+pub(crate) fn stdout_noise() -> Vec<(String, String)> {
+    std::mem::take(&mut *LINES.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// The layer that collects.
+pub(super) fn layer<S: Subscriber + for<'a> LookupSpan<'a>>() -> impl Layer<S> {
+    let is_meant = |metadata: &Metadata<'_>| metadata.target().starts_with(TARGET) && *metadata.level() == Level::WARN;
+    Collect.with_filter(FilterFn::new(is_meant).with_max_level_hint(Level::WARN))
+}
+
+struct Collect;
+
+impl<S: Subscriber> Layer<S> for Collect {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        let mut lines = LINES.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.len() < MAX_LINES {
+            lines.push((fields.server, fields.line));
+        }
+    }
+}
+
+#[derive(Default)]
+struct Fields {
+    server: String,
+    line: String,
+}
+
+impl Visit for Fields {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        match field.name() {
+            "server" => value.clone_into(&mut self.server),
+            "line" => value.clone_into(&mut self.line),
+            _ => {}
+        }
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        if field.name() == "line" {
+            self.line = format!("{value:?}");
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! Findings in config files.
+
+use std::{fs, os::unix::fs::PermissionsExt as _};
+
+use super::{
+    diagnosis::{Diagnosis, QUICK, fake, mended_by, mends_itself, well},
+    home::Home,
+};
+
+fn mode(path: &std::path::Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn a_server_that_works_has_no_finding_and_each_step_is_named() {
+    let home = Home::new();
+    home.config(&well(&home));
+    let found = Diagnosis::of(&home, &[]);
+    assert_eq!(
+        (found.code, &found.document["ok"]),
+        (Some(0), &true.into()),
+        "{found:#?}"
+    );
+    let steps = found.document["servers"][0]["steps"].as_array().unwrap();
+    let steps: Vec<&str> = steps.iter().map(|step| step["step"].as_str().unwrap()).collect();
+    for step in ["config", "program", "start", "handshake", "list", "tools"] {
+        assert!(steps.contains(&step), "{step} is not in {steps:?}");
+    }
+}
+
+#[test]
+fn a_file_that_does_not_parse() {
+    let home = Home::new();
+    let well = well(&home);
+    home.config(&format!("{well}\n[servers"));
+    let found = Diagnosis::of(&home, &[]);
+    assert_eq!(found.problems(), ["config-unreadable"], "{found:#?}");
+    assert!(!home.path("well.log").exists(), "a server was started");
+    home.config(&well);
+    Diagnosis::of(&home, &[]).is_well_without("config-unreadable");
+}
+
+#[test]
+fn a_misspelt_setting() {
+    let home = Home::new();
+    let well = well(&home);
+    mended_by(
+        &home,
+        "unknown-setting",
+        &well.replace("stop_timeout", "stop_timout"),
+        &well,
+    );
+    let mended = mends_itself(
+        &home,
+        "unknown-setting",
+        &well.replace("stop_timeout", "stop_timout"),
+        &[],
+    );
+    assert!(
+        mended.contains("stop_timeout = '200ms'") || mended.contains("stop_timeout = \"200ms\""),
+        "{mended}"
+    );
+}
+
+#[test]
+fn a_variable_that_is_not_set() {
+    let home = Home::new();
+    let entry = |value: &str| home.entry("fx", fake(), &format!("env = {{ TOKEN = '{value}' }}\n{QUICK}"));
+    mended_by(
+        &home,
+        "variable-unset",
+        &entry("${NOT_SET_HERE}"),
+        &entry("${NOT_SET_HERE:-none}"),
+    );
+}
+
+#[test]
+fn a_setting_of_the_wrong_kind() {
+    let home = Home::new();
+    let entry = |value: &str| home.entry("fx", fake(), &format!("start = '{value}'\n{QUICK}"));
+    home.config(&entry("soon"));
+    assert_eq!(Diagnosis::of(&home, &[]).problems(), ["config-error"]);
+    home.config(&entry("lazy"));
+    Diagnosis::of(&home, &[]).is_well_without("config-error");
+}
+
+#[test]
+fn a_command_line_in_the_command() {
+    let home = Home::new();
+    let command = home.command_of("fx", fake());
+    let (program, rest) = command.split_once(' ').unwrap();
+    // A name with a path may contain spaces, so only a bare name can be told.
+    fs::create_dir_all(home.path("bin")).unwrap();
+    std::os::unix::fs::symlink(program, home.path("bin/fake-server")).unwrap();
+    let path = format!(
+        "env = {{ PATH = '{}:/usr/bin:/bin' }}\n{QUICK}",
+        home.path("bin").display()
+    );
+    let args: Vec<&str> = rest.split(' ').collect();
+    let broken = format!("[servers.fx]\ncommand = 'fake-server {rest}'\n{path}\n");
+    mends_itself(&home, "command-line", &broken, &[]);
+    mended_by(
+        &home,
+        "command-line",
+        &broken,
+        &format!("[servers.fx]\ncommand = 'fake-server'\nargs = {args:?}\n{path}\n"),
+    );
+}
+
+#[test]
+fn a_secret_that_is_written_in_the_file() {
+    let home = Home::new();
+    let entry = |value: &str| home.entry("fx", fake(), &format!("env = {{ GITHUB_TOKEN = '{value}' }}\n{QUICK}"));
+    let (broken, secret) = (entry("ghp_0123456789abcdef0123456789abcdef0123"), "ghp_0123456789");
+    let file = home.config(&broken);
+    mode(&file, 0o600);
+    let ran = home.run(&["doctor", "-o", "json"]);
+    Diagnosis::from(&ran).shows("secret-in-clear");
+    assert!(!ran.out.contains(secret) && !ran.err.contains(secret), "{ran:?}");
+    home.config(&entry("${GITHUB_TOKEN:-}"));
+    Diagnosis::of(&home, &[]).is_well_without("secret-in-clear");
+}
+
+#[test]
+fn a_file_with_a_secret_that_others_can_read() {
+    let home = Home::new();
+    let file = home.config(&home.entry(
+        "fx",
+        fake(),
+        &format!("env = {{ API_KEY = 'sk-0123456789abcdef0123' }}\n{QUICK}"),
+    ));
+    mode(&file, 0o644);
+    Diagnosis::of(&home, &[]).shows("config-readable");
+    let mended = Diagnosis::of(&home, &["--fix", "--yes"]);
+    mended.is_well_without("config-readable");
+    assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn a_file_that_others_can_change() {
+    let home = Home::new();
+    let file = home.config(&well(&home));
+    mode(&file, 0o666);
+    Diagnosis::of(&home, &[]).shows("config-writable");
+    Diagnosis::of(&home, &["--fix", "--yes"]).is_well_without("config-writable");
+    assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o644);
+}
+
+#[test]
+fn one_server_under_two_names() {
+    let home = Home::new();
+    let one = well(&home);
+    mended_by(
+        &home,
+        "duplicate-server",
+        &format!("{one}{}", one.replace("servers.fx", "servers.again")),
+        &one,
+    );
+}
+
+#[test]
+fn a_certificate_that_is_not_checked() {
+    let home = Home::new();
+    let entry = |tls: &str| format!("[servers.fx]\nurl = 'https://127.0.0.1:9/mcp'\n{tls}\n");
+    home.config(&entry("tls = { insecure = true }"));
+    assert!(
+        Diagnosis::of(&home, &["--offline"])
+            .finding("certificate-unchecked")
+            .is_some()
+    );
+    home.config(&entry(""));
+    Diagnosis::of(&home, &["--offline"]).is_well_without("certificate-unchecked");
+}
+
+#[test]
+fn an_address_without_a_scheme() {
+    let home = Home::new();
+    home.config("[servers.fx]\nurl = 'localhost:9/mcp'\n");
+    Diagnosis::of(&home, &["--offline"]).shows("url-incomplete");
+    let mended = mends_itself(
+        &home,
+        "url-incomplete",
+        "[servers.fx]\nurl = 'localhost:9/mcp'\n",
+        &["--offline"],
+    );
+    assert!(mended.contains("http://localhost:9/mcp"), "{mended}");
+    home.config("[servers.fx]\nurl = 'http://localhost:9/mcp'\n");
+    Diagnosis::of(&home, &["--offline"]).is_well_without("url-incomplete");
+}
+
+#[test]
+fn a_setting_without_effect() {
+    let home = Home::new();
+    let entry = |more: &str| home.entry("fx", fake(), &format!("{more}\n{QUICK}"));
+    home.config(&entry("headers = { A = 'b' }"));
+    assert!(Diagnosis::of(&home, &[]).finding("config-warning").is_some());
+    home.config(&entry(""));
+    Diagnosis::of(&home, &[]).is_well_without("config-warning");
+}
+
+#[test]
+fn a_config_without_servers() {
+    let home = Home::new();
+    mended_by(
+        &home,
+        "no-servers",
+        "naming = 'short'\n".replace("naming = 'short'", "# empty").as_str(),
+        &well(&home),
+    );
+}
+
+#[test]
+fn a_project_file_that_is_not_approved_is_named_and_its_server_is_never_started() {
+    let home = Home::new();
+    fs::create_dir_all(home.path("project/.git")).unwrap();
+    home.write("project/pegboard.toml", &well(&home));
+    let doctor = |args: &[&str]| {
+        let mut command = home.pegboard(&[&["doctor", "-o", "json"], args].concat());
+        command.current_dir(home.path("project"));
+        Diagnosis::from(&super::home::Ran::of(command))
+    };
+    doctor(&[]).shows("project-untrusted");
+    doctor(&["--fix", "--yes"]).shows("project-untrusted");
+    assert!(!home.path("well.log").exists(), "the server was started");
+    let mut accept = home.pegboard(&["trust", "accept", "--yes"]);
+    accept.current_dir(home.path("project"));
+    super::home::Ran::of(accept).ends_with(0);
+    doctor(&[]).is_well_without("project-untrusted");
+}
+
+#[test]
+fn a_server_that_is_not_there_is_wrong_usage() {
+    let home = Home::new();
+    home.config(&well(&home));
+    home.run(&["doctor", "nobody"])
+        .ends_with(2)
+        .says("there is no server `nobody`");
+    home.run(&["doctor", "--yes"]).ends_with(2);
+}
+
+#[test]
+fn without_a_terminal_nothing_is_mended_unless_yes_is_said() {
+    let home = Home::new();
+    let file = home.config(&well(&home));
+    mode(&file, 0o666);
+    home.run(&["doctor", "--fix"]).ends_with(5).says("--fix --yes");
+    assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o666);
+}

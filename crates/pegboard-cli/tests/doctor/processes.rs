@@ -1,0 +1,226 @@
+//! Findings about programs and their starts.
+
+use std::{fs, os::unix::fs::PermissionsExt as _};
+
+use pegboard_testkit::Fault;
+
+use super::{
+    diagnosis::{Diagnosis, QUICK, fake, mended_by, well},
+    home::{Home, Ran},
+};
+
+/// A script in the home folder.
+fn script(home: &Home, name: &str, text: &str, mode: u32) -> String {
+    let path = home.write(name, text);
+    fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+    path.display().to_string()
+}
+
+/// A script that starts the fake.
+fn starter(home: &Home, name: &str, first_line: &str, mode: u32) -> String {
+    let command = home.command_of("fx", fake());
+    script(home, name, &format!("{first_line}\nexec {command}\n"), mode)
+}
+
+fn entry(program: &str, args: &[&str]) -> String {
+    format!("[servers.fx]\ncommand = {program:?}\nargs = {args:?}\n{QUICK}\n")
+}
+
+#[test]
+fn a_program_that_is_not_installed() {
+    let home = Home::new();
+    mended_by(&home, "program-missing", &entry("no-such-program", &[]), &well(&home));
+    home.config(&entry("npx", &["-y", "server@1.0.0"]));
+    let mut command = home.pegboard(&["doctor", "-o", "json"]);
+    command.env("PATH", home.path("empty"));
+    let found = Diagnosis::from(&Ran::of(command));
+    let found = found.finding("program-missing").unwrap();
+    assert!(
+        found["found"].as_str().unwrap().contains("empty"),
+        "the PATH is not named: {found}"
+    );
+    assert!(found["fix"].as_str().unwrap().contains("Node.js"), "{found}");
+}
+
+#[test]
+fn a_program_that_may_not_be_executed() {
+    let home = Home::new();
+    let program = starter(&home, "server.sh", "#!/bin/sh", 0o644);
+    home.config(&entry(&program, &[]));
+    Diagnosis::of(&home, &[]).shows("program-not-executable");
+    Diagnosis::of(&home, &["--fix", "--yes"]).is_well_without("program-not-executable");
+}
+
+#[test]
+fn an_interpreter_that_is_not_installed() {
+    let home = Home::new();
+    let broken = starter(&home, "broken.sh", "#!/usr/bin/env no-such-interpreter", 0o755);
+    let absolute = starter(&home, "absolute.sh", "#!/no/such/interpreter", 0o755);
+    let mended = starter(&home, "mended.sh", "#!/usr/bin/env sh", 0o755);
+    mended_by(&home, "interpreter-missing", &entry(&broken, &[]), &entry(&mended, &[]));
+    mended_by(
+        &home,
+        "interpreter-missing",
+        &entry(&absolute, &[]),
+        &entry(&mended, &[]),
+    );
+}
+
+#[test]
+fn a_script_that_does_not_exist() {
+    let home = Home::new();
+    let there = starter(&home, "server.sh", "", 0o644);
+    mended_by(
+        &home,
+        "script-missing",
+        &entry("sh", &["/no/such/server.sh"]),
+        &entry("sh", &[&there]),
+    );
+}
+
+#[test]
+fn a_folder_that_does_not_exist() {
+    let home = Home::new();
+    let entry = |folder: &str| home.entry("fx", fake(), &format!("cwd = '{folder}'\n{QUICK}"));
+    mended_by(&home, "folder-missing", &entry("/no/such/folder"), &entry("/"));
+}
+
+#[test]
+fn a_program_that_only_the_shell_finds() {
+    let home = Home::new();
+    let program = starter(&home, "bin/my-server", "#!/bin/sh", 0o755);
+    let doctor = || {
+        let mut command = home.pegboard(&["doctor", "-o", "json"]);
+        command.env("PATH", format!("{}:/usr/bin:/bin", home.path("bin").display()));
+        Diagnosis::from(&Ran::of(command))
+    };
+    home.config(&entry("my-server", &[]));
+    doctor().shows("path-differs");
+    home.config(&entry(&program, &[]));
+    doctor().is_well_without("path-differs");
+}
+
+#[test]
+fn packages_without_a_version() {
+    let home = Home::new();
+    // The names of the runners stand for scripts that start the fake, so nothing is fetched.
+    for runner in ["npx", "uvx", "bunx", "docker"] {
+        starter(&home, &format!("bin/{runner}"), "#!/bin/sh", 0o755);
+    }
+    let path = format!("env = {{ PATH = '{}:/usr/bin:/bin' }}", home.path("bin").display());
+    for (program, broken, mended) in [
+        ("npx", &["-y", "server"][..], &["-y", "server@1.2.3"][..]),
+        ("npx", &["-y", "server@latest"], &["-y", "server@1.2.3"]),
+        ("uvx", &["server"], &["server==1.2.3"]),
+        ("uvx", &["--from", "pkg", "server"], &["--from", "pkg==1.2.3", "server"]),
+        (
+            "docker",
+            &["run", "-i", "mcp/server:latest"],
+            &["run", "-i", "mcp/server:1.2"],
+        ),
+    ] {
+        let entry = |args: &[&str]| format!("{}{path}\n", entry(program, args));
+        mended_by(&home, "unpinned-package", &entry(broken), &entry(mended));
+    }
+}
+
+#[test]
+fn a_server_that_ends_at_once_is_told_with_its_last_words() {
+    let home = Home::new();
+    for (id, words) in [
+        ("exits-at-start", "no database"),
+        ("module-missing", "ModuleNotFoundError: No module named 'mcp'"),
+        ("module-missing", "Error: Cannot find module '/x/index.js'"),
+        ("package-unknown", "npm error code E404"),
+        (
+            "docker-not-running",
+            "docker: Cannot connect to the Docker daemon at unix:///var/run/docker.sock.",
+        ),
+    ] {
+        let fault = Fault::ExitsAtStart {
+            code: 7,
+            stderr: format!("{words}\n"),
+        };
+        let broken = home.entry("fx", fake().fault(fault), QUICK);
+        mended_by(&home, id, &broken, &well(&home));
+        home.config(&broken);
+        let found = Diagnosis::of(&home, &[]);
+        let said = found.finding(id).unwrap()["found"].as_str().unwrap();
+        assert!(said.contains(words) && said.contains("exit code 7"), "{said}");
+    }
+}
+
+#[test]
+fn a_server_that_says_nothing() {
+    let home = Home::new();
+    let quick = "connect_timeout = '500ms'\nstop_timeout = '200ms'\nera_silence = '300ms'";
+    let broken = home.entry("fx", fake().fault(Fault::SilentHandshake), quick);
+    mended_by(&home, "silent", &broken, &well(&home));
+}
+
+#[test]
+fn a_server_that_asks_a_question() {
+    let home = Home::new();
+    let quick = "connect_timeout = '500ms'\nstop_timeout = '200ms'\nera_silence = '300ms'";
+    let fault = Fault::Prompts {
+        text: "Install? [y/N] ".into(),
+    };
+    mended_by(
+        &home,
+        "waits-for-input",
+        &home.entry("fx", fake().fault(fault), quick),
+        &well(&home),
+    );
+}
+
+#[test]
+fn a_server_that_prints_text_where_messages_belong() {
+    let home = Home::new();
+    let noisy = home.entry("fx", fake().fault(Fault::NoiseAtStart { lines: 3 }), QUICK);
+    mended_by(&home, "stdout-noise", &noisy, &well(&home));
+}
+
+#[test]
+fn a_server_that_refuses_the_handshake() {
+    let home = Home::new();
+    let refusing = script(
+        &home,
+        "refusing.sh",
+        r#"#!/bin/sh
+while read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id": *\([0-9]*\).*/\1/p')
+  echo '{"jsonrpc":"2.0","id":'$id',"error":{"code":-32603,"message":"no license"}}'
+done
+"#,
+        0o755,
+    );
+    mended_by(&home, "handshake-refused", &entry(&refusing, &[]), &well(&home));
+}
+
+#[test]
+fn a_server_of_an_unknown_version() {
+    let home = Home::new();
+    let old = fake().era(pegboard_testkit::Era::Legacy).versions(&["1999-01-01"]);
+    mended_by(
+        &home,
+        "protocol-unsupported",
+        &home.entry("fx", old, QUICK),
+        &well(&home),
+    );
+}
+
+#[test]
+fn a_server_that_is_switched_off_is_not_started_and_not_a_problem() {
+    let home = Home::new();
+    home.config(&format!("{}enabled = false\n", well(&home)));
+    Diagnosis::of(&home, &[]).is_well_without("silent");
+    assert!(!home.path("well.log").exists());
+}
+
+#[test]
+fn offline_starts_nothing() {
+    let home = Home::new();
+    home.config(&well(&home));
+    Diagnosis::of(&home, &["--offline"]).is_well_without("silent");
+    assert!(!home.path("well.log").exists());
+}
