@@ -11,6 +11,7 @@ mod kinds;
 mod machine;
 mod other_paths;
 mod outage;
+mod package_version;
 mod program;
 mod reach;
 mod screen;
@@ -91,23 +92,21 @@ async fn diagnose(context: &mut Context<'_>, options: &Doctor) -> Result<Vec<Sec
                     .get(name)
                     .map(|origin| Path::new(&origin.file))
                     .filter(|file| file.is_file());
-                program::check(
-                    &mut section,
-                    command,
-                    &Written {
-                        server: name.as_str(),
-                        file,
-                    },
-                );
-            }
-            for one in unpinned.iter().filter(|one| one.server == *name) {
-                section.found(
-                    Finding::new(
-                        &kinds::UNPINNED_PACKAGE,
-                        format!("each start runs the newest version of `{}`", one.package),
-                    )
-                    .fix(format!("write one version: `{}`", one.example)),
-                );
+                let server = name.as_str();
+                program::check(&mut section, command, &Written { server, file });
+                for one in unpinned.iter().filter(|one| one.server == *name) {
+                    let pinned =
+                        file.and_then(|file| package_version::pinned(&command.program, &one.package, server, file));
+                    let version = pinned.as_ref().map_or(&one.example, |(version, _)| version);
+                    section.found(
+                        Finding::new(
+                            &kinds::UNPINNED_PACKAGE,
+                            format!("each start runs the newest version of `{}`", one.package),
+                        )
+                        .fix(format!("write one version: `{version}`"))
+                        .remedy_if_any(pinned.map(|(_, remedy)| remedy)),
+                    );
+                }
             }
             machine::proxy_of_local(&mut section, config);
         }

@@ -5,7 +5,7 @@ use std::{fs, os::unix::fs::PermissionsExt as _};
 use pegboard_testkit::Fault;
 
 use super::{
-    diagnosis::{Diagnosis, QUICK, fake, mended_by, well},
+    diagnosis::{Diagnosis, QUICK, fake, mended_by, mends_itself, well},
     home::{Home, Ran},
 };
 
@@ -122,6 +122,32 @@ fn packages_without_a_version() {
         let entry = |args: &[&str]| format!("{}{path}\n", entry(program, args));
         mended_by(&home, "unpinned-package", &entry(broken), &entry(mended));
     }
+}
+
+#[test]
+fn a_package_is_pinned_to_the_version_that_was_fetched_last() {
+    let home = Home::new();
+    starter(&home, "bin/npx", "#!/bin/sh", 0o755);
+    let manifest = ".npm/_npx/0123/node_modules/@scope/server/package.json";
+    home.write(manifest, r#"{"name": "@scope/server", "version": "1.4.2"}"#);
+    let path = format!("env = {{ PATH = '{}:/usr/bin:/bin' }}\n", home.path("bin").display());
+    let broken = entry("npx", &["-y", "@scope/server"]) + &path;
+    let mended = mends_itself(&home, "unpinned-package", &broken, &[]);
+    assert!(mended.contains(r#"["-y", "@scope/server@1.4.2"]"#), "{mended}");
+}
+
+#[test]
+fn a_file_in_the_form_of_another_program_is_mended_where_its_servers_are() {
+    let home = Home::new();
+    starter(&home, "bin/my-server", "#!/bin/sh", 0o755);
+    let file = home.write("other.json", r#"{"mcpServers": {"fx": {"command": "my-server"}}}"#);
+    let mut command = home.pegboard(&["doctor", "--offline", "--fix", "--yes", "-o", "json", "-c"]);
+    command.arg(&file);
+    command.env("PATH", format!("{}:/usr/bin:/bin", home.path("bin").display()));
+    Diagnosis::from(&Ran::of(command)).is_well_without("path-differs");
+    let mended: serde_json::Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    let program = home.path("bin/my-server").display().to_string();
+    assert_eq!(mended, serde_json::json!({"mcpServers": {"fx": {"command": program}}}));
 }
 
 #[test]

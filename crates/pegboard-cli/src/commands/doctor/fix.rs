@@ -3,7 +3,7 @@
 use std::{fs, io, path::Path};
 
 use super::finding::Remedy;
-use crate::document::{Document, DocumentError};
+use crate::document::Document;
 
 /// Applies a remedy, and returns what was done.
 pub(super) fn apply(remedy: &Remedy) -> Result<String, String> {
@@ -18,37 +18,54 @@ pub(super) fn apply(remedy: &Remedy) -> Result<String, String> {
         }
         Remedy::Set { file, values } => {
             edit(file, |document| {
-                values
-                    .iter()
-                    .try_for_each(|(path, value)| document.set(&keys(path), value))
+                for (path, value) in values {
+                    let place = place(document, path).ok_or_else(|| unknown(path))?;
+                    document.set(&place, value).map_err(|error| error.to_string())?;
+                }
+                Ok(())
             })?;
             Ok(format!("changed {}", file.display()))
         }
         Remedy::Rename { file, path, to } => {
             edit(file, |document| {
-                let Some(value) = document.get(&keys(path)) else {
-                    return Ok(());
-                };
-                let mut renamed = keys(path);
-                renamed.pop();
-                renamed.push(to);
-                document.remove(&keys(path))?;
-                document.set(&renamed, &value)
+                let old = place(document, path).ok_or_else(|| unknown(path))?;
+                let value = document.get(&old).ok_or_else(|| unknown(path))?;
+                let mut new = old.clone();
+                new.pop();
+                new.push(to);
+                document.remove(&old).map_err(|error| error.to_string())?;
+                document.set(&new, &value).map_err(|error| error.to_string())
             })?;
             Ok(format!("renamed a setting in {}", file.display()))
         }
     }
 }
 
-fn keys(path: &[String]) -> Vec<&str> {
-    path.iter().map(String::as_str).collect()
+/// The names under which files have their servers.
+const ROOTS: &[&str] = &["servers", "mcpServers", "mcp_servers"];
+
+/// The place of a server's setting in its file, which may name the table of servers as other programs do. `None` if the server is not
+/// written there.
+pub(super) fn place<'a>(document: &Document, path: &'a [String]) -> Option<Vec<&'a str>> {
+    let [_, server, rest @ ..] = path else { return None };
+    let is_there = |root: &&&str| document.get(&[root, server.as_str()]).is_some();
+    let root = ROOTS.iter().find(is_there)?;
+    Some(
+        [*root, server.as_str()]
+            .into_iter()
+            .chain(rest.iter().map(String::as_str))
+            .collect(),
+    )
 }
 
-/// Changes a config file, with its comments and layout kept. A setting that is not at this place in the file, such as one that another
-/// format names otherwise, is not changed.
-fn edit(file: &Path, change: impl FnOnce(&mut Document) -> Result<(), DocumentError>) -> Result<(), String> {
+fn unknown(path: &[String]) -> String {
+    format!("`{}` is not written there in this form", path.join("."))
+}
+
+/// Changes a config file, with its comments and layout kept.
+fn edit(file: &Path, change: impl FnOnce(&mut Document) -> Result<(), String>) -> Result<(), String> {
     let mut document = Document::open(file).map_err(|error| error.to_string())?;
-    change(&mut document).map_err(|error| error.to_string())?;
+    change(&mut document)?;
     if !document.is_changed() {
         return Err(format!("{} has nothing to change", file.display()));
     }

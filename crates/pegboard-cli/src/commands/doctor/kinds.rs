@@ -128,7 +128,7 @@ kinds! {
     PATH_DIFFERS = "path-differs" Program Warning
         "a desktop program that starts Pegboard has a shorter PATH and would not find the program" "`--fix` writes its absolute path";
     UNPINNED_PACKAGE = "unpinned-package" Program Warning
-        "each start may run another version of the package" "name one version";
+        "each start may run another version of the package" "name one version; `--fix` writes the one that `npx` fetched last";
     EXITS_AT_START = "exits-at-start" Start Problem
         "the process ends before it answers" "its own words say why";
     MODULE_MISSING = "module-missing" Start Problem

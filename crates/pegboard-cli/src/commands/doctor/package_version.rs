@@ -1,0 +1,53 @@
+//! The installed version of a package that a command names without one, so that `--fix` can pin it.
+
+use std::{fs, path::Path, time::SystemTime};
+
+use serde_json::{Value, json};
+
+use super::{finding::Remedy, fix};
+use crate::{document::Document, settings};
+
+/// The most folders of npm's cache that are looked at.
+const MAX_FOLDERS: usize = 1000;
+
+/// The change that pins a package of `npx` to the version that was fetched last. `file` is where the server is written.
+pub(super) fn pinned(program: &str, package: &str, server: &str, file: &Path) -> Option<(String, Remedy)> {
+    if program.rsplit('/').next() != Some("npx") {
+        return None;
+    }
+    let name = package.strip_suffix("@latest").unwrap_or(package);
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "@/._-".contains(c);
+    // A name with `..` would lead out of the cache.
+    if name.contains("..") || !name.chars().all(is_plain) {
+        return None;
+    }
+    let wanted = format!("{name}@{}", fetched(name)?);
+    let path = ["servers", server, "args"].map(str::to_owned);
+    let document = Document::open(file).ok()?;
+    let place = fix::place(&document, &path)?;
+    let mut args = document.get(&place)?;
+    let arg = args.as_array_mut()?.iter_mut().find(|arg| **arg == json!(package))?;
+    *arg = json!(wanted);
+    let remedy = Remedy::Set {
+        file: file.to_owned(),
+        values: vec![(path.to_vec(), args)],
+    };
+    Some((wanted, remedy))
+}
+
+/// The version of a package that npx fetched last.
+fn fetched(name: &str) -> Option<String> {
+    let cache = settings::set("npm_config_cache").or_else(|| Some(settings::set("HOME")?.join(".npm")))?;
+    let folders = fs::read_dir(cache.join("_npx")).ok()?.flatten().take(MAX_FOLDERS);
+    let versions = folders.filter_map(|folder| {
+        let file = folder.path().join("node_modules").join(name).join("package.json");
+        let manifest: Value = serde_json::from_slice(&fs::read(&file).ok()?).ok()?;
+        let at = file
+            .metadata()
+            .and_then(|found| found.modified())
+            .unwrap_or(SystemTime::UNIX_EPOCH);
+        Some((at, manifest["version"].as_str()?.to_owned()))
+    });
+    let newest = versions.max_by_key(|(at, _)| *at).map(|(_, version)| version);
+    newest.filter(|version| version.chars().all(|c| c.is_ascii_alphanumeric() || ".-+".contains(c)))
+}
