@@ -15,7 +15,7 @@ pub(crate) use global::{Format, Global};
 pub(crate) use review::{AuditShow, AuditVerify, PinsAccept, PinsDiff, TrustAccept};
 pub(crate) use serving::{Health, Mcp, Serve, TokenNew};
 pub(crate) use sign_in::{Login, Logout};
-pub(crate) use using::{Call, Mask, PromptGet, Tools};
+pub(crate) use using::{Call, Mask, PromptGet, ResourceRead, Status, Tools};
 
 use std::path::PathBuf;
 
@@ -23,7 +23,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::demo::DemoOptions;
 use config::{ConfigArgs, ConfigVerb};
-use global::{Nothing, With};
+use global::With;
 use review::{AuditArgs, AuditVerb, PinsArgs, PinsVerb, TrustArgs, TrustVerb};
 use serving::{TokenArgs, TokenVerb};
 use using::{PromptsArgs, PromptsVerb, ResourcesArgs, ResourcesVerb};
@@ -56,7 +56,7 @@ impl Cli {
                 match resources.verb {
                     None => (Verb::ResourcesList, global),
                     Some(ResourcesVerb::List(list)) => list.under(global, |_| Verb::ResourcesList),
-                    Some(ResourcesVerb::Read(read)) => read.under(global, |read| Verb::ResourcesRead(read.uri)),
+                    Some(ResourcesVerb::Read(read)) => read.under(global, Verb::ResourcesRead),
                 }
             }
             Command::Prompts(prompts) => {
@@ -67,7 +67,7 @@ impl Cli {
                     Some(PromptsVerb::Get(get)) => get.under(global, Verb::PromptsGet),
                 }
             }
-            Command::Status(status) => status.under(self.global, |_| Verb::Status),
+            Command::Status(status) => status.under(self.global, Verb::Status),
             Command::Find(find) => find.under(self.global, Verb::Find),
             Command::Doctor(doctor) => doctor.under(self.global, Verb::Doctor),
             Command::Login(login) => login.under(self.global, Verb::Login),
@@ -115,6 +115,8 @@ impl Cli {
             }
             Command::Mask(mask) => mask.under(self.global, Verb::Mask),
             Command::DemoServer(options) => (Verb::DemoServer(options), self.global),
+            Command::Man(man) => (Verb::Man(man.folder), self.global),
+            Command::Complete(complete) => (Verb::Complete(complete.into_words()), self.global),
             Command::Completions(completions) => (Verb::Completions(completions.shell), self.global),
         }
     }
@@ -126,10 +128,10 @@ pub(crate) enum Verb {
     Tools(Tools),
     Call(Call),
     ResourcesList,
-    ResourcesRead(String),
+    ResourcesRead(ResourceRead),
     PromptsList,
     PromptsGet(PromptGet),
-    Status,
+    Status(Status),
     Find(Find),
     Doctor(Doctor),
     Login(Login),
@@ -152,6 +154,8 @@ pub(crate) enum Verb {
     AuditShow(AuditShow),
     Mask(Mask),
     DemoServer(DemoOptions),
+    Man(PathBuf),
+    Complete(Vec<String>),
     Completions(clap_complete::Shell),
 }
 
@@ -170,8 +174,9 @@ enum Command {
     )]
     Tools(With<Tools>),
     /// Call one tool
-    #[command(after_help = "Examples:\n  pegboard call demo.calculate expression='6 * 7'\n  \
-                      pegboard call demo.calculate --json '{\"expression\": \"6 * 7\"}' -o json")]
+    #[command(after_help = "Examples:\n  pegboard call demo.calculate '6 * 7' -o raw\n  \
+                      pegboard call demo.calculate --json '{\"expression\": \"6 * 7\"}' -o json\n  \
+                      pegboard call 'demo.draw(color: red)' --save pictures")]
     Call(With<Call>),
     /// List resources, or read one
     #[command(
@@ -186,8 +191,8 @@ enum Command {
     )]
     Prompts(PromptsArgs),
     /// Show how every server is
-    #[command(after_help = "Example:\n  pegboard status -o json")]
-    Status(With<Nothing>),
+    #[command(after_help = "Examples:\n  pegboard status -o json\n  pegboard status --wait --timeout 30s --check")]
+    Status(With<Status>),
     /// Find servers in a registry
     #[command(after_help = "Examples:\n  pegboard find github\n  pegboard find postgres read -o json")]
     Find(With<Find>),
@@ -252,6 +257,12 @@ enum Command {
         after_help = "Example:\n  pegboard demo-server --transport http --listen 127.0.0.1:8080"
     )]
     DemoServer(DemoOptions),
+    /// Write the man pages of all commands to a folder
+    #[command(hide = true, after_help = "Example:\n  pegboard man ~/.local/share/man/man1")]
+    Man(Man),
+    /// Print the candidates for a shell's completion
+    #[command(name = "__complete", hide = true)]
+    Complete(Complete),
     /// Print a shell's completion script
     #[command(after_help = "Example:\n  pegboard completions bash > pegboard.bash")]
     Completions(Completions),
@@ -261,6 +272,30 @@ enum Command {
 struct Completions {
     /// The shell
     shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+struct Man {
+    /// The folder
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+}
+
+#[derive(Debug, Args)]
+struct Complete {
+    /// The word that is typed is empty, and not among the words
+    #[arg(long)]
+    new_word: bool,
+    /// The words after the program's name
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    words: Vec<String>,
+}
+
+impl Complete {
+    fn into_words(mut self) -> Vec<String> {
+        self.words.extend(self.new_word.then(String::new));
+        self.words
+    }
 }
 
 #[cfg(test)]

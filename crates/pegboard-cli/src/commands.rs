@@ -3,7 +3,9 @@
 mod added_servers;
 mod agreement;
 mod audit;
+mod blobs;
 mod call;
+mod complete;
 mod completions;
 mod config;
 mod config_sources;
@@ -14,6 +16,7 @@ mod find;
 mod health;
 mod listing;
 mod login;
+mod man;
 mod mask;
 mod mcp;
 mod pins;
@@ -73,10 +76,10 @@ pub(crate) async fn run(verb: Verb, global: Global, output: Output) -> Exit {
         Verb::Tools(tools) => tools::run(context, tools).await,
         Verb::Call(call) => call::run(context, call).await,
         Verb::ResourcesList => resources::list(context).await,
-        Verb::ResourcesRead(uri) => resources::read(context, uri).await,
+        Verb::ResourcesRead(read) => resources::read(context, read).await,
         Verb::PromptsList => prompts::list(context).await,
         Verb::PromptsGet(get) => prompts::get(context, get).await,
-        Verb::Status => status::run(context).await,
+        Verb::Status(options) => Box::pin(status::run(context, options)).await,
         Verb::Find(find) => Box::pin(find::run(context, find)).await,
         Verb::Doctor(options) => Box::pin(doctor::run(context, options)).await,
         Verb::Login(options) => login::login(context, options).await,
@@ -99,6 +102,8 @@ pub(crate) async fn run(verb: Verb, global: Global, output: Output) -> Exit {
         Verb::AuditShow(show) => audit::show(context, show).await,
         Verb::Mask(mask) => mask::run(context, mask).await,
         Verb::Completions(shell) => completions::run(context, shell).await,
+        Verb::Man(folder) => man::run(context, folder).await,
+        Verb::Complete(words) => complete::run(context, words).await,
         Verb::DemoServer(_) => Exit::Done,
     }
 }

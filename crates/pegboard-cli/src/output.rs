@@ -1,8 +1,11 @@
 //! Printing: data to stdout; messages, questions and the spinner to stderr.
 
+mod image;
+mod pager;
 mod sanitize;
 mod table;
 
+pub(crate) use image::Graphics;
 pub(crate) use sanitize::{clean, indented, one_line};
 pub(crate) use table::Table;
 
@@ -10,6 +13,7 @@ use std::{
     borrow::Cow,
     fmt::Write as _,
     io::{self, IsTerminal as _, Write as _},
+    path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -23,7 +27,7 @@ use crate::{
 };
 
 /// The width of a terminal that does not report it.
-const USUAL_WIDTH: usize = 80;
+pub(crate) const USUAL_WIDTH: usize = 80;
 
 /// How this run prints.
 #[derive(Debug, Clone)]
@@ -32,6 +36,8 @@ pub(crate) struct Output {
     /// The number of `-v` options.
     pub(crate) verbose: u8,
     quiet: bool,
+    /// Whether a long text may be shown in a pager.
+    may_page: bool,
     /// Shown while the user waits; hidden unless stderr is a terminal.
     spinner: ProgressBar,
     terminal_use: Arc<Mutex<TerminalUse>>,
@@ -71,6 +77,7 @@ impl Output {
             format: global.format(),
             verbose: global.verbose,
             quiet,
+            may_page: !global.no_pager && global.format() != Format::Json,
             spinner,
             terminal_use: Arc::default(),
         }
@@ -78,6 +85,21 @@ impl Output {
 
     pub(crate) fn is_json(&self) -> bool {
         self.format == Format::Json
+    }
+
+    /// Whether only the result itself is printed.
+    pub(crate) fn is_raw(&self) -> bool {
+        self.format == Format::Raw
+    }
+
+    /// Prints all reports without a pager.
+    pub(crate) fn never_page(&mut self) {
+        self.may_page = false;
+    }
+
+    /// Whether a report is shown in a pager.
+    pub(crate) fn pages(&self, report: &Report) -> bool {
+        self.may_page && report.binary.is_none() && pager::is_needed(&report.data)
     }
 
     /// Shows on the spinner what the command waits for.
@@ -169,7 +191,13 @@ impl Output {
         self.leave_question();
         self.terminal_use().is_over = true;
         self.spinner.finish_and_clear();
-        let exit = match write_out(&report.data) {
+        let is_paged = self.pages(report) && pager::show(&report.data).is_ok();
+        let written = match (&report.binary, is_paged) {
+            (_, true) => Ok(()),
+            (Some(bytes), false) => write_out(bytes),
+            (None, false) => write_out(report.data.as_bytes()),
+        };
+        let exit = match written {
             Ok(()) => report.exit,
             // The reader of the pipe closed it, as `head` does. That is no failure of the command.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => report.exit,
@@ -225,9 +253,9 @@ fn part(done: f64, total: f64) -> u64 {
     (share * BAR as f64) as u64
 }
 
-fn write_out(data: &str) -> io::Result<()> {
+fn write_out(data: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    out.write_all(data.as_bytes())?;
+    out.write_all(data)?;
     out.flush()
 }
 
@@ -252,6 +280,8 @@ pub(crate) fn width() -> Option<usize> {
 pub(crate) struct Report {
     /// For stdout.
     pub(crate) data: String,
+    /// Bytes for stdout in place of `data`.
+    pub(crate) binary: Option<Vec<u8>>,
     /// For stderr.
     pub(crate) messages: String,
     pub(crate) exit: Exit,
@@ -261,6 +291,7 @@ impl Report {
     pub(crate) fn new(exit: Exit) -> Self {
         Self {
             data: String::new(),
+            binary: None,
             messages: String::new(),
             exit,
         }
@@ -276,10 +307,25 @@ impl Report {
         match text {
             Ok(text) => Self {
                 data: ascii_controls(&text) + "\n",
-                messages: String::new(),
-                exit,
+                ..Self::new(exit)
             },
             Err(error) => Self::new(Exit::Unavailable).error(&format!("the document cannot be written: {error}"), None),
+        }
+    }
+
+    /// Writes what is for stdout to a file instead, unless the command failed.
+    pub(crate) fn redirected(mut self, path: Option<&Path>) -> Self {
+        let Some(path) = path.filter(|_| self.exit == Exit::Done) else {
+            return self;
+        };
+        let data = std::mem::take(&mut self.data);
+        let bytes = self.binary.take().unwrap_or_else(|| data.into_bytes());
+        match std::fs::write(path, bytes) {
+            Ok(()) => self,
+            Err(error) => {
+                self.exit = Exit::Unavailable;
+                self.error(&format!("{} cannot be written: {error}", path.display()), None)
+            }
         }
     }
 
@@ -292,6 +338,12 @@ impl Report {
     /// Adds a hint.
     pub(crate) fn hint(mut self, hint: &str) -> Self {
         self.messages.push_str(&format!("hint: {}\n", indented(hint)));
+        self
+    }
+
+    /// Adds a line that is neither an error nor a warning.
+    pub(crate) fn note(mut self, text: &str) -> Self {
+        self.messages.push_str(&format!("{}\n", indented(text)));
         self
     }
 

@@ -31,6 +31,9 @@ pub(crate) struct Global {
     /// Say less
     #[arg(short, long, action = ArgAction::Count)]
     pub(crate) quiet: u8,
+    /// Never show long texts in a pager
+    #[arg(long, hide = true)]
+    pub(crate) no_pager: bool,
     /// Log lines to show, such as debug or pegboard=trace
     #[arg(long, value_name = "FILTER")]
     pub(crate) log: Option<String>,
@@ -48,6 +51,7 @@ impl Global {
         self.servers.splice(..0, before.servers);
         Self {
             trust: self.trust || before.trust,
+            no_pager: self.no_pager || before.no_pager,
             no_daemon: self.no_daemon || before.no_daemon,
             output: self.output.or(before.output),
             timeout: self.timeout.or(before.timeout),
@@ -64,6 +68,8 @@ impl Global {
 pub(crate) enum Format {
     Text,
     Json,
+    /// The result of a call or the contents of a resource alone. For other commands the same as text.
+    Raw,
 }
 
 /// A command's own arguments, and the global options after its name.

@@ -1,5 +1,7 @@
 //! The arguments of the commands that list and use what servers offer.
 
+use std::path::PathBuf;
+
 use clap::{
     Args, Subcommand,
     builder::{PossibleValuesParser, TypedValueParser},
@@ -10,7 +12,8 @@ use super::global::{Global, Nothing, With};
 
 #[derive(Debug, Args)]
 pub(crate) struct Tools {
-    /// Part of a tool's name, or a whole name with `*` for any text
+    /// Part of a tool's name, or a whole name with `*` for any text;
+    /// a tool's whole name explains that tool
     pub(crate) pattern: Option<String>,
     /// The API to define tools for: mcp, openai, openai-responses,
     /// openai-strict, anthropic, gemini, gemini-json, bedrock. With
@@ -23,27 +26,76 @@ pub(crate) struct Tools {
     /// Show what each server's definitions cost, in tokens
     #[arg(long, conflicts_with_all = ["pattern", "provider", "search"])]
     pub(crate) cost: bool,
+    /// Show each tool's JSON Schemas
+    #[arg(long, conflicts_with_all = ["cost", "search"])]
+    pub(crate) schema: bool,
+    /// Show each tool as one line with its arguments' types
+    #[arg(long, conflicts_with_all = ["cost", "search", "schema"])]
+    pub(crate) signatures: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Call {
-    /// server.tool, server__tool, or only the tool's name
+    /// server.tool, server__tool, server tool, 'tool(a: 1)', or only
+    /// the tool's name
     pub(crate) tool: String,
-    /// Its arguments
-    #[arg(value_name = "KEY=VALUE", value_parser = pair)]
-    pub(crate) pairs: Vec<(String, String)>,
+    /// Its arguments: key=text, key=@file, key:=json, or a text alone
+    #[arg(value_name = "ARGUMENT", allow_negative_numbers = true)]
+    pub(crate) words: Vec<String>,
     /// All arguments as JSON; @FILE reads a file, - stdin
-    #[arg(long, value_name = "OBJECT", conflicts_with = "pairs")]
+    #[arg(long, value_name = "OBJECT")]
     pub(crate) json: Option<String>,
     /// All arguments as text: JSON, YAML, pairs or words
-    #[arg(long, value_name = "RAW", conflicts_with_all = ["pairs", "json"], allow_hyphen_values = true)]
+    #[arg(long, value_name = "RAW", conflicts_with = "json", allow_hyphen_values = true)]
     pub(crate) text: Option<String>,
+    /// Send this in the request's _meta; may be repeated
+    #[arg(long = "meta", value_name = "KEY=VALUE", value_parser = pair)]
+    pub(crate) meta: Vec<(String, String)>,
     /// Agree to the call where a person must
     #[arg(short, long)]
     pub(crate) yes: bool,
     /// Cut a long result to this size, such as 48KiB
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) max_result: Option<usize>,
+    /// Save images, audio and binary resources here
+    #[arg(long, value_name = "DIR")]
+    pub(crate) save: Option<PathBuf>,
+    /// Write the result to this file in place of stdout
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Do not show images at the terminal
+    #[arg(long)]
+    pub(crate) no_images: bool,
+    /// Say how long the call took
+    #[arg(long)]
+    pub(crate) time: bool,
+    /// Make the call this often, and show its latencies
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000), conflicts_with_all = ["save", "out", "time"])]
+    pub(crate) repeat: Option<u32>,
+    /// How many of the repeated calls run at once
+    #[arg(long, value_name = "N", default_value_t = 1, hide_default_value = true, requires = "repeat",
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) concurrent: u32,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Status {
+    /// End with exit code 3 unless every server is ready
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Wait until every server is ready, 60s unless --timeout is given
+    #[arg(long)]
+    pub(crate) wait: bool,
+    /// Show the status again whenever it changes, until Ctrl-C
+    #[arg(long, conflicts_with = "wait")]
+    pub(crate) watch: bool,
+}
+
+impl Status {
+    /// Whether every server must be ready, not only those that the config requires.
+    pub(crate) fn is_strict(&self) -> bool {
+        self.check || self.wait
+    }
 }
 
 #[derive(Debug, Args)]
@@ -65,9 +117,12 @@ pub(super) enum ResourcesVerb {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct ResourceRead {
+pub(crate) struct ResourceRead {
     /// Its address; `--server NAME` says whose when several have it
-    pub(super) uri: String,
+    pub(crate) uri: String,
+    /// Write the contents to this file in place of stdout
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

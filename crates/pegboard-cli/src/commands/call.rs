@@ -1,8 +1,13 @@
 //! `pegboard call`: calls one tool.
 
 mod approval;
+mod arguments;
 pub(super) mod elicitation;
+mod function_form;
 mod input;
+mod load;
+mod results;
+mod words;
 
 use std::time::Duration;
 
@@ -19,26 +24,30 @@ use super::{
 use crate::{
     cli, daemon,
     exit::Exit,
-    output::{Output, Report, as_data},
+    output::{Output, Report},
     settings::{self, Settings},
 };
+use words::Request;
 
 /// The limit for a call that is only made to be recorded.
 const RECORDING: Duration = Duration::from_secs(2);
-/// What a model is told if a call needs a sign-in.
-const ADVICE: &str = "A person must act first. Go on without it.";
 
 pub(super) async fn run(mut context: Context<'_>, options: cli::Call) -> Exit {
     let started = Instant::now();
-    let unanswered = |outcome| Reply::unanswered("call-1", &options.tool, outcome, started.elapsed());
     let settings = Settings::load(&context.global);
-    let (mut config, given) = match prepare(&mut context, &settings, &options).await {
+    let read = Request::read(&options.tool, &options.words, &|name| has_server(&settings, name));
+    let (request, problem) = match read {
+        Ok(request) => (request, None),
+        Err(problem) => (Request::of(&options.tool), Some(problem)),
+    };
+    let unanswered = |outcome| Reply::unanswered("call-1", &request.tool, outcome, started.elapsed());
+    let (mut config, given) = match prepare(&mut context, &settings, &options, &request, problem).await {
         Ok(ready) => ready,
         Err((failure, exit)) => {
-            record_refusal(&settings, &options.tool).await;
+            record_refusal(&settings, &request.tool).await;
             let mut reply = unanswered(Outcome::Refused(failure));
-            reply.server = settings.misconfigured(|server| is_of(&options.tool, server)).cloned();
-            let mut report = report(&context.output, &reply);
+            reply.server = settings.misconfigured(|server| is_of(&request.tool, server)).cloned();
+            let mut report = results::report(&context.output, &options, &reply);
             report.exit = exit;
             return context.print(report).await;
         }
@@ -46,10 +55,14 @@ pub(super) async fn run(mut context: Context<'_>, options: cli::Call) -> Exit {
     settings.announce(&context.output);
     settings.guide(&mut config);
     let starting = StartingServers::new(&config);
-    let what = format!("calling {}", options.tool);
+    let what = format!("calling {}", request.tool);
     let mut servers = context.servers(&settings).await;
-    let (board, reply) = loop {
-        let user = elicitation::Terminal::new(&context.output, options.json.as_deref() == Some("-"));
+    let mut again = None;
+    let (board, toolset, reply) = loop {
+        let user = elicitation::Terminal::new(
+            &context.output,
+            options.json.as_deref() == Some("-") || request.reads_stdin(),
+        );
         let board = servers.board(config.clone()).tools_only().host(user).open();
         // Result limits are for models. The command prints whole results unless `--max-result` is given.
         let view = match options.max_result {
@@ -60,9 +73,12 @@ pub(super) async fn run(mut context: Context<'_>, options: cli::Call) -> Exit {
         let toolset = board.toolset_with(view);
         let mut events = board.events();
         let (limit, output) = (context.deadline, context.output.clone());
-        let making = Box::pin(make(toolset, &options, given.clone(), limit, output));
+        let making = Box::pin(make(toolset.clone(), &options, &request, given.clone(), limit, output));
         let reply = match context.waiting(&starting, &what, &board, making).await {
-            Ending::Done(reply) => reply,
+            Ending::Done((reply, call)) => {
+                again = call;
+                reply
+            }
             Ending::TimeUp => unfinished(unanswered, late(), &mut events).await,
             Ending::Interrupted => unfinished(unanswered, cancelled(), &mut events).await,
         };
@@ -70,15 +86,32 @@ pub(super) async fn run(mut context: Context<'_>, options: cli::Call) -> Exit {
             continue;
         }
         break match &servers.daemon {
-            None => (board, reply),
-            Some(daemon) if reply.outcome.kind() == Kind::UnknownTool && may_be_asked_for(&options.tool, &config) => {
-                (board, daemon.explain_unknown(reply).await)
+            None => (board, toolset, reply),
+            Some(daemon) if reply.outcome.kind() == Kind::UnknownTool && may_be_asked_for(&request.tool, &config) => {
+                (board, toolset, daemon.explain_unknown(reply).await)
             }
-            Some(_) => (board, daemon::as_made_here(reply)),
+            Some(_) => (board, toolset, daemon::as_made_here(reply)),
         };
     };
+    if let (Some(times), Some(call)) = (options.repeat, again)
+        && matches!(reply.outcome, Outcome::Done(_) | Outcome::ToolFailed(_))
+    {
+        let load = load::Load::begun_with(&reply);
+        let (concurrent, deadline) = (options.concurrent as usize, context.deadline);
+        let calls = load.run(&toolset, &call, times as usize - 1, concurrent, deadline);
+        let ending = match context.work(calls).await {
+            Ending::Done(()) => context.is_late().then_some(Exit::Timeout),
+            Ending::TimeUp => Some(Exit::Timeout),
+            Ending::Interrupted => Some(Exit::Interrupted),
+        };
+        let report = load.report(&context.output, &reply.name, concurrent, ending);
+        return context.close(&board, report).await;
+    }
     let reply = explained(reply, &board.status().servers, context.is_late());
-    let mut report = report(&context.output, &reply);
+    let mut report = results::report(&context.output, &options, &reply);
+    if options.time {
+        report = report.note(&results::times(&reply, started.elapsed()));
+    }
     if !context.output.is_json() {
         report = match reply.outcome.kind() {
             Kind::UnknownTool | Kind::NeedsAuth if reply.server.is_none() => add_unavailable(&board, &settings, report),
@@ -89,7 +122,13 @@ pub(super) async fn run(mut context: Context<'_>, options: cli::Call) -> Exit {
             report = report.warning(repaired);
         }
     }
-    context.close(&board, report).await
+    context.close(&board, report.redirected(options.out.as_deref())).await
+}
+
+/// Whether the config has a server of this name, even one that cannot be used.
+fn has_server(settings: &Settings, name: &str) -> bool {
+    let config = &settings.loaded.config;
+    config.servers.contains_key(name) || config.misconfigured.contains_key(name)
 }
 
 /// Leaves a record of a call whose server cannot be used as it is configured. No server is started for it.
@@ -181,11 +220,13 @@ async fn prepare(
     context: &mut Context<'_>,
     settings: &Settings,
     options: &cli::Call,
+    request: &Request,
+    problem: Option<String>,
 ) -> Result<(Config, Option<Arguments>), (Failure, Exit)> {
     let complaint = match settings.usable() {
         Err(complaint) => Err(complaint),
         Ok(config) => {
-            let is_meant = |server: &str| is_of(&options.tool, server);
+            let is_meant = |server: &str| is_of(&request.tool, server);
             let is_usable = config.servers.keys().any(|server| is_meant(server.as_str()));
             match settings.misconfigured(is_meant) {
                 // `mcp__git__log` can be a tool of `mcp` or of `git`.
@@ -198,6 +239,10 @@ async fn prepare(
         let failure = Failure::new(complaint.kind(), complaint.message);
         (with_hint(failure, complaint.hint), complaint.exit)
     })?;
+    let problem = problem.or_else(|| doubly_given(options, request));
+    if let Some(problem) = problem {
+        return Err((Failure::new(Kind::InvalidArguments, problem), Exit::Usage));
+    }
     let given = match context.work(input::read(options.json.as_deref())).await {
         Ending::Done(given) => given.map_err(|problem| {
             let failure = Failure::new(Kind::InvalidArguments, problem);
@@ -212,28 +257,46 @@ async fn prepare(
     }
 }
 
-/// Makes the call. Dropping this cancels it.
+/// The message about arguments that are given in two ways.
+fn doubly_given(options: &cli::Call, request: &Request) -> Option<String> {
+    let option = match (&options.json, &options.text) {
+        (Some(_), _) => "--json",
+        (None, Some(_)) => "--text",
+        (None, None) => return None,
+    };
+    (!request.words.is_empty()).then(|| format!("KEY=VALUE and other arguments cannot be used with `{option}`"))
+}
+
+/// Makes the call. Dropping this cancels it. Also returns the call if it is to be repeated.
 async fn make(
     toolset: Toolset,
     options: &cli::Call,
+    request: &Request,
     given: Option<Arguments>,
     deadline: Deadline,
     output: Output,
-) -> Reply {
-    let call = ToolCall::new(&options.tool);
+) -> (Reply, Option<Box<ToolCall>>) {
+    let mut call = ToolCall::new(&request.tool);
+    for (key, value) in &options.meta {
+        call = call.meta(key, value.as_str());
+    }
     let started = Instant::now();
+    if options.repeat.is_some() {
+        // Its server is started before the first call, which is measured too. The call reports a failure.
+        let _ = toolset.tool(&request.tool, deadline.remaining()).await;
+    }
     let mut unknown = Vec::new();
     let call = match (given, &options.text) {
         (Some(arguments), _) => {
             // If the tool does not exist, the call below reports it.
-            if let Ok(tool) = toolset.tool(&options.tool, deadline.remaining()).await {
+            if let Ok(tool) = toolset.tool(&request.tool, deadline.remaining()).await {
                 unknown = arguments.unknown(&tool.input_schema.value());
             }
             call.arguments(arguments)
         }
         (None, Some(text)) => call.text(text),
-        (None, None) if options.pairs.is_empty() => call,
-        (None, None) => match typed(&toolset, options, deadline).await {
+        (None, None) if request.words.is_empty() => call,
+        (None, None) => match typed(&toolset, request, deadline).await {
             Ok((arguments, names)) => {
                 unknown = names;
                 call.arguments(arguments)
@@ -244,17 +307,19 @@ async fn make(
     };
     if deadline.has_passed() {
         // Finding the tool took all the time there was.
-        return Reply::unanswered(call.id, call.name, Outcome::Refused(late()), started.elapsed());
+        let reply = Reply::unanswered(call.id, call.name, Outcome::Refused(late()), started.elapsed());
+        return (reply, None);
     }
+    let again = options.repeat.map(|_| Box::new(call.clone()));
     // Only the newest step is shown, so a short queue is enough.
     let (steps, shown) = mpsc::channel(8);
     let call = call.timeout(deadline.remaining()).progress(steps);
-    let (mut reply, ()) = tokio::join!(toolset.call(call), show_progress(shown, output, &options.tool));
+    let (mut reply, ()) = tokio::join!(toolset.call(call), show_progress(shown, output, &request.tool));
     // An `InvalidArguments` reply already names them.
     if reply.outcome.kind() != Kind::InvalidArguments {
         reply.warnings.extend(unknown);
     }
-    reply
+    (reply, again)
 }
 
 /// Arguments that could not be read, and why.
@@ -268,17 +333,12 @@ impl TryFrom<Unusable> for Arguments {
     }
 }
 
-/// Converts KEY=VALUE pairs to the types that the tool's schema declares. Also returns warnings about undeclared arguments.
-async fn typed(
-    toolset: &Toolset,
-    options: &cli::Call,
-    deadline: Deadline,
-) -> Result<(Arguments, Vec<String>), Failure> {
-    let tool = toolset.tool(&options.tool, deadline.remaining()).await?;
-    let pairs = options.pairs.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+/// Converts the words to the types that the tool's schema declares. Also returns warnings about undeclared arguments.
+async fn typed(toolset: &Toolset, request: &Request, deadline: Deadline) -> Result<(Arguments, Vec<String>), Failure> {
+    let tool = toolset.tool(&request.tool, deadline.remaining()).await?;
     let schema = tool.input_schema.value();
-    let arguments = Arguments::from_pairs(pairs, &schema)
-        .map_err(|error| Failure::new(Kind::InvalidArguments, error.to_string()))?;
+    let built = arguments::build(&request.words, &schema).await;
+    let arguments = built.map_err(|problem| Failure::new(Kind::InvalidArguments, problem))?;
     let unknown = arguments.unknown(&schema);
     Ok((arguments, unknown))
 }
@@ -298,39 +358,6 @@ fn is_of(tool: &str, server: &str) -> bool {
         let rest = tool.strip_prefix(before).and_then(|rest| rest.strip_prefix(server));
         rest.is_some_and(|rest| rest.starts_with(after))
     })
-}
-
-fn report(output: &Output, reply: &Reply) -> Report {
-    let exit = Exit::of_outcome(&reply.outcome);
-    if output.is_json() {
-        return Report::json(exit, reply);
-    }
-    let full = reply.text();
-    let text = &full;
-    let report = match &reply.outcome {
-        Outcome::Done(_) => {
-            let mut report = Report::new(exit);
-            report.data = as_data(text).into_owned();
-            if !report.data.is_empty() && !report.data.ends_with('\n') {
-                report.data.push('\n');
-            }
-            report
-        }
-        Outcome::ToolFailed(_) => Report::new(exit).error(&format!("{} failed: {text}", reply.name), None),
-        outcome => {
-            // The advice is for models; for a person there is the hint.
-            let text = match outcome.hint() {
-                Some(_) if outcome.kind() == Kind::NeedsAuth => text.strip_suffix(ADVICE),
-                _ => None,
-            };
-            let text = text.map_or(full.as_str(), |text| text.trim_end().trim_end_matches('.'));
-            Report::new(exit).error(text, outcome.hint())
-        }
-    };
-    reply
-        .warnings
-        .iter()
-        .fold(report, |report, warning| report.warning(warning))
 }
 
 /// Adds a warning for each server that was unavailable when an unknown tool was searched.

@@ -1,14 +1,23 @@
-//! `pegboard completions`: the completion script of a shell.
+//! `pegboard completions`: the completion script of a shell. The scripts ask `pegboard __complete` for candidates.
 
-use clap::CommandFactory as _;
+use clap_complete::Shell;
 
 use super::context::Context;
-use crate::{cli::Cli, exit::Exit, output::Report};
+use crate::{exit::Exit, output::Report};
 
-pub(super) async fn run(mut context: Context<'_>, shell: clap_complete::Shell) -> Exit {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "pegboard", &mut script);
+pub(super) async fn run(mut context: Context<'_>, shell: Shell) -> Exit {
+    let script = match shell {
+        Shell::Bash => include_str!("completions/pegboard.bash"),
+        Shell::Elvish => include_str!("completions/pegboard.elv"),
+        Shell::Fish => include_str!("completions/pegboard.fish"),
+        Shell::PowerShell => include_str!("completions/pegboard.ps1"),
+        Shell::Zsh => include_str!("completions/pegboard.zsh"),
+        shell => {
+            let report = Report::new(Exit::Usage).error(&format!("there is no completion for {shell}"), None);
+            return context.print(report).await;
+        }
+    };
     let mut report = Report::new(Exit::Done);
-    report.data = String::from_utf8_lossy(&script).into_owned();
+    script.clone_into(&mut report.data);
     context.print(report).await
 }

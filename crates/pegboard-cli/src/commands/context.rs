@@ -104,10 +104,12 @@ impl Context<'_> {
     /// Prints a report. Ctrl-C ends a write that blocks because the reader of stdout does not read.
     pub(super) async fn print(&mut self, report: Report) -> Exit {
         let output = self.output.clone();
+        // In a pager, Ctrl-C is for the pager.
+        let is_paged = output.pages(&report);
         let printing = tokio::task::spawn_blocking(move || output.print(&report));
         tokio::select! {
             printed = printing => printed.unwrap_or(Exit::Unavailable),
-            () = self.signals.heard() => Exit::Interrupted,
+            () = self.signals.heard(), if !is_paged => Exit::Interrupted,
         }
     }
 

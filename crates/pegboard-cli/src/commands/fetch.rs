@@ -1,5 +1,7 @@
 //! What `prompts get` and `resources read` share: one item of one server, for people or as a document.
 
+use std::path::PathBuf;
+
 use pegboard::{Failure, Kind, Toolset, deadline::Deadline};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -23,6 +25,8 @@ pub(super) struct Item {
     pub(super) key: &'static str,
     /// The document as long as the item's server is not known.
     pub(super) document: Value,
+    /// The file that gets the item in place of stdout.
+    pub(super) out: Option<PathBuf>,
 }
 
 /// Fetches an item. `request` returns it together with the document that names its server.
@@ -30,10 +34,15 @@ pub(super) async fn run<T: Serialize>(
     mut context: Context<'_>,
     item: Item,
     request: impl AsyncFn(Toolset, Deadline) -> Result<(Value, T), Failure>,
-    text: impl FnOnce(&T) -> String,
+    show: impl FnOnce(&T, &mut Report),
 ) -> Exit {
     let settings = Settings::load(&context.global);
-    let Item { what, key, document } = item;
+    let Item {
+        what,
+        key,
+        document,
+        out,
+    } = item;
     let config = match settings.usable() {
         Ok(config) => config,
         Err(complaint) => {
@@ -57,10 +66,10 @@ pub(super) async fn run<T: Serialize>(
     let report = match fetched {
         Ending::Interrupted => failed(&context.output, document, key, cancelled()),
         Ending::TimeUp => failed(&context.output, document, key, late().hint(TIMEOUT)),
-        Ending::Done(Ok((document, fetched))) => report(&context.output, document, key, &Ok(fetched), text),
+        Ending::Done(Ok((document, fetched))) => report(&context.output, document, key, &Ok(fetched), show),
         Ending::Done(Err(failure)) => failed(&context.output, document, key, failure),
     };
-    context.close(&board, report).await
+    context.close(&board, report.redirected(out.as_deref())).await
 }
 
 /// Whether an item was not fetched because its server was not there. Reading changes nothing, so a request that was lost can be repeated.
@@ -75,7 +84,7 @@ fn report<T: Serialize>(
     mut document: Value,
     key: &str,
     fetched: &Result<T, Failure>,
-    text: impl FnOnce(&T) -> String,
+    show: impl FnOnce(&T, &mut Report),
 ) -> Report {
     let exit = match fetched {
         Ok(_) => Exit::Done,
@@ -91,14 +100,14 @@ fn report<T: Serialize>(
     }
     let mut report = Report::new(exit);
     match fetched {
-        Ok(fetched) => report.data = text(fetched),
+        Ok(fetched) => show(fetched, &mut report),
         Err(failure) => report = report.error(&failure.message, failure.hint.as_deref()),
     }
     report
 }
 
 fn failed(output: &Output, document: Value, key: &str, failure: Failure) -> Report {
-    report(output, document, key, &Err::<(), _>(failure), |()| String::new())
+    report(output, document, key, &Err::<(), _>(failure), |(), _| {})
 }
 
 /// The report of a config that cannot be used.

@@ -69,6 +69,7 @@ pub(super) async fn get(context: Context<'_>, options: cli::PromptGet) -> Exit {
         what: format!("getting {}", options.name),
         key: "prompt",
         document: json!({"server": null, "name": options.name}),
+        out: None,
     };
     let request = async |toolset: Toolset, deadline: Deadline| {
         let prompt = owner(&toolset, &options.name, deadline).await?;
@@ -81,7 +82,10 @@ pub(super) async fn get(context: Context<'_>, options: cli::PromptGet) -> Exit {
         Ok((json!({"server": prompt.server, "name": prompt.name}), filled))
     };
     // Boxed, because the future of a request is large.
-    Box::pin(fetch::run(context, item, request, shown)).await
+    Box::pin(fetch::run(context, item, request, |prompt, report| {
+        report.data = shown(prompt)
+    }))
+    .await
 }
 
 /// Finds the prompt called `server.prompt`, or by its own name if only one server has it.

@@ -1,6 +1,6 @@
 //! `pegboard resources`: lists resources and resource templates, or reads a resource.
 
-use std::{fmt::Write as _, time::Duration};
+use std::{fmt::Write as _, io::IsTerminal as _, time::Duration};
 
 use pegboard::{
     Failure, Kind, ServerName, Toolset,
@@ -17,8 +17,9 @@ use super::{
     listing::{self, Listed},
 };
 use crate::{
+    cli,
     exit::Exit,
-    output::{self, Table, as_data, one_line},
+    output::{self, Report, Table, as_data, one_line},
 };
 
 pub(super) async fn list(context: Context<'_>) -> Exit {
@@ -64,11 +65,14 @@ impl Listed for ResourceListing {
     }
 }
 
-pub(super) async fn read(context: Context<'_>, uri: String) -> Exit {
+pub(super) async fn read(context: Context<'_>, read: cli::ResourceRead) -> Exit {
+    let cli::ResourceRead { uri, out } = read;
+    let is_shown = out.is_none() && std::io::stdout().is_terminal();
     let item = Item {
         what: format!("reading {uri}"),
         key: "contents",
         document: json!({"server": null, "uri": uri}),
+        out,
     };
     let request = async |toolset: Toolset, deadline: Deadline| {
         let server = owner(&toolset, &uri, deadline).await?;
@@ -76,7 +80,10 @@ pub(super) async fn read(context: Context<'_>, uri: String) -> Exit {
         Ok((json!({"server": server, "uri": uri}), contents))
     };
     // Boxed, because the future of a request is large.
-    Box::pin(fetch::run(context, item, request, |contents| shown(contents))).await
+    Box::pin(fetch::run(context, item, request, |contents, report| {
+        show(contents, is_shown, report)
+    }))
+    .await
 }
 
 /// Finds the server of a URI: one that lists it, else one with a URI template that has its literal prefix, else the only server with
@@ -112,6 +119,17 @@ async fn owner(toolset: &Toolset, uri: &str, deadline: Deadline) -> Result<Serve
             let message = format!("several servers may have {uri}: {}", names.join(", "));
             Err(Failure::new(Kind::InvalidArguments, message).hint("say which one with `--server NAME`"))
         }
+    }
+}
+
+/// Shows contents. A pipe or a file gets the bytes of a single binary one.
+fn show(contents: &[ResourceContents], is_shown: bool, report: &mut Report) {
+    match contents {
+        [one] if !is_shown && matches!(one.body, Body::Blob(_)) => match one.bytes() {
+            Ok(bytes) => report.binary = Some(bytes),
+            Err(_) => report.data = shown(contents),
+        },
+        contents => report.data = shown(contents),
     }
 }
 

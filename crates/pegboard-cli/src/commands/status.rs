@@ -1,5 +1,6 @@
 //! `pegboard status`: one row per server.
 
+mod follow;
 mod shown;
 
 use pegboard::{
@@ -15,14 +16,19 @@ use super::{
     starting::StartingServers,
 };
 use crate::{
+    cli,
     daemon::{self, RunningDaemon, Unfinished, forget_without_daemon, unfinished_without_daemon},
     exit::Exit,
     output::{self, Report, Table, one_line},
     settings::{self, Settings},
 };
+use follow::Source;
 use shown::{Shown, ShownError, ShownServer};
 
-pub(super) async fn run(mut context: Context<'_>) -> Exit {
+pub(super) async fn run(mut context: Context<'_>, options: cli::Status) -> Exit {
+    if options.watch {
+        context.output.never_page();
+    }
     let settings = Settings::load(&context.global);
     let config = match settings.shown() {
         Ok(config) => config,
@@ -30,8 +36,19 @@ pub(super) async fn run(mut context: Context<'_>) -> Exit {
     };
     settings.announce(&context.output);
     let hopeless = hopeless(&config);
+    let limit = context.global.timeout.map(|_| context.deadline.remaining());
     if let Some(daemon) = daemon::find(&context.global, &settings, &context.output, context.deadline).await {
-        match context.work(daemon.status()).await {
+        if options.watch {
+            let source = Source::Daemon(&daemon);
+            return follow::watch(&mut context, &settings, &config, source, &options).await;
+        }
+        let asking = async {
+            if options.wait {
+                Source::Daemon(&daemon).wait(&config, limit).await;
+            }
+            daemon.status().await
+        };
+        match context.work(asking).await {
             Ending::Interrupted => {
                 let report = interrupted(&context.output, &Document::without_board(&settings));
                 return context.print(report).await;
@@ -41,7 +58,7 @@ pub(super) async fn run(mut context: Context<'_>) -> Exit {
                     // The daemon of this user has the same store.
                     status["tokens"] = json!(tokens().await);
                 }
-                let report = report_of_daemon(&context, &settings, &config, &daemon, status);
+                let report = report_of_daemon(&context, &settings, &config, &daemon, status, &options);
                 return context.print(report).await;
             }
             Ending::Done(Err(why)) => context.output.note(&format!("the daemon has no status: {why}")),
@@ -49,13 +66,23 @@ pub(super) async fn run(mut context: Context<'_>) -> Exit {
         }
     }
     let starting = StartingServers::new(&config);
-    let board = settings::whole_board(config).open();
+    let board = settings::whole_board(config.clone()).open();
     let patience = context.deadline.remaining();
     let mut unfinished = Vec::new();
-    let report = match context
-        .waiting(&starting, "asking the servers", &board, board.settle(patience))
-        .await
-    {
+    let settling = async {
+        match options.wait {
+            true => Source::Board(&board).wait(&config, limit).await,
+            false => board.settle(patience).await,
+        }
+    };
+    let settled = context.waiting(&starting, "asking the servers", &board, settling).await;
+    if let (Ending::Done(()), true) = (&settled, options.watch) {
+        let source = Source::Board(&board);
+        let exit = follow::watch(&mut context, &settings, &config, source, &options).await;
+        board.shutdown().await;
+        return exit;
+    }
+    let report = match settled {
         Ending::Interrupted => interrupted(&context.output, &Document::without_board(&settings)),
         Ending::TimeUp => time_up(&context.output, &Document::without_board(&settings)),
         Ending::Done(()) => {
@@ -65,7 +92,7 @@ pub(super) async fn run(mut context: Context<'_>) -> Exit {
             shown.unfinished.clone_from(&unfinished);
             let exit = match hopeless {
                 Some((exit, _)) => exit,
-                None => exit(&shown, context.is_late()),
+                None => exit(&shown, context.is_late(), options.is_strict()),
             };
             let report = match context.output.is_json() {
                 true => {
@@ -94,6 +121,7 @@ fn report_of_daemon(
     config: &Config,
     daemon: &RunningDaemon,
     mut status: Value,
+    options: &cli::Status,
 ) -> Report {
     let is_selected = |row: &Value| {
         let name = row["name"].as_str().unwrap_or_default();
@@ -103,7 +131,7 @@ fn report_of_daemon(
         rows.retain(is_selected);
     }
     let shown = Shown::of(status.clone());
-    let exit = exit(&shown, context.is_late());
+    let exit = exit(&shown, context.is_late(), options.is_strict());
     if context.output.is_json() {
         status["daemon"] = json!({"pid": daemon.pid()});
         if let Some(warnings) = status["warnings"].as_array_mut() {
@@ -144,10 +172,12 @@ fn hopeless(config: &Config) -> Option<(Exit, &'static str)> {
     })
 }
 
-/// The exit code: a required server that is not ready is an error; for other servers the table is enough.
-fn exit(status: &Shown, is_late: bool) -> Exit {
+/// The exit code: a required server that is not ready is an error; for other servers the table is enough, unless the check is strict. Servers
+/// that are switched off are not missed, and neither are those of a daemon that no caller has needed yet.
+fn exit(status: &Shown, is_late: bool, is_strict: bool) -> Exit {
     let is_ready = |server: &&ShownServer| server.state == State::Ready;
-    let missing = |server: &&ShownServer| server.required && !is_ready(server);
+    let is_resting = |server: &&ShownServer| matches!(server.state, State::Disabled | State::Idle);
+    let missing = |server: &&ShownServer| !is_ready(server) && (server.required || (is_strict && !is_resting(server)));
     let mut missing = status.servers.iter().filter(missing).peekable();
     if missing.peek().is_some() {
         return match missing.all(|server| server.state == State::Connecting) && is_late {
@@ -269,7 +299,15 @@ fn config_warnings(settings: &Settings) -> impl Iterator<Item = Value> {
     note.into_iter().chain(empty).chain(problems)
 }
 
-fn text(exit: Exit, status: &Shown, is_late: bool, is_verbose: bool) -> Report {
+/// The table alone.
+fn table_report(exit: Exit, status: &Shown) -> Report {
+    Report {
+        data: table(status).render(output::width()),
+        ..Report::new(exit)
+    }
+}
+
+fn table(status: &Shown) -> Table {
     let mut table = Table::indented(0);
     let heads = [
         "NAME",
@@ -284,6 +322,11 @@ fn text(exit: Exit, status: &Shown, is_late: bool, is_verbose: bool) -> Report {
     ];
     table.row(heads.map(str::to_owned));
     status.servers.iter().for_each(|server| table.row(row(server)));
+    table
+}
+
+fn text(exit: Exit, status: &Shown, is_late: bool, is_verbose: bool) -> Report {
+    let table = table(status);
     let width = output::width();
     let report = status.servers.iter().fold(Report::new(exit), |report, server| {
         if is_late && server.state == State::Connecting {

@@ -1,7 +1,12 @@
 //! `pegboard tools`: lists tools by server, finds them, or shows what their definitions cost.
 
 mod arguments;
+mod example;
+mod explain;
 mod pattern;
+mod schema_text;
+
+use std::fmt::Write as _;
 
 use pegboard::{
     ListedTool, Listing, View,
@@ -18,7 +23,7 @@ use super::{
 use crate::{
     cli,
     exit::Exit,
-    output::{self, Report, Table, one_line},
+    output::{self, Paint, Report, Table, USUAL_WIDTH, one_line},
     settings::Settings,
 };
 use pattern::Pattern;
@@ -33,20 +38,17 @@ pub(super) async fn run(mut context: Context<'_>, options: cli::Tools) -> Exit {
         cli::Tools { cost: true, .. } => json!({"servers": [], "tokens": 0}),
         _ => json!(Document::new(&settings, &[], &[], &[])),
     };
-    let config = match settings.usable() {
+    let mut config = match settings.usable() {
         Ok(config) => config,
         Err(complaint) => return context.refuse(&complaint, &nothing).await,
     };
-    let mut enabled = listing::enabled(&config);
     let pattern = options.pattern.as_deref().map(Pattern::new);
     let named = pattern.map_or_else(Vec::new, |pattern| pattern.servers(config.servers.keys()));
     if !named.is_empty() {
-        enabled = config
-            .servers
-            .iter()
-            .filter(|(name, server)| server.enabled && named.contains(name))
-            .count();
+        // Other servers are not started.
+        config.servers.retain(|name, _| named.contains(name));
     }
+    let enabled = listing::enabled(&config);
     settings.announce(&context.output);
     let starting = StartingServers::new(&config);
     let what = "asking the servers for their tools";
@@ -86,8 +88,11 @@ pub(super) async fn run(mut context: Context<'_>, options: cli::Tools) -> Exit {
 
 fn show(context: &Context<'_>, options: &cli::Tools, settings: &Settings, mut listing: Listing, exit: Exit) -> Report {
     let found = listing.tools.len();
-    if let Some(pattern) = options.pattern.as_deref().map(Pattern::new) {
+    let mut explained = None;
+    if let Some(text) = &options.pattern {
+        let pattern = Pattern::new(text);
         listing.tools.retain(|tool| pattern.fits(tool));
+        explained = the_one(&listing.tools, text);
     }
     let (is_json, is_for_provider) = (context.output.is_json(), options.provider.is_some());
     listing
@@ -99,12 +104,22 @@ fn show(context: &Context<'_>, options: &cli::Tools, settings: &Settings, mut li
         (true, false) => Report::json(exit, &Document::new(settings, tools, unavailable, warnings)),
         (false, _) => {
             let mut report = Report::new(exit);
-            report.data = text(
-                tools,
-                is_for_provider,
-                context.output.verbose > 0,
-                options.search.is_some(),
-            );
+            report.data = match explained.and_then(|index| tools.get(index)) {
+                Some(tool) if !is_for_provider && !options.schema && !options.signatures => {
+                    let paint = Paint::of(&std::io::stdout());
+                    explain::explain(tool, paint, output::width().unwrap_or(USUAL_WIDTH))
+                }
+                _ => {
+                    let style = Style {
+                        is_for_provider,
+                        is_verbose: context.output.verbose > 0,
+                        is_ranked: options.search.is_some(),
+                        has_schemas: options.schema,
+                        has_signatures: options.signatures,
+                    };
+                    text(tools, style)
+                }
+            };
             report
         }
     };
@@ -117,6 +132,17 @@ fn show(context: &Context<'_>, options: &cli::Tools, settings: &Settings, mut li
         report = report.warning(warning);
     }
     report
+}
+
+/// The position of the only tool with exactly this name.
+fn the_one(tools: &[ListedTool], name: &str) -> Option<usize> {
+    let is_meant =
+        |listed: &ListedTool| listed.tool.dotted_name() == name || listed.name == name || listed.tool.name == name;
+    let mut meant = tools.iter().enumerate().filter(|(_, listed)| is_meant(listed));
+    match (meant.next(), meant.next()) {
+        (Some((index, _)), None) => Some(index),
+        _ => None,
+    }
 }
 
 /// The warning about an empty list, unless another message explains it. `found` is the number of tools before the pattern was applied.
@@ -173,10 +199,21 @@ impl<'a> Document<'a> {
     }
 }
 
+/// How a list of tools is printed.
+#[derive(Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of the command")]
+struct Style {
+    is_for_provider: bool,
+    is_verbose: bool,
+    is_ranked: bool,
+    has_schemas: bool,
+    has_signatures: bool,
+}
+
 /// The tools by server, one line each; with `-v` with their arguments. With a provider they have the names that its models see.
-fn text(tools: &[ListedTool], is_for_provider: bool, is_verbose: bool, is_ranked: bool) -> String {
+fn text(tools: &[ListedTool], style: Style) -> String {
     let width = output::width();
-    if is_ranked {
+    if style.is_ranked {
         let mut table = Table::indented(0);
         tools
             .iter()
@@ -184,18 +221,25 @@ fn text(tools: &[ListedTool], is_for_provider: bool, is_verbose: bool, is_ranked
         return table.render(width);
     }
     let line = |listed: &ListedTool| {
-        let name = match is_for_provider {
+        let name = match style.is_for_provider {
             true => listed.name.clone(),
             false => listed.tool.dotted_name(),
         };
-        [one_line(&name), summary(listed)]
+        match style.has_signatures {
+            true => [one_line(&signature(&name, listed)), String::new()],
+            false => [one_line(&name), summary(listed)],
+        }
     };
     let section = |tools: &[ListedTool]| {
         let mut text = String::new();
         let mut table = Table::indented(2);
         for listed in tools {
             table.row(line(listed));
-            if is_verbose {
+            if style.has_schemas {
+                text.push_str(&table.render(width));
+                text.push_str(&schemas(listed));
+                table = Table::indented(2);
+            } else if style.is_verbose {
                 text.push_str(&table.render(width));
                 text.push_str(&arguments::table(&listed.tool.input_schema.value()).render(width));
                 table = Table::indented(2);
@@ -204,6 +248,26 @@ fn text(tools: &[ListedTool], is_for_provider: bool, is_verbose: bool, is_ranked
         text + &table.render(width)
     };
     listing::sections(tools, "tool", |listed| &listed.tool.server, section)
+}
+
+fn signature(name: &str, listed: &ListedTool) -> String {
+    let output = listed.tool.output_schema.as_ref().map(|schema| schema.value());
+    schema_text::signature(name, &listed.tool.input_schema.value(), output.as_ref())
+}
+
+/// The schemas of a tool as indented JSON.
+fn schemas(listed: &ListedTool) -> String {
+    let schemas = [
+        ("input", Some(&listed.tool.input_schema)),
+        ("output", listed.tool.output_schema.as_ref()),
+    ];
+    let mut text = String::new();
+    for (name, schema) in schemas {
+        let Some(schema) = schema else { continue };
+        let json = serde_json::to_string_pretty(&schema.value()).unwrap_or_default();
+        let _ = writeln!(text, "    {name} {}", output::clean(&json).replace('\n', "\n    "));
+    }
+    text
 }
 
 /// The first line of a tool's description, or its title.

@@ -31,6 +31,11 @@ pub(crate) struct Terminal {
 impl Terminal {
     /// Starts the program as the leader of a new session, so that Ctrl-C is delivered as at a real terminal.
     pub(crate) fn start(home: &Home, args: &[&str]) -> Self {
+        Self::start_with(home, args, &[])
+    }
+
+    /// Like [`Self::start`], with more environment variables.
+    pub(crate) fn start_with(home: &Home, args: &[&str], variables: &[(&str, &str)]) -> Self {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let keys = openpt(flags).unwrap();
         grantpt(&keys).unwrap();
@@ -52,7 +57,9 @@ impl Terminal {
             .env("PATH", "/usr/bin:/bin")
             .env("HOME", home.path("."))
             .env("TERM", "xterm")
-            .env("NO_COLOR", "1");
+            .env("NO_COLOR", "1")
+            .env("PEGBOARD_PAGER", "")
+            .envs(variables.iter().copied());
         let stream = || Stdio::from(side.try_clone().unwrap());
         let child = command.stdin(stream()).stdout(stream()).stderr(stream()).spawn();
         let keys = File::from(keys);

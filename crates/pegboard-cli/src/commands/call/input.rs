@@ -30,7 +30,10 @@ pub(super) async fn read(json: Option<&str>) -> Result<Option<Arguments>, String
 }
 
 /// Reads on a blocking thread, so that Ctrl-C works while a terminal is read.
-async fn from<R: Read>(name: &str, open: impl FnOnce() -> io::Result<R> + Send + 'static) -> Result<String, String> {
+pub(super) async fn from<R: Read>(
+    name: &str,
+    open: impl FnOnce() -> io::Result<R> + Send + 'static,
+) -> Result<String, String> {
     let reading = tokio::task::spawn_blocking(move || {
         let mut text = String::new();
         open()?.take(MAX_BYTES + 1).read_to_string(&mut text)?;

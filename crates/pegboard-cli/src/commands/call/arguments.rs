@@ -1,0 +1,55 @@
+//! Builds a call's arguments from the words of the command line and the tool's schema.
+
+use std::fs::File;
+
+use pegboard::Arguments;
+use serde_json::{Map, Value};
+
+use super::{
+    input,
+    words::{self, Assigned, Given, Word},
+};
+
+/// Reads files and gives every value the type that the schema declares.
+pub(super) async fn build(words: &[Word], schema: &Value) -> Result<Arguments, String> {
+    let (mut texts, mut exact) = (Vec::new(), Vec::new());
+    for Assigned { key, value } in words::assign(words, schema)? {
+        let json =
+            |text: &str| serde_json::from_str::<Value>(text).map_err(|error| format!("`{key}` is no JSON: {error}"));
+        match value {
+            Given::Text(text) => texts.push((key, text)),
+            Given::File(path) => texts.push((key, file(path).await?)),
+            Given::Json(value) => exact.push((key, value)),
+            Given::JsonText(text) => {
+                let value = json(&text)?;
+                exact.push((key, value));
+            }
+            Given::JsonFile(path) => {
+                let value = json(&file(path).await?)?;
+                exact.push((key, value));
+            }
+        }
+    }
+    let pairs = texts.iter().map(|(key, text)| (key.as_str(), text.as_str()));
+    let arguments = Arguments::from_pairs(pairs, schema).map_err(|error| error.to_string())?;
+    if exact.is_empty() {
+        return Ok(arguments);
+    }
+    let mut object: Map<String, Value> = serde_json::from_str(arguments.as_str()).unwrap_or_default();
+    for (key, value) in exact {
+        let is_declared = schema["properties"].get(&key).is_some();
+        words::put(&mut object, &key, is_declared, value)?;
+    }
+    Ok(object.into())
+}
+
+/// The text of a file; `-` is stdin.
+async fn file(path: String) -> Result<String, String> {
+    match path.as_str() {
+        "-" => input::from("stdin", || Ok(std::io::stdin())).await,
+        name => {
+            let opened = path.clone();
+            input::from(name, move || File::open(opened)).await
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! The report of one call: text, JSON, raw bytes, saved files, images at the terminal.
+
+use std::{fmt::Write as _, io::IsTerminal as _, time::Duration};
+
+use pegboard::{Answer, Content, Kind, Outcome, Reply};
+use serde_json::json;
+
+use super::super::blobs::{self, Blob};
+use crate::{
+    cli,
+    exit::Exit,
+    output::{Graphics, Output, Report, as_data, clean},
+};
+
+/// What a model is told if a call needs a sign-in.
+const ADVICE: &str = "A person must act first. Go on without it.";
+
+/// The report of a reply, after its binary parts were saved as the options say.
+pub(super) fn report(output: &Output, options: &cli::Call, reply: &Reply) -> Report {
+    let exit = Exit::of_outcome(&reply.outcome);
+    let saved = save(options, reply);
+    if output.is_json() {
+        return match &saved {
+            Ok(saved) if saved.is_empty() => Report::json(exit, reply),
+            Ok(saved) => {
+                let mut document = json!(reply);
+                document["saved"] = json!(saved);
+                Report::json(exit, &document)
+            }
+            Err(problem) => Report::json(Exit::Unavailable, reply).error(problem, None),
+        };
+    }
+    let mut report = match &reply.outcome {
+        Outcome::Done(answer) => done(output, options, answer, &reply.text(), exit),
+        Outcome::ToolFailed(_) => Report::new(exit).error(&format!("{} failed: {}", reply.name, reply.text()), None),
+        outcome => not_done(outcome, exit),
+    };
+    match saved {
+        Ok(saved) => {
+            report = saved
+                .iter()
+                .fold(report, |report, path| report.note(&format!("saved {path}")))
+        }
+        Err(problem) => {
+            report = report.error(&problem, None);
+            report.exit = Exit::Unavailable;
+        }
+    }
+    let warnings = reply.warnings.iter();
+    warnings.fold(report, |report, warning| report.warning(warning))
+}
+
+/// The result for stdout. A pipe or a file gets the bytes of a result that is one binary block.
+fn done(output: &Output, options: &cli::Call, answer: &Answer, text: &str, exit: Exit) -> Report {
+    let mut report = Report::new(exit);
+    let is_shown = options.out.is_none() && std::io::stdout().is_terminal();
+    if let ([block], false) = (answer.content.as_slice(), is_shown)
+        && let Some(blob) = Blob::of(block)
+        && options.save.is_none()
+        && (!output.is_raw() || answer.structured.is_none())
+    {
+        report.binary = Some(blob.bytes);
+        return report;
+    }
+    if output.is_raw() {
+        report.data = raw(answer, is_shown);
+        return report;
+    }
+    report.data = match Graphics::of_stdout().filter(|_| is_shown && !options.no_images) {
+        Some(graphics)
+            if answer
+                .content
+                .iter()
+                .any(|block| matches!(block, Content::Image { .. })) =>
+        {
+            with_images(graphics, answer)
+        }
+        _ if is_shown => clean(text).into_owned(),
+        _ if options.out.is_some() => text.to_owned(),
+        _ => as_data(text).into_owned(),
+    };
+    if !report.data.is_empty() && !report.data.ends_with('\n') {
+        report.data.push('\n');
+    }
+    report
+}
+
+/// The structured result as JSON, else the texts alone. Nothing is added to them, except at a terminal.
+fn raw(answer: &Answer, is_shown: bool) -> String {
+    let texts = answer.content.iter().filter_map(|block| match block {
+        Content::Text { text, .. } => Some(text.as_str()),
+        Content::Resource { resource, .. } => resource.get("text")?.as_str(),
+        _ => None,
+    });
+    let data = match &answer.structured {
+        Some(structured) => format!("{structured}\n"),
+        None => texts.collect::<Vec<_>>().join("\n"),
+    };
+    match is_shown {
+        true => format!("{}\n", clean(data.trim_end())),
+        false => data,
+    }
+}
+
+/// The blocks in their order, images as the terminal shows them.
+fn with_images(graphics: Graphics, answer: &Answer) -> String {
+    let mut shown = String::new();
+    for block in &answer.content {
+        let image = Blob::of(block).filter(|blob| blob.is_image);
+        match image.and_then(|blob| graphics.show(&blob.bytes)) {
+            Some(image) => shown.push_str(&image),
+            None => {
+                let _ = writeln!(shown, "{}", clean(block.to_text().trim_end()));
+            }
+        }
+    }
+    shown
+}
+
+fn not_done(outcome: &Outcome, exit: Exit) -> Report {
+    let full = outcome.text();
+    // The advice is for models; for a person there is the hint.
+    let text = match outcome.hint() {
+        Some(_) if outcome.kind() == Kind::NeedsAuth => full.strip_suffix(ADVICE),
+        _ => None,
+    };
+    let text = text.map_or(full.as_str(), |text| text.trim_end().trim_end_matches('.'));
+    Report::new(exit).error(text, outcome.hint())
+}
+
+/// Saves the binary parts of a result. Returns the files' names.
+fn save(options: &cli::Call, reply: &Reply) -> Result<Vec<String>, String> {
+    let (Some(folder), Outcome::Done(answer) | Outcome::ToolFailed(answer)) = (&options.save, &reply.outcome) else {
+        return Ok(Vec::new());
+    };
+    let parts: Vec<Blob> = answer.content.iter().filter_map(Blob::of).collect();
+    let saved = blobs::save(folder, reply.tool.as_deref().unwrap_or(&reply.name), &parts);
+    let saved = saved.map_err(|error| format!("the files cannot be saved in {}: {error}", folder.display()))?;
+    Ok(saved.iter().map(|path| path.display().to_string()).collect())
+}
+
+/// The line of `--time`: the call itself, its wait in the queue, and all of it with the start of servers.
+pub(super) fn times(reply: &Reply, whole: Duration) -> String {
+    let millis = |duration: Duration| duration.as_secs_f64() * 1000.0;
+    format!(
+        "the call took {:.1} ms, {:.1} ms of them in the queue; {:.1} ms with the start of its server",
+        millis(reply.latency),
+        millis(reply.queued),
+        millis(whole),
+    )
+}

@@ -1,0 +1,273 @@
+//! `pegboard __complete`: candidates for the shell's completion, from the definitions of commands, the config and pinned tools. No server is started.
+
+mod known_tools;
+
+use clap::{Arg, Command, CommandFactory as _};
+
+use super::context::Context;
+use crate::{
+    cli::{Cli, Global},
+    exit::Exit,
+    output::{Report, one_line},
+    settings::Settings,
+};
+use known_tools::KnownTools;
+
+/// The most candidates that are printed.
+const MAX_CANDIDATES: usize = 1000;
+
+/// Prints one candidate per line, with its description after a tab. `words` are those after the program's name; the last one is being typed.
+pub(super) async fn run(mut context: Context<'_>, words: Vec<String>) -> Exit {
+    let (current, before) = match words.split_last() {
+        Some((current, before)) => (current.as_str(), before),
+        None => ("", &[][..]),
+    };
+    let mut report = Report::new(Exit::Done);
+    for candidate in candidates(before, current).into_iter().take(MAX_CANDIDATES) {
+        report.data.push_str(&candidate.value);
+        if !candidate.about.is_empty() {
+            report.data.push('\t');
+            report.data.push_str(&candidate.about);
+        }
+        report.data.push('\n');
+    }
+    context.output.never_page();
+    context.print(report).await
+}
+
+/// A word that may be inserted.
+#[derive(Debug, PartialEq)]
+struct Candidate {
+    value: String,
+    about: String,
+}
+
+impl Candidate {
+    fn new(value: impl Into<String>, about: &str) -> Self {
+        Self {
+            value: value.into(),
+            about: one_line(about.lines().next().unwrap_or_default()),
+        }
+    }
+}
+
+/// The place of the word that is typed.
+struct Place<'a> {
+    command: &'a Command,
+    /// The names of the commands up to this one, without the program.
+    path: Vec<&'a str>,
+    /// The words that are neither options nor commands.
+    positional: Vec<&'a str>,
+    /// The option whose value is typed.
+    option: Option<&'a Arg>,
+    global: Global,
+}
+
+fn candidates(before: &[String], current: &str) -> Vec<Candidate> {
+    let mut root = Cli::command();
+    root.build();
+    let place = Place::find(&root, before);
+    let mut found = place.candidates(current);
+    found.retain(|candidate| candidate.value.starts_with(current) && is_plain(&candidate.value));
+    found
+}
+
+/// Whether a shell takes a word as it is. Names and values of servers are offered only if they are.
+fn is_plain(word: &str) -> bool {
+    let is_plain =
+        |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | '=' | ':' | '+' | ',' | '@' | '%');
+    !word.is_empty() && word.chars().all(is_plain)
+}
+
+impl<'a> Place<'a> {
+    fn find(root: &'a Command, before: &'a [String]) -> Self {
+        let mut place = Self {
+            command: root,
+            path: Vec::new(),
+            positional: Vec::new(),
+            option: None,
+            global: Global::default(),
+        };
+        for word in before {
+            if let Some(option) = place.option.take() {
+                place.note(option, word);
+            } else if let Some(name) = word.strip_prefix("--") {
+                let (name, value) = name
+                    .split_once('=')
+                    .map_or((name, None), |(name, value)| (name, Some(value)));
+                let option = place.command.get_arguments().find(|arg| arg.get_long() == Some(name));
+                place.begin(option, value);
+            } else if let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) {
+                let letter = letters.chars().next_back();
+                let option = place.command.get_arguments().find(|arg| arg.get_short() == letter);
+                place.begin(option, None);
+            } else if let Some(command) = place.subcommand(word) {
+                place.path.push(command.get_name());
+                place.command = command;
+            } else {
+                place.positional.push(word);
+            }
+        }
+        place
+    }
+
+    fn begin(&mut self, option: Option<&'a Arg>, value: Option<&str>) {
+        match (option.filter(|option| takes_value(option)), value) {
+            (Some(option), Some(value)) => self.note(option, value),
+            (option, None) => self.option = option,
+            (None, Some(_)) => {}
+        }
+    }
+
+    /// Remembers options that say where servers are.
+    fn note(&mut self, option: &Arg, value: &str) {
+        match option.get_long() {
+            Some("config") => self.global.configs.push(value.into()),
+            Some("server") => self.global.servers.push(value.to_owned()),
+            _ => {}
+        }
+    }
+
+    fn subcommand(&self, word: &str) -> Option<&'a Command> {
+        let commands = self.command.get_subcommands().filter(|_| self.positional.is_empty());
+        commands.into_iter().find(|command| command.get_name() == word)
+    }
+
+    fn candidates(&self, current: &str) -> Vec<Candidate> {
+        if let Some(option) = self.option {
+            return self.values(option);
+        }
+        if let Some((name, _)) = current.strip_prefix("--").and_then(|rest| rest.split_once('=')) {
+            let option = self.command.get_arguments().find(|arg| arg.get_long() == Some(name));
+            let mut values = option.map_or_else(Vec::new, |option| self.values(option));
+            values
+                .iter_mut()
+                .for_each(|one| one.value = format!("--{name}={}", one.value));
+            return values;
+        }
+        if current.starts_with('-') {
+            return self.options();
+        }
+        let mut found: Vec<Candidate> = match self.positional.is_empty() {
+            true => self
+                .command
+                .get_subcommands()
+                .filter(|command| !command.is_hide_set())
+                .map(|command| Candidate::new(command.get_name(), &about(command.get_about())))
+                .collect(),
+            false => Vec::new(),
+        };
+        found.extend(self.positionals(current));
+        found
+    }
+
+    fn options(&self) -> Vec<Candidate> {
+        let shown = self.command.get_arguments().filter(|arg| !arg.is_hide_set());
+        let mut found: Vec<Candidate> = Vec::new();
+        for arg in shown {
+            let help = about(arg.get_help());
+            found.extend(arg.get_long().map(|long| Candidate::new(format!("--{long}"), &help)));
+            found.extend(arg.get_short().map(|short| Candidate::new(format!("-{short}"), &help)));
+        }
+        found
+    }
+
+    fn positionals(&self, current: &str) -> Vec<Candidate> {
+        let index = self.positional.len();
+        match (self.path.as_slice(), index) {
+            (["call"], 0) => self.tools().names(current),
+            (["call"], _) => self.call_words(current),
+            (["tools"], 0) => {
+                let tools = self.tools();
+                let servers = tools.servers().map(|server| Candidate::new(server, "a server"));
+                servers.chain(tools.names(current)).collect()
+            }
+            _ => {
+                let mut positionals = self.command.get_positionals();
+                match positionals.nth(index).or_else(|| self.command.get_positionals().last()) {
+                    Some(arg) => self.values(arg),
+                    None => Vec::new(),
+                }
+            }
+        }
+    }
+
+    /// The second word after `call`, or an argument.
+    fn call_words(&self, current: &str) -> Vec<Candidate> {
+        let tools = self.tools();
+        let (first, rest) = match self.positional.as_slice() {
+            [first, rest @ ..] => (*first, rest),
+            [] => return Vec::new(),
+        };
+        let is_server = tools.servers().any(|server| server == first);
+        match (is_server, rest) {
+            (true, []) => tools.of_server(first),
+            (true, [tool, given @ ..]) => tools.arguments(&format!("{first}.{tool}"), given, current),
+            (false, given) => tools.arguments(first, given, current),
+        }
+    }
+
+    /// The values of an option or a positional argument, as far as they are known.
+    fn values(&self, arg: &Arg) -> Vec<Candidate> {
+        let possible = arg.get_possible_values();
+        if !possible.is_empty() {
+            return possible
+                .iter()
+                .filter(|value| !value.is_hide_set())
+                .map(|value| Candidate::new(value.get_name(), &about(value.get_help())))
+                .collect();
+        }
+        let id = arg.get_id().as_str();
+        let is_server = matches!(id, "server" | "servers") || (id == "name" && takes_server_name(&self.path));
+        match is_server {
+            true => self
+                .tools()
+                .servers()
+                .map(|server| Candidate::new(server, "a server"))
+                .collect(),
+            false => Vec::new(),
+        }
+    }
+
+    fn tools(&self) -> KnownTools {
+        KnownTools::of(&Settings::load(&self.global))
+    }
+}
+
+/// Commands whose `NAME` is that of a configured server.
+fn takes_server_name(path: &[&str]) -> bool {
+    matches!(
+        path,
+        ["get" | "remove" | "enable" | "disable" | "logs" | "doctor" | "torture" | "record"]
+    )
+}
+
+fn takes_value(arg: &Arg) -> bool {
+    arg.get_action().takes_values()
+}
+
+fn about(text: Option<&clap::builder::StyledStr>) -> String {
+    text.map(ToString::to_string).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(line: &str) -> Vec<String> {
+        let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        let (current, before) = words.split_last().unwrap();
+        candidates(before, current).into_iter().map(|one| one.value).collect()
+    }
+
+    #[test]
+    fn commands_options_and_their_values_are_completed() {
+        assert_eq!(values("to"), ["tools", "token"]);
+        assert_eq!(values("config s"), ["show", "schema"]);
+        assert_eq!(values("call --no-im"), ["--no-images"]);
+        assert_eq!(values("tools --provider anth"), ["anthropic"]);
+        assert_eq!(values("tools --provider=anth"), ["--provider=anthropic"]);
+        assert_eq!(values("-o json completions f"), ["fish"]);
+        assert!(!values("").iter().any(|value| value.starts_with('_')));
+    }
+}

@@ -1,0 +1,10 @@
+# Completion of pegboard for Elvish: add this to rc.elv.
+use str
+set edit:completion:arg-completer[pegboard] = {|@words|
+    pegboard __complete -- (all $words[1..]) 2>/dev/null | from-lines | each {|line|
+        var parts = [(str:split "\t" $line)]
+        var suffix = ' '
+        if (str:has-suffix $parts[0] '=') { set suffix = '' }
+        edit:complex-candidate $parts[0] &display=(str:join '  ' $parts) &code-suffix=$suffix
+    }
+}

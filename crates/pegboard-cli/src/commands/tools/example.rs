@@ -1,0 +1,164 @@
+//! An example call of a tool, made from its schema.
+
+use serde_json::{Map, Value, json};
+
+use super::schema_text::Node;
+
+/// A command line that calls the tool with its required arguments.
+pub(super) fn command(tool: &str, schema: &Value) -> String {
+    let arguments = arguments(schema);
+    let mut command = format!("pegboard call {}", quoted(tool));
+    // A key with a separator in it could not be told from its value.
+    let is_plain = |key: &String| !key.is_empty() && !key.contains(['=', ':', '.', '@']) && !key.starts_with('-');
+    if !arguments.keys().all(is_plain) {
+        return format!("{command} --json {}", quoted(&Value::Object(arguments).to_string()));
+    }
+    for (key, value) in &arguments {
+        let word = match value {
+            Value::String(text) if text.starts_with('@') => format!("{key}=@{text}"),
+            Value::String(text) => format!("{key}={text}"),
+            Value::Array(_) | Value::Object(_) => format!("{key}:={value}"),
+            value => format!("{key}={value}"),
+        };
+        command.push(' ');
+        command.push_str(&quoted(&word));
+    }
+    command
+}
+
+/// Values for the required arguments, which the schema accepts as far as it can be told.
+fn arguments(schema: &Value) -> Map<String, Value> {
+    let required = Node::root(schema)
+        .properties()
+        .into_iter()
+        .filter(|(_, _, is_required)| *is_required);
+    required
+        .map(|(name, node, _)| (name.to_owned(), value(name, node)))
+        .collect()
+}
+
+fn value(name: &str, node: Node<'_>) -> Value {
+    let given = node.get("examples").and_then(|examples| examples.get(0));
+    let listed = node.get("enum").and_then(|values| values.get(0));
+    if let Some(value) = given.or(node.get("default")).or(node.get("const")).or(listed) {
+        return value.clone();
+    }
+    if let Some(first) = node
+        .alternatives()
+        .into_iter()
+        .find(|one| one.first_type() != Some("null"))
+    {
+        return value(name, first);
+    }
+    value_of(name, node)
+}
+
+fn value_of(name: &str, node: Node<'_>) -> Value {
+    match node.first_type() {
+        Some("integer" | "number") => number(node),
+        Some("boolean") => json!(true),
+        Some("array") => {
+            let count = node.get("minItems").and_then(Value::as_u64).unwrap_or(1).clamp(1, 16);
+            let item = node.items().map_or_else(|| json!("text"), |items| value(name, items));
+            Value::Array((0..count).map(|_| item.clone()).collect())
+        }
+        Some("object") => {
+            let fields = node.properties().into_iter().filter(|(_, _, is_required)| *is_required);
+            Value::Object(
+                fields
+                    .map(|(name, node, _)| (name.to_owned(), value(name, node)))
+                    .collect(),
+            )
+        }
+        Some("null") => Value::Null,
+        _ => Value::String(text(name, node)),
+    }
+}
+
+fn number(node: Node<'_>) -> Value {
+    let limit = |key: &str| node.get(key).and_then(Value::as_f64);
+    let mut number = limit("minimum")
+        .or(limit("exclusiveMinimum").map(|limit| limit.floor() + 1.0))
+        .unwrap_or(1.0);
+    if let Some(step) = limit("multipleOf").filter(|step| *step > 0.0) {
+        number = (number / step).ceil() * step;
+    }
+    if let Some(most) = limit("maximum").filter(|most| number > *most) {
+        number = most;
+    }
+    if let Some(bound) = limit("exclusiveMaximum").filter(|bound| number >= *bound) {
+        number = bound.ceil() - 1.0;
+    }
+    // A whole number is written without a fraction, which an integer requires.
+    match number.fract() == 0.0 && number.abs() < 9e15 {
+        true => json!(number as i64),
+        false => json!(number),
+    }
+}
+
+fn text(name: &str, node: Node<'_>) -> String {
+    let sample = match node.get("format").and_then(Value::as_str) {
+        Some("date") => "2026-01-31",
+        Some("date-time") => "2026-01-31T12:00:00Z",
+        Some("time") => "12:00:00Z",
+        Some("uri" | "url") => "https://example.com/",
+        Some("email") => "ada@example.com",
+        Some("uuid") => "123e4567-e89b-12d3-a456-426614174000",
+        Some("ipv4") => "192.0.2.1",
+        Some("hostname") => "example.com",
+        _ => match name {
+            name if name.contains("path") || name.contains("file") => "/tmp/example.txt",
+            name if name.contains("url") || name.contains("uri") => "https://example.com/",
+            _ => "text",
+        },
+    };
+    let length = |key: &str| {
+        node.get(key)
+            .and_then(Value::as_u64)
+            .and_then(|length| usize::try_from(length).ok())
+    };
+    let mut sample = sample.to_owned();
+    if let Some(least) = length("minLength").filter(|least| *least <= 256) {
+        while sample.len() < least {
+            sample.push('x');
+        }
+    }
+    if let Some(most) = length("maxLength") {
+        sample.truncate(most);
+    }
+    sample
+}
+
+/// A word as a POSIX shell reads it.
+fn quoted(word: &str) -> String {
+    let is_safe =
+        |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '=' | ':' | '@' | ',' | '+');
+    match !word.is_empty() && word.chars().all(is_safe) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_example_has_a_fitting_value_for_each_required_argument() {
+        let schema = json!({"required": ["n", "s", "o", "l", "e"], "properties": {
+            "n": {"type": "integer", "exclusiveMinimum": 2, "multipleOf": 5},
+            "s": {"type": "string", "minLength": 6},
+            "o": {"type": "object", "required": ["u"], "properties": {"u": {"anyOf": [{"type": "null"}, {"const": "it's"}]}, "v": {}}},
+            "l": {"type": "array", "items": {"type": "boolean"}, "minItems": 2},
+            "e": {"enum": ["@me", "b"]},
+            "z": {"type": "string"},
+        }});
+        assert_eq!(
+            command("fx.t", &schema),
+            r#"pegboard call fx.t e=@@me 'l:=[true,true]' n=5 'o:={"u":"it'\''s"}' s=textxx"#
+        );
+        assert_eq!(command("fx.t", &json!({"properties": {"a": {}}})), "pegboard call fx.t");
+        let odd = json!({"required": ["a.b"], "properties": {"a.b": {"type": "number", "maximum": -0.5}}});
+        assert_eq!(command("fx.t", &odd), r#"pegboard call fx.t --json '{"a.b":-0.5}'"#);
+    }
+}

@@ -1,0 +1,174 @@
+//! Results in files, pipes and terminals, and repeated calls.
+
+use std::fs;
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use pegboard_testkit::{Block, FakeServer, Tool};
+use serde_json::json;
+
+use super::home::Home;
+#[cfg(target_os = "linux")]
+use super::pty::Terminal;
+
+fn fake() -> FakeServer {
+    let data = |bytes: &[u8]| BASE64_STANDARD.encode(bytes);
+    let picture = json!({"type": "image", "mimeType": "image/png", "data": data(b"\x89PNG\r\n\x1a\nrest")});
+    let sound = json!({"type": "audio", "mimeType": "audio/wav", "data": data(b"RIFF")});
+    let file = json!({"type": "resource", "resource": {
+        "uri": "file:///etc/../../evil.sh", "mimeType": "application/x-sh", "blob": data(b"rm")}});
+    FakeServer::new("fx")
+        .tool(Tool::new("picture").answers_blocks([picture.clone()]))
+        .tool(Tool::new("all").answers_blocks([Block::text("seen"), picture, sound, file]))
+        .tool(Tool::new("plain").answers_text("just\ntext"))
+        .tool(Tool::new("fails").fails_with("no such pod"))
+}
+
+fn names(home: &Home, folder: &str) -> Vec<String> {
+    let entries = fs::read_dir(home.path(folder)).unwrap();
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn binary_parts_of_all_kinds_are_saved_and_none_is_overwritten() {
+    let home = Home::new();
+    let server = home.server("fx", fake());
+    let ran = home.run(&["call", "fx.all", "--save", "out/parts", &server]);
+    ran.ends_with(0)
+        .prints("seen\n[image image/png, 12 bytes]")
+        .says("saved out/parts/all.png\n");
+    assert_eq!(names(&home, "out/parts"), ["all.png", "all.wav", "evil.sh.bin"]);
+    let again = home
+        .run(&["call", "fx.all", "--save", "out/parts", "-o", "json", &server])
+        .ends_with(0)
+        .json();
+    assert_eq!(
+        again["saved"],
+        json!(["out/parts/all-2.png", "out/parts/all-2.wav", "out/parts/evil.sh-2.bin"])
+    );
+    assert_eq!(fs::read(home.path("out/parts/evil.sh.bin")).unwrap(), b"rm");
+    home.write("taken", "");
+    home.run(&["call", "fx.picture", "--save", "taken", &server])
+        .ends_with(3)
+        .says("cannot be saved in taken");
+}
+
+#[test]
+fn a_pipe_gets_the_bytes_of_a_single_picture() {
+    let home = Home::new();
+    let server = home.server("fx", fake());
+    let output = home.pegboard(&["call", "fx.picture", &server]).output().unwrap();
+    assert_eq!(output.stdout, b"\x89PNG\r\n\x1a\nrest");
+    let logo = home
+        .pegboard(&["resources", "read", "demo://logo.png"])
+        .output()
+        .unwrap();
+    assert!(logo.stdout.starts_with(b"\x89PNG\r\n\x1a\n"), "{logo:?}");
+}
+
+#[test]
+fn a_result_is_written_to_a_file_in_place_of_stdout() {
+    let home = Home::new();
+    let server = home.server("fx", fake());
+    assert_eq!(
+        home.run(&["call", "fx.picture", "--out", "a.png", &server])
+            .ends_with(0)
+            .out,
+        ""
+    );
+    assert_eq!(fs::read(home.path("a.png")).unwrap(), b"\x89PNG\r\n\x1a\nrest");
+    home.run(&["call", "fx.fails", "--out", "b.txt", &server]).ends_with(1);
+    assert!(!home.path("b.txt").exists());
+    home.run(&["call", "fx.plain", "--out", "no/folder", &server])
+        .ends_with(3)
+        .says("cannot be written");
+    assert_eq!(
+        home.run(&["resources", "read", "demo://logo.png", "--out", "logo.png"])
+            .ends_with(0)
+            .out,
+        ""
+    );
+    assert!(fs::read(home.path("logo.png")).unwrap().starts_with(b"\x89PNG"));
+}
+
+#[test]
+fn raw_prints_the_result_and_nothing_else() {
+    let home = Home::new();
+    let server = home.server("fx", fake());
+    assert_eq!(
+        home.run(&["call", "fx.plain", "-o", "raw", &server]).ends_with(0).out,
+        "just\ntext"
+    );
+    assert_eq!(
+        home.run(&["call", "fx.all", "-o", "raw", &server]).ends_with(0).out,
+        "seen"
+    );
+    let ran = home.run(&["call", "demo.calculate", "6*7", "-o", "raw"]);
+    assert_eq!(
+        (ran.ends_with(0).out.as_str(), ran.err.as_str()),
+        ("{\"value\":42}\n", "")
+    );
+    home.run(&["call", "fx.fails", "-o", "raw", &server])
+        .ends_with(1)
+        .says("no such pod");
+}
+
+#[test]
+fn a_call_tells_how_long_it_took() {
+    let home = Home::new();
+    let server = home.server("fx", fake());
+    home.run(&["call", "fx.plain", "--time", &server])
+        .ends_with(0)
+        .says("the call took ")
+        .says(" of them in the queue");
+}
+
+#[test]
+fn a_repeated_call_shows_its_latencies() {
+    let home = Home::new();
+    let server = home.server("fx", fake());
+    let args = ["call", "fx.plain", "--repeat", "20", "--concurrent", "4", &server];
+    home.run(&args).ends_with(0).prints("20, 4 at once").prints("p99");
+    assert_eq!(home.log("fx").count("tools/call"), 20);
+    let shown = home.run(&[&args[..], &["-o", "json"]].concat()).ends_with(0).json();
+    assert_eq!(
+        (&shown["requests"], &shown["ok"], &shown["failed"]),
+        (&json!(20), &json!(20), &json!(0))
+    );
+    let latency = &shown["latency_ms"];
+    assert!(latency["min"].as_f64() <= latency["p50"].as_f64() && latency["p99"].as_f64() <= latency["max"].as_f64());
+    let failed = home.run(&["call", "fx.fails", "--repeat", "3", &server]);
+    failed.ends_with(1).says("3 times: no such pod");
+    home.run(&["call", "fx.nothing", "--repeat", "3", &server])
+        .ends_with(2)
+        .says("no tool `fx.nothing`");
+    home.run(&["call", "fx.plain", "--concurrent", "3", &server])
+        .ends_with(2);
+}
+
+/// The graphics protocol of kitty and a pager, both at a terminal.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_terminal_gets_images_and_a_pager() {
+    let home = Home::new();
+    let kitty = [("TERM", "xterm-kitty")];
+    let (code, shown) = Terminal::start_with(&home, &["call", "demo.draw", "width=8", "height=8"], &kitty).ends();
+    assert_eq!(code, Some(0));
+    assert!(shown.contains("\u{1b}_Ga=T,f=100,m=0;iVBOR"), "{shown:?}");
+    let (_, shown) = Terminal::start_with(&home, &["call", "demo.draw", "--no-images"], &kitty).ends();
+    assert!(
+        shown.contains("[image image/png, ") && !shown.contains("\u{1b}_G"),
+        "{shown:?}"
+    );
+    let pager = [("PEGBOARD_PAGER", "sed s/^/paged:/")];
+    let (code, shown) = Terminal::start_with(&home, &["tools", "--schema"], &pager).ends();
+    assert_eq!(code, Some(0));
+    assert!(shown.contains("paged:demo ("), "{shown}");
+    for args in [&["tools", "--schema", "--no-pager"][..], &["tools", "demo.echo"]] {
+        let (_, shown) = Terminal::start_with(&home, args, &pager).ends();
+        assert!(shown.contains("demo") && !shown.contains("paged:"), "{shown}");
+    }
+}
