@@ -4,6 +4,7 @@ mod config;
 mod doctor;
 mod find;
 mod global;
+mod hosts;
 mod review;
 mod serving;
 mod sign_in;
@@ -12,6 +13,7 @@ mod using;
 pub(crate) use doctor::Doctor;
 pub(crate) use find::Find;
 pub(crate) use global::{Format, Global};
+pub(crate) use hosts::{Import, Init, Install, Uninstall};
 pub(crate) use review::{AuditShow, AuditVerify, PinsAccept, PinsDiff, TrustAccept};
 pub(crate) use serving::{Health, Mcp, Serve, TokenNew};
 pub(crate) use sign_in::{Login, Logout};
@@ -23,7 +25,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::demo::DemoOptions;
 use config::{ConfigArgs, ConfigVerb};
-use global::With;
+use global::{With, for_files};
 use review::{AuditArgs, AuditVerb, PinsArgs, PinsVerb, TrustArgs, TrustVerb};
 use serving::{TokenArgs, TokenVerb};
 use using::{PromptsArgs, PromptsVerb, ResourcesArgs, ResourcesVerb};
@@ -74,6 +76,10 @@ impl Cli {
             Command::Logout(logout) => logout.under(self.global, Verb::Logout),
             Command::Serve(serve) => serve.under(self.global, Verb::Serve),
             Command::Mcp(mcp) => mcp.under(self.global, Verb::Mcp),
+            Command::Import(import) => import.under(self.global, Verb::Import),
+            Command::Install(install) => install.under(self.global, Verb::Install),
+            Command::Uninstall(uninstall) => uninstall.under(self.global, Verb::Uninstall),
+            Command::Init(init) => init.under(self.global, Verb::Init),
             Command::Health(health) => health.under(self.global, Verb::Health),
             Command::Token(token) => {
                 let global = token.global.over(self.global);
@@ -138,6 +144,10 @@ pub(crate) enum Verb {
     Logout(Logout),
     Serve(Serve),
     Mcp(Mcp),
+    Import(Import),
+    Install(Install),
+    Uninstall(Uninstall),
+    Init(Init),
     Health(Health),
     TokenNew(TokenNew),
     TokenHash,
@@ -213,6 +223,30 @@ enum Command {
     /// Serve all tools as one MCP server on stdio
     #[command(after_help = "Examples:\n  pegboard mcp --view coding\n  pegboard mcp --server github")]
     Mcp(With<Mcp>),
+    /// Copy the servers of other programs into the config
+    #[command(
+        mut_args(for_files),
+        after_help = "Examples:\n  pegboard import --dry-run\n  pegboard import claude cursor\n  pegboard import --yes mcp.json"
+    )]
+    Import(With<Import>),
+    /// Make a host such as Claude or Cursor use Pegboard
+    #[command(
+        mut_args(for_files),
+        after_help = "Examples:\n  pegboard install claude\n  pegboard install cursor --take-over"
+    )]
+    Install(With<Install>),
+    /// Take Pegboard out of a host again
+    #[command(
+        mut_args(for_files),
+        after_help = "Examples:\n  pegboard uninstall claude\n  pegboard uninstall cursor --restore"
+    )]
+    Uninstall(With<Uninstall>),
+    /// Set Pegboard up: import servers, and enter it in hosts
+    #[command(
+        mut_args(for_files),
+        after_help = "Examples:\n  pegboard init\n  pegboard init --yes"
+    )]
+    Init(With<Init>),
     /// Check whether a running `serve` is alive, or ready
     #[command(after_help = "Examples:\n  pegboard health\n  pegboard health --ready --url http://127.0.0.1:8080")]
     Health(With<Health>),

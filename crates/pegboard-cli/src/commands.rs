@@ -14,6 +14,10 @@ mod doctor;
 mod fetch;
 mod find;
 mod health;
+mod import;
+mod init;
+mod install;
+mod keyring_entry;
 mod listing;
 mod login;
 mod man;
@@ -86,6 +90,10 @@ pub(crate) async fn run(verb: Verb, global: Global, output: Output) -> Exit {
         Verb::Logout(options) => Box::pin(login::logout(context, options)).await,
         Verb::Serve(serve) => Box::pin(serve::run(context, serve)).await,
         Verb::Mcp(mcp) => Box::pin(mcp::run(context, mcp)).await,
+        Verb::Import(options) => import::run(context, options).await,
+        Verb::Install(options) => install::install(context, options).await,
+        Verb::Uninstall(options) => install::uninstall(context, options).await,
+        Verb::Init(options) => init::run(context, options).await,
         Verb::Health(options) => health::run(context, options).await,
         Verb::TokenNew(new) => token::new(context, new).await,
         Verb::TokenHash => token::hash(context).await,

@@ -11,6 +11,7 @@ mod demo;
 #[cfg_attr(not(test), expect(dead_code, reason = "commands that edit files use it"))]
 mod document;
 mod exit;
+mod hosts;
 mod logging;
 mod output;
 #[cfg(test)]

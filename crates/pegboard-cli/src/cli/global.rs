@@ -88,6 +88,15 @@ impl<T: Args> With<T> {
     }
 }
 
+/// Leaves the options that mean nothing to a command that only edits files out of its help.
+pub(super) fn for_files(arg: clap::Arg) -> clap::Arg {
+    let is_other = matches!(
+        arg.get_id().as_str(),
+        "servers" | "trust" | "no_daemon" | "verbose" | "quiet" | "log"
+    );
+    arg.hide(is_other)
+}
+
 /// The arguments of a command without any of its own.
 #[derive(Debug, Args)]
 pub(super) struct Nothing {}

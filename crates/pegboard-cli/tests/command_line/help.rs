@@ -38,6 +38,10 @@ const COMMANDS: &[&[&str]] = &[
     &["login"],
     &["logout"],
     &["mask"],
+    &["import"],
+    &["install"],
+    &["uninstall"],
+    &["init"],
     &["demo-server"],
     &["completions"],
 ];
@@ -84,6 +88,10 @@ fn the_first_help_screen_names_all_commands() {
       logout       Sign out of a server
       serve        Serve all tools at one MCP endpoint over HTTP
       mcp          Serve all tools as one MCP server on stdio
+      import       Copy the servers of other programs into the config
+      install      Make a host such as Claude or Cursor use Pegboard
+      uninstall    Take Pegboard out of a host again
+      init         Set Pegboard up: import servers, and enter it in hosts
       health       Check whether a running `serve` is alive, or ready
       token        Make a token for a client of `serve`
       config       Show the config, or what may be in one

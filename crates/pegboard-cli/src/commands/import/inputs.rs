@@ -1,0 +1,86 @@
+//! Asks for the values that a host would ask its user for.
+
+use std::collections::BTreeMap;
+
+use tokio_util::sync::CancellationToken;
+
+use super::plan::Plan;
+use crate::{
+    hosts::Input,
+    output::{Output, one_line},
+    terminal::{Keyboard, Lines as _},
+};
+
+/// Asks for every input of the plan, once each. Without an answer, a variable takes its place.
+pub(in crate::commands) async fn ask(plan: &mut Plan, output: &Output) {
+    let rows = plan.rows.iter().filter(|row| row.new_name().is_some());
+    let inputs: BTreeMap<String, Input> = rows
+        .flat_map(|row| &row.inputs)
+        .map(|input| (input.id.clone(), input.clone()))
+        .collect();
+    for (id, input) in inputs {
+        let Some(answer) = answer(&input, output).await else {
+            continue;
+        };
+        let value = match input.is_secret {
+            true => stored(&id, &answer, output).await,
+            // To us `$$` is an escaped `$`.
+            false => Some(answer.replace('$', "$$")),
+        };
+        if let Some(value) = value {
+            plan.answers.insert(id, value);
+        }
+    }
+}
+
+async fn answer(input: &Input, output: &Output) -> Option<String> {
+    let cancelled = CancellationToken::new();
+    let _cancels = cancelled.clone().drop_guard();
+    let aside = output.step_aside();
+    let mut question = one_line(&input.description);
+    if !input.options.is_empty() {
+        question.push_str(&format!(" ({})", one_line(&input.options.join(", "))));
+    }
+    if let Some(default) = &input.default {
+        question.push_str(&format!(" [{}]", one_line(default)));
+    }
+    output.say(&format!("{question}: "));
+    let is_secret = input.is_secret;
+    let reading = tokio::task::spawn_blocking(move || {
+        let mut keyboard = Keyboard::until(cancelled);
+        let line = match is_secret {
+            true => keyboard.next_hidden(),
+            false => keyboard.next(),
+        };
+        drop(aside);
+        line
+    });
+    let line = reading.await.ok()?.ok()??;
+    match line.is_empty() {
+        true => input.default.clone(),
+        false => Some(line),
+    }
+}
+
+/// Stores a secret in the keyring and returns the reference to it. Without a keyring it is forgotten, and a variable takes its place.
+async fn stored(id: &str, secret: &str, output: &Output) -> Option<String> {
+    let user: String = id
+        .chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || c == '_' || c == '-' {
+                c
+            } else {
+                '-'
+            }
+        })
+        .collect();
+    match super::super::keyring_entry::store("pegboard", &user, secret).await {
+        Ok(()) => Some(format!("${{keyring:pegboard/{user}}}")),
+        Err(reason) => {
+            output.note(&format!(
+                "the secret is not stored ({reason}), so a variable takes its place"
+            ));
+            None
+        }
+    }
+}

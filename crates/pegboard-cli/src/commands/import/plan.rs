@@ -1,0 +1,329 @@
+//! Decides what an import does with each server: names, doubles, and what is refused.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+};
+
+use pegboard::{Config, Env, Format, Loaded, ServerName, config::Source};
+use serde_json::{Map, Value, json};
+
+use super::sources::{Found, FoundServer};
+use crate::hosts::{Host, Input};
+
+/// What an import will do.
+#[derive(Debug)]
+pub(in crate::commands) struct Plan {
+    pub(in crate::commands) file: PathBuf,
+    pub(in crate::commands) rows: Vec<Row>,
+    pub(in crate::commands) unreadable: Vec<(PathBuf, String)>,
+    /// How many files were read.
+    pub(in crate::commands) files: usize,
+    /// The answers to inputs: what replaces each reference.
+    pub(in crate::commands) answers: BTreeMap<String, String>,
+}
+
+/// One server that was found.
+#[derive(Debug)]
+pub(in crate::commands) struct Row {
+    pub(in crate::commands) host: &'static Host,
+    pub(in crate::commands) from: PathBuf,
+    /// What the file is called in a table.
+    pub(in crate::commands) label: String,
+    /// Its name there, and the keys under which it is.
+    pub(in crate::commands) original: String,
+    pub(in crate::commands) keys: Vec<String>,
+    pub(in crate::commands) entry: Value,
+    pub(in crate::commands) action: Action,
+    pub(in crate::commands) settings: Map<String, Value>,
+    pub(in crate::commands) notes: Vec<String>,
+    pub(in crate::commands) inputs: Vec<Input>,
+    /// What is started or contacted, with secrets hidden.
+    pub(in crate::commands) target: String,
+}
+
+/// What happens to a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::commands) enum Action {
+    /// It is added under this name.
+    Add(String),
+    /// It replaces the server of this name.
+    Replace(String),
+    /// It is there already, under this name.
+    Same(String),
+    /// It is not imported, for this reason.
+    Skip(String),
+    /// It cannot be imported, for this reason.
+    Refuse(String),
+}
+
+impl Row {
+    /// The name under which it will be written.
+    pub(in crate::commands) fn new_name(&self) -> Option<&str> {
+        match &self.action {
+            Action::Add(name) | Action::Replace(name) => Some(name),
+            _ => None,
+        }
+    }
+}
+
+impl Plan {
+    /// `taken` are the servers of the file that is written to.
+    pub(super) fn new(file: PathBuf, taken: Map<String, Value>, found: Found, force: bool) -> Self {
+        let mut names = Names {
+            taken,
+            force,
+            imported: BTreeSet::new(),
+        };
+        let rows = found.servers.into_iter().map(|one| names.row(one)).collect();
+        Self {
+            file,
+            rows,
+            unreadable: found.unreadable,
+            files: found.files,
+            answers: BTreeMap::new(),
+        }
+    }
+
+    /// Whether anything will be written.
+    pub(in crate::commands) fn has_work(&self) -> bool {
+        self.rows.iter().any(|row| row.new_name().is_some())
+    }
+
+    /// Replaces the inputs in all settings: by their answers, or by a variable where there is none.
+    pub(in crate::commands) fn settle_inputs(&mut self) {
+        for row in self.rows.iter_mut().filter(|row| row.new_name().is_some()) {
+            for input in &row.inputs {
+                let value = match self.answers.get(&input.id) {
+                    Some(answer) => answer.clone(),
+                    None => {
+                        let variable = input.variable();
+                        row.notes
+                            .push(format!("set the variable {variable}: {}", input.description));
+                        format!("${{{variable}}}")
+                    }
+                };
+                for setting in row.settings.values_mut() {
+                    replace(setting, &input.reference(), &value);
+                }
+            }
+            row.inputs.clear();
+        }
+    }
+}
+
+/// Replaces a text in all texts of a value.
+fn replace(value: &mut Value, from: &str, to: &str) {
+    match value {
+        Value::String(text) if text.contains(from) => *text = text.replace(from, to),
+        Value::Array(list) => list.iter_mut().for_each(|value| replace(value, from, to)),
+        Value::Object(table) => table.values_mut().for_each(|value| replace(value, from, to)),
+        _ => {}
+    }
+}
+
+/// The names that are taken, in the file and by this import.
+struct Names {
+    taken: Map<String, Value>,
+    force: bool,
+    imported: BTreeSet<String>,
+}
+
+impl Names {
+    fn row(&mut self, found: FoundServer) -> Row {
+        let server = found.server;
+        let mut row = Row {
+            host: found.host,
+            from: found.path,
+            label: found.label,
+            original: server.name,
+            keys: server.keys,
+            entry: server.entry,
+            action: Action::Skip(String::new()),
+            settings: Map::new(),
+            notes: Vec::new(),
+            inputs: server.inputs,
+            target: String::new(),
+        };
+        match server.imported {
+            Err(reason) => row.action = Action::Refuse(reason),
+            Ok(_) if server.is_pegboard => row.action = Action::Skip("Pegboard itself".to_owned()),
+            Ok(imported) => {
+                row.settings = imported.settings;
+                row.notes = imported.notes;
+                row.action = match server.project.filter(|_| found.is_elsewhere) {
+                    Some(project) => Action::Skip(format!("only for {project}; `--all` imports it")),
+                    None => self.action(&row.original, &mut row.settings, &mut row.notes),
+                };
+                let (target, problem) = checked(&row.settings);
+                row.target = target;
+                row.notes.extend(problem.filter(|_| row.inputs.is_empty()));
+            }
+        }
+        if let Some(name) = row.new_name().map(str::to_owned) {
+            self.imported.insert(name.clone());
+            self.taken.insert(name, Value::Object(row.settings.clone()));
+        }
+        row
+    }
+
+    fn action(&self, original: &str, settings: &mut Map<String, Value>, notes: &mut Vec<String>) -> Action {
+        let same = self
+            .taken
+            .iter()
+            .find(|(_, other)| other.as_object().is_some_and(|other| is_same(other, settings)));
+        if let Some((name, _)) = same {
+            return Action::Same(name.clone());
+        }
+        let wish = alias(original);
+        if wish != original {
+            settings.entry("description").or_insert_with(|| original.into());
+            notes.push(format!("is called `{original}` there, which cannot be a name here"));
+        }
+        if !self.taken.contains_key(&wish) {
+            return Action::Add(wish);
+        }
+        if self.force && !self.imported.contains(&wish) {
+            return Action::Replace(wish);
+        }
+        notes.push(format!("`{wish}` is another server already"));
+        Action::Add(free(&wish, &self.taken))
+    }
+}
+
+/// Whether two servers are the same: the same program or URL, with the same variables and headers by name.
+fn is_same(one: &Map<String, Value>, other: &Map<String, Value>) -> bool {
+    let line = |server: &Map<String, Value>| -> Vec<String> {
+        let command = server.get("command");
+        let words = [command, server.get("args")].into_iter().flatten();
+        let words = words.flat_map(|value| match value {
+            Value::Array(list) => list.clone(),
+            value => vec![value.clone()],
+        });
+        words.filter_map(|word| word.as_str().map(str::to_owned)).collect()
+    };
+    let names = |server: &Map<String, Value>, key: &str| -> BTreeSet<String> {
+        let table = server.get(key).and_then(Value::as_object);
+        table
+            .into_iter()
+            .flat_map(Map::keys)
+            .map(|name| name.to_lowercase())
+            .collect()
+    };
+    line(one) == line(other)
+        && one.get("url") == other.get("url")
+        && one.get("cwd") == other.get("cwd")
+        && ["env", "headers"]
+            .iter()
+            .all(|key| names(one, key) == names(other, key))
+}
+
+/// A name that is allowed here: other characters become `-`.
+fn alias(name: &str) -> String {
+    if ServerName::parse(name).is_ok() {
+        return name.to_owned();
+    }
+    let mut alias = String::new();
+    for c in name.chars() {
+        match c {
+            c if c.is_ascii_alphanumeric() || c == '_' => alias.push(c),
+            _ if alias.is_empty() || alias.ends_with('-') => {}
+            _ => alias.push('-'),
+        }
+    }
+    let alias = alias.trim_matches(['-', '_']);
+    let alias: String = alias.chars().take(60).collect();
+    match alias.is_empty() {
+        true => "server".to_owned(),
+        false => alias,
+    }
+}
+
+/// The name with the first number that makes it free.
+fn free(wish: &str, taken: &Map<String, Value>) -> String {
+    let short: String = wish.chars().take(60).collect();
+    let mut number = 2_u32;
+    loop {
+        let name = format!("{short}-{number}");
+        if !taken.contains_key(&name) {
+            return name;
+        }
+        number = number.saturating_add(1);
+    }
+}
+
+/// What a server starts or contacts, with secrets hidden, and why it cannot be used as it is.
+fn checked(settings: &Map<String, Value>) -> (String, Option<String>) {
+    // Whether variables are set does not matter here; this value fits wherever one may stand.
+    let env = Env::new(|name| match name {
+        "HOME" => Some("/home/x".to_owned()),
+        "USERPROFILE" => None,
+        _ => Some("https://x.example".to_owned()),
+    });
+    let mut settings = settings.clone();
+    for setting in settings.values_mut() {
+        without_inputs(setting);
+    }
+    for key in ["enabled", "env_file"] {
+        settings.remove(key);
+    }
+    let text = json!({"servers": {"it": settings}}).to_string();
+    let loaded: Loaded = Config::load(&[Source::text("import", text, Some(Format::Json))], &env);
+    let shown = loaded.show();
+    let server = shown.pointer("/servers/it");
+    let text = |key: &str| server.and_then(|server| server.get(key)?.as_str()).map(str::to_owned);
+    let args = server.and_then(|server| server.get("args")?.as_array());
+    let mut words: Vec<String> = text("url").or_else(|| text("command")).into_iter().collect();
+    words.extend(args.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned));
+    let problem = loaded.config.misconfigured.values().next();
+    let problem = problem.map(|problem| format!("cannot be used as it is: {}", problem.why));
+    (words.join(" "), problem)
+}
+
+/// Replaces every `${input:…}` by a variable.
+fn without_inputs(value: &mut Value) {
+    match value {
+        Value::String(text) if text.contains("${input:") => *text = text.replace("${input:", "${X_").replace("-", "_"),
+        Value::Array(list) => list.iter_mut().for_each(without_inputs),
+        Value::Object(table) => table.values_mut().for_each(without_inputs),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_gets_an_alias_that_is_allowed() {
+        for (name, want) in [
+            ("github", "github"),
+            ("awslabs.core-mcp-server", "awslabs-core-mcp-server"),
+            ("Figma Desktop", "Figma-Desktop"),
+            ("@scope/x", "scope-x"),
+            ("...", "server"),
+            ("日本", "server"),
+        ] {
+            assert_eq!(alias(name), want);
+        }
+        assert!(ServerName::parse(&alias(&"a.".repeat(100))).is_ok());
+        let taken = Map::from_iter([("a".to_owned(), json!({})), ("a-2".to_owned(), json!({}))]);
+        assert_eq!(free("a", &taken), "a-3");
+    }
+
+    #[test]
+    fn a_target_is_shown_without_its_secrets() {
+        let settings = json!({"command": "npx", "args": ["x", "--token", "ghp_0123456789abcdefghijABCDEFGHIJ012345"]});
+        let (target, problem) = checked(settings.as_object().unwrap());
+        assert!(
+            target.starts_with("npx x --token") && !target.contains("ghp_0123"),
+            "{target}"
+        );
+        assert_eq!(problem, None);
+        let settings = json!({"url": "https://${HOST}/mcp", "bearer_token_env_var": "NOPE"});
+        assert_eq!(
+            checked(settings.as_object().unwrap()),
+            ("https://${HOST}/mcp".to_owned(), None)
+        );
+    }
+}

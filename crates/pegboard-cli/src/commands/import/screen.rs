@@ -1,0 +1,156 @@
+//! Shows an import: as a table for people, and as a document for programs.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value, json};
+
+use super::plan::{Action, Plan, Row};
+use crate::output::{self, Table, one_line};
+
+/// The table of all servers, with notes below it.
+pub(in crate::commands) fn text(plan: &Plan) -> String {
+    let mut text = String::new();
+    if plan.rows.is_empty() {
+        let _ = match plan.files {
+            0 => writeln!(text, "no config file of a host was found"),
+            1 => writeln!(text, "the host's config file has no servers"),
+            files => writeln!(text, "{files} config files of hosts were read, and none has servers"),
+        };
+        return text;
+    }
+    let mut table = Table::indented(0);
+    table.row(["SERVER", "FROM", "IMPORT", "TARGET"].map(str::to_owned));
+    for row in &plan.rows {
+        let name = row.new_name().unwrap_or(&row.original);
+        let target = match &row.action {
+            Action::Skip(reason) | Action::Refuse(reason) => reason.as_str(),
+            _ => row.target.as_str(),
+        };
+        table.row([one_line(name), one_line(&row.label), word(row), one_line(target)]);
+    }
+    text.push_str(&table.render(output::width()));
+    for row in plan.rows.iter().filter(|row| row.new_name().is_some()) {
+        for note in &row.notes {
+            let _ = writeln!(text, "  {}: {}", row.new_name().unwrap_or_default(), one_line(note));
+        }
+        for input in &row.inputs {
+            let name = row.new_name().unwrap_or_default();
+            let _ = writeln!(text, "  {name}: needs a value: {}", one_line(&input.description));
+        }
+    }
+    text
+}
+
+fn word(row: &Row) -> String {
+    let is_off = row.settings.get("enabled") == Some(&Value::Bool(false));
+    match &row.action {
+        Action::Add(_) if is_off => "new, disabled".to_owned(),
+        Action::Add(_) => "new".to_owned(),
+        Action::Replace(_) => "replaces".to_owned(),
+        Action::Same(name) => format!("there as {name}"),
+        Action::Skip(_) => "no".to_owned(),
+        Action::Refuse(_) => "cannot".to_owned(),
+    }
+}
+
+/// How many servers are written, in words.
+pub(in crate::commands) fn count(plan: &Plan) -> String {
+    match plan.rows.iter().filter(|row| row.new_name().is_some()).count() {
+        1 => "1 server".to_owned(),
+        count => format!("{count} servers"),
+    }
+}
+
+/// The last lines: what was written, and what to do next.
+pub(in crate::commands) fn ending(plan: &Plan, is_written: bool) -> String {
+    let file = plan.file.display();
+    match (is_written, plan.has_work()) {
+        (true, _) => format!("{} written to {file}\nnext: pegboard tools\n", count(plan)),
+        (false, true) => format!("{} would be written to {file}\n", count(plan)),
+        (false, false) => String::new(),
+    }
+}
+
+/// Files that cannot be read, and secrets that are copied.
+pub(in crate::commands) fn warnings(plan: &Plan, is_written: bool) -> Vec<String> {
+    let mut warnings: Vec<String> = plan
+        .unreadable
+        .iter()
+        .map(|(path, problem)| format!("{} cannot be read: {problem}", path.display()))
+        .collect();
+    let new = plan.rows.iter().filter(|row| row.new_name().is_some());
+    let holders: Vec<&str> = new
+        .filter(|row| has_secret(&row.settings))
+        .filter_map(Row::new_name)
+        .collect();
+    if is_written && !holders.is_empty() {
+        warnings.push(format!(
+            "the secrets of {} are in {} as they were; only you can read it. `${{VAR}}` or `${{keyring:SERVICE/USER}}` keeps them out of files",
+            holders.join(", "),
+            plan.file.display(),
+        ));
+    }
+    warnings
+}
+
+/// Whether a setting for credentials has a literal value.
+fn has_secret(settings: &Map<String, Value>) -> bool {
+    const NAMES: [&str; 7] = [
+        "token",
+        "key",
+        "secret",
+        "password",
+        "authorization",
+        "pat",
+        "credential",
+    ];
+    let is_secret = |name: &str, value: &Value| {
+        let name = name.to_lowercase();
+        let is_literal = value
+            .as_str()
+            .is_some_and(|text| text.len() >= 6 && !text.contains("${"));
+        is_literal && NAMES.iter().any(|part| name.contains(part))
+    };
+    let tables = ["env", "headers", "oauth"];
+    let tables = tables.iter().filter_map(|key| settings.get(*key)?.as_object());
+    let mut pairs = tables
+        .flatten()
+        .chain(settings.iter().filter(|(key, _)| *key == "bearer_token"));
+    pairs.any(|(name, value)| !name.ends_with("_id") && is_secret(name, value))
+}
+
+/// The document for programs. Settings are not in it: they may hold secrets.
+pub(in crate::commands) fn document(plan: &Plan, is_written: bool) -> Value {
+    let servers: Vec<Value> = plan.rows.iter().map(server).collect();
+    let unreadable = plan.unreadable.iter();
+    let unreadable: Vec<Value> = unreadable
+        .map(|(path, problem)| json!({"file": path, "error": problem}))
+        .collect();
+    json!({"file": plan.file, "written": is_written, "servers": servers, "unreadable": unreadable, "warnings": warnings(plan, is_written)})
+}
+
+fn server(row: &Row) -> Value {
+    let (action, name, reason) = match &row.action {
+        Action::Add(name) => ("add", Some(name), None),
+        Action::Replace(name) => ("replace", Some(name), None),
+        Action::Same(name) => ("same", Some(name), None),
+        Action::Skip(reason) => ("skip", None, Some(reason)),
+        Action::Refuse(reason) => ("refuse", None, Some(reason)),
+    };
+    let inputs: Vec<Value> = row
+        .inputs
+        .iter()
+        .map(|input| json!({"id": input.id, "description": input.description}))
+        .collect();
+    json!({
+        "host": row.host.id,
+        "from": row.from,
+        "original": row.original,
+        "action": action,
+        "name": name,
+        "reason": reason,
+        "target": row.target,
+        "notes": row.notes,
+        "inputs": inputs,
+    })
+}

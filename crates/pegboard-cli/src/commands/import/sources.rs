@@ -1,0 +1,192 @@
+//! Finds the files to import from, and reads their servers.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::{
+    document::Document,
+    exit::Exit,
+    hosts::{self, Folders, HOSTS, Host, Listed},
+    settings::Complaint,
+};
+
+/// A file of a host.
+#[derive(Debug)]
+pub(in crate::commands) struct HostFile {
+    pub(in crate::commands) host: &'static Host,
+    pub(in crate::commands) path: PathBuf,
+    /// The folder of the project that the file belongs to.
+    pub(in crate::commands) project: Option<PathBuf>,
+    /// Whether it was named by its path.
+    is_named: bool,
+}
+
+impl HostFile {
+    /// What the file is called in a table.
+    fn label(&self) -> String {
+        match self.path.file_name().filter(|_| self.is_named) {
+            Some(name) => name.to_string_lossy().into_owned(),
+            None => self.host.title.to_owned(),
+        }
+    }
+}
+
+/// A server of a host, or a file that could not be read.
+#[derive(Debug)]
+pub(in crate::commands) struct FoundServer {
+    pub(in crate::commands) host: &'static Host,
+    pub(in crate::commands) path: PathBuf,
+    pub(in crate::commands) label: String,
+    pub(in crate::commands) server: Listed,
+    /// Whether it belongs to another project than the working folder.
+    pub(in crate::commands) is_elsewhere: bool,
+}
+
+/// The servers of all files.
+#[derive(Debug, Default)]
+pub(in crate::commands) struct Found {
+    pub(in crate::commands) servers: Vec<FoundServer>,
+    pub(in crate::commands) unreadable: Vec<(PathBuf, String)>,
+    pub(in crate::commands) files: usize,
+}
+
+/// The files that the arguments name, or those of all hosts.
+pub(super) fn find(from: &[String], is_project: bool, folders: &Folders) -> Result<Vec<HostFile>, Complaint> {
+    let of = |host: &'static Host| -> Vec<HostFile> {
+        let (files, project) = match is_project {
+            true => (host.project_files(folders), Some(folders.here.clone())),
+            false => (host.user_files(folders), None),
+        };
+        let file = |path| HostFile {
+            host,
+            path,
+            project: project.clone(),
+            is_named: false,
+        };
+        files.into_iter().map(file).collect()
+    };
+    if from.is_empty() {
+        return Ok(HOSTS.iter().flat_map(of).collect());
+    }
+    let mut found = Vec::new();
+    for one in from {
+        match hosts::find(one) {
+            Some(host) => {
+                let files = of(host);
+                if files.is_empty() {
+                    return Err(nothing(host, is_project, folders));
+                }
+                found.extend(files);
+            }
+            None => found.push(named(one, folders)?),
+        }
+    }
+    Ok(found)
+}
+
+fn nothing(host: &Host, is_project: bool, folders: &Folders) -> Complaint {
+    let looked: Vec<String> = match is_project {
+        true => host.project.iter().map(|name| (*name).to_owned()).collect(),
+        false => (host.user)(folders)
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect(),
+    };
+    Complaint {
+        message: format!("{} has no config file here", host.title),
+        hint: Some(format!("looked for {}", looked.join(", "))),
+        exit: Exit::Usage,
+    }
+}
+
+/// A file that is named by its path.
+fn named(name: &str, folders: &Folders) -> Result<HostFile, Complaint> {
+    // `HOST:FILE` tells whose file it is.
+    let told = name
+        .split_once(':')
+        .and_then(|(host, file)| Some((hosts::find(host)?, file)));
+    let path = Path::new(told.map_or(name, |(_, file)| file));
+    if !path.is_file() {
+        let known: Vec<&str> = HOSTS.iter().map(|host| host.id).collect();
+        return Err(Complaint {
+            message: format!("`{name}` is neither a file nor a host"),
+            hint: Some(format!("the hosts are {}", known.join(", "))),
+            exit: Exit::Usage,
+        });
+    }
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let by_content = || {
+        let document = read_file(&path).unwrap_or_default();
+        let id = match () {
+            () if document.get("context_servers").is_some() => "zed",
+            () if document.get("extensions").is_some() => "goose",
+            () if document.get("mcp_servers").is_some() => "codex",
+            () if document.get("mcpServers").is_some_and(Value::is_array) => "continue",
+            () if document.get("mcpServers").is_some() => "claude",
+            () if document.get("servers").is_some() => "vscode",
+            () if document.get("mcp").is_some() => "opencode",
+            () => "claude",
+        };
+        hosts::find(id)
+    };
+    let host = told
+        .map(|(host, _)| host)
+        .or_else(|| hosts::of_file(&path, folders))
+        .or_else(by_content)
+        .ok_or_else(|| Complaint {
+            message: format!("{name} is not the config file of a known host"),
+            hint: None,
+            exit: Exit::Usage,
+        })?;
+    let is_project = host.project.iter().any(|name| path.ends_with(name));
+    let project = is_project.then(|| host.project.iter().find(|name| path.ends_with(name)));
+    let project = project.flatten().and_then(|name| {
+        let depth = Path::new(name).components().count();
+        path.ancestors().nth(depth).map(Path::to_owned)
+    });
+    Ok(HostFile {
+        host,
+        path,
+        project,
+        is_named: true,
+    })
+}
+
+/// Reads the servers of the files. A file that cannot be read does not keep the others from being read.
+pub(in crate::commands) fn read(files: &[HostFile], folders: &Folders, all: bool) -> Found {
+    let mut found = Found {
+        files: files.len(),
+        ..Found::default()
+    };
+    for file in files {
+        let document = match read_file(&file.path) {
+            Ok(document) => document,
+            Err(problem) => {
+                found.unreadable.push((file.path.clone(), problem));
+                continue;
+            }
+        };
+        let listed = hosts::servers_in(file.host, &document, folders, file.project.as_deref());
+        found.servers.extend(listed.into_iter().map(|server| {
+            FoundServer {
+                host: file.host,
+                path: file.path.clone(),
+                label: file.label(),
+                is_elsewhere: !all
+                    && server
+                        .project
+                        .as_deref()
+                        .is_some_and(|project| Path::new(project) != folders.here),
+                server,
+            }
+        }));
+    }
+    found
+}
+
+/// The whole content of a file.
+pub(in crate::commands) fn read_file(path: &Path) -> Result<Value, String> {
+    let document = Document::open(path).map_err(|error| error.to_string())?;
+    Ok(document.get(&[]).unwrap_or_default())
+}

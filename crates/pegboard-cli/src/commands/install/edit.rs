@@ -1,0 +1,413 @@
+//! Edits the config files of hosts.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::{
+    program,
+    taken_over::{self, Moved},
+};
+use crate::{
+    cli::{Global, Install, Uninstall},
+    commands::import::{
+        plan::{Action, Plan, Row},
+        write,
+    },
+    document::Document,
+    exit::Exit,
+    hosts::{Connection, Folders, Form, Host, entry_for, is_pegboard},
+    settings::Complaint,
+};
+
+/// What is entered.
+#[derive(Debug)]
+pub(in crate::commands) struct Entry {
+    name: String,
+    connection: Connection,
+    force: bool,
+}
+
+impl Entry {
+    pub(in crate::commands) fn new(global: &Global, options: &Install) -> Result<Self, Complaint> {
+        let connection = match &options.url {
+            Some(url) => Connection::Url(url.clone()),
+            None => {
+                let mut args = vec!["mcp".to_owned()];
+                for config in &global.configs {
+                    let path = std::path::absolute(config).unwrap_or_else(|_| config.clone());
+                    args.extend(["-c".to_owned(), path.display().to_string()]);
+                }
+                args.extend(options.view.iter().flat_map(|view| ["--view".to_owned(), view.clone()]));
+                args.extend(options.daemon.then(|| "--daemon".to_owned()));
+                Connection::Process {
+                    program: program::path()?.display().to_string(),
+                    args,
+                }
+            }
+        };
+        Ok(Self {
+            name: options.name.clone(),
+            connection,
+            force: options.force,
+        })
+    }
+
+    fn shown(&self) -> String {
+        match &self.connection {
+            Connection::Process { program, args } => format!("{program} {}", args.join(" ")),
+            Connection::Url(url) => url.clone(),
+        }
+    }
+}
+
+/// What was done to a file, or would be.
+#[derive(Debug)]
+pub(in crate::commands) struct Change {
+    host: &'static Host,
+    file: PathBuf,
+    action: &'static str,
+    name: String,
+    /// What the host starts or connects to.
+    target: Option<String>,
+    backup: Option<PathBuf>,
+    /// The servers that were moved out of the file, or back into it.
+    moved: Vec<String>,
+    pub(super) warning: Option<String>,
+}
+
+impl Change {
+    pub(super) fn sentence(&self, is_dry: bool) -> String {
+        let (title, file) = (self.host.title, self.file.display());
+        let would = if is_dry { "would be " } else { "" };
+        let target = self.target.as_deref().unwrap_or_default();
+        match self.action {
+            "added" | "updated" => format!("{title}: {would}{} in {file}: {target}", self.action),
+            "unchanged" => format!("{title}: has it already, in {file}"),
+            "removed" => format!("{title}: {would}removed from {file}"),
+            _ => format!("{title}: does not use Pegboard"),
+        }
+    }
+
+    pub(super) fn details(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if !self.moved.is_empty() {
+            let way = if self.action == "removed" {
+                "put back"
+            } else {
+                "taken over"
+            };
+            lines.push(format!("{way}: {}", self.moved.join(", ")));
+        }
+        lines.extend(self.backup.iter().map(|backup| format!("backup: {}", backup.display())));
+        if matches!(self.action, "added" | "updated" | "removed") {
+            lines.push(format!("to apply it: {}", self.host.reload));
+        }
+        lines
+    }
+
+    pub(in crate::commands) fn document(&self) -> Value {
+        json!({
+            "host": self.host.id,
+            "file": self.file,
+            "action": self.action,
+            "name": self.name,
+            "target": self.target,
+            "backup": self.backup,
+            "moved": self.moved,
+            "reload": self.host.reload,
+        })
+    }
+}
+
+/// Whether taking over moves this server out of its host's file.
+pub(in crate::commands) fn is_moved(row: &Row) -> bool {
+    matches!(row.action, Action::Add(_) | Action::Replace(_) | Action::Same(_)) && !row.keys.is_empty()
+}
+
+/// Enters Pegboard in the files of a host. The servers of `plan` are taken out.
+pub(in crate::commands) fn install(
+    host: &'static Host,
+    entry: &Entry,
+    is_project: bool,
+    folders: &Folders,
+    plan: Option<&Plan>,
+    is_dry: bool,
+) -> Result<Vec<Change>, Complaint> {
+    let files = files(host, is_project, &entry.name, folders)?;
+    files
+        .into_iter()
+        .map(|file| install_in(host, file, entry, plan, is_dry))
+        .collect()
+}
+
+fn install_in(
+    host: &'static Host,
+    file: PathBuf,
+    entry: &Entry,
+    plan: Option<&Plan>,
+    is_dry: bool,
+) -> Result<Change, Complaint> {
+    let form = host.form.unwrap_or(Form::Plain);
+    let Some(value) = entry_for(form, &entry.connection, &entry.name) else {
+        return Err(Complaint {
+            message: format!("{} cannot connect to a URL", host.title),
+            hint: Some("leave out `--url`: it then starts `pegboard mcp` itself".to_owned()),
+            exit: Exit::Usage,
+        });
+    };
+    let mut document = write::open(&file)?;
+    let is_block = form == Form::ContinueBlock;
+    let keys = match is_block {
+        true => Vec::new(),
+        false => keys_for(host, &document, &entry.name),
+    };
+    let value = for_version(value, &keys);
+    let path: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let is_empty = |known: &Value| known.is_null() || known.as_object().is_some_and(serde_json::Map::is_empty);
+    let known = document.get(&path).filter(|known| !is_empty(known));
+    let action = match &known {
+        Some(known) if *known == value => "unchanged",
+        Some(known) if is_ours(known) || entry.force => "updated",
+        Some(_) => {
+            return Err(Complaint {
+                message: format!("{} has another `{}` in {}", host.title, entry.name, file.display()),
+                hint: Some("choose another name with `--name`, or replace it with `--force`".to_owned()),
+                exit: Exit::Usage,
+            });
+        }
+        None => "added",
+    };
+    let tables = value.as_object().filter(|_| is_block);
+    let parts: Vec<(Vec<&str>, &Value)> = match tables {
+        Some(table) => table.iter().map(|(key, value)| (vec![key.as_str()], value)).collect(),
+        None => vec![(path, &value)],
+    };
+    for (path, value) in parts {
+        put(&mut document, &path, value)?;
+    }
+    let rows = plan.into_iter().flat_map(|plan| &plan.rows);
+    let rows: Vec<&Row> = rows.filter(|row| row.from == file && is_moved(row)).collect();
+    let mut moved = Vec::new();
+    for row in &rows {
+        let path: Vec<&str> = row.keys.iter().map(String::as_str).collect();
+        document.remove(&path).map_err(|error| write::refused(&error))?;
+        moved.push(Moved {
+            keys: row.keys.clone(),
+            entry: row.entry.clone(),
+        });
+    }
+    let mut backup = None;
+    if !is_dry && document.is_changed() {
+        // What is moved is remembered first: it must not get lost if the rest fails.
+        if !moved.is_empty() {
+            taken_over::add(&file, &moved)?;
+        }
+        backup = document.back_up().map_err(|error| write::refused(&error))?;
+        write::save(&mut document, &file)?;
+    }
+    Ok(Change {
+        host,
+        action,
+        name: entry.name.clone(),
+        warning: match &entry.connection {
+            Connection::Process { program, .. } => program::warning(program),
+            Connection::Url(_) => None,
+        },
+        target: Some(entry.shown()),
+        backup,
+        moved: rows.iter().map(|row| row.original.clone()).collect(),
+        file,
+    })
+}
+
+/// Puts an entry into a file, with its keys in the order in which people write them.
+fn put(document: &mut Document, path: &[&str], entry: &Value) -> Result<(), Complaint> {
+    const FIRST: [&str; 9] = [
+        "source",
+        "type",
+        "name",
+        "description",
+        "command",
+        "cmd",
+        "args",
+        "url",
+        "uri",
+    ];
+    let mut ordered = document.clone();
+    if let Some(table) = entry.as_object().filter(|_| document.get(path).is_none()) {
+        let first = FIRST.iter().filter(|key| table.contains_key(**key)).copied();
+        let rest = table.keys().map(String::as_str).filter(|key| !FIRST.contains(key));
+        let is_done = first.chain(rest).all(|key| {
+            let path: Vec<&str> = path.iter().copied().chain([key]).collect();
+            table.get(key).is_some_and(|value| ordered.set(&path, value).is_ok())
+        });
+        if is_done {
+            *document = ordered;
+            return Ok(());
+        }
+    }
+    document.set(path, entry).map_err(|error| write::refused(&error))
+}
+
+/// Takes Pegboard out of the files of a host.
+pub(super) fn uninstall(host: &'static Host, options: &Uninstall, folders: &Folders) -> Result<Vec<Change>, Complaint> {
+    let mut changes = Vec::new();
+    let mut files = files(host, options.project, &options.name, folders)?;
+    if !options.project && host.form != Some(Form::ContinueBlock) {
+        files = host.user_files(folders);
+    }
+    for file in files.into_iter().filter(|file| file.is_file()) {
+        changes.extend(uninstall_from(host, &file, options)?);
+    }
+    if changes.is_empty() {
+        changes.push(Change {
+            host,
+            file: PathBuf::new(),
+            action: "absent",
+            name: options.name.clone(),
+            target: None,
+            backup: None,
+            moved: Vec::new(),
+            warning: None,
+        });
+    }
+    Ok(changes)
+}
+
+fn uninstall_from(host: &'static Host, file: &Path, options: &Uninstall) -> Result<Option<Change>, Complaint> {
+    let mut document = write::open(file)?;
+    let change = |backup, moved| Change {
+        host,
+        file: file.to_owned(),
+        action: "removed",
+        name: options.name.clone(),
+        target: None,
+        backup,
+        moved,
+        warning: None,
+    };
+    if host.form == Some(Form::ContinueBlock) {
+        let ours = document
+            .get(&["mcpServers"])
+            .and_then(|list| list.as_array().cloned())
+            .unwrap_or_default();
+        if !ours.iter().all(is_ours) || ours.is_empty() {
+            return Ok(None);
+        }
+        if !options.dry_run {
+            std::fs::remove_file(file).map_err(|error| write::failed(file, &error.to_string()))?;
+        }
+        return Ok(Some(change(None, Vec::new())));
+    }
+    let mut has_gone = false;
+    for keys in host.keys {
+        let path: Vec<&str> = keys.iter().copied().chain([options.name.as_str()]).collect();
+        if document.get(&path).is_some_and(|known| is_ours(&known)) {
+            document.remove(&path).map_err(|error| write::refused(&error))?;
+            without_empty_table(&mut document, keys, file);
+            has_gone = true;
+        }
+    }
+    let mut restored = Vec::new();
+    let moved = match options.restore {
+        true => taken_over::of(file)?,
+        false => Vec::new(),
+    };
+    for one in &moved {
+        let path: Vec<&str> = one.keys.iter().map(String::as_str).collect();
+        if document.get(&path).is_none() {
+            document
+                .set(&path, &one.entry)
+                .map_err(|error| write::refused(&error))?;
+            restored.extend(one.keys.last().cloned());
+        }
+    }
+    if !has_gone && restored.is_empty() {
+        return Ok(None);
+    }
+    let mut backup = None;
+    if !options.dry_run {
+        backup = document.back_up().map_err(|error| write::refused(&error))?;
+        write::save(&mut document, file)?;
+        if !moved.is_empty() {
+            taken_over::forget(file)?;
+        }
+    }
+    Ok(Some(change(backup, restored)))
+}
+
+/// Removes the table of servers too, if it is empty and the file was without it before: then it becomes as it was.
+fn without_empty_table(document: &mut Document, keys: &[&str], file: &Path) {
+    let is_empty = document
+        .get(keys)
+        .is_some_and(|table| table.as_object().is_some_and(serde_json::Map::is_empty));
+    let mut without = document.clone();
+    if is_empty && without.remove(keys).is_ok_and(|was_there| was_there) && has_backup(file, without.text().as_bytes())
+    {
+        *document = without;
+    }
+}
+
+/// Whether a backup of a file has this content.
+fn has_backup(file: &Path, content: &[u8]) -> bool {
+    let (Some(folder), Some(name)) = (file.parent(), file.file_name().and_then(|name| name.to_str())) else {
+        return false;
+    };
+    let prefix = format!("{name}.bak-");
+    let found = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut backups = found.filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix));
+    backups.any(|entry| std::fs::read(entry.path()).is_ok_and(|bytes| bytes == content))
+}
+
+/// Whether an entry is one that `install` writes.
+fn is_ours(entry: &Value) -> bool {
+    let is_remote = ["url", "serverUrl", "httpUrl", "baseUrl", "uri"]
+        .iter()
+        .any(|key| entry.get(key).is_some());
+    let is_block = entry
+        .get("mcpServers")
+        .and_then(Value::as_array)
+        .is_some_and(|list| list.iter().all(is_ours));
+    is_pegboard(entry) || is_remote || is_block
+}
+
+/// The files of a host to edit.
+fn files(host: &Host, is_project: bool, name: &str, folders: &Folders) -> Result<Vec<PathBuf>, Complaint> {
+    if host.form == Some(Form::ContinueBlock) {
+        let folder = match is_project {
+            true => folders.project(".continue/mcpServers"),
+            false => folders.variable_or_home("CONTINUE_GLOBAL_DIR", ".continue", "mcpServers"),
+        };
+        return Ok(vec![folder.join(format!("{name}.yaml"))]);
+    }
+    if !is_project {
+        return Ok(host.files_to_edit(folders));
+    }
+    let existing = host.project_files(folders).into_iter().next();
+    let first = || host.project.first().map(|name| folders.project(name));
+    let file = existing.or_else(first).ok_or_else(|| Complaint {
+        message: format!("{} has no config files in projects", host.title),
+        hint: Some("leave out `--project`".to_owned()),
+        exit: Exit::Usage,
+    })?;
+    Ok(vec![file])
+}
+
+/// The keys under which Pegboard's entry goes: where it is already, or where the file has its servers.
+fn keys_for(host: &Host, document: &Document, name: &str) -> Vec<String> {
+    let has = |keys: &&&[&str]| document.get(keys).is_some_and(|table| table.is_object());
+    let newest = host.keys.iter().filter(has).max_by_key(|keys| keys.len());
+    let keys = newest.or(host.keys.first()).copied().unwrap_or(&["mcpServers"]);
+    keys.iter().chain([&name]).map(|key| (*key).to_owned()).collect()
+}
+
+/// The newer form of OpenCode has no `enabled`, and two timeouts.
+fn for_version(mut value: Value, keys: &[String]) -> Value {
+    let is_newer = keys.first().is_some_and(|key| key == "mcp") && keys.len() == 3 && value.get("enabled").is_some();
+    if let Some(table) = value.as_object_mut().filter(|_| is_newer) {
+        table.remove("enabled");
+        table.insert("timeout".to_owned(), json!({"startup": 30_000, "request": 300_000}));
+    }
+    value
+}

@@ -1,0 +1,74 @@
+//! Remembers the entries that were moved out of a host's file, so that they can be put back.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::{commands::import::write, exit::Exit, settings::Complaint};
+
+/// An entry that was moved.
+#[derive(Debug, Clone)]
+pub(super) struct Moved {
+    pub(super) keys: Vec<String>,
+    pub(super) entry: Value,
+}
+
+fn file() -> Result<PathBuf, Complaint> {
+    let folder = write::user_folder().ok_or_else(|| Complaint {
+        message: "there is no folder for the user's config".to_owned(),
+        hint: Some("set HOME".to_owned()),
+        exit: Exit::Usage,
+    })?;
+    Ok(folder.join("taken-over.json"))
+}
+
+/// The entries that were moved out of a file.
+pub(super) fn of(host_file: &Path) -> Result<Vec<Moved>, Complaint> {
+    let document = write::open(&file()?)?;
+    let list = document.get(&[&host_file.display().to_string()]).unwrap_or_default();
+    let moved = list.as_array().into_iter().flatten().filter_map(|one| {
+        let keys = one.get("keys")?.as_array()?.iter();
+        Some(Moved {
+            keys: keys.filter_map(|key| key.as_str().map(str::to_owned)).collect(),
+            entry: one.get("entry")?.clone(),
+        })
+    });
+    Ok(moved.filter(|moved| !moved.keys.is_empty()).collect())
+}
+
+/// Adds to what was moved out of a file.
+pub(super) fn add(host_file: &Path, more: &[Moved]) -> Result<(), Complaint> {
+    let mut all = of(host_file)?;
+    all.retain(|one| !more.iter().any(|new| new.keys == one.keys));
+    all.extend(more.iter().cloned());
+    store(host_file, &all)
+}
+
+/// Forgets what was moved out of a file.
+pub(super) fn forget(host_file: &Path) -> Result<(), Complaint> {
+    store(host_file, &[])
+}
+
+fn store(host_file: &Path, moved: &[Moved]) -> Result<(), Complaint> {
+    let path = file()?;
+    let mut document = write::open(&path)?;
+    let key = host_file.display().to_string();
+    let list: Vec<Value> = moved
+        .iter()
+        .map(|one| json!({"keys": one.keys, "entry": one.entry}))
+        .collect();
+    let edited = match list.is_empty() {
+        true => document.remove(&[&key]).map(|_| ()),
+        false => document.set(&[&key], &Value::Array(list)),
+    };
+    edited.map_err(|error| write::refused(&error))?;
+    if !document.is_changed() || (list_is_missing(&path) && moved.is_empty()) {
+        return Ok(());
+    }
+    write::save(&mut document, &path)?;
+    write::restrict(&path)
+}
+
+fn list_is_missing(path: &Path) -> bool {
+    !path.exists()
+}

@@ -1,0 +1,21 @@
+//! The programs that start MCP servers for their users: where their config files are, what is in them, and how Pegboard is entered there.
+//!
+//! Everything here works on parsed values and on [`Folders`], so that the rules of every operating system can be tested on any.
+
+mod entry;
+mod entry_fields;
+mod folders;
+mod host;
+mod pegboard_entry;
+mod servers;
+mod table;
+#[cfg(test)]
+mod tests;
+mod variables;
+
+pub(crate) use folders::Folders;
+pub(crate) use host::{Form, Host};
+pub(crate) use pegboard_entry::{Connection, entry_for, is_pegboard};
+pub(crate) use servers::{Listed, servers_in};
+pub(crate) use table::{HOSTS, find, of_file};
+pub(crate) use variables::Input;

@@ -1,0 +1,106 @@
+//! What `install` writes, takes over and gives back.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::home::Home;
+
+const CURSOR: &str = r#"{
+  "mcpServers": {
+    "time": { "command": "uvx", "args": ["mcp-server-time"] }
+  }
+}
+"#;
+
+#[test]
+fn taking_over_moves_the_servers_and_restoring_puts_them_back() {
+    let home = Home::new();
+    let file = home.write(".cursor/mcp.json", CURSOR);
+    home.run(&["install", "cursor", "--take-over"])
+        .ends_with(5)
+        .says("there is no terminal");
+    assert_eq!(fs::read_to_string(&file).unwrap(), CURSOR);
+    home.run(&["install", "cursor", "--take-over", "--yes"])
+        .ends_with(0)
+        .prints("taken over: time");
+    let now: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    assert!(
+        now["mcpServers"]["time"].is_null() && now["mcpServers"]["pegboard"]["args"][0] == "mcp",
+        "{now}"
+    );
+    let shown = home.run(&["config", "show", "-o", "json"]).json();
+    assert_eq!(shown["servers"]["time"]["command"], "uvx");
+    home.run(&["uninstall", "cursor", "--restore"])
+        .ends_with(0)
+        .prints("put back: time");
+    let now: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    assert_eq!(now, serde_json::from_str::<Value>(CURSOR).unwrap());
+}
+
+#[test]
+fn a_backup_is_made_and_another_entry_of_that_name_is_not_replaced() {
+    let home = Home::new();
+    home.write(
+        ".cursor/mcp.json",
+        r#"{"mcpServers": {"pegboard": {"command": "other"}}}"#,
+    );
+    home.run(&["install", "cursor"])
+        .ends_with(2)
+        .says("has another `pegboard`")
+        .says("--force");
+    let ran = home.run(&["install", "cursor", "--force", "-o", "json"]);
+    let backup = ran.json()["hosts"][0]["backup"].as_str().unwrap().to_owned();
+    assert!(fs::read_to_string(backup).unwrap().contains("other"));
+}
+
+#[test]
+fn the_options_are_in_the_entry() {
+    let home = Home::new();
+    let entry = |args: &[&str]| {
+        home.run(args).ends_with(0);
+        let text = fs::read_to_string(home.path(".cursor/mcp.json")).unwrap();
+        serde_json::from_str::<Value>(&text).unwrap()["mcpServers"]["pegboard"].clone()
+    };
+    let made = entry(&["install", "cursor", "--view", "coding", "--daemon"]);
+    assert_eq!(made["args"], serde_json::json!(["mcp", "--view", "coding", "--daemon"]));
+    let made = entry(&["install", "cursor", "--url", "http://127.0.0.1:7337/mcp"]);
+    assert_eq!(
+        made,
+        serde_json::json!({"type": "http", "url": "http://127.0.0.1:7337/mcp"})
+    );
+    home.run(&["install", "claude-desktop", "--url", "http://127.0.0.1:7337/mcp"])
+        .ends_with(2)
+        .says("cannot connect to a URL");
+    home.run(&["install", "roo"]).ends_with(2).says("only imported from");
+}
+
+#[test]
+fn a_dry_run_changes_nothing() {
+    let home = Home::new();
+    let file = home.write(".cursor/mcp.json", CURSOR);
+    home.run(&["install", "cursor", "--take-over", "--dry-run"])
+        .ends_with(0)
+        .prints("would be added");
+    assert_eq!(fs::read_to_string(&file).unwrap(), CURSOR);
+    assert_eq!(fs::read_dir(home.path(".cursor")).unwrap().count(), 1);
+    assert!(!home.path(".config/pegboard").exists());
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_not_touched() {
+    let home = Home::new();
+    let file = home.write(".cursor/mcp.json", "{ broken");
+    home.run(&["install", "cursor"]).ends_with(2);
+    assert_eq!(fs::read_to_string(file).unwrap(), "{ broken");
+}
+
+#[test]
+fn a_file_without_servers_becomes_as_it_was() {
+    let home = Home::new();
+    let text = "{\n  \"theme\": \"dark\"\n}\n";
+    let file = home.write(".gemini/settings.json", text);
+    home.run(&["install", "gemini"]).ends_with(0);
+    home.run(&["uninstall", "gemini"]).ends_with(0);
+    assert_eq!(fs::read_to_string(file).unwrap(), text);
+}

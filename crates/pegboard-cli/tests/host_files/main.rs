@@ -1,0 +1,21 @@
+//! `pegboard import`, `install`, `uninstall` and `init`, with the config files of every host in their real shapes.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test helper that cannot go on has nothing better to do than to panic"
+)]
+#![cfg(unix)]
+
+mod golden;
+#[path = "../command_line/home.rs"]
+#[expect(dead_code, reason = "another suite uses the rest")]
+mod home;
+mod import;
+mod init;
+mod install;
+#[cfg(target_os = "linux")]
+#[path = "../command_line/pty.rs"]
+#[expect(dead_code, reason = "another suite uses the rest")]
+mod pty;
+#[cfg(target_os = "linux")]
+mod terminal;
