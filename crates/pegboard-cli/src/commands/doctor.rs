@@ -1,6 +1,6 @@
 //! `pegboard doctor`: tries each step of reaching a server, and says what is wrong and what mends it.
 //!
-//! `kinds` is the table of all findings. `config_checks`, `program` and `machine` look without starting anything; `reach` starts the
+//! `kinds` is the table of all findings. `config_checks`, `program`, `machine` and `unmanaged` look without starting anything; `reach` starts the
 //! servers and connects to them, `outage` says why one could not be reached and `other_paths` where it may be, `definitions` judges the tools of the others. `fix` applies remedies.
 
 mod config_checks;
@@ -16,6 +16,7 @@ mod program;
 mod reach;
 mod screen;
 mod stopped;
+mod unmanaged;
 
 use std::path::Path;
 
@@ -71,6 +72,9 @@ async fn diagnose(context: &mut Context<'_>, options: &Doctor) -> Result<Vec<Sec
         );
     }
     machine::check(&mut general, &context.global, &settings).await;
+    if options.names.is_empty() {
+        unmanaged::check(&mut general, &loaded.config);
+    }
     let duplicates = config_checks::duplicates(&loaded.config);
     let unpinned = loaded.config.unpinned();
     let mut sections: Vec<Section> = Vec::new();

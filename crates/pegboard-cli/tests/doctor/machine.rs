@@ -9,9 +9,10 @@ use std::{
 };
 
 use rustix::fs::{FlockOperation, flock};
+use serde_json::json;
 
 use super::{
-    diagnosis::{Diagnosis, well},
+    diagnosis::{Diagnosis, QUICK, fake, well},
     home::Home,
 };
 
@@ -71,4 +72,31 @@ fn a_daemon_of_another_version() {
     drop(lock);
     fs::remove_file(folder.join("old.sock")).unwrap();
     Diagnosis::of(&home, &[]).is_well_without("daemon-version");
+}
+
+#[test]
+fn servers_of_other_programs_are_listed_and_never_started() {
+    let home = Home::new();
+    home.config(&well(&home));
+    let command = home.command_of("shadow", fake());
+    let (program, args) = command.split_once(' ').unwrap();
+    let args: Vec<&str> = args.split(' ').collect();
+    let entry = json!({"command": program, "args": args, "env": {"TOKEN": "hunter2hunter2"}});
+    let files = [".cursor/mcp.json", ".claude.json"];
+    for file in files {
+        home.write(file, &json!({"mcpServers": {"shadow": entry}}).to_string());
+    }
+    let ran = home.run(&["doctor", "-o", "json"]);
+    let found = Diagnosis::from(&ran);
+    found.shows("unmanaged-server");
+    let said = found.document["machine"].to_string();
+    assert!(
+        said.contains(".cursor/mcp.json") && said.contains(".claude.json"),
+        "{said}"
+    );
+    assert!(said.contains("pegboard import cursor"), "{said}");
+    assert!(!ran.out.contains("hunter2"), "{ran:?}");
+    assert!(!home.path("shadow.log").exists(), "it was started");
+    home.config(&format!("{}{}", well(&home), home.entry("shadow", fake(), QUICK)));
+    Diagnosis::of(&home, &[]).is_well_without("unmanaged-server");
 }

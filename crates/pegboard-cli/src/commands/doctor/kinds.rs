@@ -221,6 +221,8 @@ kinds! {
         "other users can enter the folder of the daemon's sockets, so it is not used" "`--fix` runs `chmod 700`";
     UNFINISHED_CALLS = "unfinished-calls" Machine Warning
         "a daemon was killed during calls, which may have run" "`pegboard status` shows them";
+    UNMANAGED_SERVER = "unmanaged-server" Machine Warning
+        "another program on this machine has servers that Pegboard does not manage; they are only listed, never started" "`pegboard import HOST` takes them over";
 }
 
 #[cfg(test)]

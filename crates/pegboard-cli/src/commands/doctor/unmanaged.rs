@@ -1,0 +1,89 @@
+//! Servers in the config files of other programs that Pegboard does not manage. They are only listed, never started.
+
+use std::path::Path;
+
+use pegboard::{Config, config::Transport};
+use serde_json::{Map, Value};
+
+use super::{
+    finding::{Finding, Section},
+    kinds,
+};
+use crate::{
+    document::Document,
+    hosts::{self, Folders, Host},
+    settings::here,
+};
+
+/// The most names that a finding lists.
+const NAMED: usize = 5;
+
+/// Adds one finding for each file with servers that are not in the config.
+pub(super) fn check(section: &mut Section, config: &Config) {
+    let Some(folders) = Folders::of_process(here()) else {
+        return;
+    };
+    for host in hosts::HOSTS {
+        for file in host.user_files(&folders) {
+            of_file(section, config, host, &file, &folders);
+        }
+    }
+}
+
+fn of_file(section: &mut Section, config: &Config, host: &Host, file: &Path, folders: &Folders) {
+    // A file that cannot be read is the other program's concern.
+    let Some(content) = Document::open(file).ok().and_then(|document| document.get(&[])) else {
+        return;
+    };
+    let listed = hosts::servers_in(host, &content, folders, None).into_iter();
+    let unmanaged = listed.filter(|server| {
+        let settings = server.imported.as_ref().map(|imported| &imported.settings);
+        !server.is_pegboard && settings.is_ok_and(|settings| !is_managed(config, settings))
+    });
+    let names: Vec<String> = unmanaged.map(|server| format!("`{}`", server.name)).collect();
+    if names.is_empty() {
+        return;
+    }
+    let more = match names.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let shown = names.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+    section.found(
+        Finding::new(
+            &kinds::UNMANAGED_SERVER,
+            format!(
+                "{} starts servers of its own, by {}: {shown}{more}",
+                host.title,
+                file.display()
+            ),
+        )
+        .fix(format!("pegboard import {}", host.id)),
+    );
+}
+
+/// Whether a server of the config runs the same program, or connects to the same address.
+fn is_managed(config: &Config, settings: &Map<String, Value>) -> bool {
+    let text = |key: &str| settings.get(key).and_then(Value::as_str);
+    let args: Vec<&str> = settings
+        .get("args")
+        .and_then(Value::as_array)
+        .map(|args| args.iter().filter_map(Value::as_str).collect())
+        .unwrap_or_default();
+    config.servers.values().any(|server| match &server.transport {
+        Transport::Stdio(command) => {
+            text("command") == Some(command.program.as_str())
+                && command
+                    .args
+                    .iter()
+                    .map(pegboard::Secret::expose)
+                    .eq(args.iter().copied())
+        }
+        other => {
+            let url = other.endpoint().map(|endpoint| endpoint.url.expose().as_str());
+            url.is_some_and(|url| {
+                text("url").is_some_and(|known| known.trim_end_matches('/') == url.trim_end_matches('/'))
+            })
+        }
+    })
+}
