@@ -5,7 +5,7 @@ use std::process::Command;
 use crate::{Packages, TARGET, VERSION, run};
 
 #[test]
-fn the_archive_has_the_program_its_licences_and_its_completions() {
+fn the_archive_has_the_program_its_licences_completions_and_man_pages() {
     let packages = Packages::of_this_program("archive", &[]);
     let name = format!("pegboard-{VERSION}-{TARGET}");
     assert_eq!(packages.names(), ["SHA256SUMS", &format!("{name}.tar.gz")]);
@@ -17,7 +17,13 @@ fn the_archive_has_the_program_its_licences_and_its_completions() {
     let mut tar = packages.command("tar");
     run(tar.arg("-xzf").arg(packages.path(&format!("packages/{name}.tar.gz")))).succeeds();
     let folder = packages.path(&name);
-    for file in ["README.md", "LICENSE-APACHE", "LICENSE-MIT", "completions/_pegboard"] {
+    for file in [
+        "README.md",
+        "LICENSE-APACHE",
+        "LICENSE-MIT",
+        "completions/_pegboard",
+        "man/man1/pegboard.1",
+    ] {
         assert!(folder.join(file).is_file(), "{file}");
     }
     let version = run(packages.command(folder.join("pegboard")).arg("--version"));
