@@ -8,6 +8,7 @@ mod hosts;
 mod review;
 mod serving;
 mod sign_in;
+mod torture;
 mod using;
 
 pub(crate) use doctor::Doctor;
@@ -17,6 +18,7 @@ pub(crate) use hosts::{Import, Init, Install, Uninstall};
 pub(crate) use review::{AuditShow, AuditVerify, PinsAccept, PinsDiff, TrustAccept};
 pub(crate) use serving::{Health, Mcp, Serve, TokenNew};
 pub(crate) use sign_in::{Login, Logout};
+pub(crate) use torture::{Eras, Torture};
 pub(crate) use using::{Call, Mask, PromptGet, ResourceRead, Status, Tools};
 
 use std::path::PathBuf;
@@ -119,6 +121,7 @@ impl Cli {
                     AuditVerb::Show(show) => show.under(global, Verb::AuditShow),
                 }
             }
+            Command::Torture(torture) => torture.under(self.global, Verb::Torture),
             Command::Mask(mask) => mask.under(self.global, Verb::Mask),
             Command::DemoServer(options) => (Verb::DemoServer(options), self.global),
             Command::Man(man) => (Verb::Man(man.folder), self.global),
@@ -162,6 +165,7 @@ pub(crate) enum Verb {
     TrustForget(Option<PathBuf>),
     AuditVerify(AuditVerify),
     AuditShow(AuditShow),
+    Torture(Torture),
     Mask(Mask),
     DemoServer(DemoOptions),
     Man(PathBuf),
@@ -280,6 +284,11 @@ enum Command {
         after_help = "Examples:\n  pegboard audit verify\n  pegboard audit show --last 10"
     )]
     Audit(AuditArgs),
+    /// Try a server with faults and protocol cases
+    #[command(
+        after_help = "Examples:\n  pegboard torture 'python server.py' --tool slow_search\n  pegboard torture http://127.0.0.1:8080/mcp --junit report.xml"
+    )]
+    Torture(With<Torture>),
     /// Hide secrets in what comes in on stdin
     #[command(
         after_help = "Examples:\n  kubectl get secret db -o yaml | pegboard mask\n  pegboard mask --group security -o json < answer.txt"

@@ -36,6 +36,7 @@ mod stdin;
 mod tls_files;
 mod token;
 mod tools;
+mod torture;
 mod trust;
 
 use std::time::Duration;
@@ -108,6 +109,7 @@ pub(crate) async fn run(verb: Verb, global: Global, output: Output) -> Exit {
         Verb::TrustForget(path) => trust::forget(context, path).await,
         Verb::AuditVerify(verify) => audit::verify(context, verify).await,
         Verb::AuditShow(show) => audit::show(context, show).await,
+        Verb::Torture(torture) => Box::pin(torture::run(context, torture)).await,
         Verb::Mask(mask) => mask::run(context, mask).await,
         Verb::Completions(shell) => completions::run(context, shell).await,
         Verb::Man(folder) => man::run(context, folder).await,

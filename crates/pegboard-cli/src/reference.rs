@@ -32,7 +32,7 @@ const EXIT_CODES_END: &str = "
 A call that has run and whose result was discarded, because it was too large for example, ends with 3: it is `lost`, not `refused`.
 
 Commands that check something end with 1 if they found a problem: `doctor` if a server cannot be used, `audit verify` if the log is not intact, `pins diff --check` if a definition differs or is held, `health` if the
-daemon is not alive or not ready.
+daemon is not alive or not ready, `torture` if a server fails a case.
 ";
 
 const EVENTS: &str = "\

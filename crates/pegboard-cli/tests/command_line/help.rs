@@ -37,6 +37,7 @@ const COMMANDS: &[&[&str]] = &[
     &["audit", "show"],
     &["login"],
     &["logout"],
+    &["torture"],
     &["mask"],
     &["import"],
     &["install"],
@@ -98,6 +99,7 @@ fn the_first_help_screen_names_all_commands() {
       trust        Approve the config file of a project
       pins         Show which tool definitions changed, and accept them
       audit        Verify the audit log, or show its records
+      torture      Try a server with faults and protocol cases
       mask         Hide secrets in what comes in on stdin
       demo-server  Run the built-in MCP server
       completions  Print a shell's completion script

@@ -1,0 +1,123 @@
+//! Cases on streamable HTTP.
+
+use serde_json::json;
+
+use crate::commands::torture::{
+    bench::Bench,
+    case::{Applies, Case, Spec},
+    era::Era,
+    http::HttpTarget,
+    stop::{Stop, ensure, fail, skip},
+    wire::Target,
+};
+
+const GROUP: &str = "http";
+const HTTP: Spec = Spec::Each("basic/transports#streamable-http", "basic/transports/streamable-http");
+
+pub(super) const CASES: &[Case] = &[
+    Case {
+        id: "origin",
+        group: GROUP,
+        title: "a request with a foreign Origin is refused",
+        applies: Applies::Http,
+        spec: HTTP,
+        mend: "check the Origin header and answer a foreign one with 403, so that web pages cannot use the server (DNS rebinding)",
+        run: |bench| Box::pin(origin(bench)),
+    },
+    Case {
+        id: "unknown-session",
+        group: GROUP,
+        title: "an unknown session id gets status 404",
+        applies: Applies::Http,
+        spec: HTTP,
+        mend: "answer requests with an unknown `Mcp-Session-Id` with 404, so that clients begin a new session",
+        run: |bench| Box::pin(unknown_session(bench)),
+    },
+    Case {
+        id: "accepted",
+        group: GROUP,
+        title: "a notification gets status 202 without a body",
+        applies: Applies::Http,
+        spec: HTTP,
+        mend: "answer a POST of a notification with 202 (accepted) and no body",
+        run: |bench| Box::pin(accepted(bench)),
+    },
+];
+
+fn endpoint<'a>(bench: &Bench<'a>) -> Result<&'a HttpTarget, Stop> {
+    match bench.target {
+        Target::Http(target) => Ok(target),
+        Target::Stdio(_) => skip("the server is reached over stdio"),
+    }
+}
+
+/// Posts a message with more headers and returns the status.
+async fn status(bench: &Bench<'_>, body: String, headers: &[(&str, &str)]) -> Result<u16, Stop> {
+    bench.transcript.sent(&format!("{headers:?} {body}"));
+    let mut request = endpoint(bench)?.request(body).timeout(bench.wait);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    match request.send().await {
+        Ok(response) => {
+            bench.transcript.came(&format!("HTTP {}", response.status()));
+            Ok(response.status().as_u16())
+        }
+        Err(error) => fail(error.without_url().to_string()),
+    }
+}
+
+async fn origin(bench: &Bench<'_>) -> Result<(), Stop> {
+    let client = bench.connect()?;
+    let (method, params) = match bench.era {
+        Era::Modern => ("server/discover", json!({})),
+        Era::Legacy => (
+            "initialize",
+            json!({"protocolVersion": bench.era.version(), "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}),
+        ),
+    };
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": client.with_meta(params)});
+    let headers = [
+        ("origin", "https://evil.example"),
+        ("mcp-protocol-version", bench.era.version()),
+        ("mcp-method", method),
+    ];
+    let status = status(bench, body.to_string(), &headers).await?;
+    ensure(status == 403 || status == 401, || {
+        format!("a request from https://evil.example got status {status} in place of 403")
+    })
+}
+
+async fn unknown_session(bench: &Bench<'_>) -> Result<(), Stop> {
+    if bench.era == Era::Modern {
+        return skip("there are no sessions in this era");
+    }
+    let client = bench.session().await?;
+    if client.session_id().is_none() {
+        return skip("the server assigns no session ids");
+    }
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {}});
+    let headers = [
+        ("mcp-session-id", "no-such-session"),
+        ("mcp-protocol-version", bench.era.version()),
+    ];
+    let status = status(bench, body.to_string(), &headers).await?;
+    ensure(status == 404, || {
+        format!("an unknown session id got status {status} in place of 404")
+    })
+}
+
+async fn accepted(bench: &Bench<'_>) -> Result<(), Stop> {
+    if bench.era == Era::Modern {
+        return skip("clients send no notifications over HTTP in this era");
+    }
+    let client = bench.session().await?;
+    let body = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    let id = client.session_id();
+    let mut headers = vec![("mcp-protocol-version", bench.era.version())];
+    headers.extend(id.as_deref().map(|id| ("mcp-session-id", id)));
+    let status = status(bench, body.to_string(), &headers).await?;
+    ensure(status == 202, || {
+        format!("a notification got status {status} in place of 202")
+    })
+}

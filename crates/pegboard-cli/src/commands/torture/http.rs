@@ -1,0 +1,284 @@
+//! The raw connection over streamable HTTP: one POST for each message.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use futures_util::StreamExt as _;
+use pegboard::config::{Auth, Endpoint};
+use reqwest::{
+    Client, RequestBuilder, Response,
+    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
+};
+use rustls::{ClientConfig, RootCertStore, crypto::ring::default_provider};
+use serde_json::Value;
+use tokio::{sync::mpsc, task::AbortHandle};
+use url::Url;
+
+use super::incoming::{Incoming, MAX_MESSAGE, QUEUE, read};
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long the DELETE request at the end of a session may take.
+const DELETE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The endpoint of the server under test.
+#[derive(Debug, Clone)]
+pub(super) struct HttpTarget {
+    client: Client,
+    url: Url,
+    headers: HeaderMap,
+}
+
+impl HttpTarget {
+    /// A client for an endpoint, or why there can be none.
+    pub(super) fn new(endpoint: &Endpoint) -> Result<Self, String> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in &endpoint.headers {
+            let name = HeaderName::try_from(name).map_err(|error| error.to_string())?;
+            headers.insert(name, header(value.expose())?);
+        }
+        let authorization = match &endpoint.auth {
+            Auth::None | Auth::Anonymous => None,
+            Auth::Bearer(token) => Some(format!("Bearer {}", token.expose())),
+            Auth::Basic { user, password } => {
+                let pair = BASE64_STANDARD.encode(format!("{user}:{}", password.expose()));
+                Some(format!("Basic {pair}"))
+            }
+            Auth::BearerFile(path) => {
+                let token = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+                Some(format!("Bearer {}", token.trim()))
+            }
+            _ => return Err("`torture` does not sign in; set `auth.bearer` or a header".to_owned()),
+        };
+        if let Some(value) = authorization {
+            headers.insert(AUTHORIZATION, header(&value)?);
+        }
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        let tls = ClientConfig::builder_with_provider(Arc::new(default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| error.to_string())?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let url = endpoint.url.expose().clone();
+        let mut builder = Client::builder();
+        if matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]")) {
+            // A proxy on another machine cannot reach this machine's loopback address.
+            builder = builder.no_proxy();
+        }
+        let client = builder
+            .tls_backend_preconfigured(tls)
+            .connect_timeout(CONNECT_TIMEOUT)
+            .redirect(reqwest::redirect::Policy::none())
+            .user_agent(concat!("pegboard/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .map_err(|error| error.to_string())?;
+        Ok(Self { client, url, headers })
+    }
+
+    pub(super) fn open(&self) -> HttpWire {
+        let (sender, incoming) = mpsc::channel(QUEUE);
+        HttpWire {
+            target: self.clone(),
+            version: None,
+            session: Arc::default(),
+            sender,
+            incoming,
+            running: HashMap::new(),
+            anonymous: 0,
+        }
+    }
+
+    /// A POST request with the headers that every message has.
+    pub(super) fn request(&self, body: String) -> RequestBuilder {
+        self.client
+            .post(self.url.clone())
+            .headers(self.headers.clone())
+            .header(CONTENT_TYPE, "application/json")
+            .header(ACCEPT, "application/json, text/event-stream")
+            .body(body)
+    }
+}
+
+fn header(text: &str) -> Result<HeaderValue, String> {
+    HeaderValue::from_str(text).map_err(|error| error.to_string())
+}
+
+/// The session id that the server assigned.
+type SessionId = Arc<Mutex<Option<HeaderValue>>>;
+
+/// A connection to the server under test. Dropping it aborts its requests and ends its session.
+#[derive(Debug)]
+pub(super) struct HttpWire {
+    pub(super) target: HttpTarget,
+    /// The version in the header of each request.
+    pub(super) version: Option<String>,
+    session: SessionId,
+    sender: mpsc::Sender<Incoming>,
+    pub(super) incoming: mpsc::Receiver<Incoming>,
+    /// The requests in flight, by the JSON of their id.
+    running: HashMap<String, AbortHandle>,
+    /// The number of messages without an id.
+    anonymous: u64,
+}
+
+impl HttpWire {
+    /// Posts a message. What comes back arrives in `incoming`.
+    pub(super) fn post(&mut self, text: &str) {
+        let mut request = self.target.request(text.to_owned());
+        let message: Value = serde_json::from_str(text).unwrap_or(Value::Null);
+        for (name, value) in self.headers_of(&message) {
+            request = request.header(name, value);
+        }
+        let (sender, session) = (self.sender.clone(), self.session.clone());
+        let task = tokio::spawn(async move {
+            let end = match request.send().await {
+                Ok(response) => pass_on(response, &sender, &session).await,
+                Err(error) => Err(error.without_url().to_string()),
+            };
+            if let Err(end) = end {
+                // Nobody reads any more if this fails.
+                let _ = sender.send(Incoming::Closed(end)).await;
+            }
+        });
+        self.running.retain(|_, task| !task.is_finished());
+        let key = match message.get("id") {
+            Some(id) => id.to_string(),
+            None => {
+                self.anonymous += 1;
+                format!("notification {}", self.anonymous)
+            }
+        };
+        self.running.insert(key, task.abort_handle());
+    }
+
+    /// Closes the response stream of a request, which cancels it in the modern era.
+    pub(super) fn abort(&mut self, id: &Value) {
+        if let Some(task) = self.running.remove(&id.to_string()) {
+            task.abort();
+        }
+    }
+
+    pub(super) fn session(&self) -> Option<HeaderValue> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn headers_of(&self, message: &Value) -> Vec<(&'static str, HeaderValue)> {
+        let mut headers = Vec::new();
+        if let Some(id) = self.session() {
+            headers.push(("mcp-session-id", id));
+        }
+        let of_meta = message.pointer("/params/_meta/io.modelcontextprotocol~1protocolVersion");
+        let is_modern = of_meta.is_some();
+        let version = of_meta.and_then(Value::as_str).or(self.version.as_deref());
+        if let Some(version) = version.and_then(|version| HeaderValue::from_str(version).ok()) {
+            headers.push(("mcp-protocol-version", version));
+        }
+        if is_modern {
+            let text = |pointer: &str| message.pointer(pointer).and_then(Value::as_str).map(encode);
+            headers.extend(text("/method").map(|method| ("mcp-method", method)));
+            let name = text("/params/name").or_else(|| text("/params/uri"));
+            headers.extend(name.map(|name| ("mcp-name", name)));
+        }
+        headers
+    }
+}
+
+impl Drop for HttpWire {
+    fn drop(&mut self) {
+        self.running.values().for_each(AbortHandle::abort);
+        if let (Some(id), Ok(runtime)) = (self.session(), tokio::runtime::Handle::try_current()) {
+            let request = self
+                .target
+                .client
+                .delete(self.target.url.clone())
+                .headers(self.target.headers.clone())
+                .header("mcp-session-id", id)
+                .timeout(DELETE_TIMEOUT);
+            // The server may keep the session; that is no concern of the case that used it.
+            runtime.spawn(async move { drop(request.send().await) });
+        }
+    }
+}
+
+/// Encodes a text as a header value, in base64 if a header would change it.
+fn encode(text: &str) -> HeaderValue {
+    let is_plain = text.bytes().all(|byte| (0x20..=0x7e).contains(&byte)) && text.trim() == text;
+    let value = match is_plain {
+        true => HeaderValue::from_str(text),
+        false => HeaderValue::from_str(&format!("=?base64?{}?=", BASE64_STANDARD.encode(text))),
+    };
+    value.unwrap_or_else(|_| HeaderValue::from_static(""))
+}
+
+/// Passes on the messages of a response; fails if the connection broke.
+async fn pass_on(response: Response, sender: &mpsc::Sender<Incoming>, session: &SessionId) -> Result<(), String> {
+    if let Some(id) = response.headers().get("mcp-session-id") {
+        *session.lock().unwrap_or_else(PoisonError::into_inner) = Some(id.clone());
+    }
+    let status = response.status();
+    let kind = response
+        .headers()
+        .get(CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok())
+        .unwrap_or_default();
+    let is_stream = kind.starts_with("text/event-stream");
+    let mut body = response.bytes_stream();
+    let mut text = Vec::new();
+    while let Some(chunk) = body.next().await {
+        let chunk = chunk.map_err(|error| error.without_url().to_string())?;
+        if text.len() + chunk.len() > MAX_MESSAGE {
+            return Err(format!("a response is longer than {MAX_MESSAGE} bytes"));
+        }
+        text.extend_from_slice(&chunk);
+        if is_stream {
+            for event in take_events(&mut text) {
+                if sender.send(read(&event)).await.is_err() {
+                    return Ok(());
+                }
+            }
+        }
+    }
+    if is_stream {
+        return Ok(());
+    }
+    let text = String::from_utf8_lossy(&text);
+    let incoming = match read(&text) {
+        Incoming::Message(value) if value.get("jsonrpc").is_some() || value.is_array() => Incoming::Message(value),
+        _ if status.is_success() && text.trim().is_empty() => return Ok(()),
+        noise if status.is_success() => noise,
+        _ => Incoming::Status(status.as_u16(), text.chars().take(200).collect()),
+    };
+    // Nobody reads any more if this fails.
+    let _ = sender.send(incoming).await;
+    Ok(())
+}
+
+/// Takes the data of all complete events out of the buffer.
+fn take_events(buffer: &mut Vec<u8>) -> Vec<String> {
+    let mut events = Vec::new();
+    loop {
+        let text = String::from_utf8_lossy(buffer);
+        let Some((at, gap)) = ["\r\n\r\n", "\n\n"]
+            .iter()
+            .filter_map(|gap| Some((text.find(gap)?, gap.len())))
+            .min()
+        else {
+            return events;
+        };
+        let data: Vec<&str> = text
+            .get(..at)
+            .unwrap_or_default()
+            .lines()
+            .filter_map(|line| line.strip_prefix("data:"))
+            .map(|data| data.strip_prefix(' ').unwrap_or(data))
+            .collect();
+        if !data.concat().is_empty() {
+            events.push(data.join("\n"));
+        }
+        buffer.drain(..(at + gap).min(buffer.len()));
+    }
+}

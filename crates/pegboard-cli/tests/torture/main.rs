@@ -1,0 +1,351 @@
+//! `pegboard torture` finds each fault of a server, and none in the demo server.
+
+// The broken server is a Python program, and its processes are found in /proc.
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a test panics at the step that fails")]
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader},
+    path::Path,
+    process::{Child, Command, Output, Stdio},
+    sync::Mutex,
+    thread,
+};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A case, and words that the report on a server with that fault must contain.
+type Fault = (&'static str, &'static str);
+
+const HANDSHAKE: &[Fault] = &[
+    ("greeting", "`serverInfo.name` is missing"),
+    ("versions", "initialize 2025-06-18"),
+    ("unknown-version", "1999-12-31"),
+    ("early-notification", "exit status: 3"),
+    ("second-initialize", "exit status: 3"),
+];
+const JSON_RPC: &[Fault] = &[
+    ("ids", "came back as 1"),
+    ("null-id", "the id null got a result"),
+    ("unknown-method", "in place of the error -32601"),
+    ("malformed-json", "exit status: 3"),
+    ("invalid-request", "exit status: 3"),
+    ("wrong-params", "succeeded"),
+    ("unknown-notification", "a notification got a response"),
+    ("stray-response", "exit status: 3"),
+    ("parallel", "50 of 50 requests got a second response"),
+    ("ping", "is not an object"),
+    ("large-message", "exit status: 3"),
+    ("deep-nesting", "exit status: 3"),
+];
+const LISTS: &[Fault] = &[
+    ("paging", "lists \"echo\" twice"),
+    ("stable-lists", "differs between two requests"),
+    ("invalid-cursor", "the first page again"),
+    ("undeclared", "lists something"),
+    ("list-changed", "`tools.listChanged` is not declared"),
+    ("unknown-resource", "an unknown resource got a result"),
+    ("resources", "has no `contents`"),
+    ("unknown-prompt", "an unknown prompt got a result"),
+    ("completions", "`completion.values` is missing"),
+    ("log-level", "\"shouting\""),
+];
+const TOOLS: &[Fault] = &[
+    ("names", "other characters"),
+    ("schemas", "no valid JSON Schema"),
+    ("annotations", "`delete_everything` is declared read-only"),
+    ("unknown-tool", "a call of an unknown tool succeeded"),
+];
+const CALLS: &[Fault] = &[
+    ("results", "has the type \"txt\""),
+    ("output-schema", "does not match"),
+    ("parallel-calls", "20 of 20 calls got a second response"),
+    ("progress", "does not increase"),
+    ("cancellation", "`slow` was cancelled and sent a response"),
+    ("cancel-unknown", "exit status: 3"),
+    ("ping-during-call", "only after the call of `slow`"),
+];
+const ARGUMENTS: &[Fault] = &[
+    ("missing-argument", "without `text` succeeded"),
+    ("wrong-type", "succeeded"),
+    ("extra-argument", "succeeded"),
+    ("huge-argument", "exit status: 3"),
+    ("odd-text", "exit status: 3"),
+    ("nested-argument", "exit status: 3"),
+];
+const PROCESS: &[Fault] = &[
+    ("stdout", "Welcome!"),
+    ("stderr", "bytes to stderr"),
+    ("split-message", "no response"),
+    ("end-of-input", "still ran"),
+    ("end-of-input/orphan", "were left behind"),
+    ("sigterm", "after SIGTERM"),
+    ("restart", "of 10 failed"),
+    ("leaks", "files open"),
+];
+const ALL: [&[Fault]; 7] = [HANDSHAKE, JSON_RPC, LISTS, TOOLS, CALLS, ARGUMENTS, PROCESS];
+/// Cases that fail because the server does nothing for as long as it may take.
+const WAITING: [&str; 4] = ["split-message", "end-of-input", "end-of-input/orphan", "sigterm"];
+
+struct Ran {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+impl Ran {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {} {}", self.out, self.err))
+    }
+}
+
+fn torture(home: &Path, args: &[&str]) -> Ran {
+    let Output { status, stdout, stderr } = Command::new(env!("CARGO_BIN_EXE_pegboard"))
+        .arg("torture")
+        .args(args)
+        .current_dir(home)
+        .env("HOME", home)
+        .output()
+        .unwrap();
+    Ran {
+        code: status.code(),
+        out: String::from_utf8(stdout).unwrap(),
+        err: String::from_utf8(stderr).unwrap(),
+    }
+}
+
+/// The interpreter itself: a wrapper would be another process.
+fn python() -> String {
+    let found = Command::new("python3")
+        .args(["-c", "import sys; print(sys.executable)"])
+        .output()
+        .unwrap();
+    String::from_utf8(found.stdout).unwrap().trim().to_owned()
+}
+
+fn broken(python: &str, fault: &str, home: &Path) -> String {
+    let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/torture/broken.py");
+    let starts = home.join(format!("starts-{}", fault.replace('/', "-")));
+    format!("{python} -I -S {} {fault} {}", server.display(), starts.display())
+}
+
+/// The failed cases of a report, with what was found.
+fn failed(card: &Value) -> Vec<(&str, &str)> {
+    let cases = card["cases"].as_array().unwrap().iter();
+    let failed = cases.filter(|case| case["verdict"] == "failed");
+    failed
+        .map(|case| (case["id"].as_str().unwrap(), case["why"].as_str().unwrap()))
+        .collect()
+}
+
+/// Runs the case of each fault on a server that has it.
+#[track_caller]
+fn check(faults: &[Fault]) {
+    let home = TempDir::new().unwrap();
+    let python = python();
+    let faults = Mutex::new(faults.iter());
+    let wrong = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let Some((fault, words)) = faults.lock().unwrap().next() else {
+                        return;
+                    };
+                    let case = fault.split('/').next().unwrap();
+                    let server = broken(&python, fault, home.path());
+                    let wait = if WAITING.contains(fault) { "2s" } else { "20s" };
+                    let args = [&server, "--era", "legacy", "--only", case, "-o", "json", "--wait", wait];
+                    let ran = torture(home.path(), &args);
+                    let found = ran.code == Some(1) && failed(&ran.json()).iter().any(|(_, why)| why.contains(words));
+                    if !found {
+                        wrong
+                            .lock()
+                            .unwrap()
+                            .push(format!("{fault}: {:?} {} {}", ran.code, ran.out, ran.err));
+                    }
+                }
+            });
+        }
+    });
+    let wrong = wrong.into_inner().unwrap();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn faults_of_the_handshake_are_found() {
+    check(HANDSHAKE);
+}
+
+#[test]
+fn faults_of_json_rpc_are_found() {
+    check(JSON_RPC);
+}
+
+#[test]
+fn faults_of_lists_are_found() {
+    check(LISTS);
+}
+
+#[test]
+fn faults_of_tool_definitions_are_found() {
+    check(TOOLS);
+}
+
+#[test]
+fn faults_of_calls_are_found() {
+    check(CALLS);
+}
+
+#[test]
+fn faults_of_the_check_of_arguments_are_found() {
+    check(ARGUMENTS);
+}
+
+#[test]
+fn faults_of_the_process_are_found() {
+    check(PROCESS);
+}
+
+#[test]
+fn faults_of_the_http_server_are_found() {
+    let home = TempDir::new().unwrap();
+    let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/torture/broken_http.py");
+    let server = Listening::start(Command::new(python()).args(["-I", "-S"]).arg(server));
+    let ran = torture(
+        home.path(),
+        &[&server.url, "--era", "legacy", "--only", "http", "-o", "json"],
+    );
+    let card = ran.json();
+    let found: Vec<&str> = failed(&card).into_iter().map(|(id, _)| id).collect();
+    assert_eq!(found, ["origin", "unknown-session", "accepted"], "{card:#}");
+}
+
+#[test]
+fn the_demo_server_passes_over_http() {
+    let home = TempDir::new().unwrap();
+    let server =
+        Listening::start(Command::new(env!("CARGO_BIN_EXE_pegboard")).args(["demo-server", "--transport", "http"]));
+    let ran = torture(home.path(), &[&server.url, "-o", "json"]);
+    let card = ran.json();
+    assert_eq!(failed(&card), [], "{card:#}");
+    assert_eq!((ran.code, card["transport"].as_str()), (Some(0), Some("http")));
+}
+
+/// A server over HTTP that prints its address. It is killed when this is dropped.
+struct Listening {
+    child: Child,
+    url: String,
+}
+
+impl Listening {
+    fn start(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let url = line.trim().strip_prefix("listening on ").unwrap().to_owned();
+        Self { child, url }
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+#[test]
+fn a_server_without_a_fault_passes_every_case() {
+    let home = TempDir::new().unwrap();
+    let server = broken(&python(), "none", home.path());
+    let ran = torture(home.path(), &[&server, "-o", "json"]);
+    let card = ran.json();
+    assert_eq!(failed(&card), [], "{card:#}");
+    assert_eq!((ran.code, card["grade"].as_str()), (Some(0), Some("A")));
+}
+
+#[test]
+fn the_demo_server_passes_every_case_in_both_eras() {
+    let home = TempDir::new().unwrap();
+    let junit = home.path().join("report.xml");
+    let ran = torture(home.path(), &["demo", "-o", "json", "--junit", junit.to_str().unwrap()]);
+    let card = ran.json();
+    assert_eq!(failed(&card), [], "{card:#}");
+    assert_eq!(ran.code, Some(0));
+    assert_eq!(card["eras"], serde_json::json!(["legacy", "modern"]));
+    let xml = fs::read_to_string(junit).unwrap();
+    assert!(
+        xml.contains("<testsuites name=\"pegboard torture demo\"") && xml.contains("failures=\"0\""),
+        "{xml}"
+    );
+}
+
+#[test]
+fn every_case_of_stdio_has_a_broken_server() {
+    let home = TempDir::new().unwrap();
+    let ran = torture(home.path(), &["demo", "--only", "nothing"]);
+    assert_eq!(ran.code, Some(2));
+    // The hint lists all cases and groups.
+    let groups = [
+        "arguments",
+        "calls",
+        "handshake",
+        "http",
+        "json-rpc",
+        "lists",
+        "process",
+        "tools",
+    ];
+    let over_http = ["accepted", "origin", "unknown-session"];
+    let names = ran.err.split("the cases and groups are ").nth(1).unwrap();
+    for name in names
+        .trim()
+        .split(", ")
+        .map(|name| name.trim_matches(|c: char| c.is_whitespace()))
+    {
+        let is_tried = ALL.iter().copied().flatten().any(|(fault, _)| *fault == name);
+        assert!(
+            is_tried || groups.contains(&name) || over_http.contains(&name),
+            "no broken server for `{name}`"
+        );
+    }
+}
+
+#[test]
+fn a_tool_that_is_not_declared_read_only_is_not_called() {
+    let home = TempDir::new().unwrap();
+    let log = home.path().join("called");
+    let script = home.path().join("server.py");
+    fs::write(
+        &script,
+        format!(
+            "import json, sys\nfor line in sys.stdin:\n    m = json.loads(line)\n    if 'id' not in m: continue\n    r = {{}}\n    \
+             if m['method'] == 'initialize': r = {{'protocolVersion': '2025-11-25', 'capabilities': {{'tools': {{}}}}, 'serverInfo': {{'name': 'w', 'version': '1'}}}}\n    \
+             if m['method'] == 'tools/list': r = {{'tools': [{{'name': 'wipe', 'inputSchema': {{'type': 'object'}}}}]}}\n    \
+             if m['method'] == 'tools/call' and m['params'].get('name') == 'wipe':\n        open({log:?}, 'a').write('x'); r = {{'content': []}}\n    \
+             print(json.dumps({{'jsonrpc': '2.0', 'id': m['id'], 'result': r}}), flush=True)\n"
+        ),
+    )
+    .unwrap();
+    let server = format!("{} -I -S {}", python(), script.display());
+    let args = [
+        server.as_str(),
+        "--era",
+        "legacy",
+        "--only",
+        "calls",
+        "--only",
+        "arguments",
+        "-o",
+        "json",
+    ];
+    torture(home.path(), &args);
+    assert!(!log.exists(), "the tool was called");
+    torture(home.path(), &[&args[..], &["--tool", "wipe"]].concat());
+    assert!(log.exists(), "the tool was named and not called");
+}
