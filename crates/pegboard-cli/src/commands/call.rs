@@ -4,6 +4,7 @@ mod approval;
 mod arguments;
 pub(super) mod elicitation;
 mod function_form;
+mod given;
 mod input;
 mod load;
 mod results;

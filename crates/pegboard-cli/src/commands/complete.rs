@@ -1,5 +1,6 @@
 //! `pegboard __complete`: candidates for the shell's completion, from the definitions of commands, the config and pinned tools. No server is started.
 
+mod candidate;
 mod known_tools;
 
 use clap::{Arg, Command, CommandFactory as _};
@@ -8,9 +9,10 @@ use super::context::Context;
 use crate::{
     cli::{Cli, Global},
     exit::Exit,
-    output::{Report, one_line},
+    output::Report,
     settings::Settings,
 };
+use candidate::Candidate;
 use known_tools::KnownTools;
 
 /// The most candidates that are printed.
@@ -33,22 +35,6 @@ pub(super) async fn run(mut context: Context<'_>, words: Vec<String>) -> Exit {
     }
     context.output.never_page();
     context.print(report).await
-}
-
-/// A word that may be inserted.
-#[derive(Debug, PartialEq)]
-struct Candidate {
-    value: String,
-    about: String,
-}
-
-impl Candidate {
-    fn new(value: impl Into<String>, about: &str) -> Self {
-        Self {
-            value: value.into(),
-            about: one_line(about.lines().next().unwrap_or_default()),
-        }
-    }
 }
 
 /// The place of the word that is typed.

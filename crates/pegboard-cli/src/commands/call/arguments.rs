@@ -6,8 +6,9 @@ use pegboard::Arguments;
 use serde_json::{Map, Value};
 
 use super::{
+    given::Given,
     input,
-    words::{self, Assigned, Given, Word},
+    words::{self, Assigned, Word},
 };
 
 /// Reads files and gives every value the type that the schema declares.

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Number, Value};
 
-use super::words::Given;
+use super::given::Given;
 
 /// The deepest nesting that is read.
 const MAX_DEPTH: usize = 64;

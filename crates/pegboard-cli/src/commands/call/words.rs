@@ -2,7 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use super::function_form::{self, Item};
+use super::{
+    function_form::{self, Item},
+    given::Given,
+};
 
 /// What the command line asks for: a tool and its arguments, which the tool's schema assigns later.
 #[derive(Debug, PartialEq)]
@@ -20,21 +23,6 @@ pub(super) enum Word {
     Colon { key: String, value: String },
     /// A value without a key.
     Positional(Given),
-}
-
-/// A value as it was written.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Given {
-    /// Gets the type that the schema declares.
-    Text(String),
-    /// JSON text, taken as it is.
-    JsonText(String),
-    /// Taken as it is.
-    Json(Value),
-    /// The text of a file; `-` is stdin.
-    File(String),
-    /// The JSON in a file; `-` is stdin.
-    JsonFile(String),
 }
 
 /// A value that was assigned to an argument.
@@ -124,17 +112,6 @@ impl From<Item> for Word {
         match item.key {
             Some(key) => Self::Named { key, value: item.value },
             None => Self::Positional(item.value),
-        }
-    }
-}
-
-impl Given {
-    /// A text, or with `@` before it the file of this name. `@@` stands for one `@`.
-    fn read(text: &str) -> Self {
-        match text.strip_prefix('@') {
-            Some(rest) if rest.starts_with('@') => Self::Text(rest.to_owned()),
-            Some(path) if !path.is_empty() => Self::File(path.to_owned()),
-            _ => Self::Text(text.to_owned()),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pegboard::pin::PinStore;
 use serde_json::Value;
 
-use super::Candidate;
+use super::candidate::Candidate;
 use crate::settings::{self, Settings};
 
 /// The configured servers, and what is known of their tools.

@@ -56,7 +56,7 @@ impl<'a> Node<'a> {
     }
 
     /// The properties: required ones first.
-    pub(super) fn properties(self) -> Vec<(&'a str, Node<'a>, bool)> {
+    pub(super) fn properties(self) -> Vec<(&'a str, Self, bool)> {
         let required = self.get("required").and_then(Value::as_array);
         let is_required = |name: &str| required.is_some_and(|names| names.iter().any(|one| one == name));
         let properties = self.get("properties").and_then(Value::as_object);
