@@ -55,7 +55,7 @@ async fn prepare(context: &mut Context<'_>, options: &Install) -> Result<(Vec<Ch
         edit::install(host, &entry, options.project, &folders, None, true)?;
     }
     let plan = match options.take_over {
-        true => Some(take_over(context, options).await?),
+        true => take_over(context, options, &folders).await?,
         false => None,
     };
     let mut changes = Vec::new();
@@ -73,9 +73,22 @@ async fn prepare(context: &mut Context<'_>, options: &Install) -> Result<(Vec<Ch
 }
 
 /// Imports the servers of the hosts, after a person agreed.
-async fn take_over(context: &mut Context<'_>, options: &Install) -> Result<Plan, Stop> {
+async fn take_over(context: &mut Context<'_>, options: &Install, folders: &Folders) -> Result<Option<Plan>, Stop> {
+    let has_file = |host: &Host| match options.project {
+        true => !host.project_files(folders).is_empty(),
+        false => !host.user_files(folders).is_empty(),
+    };
+    let names = options.hosts.iter();
+    let names: Vec<String> = names
+        .filter(|name| hosts::find(name).is_some_and(has_file))
+        .cloned()
+        .collect();
+    // Without a name, an import would read all hosts.
+    if names.is_empty() {
+        return Ok(None);
+    }
     let from = Import {
-        from: options.hosts.clone(),
+        from: names,
         all: false,
         project: options.project,
         force: false,
@@ -113,7 +126,7 @@ async fn take_over(context: &mut Context<'_>, options: &Install) -> Result<Plan,
     if !options.dry_run {
         import::write::write(&plan)?;
     }
-    Ok(plan)
+    Ok(Some(plan))
 }
 
 /// Takes Pegboard out of hosts.

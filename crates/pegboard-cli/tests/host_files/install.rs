@@ -76,6 +76,15 @@ fn the_options_are_in_the_entry() {
 }
 
 #[test]
+fn a_host_without_servers_has_nothing_to_take_over() {
+    let home = Home::new();
+    let claude = home.write(".claude.json", r#"{"mcpServers": {"other": {"command": "x"}}}"#);
+    home.run(&["install", "cursor", "--take-over", "--yes"]).ends_with(0);
+    assert!(fs::read_to_string(claude).unwrap().contains("other"));
+    assert!(!home.path(".config/pegboard/pegboard.toml").exists());
+}
+
+#[test]
 fn a_dry_run_changes_nothing() {
     let home = Home::new();
     let file = home.write(".cursor/mcp.json", CURSOR);
