@@ -3,8 +3,11 @@
 mod config;
 mod doctor;
 mod find;
+mod generate;
 mod global;
 mod hosts;
+mod logs;
+mod recording;
 mod review;
 mod serving;
 mod sign_in;
@@ -13,8 +16,11 @@ mod using;
 
 pub(crate) use doctor::Doctor;
 pub(crate) use find::Find;
+pub(crate) use generate::Generate;
 pub(crate) use global::{Format, Global};
 pub(crate) use hosts::{Import, Init, Install, Uninstall};
+pub(crate) use logs::Logs;
+pub(crate) use recording::{Record, Replay};
 pub(crate) use review::{AuditShow, AuditVerify, PinsAccept, PinsDiff, TrustAccept};
 pub(crate) use serving::{Health, Mcp, Serve, TokenNew};
 pub(crate) use sign_in::{Login, Logout};
@@ -74,6 +80,10 @@ impl Cli {
             Command::Status(status) => status.under(self.global, Verb::Status),
             Command::Find(find) => find.under(self.global, Verb::Find),
             Command::Doctor(doctor) => doctor.under(self.global, Verb::Doctor),
+            Command::Generate(generate) => generate.under(self.global, Verb::Generate),
+            Command::Record(record) => record.under(self.global, Verb::Record),
+            Command::Replay(replay) => replay.under(self.global, Verb::Replay),
+            Command::Logs(logs) => logs.under(self.global, Verb::Logs),
             Command::Login(login) => login.under(self.global, Verb::Login),
             Command::Logout(logout) => logout.under(self.global, Verb::Logout),
             Command::Serve(serve) => serve.under(self.global, Verb::Serve),
@@ -143,6 +153,10 @@ pub(crate) enum Verb {
     Status(Status),
     Find(Find),
     Doctor(Doctor),
+    Generate(Generate),
+    Record(Record),
+    Replay(Replay),
+    Logs(Logs),
     Login(Login),
     Logout(Logout),
     Serve(Serve),
@@ -176,7 +190,12 @@ pub(crate) enum Verb {
 impl Verb {
     /// Whether the command runs until it is stopped.
     pub(crate) fn keeps_running(&self) -> bool {
-        matches!(self, Self::Serve(_) | Self::Mcp(_))
+        matches!(self, Self::Serve(_) | Self::Mcp(_) | Self::Record(_) | Self::Replay(_))
+    }
+
+    /// Whether what servers write is kept in memory.
+    pub(crate) fn keeps_logs(&self) -> bool {
+        matches!(self, Self::Serve(_) | Self::Logs(_))
     }
 }
 
@@ -208,13 +227,31 @@ enum Command {
     #[command(after_help = "Examples:\n  pegboard status -o json\n  pegboard status --wait --timeout 30s --check")]
     Status(With<Status>),
     /// Find servers in a registry
-    #[command(after_help = "Examples:\n  pegboard find github\n  pegboard find postgres read -o json")]
+    #[command(after_help = "Examples:\n  pegboard find github\n  pegboard find postgres --add --set DATABASE_URL")]
     Find(With<Find>),
     /// Try each step of reaching a server, and say what to mend
     #[command(
         after_help = "Examples:\n  pegboard doctor\n  pegboard doctor github --fix\n  pegboard doctor --offline -o json"
     )]
     Doctor(With<Doctor>),
+    /// Write typed wrappers of a server's tools
+    #[command(
+        after_help = "Examples:\n  pegboard generate ts github --out github.ts\n  pegboard generate cli github --out github.py"
+    )]
+    Generate(With<Generate>),
+    /// Serve like `mcp`, and record the answers
+    #[command(
+        after_help = "Examples:\n  pegboard record run.jsonl --server github\n  pegboard record run.jsonl -- npx -y some-server@1.2.3"
+    )]
+    Record(With<Record>),
+    /// Serve a recording as a fake MCP server
+    #[command(
+        after_help = "Examples:\n  pegboard replay run.jsonl\n  pegboard --server fake='pegboard replay run.jsonl' tools"
+    )]
+    Replay(With<Replay>),
+    /// Show what a server wrote
+    #[command(after_help = "Examples:\n  pegboard logs github\n  pegboard logs github -f --level debug")]
+    Logs(With<Logs>),
     /// Sign in to a server
     #[command(after_help = "Examples:\n  pegboard login linear\n  pegboard login --list")]
     Login(With<Login>),

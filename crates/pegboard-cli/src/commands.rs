@@ -13,6 +13,7 @@ mod context;
 mod doctor;
 mod fetch;
 mod find;
+mod generate;
 mod health;
 mod import;
 mod init;
@@ -20,11 +21,13 @@ mod install;
 mod keyring_entry;
 mod listing;
 mod login;
+mod logs;
 mod man;
 mod mask;
 mod mcp;
 mod pins;
 mod prompts;
+mod record;
 mod reload_triggers;
 mod reloader;
 mod resources;
@@ -47,6 +50,7 @@ use crate::{
     cli::{Global, Verb},
     demo,
     exit::Exit,
+    logging::ServerLogs,
     output::{Output, Report},
     signals::Signals,
 };
@@ -56,7 +60,7 @@ use context::Context;
 const PATIENCE: Duration = Duration::from_secs(3600);
 
 /// Runs a command and prints its report.
-pub(crate) async fn run(verb: Verb, global: Global, output: Output) -> Exit {
+pub(crate) async fn run(verb: Verb, global: Global, output: Output, logs: ServerLogs) -> Exit {
     if let Verb::DemoServer(options) = verb {
         return match demo::run(options).await {
             Ok(()) => Exit::Done,
@@ -76,6 +80,7 @@ pub(crate) async fn run(verb: Verb, global: Global, output: Output) -> Exit {
         output,
         signals: &mut signals,
         deadline,
+        logs,
     };
     match verb {
         Verb::Tools(tools) => tools::run(context, tools).await,
@@ -87,6 +92,10 @@ pub(crate) async fn run(verb: Verb, global: Global, output: Output) -> Exit {
         Verb::Status(options) => Box::pin(status::run(context, options)).await,
         Verb::Find(find) => Box::pin(find::run(context, find)).await,
         Verb::Doctor(options) => Box::pin(doctor::run(context, options)).await,
+        Verb::Generate(generate) => Box::pin(generate::run(context, generate)).await,
+        Verb::Record(record) => Box::pin(record::record(context, record)).await,
+        Verb::Replay(replay) => Box::pin(record::replay(context, replay)).await,
+        Verb::Logs(logs) => Box::pin(logs::run(context, logs)).await,
         Verb::Login(options) => login::login(context, options).await,
         Verb::Logout(options) => Box::pin(login::logout(context, options)).await,
         Verb::Serve(serve) => Box::pin(serve::run(context, serve)).await,

@@ -1,8 +1,12 @@
 //! Log lines on stderr. They quote servers, so they are sanitized like all other output.
 
+mod event_fields;
 mod noise;
+mod server_logs;
+mod wire_trace;
 
 pub(crate) use noise::stdout_noise;
+pub(crate) use server_logs::{LogLine, ServerLogs};
 
 use std::{fmt, io};
 
@@ -20,8 +24,15 @@ use crate::{
     output::{self, Output},
 };
 
-/// Installs the subscriber. Returns an error if the filter cannot be parsed.
-pub(crate) fn start(global: &Global, output: &Output, verb: &Verb) -> Result<(), String> {
+/// Why the log cannot be written: the problem, and what to do about it.
+#[derive(Debug)]
+pub(crate) struct LogError {
+    pub(crate) problem: String,
+    pub(crate) hint: &'static str,
+}
+
+/// Installs the subscriber. Returns what servers write, which is kept only for commands that show it.
+pub(crate) fn start(global: &Global, output: &Output, verb: &Verb) -> Result<ServerLogs, LogError> {
     let (keeps_running, reports_noise) = (verb.keeps_running(), matches!(verb, Verb::Doctor(_)));
     let filter = match (&global.log, global.verbose, global.quiet) {
         (Some(filter), ..) => filter.as_str(),
@@ -36,15 +47,29 @@ pub(crate) fn start(global: &Global, output: &Output, verb: &Verb) -> Result<(),
         (None, 2, 0) => "warn,pegboard=debug",
         (None, _, 0) => "info,pegboard=trace",
     };
-    let filter = EnvFilter::try_new(filter).map_err(|error| format!("the log filter `{filter}` is wrong: {error}"))?;
+    let filter = EnvFilter::try_new(filter).map_err(|error| LogError {
+        problem: format!("the log filter `{filter}` is wrong: {error}"),
+        hint: "write a level such as `debug`, or `target=level` pairs with commas between them",
+    })?;
+    let wire_trace = global.trace_wire.as_ref().map(|path| {
+        wire_trace::layer(path).map_err(|error| LogError {
+            problem: format!("{} cannot be written: {error}", path.display()),
+            hint: "`--trace-wire` takes a file in a folder that exists",
+        })
+    });
+    let logs = ServerLogs::default();
     let lines = tracing_subscriber::fmt::layer()
         .with_ansi(false)
         .event_format(Plain)
         .with_writer(Lines(output.clone()))
         .with_filter(filter);
-    let noise = reports_noise.then(noise::layer);
-    tracing_subscriber::registry().with(lines).with(noise).init();
-    Ok(())
+    tracing_subscriber::registry()
+        .with(lines)
+        .with(wire_trace.transpose()?)
+        .with(verb.keeps_logs().then(|| logs.layer()))
+        .with(reports_noise.then(noise::layer))
+        .init();
+    Ok(logs)
 }
 
 /// Formats events as `level: server name=x: message key=value`, like our errors and warnings.

@@ -11,9 +11,11 @@ mod demo;
 #[cfg_attr(not(test), expect(dead_code, reason = "commands that edit files use it"))]
 mod document;
 mod exit;
+mod generate;
 mod hosts;
 mod logging;
 mod output;
+mod recording;
 #[cfg(test)]
 mod reference;
 mod registry;
@@ -37,12 +39,14 @@ fn main() -> ExitCode {
     pegboard::shim();
     let (verb, global) = Cli::parse().into_parts();
     let output = Output::new(&global);
-    if let Err(problem) = logging::start(&global, &output, &verb) {
-        let hint = "write a level such as `debug`, or `target=level` pairs with commas between them";
-        return output
-            .print(&Report::new(Exit::Usage).error(&problem, Some(hint)))
-            .into();
-    }
+    let logs = match logging::start(&global, &output, &verb) {
+        Ok(logs) => logs,
+        Err(error) => {
+            return output
+                .print(&Report::new(Exit::Usage).error(&error.problem, Some(error.hint)))
+                .into();
+        }
+    };
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -52,7 +56,7 @@ fn main() -> ExitCode {
                 .into();
         }
     };
-    let exit = runtime.block_on(commands::run(verb, global, output));
+    let exit = runtime.block_on(commands::run(verb, global, output, logs));
     runtime.shutdown_timeout(LAST_WAIT);
     exit.into()
 }

@@ -19,6 +19,7 @@ use serde_json::Value;
 
 use crate::{
     cli::Global,
+    logging::{LogLine, ServerLogs},
     output::Output,
     settings::{self, Complaint, Settings},
 };
@@ -77,6 +78,10 @@ impl RunningDaemon {
     pub(crate) async fn status(&self) -> Result<Value, String> {
         match *self {}
     }
+
+    pub(crate) async fn logs(&self, _: &str, _: u64) -> Result<Vec<LogLine>, String> {
+        match *self {}
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -108,7 +113,7 @@ pub(crate) fn as_made_here(reply: Reply) -> Reply {
     reply
 }
 
-pub(crate) fn router(_: Identified, _: Daemon, _: Option<Arc<Untold>>) -> Router {
+pub(crate) fn router(_: Identified, _: Daemon, _: Option<Arc<Untold>>, _: ServerLogs) -> Router {
     Router::new()
 }
 

@@ -6,4 +6,4 @@ mod way;
 
 pub(crate) use client::{OFFICIAL, Registry, RegistryError};
 pub(crate) use entry::{Entry, Status};
-pub(crate) use way::{Need, Way, ways};
+pub(crate) use way::{Given, Need, Way, ways};

@@ -7,6 +7,27 @@ pub(crate) struct Find {
     /// Words of a server's name or description
     #[arg(required = true, value_name = "WORD")]
     pub(crate) words: Vec<String>,
+    /// Add what is found to the config, its version pinned
+    #[arg(long)]
+    pub(crate) add: bool,
+    /// The server's name in the config
+    #[arg(long, requires = "add")]
+    pub(crate) name: Option<String>,
+    /// How to run it: npm, pypi, oci, streamable-http, …
+    #[arg(long, requires = "add", value_name = "KIND")]
+    pub(crate) package: Option<String>,
+    /// A value that it needs; NAME alone takes it from the environment
+    #[arg(long, requires = "add", value_name = "NAME[=VALUE]")]
+    pub(crate) set: Vec<String>,
+    /// Write to the project's file, not the user's
+    #[arg(long, requires = "add")]
+    pub(crate) project: bool,
+    /// Show what would be written
+    #[arg(long, requires = "add")]
+    pub(crate) dry_run: bool,
+    /// Add it without a question
+    #[arg(short, long, requires = "add")]
+    pub(crate) yes: bool,
     /// Show at most this many
     #[arg(long, default_value_t = 20, value_name = "COUNT")]
     pub(crate) limit: usize,

@@ -37,6 +37,9 @@ pub(crate) struct Global {
     /// Log lines to show, such as debug or pegboard=trace
     #[arg(long, value_name = "FILTER")]
     pub(crate) log: Option<String>,
+    /// Append all messages with servers to a file, masked
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace_wire: Option<PathBuf>,
 }
 
 impl Global {
@@ -58,6 +61,7 @@ impl Global {
             verbose: self.verbose.saturating_add(before.verbose),
             quiet: self.quiet.saturating_add(before.quiet),
             log: self.log.or(before.log),
+            trace_wire: self.trace_wire.or(before.trace_wire),
             ..self
         }
     }

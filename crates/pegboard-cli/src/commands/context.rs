@@ -11,6 +11,7 @@ use crate::{
     cli::Global,
     daemon::{self, RunningDaemon},
     exit::Exit,
+    logging::ServerLogs,
     output::{Output, Report},
     settings::{self, Complaint, Settings},
     signals::Signals,
@@ -29,6 +30,8 @@ pub(super) struct Context<'a> {
     pub(super) output: Output,
     pub(super) signals: &'a mut Signals,
     pub(super) deadline: Deadline,
+    /// What the servers of this process write, for commands that keep it.
+    pub(super) logs: ServerLogs,
 }
 
 /// Where the servers of a command are: in the user's daemon, or in this process.

@@ -1,12 +1,16 @@
 //! `pegboard find`: looks for servers in a registry.
 
+mod adding;
 mod listed;
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::context::{Context, Ending, interrupted, time_up};
+use super::{
+    agreement::{agrees, can_ask},
+    context::{Context, Ending, interrupted, time_up},
+};
 use crate::{
     cli::Find,
     exit::Exit,
@@ -14,6 +18,8 @@ use crate::{
     registry::{Entry, OFFICIAL, Registry, RegistryError, Status},
     settings::Complaint,
 };
+
+use adding::Plan;
 
 /// The most pages that are read for one search.
 const MAX_PAGES: usize = 20;
@@ -52,7 +58,65 @@ pub(super) async fn run(mut context: Context<'_>, options: Find) -> Exit {
             return context.print(report).await;
         }
     };
-    let report = report(&context, &registry, &found);
+    if options.add && !found.entries.is_empty() {
+        return add(context, &options, &registry, &found).await;
+    }
+    let mut report = report(&context, &registry, &found);
+    if options.add {
+        report.exit = Exit::Usage;
+    }
+    context.print(report).await
+}
+
+/// Adds the server that is meant, after a question.
+async fn add(mut context: Context<'_>, options: &Find, registry: &Registry, found: &Found) -> Exit {
+    let Some(entry) = adding::meant(&found.entries, &options.words) else {
+        let mut report = report(&context, registry, found);
+        report.exit = Exit::Usage;
+        let hint = "write its whole name, such as `pegboard find --add io.github.acme/git`";
+        return context
+            .print(report.error("several servers are found, so none was added", Some(hint)))
+            .await;
+    };
+    let nothing = document(&registry.address(), found);
+    let configs = context.global.configs.clone();
+    let mut plan = match Plan::new(entry, options, &configs) {
+        Ok(plan) => plan,
+        Err(complaint) => return context.refuse(&complaint, &nothing).await,
+    };
+    if !options.dry_run && !options.yes {
+        if !can_ask() || context.output.is_json() {
+            let complaint = Complaint {
+                message: "nothing was added, because there is nobody to ask".to_owned(),
+                hint: Some("`--yes` adds it without a question, `--dry-run` shows what would be added".to_owned()),
+                exit: Exit::Usage,
+            };
+            return context.refuse(&complaint, &nothing).await;
+        }
+        context.output.say(&plan.shown(entry));
+        let output = context.output.clone();
+        match context.work(agrees(&output, "Add it?")).await {
+            Ending::Done(true) => {}
+            Ending::Done(false) => return context.print(Report::new(Exit::Refused)).await,
+            Ending::TimeUp => return context.print(time_up(&output, &nothing)).await,
+            Ending::Interrupted => return context.print(interrupted(&output, &nothing)).await,
+        }
+    }
+    if !options.dry_run
+        && let Err(complaint) = plan.save()
+    {
+        return context.refuse(&complaint, &nothing).await;
+    }
+    let report = if context.output.is_json() {
+        let mut document = nothing;
+        document["added"] = plan.json(!options.dry_run);
+        Report::json(Exit::Done, &document)
+    } else {
+        let mut report = Report::new(Exit::Done);
+        let word = if options.dry_run { "would add" } else { "added" };
+        report.data = format!("{word} {}", plan.shown(entry));
+        report
+    };
     context.print(report).await
 }
 
@@ -110,7 +174,8 @@ fn report(context: &Context<'_>, registry: &Registry, found: &Found) -> Report {
 
 fn document(registry: &str, found: &Found) -> Value {
     let servers: Vec<Value> = found.entries.iter().map(listed::json).collect();
-    json!({"registry": registry, "servers": servers, "more": found.has_more, "unreadable": found.unreadable})
+    json!({"registry": registry, "servers": servers, "more": found.has_more, "unreadable": found.unreadable,
+           "added": null})
 }
 
 fn complaint(error: &RegistryError) -> Complaint {

@@ -1,8 +1,8 @@
 //! `pegboard mcp`: the board, a view or one server as one MCP server on stdio.
 
-use std::time::Duration;
+use std::{path::Path, sync::Arc, time::Duration};
 
-use pegboard::{Config, Pegboard, ServerName};
+use pegboard::{Config, Pegboard, ServerName, mask::Masker};
 use pegboard_daemon::Reloads;
 use pegboard_gateway::{BoardPart, GatewayHost, SignInLinks, board_service, serve_stdio};
 use tokio_util::sync::CancellationToken;
@@ -18,6 +18,7 @@ use crate::{
     daemon::{self, RunningDaemon},
     exit::Exit,
     output::Report,
+    recording::{Recorded, Recorder},
     settings::{self, Complaint, Settings},
 };
 
@@ -25,7 +26,12 @@ use crate::{
 const LOOK: Duration = Duration::from_secs(1);
 const MAX_LOOK: Duration = Duration::from_secs(60);
 
-pub(super) async fn run(mut context: Context<'_>, options: Mcp) -> Exit {
+pub(super) async fn run(context: Context<'_>, options: Mcp) -> Exit {
+    serve(context, options, None).await
+}
+
+/// Serves the board, and records the answers in a file if there is one.
+pub(super) async fn serve(mut context: Context<'_>, options: Mcp, recording: Option<&Path>) -> Exit {
     let settings = Settings::load(&context.global);
     let (reloads, requests) = Reloads::new();
     let triggers = Triggers::listen(&settings, &context.output, requests);
@@ -33,8 +39,12 @@ pub(super) async fn run(mut context: Context<'_>, options: Mcp) -> Exit {
         check(&config, &options, &settings)?;
         Ok(config)
     });
-    let config = match config {
-        Ok(config) => config,
+    let recorded = config.and_then(|config| {
+        let recorder = recording.map(|path| recorder(path, &config, &settings)).transpose()?;
+        Ok((config, recorder))
+    });
+    let (config, recorder) = match recorded {
+        Ok(recorded) => recorded,
         Err(complaint) => {
             let report = Report::new(complaint.exit);
             return context.print(with_complaint(report, &complaint)).await;
@@ -63,6 +73,10 @@ pub(super) async fn run(mut context: Context<'_>, options: Mcp) -> Exit {
     let of_links = board.clone();
     links.serve(move |server| of_links.takes_sign_in(server.as_str()));
     let service = board_service(board.clone(), part(options, &settings), links);
+    let service = match recorder {
+        Some(recorder) => Arc::new(Recorded::new(service, recorder)),
+        None => service,
+    };
     let stop = CancellationToken::new();
     let mut serving = std::pin::pin!(serve_stdio(service, stop.clone().cancelled_owned()));
     let reloader = Reloader {
@@ -108,6 +122,18 @@ async fn follow_sign_ins(board: &Pegboard) {
         // A server may refuse what is stored.
         wait = if is_tried { (wait * 2).min(MAX_LOOK) } else { LOOK };
     }
+}
+
+/// Starts a recording that has no secret of the config.
+fn recorder(path: &Path, config: &Config, settings: &Settings) -> Result<Recorder, Complaint> {
+    let unusable = |message: String| Complaint {
+        message,
+        hint: None,
+        exit: Exit::Usage,
+    };
+    let masker =
+        Masker::new(&config.masking, settings.loaded.config.secrets()).map_err(|error| unusable(error.to_string()))?;
+    Recorder::create(path, masker).map_err(|error| unusable(format!("{} cannot be written: {error}", path.display())))
 }
 
 /// What is served: a view, a single server, or everything.

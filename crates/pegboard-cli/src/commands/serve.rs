@@ -84,7 +84,7 @@ pub(super) async fn run(mut context: Context<'_>, options: Serve) -> Exit {
         .stop_with(stop.clone());
     let (tls, tls_warnings) = tls.map(|loaded| (loaded.tls, loaded.warnings)).unzip();
     let identified = Identified::new(config_digest(&settings.loaded.config));
-    let local = daemon::router(identified.clone(), daemon.clone(), untold);
+    let local = daemon::router(identified.clone(), daemon.clone(), untold, context.logs.clone());
     let gateway = match serving::gateway(&daemon, tls, local) {
         Ok(gateway) => gateway,
         Err(complaint) => return context.refuse(&complaint, &nothing).await,

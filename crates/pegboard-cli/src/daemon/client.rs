@@ -20,7 +20,7 @@ use super::{
     remote,
     start::Starter,
 };
-use crate::{cli::Global, output::Output, settings::Settings, signals::Signals};
+use crate::{cli::Global, logging::LogLine, output::Output, settings::Settings, signals::Signals};
 
 /// How long a daemon may take to say who it is. Servers may not run twice because the machine is busy, so only one that is stopped or hangs is
 /// this slow. Then the command does its work itself.
@@ -127,7 +127,8 @@ async fn unless_interrupted<T>(answer: impl Future<Output = Option<T>>) -> Optio
 /// Whether the user allows the use of a daemon.
 fn is_wanted(global: &Global) -> bool {
     let is_off = std::env::var_os("PEGBOARD_NO_DAEMON").is_some_and(|value| !value.is_empty() && value != "0");
-    !global.no_daemon && !is_off
+    // A trace is of the messages with the servers, not with the daemon.
+    !global.no_daemon && !is_off && global.trace_wire.is_none()
 }
 
 /// What the daemon at a socket says of itself; `None` if there is none.
@@ -231,6 +232,11 @@ impl RunningDaemon {
     /// The status of the daemon's board, or why there is none.
     pub(crate) async fn status(&self) -> Result<Value, String> {
         self.ask("/local/status").await
+    }
+
+    /// What a server of the daemon wrote after the line with this number.
+    pub(crate) async fn logs(&self, server: &str, number: u64) -> Result<Vec<LogLine>, String> {
+        self.ask(&format!("/local/logs/{server}/{number}")).await
     }
 
     /// The reply to a call of a tool that the command does not see, with the daemon's reason if it has one.

@@ -14,13 +14,15 @@ use pegboard_daemon::Daemon;
 use pegboard_gateway::LocalClient;
 use serde_json::json;
 
+use crate::logging::ServerLogs;
+
 use super::{hello::Identified, journal::Untold, refusal::Refusal};
 
 /// How long the servers may take that are asked for a tool. The command has just asked them.
 const REFUSAL_TIME: Duration = Duration::from_secs(2);
 
 /// The routes under `/local`. They answer only at the local socket.
-pub(crate) fn router(identified: Identified, daemon: Daemon, untold: Option<Arc<Untold>>) -> Router {
+pub(crate) fn router(identified: Identified, daemon: Daemon, untold: Option<Arc<Untold>>, logs: ServerLogs) -> Router {
     let reported = daemon.clone();
     let hello = async move |client: Option<Extension<LocalClient>>| -> Response {
         match client {
@@ -60,9 +62,17 @@ pub(crate) fn router(identified: Identified, daemon: Daemon, untold: Option<Arc<
             None => StatusCode::NOT_FOUND.into_response(),
         }
     };
+    let logs =
+        async move |client: Option<Extension<LocalClient>>, Path((server, number)): Path<(String, u64)>| -> Response {
+            match client {
+                Some(_) => Json(logs.after(&server, number)).into_response(),
+                None => StatusCode::NOT_FOUND.into_response(),
+            }
+        };
     Router::new()
         .route("/local/hello", get(hello))
         .route("/local/status", get(status))
+        .route("/local/logs/{server}/{number}", get(logs))
         .route("/local/sign-ins", get(sign_ins))
         .route("/local/refusals/{tool}", get(refusal))
 }

@@ -5,6 +5,7 @@
     reason = "a test helper that cannot go on has nothing better to do than to panic"
 )]
 
+mod adding;
 #[expect(dead_code, reason = "these tests need only a part of it")]
 #[path = "../command_line/home.rs"]
 mod home;

@@ -1,0 +1,284 @@
+//! Adds a server of a registry to a config file.
+
+use std::path::{Path, PathBuf};
+
+use pegboard::ServerName;
+use serde_json::{Map, Value, json};
+
+use super::listed::need_json;
+use crate::{
+    cli::Find,
+    document::Document,
+    exit::Exit,
+    output::one_line,
+    registry::{Entry, Given, Need, Way, ways},
+    settings::{self, Complaint},
+};
+
+/// The names of config files, those that are looked for first.
+const FILES: [&str; 4] = ["pegboard.toml", "pegboard.yaml", "pegboard.yml", "pegboard.json"];
+
+/// A server that is about to be added.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) name: ServerName,
+    pub(super) way: Way,
+    settings: Map<String, Value>,
+    document: Document,
+}
+
+impl Plan {
+    /// Plans to add an entry. Nothing is written yet.
+    pub(super) fn new(entry: &Entry, options: &Find, configs: &[PathBuf]) -> Result<Self, Complaint> {
+        let given = given(&options.set)?;
+        let way = chosen(entry, &given, options.package.as_deref())?;
+        for need in &way.needs {
+            if need.is_secret && given.get(&need.name).is_some_and(Option::is_some) {
+                let hint = format!("set the environment variable {0}, and write `--set {0}`", need.name);
+                return Err(usage(
+                    format!("{} is a secret, which is not written to a file", need.name),
+                    &hint,
+                ));
+            }
+        }
+        if let Some(unknown) = given
+            .keys()
+            .find(|name| !way.needs.iter().any(|need| need.name == **name))
+        {
+            let known: Vec<&str> = way.needs.iter().map(|need| need.name.as_str()).collect();
+            let hint = format!(
+                "it takes {}",
+                if known.is_empty() {
+                    "none".to_owned()
+                } else {
+                    known.join(", ")
+                }
+            );
+            return Err(usage(format!("it takes no value `{unknown}`"), &hint));
+        }
+        let settings = way
+            .settings
+            .clone()
+            .map_err(|why| usage(why, "choose another way with `--package`"))?;
+        let path = target(options.project, configs)?;
+        let mut document = Document::open(&path).map_err(|error| usage(error.to_string(), "mend the file first"))?;
+        let key = if document.get(&["mcpServers"]).is_some() {
+            "mcpServers"
+        } else {
+            "servers"
+        };
+        let taken = document.keys(&[key]);
+        let name = name(entry, options.name.as_deref(), &taken)?;
+        let value = Value::Object(settings.clone());
+        document
+            .set(&[key, name.as_str()], &value)
+            .map_err(|error| usage(error.to_string(), "edit the file by hand"))?;
+        Ok(Self {
+            name,
+            way,
+            settings,
+            document,
+        })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.document.path()
+    }
+
+    /// What is added, for people.
+    pub(super) fn shown(&self, entry: &Entry) -> String {
+        let (publisher, _) = entry.name.split_once('/').unwrap_or((&entry.name, ""));
+        let mut text = format!(
+            "{} {} of {} as `{}` in {}\n  {}\n",
+            one_line(&entry.name),
+            one_line(&entry.version),
+            one_line(publisher),
+            self.name,
+            self.path().display(),
+            one_line(&self.way.shown)
+        );
+        for name in self.missing() {
+            text.push_str(&format!(
+                "  set the environment variable {} before it is used\n",
+                one_line(name)
+            ));
+        }
+        text
+    }
+
+    /// The variables that the settings read.
+    fn missing(&self) -> impl Iterator<Item = &str> {
+        let settings = Value::Object(self.settings.clone()).to_string();
+        let is_read = move |need: &&Need| settings.contains(&format!("${{{}}}", need.name));
+        self.way.needs.iter().filter(is_read).map(|need| need.name.as_str())
+    }
+
+    pub(super) fn save(&mut self) -> Result<(), Complaint> {
+        if let Some(folder) = self.document.path().parent() {
+            // A folder that cannot be made is reported when the file is written.
+            let _ = std::fs::create_dir_all(folder);
+        }
+        let saved = self.document.save();
+        saved.map_err(|error| usage(error.to_string(), "nothing was changed"))
+    }
+
+    pub(super) fn json(&self, is_written: bool) -> Value {
+        json!({
+            "name": self.name,
+            "file": self.path(),
+            "written": is_written,
+            "kind": self.way.kind,
+            "settings": self.settings,
+            "needs": self.way.needs.iter().map(need_json).collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// The entry that is meant: the one whose name, or last part of the name, was given, or the only one.
+pub(super) fn meant<'a>(entries: &'a [Entry], words: &[String]) -> Option<&'a Entry> {
+    let [word] = words else { return only(entries) };
+    let last = |entry: &Entry| entry.name.rsplit('/').next().map(str::to_lowercase);
+    let mut exact = entries.iter().filter(|entry| entry.name == *word);
+    let mut short = entries
+        .iter()
+        .filter(|entry| last(entry).as_deref() == Some(&*word.to_lowercase()));
+    exact.next().or_else(|| match (short.next(), short.next()) {
+        (Some(one), None) => Some(one),
+        _ => only(entries),
+    })
+}
+
+fn only(entries: &[Entry]) -> Option<&Entry> {
+    match entries {
+        [one] => Some(one),
+        _ => None,
+    }
+}
+
+fn chosen(entry: &Entry, given: &Given, kind: Option<&str>) -> Result<Way, Complaint> {
+    let ways = ways(entry, given);
+    let kinds: Vec<String> = ways.iter().map(|way| one_line(&way.kind)).collect();
+    let mut fitting = ways.into_iter().filter(|way| kind.is_none_or(|kind| way.kind == kind));
+    fitting.next().ok_or_else(|| match kinds.as_slice() {
+        [] => usage(
+            format!("{} has nothing that can be run", one_line(&entry.name)),
+            entry.website.as_deref().unwrap_or("ask its publisher"),
+        ),
+        kinds => usage(
+            format!("there is no package of the kind `{}`", kind.unwrap_or_default()),
+            &format!("there are {}", kinds.join(", ")),
+        ),
+    })
+}
+
+/// The values of `--set`.
+fn given(pairs: &[String]) -> Result<Given, Complaint> {
+    let one = |pair: &String| match pair.split_once('=') {
+        Some(("", _)) => Err(usage(format!("`--set {pair}` names no value"), "write NAME=VALUE")),
+        Some((name, value)) => Ok((name.to_owned(), Some(value.to_owned()))),
+        None => Ok((pair.clone(), None)),
+    };
+    pairs.iter().map(one).collect()
+}
+
+/// The name of the server in the config: the last part of the entry's name, before it the publisher's if it is taken.
+fn name(entry: &Entry, wish: Option<&str>, taken: &[String]) -> Result<ServerName, Complaint> {
+    let is_taken = |name: &str| taken.iter().any(|known| known == name);
+    if let Some(wish) = wish {
+        let name = ServerName::parse(wish).map_err(|error| usage(error.to_string(), "choose another `--name`"))?;
+        return match is_taken(wish) {
+            true => Err(usage(
+                format!("there is a server `{wish}` already"),
+                "choose another `--name`",
+            )),
+            false => Ok(name),
+        };
+    }
+    let (namespace, last) = entry.name.rsplit_once('/').unwrap_or(("", &entry.name));
+    let publisher = namespace.rsplit('.').next().unwrap_or_default();
+    let candidates = [allowed(last), allowed(&format!("{publisher}-{last}"))];
+    let numbered = (2..100).map(|number| format!("{}-{number}", candidates[0]));
+    let mut candidates = candidates.iter().cloned().chain(numbered);
+    candidates
+        .find_map(|name| ServerName::parse(&name).ok().filter(|_| !is_taken(&name)))
+        .ok_or_else(|| usage("no name is free for it".to_owned(), "choose one with `--name`"))
+}
+
+/// A text with only the characters of server names.
+fn allowed(text: &str) -> String {
+    let one = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
+    let name: String = text.chars().map(one).collect();
+    name.trim_matches(['-', '_']).chars().take(60).collect()
+}
+
+/// The file that the server goes into.
+fn target(is_project: bool, configs: &[PathBuf]) -> Result<PathBuf, Complaint> {
+    if let Some(last) = configs.last() {
+        return Ok(last.clone());
+    }
+    let folder = match is_project {
+        true => settings::here(),
+        false => settings::set("XDG_CONFIG_HOME")
+            .or_else(|| {
+                Some(
+                    settings::set(if cfg!(windows) { "APPDATA" } else { "HOME" })?.join(if cfg!(windows) {
+                        ""
+                    } else {
+                        ".config"
+                    }),
+                )
+            })
+            .map(|folder| folder.join("pegboard"))
+            .ok_or_else(|| {
+                usage(
+                    "the home folder is not known".to_owned(),
+                    "name the file with `-c FILE`",
+                )
+            })?,
+    };
+    let existing = FILES.iter().map(|name| folder.join(name)).find(|path| path.exists());
+    Ok(existing.unwrap_or_else(|| folder.join(FILES[0])))
+}
+
+fn usage(message: String, hint: &str) -> Complaint {
+    Complaint {
+        message,
+        hint: Some(hint.to_owned()),
+        exit: Exit::Usage,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(name: &str) -> Entry {
+        Entry::read(&json!({"server": {"name": name}})).unwrap()
+    }
+
+    #[test]
+    fn a_name_that_is_taken_or_not_allowed_gets_another_one() {
+        for (full, taken, expected) in [
+            ("io.github.acme/git", &[][..], "git"),
+            ("io.github.acme/git", &["git"], "acme-git"),
+            ("io.github.acme/git", &["git", "acme-git"], "git-2"),
+            ("com.example/a.b c", &[], "a-b-c"),
+        ] {
+            let taken: Vec<String> = taken.iter().map(|name| (*name).to_owned()).collect();
+            assert_eq!(name(&entry(full), None, &taken).unwrap(), expected, "{full}");
+        }
+    }
+
+    #[test]
+    fn the_server_that_was_named_is_meant_even_if_others_were_found() {
+        let entries = ["com.a/git", "com.a/git-lfs", "com.b/github"].map(entry);
+        for (word, expected) in [
+            ("git", Some("com.a/git")),
+            ("com.a/git-lfs", Some("com.a/git-lfs")),
+            ("gi", None),
+        ] {
+            let found = meant(&entries, &[word.to_owned()]).map(|entry| entry.name.as_str());
+            assert_eq!(found, expected, "{word}");
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! `pegboard generate`: typed wrappers of a server's tools.
+
+use std::{fs, path::Path};
+
+use pegboard::deadline::Deadline;
+use serde_json::{Value, json};
+
+use super::{
+    context::{Context, Ending, ServerSource, interrupted, time_up},
+    starting::StartingServers,
+};
+use crate::{
+    cli::Generate,
+    exit::Exit,
+    generate::{Definition, Language, generate},
+    output::Report,
+    settings::{Complaint, Settings},
+};
+
+/// What the first line of every generated file has.
+const MARK: &str = "Made by `pegboard generate";
+
+pub(super) async fn run(mut context: Context<'_>, options: Generate) -> Exit {
+    let settings = Settings::load(&context.global);
+    let nothing = document(&options, 0, None);
+    let config = settings.usable().and_then(|mut config| {
+        if !config.servers.keys().any(|name| name == options.server.as_str()) {
+            return Err(settings.missing(&options.server));
+        }
+        config.select(|name| name == options.server.as_str());
+        Ok(config)
+    });
+    let config = match config.and_then(|config| check_file(&options).map(|()| config)) {
+        Ok(config) => config,
+        Err(complaint) => return context.refuse(&complaint, &nothing).await,
+    };
+    settings.announce(&context.output);
+    let servers: ServerSource = context.servers(&settings).await;
+    let starting = StartingServers::new(&config);
+    let board = servers.board(config).open();
+    let deadline: Deadline = context.deadline;
+    let toolset = board.toolset();
+    let listing = toolset.list(deadline.remaining());
+    let what = format!("asking {} for its tools", options.server);
+    let report = match context.waiting(&starting, &what, &board, listing).await {
+        Ending::TimeUp => time_up(&context.output, &nothing),
+        Ending::Interrupted => interrupted(&context.output, &nothing),
+        Ending::Done(listing) => match listing.unavailable.first() {
+            Some(unavailable) => {
+                let exit = match unavailable.state {
+                    pegboard::State::NeedsAuth => Exit::SignIn,
+                    _ => Exit::Unavailable,
+                };
+                let message = format!("server `{}`: {}", unavailable.server, unavailable.error);
+                super::context::empty(&context.output, exit, &nothing).error(&message, unavailable.hint.as_deref())
+            }
+            None => {
+                let is_wanted =
+                    |server: Option<&Value>| server.and_then(Value::as_str) == Some(options.server.as_str());
+                // The JSON of the listing is what `tools -o json` prints.
+                let tools = serde_json::to_value(&listing.tools).unwrap_or_default();
+                let tools = tools.as_array().cloned().unwrap_or_default();
+                let tools: Vec<Definition> = tools
+                    .iter()
+                    .filter(|tool| is_wanted(tool.get("server")))
+                    .filter_map(definition)
+                    .collect();
+                let source = generate(options.language, &options.server, &tools);
+                finished(&context, &options, &tools, source)
+            }
+        },
+    };
+    context.close(&board, report).await
+}
+
+fn definition(tool: &Value) -> Option<Definition> {
+    Some(Definition {
+        tool: tool.get("tool")?.as_str()?.to_owned(),
+        description: tool.get("description").and_then(Value::as_str).map(str::to_owned),
+        input: tool.get("input_schema").cloned().unwrap_or_default(),
+        output: tool.get("output_schema").filter(|schema| !schema.is_null()).cloned(),
+    })
+}
+
+fn finished(context: &Context<'_>, options: &Generate, tools: &[Definition], source: String) -> Report {
+    let Some(path) = &options.out else {
+        let mut report = Report::new(Exit::Done);
+        if context.output.is_json() {
+            return Report::json(Exit::Done, &document(options, tools.len(), Some(source)));
+        }
+        report.data = source;
+        return report;
+    };
+    if let Err(error) = write(path, &source, options.language) {
+        let nothing = document(options, 0, None);
+        let message = format!("{} cannot be written: {error}", path.display());
+        return super::context::empty(&context.output, Exit::Usage, &nothing).error(&message, None);
+    }
+    if context.output.is_json() {
+        return Report::json(Exit::Done, &document(options, tools.len(), None));
+    }
+    let mut report = Report::new(Exit::Done);
+    report.data = format!("{}: {} tools of {}\n", path.display(), tools.len(), options.server);
+    report
+}
+
+fn write(path: &Path, source: &str, language: Language) -> std::io::Result<()> {
+    fs::write(path, source)?;
+    #[cfg(unix)]
+    if language == Language::Cli {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = fs::metadata(path)?.permissions().mode();
+        fs::set_permissions(path, fs::Permissions::from_mode(mode | ((mode & 0o444) >> 2)))?;
+    }
+    let _ = language;
+    Ok(())
+}
+
+/// Refuses to replace a file that somebody wrote.
+fn check_file(options: &Generate) -> Result<(), Complaint> {
+    let Some(path) = &options.out else { return Ok(()) };
+    let Ok(text) = fs::read(path) else { return Ok(()) };
+    let start = String::from_utf8_lossy(&text[..text.len().min(256)]).into_owned();
+    match options.force || text.is_empty() || start.contains(MARK) {
+        true => Ok(()),
+        false => Err(Complaint {
+            message: format!("{} was not generated, so it is not replaced", path.display()),
+            hint: Some("`--force` replaces it".to_owned()),
+            exit: Exit::Usage,
+        }),
+    }
+}
+
+fn document(options: &Generate, tools: usize, source: Option<String>) -> Value {
+    json!({"server": options.server, "file": options.out, "tools": tools, "source": source})
+}

@@ -1,0 +1,112 @@
+//! `pegboard record` and `pegboard replay`: a recording of what servers answer, and a fake server made of it.
+
+use std::{fs, sync::Arc, time::Duration};
+
+use pegboard_gateway::{Gateway, serve_stdio};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    context::{Context, with_complaint},
+    mcp, serving,
+};
+use crate::{
+    cli::{Mcp, Record, Replay},
+    exit::Exit,
+    output::Report,
+    recording,
+    settings::Complaint,
+};
+
+/// The longest recording that is read.
+const MAX_RECORDING: u64 = 256 << 20;
+/// The name of a server that is given by its command.
+const NAME: &str = "recorded";
+
+/// Serves what `mcp` serves, and records the answers.
+pub(super) async fn record(mut context: Context<'_>, options: Record) -> Exit {
+    if !options.command.is_empty() {
+        let words: Vec<String> = options.command.iter().map(|word| quoted(word)).collect();
+        context.global.servers = vec![format!("{NAME}={}", words.join(" ")), NAME.to_owned()];
+    }
+    // A daemon's servers may be used by others meanwhile.
+    context.global.no_daemon = true;
+    let board = Mcp {
+        view: options.view,
+        daemon: false,
+        idle: Duration::ZERO,
+    };
+    mcp::serve(context, board, Some(&options.file)).await
+}
+
+/// A word for `--server NAME=COMMAND`, which is split like in a shell.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// Answers as it was recorded, until the client disconnects or a signal arrives.
+pub(super) async fn replay(mut context: Context<'_>, options: Replay) -> Exit {
+    let service = match read(&options) {
+        Ok(replay) => Arc::new(replay),
+        Err(complaint) => {
+            let report = with_complaint(Report::new(complaint.exit), &complaint);
+            return context.print(report).await;
+        }
+    };
+    let stop = CancellationToken::new();
+    let stopped = stop.clone().cancelled_owned();
+    let output = context.output.clone();
+    let serving = async move {
+        let Some(address) = options.listen else {
+            return serve_stdio(service, stopped).await.map_err(|error| error.to_string());
+        };
+        let listener = TcpListener::bind(address)
+            .await
+            .map_err(|error| format!("{address}: {error}"))?;
+        let address = listener.local_addr().map_err(|error| error.to_string())?;
+        let gateway = Gateway::of_service(service).map_err(|error| error.to_string())?.build();
+        output.say(&format!("listening on http://{address}/mcp\n"));
+        gateway
+            .serve(vec![listener], stopped)
+            .await
+            .map_err(|error| error.to_string())
+    };
+    let mut serving = std::pin::pin!(serving);
+    let served = tokio::select! {
+        biased;
+        served = &mut serving => served,
+        () = context.signals.heard() => {
+            stop.cancel();
+            serving.await
+        }
+    };
+    let report = match served {
+        Ok(()) => Report::new(Exit::Done),
+        Err(problem) => Report::new(Exit::Unavailable).error(&problem, None),
+    };
+    context.print(report).await
+}
+
+fn read(options: &Replay) -> Result<recording::Replay, Complaint> {
+    let complaint = |message: String| Complaint {
+        message,
+        hint: Some("`pegboard record FILE` makes a recording".to_owned()),
+        exit: Exit::Usage,
+    };
+    if let Some(address) = options.listen.filter(|address| !serving::is_loopback(address)) {
+        return Err(complaint(format!(
+            "{address} can be reached by other machines; listen on 127.0.0.1"
+        )));
+    }
+    let path = options.file.display();
+    let length = fs::metadata(&options.file).map(|file| file.len());
+    match length {
+        Err(error) => return Err(complaint(format!("{path}: {error}"))),
+        Ok(length) if length > MAX_RECORDING => {
+            return Err(complaint(format!("{path} is larger than {MAX_RECORDING} bytes")));
+        }
+        Ok(_) => {}
+    }
+    let text = fs::read_to_string(&options.file).map_err(|error| complaint(format!("{path}: {error}")))?;
+    recording::Replay::read(&text, options.matching).map_err(|why| complaint(format!("{path}: {why}")))
+}

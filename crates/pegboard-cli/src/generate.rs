@@ -1,0 +1,84 @@
+//! Typed wrappers of a server's tools in other languages, made from the schemas of the tools.
+
+mod names;
+mod python;
+mod rust;
+mod script;
+mod shape;
+mod typescript;
+
+use serde_json::Value;
+
+use names::Names;
+use shape::Shape;
+
+/// What is generated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Language {
+    /// TypeScript, with no packages
+    Ts,
+    /// Python 3.11, with the standard library only
+    Python,
+    /// Rust, with serde and serde_json
+    Rust,
+    /// A Python script with a subcommand for each tool
+    Cli,
+}
+
+/// A tool, as its server defines it.
+#[derive(Debug, Clone)]
+pub(crate) struct Definition {
+    pub(crate) tool: String,
+    pub(crate) description: Option<String>,
+    pub(crate) input: Value,
+    pub(crate) output: Option<Value>,
+}
+
+/// A tool with the shapes of its arguments and of its structured result.
+#[derive(Debug)]
+struct Wrapped {
+    tool: String,
+    /// The name of the function, in words of lower case with `_` between them. No other tool has it.
+    name: String,
+    description: String,
+    input: Vec<shape::Field>,
+    output: Shape,
+}
+
+/// The source of the wrappers for a server's tools.
+pub(crate) fn generate(language: Language, server: &str, tools: &[Definition]) -> String {
+    let mut names = Names::default();
+    let wrapped: Vec<Wrapped> = tools.iter().map(|tool| wrap(tool, &mut names)).collect();
+    match language {
+        Language::Ts => typescript::source(server, &wrapped),
+        Language::Python => python::source(server, &wrapped),
+        Language::Rust => rust::source(server, &wrapped),
+        Language::Cli => script::source(server, &wrapped),
+    }
+}
+
+fn wrap(tool: &Definition, names: &mut Names) -> Wrapped {
+    let input = match Shape::of(&tool.input) {
+        Shape::Object(fields) => fields,
+        _ => Vec::new(),
+    };
+    Wrapped {
+        name: names.unique(&names::snake(&tool.tool)),
+        tool: tool.tool.clone(),
+        description: one_paragraph(tool.description.as_deref().unwrap_or_default()),
+        input,
+        output: tool.output.as_ref().map_or(Shape::Any, Shape::of),
+    }
+}
+
+/// A text on one line, without anything that could end a comment or a string of any of the languages.
+fn one_paragraph(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let plain: String = words.join(" ").chars().filter(|c| !c.is_control()).collect();
+    plain.replace("*/", "* /").replace('\\', "/").replace("\"\"\"", "'''")
+}
+
+/// A text as a string literal of JSON, which is one of TypeScript and Python too.
+fn quoted(text: &str) -> String {
+    Value::from(text).to_string()
+}

@@ -1,0 +1,144 @@
+//! Identifiers made of the names of tools and arguments.
+
+use std::collections::BTreeSet;
+
+/// Words that are no identifiers in one of the languages, or that the generated code uses itself.
+const RESERVED: [&str; 76] = [
+    "abstract",
+    "and",
+    "as",
+    "assert",
+    "async",
+    "await",
+    "become",
+    "box",
+    "break",
+    "case",
+    "catch",
+    "class",
+    "const",
+    "constructor",
+    "continue",
+    "crate",
+    "debugger",
+    "def",
+    "default",
+    "del",
+    "delete",
+    "do",
+    "dyn",
+    "elif",
+    "else",
+    "enum",
+    "except",
+    "export",
+    "extends",
+    "extern",
+    "false",
+    "final",
+    "finally",
+    "fn",
+    "for",
+    "from",
+    "function",
+    "gen",
+    "global",
+    "if",
+    "impl",
+    "import",
+    "in",
+    "is",
+    "lambda",
+    "let",
+    "loop",
+    "macro",
+    "match",
+    "mod",
+    "move",
+    "mut",
+    "new",
+    "none",
+    "nonlocal",
+    "not",
+    "null",
+    "or",
+    "override",
+    "pass",
+    "priv",
+    "pub",
+    "raise",
+    "ref",
+    "return",
+    "self",
+    "static",
+    "struct",
+    "super",
+    "true",
+    "try",
+    "type",
+    "var",
+    "while",
+    "with",
+    "yield",
+];
+
+/// The names that are in use.
+#[derive(Debug, Default)]
+pub(super) struct Names(BTreeSet<String>);
+
+impl Names {
+    /// The name, or one with a number if it is in use.
+    pub(super) fn unique(&mut self, name: &str) -> String {
+        let mut candidate = name.to_owned();
+        let mut number = 2_u32;
+        while !self.0.insert(candidate.clone()) {
+            candidate = format!("{name}_{number}");
+            number += 1;
+        }
+        candidate
+    }
+}
+
+/// `getSum`, `get-sum` and `Get Sum` are `get_sum`.
+pub(super) fn snake(name: &str) -> String {
+    let mut snake = String::new();
+    let mut was_lower = false;
+    for c in name.chars() {
+        if !c.is_ascii_alphanumeric() {
+            was_lower = false;
+            if !snake.is_empty() && !snake.ends_with('_') {
+                snake.push('_');
+            }
+            continue;
+        }
+        if c.is_ascii_uppercase() && was_lower {
+            snake.push('_');
+        }
+        was_lower = !c.is_ascii_uppercase();
+        snake.push(c.to_ascii_lowercase());
+    }
+    let snake = snake.trim_end_matches('_');
+    match snake.chars().next() {
+        None => "unnamed".to_owned(),
+        Some(first) if first.is_ascii_digit() => format!("n{snake}"),
+        Some(_) if RESERVED.contains(&snake) => format!("{snake}_"),
+        Some(_) => snake.to_owned(),
+    }
+}
+
+/// `get_sum` is `GetSum`.
+pub(super) fn pascal(snake: &str) -> String {
+    let parts = snake.split('_').filter(|part| !part.is_empty());
+    parts.map(|part| part[..1].to_ascii_uppercase() + &part[1..]).collect()
+}
+
+/// `get_sum` is `getSum`.
+pub(super) fn camel(snake: &str) -> String {
+    let pascal = pascal(snake);
+    let camel = pascal[..1].to_ascii_lowercase() + &pascal[1..];
+    if snake.ends_with('_') {
+        format!("{camel}_")
+    } else {
+        camel
+    }
+}

@@ -1,0 +1,153 @@
+//! Wrappers in Python, with the standard library only. Tools are called by the command.
+
+use std::fmt::Write as _;
+
+use super::{
+    Wrapped,
+    names::{Names, pascal, snake},
+    quoted,
+    shape::{Field, Shape},
+};
+
+const CALLING: &str = r#"
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Sequence
+from typing import Any, Literal, NotRequired, TypedDict, cast
+
+
+class ToolError(Exception):
+    """A call that has not succeeded. `record` is what `pegboard call -o json` prints."""
+
+    def __init__(self, record: dict[str, Any]) -> None:
+        super().__init__(record.get("text"))
+        self.record = record
+
+
+def _call(program: Sequence[str], name: str, arguments: dict[str, Any]) -> Any:
+    given = {key: value for key, value in arguments.items() if value is not None}
+    words = [*program, "call", name, "--json", "-", "-o", "json"]
+    done = subprocess.run(words, input=json.dumps(given), stdout=subprocess.PIPE, text=True, check=False)
+    try:
+        record = json.loads(done.stdout)
+    except ValueError:
+        raise RuntimeError(f"pegboard ended with {done.returncode} and printed no JSON") from None
+    if record["status"] != "done" or record["is_error"]:
+        raise ToolError(record)
+    return record["text"] if record["structured"] is None else record["structured"]
+"#;
+
+pub(super) fn source(server: &str, tools: &[Wrapped]) -> String {
+    let mut types = String::new();
+    let mut functions = String::new();
+    let mut names = Names::default();
+    for tool in tools {
+        let mut writer = Types {
+            text: &mut types,
+            names: &mut names,
+        };
+        let arguments: Vec<(String, &Field, String)> = parameters(&tool.input)
+            .into_iter()
+            .map(|(name, field)| {
+                let shown = writer.shown(&field.shape, &pascal(&format!("{}_{}", tool.name, snake(&field.name))));
+                (name, field, shown)
+            })
+            .collect();
+        let result = writer.shown(&tool.output, &format!("{}Result", pascal(&tool.name)));
+        let description = if tool.description.is_empty() {
+            &tool.tool
+        } else {
+            &tool.description
+        };
+        let _ = write!(functions, "\n    def {}(self", tool.name);
+        for (index, (name, field, shown)) in arguments.iter().enumerate() {
+            let star = if index == 0 { ", *" } else { "" };
+            match field.is_required {
+                true => {
+                    let _ = write!(functions, "{star}, {name}: {shown}");
+                }
+                false => {
+                    let _ = write!(functions, "{star}, {name}: {shown} | None = None");
+                }
+            }
+        }
+        let _ = writeln!(
+            functions,
+            ") -> {result}:\n        \"\"\"{} \"\"\"",
+            description.trim_end_matches('"')
+        );
+        let pairs: Vec<String> = arguments
+            .iter()
+            .map(|(name, field, _)| format!("{}: {name}", quoted(&field.name)))
+            .collect();
+        let full = quoted(&format!("{server}.{}", tool.tool));
+        let _ = writeln!(
+            functions,
+            "        return cast({}, _call(self.program, {full}, {{{}}}))",
+            quoted(&result),
+            pairs.join(", ")
+        );
+    }
+    let class = pascal(&snake(server));
+    format!(
+        "# Made by `pegboard generate python {server}`. Changes are lost when it is made again.\n{CALLING}{types}\n\nclass {class}:\n    \
+         \"\"\"The tools of the server {server}.\"\"\"\n\n    def __init__(self, program: Sequence[str] = (\"pegboard\",)) -> None:\n        \
+         self.program = program\n{functions}"
+    )
+}
+
+/// The parameters of a function, each with a name of its own.
+pub(super) fn parameters(fields: &[Field]) -> Vec<(String, &Field)> {
+    let mut names = Names::default();
+    fields
+        .iter()
+        .map(|field| (names.unique(&snake(&field.name)), field))
+        .collect()
+}
+
+/// The types of nested objects.
+struct Types<'a> {
+    text: &'a mut String,
+    names: &'a mut Names,
+}
+
+impl Types<'_> {
+    /// The type of a shape. Objects get a type of this name.
+    fn shown(&mut self, shape: &Shape, name: &str) -> String {
+        match shape {
+            Shape::Any => "Any".to_owned(),
+            Shape::Null => "None".to_owned(),
+            Shape::Boolean => "bool".to_owned(),
+            Shape::Integer => "int".to_owned(),
+            Shape::Number => "float".to_owned(),
+            Shape::String => "str".to_owned(),
+            Shape::Words(words) => {
+                let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+                format!("Literal[{}]", words.join(", "))
+            }
+            Shape::List(item) => format!("list[{}]", self.shown(item, &format!("{name}Item"))),
+            Shape::Map(value) => format!("dict[str, {}]", self.shown(value, &format!("{name}Value"))),
+            Shape::Either(shapes) => {
+                let shown: Vec<String> = shapes.iter().map(|shape| self.shown(shape, name)).collect();
+                shown.join(" | ")
+            }
+            Shape::Object(fields) => {
+                let name = self.names.unique(name);
+                let mut entries = String::new();
+                for field in fields {
+                    let shown = self.shown(&field.shape, &format!("{name}{}", pascal(&snake(&field.name))));
+                    let shown = if field.is_required {
+                        shown
+                    } else {
+                        format!("NotRequired[{shown}]")
+                    };
+                    let _ = writeln!(entries, "    {}: {},", quoted(&field.name), quoted(&shown));
+                }
+                let _ = write!(self.text, "\n{name} = TypedDict({}, {{\n{entries}}})\n", quoted(&name));
+                name
+            }
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Wrappers in Rust, with serde and serde_json. Tools are called by the command.
+
+use std::fmt::Write as _;
+
+use super::{
+    Wrapped,
+    names::{Names, pascal, snake},
+    quoted,
+    shape::{Field, Shape},
+};
+
+const CALLING: &str = r#"
+use std::{fmt, io::Write as _, process::{Command, Stdio}};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Why a call has not succeeded.
+#[derive(Debug)]
+pub enum CallError {
+    /// The program could not be run, or printed no JSON.
+    Program(String),
+    /// The record of a call that failed, as `pegboard call -o json` prints it.
+    Tool(Value),
+    /// The result does not fit its type.
+    Result(serde_json::Error),
+}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Program(message) => f.write_str(message),
+            Self::Tool(record) => f.write_str(record["text"].as_str().unwrap_or_default()),
+            Self::Result(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for CallError {}
+
+fn call<T: for<'a> Deserialize<'a>>(program: &str, name: &str, arguments: &impl Serialize) -> Result<T, CallError> {
+    let failed = |error: &dyn fmt::Display| CallError::Program(format!("{program}: {error}"));
+    let arguments = serde_json::to_vec(arguments).map_err(|error| failed(&error))?;
+    let mut child = Command::new(program)
+        .args(["call", name, "--json", "-", "-o", "json"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| failed(&error))?;
+    if let Some(mut stdin) = child.stdin.take() {
+        stdin.write_all(&arguments).map_err(|error| failed(&error))?;
+    }
+    let output = child.wait_with_output().map_err(|error| failed(&error))?;
+    let mut record: Value = serde_json::from_slice(&output.stdout).map_err(|error| failed(&error))?;
+    if record["status"] != "done" || record["is_error"] == true {
+        return Err(CallError::Tool(record));
+    }
+    let result = match record["structured"].take() {
+        Value::Null => record["text"].take(),
+        structured => structured,
+    };
+    serde_json::from_value(result).map_err(CallError::Result)
+}
+"#;
+
+pub(super) fn source(server: &str, tools: &[Wrapped]) -> String {
+    let mut types = String::new();
+    let mut functions = String::new();
+    let mut names = Names::default();
+    let class = names.unique(&pascal(&snake(server)));
+    names.unique("CallError");
+    for tool in tools {
+        let mut writer = Types {
+            text: &mut types,
+            names: &mut names,
+        };
+        let arguments = writer.object(&tool.input, &format!("{}Args", pascal(&tool.name)), &tool.tool);
+        let result = writer.shown(&tool.output, &format!("{}Result", pascal(&tool.name)), &tool.tool);
+        let description = if tool.description.is_empty() {
+            &tool.tool
+        } else {
+            &tool.description
+        };
+        let full = quoted(&format!("{server}.{}", tool.tool));
+        let _ = write!(
+            functions,
+            "\n    /// {description}\n    pub fn {}(&self, args: &{arguments}) -> Result<{result}, CallError> {{\n        \
+             call(&self.program, {full}, args)\n    }}\n",
+            tool.name
+        );
+    }
+    format!(
+        "// Made by `pegboard generate rust {server}`. Changes are lost when it is made again.\n{CALLING}{types}\n/// The tools of the server `{server}`.\n\
+         #[derive(Debug, Clone)]\npub struct {class} {{\n    program: String,\n}}\n\nimpl {class} {{\n    /// Calls tools by this program: `pegboard`, or the path of it.\n    \
+         pub fn new(program: impl Into<String>) -> Self {{\n        Self {{ program: program.into() }}\n    }}\n{functions}}}\n"
+    )
+}
+
+/// The types of objects.
+struct Types<'a> {
+    text: &'a mut String,
+    names: &'a mut Names,
+}
+
+impl Types<'_> {
+    fn shown(&mut self, shape: &Shape, name: &str, of: &str) -> String {
+        match shape {
+            Shape::Any | Shape::Null => "Value".to_owned(),
+            Shape::Boolean => "bool".to_owned(),
+            Shape::Integer => "i64".to_owned(),
+            Shape::Number => "f64".to_owned(),
+            Shape::String => "String".to_owned(),
+            Shape::Words(words) => self.words(words, name, of),
+            Shape::List(item) => format!("Vec<{}>", self.shown(item, &format!("{name}Item"), of)),
+            Shape::Map(value) => {
+                let value = self.shown(value, &format!("{name}Value"), of);
+                format!("std::collections::BTreeMap<String, {value}>")
+            }
+            Shape::Object(fields) => self.object(fields, name, of),
+            Shape::Either(shapes) => match shapes.as_slice() {
+                [one, Shape::Null] | [Shape::Null, one] => format!("Option<{}>", self.shown(one, name, of)),
+                _ => "Value".to_owned(),
+            },
+        }
+    }
+
+    fn words(&mut self, words: &[String], name: &str, of: &str) -> String {
+        let name = self.names.unique(name);
+        let mut variants = Names::default();
+        let _ = write!(
+            self.text,
+            "\n/// A word of `{of}`.\n#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]\npub enum {name} {{\n"
+        );
+        for word in words {
+            let variant = variants.unique(&pascal(snake(word).trim_end_matches('_')));
+            let _ = write!(
+                self.text,
+                "    /// {}\n    #[serde(rename = {1})]\n    {variant},\n",
+                super::one_paragraph(word),
+                literal(word)
+            );
+        }
+        self.text.push_str("}\n");
+        name
+    }
+
+    fn object(&mut self, fields: &[Field], name: &str, of: &str) -> String {
+        let name = self.names.unique(name);
+        let mut known = Names::default();
+        let mut entries = String::new();
+        for field in fields {
+            let member = known.unique(&snake(&field.name));
+            let shown = self.shown(&field.shape, &format!("{name}{}", pascal(&member)), of);
+            let description = if field.description.is_empty() {
+                &field.name
+            } else {
+                &field.description
+            };
+            let _ = writeln!(entries, "    /// {}", super::one_paragraph(description));
+            match field.is_required {
+                true => {
+                    let _ = write!(
+                        entries,
+                        "    #[serde(rename = {})]\n    pub {member}: {shown},\n",
+                        literal(&field.name)
+                    );
+                }
+                false => {
+                    let _ = write!(
+                        entries,
+                        "    #[serde(rename = {}, default, skip_serializing_if = \"Option::is_none\")]\n    pub {member}: Option<{shown}>,\n",
+                        literal(&field.name)
+                    );
+                }
+            }
+        }
+        let default = if fields.iter().any(|field| field.is_required) {
+            ""
+        } else {
+            ", Default"
+        };
+        let _ = write!(
+            self.text,
+            "\n/// A part of `{of}`.\n#[derive(Debug, Clone, PartialEq{default}, Serialize, Deserialize)]\npub struct {name} {{\n{entries}}}\n"
+        );
+        name
+    }
+}
+
+/// A string literal of Rust.
+fn literal(text: &str) -> String {
+    format!("{text:?}")
+}

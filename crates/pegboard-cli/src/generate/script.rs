@@ -1,0 +1,104 @@
+//! A script with a subcommand for each tool, in Python with the standard library only.
+
+use std::fmt::Write as _;
+
+use super::{
+    Wrapped, python, quoted,
+    shape::{Field, Shape},
+};
+
+const START: &str = r#"
+import argparse
+import json
+import os
+import subprocess
+import sys
+
+
+def _json(text):
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"write JSON: {error}") from None
+
+
+def _boolean(text):
+    if text in ("true", "false"):
+        return text == "true"
+    raise argparse.ArgumentTypeError("write true or false")
+
+"#;
+
+const END: &str = r#"
+
+def main():
+    parser = argparse.ArgumentParser(description=DESCRIPTION)
+    parser.add_argument("--json-output", action="store_true", help="print the whole record of the call")
+    commands = parser.add_subparsers(dest="tool", required=True, metavar="TOOL")
+    for name, (tool, help_text, arguments) in TOOLS.items():
+        command = commands.add_parser(name, help=help_text.replace("%", "%%"), description=help_text.replace("%", "%%"))
+        command.set_defaults(name=tool, keys={destination: key for _, destination, key, _ in arguments})
+        for flag, destination, _, options in arguments:
+            command.add_argument(flag, dest=destination, **options)
+    given = vars(parser.parse_args())
+    values = {key: given[destination] for destination, key in given["keys"].items() if given[destination] is not None}
+    words = [os.environ.get("PEGBOARD", "pegboard"), "call", given["name"], "--json", "-"]
+    if given["json_output"]:
+        words += ["-o", "json"]
+    try:
+        sys.exit(subprocess.run(words, input=json.dumps(values), text=True, check=False).returncode)
+    except OSError as error:
+        sys.exit(f"{words[0]}: {error}")
+
+
+if __name__ == "__main__":
+    main()
+"#;
+
+pub(super) fn source(server: &str, tools: &[Wrapped]) -> String {
+    let mut table = "TOOLS = {\n".to_owned();
+    for tool in tools {
+        let full = quoted(&format!("{server}.{}", tool.tool));
+        let _ = writeln!(
+            table,
+            "    {}: ({full}, {}, [",
+            quoted(&tool.name.replace('_', "-")),
+            quoted(&tool.description)
+        );
+        for (name, field) in python::parameters(&tool.input) {
+            let flag = quoted(&format!("--{}", name.trim_end_matches('_').replace('_', "-")));
+            let destination = quoted(&format!("arg_{name}"));
+            let _ = writeln!(
+                table,
+                "        ({flag}, {destination}, {}, {}),",
+                quoted(&field.name),
+                options(field)
+            );
+        }
+        table.push_str("    ]),\n");
+    }
+    table.push_str("}\n");
+    let description = quoted(&format!("The tools of the server {server}."));
+    format!(
+        "#!/usr/bin/env python3\n# Made by `pegboard generate cli {server}`. Changes are lost when it is made again.\n{START}\nDESCRIPTION = {description}\n{table}{END}"
+    )
+}
+
+/// The options of an argument for `argparse`.
+fn options(field: &Field) -> String {
+    let required = if field.is_required { "True" } else { "False" };
+    let help = quoted(&field.description.replace('%', "%%"));
+    let kind = match &field.shape {
+        Shape::String => "\"type\": str".to_owned(),
+        Shape::Integer => "\"type\": int".to_owned(),
+        Shape::Number => "\"type\": float".to_owned(),
+        Shape::Boolean => "\"type\": _boolean".to_owned(),
+        Shape::Words(words) => {
+            let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+            format!("\"choices\": [{}]", words.join(", "))
+        }
+        Shape::List(item) if **item == Shape::String => "\"type\": str, \"nargs\": \"+\"".to_owned(),
+        _ => "\"type\": _json, \"metavar\": \"JSON\"".to_owned(),
+    };
+    format!("{{\"required\": {required}, \"help\": {help}, {kind}}}")
+}

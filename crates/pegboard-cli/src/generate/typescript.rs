@@ -1,0 +1,163 @@
+//! Wrappers in TypeScript. They need no package: tools are called over the HTTP API of `pegboard serve`, or by the command in Node.
+
+use std::fmt::Write as _;
+
+use super::{
+    Wrapped,
+    names::{camel, pascal},
+    quoted,
+    shape::{Field, Shape},
+};
+
+const CALLING: &str = r#"
+/** The record of a call, as `pegboard call -o json` prints it. */
+export interface CallRecord {
+  status: "done" | "tool_failed" | "refused" | "lost";
+  is_error: boolean;
+  text: string;
+  content: unknown[];
+  structured: unknown;
+  hint: string | null;
+}
+
+/** Calls a tool by its full name. */
+export type Caller = (name: string, args: object) => Promise<CallRecord>;
+
+/** A call that has not succeeded. */
+export class ToolError extends Error {
+  constructor(readonly record: CallRecord) {
+    super(record.text);
+  }
+}
+
+/** Calls tools at a running `pegboard serve`. */
+export function overHttp(url = "http://127.0.0.1:7337", token?: string): Caller {
+  return async (name, args) => {
+    const headers: Record<string, string> = { "content-type": "application/json" };
+    if (token !== undefined) headers["authorization"] = `Bearer ${token}`;
+    const body = JSON.stringify({ name, arguments: args });
+    const response = await fetch(`${url}/api/v1/mcp/call`, { method: "POST", headers, body });
+    const document = await response.json();
+    if (!response.ok) throw new Error(document.detail ?? `HTTP ${response.status}`);
+    return document as CallRecord;
+  };
+}
+
+/** Calls tools by running `pegboard`, in Node. */
+export function overCommand(program = "pegboard", options: string[] = []): Caller {
+  return async (name, args) => {
+    const { execFile } = await import("node:child_process" as string);
+    const words = ["call", name, "--json", JSON.stringify(args), "-o", "json", ...options];
+    return new Promise((resolve, reject) => {
+      execFile(program, words, { maxBuffer: 64 << 20 }, (error: Error | null, out: string) => {
+        try {
+          resolve(JSON.parse(out) as CallRecord);
+        } catch {
+          reject(error ?? new Error("pegboard printed no JSON"));
+        }
+      });
+    });
+  };
+}
+"#;
+
+pub(super) fn source(server: &str, tools: &[Wrapped]) -> String {
+    let mut text =
+        format!("// Made by `pegboard generate ts {server}`. Changes are lost when it is made again.\n{CALLING}");
+    for tool in tools {
+        let name = pascal(&tool.name);
+        let _ = writeln!(
+            text,
+            "\n/** The arguments of {}. */\nexport type {name}Args = {};",
+            quoted(&tool.tool),
+            object(&tool.input, 0)
+        );
+        let _ = writeln!(
+            text,
+            "\n/** The result of {}. */\nexport type {name}Result = {};",
+            quoted(&tool.tool),
+            result(&tool.output)
+        );
+    }
+    let class = pascal(&super::names::snake(server));
+    let _ = writeln!(
+        text,
+        "\n/** The tools of the server {}. */\nexport class {class} {{",
+        quoted(server)
+    );
+    text.push_str("  constructor(private readonly caller: Caller = overHttp()) {}\n");
+    for tool in tools {
+        let (function, name) = (camel(&tool.name), pascal(&tool.name));
+        let optional = if tool.input.iter().any(|field| field.is_required) {
+            ""
+        } else {
+            " = {}"
+        };
+        let full = quoted(&format!("{server}.{}", tool.tool));
+        let description = if tool.description.is_empty() {
+            &tool.tool
+        } else {
+            &tool.description
+        };
+        let _ = write!(
+            text,
+            "\n  /** {description} */\n  async {function}(args: {name}Args{optional}): Promise<{name}Result> {{\n    \
+             return (await this.call({full}, args)) as {name}Result;\n  }}\n"
+        );
+    }
+    text.push_str(
+        "\n  private async call(name: string, args: object): Promise<unknown> {\n    \
+         const record = await this.caller(name, args);\n    \
+         if (record.status !== \"done\" || record.is_error) throw new ToolError(record);\n    \
+         return record.structured ?? record.text;\n  }\n}\n",
+    );
+    text
+}
+
+/// A tool without a schema of its result returns text.
+fn result(output: &Shape) -> String {
+    match output {
+        Shape::Any => "unknown".to_owned(),
+        shape => shown(shape, 0),
+    }
+}
+
+fn shown(shape: &Shape, depth: usize) -> String {
+    match shape {
+        Shape::Any => "unknown".to_owned(),
+        Shape::Null => "null".to_owned(),
+        Shape::Boolean => "boolean".to_owned(),
+        Shape::Integer | Shape::Number => "number".to_owned(),
+        Shape::String => "string".to_owned(),
+        Shape::Words(words) => words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" | "),
+        Shape::List(item) => format!("Array<{}>", shown(item, depth)),
+        Shape::Map(value) => format!("Record<string, {}>", shown(value, depth)),
+        Shape::Object(fields) => object(fields, depth),
+        Shape::Either(shapes) => shapes
+            .iter()
+            .map(|shape| shown(shape, depth))
+            .collect::<Vec<_>>()
+            .join(" | "),
+    }
+}
+
+fn object(fields: &[Field], depth: usize) -> String {
+    if fields.is_empty() {
+        return "Record<string, unknown>".to_owned();
+    }
+    let indent = "  ".repeat(depth + 1);
+    let mut text = "{\n".to_owned();
+    for field in fields {
+        if !field.description.is_empty() {
+            let _ = writeln!(text, "{indent}/** {} */", field.description);
+        }
+        let mark = if field.is_required { "" } else { "?" };
+        let _ = writeln!(
+            text,
+            "{indent}{}{mark}: {};",
+            quoted(&field.name),
+            shown(&field.shape, depth + 1)
+        );
+    }
+    text + &"  ".repeat(depth) + "}"
+}

@@ -1,0 +1,222 @@
+//! A fake server that answers as it was recorded.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::future::BoxFuture;
+use pegboard_gateway::{Answer, Client, Description, Exchange, RawResult, Request, RpcError, Service};
+use serde_json::{Map, Value};
+
+use super::exchange::{Line, comparable};
+
+/// Which recorded answer a request gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Matching {
+    /// Requests must come in the recorded order
+    Strict,
+    /// In any order, with the same params
+    Exact,
+    /// Also with other arguments, if the tool is the same
+    Lenient,
+}
+
+/// A recorded request with its answer.
+#[derive(Debug)]
+struct Recorded {
+    method: String,
+    params: Value,
+    answer: Result<Value, RpcError>,
+}
+
+/// A recording as a service.
+#[derive(Debug)]
+pub(crate) struct Replay {
+    description: Description,
+    exchanges: Vec<Recorded>,
+    matching: Matching,
+    /// Which exchanges were replayed.
+    replayed: Mutex<Vec<bool>>,
+}
+
+impl Replay {
+    /// Reads a recording. Fails with the line that is not one of a recording.
+    pub(crate) fn read(text: &str, matching: Matching) -> Result<Self, String> {
+        let mut description = None;
+        let mut exchanges = Vec::new();
+        for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+            let line: Line = serde_json::from_str(line)
+                .map_err(|error| format!("line {} is not one of a recording: {error}", index + 1))?;
+            match line {
+                Line::Server {
+                    server_info,
+                    capabilities,
+                    instructions,
+                    ..
+                } => {
+                    description = Some(Description {
+                        server_info,
+                        capabilities,
+                        instructions,
+                        ..Description::default()
+                    });
+                }
+                Line::Exchange {
+                    method,
+                    params,
+                    result,
+                    error,
+                    ..
+                } => exchanges.push(Recorded {
+                    method,
+                    params: comparable(&params),
+                    answer: match (result, error) {
+                        (Some(result), _) => Ok(result),
+                        (None, error) => Err(error_of(&error.unwrap_or_default())),
+                    },
+                }),
+            }
+        }
+        Ok(Self {
+            description: description.ok_or("it has no line of the kind `server`")?,
+            replayed: Mutex::new(vec![false; exchanges.len()]),
+            exchanges,
+            matching,
+        })
+    }
+
+    /// The recorded answer to a request.
+    fn answer(&self, method: &str, params: &Value) -> Result<Value, RpcError> {
+        let params = comparable(params);
+        let is_same = |known: &Recorded| known.method == method && known.params == params;
+        let mut replayed = self.replayed.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = match self.matching {
+            Matching::Strict => {
+                let next = replayed.iter().position(|is_replayed| !is_replayed);
+                next.filter(|next| is_same(&self.exchanges[*next]))
+            }
+            Matching::Exact => self.best(&replayed, is_same),
+            Matching::Lenient => self.best(&replayed, is_same).or_else(|| {
+                let target = |params: &Value| params.get("name").or_else(|| params.get("uri")).cloned();
+                self.best(&replayed, |known| {
+                    known.method == method && target(&known.params) == target(&params)
+                })
+            }),
+        };
+        match found {
+            Some(index) => {
+                replayed[index] = true;
+                self.exchanges[index].answer.clone()
+            }
+            None => Err(self.mismatch(method, &params, &replayed)),
+        }
+    }
+
+    /// The first exchange that fits and was not replayed yet, or the last one that was.
+    fn best(&self, replayed: &[bool], fits: impl Fn(&Recorded) -> bool) -> Option<usize> {
+        let fitting = || (0..self.exchanges.len()).filter(|index| fits(&self.exchanges[*index]));
+        fitting().find(|index| !replayed[*index]).or_else(|| fitting().last())
+    }
+
+    fn mismatch(&self, method: &str, params: &Value, replayed: &[bool]) -> RpcError {
+        let next = replayed.iter().position(|is_replayed| !is_replayed);
+        let expected = match (self.matching, next) {
+            (Matching::Strict, Some(next)) => {
+                let next = &self.exchanges[next];
+                format!("; the next one is `{}` with {}", next.method, next.params)
+            }
+            (Matching::Strict, None) => "; the recording is at its end".to_owned(),
+            _ => String::new(),
+        };
+        let message = format!("the recording has no answer to `{method}` with {params}{expected}");
+        RpcError::new(RpcError::INVALID_PARAMS, message)
+    }
+}
+
+fn error_of(error: &Value) -> RpcError {
+    let code = error.get("code").and_then(Value::as_i64).unwrap_or(RpcError::INTERNAL);
+    let message = error
+        .get("message")
+        .and_then(Value::as_str)
+        .unwrap_or("the recording has no answer");
+    let made = RpcError::new(code, message);
+    match error.get("data") {
+        Some(data) => made.data(data.clone()),
+        None => made,
+    }
+}
+
+impl Service for Replay {
+    fn describe<'a>(&'a self, _: &'a Arc<Client>) -> BoxFuture<'a, Result<Description, RpcError>> {
+        Box::pin(async { Ok(self.description.clone()) })
+    }
+
+    fn handle(self: Arc<Self>, request: Request, _: Exchange) -> BoxFuture<'static, Answer> {
+        Box::pin(async move {
+            let params: Map<String, Value> = request.params.parse()?;
+            let result = self.answer(&request.method, &Value::Object(params))?;
+            let has_type = result.get("resultType").is_some();
+            Ok(RawResult::from_text(result.to_string().into(), has_type))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn replay(matching: Matching) -> Replay {
+        let server = json!({"kind": "server", "at": "", "server_info": {}, "capabilities": {}, "instructions": null});
+        let call = |a: u32, result: u32| {
+            json!({"kind": "exchange", "at": "", "method": "tools/call", "result": {"n": result}, "error": null,
+                   "params": {"name": "t", "arguments": {"a": a}, "_meta": {"progressToken": result}}})
+        };
+        let failed = json!({"kind": "exchange", "at": "", "method": "tools/call", "params": {"name": "f"}, "result": null,
+                            "error": {"code": -5, "message": "no"}});
+        let lines = [server, call(1, 10), call(1, 11), call(2, 20), failed];
+        let text: Vec<String> = lines.iter().map(Value::to_string).collect();
+        Replay::read(&text.join("\n"), matching).unwrap()
+    }
+
+    fn ask(replay: &Replay, a: u32) -> Result<Value, String> {
+        let params = json!({"name": "t", "arguments": {"a": a}, "_meta": {"other": 1}});
+        let answer = replay.answer("tools/call", &params);
+        answer.map(|result| result["n"].clone()).map_err(|error| error.message)
+    }
+
+    #[test]
+    fn equal_requests_get_their_answers_in_turn_and_then_the_last_one() {
+        let replay = replay(Matching::Exact);
+        let answers: Vec<_> = [2, 1, 1, 1].iter().map(|a| ask(&replay, *a).unwrap()).collect();
+        assert_eq!(answers, [20, 10, 11, 11]);
+        assert!(ask(&replay, 3).unwrap_err().contains("has no answer to `tools/call`"));
+        assert_eq!(replay.answer("tools/call", &json!({"name": "f"})).unwrap_err().code, -5);
+    }
+
+    #[test]
+    fn a_strict_replay_keeps_the_order_and_a_lenient_one_takes_other_arguments() {
+        let strict = replay(Matching::Strict);
+        assert!(
+            ask(&strict, 2)
+                .unwrap_err()
+                .contains("the next one is `tools/call` with")
+        );
+        assert_eq!(
+            [
+                ask(&strict, 1).unwrap(),
+                ask(&strict, 1).unwrap(),
+                ask(&strict, 2).unwrap()
+            ],
+            [10, 11, 20]
+        );
+        let lenient = replay(Matching::Lenient);
+        assert_eq!(ask(&lenient, 7).unwrap(), 10);
+        assert!(lenient.answer("tools/call", &json!({"name": "x"})).is_err());
+    }
+
+    #[test]
+    fn a_file_that_is_no_recording_is_refused_with_its_line() {
+        assert!(Replay::read("{}", Matching::Exact).unwrap_err().contains("line 1"));
+        assert!(Replay::read("", Matching::Exact).unwrap_err().contains("`server`"));
+    }
+}

@@ -1,0 +1,89 @@
+//! What `--add` writes.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::{
+    home::{Home, Ran},
+    registry::{FakeRegistry, published},
+};
+
+fn add(home: &Home, registry: &FakeRegistry, more: &[&str]) -> Ran {
+    home.run(&[&["find", "--registry", registry.address(), "--add"], more].concat())
+}
+
+#[test]
+fn a_server_is_added_with_its_version_pinned_and_its_secret_as_a_variable() {
+    let (home, registry) = (Home::new(), FakeRegistry::with(published(), 100));
+    home.config("# mine\n[servers.demo]\ncommand = \"true\"\n");
+    let ran = add(&home, &registry, &["github-mcp-server", "--yes"]);
+    ran.ends_with(0)
+        .prints("added io.github.github/github-mcp-server 1.12.1 of io.github.github as `github-mcp-server`");
+    ran.prints("set the environment variable GITHUB_TOKEN");
+    insta::assert_snapshot!(fs::read_to_string(home.path(".config/pegboard/pegboard.toml")).unwrap(), @r#"
+    # mine
+    [servers.demo]
+    command = "true"
+
+    [servers.github-mcp-server]
+    command = "npx"
+    args = ["-y", "@example/github-mcp@1.12.1", "stdio"]
+    env = { GITHUB_TOKEN = "${GITHUB_TOKEN}" }
+    "#);
+    let shown = home.run(&["config", "show", "-o", "json"]).json();
+    assert!(shown["misconfigured"].to_string().contains("GITHUB_TOKEN"), "{shown}");
+}
+
+#[test]
+fn without_a_terminal_nothing_is_added_unless_it_is_agreed_to() {
+    let (home, registry) = (Home::new(), FakeRegistry::with(published(), 100));
+    add(&home, &registry, &["github-mcp-server"]).ends_with(2).says("--yes");
+    let ran = add(
+        &home,
+        &registry,
+        &["github-mcp-server", "--dry-run", "--package", "oci", "-o", "json"],
+    );
+    let added = ran.ends_with(0).json()["added"].clone();
+    assert_eq!(
+        (&added["written"], &added["settings"]["command"]),
+        (&json!(false), &json!("docker"))
+    );
+    assert!(!home.path(".config").exists());
+}
+
+#[test]
+fn what_is_not_clear_is_not_added() {
+    let (home, registry) = (Home::new(), FakeRegistry::with(published(), 100));
+    let refused = |more: &[&str], words: &str| {
+        add(&home, &registry, &[more, &["--yes"]].concat())
+            .ends_with(2)
+            .says(words);
+    };
+    refused(&["github"], "several servers are found");
+    refused(&["nothing"], "no such server");
+    refused(
+        &["smithery-ai-github", "--set", "SMITHERY_API_KEY=hunter2"],
+        "is a secret",
+    );
+    refused(&["smithery-ai-github", "--set", "OTHER=1"], "no value `OTHER`");
+    refused(&["github-mcp-server", "--package", "mcpb"], "bundles are not installed");
+    refused(&["github-mcp-server", "--package", "deb"], "there are npm, oci, mcpb");
+    refused(&["github-mcp-server", "--name", "a.b"], "a.b");
+    assert!(!home.path(".config").exists());
+    let file = home.write("other.yaml", "servers: {}\n");
+    let ran = add(
+        &home,
+        &registry,
+        &[
+            "smithery-ai-github",
+            "--yes",
+            "--name",
+            "gh",
+            "-c",
+            file.to_str().unwrap(),
+        ],
+    );
+    ran.ends_with(0);
+    assert!(fs::read_to_string(file).unwrap().contains("Bearer ${SMITHERY_API_KEY}"));
+}

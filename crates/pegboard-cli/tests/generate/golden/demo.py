@@ -1,0 +1,79 @@
+# Made by `pegboard generate python demo`. Changes are lost when it is made again.
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Sequence
+from typing import Any, Literal, NotRequired, TypedDict, cast
+
+
+class ToolError(Exception):
+    """A call that has not succeeded. `record` is what `pegboard call -o json` prints."""
+
+    def __init__(self, record: dict[str, Any]) -> None:
+        super().__init__(record.get("text"))
+        self.record = record
+
+
+def _call(program: Sequence[str], name: str, arguments: dict[str, Any]) -> Any:
+    given = {key: value for key, value in arguments.items() if value is not None}
+    words = [*program, "call", name, "--json", "-", "-o", "json"]
+    done = subprocess.run(words, input=json.dumps(given), stdout=subprocess.PIPE, text=True, check=False)
+    try:
+        record = json.loads(done.stdout)
+    except ValueError:
+        raise RuntimeError(f"pegboard ended with {done.returncode} and printed no JSON") from None
+    if record["status"] != "done" or record["is_error"]:
+        raise ToolError(record)
+    return record["text"] if record["structured"] is None else record["structured"]
+
+CalculateResult = TypedDict("CalculateResult", {
+    "value": "float",
+})
+
+EchoResult = TypedDict("EchoResult", {
+    "json": "NotRequired[Any]",
+    "text": "NotRequired[str]",
+})
+
+NowResult = TypedDict("NowResult", {
+    "iso": "str",
+    "timezone": "str",
+    "unix_ms": "int",
+})
+
+
+class Demo:
+    """The tools of the server demo."""
+
+    def __init__(self, program: Sequence[str] = ("pegboard",)) -> None:
+        self.program = program
+
+    def calculate(self, *, expression: str) -> CalculateResult:
+        """Works out an arithmetic expression: + - * / % ^, parentheses, unary minus, and the functions sqrt(x), abs(x), round(x), min(a, b, …) and max(a, b, …). Numbers are doubles. ^ binds tightest and to the right, so -2^2 is -4; % is the remainder and has the sign of its left side. """
+        return cast("CalculateResult", _call(self.program, "demo.calculate", {"expression": expression}))
+
+    def count_slowly(self, *, delay_ms: int | None = None, n: int | None = None) -> Any:
+        """Counts from 1 to n with a pause before each step. Reports progress after every step if the caller asked for progress, and stops at once when it is cancelled. Use it to try out slow calls. """
+        return cast("Any", _call(self.program, "demo.count_slowly", {"delay_ms": delay_ms, "n": n}))
+
+    def draw(self, *, color: str | None = None, height: int | None = None, shape: Literal["rectangle", "ellipse"] | None = None, width: int | None = None) -> Any:
+        """Draws a PNG picture of one shape in one colour on white. """
+        return cast("Any", _call(self.program, "demo.draw", {"color": color, "height": height, "shape": shape, "width": width}))
+
+    def echo(self, *, json: Any | None = None, text: str | None = None) -> EchoResult:
+        """Gives back the text and the JSON value it is given, unchanged. At least one of the two is needed. """
+        return cast("EchoResult", _call(self.program, "demo.echo", {"json": json, "text": text}))
+
+    def fail(self, *, message: str | None = None) -> Any:
+        """Always fails, with the message it is given. Use it to see how a failed call is shown. """
+        return cast("Any", _call(self.program, "demo.fail", {"message": message}))
+
+    def now(self, *, timezone: str | None = None) -> NowResult:
+        """Tells the current date and time, in UTC or in a time zone of your choice. Use it whenever the answer depends on today's date. """
+        return cast("NowResult", _call(self.program, "demo.now", {"timezone": timezone}))
+
+    def search_text(self, *, query: str, ignore_case: bool | None = None, max_matches: int | None = None) -> Any:
+        """Finds the lines that contain a piece of text in the files of the server's folder and its subfolders. The text is taken literally, not as a pattern. Gives `path:line: text` for each matching line. Skips hidden files, symbolic links, node_modules, target, binary files and files over 1 MiB. """
+        return cast("Any", _call(self.program, "demo.search_text", {"query": query, "ignore_case": ignore_case, "max_matches": max_matches}))

@@ -1,0 +1,105 @@
+//! `pegboard generate`: the wrappers of the demo server's tools, which are compiled and run here.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test helper that cannot go on has nothing better to do than to panic"
+)]
+
+#[expect(dead_code, unreachable_pub, reason = "the golden file is what users get")]
+#[rustfmt::skip]
+#[path = "golden/demo.rs"]
+mod demo;
+#[expect(dead_code, reason = "these tests need only a part of it")]
+#[path = "../command_line/home.rs"]
+mod home;
+
+use std::{fs, path::Path, process::Command};
+
+use home::{Home, Ran};
+
+/// The golden file of each language.
+const GOLDEN: [(&str, &str); 4] = [
+    ("ts", "demo.ts"),
+    ("python", "demo.py"),
+    ("rust", "demo.rs"),
+    ("cli", "demo_cli.py"),
+];
+
+fn golden(file: &str) -> String {
+    format!("{}/tests/generate/golden/{file}", env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn every_language_has_its_golden_file() {
+    for (language, file) in GOLDEN {
+        let ran = Home::new().run(&["generate", language, "demo"]);
+        ran.ends_with(0);
+        if std::env::var_os("PEGBOARD_BLESS").is_some() {
+            fs::write(golden(file), &ran.out).unwrap();
+        }
+        assert_eq!(fs::read_to_string(golden(file)).unwrap(), ran.out, "{language}");
+    }
+}
+
+#[test]
+fn the_wrappers_in_rust_call_tools() {
+    let demo = demo::Demo::new(env!("CARGO_BIN_EXE_pegboard"));
+    let args = demo::CalculateArgs {
+        expression: "6 * 7".to_owned(),
+    };
+    let result = demo.calculate(&args).unwrap();
+    assert!((result.value - 42.0).abs() < f64::EPSILON);
+    let failed = demo.fail(&demo::FailArgs::default()).unwrap_err();
+    assert!(matches!(failed, demo::CallError::Tool(_)), "{failed:?}");
+}
+
+/// Runs a Python program with the golden files in reach, and this program as `pegboard`.
+fn python(home: &Home, args: &[&str]) -> Ran {
+    let program = env!("CARGO_BIN_EXE_pegboard");
+    let mut command = Command::new("python3");
+    command
+        .args(args)
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap())
+        .env("HOME", home.path(""))
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("PYTHONPATH", Path::new(&golden("demo.py")).parent().unwrap())
+        .env("PEGBOARD", program);
+    Ran::of(command)
+}
+
+#[test]
+fn the_wrappers_in_python_call_tools() {
+    let home = Home::new();
+    let code = "import demo, os, sys\n\
+                tools = demo.Demo((os.environ['PEGBOARD'],))\n\
+                print(tools.calculate(expression='6 * 7')['value'])\n\
+                try:\n    tools.fail(message='on purpose')\nexcept demo.ToolError as error:\n    print(error)\n";
+    let ran = python(&home, &["-c", code]);
+    ran.ends_with(0).prints("42\n").prints("on purpose");
+}
+
+#[test]
+fn the_script_has_a_subcommand_for_each_tool() {
+    let home = Home::new();
+    let script = golden("demo_cli.py");
+    python(&home, &[&script, "calculate", "--expression", "6 * 7"])
+        .ends_with(0)
+        .prints("42");
+    python(&home, &[&script, "search-text", "--help"])
+        .ends_with(0)
+        .prints("--max-matches");
+    python(&home, &[&script, "fail"]).ends_with(1);
+    python(&home, &[&script, "draw", "--shape", "line"]).ends_with(2);
+}
+
+#[test]
+fn a_file_that_was_not_generated_is_not_replaced() {
+    let home = Home::new();
+    let file = home.write("mine.py", "print('mine')\n");
+    let args = ["generate", "python", "demo", "--out", file.to_str().unwrap()];
+    home.run(&args).ends_with(2).says("--force");
+    home.run(&[&args[..], &["--force"]].concat()).ends_with(0);
+    home.run(&args).ends_with(0).prints("7 tools of demo");
+    home.run(&["generate", "ts", "other"]).ends_with(2);
+}
