@@ -15,7 +15,7 @@ use std::{
 
 use pegboard::config::{Command, EnvPolicy};
 use tokio::{
-    io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
+    io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     process::{Child, ChildStderr, ChildStdin, ChildStdout},
     sync::mpsc,
     task::JoinHandle,
@@ -239,10 +239,7 @@ async fn read_messages(out: ChildStdout, sender: mpsc::Sender<Incoming>) {
     }
 }
 
-async fn next_line(
-    out: &mut (impl AsyncRead + Unpin + tokio::io::AsyncBufRead),
-    line: &mut Vec<u8>,
-) -> io::Result<usize> {
+async fn next_line(out: &mut (impl AsyncBufRead + Unpin), line: &mut Vec<u8>) -> io::Result<usize> {
     let most = u64::try_from(MAX_MESSAGE).unwrap_or(u64::MAX);
     out.take(most).read_until(b'\n', line).await
 }

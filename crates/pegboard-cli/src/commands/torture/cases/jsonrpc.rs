@@ -219,12 +219,13 @@ async fn wrong_params(bench: &Bench<'_>) -> Result<(), Stop> {
         ensure(reply.is_failure(), || {
             format!("`tools/call` with the params {params} succeeded")
         })?;
-        if let Reply::Error { code: Some(code), .. } = reply {
-            if code != -32602 && code != -32600 {
-                bench.advise(format!(
-                    "wrong params of `tools/call` got the error {code}; -32602 is meant for them"
-                ));
-            }
+        if let Reply::Error { code: Some(code), .. } = reply
+            && code != -32602
+            && code != -32600
+        {
+            bench.advise(format!(
+                "wrong params of `tools/call` got the error {code}; -32602 is meant for them"
+            ));
         }
     }
     client.still_answers().await

@@ -142,20 +142,20 @@ async fn split_message(bench: &Bench<'_>) -> Result<(), Stop> {
         .process()?
         .write(head.as_bytes(), bench.wait)
         .await
-        .map_err(lost)?;
+        .map_err(|error| lost(&error))?;
     tokio::time::sleep(Duration::from_millis(20)).await;
     client
         .process()?
         .write(tail.as_bytes(), bench.wait)
         .await
-        .map_err(lost)?;
+        .map_err(|error| lost(&error))?;
     for id in ["one", "two"] {
         client.response(&json!(id), method).await?;
     }
     Ok(())
 }
 
-fn lost(error: std::io::Error) -> Stop {
+fn lost(error: &std::io::Error) -> Stop {
     Stop::Fail(error.to_string())
 }
 
@@ -181,10 +181,10 @@ async fn end_of_input(bench: &Bench<'_>) -> Result<(), Stop> {
             }
             tokio::time::sleep(limit / 20).await;
         }
-        return fail(format!(
+        fail(format!(
             "processes {:?} of the server were left behind",
             linux::group(pid)
-        ));
+        ))
     }
     #[cfg(not(target_os = "linux"))]
     Ok(())
@@ -197,7 +197,7 @@ async fn sigterm(bench: &Bench<'_>) -> Result<(), Stop> {
     let limit = bench.wait.min(EXIT);
     let process = client.process()?;
     bench.transcript.sent("(SIGTERM)");
-    process.terminate().map_err(lost)?;
+    process.terminate().map_err(|error| lost(&error))?;
     match process.exit(limit).await {
         Some(_) => Ok(()),
         None => fail(format!("the process still ran {limit:?} after SIGTERM")),

@@ -1,5 +1,7 @@
 //! Cases on the definitions of tools. They call nothing.
 
+use std::future::ready;
+
 use serde_json::{Value, json};
 
 use crate::commands::torture::{
@@ -26,7 +28,7 @@ pub(super) const CASES: &[Case] = &[
         applies: Applies::Always,
         spec: Spec::Both("server/tools#tool-names"),
         mend: "use 1 to 128 of the characters A-Z, a-z, 0-9, `_`, `-` and `.`",
-        run: |bench| Box::pin(names(bench)),
+        run: |bench| Box::pin(ready(names(bench))),
     },
     Case {
         id: "schemas",
@@ -35,7 +37,7 @@ pub(super) const CASES: &[Case] = &[
         applies: Applies::Always,
         spec: TOOL,
         mend: "make `inputSchema` (and `outputSchema`) a valid JSON Schema with `\"type\": \"object\"`",
-        run: |bench| Box::pin(schemas(bench)),
+        run: |bench| Box::pin(ready(schemas(bench))),
     },
     Case {
         id: "annotations",
@@ -44,7 +46,7 @@ pub(super) const CASES: &[Case] = &[
         applies: Applies::Always,
         spec: Spec::Both("schema#toolannotations"),
         mend: "set `readOnlyHint` only on tools that change nothing: clients call them without asking",
-        run: |bench| Box::pin(annotations(bench)),
+        run: |bench| Box::pin(ready(annotations(bench))),
     },
     Case {
         id: "unknown-tool",
@@ -69,7 +71,7 @@ fn tools<'a>(bench: &Bench<'a>) -> Result<&'a [Value], Stop> {
     }
 }
 
-async fn names(bench: &Bench<'_>) -> Result<(), Stop> {
+fn names(bench: &Bench<'_>) -> Result<(), Stop> {
     for tool in tools(bench)? {
         let name = name(tool);
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
@@ -90,7 +92,7 @@ async fn names(bench: &Bench<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
-async fn schemas(bench: &Bench<'_>) -> Result<(), Stop> {
+fn schemas(bench: &Bench<'_>) -> Result<(), Stop> {
     for tool in tools(bench)? {
         let name = name(tool);
         let Some(input) = tool.get("inputSchema") else {
@@ -121,7 +123,7 @@ async fn schemas(bench: &Bench<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
-async fn annotations(bench: &Bench<'_>) -> Result<(), Stop> {
+fn annotations(bench: &Bench<'_>) -> Result<(), Stop> {
     let tools = tools(bench)?;
     for tool in tools {
         let name = name(tool);
