@@ -3,6 +3,7 @@
 use clap::Args;
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(crate) struct Find {
     /// Words of a server's name or description
     #[arg(required = true, value_name = "WORD")]

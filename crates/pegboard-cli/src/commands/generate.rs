@@ -86,7 +86,7 @@ fn finished(context: &Context<'_>, options: &Generate, tools: &[Definition], sou
     let Some(path) = &options.out else {
         let mut report = Report::new(Exit::Done);
         if context.output.is_json() {
-            return Report::json(Exit::Done, &document(options, tools.len(), Some(source)));
+            return Report::json(Exit::Done, &document(options, tools.len(), Some(&source)));
         }
         report.data = source;
         return report;
@@ -131,6 +131,6 @@ fn check_file(options: &Generate) -> Result<(), Complaint> {
     }
 }
 
-fn document(options: &Generate, tools: usize, source: Option<String>) -> Value {
+fn document(options: &Generate, tools: usize, source: Option<&str>) -> Value {
     json!({"server": options.server, "file": options.out, "tools": tools, "source": source})
 }

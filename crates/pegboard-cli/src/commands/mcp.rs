@@ -27,7 +27,7 @@ const LOOK: Duration = Duration::from_secs(1);
 const MAX_LOOK: Duration = Duration::from_secs(60);
 
 pub(super) async fn run(context: Context<'_>, options: Mcp) -> Exit {
-    serve(context, options, None).await
+    Box::pin(serve(context, options, None)).await
 }
 
 /// Serves the board, and records the answers in a file if there is one.

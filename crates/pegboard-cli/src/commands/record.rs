@@ -36,7 +36,7 @@ pub(super) async fn record(mut context: Context<'_>, options: Record) -> Exit {
         daemon: false,
         idle: Duration::ZERO,
     };
-    mcp::serve(context, board, Some(&options.file)).await
+    Box::pin(mcp::serve(context, board, Some(&options.file))).await
 }
 
 /// A word for `--server NAME=COMMAND`, which is split like in a shell.
