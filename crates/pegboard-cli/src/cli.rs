@@ -9,6 +9,7 @@ mod hosts;
 mod logs;
 mod recording;
 mod review;
+mod servers;
 mod serving;
 mod sign_in;
 mod torture;
@@ -22,6 +23,7 @@ pub(crate) use hosts::{Import, Init, Install, Uninstall};
 pub(crate) use logs::Logs;
 pub(crate) use recording::{Record, Replay};
 pub(crate) use review::{AuditShow, AuditVerify, PinsAccept, PinsDiff, TrustAccept};
+pub(crate) use servers::{Add, AddJson, Get, Named, Rename, Writing};
 pub(crate) use serving::{Health, Mcp, Serve, TokenNew};
 pub(crate) use sign_in::{Login, Logout};
 pub(crate) use torture::{Eras, Torture};
@@ -33,7 +35,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::demo::DemoOptions;
 use config::{ConfigArgs, ConfigVerb};
-use global::{With, for_files};
+use global::{Nothing, With, for_files};
 use review::{AuditArgs, AuditVerb, PinsArgs, PinsVerb, TrustArgs, TrustVerb};
 use serving::{TokenArgs, TokenVerb};
 use using::{PromptsArgs, PromptsVerb, ResourcesArgs, ResourcesVerb};
@@ -84,6 +86,14 @@ impl Cli {
             Command::Record(record) => record.under(self.global, Verb::Record),
             Command::Replay(replay) => replay.under(self.global, Verb::Replay),
             Command::Logs(logs) => logs.under(self.global, Verb::Logs),
+            Command::Add(add) => add.under(self.global, |add| Verb::Add(Box::new(add))),
+            Command::AddJson(add) => add.under(self.global, Verb::AddJson),
+            Command::Remove(named) => named.under(self.global, Verb::Remove),
+            Command::Get(get) => get.under(self.global, Verb::Get),
+            Command::Enable(named) => named.under(self.global, Verb::Enable),
+            Command::Disable(named) => named.under(self.global, Verb::Disable),
+            Command::Rename(rename) => rename.under(self.global, Verb::Rename),
+            Command::List(list) => list.under(self.global, |_| Verb::List),
             Command::Login(login) => login.under(self.global, Verb::Login),
             Command::Logout(logout) => logout.under(self.global, Verb::Logout),
             Command::Serve(serve) => serve.under(self.global, Verb::Serve),
@@ -157,6 +167,14 @@ pub(crate) enum Verb {
     Record(Record),
     Replay(Replay),
     Logs(Logs),
+    Add(Box<Add>),
+    AddJson(AddJson),
+    Remove(Named),
+    Get(Get),
+    Enable(Named),
+    Disable(Named),
+    Rename(Rename),
+    List,
     Login(Login),
     Logout(Logout),
     Serve(Serve),
@@ -252,6 +270,40 @@ enum Command {
     /// Show what a server wrote
     #[command(after_help = "Examples:\n  pegboard logs github\n  pegboard logs github -f --level debug")]
     Logs(With<Logs>),
+    /// List the configured servers, without starting any
+    #[command(after_help = "Example:\n  pegboard list -o json")]
+    List(With<Nothing>),
+    /// Add a server to the config file
+    #[command(
+        mut_arg("headers", |arg| arg.hide(false).help("Send this header, as 'Name: value'; may be repeated")),
+        mut_arg("env", |arg| arg.hide(false).help("Set this variable of the process; may be repeated")),
+        mut_arg("cwds", |arg| arg.hide(false).help("The working folder of the process")),
+        after_help = "Examples:\n  pegboard add time -- uvx mcp-server-time\n  \
+                      pegboard add linear https://mcp.linear.app/mcp --header 'X-Team: core'\n  \
+                      pegboard add github --env TOKEN='${GITHUB_TOKEN}' -- npx -y PACKAGE"
+    )]
+    Add(With<Add>),
+    /// Add a server whose settings are given as JSON
+    #[command(
+        after_help = "Examples:\n  pegboard add-json time '{\"command\": \"uvx\", \"args\": [\"mcp-server-time\"]}'\n  \
+                      pegboard add-json linear @linear.json"
+    )]
+    AddJson(With<AddJson>),
+    /// Remove servers from the config file
+    #[command(after_help = "Example:\n  pegboard remove time linear")]
+    Remove(With<Named>),
+    /// Show how one server is configured
+    #[command(after_help = "Example:\n  pegboard get time")]
+    Get(With<Get>),
+    /// Use servers that were disabled
+    #[command(after_help = "Example:\n  pegboard enable time")]
+    Enable(With<Named>),
+    /// Keep servers in the config file without using them
+    #[command(after_help = "Example:\n  pegboard disable time")]
+    Disable(With<Named>),
+    /// Give a server of the config file another name
+    #[command(after_help = "Example:\n  pegboard rename time clock")]
+    Rename(With<Rename>),
     /// Sign in to a server
     #[command(after_help = "Examples:\n  pegboard login linear\n  pegboard login --list")]
     Login(With<Login>),

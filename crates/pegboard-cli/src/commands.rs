@@ -32,6 +32,8 @@ mod reload_triggers;
 mod reloader;
 mod resources;
 mod serve;
+mod servers;
+mod servers_file;
 mod serving;
 mod starting;
 mod status;
@@ -74,6 +76,12 @@ pub(crate) async fn run(verb: Verb, global: Global, output: Output, logs: Server
             return output.print(&Report::new(Exit::Unavailable).error(&message, None));
         }
     };
+    let has_options = !global.headers.is_empty() || !global.env.is_empty() || !global.cwds.is_empty();
+    if has_options && !matches!(verb, Verb::Add(_)) {
+        let report =
+            Report::new(Exit::Usage).error("`--header`, `--env` and `--cwd` are options of `pegboard add`", None);
+        return output.print(&report);
+    }
     let deadline = Deadline::within(global.timeout.unwrap_or(PATIENCE));
     let context = Context {
         global,
@@ -96,7 +104,15 @@ pub(crate) async fn run(verb: Verb, global: Global, output: Output, logs: Server
         Verb::Record(record) => Box::pin(record::record(context, record)).await,
         Verb::Replay(replay) => Box::pin(record::replay(context, replay)).await,
         Verb::Logs(logs) => Box::pin(logs::run(context, logs)).await,
-        Verb::Login(options) => login::login(context, options).await,
+        Verb::Add(add) => Box::pin(servers::add(context, *add)).await,
+        Verb::AddJson(add) => servers::add_json(context, add).await,
+        Verb::Remove(named) => servers::remove(context, named).await,
+        Verb::Get(get) => servers::get(context, get).await,
+        Verb::Enable(named) => servers::switch(context, named, true).await,
+        Verb::Disable(named) => servers::switch(context, named, false).await,
+        Verb::Rename(rename) => servers::rename(context, rename).await,
+        Verb::List => servers::list(context).await,
+        Verb::Login(options) => Box::pin(login::login(context, options)).await,
         Verb::Logout(options) => Box::pin(login::logout(context, options)).await,
         Verb::Serve(serve) => Box::pin(serve::run(context, serve)).await,
         Verb::Mcp(mcp) => Box::pin(mcp::run(context, mcp)).await,

@@ -88,6 +88,7 @@ impl Document {
     }
 
     /// A document of a text, without a file behind it yet.
+    #[cfg(test)]
     pub(crate) fn of_text(path: &Path, format: Format, text: &str) -> Result<Self, DocumentError> {
         let document = Self::new(path, format, text, None);
         document.tree()?;

@@ -8,7 +8,6 @@ mod daemon;
 #[path = "no_daemon.rs"]
 mod daemon;
 mod demo;
-#[cfg_attr(not(test), expect(dead_code, reason = "commands that edit files use it"))]
 mod document;
 mod exit;
 mod generate;

@@ -13,6 +13,15 @@ pub(crate) struct Global {
     /// NAME=COMMAND or NAME=URL adds one, NAME picks one
     #[arg(long = "server", value_name = "SERVER")]
     pub(crate) servers: Vec<String>,
+    /// Send this header to the server before it; may be repeated
+    #[arg(long = "header", value_name = "HEADER", hide = true)]
+    pub(crate) headers: Vec<String>,
+    /// Set this variable of the server before it; may be repeated
+    #[arg(long = "env", value_name = "NAME=VALUE", hide = true)]
+    pub(crate) env: Vec<String>,
+    /// The working folder of the server before it
+    #[arg(long = "cwd", value_name = "FOLDER", hide = true)]
+    pub(crate) cwds: Vec<String>,
     /// Use the project file without approval, this time
     #[arg(long)]
     pub(crate) trust: bool,
@@ -52,6 +61,9 @@ impl Global {
     pub(super) fn over(mut self, before: Self) -> Self {
         self.configs.splice(..0, before.configs);
         self.servers.splice(..0, before.servers);
+        self.headers.splice(..0, before.headers);
+        self.env.splice(..0, before.env);
+        self.cwds.splice(..0, before.cwds);
         Self {
             trust: self.trust || before.trust,
             no_pager: self.no_pager || before.no_pager,
@@ -96,7 +108,7 @@ impl<T: Args> With<T> {
 pub(super) fn for_files(arg: clap::Arg) -> clap::Arg {
     let is_other = matches!(
         arg.get_id().as_str(),
-        "servers" | "trust" | "no_daemon" | "verbose" | "quiet" | "log"
+        "servers" | "headers" | "env" | "cwds" | "trust" | "no_daemon" | "verbose" | "quiet" | "log"
     );
     arg.hide(is_other)
 }

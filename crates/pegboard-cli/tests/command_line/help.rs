@@ -13,6 +13,14 @@ const COMMANDS: &[&[&str]] = &[
     &["prompts", "list"],
     &["prompts", "get"],
     &["status"],
+    &["list"],
+    &["add"],
+    &["add-json"],
+    &["remove"],
+    &["get"],
+    &["enable"],
+    &["disable"],
+    &["rename"],
     &["find"],
     &["doctor"],
     &["generate"],
@@ -61,7 +69,7 @@ fn every_help_screen_fits_a_screen_and_shows_an_example() {
         // The list of commands makes the first screen longer, and some commands have many options.
         let most = match command {
             [] => 60,
-            ["call"] => 42,
+            ["call" | "add"] => 44,
             ["tools"] => 36,
             ["find"] => 38,
             _ => 30,
@@ -94,6 +102,14 @@ fn the_first_help_screen_names_all_commands() {
       record       Serve like `mcp`, and record the answers
       replay       Serve a recording as a fake MCP server
       logs         Show what a server wrote
+      list         List the configured servers, without starting any
+      add          Add a server to the config file
+      add-json     Add a server whose settings are given as JSON
+      remove       Remove servers from the config file
+      get          Show how one server is configured
+      enable       Use servers that were disabled
+      disable      Keep servers in the config file without using them
+      rename       Give a server of the config file another name
       login        Sign in to a server
       logout       Sign out of a server
       serve        Serve all tools at one MCP endpoint over HTTP

@@ -1,0 +1,241 @@
+//! `pegboard add` and `pegboard add-json`.
+
+use serde_json::{Value, json};
+
+use super::{
+    entry::{self, Extras, usage},
+    has_daemon, screen,
+};
+use crate::{
+    cli::{Add, AddJson, Tools, Writing},
+    commands::{
+        context::{Context, empty, with_complaint},
+        servers_file::{Checked, ServersFile, checked_name},
+        stdin::{self, Input},
+        tools,
+    },
+    exit::Exit,
+    output::{Output, Report, clean},
+    settings::Complaint,
+};
+
+/// The most bytes of settings that are read from stdin.
+const MOST: u64 = 1 << 20;
+
+/// Adds a server.
+pub(in crate::commands) async fn add(mut context: Context<'_>, add: Add) -> Exit {
+    let extras = Extras {
+        headers: context.global.headers.clone(),
+        env: context.global.env.clone(),
+        cwd: context.global.cwds.last().cloned(),
+    };
+    let entry = match entry::of_arguments(&add, &extras) {
+        Ok(entry) => entry,
+        Err(complaint) => return context.refuse(&complaint, &json!({"name": add.name})).await,
+    };
+    let report = written(&context, &add.name, &entry, &add.writing, add.check).await;
+    finish(context, add.name, report, add.check).await
+}
+
+/// Prints the report, and lists the tools of the new server if that was asked for.
+async fn finish(mut context: Context<'_>, name: String, report: Report, is_checked: bool) -> Exit {
+    if !is_checked || report.exit != Exit::Done {
+        return context.print(report).await;
+    }
+    // What was written is said on stderr, so that stdout has one document: the list of its tools.
+    if !context.output.is_json() {
+        context.output.say(&report.data);
+    }
+    context.output.say(&report.messages);
+    context.global.servers.push(name);
+    let all = Tools {
+        pattern: None,
+        provider: None,
+        search: None,
+        cost: false,
+        schema: false,
+        signatures: false,
+    };
+    tools::run(context, all).await
+}
+
+/// Adds a server whose settings are given as JSON.
+pub(in crate::commands) async fn add_json(mut context: Context<'_>, add: AddJson) -> Exit {
+    let nothing = json!({"name": add.name});
+    let read = match add.json.strip_prefix('@') {
+        Some(file) => std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}")),
+        None if add.json == "-" => match stdin::read(&mut context, MOST, &nothing).await {
+            Input::Read(bytes) => String::from_utf8(bytes).map_err(|_| "stdin is not UTF-8".to_owned()),
+            Input::Unreadable(problem) => Err(problem),
+            Input::Ended(report) => return context.print(report).await,
+        },
+        None => Ok(add.json.clone()),
+    };
+    let text = match read {
+        Ok(text) => text,
+        Err(problem) => return context.refuse(&usage(&problem, ""), &nothing).await,
+    };
+    let report = match entry::of_json(&add.name, &text) {
+        Ok(entry) => written(&context, &add.name, &entry, &add.writing, add.check).await,
+        Err(complaint) => refused(&context.output, &add.name, &complaint),
+    };
+    finish(context, add.name, report, add.check).await
+}
+
+/// Writes the server to its file, and reports it.
+async fn written(context: &Context<'_>, name: &str, entry: &Value, writing: &Writing, is_checked: bool) -> Report {
+    let daemon = !writing.dry_run && has_daemon(context).await;
+    match write(context, name, entry, writing) {
+        Ok(mut added) => {
+            added.checked.warnings.extend(in_clear(name, entry));
+            added.report(&context.output, name, writing, daemon, is_checked)
+        }
+        Err(complaint) => refused(&context.output, name, &complaint),
+    }
+}
+
+fn refused(output: &Output, name: &str, complaint: &Complaint) -> Report {
+    with_complaint(empty(output, complaint.exit, &json!({"name": name})), complaint)
+}
+
+/// Warnings about secrets that the file would hold as plain text.
+fn in_clear(name: &str, entry: &Value) -> Vec<String> {
+    let is_secret = |key: &str, value: &str| {
+        let key = key.to_lowercase();
+        let words = [
+            "token",
+            "secret",
+            "password",
+            "passwd",
+            "api_key",
+            "apikey",
+            "api-key",
+            "auth",
+            "credential",
+            "cookie",
+            "_pat",
+        ];
+        !value.is_empty()
+            && !value.contains("${")
+            && (key.ends_with("_key") || words.iter().any(|word| key.contains(word)))
+    };
+    let mut warnings = Vec::new();
+    for table in ["env", "headers"] {
+        for (key, value) in entry[table].as_object().into_iter().flatten() {
+            if is_secret(key, value.as_str().unwrap_or_default()) {
+                let variable = key.to_uppercase().replace('-', "_");
+                let from = if key.eq_ignore_ascii_case("authorization") {
+                    "Bearer "
+                } else {
+                    ""
+                };
+                warnings.push(format!(
+                    "the secret in `{table}.{key}` is in the file as plain text; `{from}${{{variable}}}` takes it from a variable, \
+                     `{from}${{keyring:{name}/{key}}}` from the keyring"
+                ));
+            }
+        }
+    }
+    warnings
+}
+
+struct Added {
+    file: String,
+    checked: Checked,
+    replaced: bool,
+    needs_approval: bool,
+}
+
+fn write(context: &Context<'_>, name: &str, entry: &Value, writing: &Writing) -> Result<Added, Complaint> {
+    checked_name(name)?;
+    let mut file = ServersFile::to_add(&context.global, writing.project)?;
+    let replaced = file.entry(name).is_some();
+    if replaced && !writing.force {
+        return Err(usage(
+            &format!("{} has a server `{name}` already", file.shown_path()),
+            &format!("`--force` replaces it; `pegboard get {name}` shows it"),
+        ));
+    }
+    if !replaced {
+        let others = ServersFile::with(&context.global, name)?;
+        if let Some(other) = others.first().filter(|_| !writing.force) {
+            return Err(usage(
+                &format!(
+                    "{} has a server `{name}` already, and this one would hide it or be hidden",
+                    other.shown_path()
+                ),
+                "choose another name, or add it nevertheless with `--force`",
+            ));
+        }
+    }
+    file.put(name, entry)?;
+    let checked = file.check(name);
+    if !checked.errors.is_empty() {
+        return Err(usage(
+            &format!("server `{name}` could not be used, so nothing was written"),
+            &checked.errors.join("\n"),
+        ));
+    }
+    if !writing.dry_run {
+        file.save()?;
+    }
+    Ok(Added {
+        file: file.path().display().to_string(),
+        replaced,
+        needs_approval: file.needs_approval(),
+        checked,
+    })
+}
+
+impl Added {
+    fn report(self, output: &Output, name: &str, writing: &Writing, daemon: bool, is_checked: bool) -> Report {
+        let dry_run = writing.dry_run;
+        let checked = self.checked;
+        let unset = checked
+            .unset
+            .iter()
+            .map(|variable| format!("the variable {variable} is not set here"));
+        let warnings: Vec<String> = checked.warnings.iter().cloned().chain(unset).collect();
+        if output.is_json() {
+            let document = json!({
+                "name": name, "file": self.file, "replaced": self.replaced, "dry_run": dry_run,
+                "server": checked.shown, "needs_approval": self.needs_approval, "daemon": daemon, "warnings": warnings,
+            });
+            return Report::json(Exit::Done, &document);
+        }
+        let verb = match (dry_run, self.replaced) {
+            (true, true) => "would replace",
+            (true, false) => "would add",
+            (false, true) => "replaced",
+            (false, false) => "added",
+        };
+        let place = crate::commands::servers_file::short(std::path::Path::new(&self.file));
+        let preposition = if self.replaced { "in" } else { "to" };
+        let mut report = Report::new(Exit::Done);
+        report.data = format!(
+            "{verb} {name} {preposition} {place}\n{}",
+            screen::lines(&checked.shown, &[])
+        );
+        report.data = clean(&report.data).into_owned();
+        for warning in &warnings {
+            report = report.warning(warning);
+        }
+        if dry_run {
+            return report;
+        }
+        if daemon {
+            report
+                .messages
+                .push_str("The daemon that runs reads the changed file by itself.\n");
+        }
+        if self.needs_approval {
+            return report.hint("the project file waits for approval: `pegboard trust accept`");
+        }
+        if is_checked {
+            return report;
+        }
+        report.hint(&format!(
+            "`pegboard doctor {name}` tries it step by step, `pegboard tools --server {name}` lists its tools"
+        ))
+    }
+}

@@ -1,0 +1,206 @@
+//! `pegboard remove`, `enable`, `disable` and `rename`.
+
+use serde_json::{Value, json};
+
+use super::{entry::usage, has_daemon};
+use crate::{
+    cli::{Named, Rename},
+    commands::{
+        context::{Context, empty, with_complaint},
+        servers_file::{ServersFile, checked_name},
+    },
+    exit::Exit,
+    output::Report,
+    settings::{Complaint, Settings},
+};
+
+/// What was done to a server.
+struct Done {
+    name: String,
+    file: String,
+    place: String,
+    what: &'static str,
+    /// Its new name.
+    to: Option<String>,
+    /// Another file that has a server of that name, which counts now.
+    also: Option<String>,
+}
+
+/// Removes servers from the file that has them.
+pub(in crate::commands) async fn remove(context: Context<'_>, named: Named) -> Exit {
+    let mut done = Vec::new();
+    let daemon = has_daemon(&context).await;
+    let result = each(&context, &named.names, |name, mut files| {
+        let mut file = files.remove(0);
+        file.remove(name, None)?;
+        if !named.dry_run {
+            file.save()?;
+        }
+        let what = if named.dry_run { "would remove" } else { "removed" };
+        done.push(of(name, &file, what, files.first()));
+        Ok(())
+    });
+    finish(context, done, result, daemon && !named.dry_run).await
+}
+
+/// Enables or disables servers in the file that has them.
+pub(in crate::commands) async fn switch(context: Context<'_>, named: Named, on: bool) -> Exit {
+    let mut done = Vec::new();
+    let daemon = has_daemon(&context).await;
+    let result = each(&context, &named.names, |name, mut files| {
+        let file = &mut files[0];
+        let entry = file.entry(name).unwrap_or_default();
+        // Files of other programs may say the opposite.
+        let is_negated = entry.get("disabled").is_some();
+        let was_on = match (entry.get("enabled"), entry.get("disabled")) {
+            (Some(enabled), _) => enabled != &Value::Bool(false),
+            (None, Some(disabled)) => disabled != &Value::Bool(true),
+            (None, None) => true,
+        };
+        let what = if was_on == on {
+            if on {
+                "is enabled already:"
+            } else {
+                "is disabled already:"
+            }
+        } else {
+            if is_negated {
+                file.set(name, "disabled", &json!(!on))?;
+            } else if on {
+                file.remove(name, Some("enabled"))?;
+            } else {
+                file.set(name, "enabled", &json!(false))?;
+            }
+            if !named.dry_run {
+                file.save()?;
+            }
+            match (named.dry_run, on) {
+                (true, true) => "would enable",
+                (true, false) => "would disable",
+                (false, true) => "enabled",
+                (false, false) => "disabled",
+            }
+        };
+        done.push(of(name, &files[0], what, None));
+        Ok(())
+    });
+    finish(context, done, result, daemon && !named.dry_run).await
+}
+
+/// Gives a server another name. Its settings keep their values; they are written anew at the end of the servers.
+pub(in crate::commands) async fn rename(context: Context<'_>, rename: Rename) -> Exit {
+    let mut done = Vec::new();
+    let daemon = has_daemon(&context).await;
+    let Rename { old, new, dry_run } = &rename;
+    let result = each(&context, std::slice::from_ref(old), |name, mut files| {
+        checked_name(new)?;
+        if let Some(other) = ServersFile::with(&context.global, new)?.first() {
+            return Err(usage(
+                &format!("{} has a server `{new}` already", other.shown_path()),
+                "",
+            ));
+        }
+        let file = &mut files[0];
+        let entry = file.entry(name).unwrap_or_default();
+        file.remove(name, None)?;
+        file.put(new, &entry)?;
+        if !dry_run {
+            file.save()?;
+        }
+        let what = if *dry_run { "would rename" } else { "renamed" };
+        let mut renamed = of(name, file, what, None);
+        renamed.to = Some(new.clone());
+        done.push(renamed);
+        Ok(())
+    });
+    finish(context, done, result, daemon && !rename.dry_run).await
+}
+
+fn of(name: &str, file: &ServersFile, what: &'static str, also: Option<&ServersFile>) -> Done {
+    Done {
+        name: name.to_owned(),
+        file: file.path().display().to_string(),
+        place: file.shown_path(),
+        what,
+        to: None,
+        also: also.map(ServersFile::shown_path),
+    }
+}
+
+/// Does something to each server. All names are looked up first, so that a misspelt one leaves everything as it is.
+fn each(
+    context: &Context<'_>,
+    names: &[String],
+    mut change: impl FnMut(&str, Vec<ServersFile>) -> Result<(), Complaint>,
+) -> Result<(), Complaint> {
+    for name in names {
+        if ServersFile::with(&context.global, name)?.is_empty() {
+            return Err(absent(context, name));
+        }
+    }
+    for name in names {
+        let files = ServersFile::with(&context.global, name)?;
+        if !files.is_empty() {
+            change(name, files)?;
+        }
+    }
+    Ok(())
+}
+
+/// The complaint about a server that no file has.
+pub(super) fn absent(context: &Context<'_>, name: &str) -> Complaint {
+    let settings = Settings::load(&context.global);
+    let config = &settings.loaded.config;
+    let mut names: Vec<&str> = config.servers.keys().map(pegboard::ServerName::as_str).collect();
+    names.extend(settings.broken());
+    let hint = match settings.demo_note() {
+        Some(_) => "there is no config file yet; `pegboard add NAME -- COMMAND…` makes one".to_owned(),
+        None if names.contains(&name) => {
+            "it is written in a way that cannot be edited; change the file by hand".to_owned()
+        }
+        None if names.is_empty() => "no server is configured".to_owned(),
+        None => format!("the servers are {}", names.join(", ")),
+    };
+    usage(&format!("there is no server `{name}` in the config files"), &hint)
+}
+
+async fn finish(mut context: Context<'_>, done: Vec<Done>, result: Result<(), Complaint>, daemon: bool) -> Exit {
+    let exit = result.as_ref().err().map_or(Exit::Done, |complaint| complaint.exit);
+    let mut report = if context.output.is_json() {
+        let changes: Vec<Value> = done
+            .iter()
+            .map(|one| json!({"name": one.name, "file": one.file, "what": one.what.trim_end_matches(':'), "to": one.to, "also_in": one.also}))
+            .collect();
+        empty(&context.output, exit, &json!({"changes": changes, "daemon": daemon}))
+    } else {
+        Report::new(exit)
+    };
+    if !context.output.is_json() {
+        for one in &done {
+            let line = if one.what.starts_with("is ") {
+                format!("{} {} {}\n", one.name, one.what, one.place)
+            } else {
+                let to = one.to.as_ref().map_or_else(String::new, |to| format!(" to {to}"));
+                let preposition = if one.what.ends_with("remove") || one.what == "removed" {
+                    "from"
+                } else {
+                    "in"
+                };
+                format!("{} {}{to} {preposition} {}\n", one.what, one.name, one.place)
+            };
+            report.data.push_str(&line);
+            if let Some(also) = &one.also {
+                report = report.warning(&format!("{also} has a server `{}` too, which is used now", one.name));
+            }
+        }
+        if daemon && !done.is_empty() {
+            report
+                .messages
+                .push_str("The daemon that runs reads the changed file by itself.\n");
+        }
+    }
+    if let Err(complaint) = &result {
+        report = with_complaint(report, complaint);
+    }
+    context.print(report).await
+}

@@ -1,0 +1,152 @@
+//! `pegboard get` and `pegboard list`: what is configured. No server is started.
+
+use pegboard::Loaded;
+use serde_json::{Value, json};
+
+use super::{change::absent, screen};
+use crate::{
+    cli::Get,
+    commands::{
+        context::Context,
+        servers_file::{self, ServersFile, short},
+    },
+    exit::Exit,
+    output::{Report, Table, clean, one_line, width},
+    settings::{Settings, is_pending},
+};
+
+/// Shows one server: what it is, where it is defined, and how to change it.
+pub(in crate::commands) async fn get(mut context: Context<'_>, get: Get) -> Exit {
+    let name = &get.name;
+    let settings = Settings::load(&context.global);
+    let files = match ServersFile::with(&context.global, name) {
+        Ok(files) => files,
+        Err(complaint) => return context.refuse(&complaint, &json!({"name": name})).await,
+    };
+    let listed = all(&settings);
+    let Some(server) = listed.iter().find(|server| server["name"] == **name) else {
+        let complaint = absent(&context, name);
+        return context.refuse(&complaint, &json!({"name": name})).await;
+    };
+    let shown = match files.first() {
+        Some(file) => {
+            let entry = file.entry(name).unwrap_or_default();
+            match servers_file::shown(&settings.loaded, name, &entry) {
+                // A server that cannot be used as it is has no settings in effect, so those of the file are shown.
+                Value::Null => file.check(name).shown,
+                shown => shown,
+            }
+        }
+        None => json!({}),
+    };
+    let mut document = server.clone();
+    document["settings"] = shown.clone();
+    let exit = Exit::Done;
+    let report = if context.output.is_json() {
+        Report::json(exit, &document)
+    } else {
+        let mut report = Report::new(exit);
+        let state = server["state"].as_str().unwrap_or_default();
+        let mut more = vec![("state", state.to_owned())];
+        let origin = place(server);
+        more.extend(
+            origin
+                .or_else(|| files.first().map(ServersFile::shown_path))
+                .map(|place| ("defined in", place)),
+        );
+        report.data = clean(&format!("{name}\n{}", screen::lines(&shown, &more))).into_owned();
+        for problem in server["problems"].as_array().into_iter().flatten() {
+            report = report.warning(problem.as_str().unwrap_or_default());
+        }
+        let switch = if state == "disabled" { "enable" } else { "disable" };
+        if files.is_empty() {
+            report
+        } else {
+            report.hint(&format!(
+                "`pegboard remove {name}` removes it, `pegboard {switch} {name}` {switch}s it"
+            ))
+        }
+    };
+    context.print(report).await
+}
+
+/// Lists the configured servers.
+pub(in crate::commands) async fn list(mut context: Context<'_>) -> Exit {
+    let settings = Settings::load(&context.global);
+    if let Err(complaint) = settings.selected() {
+        return context
+            .refuse(&complaint, &json!({"servers": [], "warnings": []}))
+            .await;
+    }
+    let servers = all(&settings);
+    let report = if context.output.is_json() {
+        let warnings: Vec<String> = settings.warnings().collect();
+        Report::json(Exit::Done, &json!({"servers": servers, "warnings": warnings}))
+    } else {
+        let mut report = Report::new(Exit::Done);
+        let mut table = Table::indented(0);
+        table.row(["NAME", "KIND", "STATE", "DEFINED IN", "TARGET"].map(str::to_owned));
+        for server in &servers {
+            let cell = |key: &str| one_line(server[key].as_str().unwrap_or("-"));
+            let place = place(server).map_or_else(|| "-".to_owned(), |place| one_line(&place));
+            table.row([cell("name"), cell("kind"), cell("state"), place, cell("target")]);
+        }
+        if !servers.is_empty() {
+            report.data = table.render(width());
+        }
+        if let Some(note) = settings.demo_note() {
+            context.output.note(note);
+        } else if servers.is_empty() {
+            report = report.hint("no server is configured; `pegboard add NAME -- COMMAND…` adds one");
+        }
+        settings
+            .loaded
+            .errors()
+            .fold(report, |report, problem| report.warning(&problem.to_string()))
+    };
+    context.print(report).await
+}
+
+/// Every configured server, those that cannot be used included.
+fn all(settings: &Settings) -> Vec<Value> {
+    let loaded = &settings.loaded;
+    let shown = loaded.show();
+    let mut servers: Vec<Value> = Vec::new();
+    for (name, server) in &loaded.config.servers {
+        let target = screen::target(&shown["servers"][name.as_str()]);
+        let state = if server.enabled { "enabled" } else { "disabled" };
+        servers.push(json!({
+            "name": name, "kind": server.transport.kind(), "state": state, "enabled": server.enabled,
+            "target": target, "origin": origin(loaded, name.as_str()), "description": server.description, "problems": [],
+        }));
+    }
+    for (name, server) in &loaded.config.misconfigured {
+        let state = if is_pending(server) { "not approved" } else { "broken" };
+        let mut problems = server.problems.clone();
+        if problems.is_empty() {
+            problems.push(server.why.clone());
+        }
+        servers.push(json!({
+            "name": name, "kind": server.transport, "state": state, "enabled": false,
+            "target": null, "origin": origin(loaded, name.as_str()), "description": null, "problems": problems,
+        }));
+    }
+    servers.sort_by_key(|server| server["name"].as_str().map(str::to_owned));
+    servers
+}
+
+/// The file and the line of a server.
+fn origin(loaded: &Loaded, name: &str) -> Option<Value> {
+    let origin = loaded.origins.iter().find(|(known, _)| known.as_str() == name)?.1;
+    Some(json!({"file": origin.file, "line": origin.line}))
+}
+
+/// `FILE:LINE` of a server, for people.
+fn place(server: &Value) -> Option<String> {
+    let file = server["origin"]["file"].as_str()?;
+    Some(format!(
+        "{}:{}",
+        short(std::path::Path::new(file)),
+        server["origin"]["line"]
+    ))
+}

@@ -1,0 +1,298 @@
+//! [`ServersFile`]: the config file whose servers a command changes.
+
+use std::{
+    cell::RefCell,
+    path::{Path, PathBuf},
+};
+
+use pegboard::{
+    Config, Env, Format as ConfigFormat, Loaded, ServerName,
+    config::{ProjectFile, Source, TrustStore},
+};
+use serde_json::Value;
+
+use crate::{
+    cli::Global,
+    document::{Document, DocumentError, Format},
+    exit::Exit,
+    settings::{self, Complaint},
+};
+
+/// The names of config files, the preferred one first.
+const FILE_NAMES: [&str; 5] = [
+    "pegboard.toml",
+    "pegboard.yaml",
+    "pegboard.yml",
+    "pegboard.json",
+    ".mcp.json",
+];
+/// Where files keep their servers: ours, and those of other programs that are read as they are.
+const TABLES: [&[&str]; 6] = [
+    &["servers"],
+    &["mcpServers"],
+    &["mcp_servers"],
+    &["context_servers"],
+    &["mcp", "servers"],
+    &["mcp", "mcpServers"],
+];
+/// Stands for the value of a variable that is not set here, while a server's settings are checked. It can be a URL too.
+const UNSET: &str = "http://unset.invalid";
+
+/// A config file, open for changes of its servers.
+#[derive(Debug)]
+pub(crate) struct ServersFile {
+    pub(crate) document: Document,
+    /// The keys that lead to the table of servers.
+    table: Vec<String>,
+    /// Whether it is a project file that is approved as it is on disk, or a new one.
+    is_approved_project: bool,
+    is_project: bool,
+}
+
+/// What the library says about a server as it would be written.
+#[derive(Debug)]
+pub(crate) struct Checked {
+    /// Its settings with secrets hidden.
+    pub(crate) shown: Value,
+    pub(crate) errors: Vec<String>,
+    pub(crate) warnings: Vec<String>,
+    /// Variables that it needs and that are not set here.
+    pub(crate) unset: Vec<String>,
+}
+
+impl ServersFile {
+    /// The file that new servers go into: that of `-c`, the project's, or the user's. It need not exist.
+    pub(crate) fn to_add(global: &Global, is_project: bool) -> Result<Self, Complaint> {
+        let path = match global.configs.last() {
+            Some(path) => path.clone(),
+            None if is_project => in_folder(&settings::here()),
+            None => in_folder(&user_folder()?),
+        };
+        Self::open(&path, is_project && global.configs.is_empty())
+    }
+
+    /// The files of this run that have a server, the strongest one first.
+    pub(crate) fn with(global: &Global, name: &str) -> Result<Vec<Self>, Complaint> {
+        let mut found = Vec::new();
+        for (path, is_project) in files(global).into_iter().rev() {
+            let mut file = Self::open(&path, is_project)?;
+            let tables = TABLES.into_iter();
+            let has_it = |table: &&[&str]| file.document.get(&[*table, &[name]].concat()).is_some();
+            if let Some(table) = tables.into_iter().find(has_it) {
+                file.table = table.iter().map(|key| (*key).to_owned()).collect();
+                found.push(file);
+            }
+        }
+        Ok(found)
+    }
+
+    fn open(path: &Path, is_project: bool) -> Result<Self, Complaint> {
+        let document = Document::open(path).map_err(|error| broken(&error))?;
+        let known = TABLES
+            .into_iter()
+            .find(|table| matches!(document.get(table), Some(Value::Object(_))));
+        let is_foreign = path.file_name().is_some_and(|name| name == ".mcp.json");
+        let table = known.unwrap_or(if is_foreign { &["mcpServers"] } else { &["servers"] });
+        let is_approved_project = is_project && (!document.exists() || is_approved(path));
+        Ok(Self {
+            table: table.iter().map(|key| (*key).to_owned()).collect(),
+            is_approved_project,
+            is_project,
+            document,
+        })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.document.path()
+    }
+
+    /// The path with `~` for the home folder.
+    pub(crate) fn shown_path(&self) -> String {
+        short(self.path())
+    }
+
+    /// The settings of a server as they are written.
+    pub(crate) fn entry(&self, name: &str) -> Option<Value> {
+        self.document.get(&self.at(name, &[]))
+    }
+
+    /// Writes the settings of a server, in place of those that it had.
+    pub(crate) fn put(&mut self, name: &str, entry: &Value) -> Result<(), Complaint> {
+        let path: Vec<String> = self.at(name, &[]).into_iter().map(str::to_owned).collect();
+        let path: Vec<&str> = path.iter().map(String::as_str).collect();
+        self.document.set(&path, entry).map_err(|error| broken(&error))
+    }
+
+    /// Writes one setting of a server.
+    pub(crate) fn set(&mut self, name: &str, key: &str, value: &Value) -> Result<(), Complaint> {
+        let path: Vec<String> = self.at(name, &[key]).into_iter().map(str::to_owned).collect();
+        let path: Vec<&str> = path.iter().map(String::as_str).collect();
+        self.document.set(&path, value).map_err(|error| broken(&error))
+    }
+
+    /// Removes a server, or with `key` one of its settings.
+    pub(crate) fn remove(&mut self, name: &str, key: Option<&str>) -> Result<bool, Complaint> {
+        let rest: Vec<&str> = key.into_iter().collect();
+        let path: Vec<String> = self.at(name, &rest).into_iter().map(str::to_owned).collect();
+        let path: Vec<&str> = path.iter().map(String::as_str).collect();
+        let was_there = self.document.remove(&path).map_err(|error| broken(&error))?;
+        // A file without anything would be taken for one that is being written.
+        if was_there && self.document.text().trim().is_empty() {
+            let table: Vec<&str> = self.table.iter().map(String::as_str).collect();
+            let empty = Value::Object(serde_json::Map::new());
+            self.document.set(&table, &empty).map_err(|error| broken(&error))?;
+        }
+        Ok(was_there)
+    }
+
+    /// Saves the file. A project file that was approved before the change stays approved: the user of this command has made it.
+    pub(crate) fn save(&mut self) -> Result<(), Complaint> {
+        self.document.save().map_err(|error| broken(&error))?;
+        if self.is_approved_project {
+            let env = Env::process();
+            let mut store = TrustStore::user(&env);
+            if let Ok(file) = ProjectFile::read(self.path(), &env) {
+                self.is_approved_project = store.accept(&file).is_ok();
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the file waits for approval, so that its servers are not used yet.
+    pub(crate) fn needs_approval(&self) -> bool {
+        self.is_project && !self.is_approved_project
+    }
+
+    /// Checks a server of the document as it is in memory. Nothing is started, and no keyring is asked.
+    pub(crate) fn check(&self, name: &str) -> Checked {
+        let entry = self.entry(name).unwrap_or_default();
+        let written = entry.to_string();
+        let unset = RefCell::new(Vec::new());
+        let lookup = |variable: &str| {
+            std::env::var(variable).ok().or_else(|| {
+                if written.contains(&format!("${{{variable}}}")) {
+                    let mut unset = unset.borrow_mut();
+                    if !unset.iter().any(|known| known == variable) {
+                        unset.push(variable.to_owned());
+                    }
+                    return Some(UNSET.to_owned());
+                }
+                None
+            })
+        };
+        let env = Env::new(lookup).keyring(|_, _| Ok(UNSET.to_owned()));
+        let format = match self.document.format() {
+            Format::Toml => ConfigFormat::Toml,
+            Format::Json => ConfigFormat::Json,
+            Format::Yaml => ConfigFormat::Yaml,
+        };
+        let source = Source::text(self.shown_path(), self.document.text(), Some(format));
+        let loaded = Config::load(&[source], &env);
+        let said = |is_error: bool| {
+            let problems = loaded.problems.iter();
+            let concerns = problems.filter(|one| one.is_error() == is_error && one.server() == Some(name));
+            concerns.map(ToString::to_string).collect()
+        };
+        let (errors, warnings) = (said(true), said(false));
+        Checked {
+            shown: shown(&loaded, name, &entry),
+            errors,
+            warnings,
+            unset: unset.take(),
+        }
+    }
+
+    fn at<'a>(&'a self, name: &'a str, rest: &[&'a str]) -> Vec<&'a str> {
+        let table = self.table.iter().map(String::as_str);
+        table.chain([name]).chain(rest.iter().copied()).collect()
+    }
+}
+
+/// The settings that an entry has, with secrets hidden.
+pub(crate) fn shown(loaded: &Loaded, name: &str, entry: &Value) -> Value {
+    let all = loaded.show();
+    let (Some(all), Some(written)) = (all["servers"][name].as_object(), entry.as_object()) else {
+        return Value::Null;
+    };
+    let full = |key: &str| Loaded::setting(key, true).map_or_else(|| key.to_owned(), |(name, _)| name);
+    let keys: Vec<String> = written.keys().map(|key| full(key)).collect();
+    let shown = all.iter().filter(|(key, _)| keys.contains(key) || *key == "type");
+    Value::Object(shown.map(|(key, value)| (key.clone(), value.clone())).collect())
+}
+
+/// Why a name cannot be that of a server.
+pub(crate) fn checked_name(name: &str) -> Result<(), Complaint> {
+    ServerName::parse(name).map(drop).map_err(|error| Complaint {
+        message: error.to_string(),
+        hint: Some("a name has letters, digits, `-` and `_`, and starts with a letter or digit".to_owned()),
+        exit: Exit::Usage,
+    })
+}
+
+/// A path with `~` for the home folder.
+pub(crate) fn short(path: &Path) -> String {
+    let home = settings::set("HOME");
+    match home.as_deref().and_then(|home| path.strip_prefix(home).ok()) {
+        Some(rest) => format!("~/{}", rest.display()),
+        None => path.display().to_string(),
+    }
+}
+
+/// The config files of this run, the strongest one last, each with whether it is a project file.
+fn files(global: &Global) -> Vec<(PathBuf, bool)> {
+    if !global.configs.is_empty() {
+        return global.configs.iter().map(|path| (path.clone(), false)).collect();
+    }
+    let env = Env::process();
+    let sources = Source::discover(&settings::here(), &env, &TrustStore::user(&env));
+    let project = sources
+        .iter()
+        .find_map(|source| source.project_path().map(Path::to_owned));
+    let mut own: Vec<PathBuf> = Vec::new();
+    own.extend((!cfg!(windows)).then(|| in_folder(Path::new("/etc/pegboard"))));
+    own.extend(user_folder().ok().map(|folder| in_folder(&folder)));
+    own.retain(|path| path.is_file());
+    let own = own.into_iter().map(|path| (path, false));
+    own.chain(project.map(|path| (path, true))).collect()
+}
+
+/// The config file in a folder, or the one to make there.
+fn in_folder(folder: &Path) -> PathBuf {
+    let known = FILE_NAMES
+        .map(|name| folder.join(name))
+        .into_iter()
+        .find(|path| path.is_file());
+    known.unwrap_or_else(|| folder.join(FILE_NAMES[0]))
+}
+
+/// The user's config folder.
+pub(crate) fn user_folder() -> Result<PathBuf, Complaint> {
+    let folder = if cfg!(windows) {
+        settings::set("APPDATA")
+    } else {
+        settings::set("XDG_CONFIG_HOME").or_else(|| Some(settings::set("HOME")?.join(".config")))
+    };
+    folder.map(|folder| folder.join("pegboard")).ok_or_else(|| Complaint {
+        message: "there is no home folder for the config file".to_owned(),
+        hint: Some("name a file with `-c FILE`, or set HOME".to_owned()),
+        exit: Exit::Usage,
+    })
+}
+
+fn is_approved(path: &Path) -> bool {
+    let env = Env::process();
+    let store = TrustStore::user(&env);
+    let (Ok(file), Some(record)) = (ProjectFile::read(path, &env), store.record(path)) else {
+        return false;
+    };
+    record.sha256 == file.digest()
+}
+
+/// The complaint about a file that cannot be read or changed.
+pub(crate) fn broken(error: &DocumentError) -> Complaint {
+    Complaint {
+        message: error.to_string(),
+        hint: None,
+        exit: Exit::Usage,
+    }
+}

@@ -1,0 +1,227 @@
+//! `add` and `add-json`.
+
+use serde_json::Value;
+
+use crate::{USER, home::Home, read, screen};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_pegboard");
+
+#[test]
+fn a_command_and_a_url_are_added_with_their_options() {
+    let home = Home::new();
+    let shown = |text: String| text.replace(home.path("").to_str().unwrap(), "[HOME]/");
+    let time = [
+        "add",
+        "time",
+        "--cwd",
+        "work",
+        "--env",
+        "TZ=UTC",
+        "--",
+        "uvx",
+        "mcp-server-time",
+        "--x=a b",
+    ];
+    insta::assert_snapshot!("a_command", shown(screen(&home, 0, &time)));
+    let web = [
+        "add",
+        "web",
+        "https://example.com/mcp",
+        "--header",
+        "X-Team: core",
+        "--bearer-env",
+        "WEB_TOKEN",
+        "--allow",
+        "get_*",
+        "--deny",
+        "*_all",
+        "--description",
+        "The web",
+        "--disabled",
+    ];
+    insta::assert_snapshot!("a_url", shown(screen(&home, 0, &web)));
+    insta::assert_snapshot!("the_file", shown(read(&home, USER)));
+}
+
+#[test]
+fn comments_and_layout_of_the_file_stay() {
+    let home = Home::new();
+    let before = "# mine\nmax_servers = 9 # few\n\n[servers.a] # first\ncommand = \"x\"\n\n# the gateway\n[serve]\nlisten = \"127.0.0.1:1\"\n";
+    home.config(before);
+    screen(&home, 0, &["add", "b", "--", "y"]);
+    let added = "\n[servers.b]\ncommand = \"y\"\n";
+    assert_eq!(
+        read(&home, USER),
+        before.replace("\n\n# the gateway", &format!("\n{added}\n# the gateway"))
+    );
+    screen(&home, 0, &["remove", "b"]);
+    assert_eq!(read(&home, USER), before);
+}
+
+#[test]
+fn a_secret_in_clear_is_warned_of_and_never_shown() {
+    let home = Home::new();
+    let said = screen(
+        &home,
+        0,
+        &[
+            "add",
+            "web",
+            "https://example.com/mcp",
+            "--header",
+            "Authorization=Bearer canary-8c1f",
+        ],
+    );
+    assert!(
+        said.contains(
+            "`Bearer ${AUTHORIZATION}` takes it from a variable, `Bearer ${keyring:web/Authorization}` from the keyring"
+        ),
+        "{said}"
+    );
+    let both = said
+        + &screen(&home, 0, &["get", "web"])
+        + &screen(&home, 0, &["list", "-o", "json"])
+        + &screen(&home, 0, &["get", "web", "-o", "json"]);
+    assert!(!both.contains("canary"), "{both}");
+    assert!(read(&home, USER).contains("canary"));
+    let quiet = screen(&home, 0, &["add", "b", "--env", "API_KEY=${API_KEY}", "--", "x"]);
+    assert!(
+        !quiet.contains("plain text") && quiet.contains("the variable API_KEY is not set here"),
+        "{quiet}"
+    );
+}
+
+#[test]
+fn a_known_name_is_replaced_only_with_force() {
+    let home = Home::new();
+    screen(&home, 0, &["add", "a", "--", "one", "two"]);
+    let before = read(&home, USER);
+    let said = screen(&home, 2, &["add", "a", "--", "three"]);
+    assert!(
+        said.contains("has a server `a` already") && said.contains("--force"),
+        "{said}"
+    );
+    assert_eq!(read(&home, USER), before);
+    assert!(screen(&home, 0, &["add", "a", "--force", "--", "three"]).starts_with("replaced a in"));
+    assert_eq!(read(&home, USER), "[servers.a]\ncommand = \"three\"\n");
+}
+
+#[test]
+fn what_cannot_be_a_server_is_refused_and_nothing_is_written() {
+    let home = Home::new();
+    for args in [
+        &["add", "a.b", "--", "x"][..],
+        &["add", "a"],
+        &["add", "a", "https://x/mcp", "--", "x"],
+        &["add", "a", "https://x/mcp", "--env", "A=1"],
+        &["add", "a", "--header", "A: 1", "--", "x"],
+        &["add", "a", "--env", "A", "--", "x"],
+        &["add", "a", "https://x/mcp", "--header", "nothing"],
+        &["add", "a", "https://", "--transport", "http"],
+        &["add", "a", "--transport", "sse", "--", "x"],
+        &["add-json", "a", "[]"],
+        &["add-json", "a", "{}"],
+        &["add-json", "a", "{\"command\": 5}"],
+        &["add-json", "a", "no json"],
+        &["add-json", "a", "@missing.json"],
+    ] {
+        let said = screen(&home, 2, args);
+        assert!(said.contains("error: "), "{said}");
+        assert!(!home.path(USER).exists(), "{args:?}");
+    }
+}
+
+#[test]
+fn a_dry_run_shows_it_and_writes_nothing() {
+    let home = Home::new();
+    let said = screen(&home, 0, &["add", "a", "--dry-run", "--", "x"]);
+    assert_eq!(
+        said,
+        "would add a to ~/.config/pegboard/pegboard.toml\n  command  x\n  type     stdio\n"
+    );
+    assert!(!home.path(".config").exists());
+}
+
+#[test]
+fn json_of_other_programs_is_taken_as_it_is() {
+    let home = Home::new();
+    let claude =
+        r#"{"mcpServers": {"web": {"type": "http", "url": "https://example.com/mcp", "headers": {"A": "${A}"}}}}"#;
+    home.write("claude.json", claude);
+    screen(&home, 0, &["add-json", "web", "@claude.json"]);
+    screen(
+        &home,
+        0,
+        &[
+            "add-json",
+            "time",
+            r#"{"command": "uvx", "args": ["mcp-server-time"], "disabled": true}"#,
+        ],
+    );
+    let run = home.run(&["list", "-o", "json"]);
+    let listed: Value = serde_json::from_str(&run.out).unwrap();
+    let time = listed["servers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|server| server["name"] == "time")
+        .unwrap();
+    assert_eq!(
+        (time["enabled"].as_bool(), time["target"].as_str()),
+        (Some(false), Some("uvx mcp-server-time"))
+    );
+}
+
+#[test]
+fn check_connects_at_once() {
+    let home = Home::new();
+    let ran = home.run(&["add", "demo", "--check", "-o", "json", "--", PROGRAM, "demo-server"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let tools: Value = serde_json::from_str(&ran.out).unwrap();
+    assert!(
+        tools["tools"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|tool| tool["name"] == "demo.echo" || tool["tool"] == "echo"),
+        "{tools}"
+    );
+    let ran = home.run(&["add", "gone", "--check", "--", "/nothing/here"]);
+    assert_eq!(ran.code, Some(3), "{}{}", ran.out, ran.err);
+    assert!(
+        read(&home, USER).contains("[servers.gone]"),
+        "it is written all the same"
+    );
+}
+
+#[test]
+fn a_project_file_stays_approved_if_it_was() {
+    let home = Home::new();
+    screen(&home, 0, &["add", "a", "--project", "--", PROGRAM, "demo-server"]);
+    assert!(read(&home, "pegboard.toml").contains("[servers.a]"));
+    assert!(screen(&home, 0, &["list"]).contains("enabled"));
+    home.write("pegboard.toml", &(read(&home, "pegboard.toml") + "# someone else\n"));
+    let said = screen(&home, 0, &["add", "b", "--project", "--", "x"]);
+    assert!(said.contains("waits for approval"), "{said}");
+    assert!(screen(&home, 0, &["list"]).contains("not approved"));
+}
+
+#[test]
+fn other_files_and_formats_keep_their_own_keys() {
+    let home = Home::new();
+    home.write("own.json", "{\n  // all\n  \"mcpServers\": {}\n}\n");
+    screen(&home, 0, &["add", "-c", "own.json", "a", "--", "x"]);
+    assert_eq!(
+        read(&home, "own.json"),
+        "{\n  // all\n  \"mcpServers\": {\n    \"a\": {\n      \"command\": \"x\"\n    }\n  }\n}\n"
+    );
+    home.write("own.yaml", "servers:\n  # one\n  b: {command: y}\n");
+    screen(&home, 0, &["add", "-c", "own.yaml", "a", "--", "x"]);
+    assert_eq!(
+        read(&home, "own.yaml"),
+        "servers:\n  # one\n  b: {command: y}\n  a:\n    command: x\n"
+    );
+    home.write("bad.toml", "[servers\n");
+    let said = screen(&home, 2, &["add", "-c", "bad.toml", "a", "--", "x"]);
+    assert!(said.contains("bad.toml"), "{said}");
+}

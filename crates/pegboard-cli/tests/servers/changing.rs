@@ -1,0 +1,97 @@
+//! `remove`, `enable`, `disable`, `rename`, `get` and `list`.
+
+use serde_json::Value;
+
+use crate::{USER, home::Home, read, screen};
+
+const CONFIG: &str = "# mine\n[servers.a] # first\ncommand = \"x\" # run\nenv = { TOKEN = \"canary-77\" }\n\n# about b\n[servers.b]\nurl = \"https://example.com/mcp\"\n";
+
+#[test]
+fn the_list_shows_what_is_configured_and_starts_nothing() {
+    let home = Home::new();
+    home.config(&format!(
+        "{CONFIG}\n[servers.c]\ncommand = \"x\"\nenabled = false\n\n[servers.d]\ncommand = 5\n"
+    ));
+    let ran = home.run(&["list"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    insta::assert_snapshot!("the_list", ran.out);
+    assert!(ran.err.contains("servers.d.command"), "{}", ran.err);
+}
+
+#[test]
+fn get_shows_a_server_and_how_to_change_it() {
+    let home = Home::new();
+    home.config(CONFIG);
+    insta::assert_snapshot!("one_server", screen(&home, 0, &["get", "a"]));
+    let said = screen(&home, 2, &["get", "z"]);
+    assert!(said.contains("the servers are a, b"), "{said}");
+}
+
+#[test]
+fn servers_are_switched_off_and_on_again() {
+    let home = Home::new();
+    home.config(CONFIG);
+    assert_eq!(
+        screen(&home, 0, &["disable", "a", "b"]),
+        "disabled a in ~/.config/pegboard/pegboard.toml\ndisabled b in ~/.config/pegboard/pegboard.toml\n"
+    );
+    let off = read(&home, USER);
+    assert_eq!(off.matches("enabled = false\n").count(), 2);
+    assert!(screen(&home, 0, &["disable", "a"]).starts_with("a is disabled already"));
+    assert_eq!(read(&home, USER), off);
+    screen(&home, 0, &["enable", "a", "b"]);
+    assert_eq!(read(&home, USER), CONFIG);
+
+    home.write(
+        "claude.json",
+        "{\"mcpServers\": {\"a\": {\"command\": \"x\", \"disabled\": true}}}\n",
+    );
+    screen(&home, 0, &["enable", "a", "-c", "claude.json"]);
+    assert_eq!(
+        read(&home, "claude.json"),
+        "{\"mcpServers\": {\"a\": {\"command\": \"x\", \"disabled\": false}}}\n"
+    );
+}
+
+#[test]
+fn servers_are_removed_and_renamed() {
+    let home = Home::new();
+    home.config(CONFIG);
+    let said = screen(&home, 2, &["remove", "a", "z"]);
+    assert!(said.contains("there is no server `z`"), "{said}");
+    assert_eq!(read(&home, USER), CONFIG, "nothing is removed if one name is wrong");
+    assert_eq!(
+        screen(&home, 0, &["remove", "a", "--dry-run"]),
+        "would remove a from ~/.config/pegboard/pegboard.toml\n"
+    );
+    assert_eq!(read(&home, USER), CONFIG);
+    assert_eq!(
+        screen(&home, 0, &["rename", "a", "c"]),
+        "renamed a to c in ~/.config/pegboard/pegboard.toml\n"
+    );
+    assert!(
+        read(&home, USER).ends_with("[servers.c]\ncommand = \"x\"\nenv = { TOKEN = \"canary-77\" }\n"),
+        "{}",
+        read(&home, USER)
+    );
+    screen(&home, 2, &["rename", "c", "b"]);
+    screen(&home, 2, &["rename", "c", "not.a.name"]);
+    let ran = home.run(&["remove", "b", "c", "-o", "json"]);
+    let document: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(document["changes"][1]["what"], "removed");
+    assert_eq!(read(&home, USER), "# mine\n\n# about b\n");
+    assert!(screen(&home, 0, &["list"]).contains("no server is configured"));
+}
+
+#[test]
+fn the_project_file_is_changed_where_it_has_the_server() {
+    let home = Home::new();
+    home.config(CONFIG);
+    home.write("pegboard.toml", "[servers.p]\ncommand = \"x\"\n");
+    assert!(screen(&home, 0, &["disable", "p"]).contains("~/pegboard.toml"));
+    assert_eq!(
+        read(&home, "pegboard.toml"),
+        "[servers.p]\ncommand = \"x\"\nenabled = false\n"
+    );
+    assert_eq!(read(&home, USER), CONFIG);
+}
