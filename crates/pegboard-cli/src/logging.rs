@@ -12,7 +12,8 @@ use std::{fmt, io};
 
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::{
-    EnvFilter, Layer as _,
+    Layer as _,
+    filter::Targets,
     fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields, MakeWriter, format},
     layer::SubscriberExt as _,
     registry::LookupSpan,
@@ -47,7 +48,7 @@ pub(crate) fn start(global: &Global, output: &Output, verb: &Verb) -> Result<Ser
         (None, 2, 0) => "warn,pegboard=debug",
         (None, _, 0) => "info,pegboard=trace",
     };
-    let filter = EnvFilter::try_new(filter).map_err(|error| LogError {
+    let filter = filter.parse::<Targets>().map_err(|error| LogError {
         problem: format!("the log filter `{filter}` is wrong: {error}"),
         hint: "write a level such as `debug`, or `target=level` pairs with commas between them",
     })?;
