@@ -29,7 +29,14 @@ impl Installed {
         package.args(["--program", env!("CARGO_BIN_EXE_pegboard"), TARGET]);
         succeeds(package);
         let mut install = Command::new(peer("python-packaging/bin/uv"));
-        install.args(["tool", "install", "--offline", "--no-index", "--no-config", "--find-links"]);
+        install.args([
+            "tool",
+            "install",
+            "--offline",
+            "--no-index",
+            "--no-config",
+            "--find-links",
+        ]);
         install.arg(path("packages")).arg("pegboard-mcp");
         install
             .env("UV_CACHE_DIR", path("cache"))
@@ -124,7 +131,11 @@ impl<'a> Home<'a> {
         ] {
             shown = shown.replace(&path, &name);
         }
-        for (before, name) in [("127.0.0.1:", "PORT-"), (".bak-", "DATE----TIME---"), ("(down for ", "N")] {
+        for (before, name) in [
+            ("127.0.0.1:", "PORT-"),
+            (".bak-", "DATE----TIME---"),
+            ("(down for ", "N"),
+        ] {
             shown = after_each(&shown, before, name);
         }
         shown

@@ -18,7 +18,8 @@ pub(crate) fn entries(home: &Home, remote: &str) -> Value {
         .description("Add a note")
         .schema(json!({"type": "object", "properties": {"text": {"type": "string", "description": "The note"}}, "required": ["text"]}));
     let notes = FakeServer::new("notes").tool(add.echoes());
-    let core = FakeServer::new("core").tool(Tool::new("prompt_understanding").description("Explain how to plan a solution"));
+    let core =
+        FakeServer::new("core").tool(Tool::new("prompt_understanding").description("Explain how to plan a solution"));
     let slow = FakeServer::new("slow")
         .tool(Tool::new("report").description("Write the report of the month"))
         .fault(Fault::SlowStart { ms: 1500 });
