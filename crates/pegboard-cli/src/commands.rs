@@ -62,7 +62,7 @@ use context::Context;
 const PATIENCE: Duration = Duration::from_secs(3600);
 
 /// Runs a command and prints its report.
-pub(crate) async fn run(verb: Verb, global: Global, output: Output, logs: ServerLogs) -> Exit {
+pub(crate) async fn run(verb: Verb, mut global: Global, output: Output, logs: ServerLogs) -> Exit {
     if let Verb::DemoServer(options) = verb {
         return match demo::run(options).await {
             Ok(()) => Exit::Done,
@@ -76,11 +76,14 @@ pub(crate) async fn run(verb: Verb, global: Global, output: Output, logs: Server
             return output.print(&Report::new(Exit::Unavailable).error(&message, None));
         }
     };
-    let has_options = !global.headers.is_empty() || !global.env.is_empty() || !global.cwds.is_empty();
-    if has_options && !matches!(verb, Verb::Add(_)) {
-        let report =
-            Report::new(Exit::Usage).error("`--header`, `--env` and `--cwd` are options of `pegboard add`", None);
-        return output.print(&report);
+    if !matches!(verb, Verb::Add(_)) {
+        match servers::for_this_run(&global) {
+            Ok(settings) => global.added_settings = settings,
+            Err(complaint) => {
+                let report = Report::new(complaint.exit).error(&complaint.message, complaint.hint.as_deref());
+                return output.print(&report);
+            }
+        }
     }
     let deadline = Deadline::within(global.timeout.unwrap_or(PATIENCE));
     let context = Context {

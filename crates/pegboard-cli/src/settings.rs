@@ -20,7 +20,8 @@ const FETCH: Duration = Duration::from_secs(600);
 /// Added to the command's limit for the connect timeout, so that the command's limit always fires first.
 const MARGIN: Duration = Duration::from_secs(1);
 /// The warning when the config names no server.
-const EMPTY: &str = "the config names no server; `--server NAME=COMMAND` adds one";
+const EMPTY: &str =
+    "the config names no server; `pegboard add NAME -- COMMAND` adds one, `pegboard import` those of other programs";
 /// The error when every server is misconfigured.
 pub(crate) const NOTHING: &str = "no server can be used";
 
@@ -74,6 +75,8 @@ impl Settings {
             global.configs.iter().map(Source::file).collect()
         };
         sources.extend(added.into_iter().map(Source::server));
+        let settings = global.added_settings.iter();
+        sources.extend(settings.map(|text| Source::text("--header, --env, --cwd", text, Some(Format::Json))));
         let is_demo = sources.is_empty();
         if is_demo {
             sources.extend(demo());

@@ -68,7 +68,8 @@ async fn diagnose(context: &mut Context<'_>, options: &Doctor) -> Result<Vec<Sec
     let names = selected(&settings, options).map_err(Stopped::Refused)?;
     if names.is_empty() && is_readable {
         general.found(
-            Finding::new(&kinds::NO_SERVERS, "the config names no server").fix("pegboard --server NAME=COMMAND tools"),
+            Finding::new(&kinds::NO_SERVERS, "the config names no server")
+                .fix("pegboard add NAME -- COMMAND, or pegboard import"),
         );
     }
     machine::check(&mut general, &context.global, &settings).await;

@@ -8,6 +8,7 @@ mod show;
 
 pub(super) use add::{add, add_json};
 pub(super) use change::{remove, rename, switch};
+pub(super) use entry::for_this_run;
 pub(super) use show::{get, list};
 
 use super::context::Context;

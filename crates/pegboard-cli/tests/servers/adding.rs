@@ -1,5 +1,6 @@
 //! `add` and `add-json`.
 
+use pegboard_testkit::{FakeServer, Tool};
 use serde_json::Value;
 
 use crate::{USER, home::Home, read, screen};
@@ -224,4 +225,36 @@ fn other_files_and_formats_keep_their_own_keys() {
     home.write("bad.toml", "[servers\n");
     let said = screen(&home, 2, &["add", "-c", "bad.toml", "a", "--", "x"]);
     assert!(said.contains("bad.toml"), "{said}");
+}
+
+#[test]
+fn a_server_of_one_run_gets_variables_a_folder_and_headers() {
+    let home = Home::new();
+    std::fs::create_dir(home.path("work")).unwrap();
+    let fake = FakeServer::new("here").tools([Tool::new("env").shows_env(), Tool::new("cwd").shows_cwd()]);
+    let server = home.server("here", fake);
+    let seen = screen(
+        &home,
+        0,
+        &["call", "here.env", &server, "--env", "GREETING=hello", "--cwd", "work"],
+    );
+    assert!(seen.contains("GREETING") && seen.contains("hello"), "{seen}");
+    let seen = screen(&home, 0, &["--cwd", "work", &server, "call", "here.cwd"]);
+    assert!(seen.contains("/work"), "{seen}");
+
+    let web = "--server=web=https://127.0.0.1:1/mcp";
+    let shown = screen(&home, 0, &["config", "show", web, "--header", "X-Team: core"]);
+    assert!(shown.contains("X-Team"), "{shown}");
+
+    for (args, why) in [
+        (vec!["tools", "--env", "A=1"], "are for a server of this command line"),
+        (
+            vec!["tools", &server, web, "--env", "A=1"],
+            "do not say which `--server` they are for",
+        ),
+        (vec!["tools", &server, "--env", "A"], "`--env A` has no value"),
+    ] {
+        let refused = screen(&home, 2, &args);
+        assert!(refused.contains(why), "{refused}");
+    }
 }

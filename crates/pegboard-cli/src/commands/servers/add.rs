@@ -24,11 +24,7 @@ const MOST: u64 = 1 << 20;
 
 /// Adds a server.
 pub(in crate::commands) async fn add(mut context: Context<'_>, add: Add) -> Exit {
-    let extras = Extras {
-        headers: context.global.headers.clone(),
-        env: context.global.env.clone(),
-        cwd: context.global.cwds.last().cloned(),
-    };
+    let extras = Extras::of(&context.global);
     let entry = match entry::of_arguments(&add, &extras) {
         Ok(entry) => entry,
         Err(complaint) => return context.refuse(&complaint, &json!({"name": add.name})).await,

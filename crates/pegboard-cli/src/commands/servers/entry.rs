@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    cli::Add,
+    cli::{Add, Global},
     exit::Exit,
     settings::{Complaint, here},
 };
@@ -16,6 +16,36 @@ pub(super) struct Extras {
     pub(super) headers: Vec<String>,
     pub(super) env: Vec<String>,
     pub(super) cwd: Option<String>,
+}
+
+impl Extras {
+    pub(super) fn of(global: &Global) -> Self {
+        Self {
+            headers: global.headers.clone(),
+            env: global.env.clone(),
+            cwd: global.cwds.last().cloned(),
+        }
+    }
+}
+
+/// The settings that `--header`, `--env` and `--cwd` add to the server of `--server NAME=…`, as a config in JSON.
+pub(in crate::commands) fn for_this_run(global: &Global) -> Result<Option<String>, Complaint> {
+    let settings = of_extras(&Extras::of(global))?;
+    if settings.is_empty() {
+        return Ok(None);
+    }
+    let mut added = global.servers.iter().filter_map(|server| server.split_once('='));
+    match (added.next(), added.next()) {
+        (Some((name, _)), None) => Ok(Some(json!({"servers": {name: settings}}).to_string())),
+        (None, _) => Err(usage(
+            "`--header`, `--env` and `--cwd` are for a server of this command line",
+            "add it with `--server NAME=COMMAND` or `--server NAME=URL`, or for good with `pegboard add`",
+        )),
+        (Some(_), Some(_)) => Err(usage(
+            "`--header`, `--env` and `--cwd` do not say which `--server` they are for",
+            "give one such server, and add the others with `pegboard add`",
+        )),
+    }
 }
 
 /// The settings that the arguments of `add` describe.
