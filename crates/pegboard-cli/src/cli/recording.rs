@@ -4,6 +4,7 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use clap::Args;
 
+use super::serving::address;
 use crate::recording::Matching;
 
 #[derive(Debug, Args)]
@@ -32,7 +33,7 @@ pub(crate) struct Replay {
         value_name = "MATCHING"
     )]
     pub(crate) matching: Matching,
-    /// Serve HTTP at this loopback address instead of stdio
-    #[arg(long, value_name = "ADDR")]
+    /// Serve HTTP at this loopback address, or only a port, instead of stdio
+    #[arg(long, value_name = "ADDR", value_parser = address)]
     pub(crate) listen: Option<SocketAddr>,
 }

@@ -99,7 +99,7 @@ pub(crate) struct TokenNew {
 pub(super) struct TokenHash {}
 
 /// An address, or a port of loopback.
-fn address(text: &str) -> Result<SocketAddr, &'static str> {
+pub(super) fn address(text: &str) -> Result<SocketAddr, &'static str> {
     let text = text.trim();
     let port = text.rsplit(':').next().unwrap_or(text);
     if !port.is_empty() && port.bytes().all(|digit| digit.is_ascii_digit()) && port.parse::<u16>().is_err() {

@@ -2,13 +2,13 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use pegboard::{Config, Pegboard, ServerName, mask::Masker};
+use pegboard::{Config, Pegboard, ServerName, State, mask::Masker, toolset::Unavailable};
 use pegboard_daemon::Reloads;
 use pegboard_gateway::{BoardPart, GatewayHost, SignInLinks, board_service, serve_stdio};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    context::{Context, with_complaint},
+    context::{Context, Ending, with_complaint},
     reload_triggers::Triggers,
     reloader::{Reloader, Role},
     serving::{self, Door},
@@ -30,8 +30,15 @@ pub(super) async fn run(context: Context<'_>, options: Mcp) -> Exit {
     Box::pin(serve(context, options, None)).await
 }
 
+/// What is recorded.
+pub(super) struct Recording<'a> {
+    pub(super) file: &'a Path,
+    /// Whether the only server is that of the command line, without which there is nothing to record.
+    pub(super) needs_server: bool,
+}
+
 /// Serves the board, and records the answers in a file if there is one.
-pub(super) async fn serve(mut context: Context<'_>, options: Mcp, recording: Option<&Path>) -> Exit {
+pub(super) async fn serve(mut context: Context<'_>, options: Mcp, recording: Option<Recording<'_>>) -> Exit {
     let settings = Settings::load(&context.global);
     let (reloads, requests) = Reloads::new();
     let triggers = Triggers::listen(&settings, &context.output, requests);
@@ -40,7 +47,10 @@ pub(super) async fn serve(mut context: Context<'_>, options: Mcp, recording: Opt
         Ok(config)
     });
     let recorded = config.and_then(|config| {
-        let recorder = recording.map(|path| recorder(path, &config, &settings)).transpose()?;
+        let recorder = recording
+            .as_ref()
+            .map(|recording| recorder(recording.file, &config, &settings))
+            .transpose()?;
         Ok((config, recorder))
     });
     let (config, recorder) = match recorded {
@@ -69,12 +79,17 @@ pub(super) async fn serve(mut context: Context<'_>, options: Mcp, recording: Opt
         Some(daemon) => settings::with_tokens(daemon.board(config)).host(GatewayHost).open(),
         None => serving::open(config),
     };
+    if recording.is_some_and(|recording| recording.needs_server)
+        && let Some(report) = unstarted(&mut context, &board).await
+    {
+        return context.close(&board, finished(report, recorder.as_deref())).await;
+    }
     let links = SignInLinks::default();
     let of_links = board.clone();
     links.serve(move |server| of_links.takes_sign_in(server.as_str()));
     let service = board_service(board.clone(), part(options, &settings), links);
-    let service = match recorder {
-        Some(recorder) => Arc::new(Recorded::new(service, recorder)),
+    let service = match &recorder {
+        Some(recorder) => Arc::new(Recorded::new(service, recorder.clone())),
         None => service,
     };
     let stop = CancellationToken::new();
@@ -104,7 +119,30 @@ pub(super) async fn serve(mut context: Context<'_>, options: Mcp, recording: Opt
         () = reloader.run(triggers) => Report::new(Exit::Done),
         () = follow_sign_ins(&board), if daemon.is_some() => Report::new(Exit::Done),
     };
-    context.close(&board, report).await
+    context.close(&board, finished(report, recorder.as_deref())).await
+}
+
+/// Starts the servers; the report of the command if one cannot be started.
+async fn unstarted(context: &mut Context<'_>, board: &Pegboard) -> Option<Report> {
+    let toolset = board.toolset();
+    let listing = toolset.list(context.deadline.remaining());
+    match context.work(listing).await {
+        Ending::Interrupted => Some(Report::new(Exit::Interrupted)),
+        Ending::TimeUp => None,
+        Ending::Done(listing) => {
+            let is_down = |server: &&Unavailable| matches!(server.state, State::Down | State::CrashLooping);
+            let server = listing.unavailable.iter().find(is_down)?;
+            Some(Report::new(Exit::Unavailable).error(&server.error, server.hint.as_deref()))
+        }
+    }
+}
+
+/// Ends a recording.
+fn finished(report: Report, recorder: Option<&Recorder>) -> Report {
+    match recorder.map_or(Ok(()), Recorder::finish) {
+        Ok(()) => report,
+        Err(problem) => report.warning(&problem),
+    }
 }
 
 /// Connects servers of the daemon again after their sign-in. The daemon notices sign-ins itself, and its clients must ask it again.
@@ -125,7 +163,7 @@ async fn follow_sign_ins(board: &Pegboard) {
 }
 
 /// Starts a recording that has no secret of the config.
-fn recorder(path: &Path, config: &Config, settings: &Settings) -> Result<Recorder, Complaint> {
+fn recorder(path: &Path, config: &Config, settings: &Settings) -> Result<Arc<Recorder>, Complaint> {
     let unusable = |message: String| Complaint {
         message,
         hint: None,
@@ -133,7 +171,9 @@ fn recorder(path: &Path, config: &Config, settings: &Settings) -> Result<Recorde
     };
     let masker =
         Masker::new(&config.masking, settings.loaded.config.secrets()).map_err(|error| unusable(error.to_string()))?;
-    Recorder::create(path, masker).map_err(|error| unusable(format!("{} cannot be written: {error}", path.display())))
+    Recorder::create(path, masker)
+        .map(Arc::new)
+        .map_err(|error| unusable(format!("{} cannot be written: {error}", path.display())))
 }
 
 /// What is served: a view, a single server, or everything.

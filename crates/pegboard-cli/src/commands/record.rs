@@ -36,7 +36,11 @@ pub(super) async fn record(mut context: Context<'_>, options: Record) -> Exit {
         daemon: false,
         idle: Duration::ZERO,
     };
-    Box::pin(mcp::serve(context, board, Some(&options.file))).await
+    let recording = mcp::Recording {
+        file: &options.file,
+        needs_server: !options.command.is_empty(),
+    };
+    Box::pin(mcp::serve(context, board, Some(recording))).await
 }
 
 /// A word for `--server NAME=COMMAND`, which is split like in a shell.

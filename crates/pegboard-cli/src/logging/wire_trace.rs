@@ -30,7 +30,13 @@ where
     options.create(true).append(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let trace = WireTrace(Mutex::new(options.open(path)?));
+    let file = options.open(path)?;
+    // The mode above is for new files only.
+    #[cfg(unix)]
+    if file.metadata()?.is_file() {
+        file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+    }
+    let trace = WireTrace(Mutex::new(file));
     Ok(trace.with_filter(Targets::new().with_target(WIRE, Level::TRACE)))
 }
 

@@ -102,9 +102,11 @@ fn a_trace_has_every_message_masked_and_is_private() {
     let home = chatty("");
     let secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
     let text = format!("text={secret}");
+    // A file that others could read is theirs no longer.
+    let path = home.write("wire.jsonl", "");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
     let ran = home.run(&["call", "chatty.echo", &text, "--trace-wire", "wire.jsonl"]);
     ran.ends_with(0);
-    let path = home.path("wire.jsonl");
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     let trace = fs::read_to_string(&path).unwrap();
     assert!(!trace.contains(secret), "{trace}");

@@ -73,10 +73,34 @@ fn a_recording_answers_as_the_server_did_and_has_no_secrets() {
 }
 
 #[test]
+fn a_run_that_records_nothing_keeps_the_recording_that_is_there() {
+    let home = Home::new();
+    home.write("run.jsonl", "kept\n");
+    let names = || {
+        let entries = fs::read_dir(home.path(".")).unwrap();
+        let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+        names.retain(|name| name.to_string_lossy().contains("run.jsonl"));
+        names
+    };
+    home.run(&["record", "run.jsonl", "--", "no-such-program"])
+        .ends_with(3)
+        .says("no-such-program");
+    assert_eq!(fs::read_to_string(home.path("run.jsonl")).unwrap(), "kept\n");
+    // Its client is gone before it has asked anything.
+    home.run(&["record", "run.jsonl", "--", PROGRAM, "demo-server"])
+        .ends_with(0);
+    assert_eq!(fs::read_to_string(home.path("run.jsonl")).unwrap(), "kept\n");
+    assert_eq!(names(), ["run.jsonl"]);
+    recorded(&home);
+    assert!(!fs::read_to_string(home.path("run.jsonl")).unwrap().contains("kept"));
+    assert_eq!(names(), ["run.jsonl"]);
+}
+
+#[test]
 fn a_recording_is_served_over_http_too() {
     let home = Home::new();
     recorded(&home);
-    let mut command = home.pegboard(&["replay", "run.jsonl", "--listen", "127.0.0.1:0"]);
+    let mut command = home.pegboard(&["replay", "run.jsonl", "--listen", "0"]);
     let mut fake = Ends(command.stderr(Stdio::piped()).spawn().unwrap());
     let mut lines = BufReader::new(fake.0.stderr.take().unwrap()).lines();
     let url = lines.next().unwrap().unwrap().replace("listening on ", "");
