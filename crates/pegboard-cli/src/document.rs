@@ -196,6 +196,11 @@ impl Document {
         Ok(())
     }
 
+    /// Complains if the file, or the folder that it is replaced in, is read-only: saving would fail.
+    pub(crate) fn check_writable(&self) -> Result<(), DocumentError> {
+        file::check_writable(&self.path).map_err(|error| self.error(&error.to_string()))
+    }
+
     /// Copies the file as it was when it was opened to `FILE.bak-YYYYMMDD-HHMMSS`, and returns that path; `None` if there was no file.
     pub(crate) fn back_up(&self) -> Result<Option<PathBuf>, DocumentError> {
         let Some(opened) = &self.opened else {

@@ -8,7 +8,7 @@ use super::{
     agreement,
     context::{Context, Ending, interrupted, time_up},
     import::{self, inputs, plan::Plan, screen, write},
-    install::{self, edit},
+    install::{self, Done, edit},
 };
 use crate::{
     cli::{Import, Init, Install},
@@ -54,16 +54,24 @@ pub(super) async fn run(mut context: Context<'_>, options: Init) -> Exit {
     let done = carry_out(&context, &options, &mut plan, &hosts, &folders, &answers);
     let report = match done {
         Err(complaint) => return context.refuse(&complaint, &nothing).await,
-        Ok(changes) => {
+        Ok(done) => {
             let is_written = answers.imports && !options.dry_run && plan.has_work();
+            let is_something = !done.changes.is_empty() || (answers.imports && plan.has_work());
+            let exit = match is_something || done.skipped.is_empty() {
+                true => Exit::Done,
+                false => Exit::ToolError,
+            };
+            let mut warnings = screen::warnings(&plan, is_written);
+            warnings.extend(done.warnings());
             if output.is_json() {
-                let hosts: Vec<_> = changes.iter().map(edit::Change::document).collect();
+                let hosts: Vec<_> = done.changes.iter().map(edit::Change::document).collect();
                 let document = json!({
-                    "file": plan.file, "imported": screen::document(&plan, is_written), "hosts": hosts, "dry_run": options.dry_run,
+                    "file": plan.file, "imported": screen::document(&plan, is_written), "hosts": hosts, "skipped": done.skipped(),
+                    "dry_run": options.dry_run,
                 });
-                Report::json(Exit::Done, &document)
+                with_warnings(Report::json(exit, &document), &warnings)
             } else {
-                let mut report = Report::new(Exit::Done);
+                let mut report = Report::new(exit);
                 if !is_asking {
                     report.data = format!("{}\n{}", found(&hosts), screen::text(&plan));
                 }
@@ -72,15 +80,17 @@ pub(super) async fn run(mut context: Context<'_>, options: Init) -> Exit {
                         .data
                         .push_str(&screen::ending(&plan, is_written).replace("next: pegboard tools\n", ""));
                 }
-                report.data.push_str(&install::text(&changes, options.dry_run));
+                report.data.push_str(&install::text(&done.changes, options.dry_run));
                 report.data.push_str(&next(&plan));
-                screen::warnings(&plan, is_written)
-                    .iter()
-                    .fold(report, |report, warning| report.warning(warning))
+                with_warnings(report, &warnings)
             }
         }
     };
     context.print(report).await
+}
+
+fn with_warnings(report: Report, warnings: &[String]) -> Report {
+    warnings.iter().fold(report, |report, warning| report.warning(warning))
 }
 
 /// What the person agreed to.
@@ -130,12 +140,12 @@ fn carry_out(
     hosts: &[&'static Host],
     folders: &Folders,
     answers: &Answers,
-) -> Result<Vec<edit::Change>, Complaint> {
+) -> Result<Done, Complaint> {
     plan.settle_inputs();
     if answers.imports && !options.dry_run {
         write::write(plan)?;
     }
-    let mut changes = Vec::new();
+    let mut done = Done::default();
     if answers.installs {
         let install = Install {
             hosts: Vec::new(),
@@ -149,12 +159,17 @@ fn carry_out(
             dry_run: options.dry_run,
             yes: true,
         };
-        let entry = edit::Entry::new(&context.global, &install)?;
+        let entry = edit::Entry::new(&context.global, &install)?.keeping();
         for host in hosts {
-            changes.extend(edit::install(host, &entry, false, folders, None, options.dry_run)?);
+            // All files of the host are tried first, and one that cannot be edited does not keep other hosts from it.
+            let edited = |is_dry| edit::install(host, &entry, false, folders, None, is_dry);
+            match edited(true).and_then(|_| edited(options.dry_run)) {
+                Ok(changes) => done.changes.extend(changes),
+                Err(complaint) => done.skipped.push((host, complaint)),
+            }
         }
     }
-    Ok(changes)
+    Ok(done)
 }
 
 fn found(hosts: &[&'static Host]) -> String {

@@ -1,32 +1,37 @@
 //! `pegboard install` and `uninstall`: enters Pegboard in the config files of hosts, and takes it out again.
 
 pub(super) mod edit;
+mod ownership;
 pub(super) mod program;
+mod remotes;
+mod removal;
+mod take_over;
 mod taken_over;
 
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::{
-    agreement,
-    context::{Context, Ending, interrupted, time_up},
-    import::{self, plan::Plan},
-};
+use super::{context::Context, import};
 use crate::{
-    cli::{Import, Install, Uninstall},
+    cli::{Install, Uninstall},
     exit::Exit,
     hosts::{self, Folders, HOSTS, Host},
     output::{Report, clean},
     settings::Complaint,
 };
 use edit::{Change, Entry};
+use take_over::{Stop, TakenOver, take_over};
 
 /// Enters Pegboard in hosts.
 pub(super) async fn install(mut context: Context<'_>, options: Install) -> Exit {
     match prepare(&mut context, &options).await {
-        Ok((changes, plan)) => {
-            let report = report(&context, &changes, plan.as_ref(), options.dry_run);
+        Ok((changes, taken)) => {
+            let done = Done {
+                changes,
+                skipped: Vec::new(),
+            };
+            let report = report(&context, &done, taken.as_ref(), options.dry_run);
             context.print(report).await
         }
         Err(Stop::Complaint(complaint)) => context.refuse(&complaint, &json!({"hosts": []})).await,
@@ -34,19 +39,39 @@ pub(super) async fn install(mut context: Context<'_>, options: Install) -> Exit 
     }
 }
 
-/// Why an installation ends early.
-enum Stop {
-    Complaint(Complaint),
-    Printed(Exit),
+/// What was done, and the hosts whose files could not be edited.
+#[derive(Debug, Default)]
+pub(super) struct Done {
+    pub(super) changes: Vec<Change>,
+    pub(super) skipped: Vec<(&'static Host, Complaint)>,
 }
 
-impl From<Complaint> for Stop {
-    fn from(complaint: Complaint) -> Self {
-        Self::Complaint(complaint)
+impl Done {
+    /// The hosts that were left out, for programs.
+    pub(super) fn skipped(&self) -> Vec<Value> {
+        let skipped = self.skipped.iter();
+        skipped
+            .map(|(host, complaint)| json!({"host": host.id, "error": complaint.message, "hint": complaint.hint}))
+            .collect()
+    }
+
+    /// What a person must know.
+    pub(super) fn warnings(&self) -> Vec<String> {
+        let changes = self.changes.iter().flat_map(|change| change.warnings.clone());
+        let skipped = self.skipped.iter().map(|(host, complaint)| {
+            let hint = complaint.hint.as_ref().map(|hint| format!("; {hint}"));
+            format!(
+                "{} is left as it is: {}{}",
+                host.title,
+                complaint.message,
+                hint.unwrap_or_default()
+            )
+        });
+        changes.chain(skipped).collect()
     }
 }
 
-async fn prepare(context: &mut Context<'_>, options: &Install) -> Result<(Vec<Change>, Option<Plan>), Stop> {
+async fn prepare(context: &mut Context<'_>, options: &Install) -> Result<(Vec<Change>, Option<TakenOver>), Stop> {
     let folders = import::folders()?;
     let hosts = hosts_of(&options.hosts)?;
     let entry = Entry::new(&context.global, options)?;
@@ -54,8 +79,8 @@ async fn prepare(context: &mut Context<'_>, options: &Install) -> Result<(Vec<Ch
     for host in &hosts {
         edit::install(host, &entry, options.project, &folders, None, true)?;
     }
-    let plan = match options.take_over {
-        true => take_over(context, options, &folders).await?,
+    let taken = match options.take_over {
+        true => take_over(context, options, &entry, &folders).await?,
         false => None,
     };
     let mut changes = Vec::new();
@@ -65,86 +90,45 @@ async fn prepare(context: &mut Context<'_>, options: &Install) -> Result<(Vec<Ch
             &entry,
             options.project,
             &folders,
-            plan.as_ref(),
+            taken.as_ref().map(|taken| &taken.plan),
             options.dry_run,
         )?);
     }
-    Ok((changes, plan))
+    Ok((changes, taken))
 }
 
-/// Imports the servers of the hosts, after a person agreed.
-async fn take_over(context: &mut Context<'_>, options: &Install, folders: &Folders) -> Result<Option<Plan>, Stop> {
-    let has_file = |host: &Host| match options.project {
-        true => !host.project_files(folders).is_empty(),
-        false => !host.user_files(folders).is_empty(),
-    };
-    let names = options.hosts.iter();
-    let names: Vec<String> = names
-        .filter(|name| hosts::find(name).is_some_and(has_file))
-        .cloned()
-        .collect();
-    // Without a name, an import would read all hosts.
-    if names.is_empty() {
-        return Ok(None);
-    }
-    let from = Import {
-        from: names,
-        all: false,
-        project: options.project,
-        force: false,
-        dry_run: options.dry_run,
-        yes: options.yes,
-    };
-    let mut plan = import::prepare(context, &from)?;
-    let has_moves = plan.rows.iter().any(edit::is_moved);
-    if has_moves && !options.dry_run && !options.yes {
-        let output = context.output.clone();
-        output.say(&import::screen::text(&plan));
-        if !agreement::can_ask() {
-            return Err(Stop::Complaint(Complaint {
-                message: "a person must agree to move servers, and there is no terminal to ask at".to_owned(),
-                hint: Some("`--yes` moves them, `--dry-run` only lists them".to_owned()),
-                exit: Exit::Refused,
-            }));
-        }
-        let question = format!("Move them to {}, out of the host's file?", plan.file.display());
-        let nothing = json!({"hosts": []});
-        match context.work(agreement::agrees(&output, &question)).await {
-            Ending::Done(true) => {}
-            Ending::Done(false) => {
-                return Err(Stop::Complaint(Complaint {
-                    message: "you did not say yes, so nothing is changed".to_owned(),
-                    hint: None,
-                    exit: Exit::Refused,
-                }));
-            }
-            Ending::TimeUp => return Err(Stop::Printed(context.print(time_up(&output, &nothing)).await)),
-            Ending::Interrupted => return Err(Stop::Printed(context.print(interrupted(&output, &nothing)).await)),
-        }
-    }
-    plan.settle_inputs();
-    if !options.dry_run {
-        import::write::write(&plan)?;
-    }
-    Ok(Some(plan))
-}
-
-/// Takes Pegboard out of hosts.
+/// Takes Pegboard out of hosts. A host whose file cannot be edited does not keep the others from it.
 pub(super) async fn uninstall(mut context: Context<'_>, options: Uninstall) -> Exit {
-    let done = || -> Result<Vec<Change>, Complaint> {
-        let folders = import::folders()?;
-        let mut changes = Vec::new();
-        for host in hosts_of(&options.hosts)? {
-            changes.extend(edit::uninstall(host, &options, &folders)?);
-        }
-        Ok(changes)
-    };
-    match done() {
-        Ok(changes) => {
-            let report = report(&context, &changes, None, options.dry_run);
+    match take_out(&options) {
+        Ok(done) => {
+            let mut report = report(&context, &done, None, options.dry_run);
+            if done.changes.is_empty() {
+                report.exit = Exit::ToolError;
+            }
             context.print(report).await
         }
         Err(complaint) => context.refuse(&complaint, &json!({"hosts": []})).await,
+    }
+}
+
+fn take_out(options: &Uninstall) -> Result<Done, Complaint> {
+    let folders = import::folders()?;
+    let hosts = hosts_of(&options.hosts)?;
+    let is_single = hosts.len() == 1;
+    let mut done = Done::default();
+    for host in hosts {
+        match removal::uninstall(host, options, &folders) {
+            Ok((changes, failed)) => {
+                done.changes.extend(changes);
+                done.skipped
+                    .extend(failed.into_iter().map(|complaint| (host, complaint)));
+            }
+            Err(complaint) => done.skipped.push((host, complaint)),
+        }
+    }
+    match done.skipped.pop_if(|_| is_single && done.changes.is_empty()) {
+        Some((_, complaint)) => Err(complaint),
+        None => Ok(done),
     }
 }
 
@@ -177,19 +161,27 @@ pub(super) fn present(folders: &Folders) -> Vec<&'static Host> {
         .collect()
 }
 
-fn report(context: &Context<'_>, changes: &[Change], plan: Option<&Plan>, is_dry: bool) -> Report {
-    if context.output.is_json() {
-        let hosts: Vec<Value> = changes.iter().map(Change::document).collect();
-        let mut document = json!({"hosts": hosts, "dry_run": is_dry});
-        if let Some(plan) = plan {
-            document["taken_over"] = import::screen::document(plan, !is_dry);
+fn report(context: &Context<'_>, done: &Done, taken: Option<&TakenOver>, is_dry: bool) -> Report {
+    let mut report = match context.output.is_json() {
+        true => {
+            let hosts: Vec<Value> = done.changes.iter().map(Change::document).collect();
+            let mut document = json!({"hosts": hosts, "skipped": done.skipped(), "dry_run": is_dry});
+            if let Some(taken) = taken {
+                document["taken_over"] = import::screen::document(&taken.plan, !is_dry);
+            }
+            Report::json(Exit::Done, &document)
         }
-        return Report::json(Exit::Done, &document);
+        false => Report::new(Exit::Done),
+    };
+    if !context.output.is_json() {
+        if let Some(taken) = taken.filter(|taken| !taken.is_shown && !taken.plan.rows.is_empty()) {
+            report.data = import::screen::text(&taken.plan);
+        }
+        report.data.push_str(&text(&done.changes, is_dry));
     }
-    let mut report = Report::new(Exit::Done);
-    report.data = text(changes, is_dry);
-    for change in changes.iter().filter_map(|change| change.warning.as_deref()) {
-        report = report.warning(change);
+    let of_import = taken.map(|taken| import::screen::warnings(&taken.plan, !is_dry));
+    for warning in of_import.into_iter().flatten().chain(done.warnings()) {
+        report = report.warning(&warning);
     }
     report
 }

@@ -37,9 +37,7 @@ pub(super) fn write(path: &Path, before: Option<&[u8]>, content: &[u8]) -> io::R
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(error),
     };
-    if known.as_ref().is_some_and(|meta| meta.permissions().readonly()) {
-        return Err(io::Error::other("the file is read-only"));
-    }
+    refuse_read_only(known.as_ref())?;
     if known.is_none() {
         create_folder(folder)?;
     }
@@ -67,6 +65,28 @@ pub(super) fn write(path: &Path, before: Option<&[u8]>, content: &[u8]) -> io::R
     #[cfg(unix)]
     let _ = File::open(folder).and_then(|folder| folder.sync_all());
     Ok(())
+}
+
+/// Says whether a file can be replaced, without a change to anything.
+pub(super) fn check_writable(path: &Path) -> io::Result<()> {
+    let target = target(path)?;
+    refuse_read_only(fs::metadata(&target).ok().as_ref())?;
+    // The nearest folder that is there: the others would be made in it.
+    #[cfg(unix)]
+    if let Some(folder) = folder(&target).ancestors().find(|folder| folder.is_dir()) {
+        use rustix::fs::{Access, access};
+
+        access(folder, Access::WRITE_OK | Access::EXEC_OK)
+            .map_err(|error| io::Error::other(format!("its folder cannot be written to: {error}")))?;
+    }
+    Ok(())
+}
+
+fn refuse_read_only(known: Option<&fs::Metadata>) -> io::Result<()> {
+    match known.is_some_and(|meta| meta.permissions().readonly()) {
+        true => Err(io::Error::other("the file is read-only")),
+        false => Ok(()),
+    }
 }
 
 /// Writes a copy beside the file.

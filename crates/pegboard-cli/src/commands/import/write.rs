@@ -58,7 +58,7 @@ pub(in crate::commands) fn user_folder() -> Option<PathBuf> {
 }
 
 /// The servers that a config file has.
-pub(super) fn servers_of(file: &Path) -> Result<Map<String, Value>, Complaint> {
+pub(in crate::commands) fn servers_of(file: &Path) -> Result<Map<String, Value>, Complaint> {
     let document = open(file)?;
     let servers = document.get(&["servers"]);
     Ok(servers

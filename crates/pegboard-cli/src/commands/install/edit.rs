@@ -5,18 +5,18 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::{
-    program,
+    ownership, program, remotes,
     taken_over::{self, Moved},
 };
 use crate::{
-    cli::{Global, Install, Uninstall},
+    cli::{Global, Install},
     commands::import::{
         plan::{Action, Plan, Row},
         write,
     },
     document::Document,
     exit::Exit,
-    hosts::{Connection, Folders, Form, Host, entry_for, is_pegboard},
+    hosts::{Connection, Folders, Form, Host, entry_for},
     settings::Complaint,
 };
 
@@ -26,6 +26,8 @@ pub(in crate::commands) struct Entry {
     name: String,
     connection: Connection,
     force: bool,
+    /// Whether an entry that is Pegboard's already stays as it is.
+    keeps: bool,
 }
 
 impl Entry {
@@ -50,7 +52,13 @@ impl Entry {
             name: options.name.clone(),
             connection,
             force: options.force,
+            keeps: options.url.is_none() && options.view.is_none() && !options.daemon && global.configs.is_empty(),
         })
+    }
+
+    /// The same, with every entry that is Pegboard's already left as it is.
+    pub(in crate::commands) fn keeping(self) -> Self {
+        Self { keeps: true, ..self }
     }
 
     fn shown(&self) -> String {
@@ -64,16 +72,16 @@ impl Entry {
 /// What was done to a file, or would be.
 #[derive(Debug)]
 pub(in crate::commands) struct Change {
-    host: &'static Host,
-    file: PathBuf,
-    action: &'static str,
-    name: String,
+    pub(super) host: &'static Host,
+    pub(super) file: PathBuf,
+    pub(super) action: &'static str,
+    pub(super) name: String,
     /// What the host starts or connects to.
-    target: Option<String>,
-    backup: Option<PathBuf>,
+    pub(super) target: Option<String>,
+    pub(super) backup: Option<PathBuf>,
     /// The servers that were moved out of the file, or back into it.
-    moved: Vec<String>,
-    pub(super) warning: Option<String>,
+    pub(super) moved: Vec<String>,
+    pub(in crate::commands) warnings: Vec<String>,
 }
 
 impl Change {
@@ -115,6 +123,7 @@ impl Change {
             "target": self.target,
             "backup": self.backup,
             "moved": self.moved,
+            "warnings": self.warnings,
             "reload": self.host.reload,
         })
     }
@@ -166,38 +175,52 @@ fn install_in(
     let path: Vec<&str> = keys.iter().map(String::as_str).collect();
     let is_empty = |known: &Value| known.is_null() || known.as_object().is_some_and(serde_json::Map::is_empty);
     let known = document.get(&path).filter(|known| !is_empty(known));
-    let action = match &known {
-        Some(known) if *known == value => "unchanged",
-        Some(known) if is_ours(known) || entry.force => "updated",
-        Some(_) => {
-            return Err(Complaint {
-                message: format!("{} has another `{}` in {}", host.title, entry.name, file.display()),
-                hint: Some("choose another name with `--name`, or replace it with `--force`".to_owned()),
-                exit: Exit::Usage,
-            });
+    let is_same = known.as_ref() == Some(&value);
+    let step = step(host, &file, entry, known.as_ref(), &value)?;
+    let (action, target) = match &step {
+        Step::Write(action) => {
+            let tables = value.as_object().filter(|_| is_block);
+            let parts: Vec<(Vec<&str>, &Value)> = match tables {
+                Some(table) => table.iter().map(|(key, value)| (vec![key.as_str()], value)).collect(),
+                None => vec![(path.clone(), &value)],
+            };
+            for (path, value) in parts {
+                put(&mut document, &path, value)?;
+            }
+            (*action, Some(entry.shown()))
         }
-        None => "added",
+        Step::Repair(inner, value) => {
+            let place: Vec<&str> = path.iter().chain(*inner).copied().collect();
+            document.set(&place, value).map_err(|error| write::refused(&error))?;
+            ("updated", document.get(&path).as_ref().and_then(ownership::target_of))
+        }
+        Step::Keep => ("unchanged", known.as_ref().and_then(ownership::target_of)),
     };
-    let tables = value.as_object().filter(|_| is_block);
-    let parts: Vec<(Vec<&str>, &Value)> = match tables {
-        Some(table) => table.iter().map(|(key, value)| (vec![key.as_str()], value)).collect(),
-        None => vec![(path, &value)],
-    };
-    for (path, value) in parts {
-        put(&mut document, &path, value)?;
-    }
     let rows = plan.into_iter().flat_map(|plan| &plan.rows);
     let rows: Vec<&Row> = rows.filter(|row| row.from == file && is_moved(row)).collect();
     let mut moved = Vec::new();
     for row in &rows {
-        let path: Vec<&str> = row.keys.iter().map(String::as_str).collect();
-        document.remove(&path).map_err(|error| write::refused(&error))?;
+        let place: Vec<&str> = row.keys.iter().map(String::as_str).collect();
+        // One of our name is replaced already.
+        if place != path {
+            document.remove(&place).map_err(|error| write::refused(&error))?;
+        }
         moved.push(Moved {
             keys: row.keys.clone(),
             entry: row.entry.clone(),
         });
     }
+    // Also in a dry run, so that nothing else is written before a file that cannot be.
+    if document.is_changed() {
+        document.check_writable().map_err(|error| write::refused(&error))?;
+    }
+    if !moved.is_empty() {
+        taken_over::check_writable()?;
+    }
     let mut backup = None;
+    if !is_dry && let Connection::Url(url) = &entry.connection {
+        remotes::remember(&file, &entry.name, url)?;
+    }
     if !is_dry && document.is_changed() {
         // What is moved is remembered first: it must not get lost if the rest fails.
         if !moved.is_empty() {
@@ -205,19 +228,57 @@ fn install_in(
         }
         backup = document.back_up().map_err(|error| write::refused(&error))?;
         write::save(&mut document, &file)?;
+        if matches!((&entry.connection, &step), (Connection::Process { .. }, Step::Write(_))) {
+            remotes::forget(&file, &entry.name)?;
+        }
     }
     Ok(Change {
         host,
         action,
         name: entry.name.clone(),
-        warning: match &entry.connection {
-            Connection::Process { program, .. } => program::warning(program),
-            Connection::Url(_) => None,
+        warnings: match &entry.connection {
+            Connection::Process { program, .. } if is_same || action != "unchanged" => {
+                program::warning(program).into_iter().collect()
+            }
+            _ => Vec::new(),
         },
-        target: Some(entry.shown()),
+        target,
         backup,
         moved: rows.iter().map(|row| row.original.clone()).collect(),
         file,
+    })
+}
+
+/// What is done with the entry in a file.
+enum Step {
+    /// It is written whole: `added` or `updated`.
+    Write(&'static str),
+    /// Only its program is replaced.
+    Repair(&'static [&'static str], Value),
+    Keep,
+}
+
+fn step(host: &Host, file: &Path, entry: &Entry, known: Option<&Value>, new: &Value) -> Result<Step, Complaint> {
+    let Some(known) = known else {
+        return Ok(Step::Write("added"));
+    };
+    if known == new {
+        return Ok(Step::Keep);
+    }
+    let written = remotes::url_of(file, &entry.name)?;
+    if !entry.force && !ownership::is_ours(known, written.as_deref()) {
+        return Err(Complaint {
+            message: format!("{} has another `{}` in {}", host.title, entry.name, file.display()),
+            hint: Some("choose another name with `--name`, or replace it with `--force`".to_owned()),
+            exit: Exit::Usage,
+        });
+    }
+    Ok(match &entry.connection {
+        Connection::Process { program, .. } if entry.keeps && !entry.force => match ownership::repair(known, program) {
+            Some((keys, value)) => Step::Repair(keys, value),
+            None => Step::Keep,
+        },
+        _ => Step::Write("updated"),
     })
 }
 
@@ -250,130 +311,8 @@ fn put(document: &mut Document, path: &[&str], entry: &Value) -> Result<(), Comp
     document.set(path, entry).map_err(|error| write::refused(&error))
 }
 
-/// Takes Pegboard out of the files of a host.
-pub(super) fn uninstall(host: &'static Host, options: &Uninstall, folders: &Folders) -> Result<Vec<Change>, Complaint> {
-    let mut changes = Vec::new();
-    let mut files = files(host, options.project, &options.name, folders)?;
-    if !options.project && host.form != Some(Form::ContinueBlock) {
-        files = host.user_files(folders);
-    }
-    for file in files.into_iter().filter(|file| file.is_file()) {
-        changes.extend(uninstall_from(host, &file, options)?);
-    }
-    if changes.is_empty() {
-        changes.push(Change {
-            host,
-            file: PathBuf::new(),
-            action: "absent",
-            name: options.name.clone(),
-            target: None,
-            backup: None,
-            moved: Vec::new(),
-            warning: None,
-        });
-    }
-    Ok(changes)
-}
-
-fn uninstall_from(host: &'static Host, file: &Path, options: &Uninstall) -> Result<Option<Change>, Complaint> {
-    let mut document = write::open(file)?;
-    let change = |backup, moved| Change {
-        host,
-        file: file.to_owned(),
-        action: "removed",
-        name: options.name.clone(),
-        target: None,
-        backup,
-        moved,
-        warning: None,
-    };
-    if host.form == Some(Form::ContinueBlock) {
-        let ours = document
-            .get(&["mcpServers"])
-            .and_then(|list| list.as_array().cloned())
-            .unwrap_or_default();
-        if !ours.iter().all(is_ours) || ours.is_empty() {
-            return Ok(None);
-        }
-        if !options.dry_run {
-            std::fs::remove_file(file).map_err(|error| write::failed(file, &error.to_string()))?;
-        }
-        return Ok(Some(change(None, Vec::new())));
-    }
-    let mut has_gone = false;
-    for keys in host.keys {
-        let path: Vec<&str> = keys.iter().copied().chain([options.name.as_str()]).collect();
-        if document.get(&path).is_some_and(|known| is_ours(&known)) {
-            document.remove(&path).map_err(|error| write::refused(&error))?;
-            without_empty_table(&mut document, keys, file);
-            has_gone = true;
-        }
-    }
-    let mut restored = Vec::new();
-    let moved = match options.restore {
-        true => taken_over::of(file)?,
-        false => Vec::new(),
-    };
-    for one in &moved {
-        let path: Vec<&str> = one.keys.iter().map(String::as_str).collect();
-        if document.get(&path).is_none() {
-            document
-                .set(&path, &one.entry)
-                .map_err(|error| write::refused(&error))?;
-            restored.extend(one.keys.last().cloned());
-        }
-    }
-    if !has_gone && restored.is_empty() {
-        return Ok(None);
-    }
-    let mut backup = None;
-    if !options.dry_run {
-        backup = document.back_up().map_err(|error| write::refused(&error))?;
-        write::save(&mut document, file)?;
-        if !moved.is_empty() {
-            taken_over::forget(file)?;
-        }
-    }
-    Ok(Some(change(backup, restored)))
-}
-
-/// Removes the table of servers too, if it is empty and the file was without it before: then it becomes as it was.
-fn without_empty_table(document: &mut Document, keys: &[&str], file: &Path) {
-    let is_empty = document
-        .get(keys)
-        .is_some_and(|table| table.as_object().is_some_and(serde_json::Map::is_empty));
-    let mut without = document.clone();
-    if is_empty && without.remove(keys).is_ok_and(|was_there| was_there) && has_backup(file, without.text().as_bytes())
-    {
-        *document = without;
-    }
-}
-
-/// Whether a backup of a file has this content.
-fn has_backup(file: &Path, content: &[u8]) -> bool {
-    let (Some(folder), Some(name)) = (file.parent(), file.file_name().and_then(|name| name.to_str())) else {
-        return false;
-    };
-    let prefix = format!("{name}.bak-");
-    let found = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut backups = found.filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix));
-    backups.any(|entry| std::fs::read(entry.path()).is_ok_and(|bytes| bytes == content))
-}
-
-/// Whether an entry is one that `install` writes.
-fn is_ours(entry: &Value) -> bool {
-    let is_remote = ["url", "serverUrl", "httpUrl", "baseUrl", "uri"]
-        .iter()
-        .any(|key| entry.get(key).is_some());
-    let is_block = entry
-        .get("mcpServers")
-        .and_then(Value::as_array)
-        .is_some_and(|list| list.iter().all(is_ours));
-    is_pegboard(entry) || is_remote || is_block
-}
-
 /// The files of a host to edit.
-fn files(host: &Host, is_project: bool, name: &str, folders: &Folders) -> Result<Vec<PathBuf>, Complaint> {
+pub(super) fn files(host: &Host, is_project: bool, name: &str, folders: &Folders) -> Result<Vec<PathBuf>, Complaint> {
     if host.form == Some(Form::ContinueBlock) {
         let folder = match is_project {
             true => folders.project(".continue/mcpServers"),

@@ -44,9 +44,15 @@ pub(super) fn add(host_file: &Path, more: &[Moved]) -> Result<(), Complaint> {
     store(host_file, &all)
 }
 
-/// Forgets what was moved out of a file.
-pub(super) fn forget(host_file: &Path) -> Result<(), Complaint> {
-    store(host_file, &[])
+/// Remembers only these of what was moved out of a file.
+pub(super) fn keep(host_file: &Path, left: &[Moved]) -> Result<(), Complaint> {
+    store(host_file, left)
+}
+
+/// Complains if nothing could be remembered.
+pub(super) fn check_writable() -> Result<(), Complaint> {
+    let document = write::open(&file()?)?;
+    document.check_writable().map_err(|error| write::refused(&error))
 }
 
 fn store(host_file: &Path, moved: &[Moved]) -> Result<(), Complaint> {

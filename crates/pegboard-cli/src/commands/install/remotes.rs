@@ -1,0 +1,60 @@
+//! Remembers the URLs that `install --url` wrote, since an entry with a URL does not tell whose it is.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+use crate::{commands::import::write, exit::Exit, settings::Complaint};
+
+fn file() -> Result<PathBuf, Complaint> {
+    let folder = write::user_folder().ok_or_else(|| Complaint {
+        message: "there is no folder for the user's config".to_owned(),
+        hint: Some("set HOME".to_owned()),
+        exit: Exit::Usage,
+    })?;
+    Ok(folder.join("installed-urls.json"))
+}
+
+/// The URL that was written into a host's file under this name.
+pub(super) fn url_of(host_file: &Path, name: &str) -> Result<Option<String>, Complaint> {
+    let document = write::open(&file()?)?;
+    let url = document.get(&[&host_file.display().to_string(), name]);
+    Ok(url.and_then(|url| url.as_str().map(str::to_owned)))
+}
+
+pub(super) fn remember(host_file: &Path, name: &str, url: &str) -> Result<(), Complaint> {
+    store(host_file, name, Some(url))
+}
+
+pub(super) fn forget(host_file: &Path, name: &str) -> Result<(), Complaint> {
+    store(host_file, name, None)
+}
+
+fn store(host_file: &Path, name: &str, url: Option<&str>) -> Result<(), Complaint> {
+    let path = file()?;
+    let mut document = write::open(&path)?;
+    let key = host_file.display().to_string();
+    let known = document.get(&[&key]).unwrap_or_default();
+    let mut names: Map<String, Value> = known.as_object().cloned().unwrap_or_default();
+    let is_changed = match url {
+        Some(url) => {
+            names
+                .insert(name.to_owned(), url.into())
+                .as_ref()
+                .and_then(Value::as_str)
+                != Some(url)
+        }
+        None => names.remove(name).is_some(),
+    };
+    if !is_changed {
+        return Ok(());
+    }
+    let edited = match names.is_empty() {
+        true => document.remove(&[&key]).map(|_| ()),
+        false => document.set(&[&key], &Value::Object(names)),
+    };
+    edited.map_err(|error| write::refused(&error))?;
+    write::save(&mut document, &path)?;
+    // A URL may hold a token.
+    write::restrict(&path)
+}

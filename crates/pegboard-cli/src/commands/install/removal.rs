@@ -1,0 +1,169 @@
+//! Takes Pegboard out of the config files of hosts, and puts back what was moved.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::{
+    edit::{Change, files},
+    ownership, remotes,
+    taken_over::{self, Moved},
+};
+use crate::{
+    cli::Uninstall,
+    commands::import::write,
+    document::Document,
+    hosts::{Folders, Form, Host},
+    settings::Complaint,
+};
+
+/// Takes Pegboard out of the files of a host.
+/// A file that cannot be edited does not keep the others from it.
+pub(super) fn uninstall(
+    host: &'static Host,
+    options: &Uninstall,
+    folders: &Folders,
+) -> Result<(Vec<Change>, Vec<Complaint>), Complaint> {
+    let (mut changes, mut failed) = (Vec::new(), Vec::new());
+    let mut files = files(host, options.project, &options.name, folders)?;
+    if !options.project && host.form != Some(Form::ContinueBlock) {
+        files = host.user_files(folders);
+    }
+    for file in files.into_iter().filter(|file| file.is_file()) {
+        match uninstall_from(host, &file, options) {
+            Ok(change) => changes.extend(change),
+            Err(complaint) => failed.push(complaint),
+        }
+    }
+    if changes.is_empty() && failed.is_empty() {
+        changes.push(Change {
+            host,
+            file: PathBuf::new(),
+            action: "absent",
+            name: options.name.clone(),
+            target: None,
+            backup: None,
+            moved: Vec::new(),
+            warnings: Vec::new(),
+        });
+    }
+    Ok((changes, failed))
+}
+
+fn uninstall_from(host: &'static Host, file: &Path, options: &Uninstall) -> Result<Option<Change>, Complaint> {
+    let mut document = write::open(file)?;
+    let written = remotes::url_of(file, &options.name)?;
+    let written = written.as_deref();
+    let mut change = Change {
+        host,
+        file: file.to_owned(),
+        action: "absent",
+        name: options.name.clone(),
+        target: None,
+        backup: None,
+        moved: Vec::new(),
+        warnings: Vec::new(),
+    };
+    let refused = |error| write::refused(&error);
+    let foreign = format!(
+        "{} has another `{}` in {}, which stays",
+        host.title,
+        options.name,
+        file.display()
+    );
+    if host.form == Some(Form::ContinueBlock) {
+        if !document
+            .get(&[])
+            .is_some_and(|block| ownership::is_ours(&block, written))
+        {
+            change.warnings.push(foreign);
+            return Ok(Some(change));
+        }
+        change.action = "removed";
+        if !options.dry_run {
+            change.backup = document.back_up().map_err(refused)?;
+            std::fs::remove_file(file).map_err(|error| write::failed(file, &error.to_string()))?;
+            remotes::forget(file, &options.name)?;
+        }
+        return Ok(Some(change));
+    }
+    let mut has_gone = false;
+    for keys in host.keys {
+        let path: Vec<&str> = keys.iter().copied().chain([options.name.as_str()]).collect();
+        match document.get(&path) {
+            Some(known) if ownership::is_ours(&known, written) => {
+                document.remove(&path).map_err(refused)?;
+                without_empty_table(&mut document, keys, file);
+                has_gone = true;
+            }
+            Some(Value::Object(known)) if !known.is_empty() => change.warnings.push(foreign.clone()),
+            _ => {}
+        }
+    }
+    let moved = match options.restore {
+        true => taken_over::of(file)?,
+        false => Vec::new(),
+    };
+    let mut left: Vec<Moved> = Vec::new();
+    for one in &moved {
+        let path: Vec<&str> = one.keys.iter().map(String::as_str).collect();
+        let name = one.keys.last().cloned().unwrap_or_default();
+        match document.get(&path) {
+            None => {
+                document.set(&path, &one.entry).map_err(refused)?;
+                change.moved.push(name);
+            }
+            Some(known) if known == one.entry => {}
+            Some(_) => {
+                change.warnings.push(format!(
+                    "`{name}` is not put back: {} has another one; rename that, then run this again",
+                    file.display()
+                ));
+                left.push(one.clone());
+            }
+        }
+    }
+    if has_gone || !change.moved.is_empty() {
+        change.action = "removed";
+    }
+    if document.is_changed() {
+        document.check_writable().map_err(refused)?;
+    }
+    if !options.dry_run {
+        if document.is_changed() {
+            change.backup = document.back_up().map_err(refused)?;
+            write::save(&mut document, file)?;
+        }
+        if has_gone {
+            remotes::forget(file, &options.name)?;
+        }
+        if left.len() < moved.len() {
+            taken_over::keep(file, &left)?;
+        }
+    }
+    let is_worth_saying = change.action == "removed" || !change.warnings.is_empty();
+    Ok(is_worth_saying.then_some(change))
+}
+
+/// Removes the table of servers too, if it is empty and the file was without it before: then it becomes as it was.
+fn without_empty_table(document: &mut Document, keys: &[&str], file: &Path) {
+    let is_empty = document
+        .get(keys)
+        .is_some_and(|table| table.as_object().is_some_and(serde_json::Map::is_empty));
+    let mut without = document.clone();
+    if is_empty && without.remove(keys).is_ok_and(|was_there| was_there) && has_backup(file, without.text().as_bytes())
+    {
+        *document = without;
+    }
+}
+
+/// Whether a backup of a file has this content.
+fn has_backup(file: &Path, content: &[u8]) -> bool {
+    let (Some(folder), Some(name)) = (file.parent(), file.file_name().and_then(|name| name.to_str())) else {
+        return false;
+    };
+    let prefix = format!("{name}.bak-");
+    let found = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut backups = found.filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix));
+    backups.any(|entry| std::fs::read(entry.path()).is_ok_and(|bytes| bytes == content))
+}
