@@ -1,11 +1,13 @@
 //! Printing: data to stdout; messages, questions and the spinner to stderr.
 
 mod image;
+mod out_file;
 mod pager;
 mod sanitize;
 mod table;
 
 pub(crate) use image::Graphics;
+pub(crate) use out_file::check_out;
 pub(crate) use sanitize::{clean, indented, one_line};
 pub(crate) use table::Table;
 
@@ -313,20 +315,25 @@ impl Report {
         }
     }
 
-    /// Writes what is for stdout to a file instead, unless the command failed.
+    /// Writes what is for stdout to a file instead, unless the command failed. What cannot be written is printed.
     pub(crate) fn redirected(mut self, path: Option<&Path>) -> Self {
         let Some(path) = path.filter(|_| self.exit == Exit::Done) else {
             return self;
         };
-        let data = std::mem::take(&mut self.data);
-        let bytes = self.binary.take().unwrap_or_else(|| data.into_bytes());
-        match std::fs::write(path, bytes) {
-            Ok(()) => self,
-            Err(error) => {
-                self.exit = Exit::Unavailable;
-                self.error(&format!("{} cannot be written: {error}", path.display()), None)
-            }
+        let bytes = self.binary.as_deref().unwrap_or(self.data.as_bytes());
+        let Err(error) = std::fs::write(path, bytes) else {
+            (self.binary, self.data) = (None, String::new());
+            return self;
+        };
+        self.exit = Exit::Unavailable;
+        if io::stdout().is_terminal() {
+            self.data = match self.binary.take() {
+                Some(bytes) => format!("[{} bytes]\n", bytes.len()),
+                None => clean(&self.data).into_owned(),
+            };
         }
+        let path = path.display();
+        self.warning(&format!("{path} cannot be written, so the result is printed: {error}"))
     }
 
     /// Adds an error and a hint on what to do about it.

@@ -10,8 +10,9 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use pegboard::Content;
 use serde_json::Value;
 
-/// The longest name of a file, without what makes it unique.
+/// The longest name of a file, without what makes it unique, in characters and in bytes. File systems count bytes, and take 255 of them.
 const MAX_NAME: usize = 80;
+const MAX_BYTES: usize = 200;
 /// How many names are tried for one file.
 const MAX_TRIES: usize = 10_000;
 /// Media types and the extensions of their files.
@@ -122,6 +123,7 @@ fn safe(name: &str) -> String {
         }
     };
     let name: String = name.chars().take(MAX_NAME).map(plain).collect();
+    let name = &name[..name.floor_char_boundary(MAX_BYTES)];
     let name = name.trim_matches(['.', '-']).to_owned();
     let base = name.split('.').next().unwrap_or_default().to_ascii_uppercase();
     let is_reserved = matches!(base.as_str(), "CON" | "PRN" | "AUX" | "NUL")
@@ -132,13 +134,28 @@ fn safe(name: &str) -> String {
     if is_reserved { format!("_{name}") } else { name }
 }
 
+/// The files that were written, and why others were not.
+#[derive(Debug, Default)]
+pub(super) struct Saved {
+    pub(super) files: Vec<PathBuf>,
+    pub(super) problem: Option<io::Error>,
+}
+
 /// Writes each part to a file of its own. The folder is created; no file is ever overwritten.
-pub(super) fn save(folder: &Path, fallback: &str, blobs: &[Blob]) -> io::Result<Vec<PathBuf>> {
+pub(super) fn save(folder: &Path, fallback: &str, blobs: &[Blob]) -> Saved {
+    let mut saved = Saved::default();
     if blobs.is_empty() {
-        return Ok(Vec::new());
+        return saved;
     }
-    fs::create_dir_all(folder)?;
-    blobs.iter().map(|blob| save_one(folder, fallback, blob)).collect()
+    // A folder that cannot be made is reported with the files.
+    let _ = fs::create_dir_all(folder);
+    for blob in blobs {
+        match save_one(folder, fallback, blob) {
+            Ok(file) => saved.files.push(file),
+            Err(error) => saved.problem = saved.problem.or(Some(error)),
+        }
+    }
+    saved
 }
 
 fn save_one(folder: &Path, fallback: &str, blob: &Blob) -> io::Result<PathBuf> {
@@ -194,6 +211,7 @@ mod tests {
             assert_eq!(named(name, kind), expected, "{name:?} {kind:?}");
         }
         assert!(named(Some(&"é".repeat(500)), None).chars().count() < 100);
+        assert!(named(Some(&"𝒜".repeat(500)), None).len() < 210);
         assert_eq!(
             Blob::new(Vec::new(), None, Some("file:///a/../b.png?x=/c#/d"))
                 .name
@@ -207,8 +225,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let to = folder.path().join("new/pictures");
         let blob = || Blob::new(b"1".to_vec(), Some("image/png"), None);
-        let first = save(&to, "draw", &[blob(), blob()]).unwrap();
-        let second = save(&to, "draw", &[blob()]).unwrap();
+        let first = save(&to, "draw", &[blob(), blob()]).files;
+        let second = save(&to, "draw", &[blob()]).files;
         let names: Vec<_> = first
             .iter()
             .chain(&second)
@@ -218,7 +236,7 @@ mod tests {
         #[cfg(unix)]
         {
             std::os::unix::fs::symlink(folder.path().join("nowhere"), to.join("linked.png")).unwrap();
-            assert!(save(&to, "linked", &[blob()]).unwrap()[0].ends_with("linked-2.png"));
+            assert!(save(&to, "linked", &[blob()]).files[0].ends_with("linked-2.png"));
             assert!(!folder.path().join("nowhere").exists());
         }
     }

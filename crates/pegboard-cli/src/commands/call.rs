@@ -25,7 +25,7 @@ use super::{
 use crate::{
     cli, daemon,
     exit::Exit,
-    output::{Output, Report},
+    output::{Output, Report, check_out},
     settings::{self, Settings},
 };
 use words::Request;
@@ -240,7 +240,9 @@ async fn prepare(
         let failure = Failure::new(complaint.kind(), complaint.message);
         (with_hint(failure, complaint.hint), complaint.exit)
     })?;
-    let problem = problem.or_else(|| doubly_given(options, request));
+    let problem = problem
+        .or_else(|| doubly_given(options, request))
+        .or_else(|| check_out(options.out.as_deref()).err());
     if let Some(problem) = problem {
         return Err((Failure::new(Kind::InvalidArguments, problem), Exit::Usage));
     }

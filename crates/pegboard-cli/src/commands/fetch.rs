@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     exit::Exit,
-    output::{Output, Report},
+    output::{Output, Report, check_out},
     settings::{Complaint, Settings},
 };
 
@@ -50,6 +50,15 @@ pub(super) async fn run<T: Serialize>(
             return context.print(report).await;
         }
     };
+    if let Err(problem) = check_out(out.as_deref()) {
+        let complaint = Complaint {
+            message: problem,
+            hint: None,
+            exit: Exit::Usage,
+        };
+        let report = unconfigured(&context.output, document, key, &complaint);
+        return context.print(report).await;
+    }
     settings.announce(&context.output);
     let starting = StartingServers::new(&config);
     let mut servers = context.servers(&settings).await;
@@ -110,7 +119,7 @@ fn failed(output: &Output, document: Value, key: &str, failure: Failure) -> Repo
     report(output, document, key, &Err::<(), _>(failure), |(), _| {})
 }
 
-/// The report of a config that cannot be used.
+/// The report of a config or an option that cannot be used.
 fn unconfigured(output: &Output, document: Value, key: &str, complaint: &Complaint) -> Report {
     let failure = Failure::new(complaint.kind(), complaint.message.as_str());
     let failure = match &complaint.hint {

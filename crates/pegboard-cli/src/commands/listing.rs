@@ -72,7 +72,9 @@ pub(super) async fn run<L: Listed>(mut context: Context<'_>) -> Exit {
                 if report.data.is_empty() && found.unavailable().is_empty() {
                     report = report.warning(&format!("no server that is switched on offers a {}", L::NOUN));
                 }
-                add_unavailable(report, found.unavailable(), context.is_late())
+                report = add_unavailable(report, found.unavailable(), context.is_late());
+                let warnings = found.warnings().iter();
+                warnings.fold(report, |report, warning| report.warning(warning))
             }
         }
     };

@@ -16,9 +16,12 @@ fn fake() -> FakeServer {
     let sound = json!({"type": "audio", "mimeType": "audio/wav", "data": data(b"RIFF")});
     let file = json!({"type": "resource", "resource": {
         "uri": "file:///etc/../../evil.sh", "mimeType": "application/x-sh", "blob": data(b"rm")}});
+    let long = json!({"type": "resource", "resource": {
+        "uri": format!("file:///{}", "𝒜".repeat(80)), "blob": data(b"long")}});
     FakeServer::new("fx")
         .tool(Tool::new("picture").answers_blocks([picture.clone()]))
-        .tool(Tool::new("all").answers_blocks([Block::text("seen"), picture, sound, file]))
+        .tool(Tool::new("all").answers_blocks([Block::text("seen"), picture, sound.clone(), file]))
+        .tool(Tool::new("long").answers_blocks([long, sound]))
         .tool(Tool::new("plain").answers_text("just\ntext"))
         .tool(Tool::new("fails").fails_with("no such pod"))
 }
@@ -57,6 +60,17 @@ fn binary_parts_of_all_kinds_are_saved_and_none_is_overwritten() {
 }
 
 #[test]
+fn a_name_that_is_too_long_for_the_file_system_is_cut() {
+    let home = Home::new();
+    let server = home.server("fx", fake());
+    home.run(&["call", "fx.long", "--save", "out", &server]).ends_with(0);
+    assert_eq!(
+        names(&home, "out"),
+        ["long.wav".to_owned(), format!("{}.bin", "𝒜".repeat(50))]
+    );
+}
+
+#[test]
 fn a_pipe_gets_the_bytes_of_a_single_picture() {
     let home = Home::new();
     let server = home.server("fx", fake());
@@ -82,9 +96,19 @@ fn a_result_is_written_to_a_file_in_place_of_stdout() {
     assert_eq!(fs::read(home.path("a.png")).unwrap(), b"\x89PNG\r\n\x1a\nrest");
     home.run(&["call", "fx.fails", "--out", "b.txt", &server]).ends_with(1);
     assert!(!home.path("b.txt").exists());
+    let calls = home.log("fx").count("tools/call");
     home.run(&["call", "fx.plain", "--out", "no/folder", &server])
-        .ends_with(3)
+        .ends_with(2)
         .says("cannot be written");
+    assert_eq!(home.log("fx").count("tools/call"), calls);
+    home.run(&["resources", "read", "demo://logo.png", "--out", "no/folder"])
+        .ends_with(2)
+        .says("cannot be written");
+    #[cfg(target_os = "linux")]
+    home.run(&["call", "fx.plain", "--out", "/dev/full", &server])
+        .ends_with(3)
+        .prints("just\ntext\n")
+        .says("cannot be written, so the result is printed");
     assert_eq!(
         home.run(&["resources", "read", "demo://logo.png", "--out", "logo.png"])
             .ends_with(0)
@@ -92,6 +116,23 @@ fn a_result_is_written_to_a_file_in_place_of_stdout() {
         ""
     );
     assert!(fs::read(home.path("logo.png")).unwrap().starts_with(b"\x89PNG"));
+}
+
+#[test]
+fn what_is_left_out_of_a_listing_is_a_warning() {
+    let home = Home::new();
+    let nameless = FakeServer::new("fx")
+        .resources([json!({"uri": "a:1"}), json!({"name": "no address"})])
+        .prompts([json!({"name": "p"}), json!({"title": "no name"})]);
+    let server = home.server("fx", nameless);
+    home.run(&["resources", &server])
+        .ends_with(0)
+        .prints("a:1")
+        .says("a resource without `uri` was left out");
+    home.run(&["prompts", &server])
+        .ends_with(0)
+        .prints("p")
+        .says("a prompt without `name` was left out");
 }
 
 #[test]

@@ -18,16 +18,19 @@ const ADVICE: &str = "A person must act first. Go on without it.";
 /// The report of a reply, after its binary parts were saved as the options say.
 pub(super) fn report(output: &Output, options: &cli::Call, reply: &Reply) -> Report {
     let exit = Exit::of_outcome(&reply.outcome);
-    let saved = save(options, reply);
+    let (saved, problem) = save(options, reply);
     if output.is_json() {
-        return match &saved {
-            Ok(saved) if saved.is_empty() => Report::json(exit, reply),
-            Ok(saved) => {
-                let mut document = json!(reply);
-                document["saved"] = json!(saved);
-                Report::json(exit, &document)
-            }
-            Err(problem) => Report::json(Exit::Unavailable, reply).error(problem, None),
+        let exit = if problem.is_some() { Exit::Unavailable } else { exit };
+        let report = if saved.is_empty() {
+            Report::json(exit, reply)
+        } else {
+            let mut document = json!(reply);
+            document["saved"] = json!(saved);
+            Report::json(exit, &document)
+        };
+        return match problem {
+            Some(problem) => report.error(&problem, None),
+            None => report,
         };
     }
     let mut report = match &reply.outcome {
@@ -35,16 +38,12 @@ pub(super) fn report(output: &Output, options: &cli::Call, reply: &Reply) -> Rep
         Outcome::ToolFailed(_) => Report::new(exit).error(&format!("{} failed: {}", reply.name, reply.text()), None),
         outcome => not_done(outcome, exit),
     };
-    match saved {
-        Ok(saved) => {
-            report = saved
-                .iter()
-                .fold(report, |report, path| report.note(&format!("saved {path}")))
-        }
-        Err(problem) => {
-            report = report.error(&problem, None);
-            report.exit = Exit::Unavailable;
-        }
+    report = saved
+        .iter()
+        .fold(report, |report, path| report.note(&format!("saved {path}")));
+    if let Some(problem) = problem {
+        report = report.error(&problem, None);
+        report.exit = Exit::Unavailable;
     }
     let warnings = reply.warnings.iter();
     warnings.fold(report, |report, warning| report.warning(warning))
@@ -128,15 +127,23 @@ fn not_done(outcome: &Outcome, exit: Exit) -> Report {
     Report::new(exit).error(text, outcome.hint())
 }
 
-/// Saves the binary parts of a result. Returns the files' names.
-fn save(options: &cli::Call, reply: &Reply) -> Result<Vec<String>, String> {
+/// Saves the binary parts of a result. Returns the files' names, and why some are missing.
+fn save(options: &cli::Call, reply: &Reply) -> (Vec<String>, Option<String>) {
     let (Some(folder), Outcome::Done(answer) | Outcome::ToolFailed(answer)) = (&options.save, &reply.outcome) else {
-        return Ok(Vec::new());
+        return (Vec::new(), None);
     };
     let parts: Vec<Blob> = answer.content.iter().filter_map(Blob::of).collect();
     let saved = blobs::save(folder, reply.tool.as_deref().unwrap_or(&reply.name), &parts);
-    let saved = saved.map_err(|error| format!("the files cannot be saved in {}: {error}", folder.display()))?;
-    Ok(saved.iter().map(|path| path.display().to_string()).collect())
+    let problem = saved.problem.map(|error| {
+        let which = if saved.files.is_empty() {
+            "the files"
+        } else {
+            "some files"
+        };
+        format!("{which} cannot be saved in {}: {error}", folder.display())
+    });
+    let files = saved.files.iter().map(|path| path.display().to_string());
+    (files.collect(), problem)
 }
 
 /// The line of `--time`: the call itself, its wait in the queue, and all of it with the start of servers.
