@@ -14,7 +14,7 @@ pub(crate) struct Generate {
     /// The server whose tools are wrapped
     #[arg(value_name = "SERVER")]
     pub(crate) server: String,
-    /// Write to this file, not to stdout
+    /// Write to this file, not to stdout; - is stdout
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
     /// Replace a file that was not generated

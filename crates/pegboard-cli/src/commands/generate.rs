@@ -20,7 +20,8 @@ use crate::{
 /// What the first line of every generated file has.
 const MARK: &str = "Made by `pegboard generate";
 
-pub(super) async fn run(mut context: Context<'_>, options: Generate) -> Exit {
+pub(super) async fn run(mut context: Context<'_>, mut options: Generate) -> Exit {
+    options.out.take_if(|path| path.as_os_str() == "-");
     let settings = Settings::load(&context.global);
     let nothing = document(&options, 0, None);
     let config = settings.usable().and_then(|mut config| {

@@ -85,7 +85,7 @@ pub(super) fn source(server: &str, tools: &[Wrapped]) -> String {
         let full = quoted(&format!("{server}.{}", tool.tool));
         let _ = writeln!(
             functions,
-            "        return cast({}, _call(self.program, {full}, {{{}}}))",
+            "        return cast({}, _call(self._program, {full}, {{{}}}))",
             quoted(&result),
             pairs.join(", ")
         );
@@ -94,7 +94,7 @@ pub(super) fn source(server: &str, tools: &[Wrapped]) -> String {
     format!(
         "# Made by `pegboard generate python {server}`. Changes are lost when it is made again.\n{CALLING}{types}\n\nclass {class}:\n    \
          \"\"\"The tools of the server {server}.\"\"\"\n\n    def __init__(self, program: Sequence[str] = (\"pegboard\",)) -> None:\n        \
-         self.program = program\n{functions}"
+         self._program = program\n{functions}"
     )
 }
 

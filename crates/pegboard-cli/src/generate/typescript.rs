@@ -25,8 +25,11 @@ export type Caller = (name: string, args: object) => Promise<CallRecord>;
 
 /** A call that has not succeeded. */
 export class ToolError extends Error {
-  constructor(readonly record: CallRecord) {
+  readonly record: CallRecord;
+
+  constructor(record: CallRecord) {
     super(record.text);
+    this.record = record;
   }
 }
 
@@ -85,7 +88,10 @@ pub(super) fn source(server: &str, tools: &[Wrapped]) -> String {
         "\n/** The tools of the server {}. */\nexport class {class} {{",
         quoted(server)
     );
-    text.push_str("  constructor(private readonly caller: Caller = overHttp()) {}\n");
+    // Private names cannot be those of tools, and Node can run plain fields without a compiler.
+    text.push_str(
+        "  readonly #caller: Caller;\n\n  constructor(caller: Caller = overHttp()) {\n    this.#caller = caller;\n  }\n",
+    );
     for tool in tools {
         let (function, name) = (camel(&tool.name), pascal(&tool.name));
         let optional = if tool.input.iter().any(|field| field.is_required) {
@@ -102,12 +108,12 @@ pub(super) fn source(server: &str, tools: &[Wrapped]) -> String {
         let _ = write!(
             text,
             "\n  /** {description} */\n  async {function}(args: {name}Args{optional}): Promise<{name}Result> {{\n    \
-             return (await this.call({full}, args)) as {name}Result;\n  }}\n"
+             return (await this.#call({full}, args)) as {name}Result;\n  }}\n"
         );
     }
     text.push_str(
-        "\n  private async call(name: string, args: object): Promise<unknown> {\n    \
-         const record = await this.caller(name, args);\n    \
+        "\n  async #call(name: string, args: object): Promise<unknown> {\n    \
+         const record = await this.#caller(name, args);\n    \
          if (record.status !== \"done\" || record.is_error) throw new ToolError(record);\n    \
          return record.structured ?? record.text;\n  }\n}\n",
     );

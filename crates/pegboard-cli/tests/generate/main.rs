@@ -16,6 +16,7 @@ mod home;
 use std::{fs, path::Path, process::Command};
 
 use home::{Home, Ran};
+use pegboard_testkit::{FakeServer, Tool};
 
 /// The golden file of each language.
 const GOLDEN: [(&str, &str); 4] = [
@@ -39,6 +40,29 @@ fn every_language_has_its_golden_file() {
         }
         assert_eq!(fs::read_to_string(golden(file)).unwrap(), ran.out, "{language}");
     }
+}
+
+#[test]
+fn a_tool_may_have_a_name_that_the_wrappers_use_themselves() {
+    let home = Home::new();
+    let fake = ["call", "caller", "program"]
+        .into_iter()
+        .fold(FakeServer::new("fx"), |fake, name| {
+            fake.tool(Tool::new(name).answers_text(name))
+        });
+    let server = home.server("fx", fake);
+    let ts = home.run(&["generate", "ts", "fx", &server]);
+    ts.ends_with(0)
+        .prints("  async call(args: CallArgs")
+        .prints("  async caller(args: CallerArgs")
+        .prints("  async #call(name: string")
+        .prints("  readonly #caller: Caller;");
+    let python = home.run(&["generate", "python", "fx", &server, "--out", "-"]);
+    python
+        .ends_with(0)
+        .prints("def program(self")
+        .prints("self._program = program");
+    assert!(!home.path("-").exists());
 }
 
 #[test]

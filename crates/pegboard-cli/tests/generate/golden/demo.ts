@@ -15,8 +15,11 @@ export type Caller = (name: string, args: object) => Promise<CallRecord>;
 
 /** A call that has not succeeded. */
 export class ToolError extends Error {
-  constructor(readonly record: CallRecord) {
+  readonly record: CallRecord;
+
+  constructor(record: CallRecord) {
     super(record.text);
+    this.record = record;
   }
 }
 
@@ -144,45 +147,49 @@ export type SearchTextResult = unknown;
 
 /** The tools of the server "demo". */
 export class Demo {
-  constructor(private readonly caller: Caller = overHttp()) {}
+  readonly #caller: Caller;
+
+  constructor(caller: Caller = overHttp()) {
+    this.#caller = caller;
+  }
 
   /** Works out an arithmetic expression: + - * / % ^, parentheses, unary minus, and the functions sqrt(x), abs(x), round(x), min(a, b, …) and max(a, b, …). Numbers are doubles. ^ binds tightest and to the right, so -2^2 is -4; % is the remainder and has the sign of its left side. */
   async calculate(args: CalculateArgs): Promise<CalculateResult> {
-    return (await this.call("demo.calculate", args)) as CalculateResult;
+    return (await this.#call("demo.calculate", args)) as CalculateResult;
   }
 
   /** Counts from 1 to n with a pause before each step. Reports progress after every step if the caller asked for progress, and stops at once when it is cancelled. Use it to try out slow calls. */
   async countSlowly(args: CountSlowlyArgs = {}): Promise<CountSlowlyResult> {
-    return (await this.call("demo.count_slowly", args)) as CountSlowlyResult;
+    return (await this.#call("demo.count_slowly", args)) as CountSlowlyResult;
   }
 
   /** Draws a PNG picture of one shape in one colour on white. */
   async draw(args: DrawArgs = {}): Promise<DrawResult> {
-    return (await this.call("demo.draw", args)) as DrawResult;
+    return (await this.#call("demo.draw", args)) as DrawResult;
   }
 
   /** Gives back the text and the JSON value it is given, unchanged. At least one of the two is needed. */
   async echo(args: EchoArgs = {}): Promise<EchoResult> {
-    return (await this.call("demo.echo", args)) as EchoResult;
+    return (await this.#call("demo.echo", args)) as EchoResult;
   }
 
   /** Always fails, with the message it is given. Use it to see how a failed call is shown. */
   async fail(args: FailArgs = {}): Promise<FailResult> {
-    return (await this.call("demo.fail", args)) as FailResult;
+    return (await this.#call("demo.fail", args)) as FailResult;
   }
 
   /** Tells the current date and time, in UTC or in a time zone of your choice. Use it whenever the answer depends on today's date. */
   async now(args: NowArgs = {}): Promise<NowResult> {
-    return (await this.call("demo.now", args)) as NowResult;
+    return (await this.#call("demo.now", args)) as NowResult;
   }
 
   /** Finds the lines that contain a piece of text in the files of the server's folder and its subfolders. The text is taken literally, not as a pattern. Gives `path:line: text` for each matching line. Skips hidden files, symbolic links, node_modules, target, binary files and files over 1 MiB. */
   async searchText(args: SearchTextArgs): Promise<SearchTextResult> {
-    return (await this.call("demo.search_text", args)) as SearchTextResult;
+    return (await this.#call("demo.search_text", args)) as SearchTextResult;
   }
 
-  private async call(name: string, args: object): Promise<unknown> {
-    const record = await this.caller(name, args);
+  async #call(name: string, args: object): Promise<unknown> {
+    const record = await this.#caller(name, args);
     if (record.status !== "done" || record.is_error) throw new ToolError(record);
     return record.structured ?? record.text;
   }
