@@ -9,6 +9,7 @@ use super::context::Context;
 use crate::{
     cli::{Cli, Global},
     exit::Exit,
+    hosts::HOSTS,
     output::Report,
     settings::Settings,
 };
@@ -204,7 +205,18 @@ impl<'a> Place<'a> {
                 .collect();
         }
         let id = arg.get_id().as_str();
-        let is_server = matches!(id, "server" | "servers") || (id == "name" && takes_server_name(&self.path));
+        let is_server = match id {
+            "server" | "servers" => true,
+            "name" | "names" | "old" => arg.is_positional() && takes_server_name(&self.path),
+            _ => false,
+        };
+        let is_host = matches!(
+            (self.path.as_slice(), id),
+            (["install" | "uninstall"], "hosts") | (["import"], "from")
+        );
+        if is_host {
+            return HOSTS.iter().map(|host| Candidate::new(host.id, host.title)).collect();
+        }
         match is_server {
             true => self
                 .tools()
@@ -222,10 +234,7 @@ impl<'a> Place<'a> {
 
 /// Commands whose `NAME` is that of a configured server.
 fn takes_server_name(path: &[&str]) -> bool {
-    matches!(
-        path,
-        ["get" | "remove" | "enable" | "disable" | "logs" | "doctor" | "torture" | "record"]
-    )
+    matches!(path, ["get" | "remove" | "rename" | "enable" | "disable" | "doctor"])
 }
 
 fn takes_value(arg: &Arg) -> bool {
@@ -248,12 +257,15 @@ mod tests {
 
     #[test]
     fn commands_options_and_their_values_are_completed() {
-        assert_eq!(values("to"), ["tools", "token"]);
+        assert_eq!(values("to"), ["tools", "token", "torture"]);
         assert_eq!(values("config s"), ["show", "schema"]);
         assert_eq!(values("call --no-im"), ["--no-images"]);
         assert_eq!(values("tools --provider anth"), ["anthropic"]);
         assert_eq!(values("tools --provider=anth"), ["--provider=anthropic"]);
         assert_eq!(values("-o json completions f"), ["fish"]);
+        assert_eq!(values("install cur"), ["cursor"]);
+        assert_eq!(values("uninstall claude cur"), ["cursor"]);
+        assert_eq!(values("import claude"), ["claude-desktop", "claude"]);
         assert!(!values("").iter().any(|value| value.starts_with('_')));
     }
 }

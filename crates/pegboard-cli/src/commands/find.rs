@@ -84,6 +84,21 @@ async fn add(mut context: Context<'_>, options: &Find, registry: &Registry, foun
         Ok(plan) => plan,
         Err(complaint) => return context.refuse(&complaint, &nothing).await,
     };
+    if plan.is_known {
+        let report = match context.output.is_json() {
+            true => {
+                let mut document = nothing;
+                document["added"] = plan.json(false);
+                Report::json(Exit::Done, &document)
+            }
+            false => {
+                let mut report = Report::new(Exit::Done);
+                report.data = format!("there already as {} in {}\n", plan.name, plan.path().display());
+                report
+            }
+        };
+        return context.print(report).await;
+    }
     if !options.dry_run && !options.yes {
         if !can_ask() || context.output.is_json() {
             let complaint = Complaint {

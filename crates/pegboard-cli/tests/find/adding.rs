@@ -36,6 +36,21 @@ fn a_server_is_added_with_its_version_pinned_and_its_secret_as_a_variable() {
 }
 
 #[test]
+fn a_server_that_is_there_already_is_not_added_under_another_name() {
+    let (home, registry) = (Home::new(), FakeRegistry::with(published(), 100));
+    add(&home, &registry, &["github-mcp-server", "--yes", "--name", "gh"]).ends_with(0);
+    let file = home.path(".config/pegboard/pegboard.toml");
+    let before = fs::read_to_string(&file).unwrap();
+    add(&home, &registry, &["github-mcp-server", "--yes"])
+        .ends_with(0)
+        .prints("there already as gh");
+    assert_eq!(fs::read_to_string(&file).unwrap(), before);
+    let ran = add(&home, &registry, &["github-mcp-server", "--yes", "-o", "json"]);
+    let added = ran.ends_with(0).json()["added"].clone();
+    assert_eq!((&added["name"], &added["written"]), (&json!("gh"), &json!(false)));
+}
+
+#[test]
 fn without_a_terminal_nothing_is_added_unless_it_is_agreed_to() {
     let (home, registry) = (Home::new(), FakeRegistry::with(published(), 100));
     add(&home, &registry, &["github-mcp-server"]).ends_with(2).says("--yes");

@@ -25,6 +25,8 @@ pub(super) struct Plan {
     pub(super) way: Way,
     settings: Map<String, Value>,
     document: Document,
+    /// Whether the file has this server already, under this name.
+    pub(super) is_known: bool,
 }
 
 impl Plan {
@@ -68,6 +70,19 @@ impl Plan {
             "servers"
         };
         let taken = document.keys(&[key]);
+        let known = taken.iter().find(|name| {
+            let known = document.get(&[key, name.as_str()]);
+            known.is_some_and(|known| has_all(&known, &settings))
+        });
+        if let Some(name) = known.and_then(|name| ServerName::parse(name).ok()) {
+            return Ok(Self {
+                name,
+                way,
+                settings,
+                document,
+                is_known: true,
+            });
+        }
         let name = name(entry, options.name.as_deref(), &taken)?;
         let value = Value::Object(settings.clone());
         document
@@ -78,6 +93,7 @@ impl Plan {
             way,
             settings,
             document,
+            is_known: false,
         })
     }
 
@@ -132,6 +148,11 @@ impl Plan {
             "needs": self.way.needs.iter().map(need_json).collect::<Vec<_>>(),
         })
     }
+}
+
+/// Whether a server of the file has all these settings. It may have more of its own.
+fn has_all(known: &Value, settings: &Map<String, Value>) -> bool {
+    settings.iter().all(|(key, value)| known.get(key) == Some(value))
 }
 
 /// The entry that is meant: the one whose name, or last part of the name, was given, or the only one.
