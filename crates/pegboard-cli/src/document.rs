@@ -13,6 +13,7 @@ mod tree;
 mod yaml;
 
 use std::{
+    collections::HashMap,
     fmt,
     path::{Path, PathBuf},
 };
@@ -166,6 +167,61 @@ impl Document {
         };
         let edits = edits.map_err(|why| self.cannot(path, &why))?;
         self.apply(edits, path, Some(&expected))
+    }
+
+    /// Puts values below a map: in one edit where the file is written in the usual way, else one after the other.
+    pub(crate) fn set_all(&mut self, parent: &[&str], entries: &[(&str, &Value)]) -> Result<(), DocumentError> {
+        let Some(((key, value), rest)) = entries.split_first() else {
+            return Ok(());
+        };
+        if self.is_set_at_once(parent, entries)? {
+            return Ok(());
+        }
+        // Where the map was missing, the first entry has made it.
+        self.set(&[parent, &[*key]].concat(), value)?;
+        if self.is_set_at_once(parent, rest)? {
+            return Ok(());
+        }
+        rest.iter()
+            .try_for_each(|(key, value)| self.set(&[parent, &[*key]].concat(), value))
+    }
+
+    /// Puts values below a map in one edit, and says whether that was possible. If not, nothing is changed.
+    fn is_set_at_once(&mut self, parent: &[&str], entries: &[(&str, &Value)]) -> Result<bool, DocumentError> {
+        let tree = self.tree()?;
+        let known: HashMap<&str, &Tree> = match tree.at(parent) {
+            Some(Tree::Map(known)) => known.iter().map(|(key, value)| (key.as_str(), value)).collect(),
+            _ => HashMap::new(),
+        };
+        let is_new = |(key, value): &&(&str, &Value)| known.get(key).is_none_or(|known| known.value() != **value);
+        let entries: Vec<(&str, &Value)> = entries.iter().filter(is_new).copied().collect();
+        if entries.is_empty() {
+            return Ok(true);
+        }
+        let mut expected = tree.value();
+        for (key, value) in &entries {
+            tree::put(&mut expected, &[parent, &[*key]].concat(), value);
+        }
+        let mut edited = self.clone();
+        let edits = match self.format {
+            Format::Json => json::set_all(&self.text, parent, &entries),
+            Format::Yaml => yaml::set_all(&self.text, parent, &entries),
+            Format::Toml => {
+                // As in `set`: a table that becomes another one goes first.
+                let old = entries.iter().map(|(key, _)| *key);
+                let old: Vec<&str> = old.filter(|key| matches!(known.get(key), Some(Tree::Map(_)))).collect();
+                edited.text = splice::apply(&self.text, toml::remove_all(&self.text, parent, &old));
+                toml::add_all(&edited.text, parent, &entries)
+            }
+        };
+        let Ok(Some(edits)) = edits else {
+            return Ok(false);
+        };
+        let is_done = edited.apply(edits, parent, Some(&expected)).is_ok();
+        if is_done {
+            self.text = edited.text;
+        }
+        Ok(is_done)
     }
 
     /// Removes what is at a path, and says whether something was there. Comments above it stay.

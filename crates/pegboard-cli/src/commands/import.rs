@@ -1,10 +1,13 @@
 //! `pegboard import`: copies the servers of other programs' config files into ours. Nothing is started.
 
+mod identity;
 pub(super) mod inputs;
 pub(super) mod plan;
 pub(super) mod screen;
 pub(super) mod sources;
 pub(super) mod write;
+
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -13,7 +16,7 @@ use super::{
     context::{Context, Ending, interrupted, time_up},
 };
 use crate::{
-    cli::Import,
+    cli::{Global, Import},
     exit::Exit,
     hosts::Folders,
     output::Report,
@@ -23,21 +26,31 @@ use plan::Plan;
 
 /// Shows what is found, asks, and writes it.
 pub(super) async fn run(mut context: Context<'_>, options: Import) -> Exit {
-    let mut plan = match prepare(&context, &options) {
-        Ok(plan) => plan,
-        Err(complaint) => return context.refuse(&complaint, &empty()).await,
+    let is_dry = options.dry_run;
+    let is_agreed = options.yes;
+    let global = context.global.clone();
+    let mut plan = match blocking(&mut context, move || prepare(&global, &options)).await {
+        Ok(Ok(plan)) => plan,
+        Ok(Err(complaint)) => return context.refuse(&complaint, &empty()).await,
+        Err(exit) => return exit,
     };
-    let is_shown = !options.dry_run && !options.yes && plan.has_work();
+    let is_shown = !is_dry && !is_agreed && plan.has_work();
     if is_shown && let Err(exit) = agree(&mut context, &mut plan).await {
         return exit;
     }
     plan.settle_inputs();
-    if !options.dry_run
-        && let Err(complaint) = write::write(&plan)
-    {
-        return context.refuse(&complaint, &screen::document(&plan, false)).await;
+    let plan = Arc::new(plan);
+    let is_written = !is_dry && plan.has_work();
+    if is_written {
+        let plan_of_edit = Arc::clone(&plan);
+        let done = match blocking(&mut context, move || write::edited(&plan_of_edit)).await {
+            Ok(edited) => edited.and_then(|document| write::finish(document, &plan.file)),
+            Err(exit) => return exit,
+        };
+        if let Err(complaint) = done {
+            return context.refuse(&complaint, &screen::document(&plan, false)).await;
+        }
     }
-    let is_written = !options.dry_run && plan.has_work();
     let mut report = match context.output.is_json() {
         true => Report::json(Exit::Done, &screen::document(&plan, is_written)),
         false => Report::new(Exit::Done),
@@ -54,13 +67,28 @@ pub(super) async fn run(mut context: Context<'_>, options: Import) -> Exit {
     context.print(report).await
 }
 
+/// Runs what reads and computes without waiting, which a signal and the deadline end: its result is dropped then.
+async fn blocking<T: Send + 'static>(
+    context: &mut Context<'_>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Exit> {
+    let output = context.output.clone();
+    match context.work(tokio::task::spawn_blocking(work)).await {
+        Ending::Done(Ok(done)) if !context.is_late() => Ok(done),
+        Ending::Done(Ok(_)) | Ending::TimeUp => Err(context.print(time_up(&output, &empty())).await),
+        // A thread that ends without a result has panicked, and said so.
+        Ending::Done(Err(_)) => Err(Exit::Unavailable),
+        Ending::Interrupted => Err(context.print(interrupted(&output, &empty())).await),
+    }
+}
+
 /// What the options ask for.
-pub(super) fn prepare(context: &Context<'_>, options: &Import) -> Result<Plan, Complaint> {
+pub(super) fn prepare(global: &Global, options: &Import) -> Result<Plan, Complaint> {
     let folders = folders()?;
-    let file = write::target(&context.global, options.project)?;
+    let file = write::target(global, options.project)?;
     let sources = sources::find(&options.from, options.project, &folders)?;
     let taken = write::servers_of(&file)?;
-    let found = sources::read(&sources, &folders, options.all);
+    let found = sources::read(&sources, &folders, options.all)?;
     Ok(Plan::new(file, taken, found, options.force))
 }
 

@@ -108,7 +108,7 @@ fn prepare(context: &Context<'_>, options: &Init) -> Result<(Folders, Plan), Com
         dry_run: options.dry_run,
         yes: options.yes,
     };
-    Ok((import::folders()?, import::prepare(context, &import)?))
+    Ok((import::folders()?, import::prepare(&context.global, &import)?))
 }
 
 async fn ask(plan: &mut Plan, hosts: &[&'static Host], output: &crate::output::Output) -> Answers {

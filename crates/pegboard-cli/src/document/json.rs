@@ -1,5 +1,7 @@
 //! Edits of JSON, with or without comments. What is written is strict JSON, so a strict file stays strict.
 
+use std::collections::{HashMap, HashSet};
+
 use jsonc_parser::{CollectOptions, ParseOptions, ast, common::Ranged as _, parse_to_ast};
 use serde_json::Value;
 
@@ -49,9 +51,10 @@ fn tree_of(value: &ast::Value<'_>) -> Result<Tree, String> {
         ast::Value::Array(array) => Tree::List(array.elements.iter().map(tree_of).collect::<Result<_, _>>()?),
         ast::Value::Object(object) => {
             let mut entries: Vec<(String, Tree)> = Vec::new();
+            let mut known = HashSet::new();
             for property in &object.properties {
                 let key = property.name.as_str();
-                if entries.iter().any(|(known, _)| known == key) {
+                if !known.insert(key) {
                     return Err(format!("the key {key:?} is there twice"));
                 }
                 entries.push((key.to_owned(), tree_of(&property.value)?));
@@ -80,31 +83,57 @@ pub(super) fn set(text: &str, path: &[&str], value: &Value) -> Result<Vec<Edit>,
         match object.properties.iter().find(|property| property.name.as_str() == *key) {
             Some(property) => current = &property.value,
             None => {
-                return Ok(insert(
-                    text,
-                    object,
-                    key,
-                    &tree::nested(&path[depth + 1..], value),
-                    &unit,
-                ));
+                let value = tree::nested(&path[depth + 1..], value);
+                return Ok(insert(text, object, &[(*key, &value)], &unit));
             }
         }
     }
-    let range = current.range();
+    Ok(vec![replace(text, current, value, &unit)])
+}
+
+/// Sets entries of the object at `parent`; `None` if there is none.
+pub(super) fn set_all(text: &str, parent: &[&str], entries: &[(&str, &Value)]) -> Result<Option<Vec<Edit>>, String> {
+    let Some(root) = parse(text)? else {
+        return Ok(None);
+    };
+    let found = parent.iter().try_fold(&root, |value, step| {
+        let properties = &value.as_object()?.properties;
+        let property = properties.iter().find(|property| property.name.as_str() == *step)?;
+        Some(&property.value)
+    });
+    let Some(object) = found.and_then(|found| found.as_object()) else {
+        return Ok(None);
+    };
+    let properties = object.properties.iter();
+    let known: HashMap<&str, &ast::Value<'_>> = properties.map(|one| (one.name.as_str(), &one.value)).collect();
+    let unit = unit(text);
+    let (old, new): (Vec<_>, Vec<_>) = entries.iter().partition(|(key, _)| known.contains_key(key));
+    let old = old
+        .into_iter()
+        .filter_map(|(key, value)| Some((known.get(key)?, value)));
+    let mut edits: Vec<Edit> = old.map(|(known, value)| replace(text, known, value, &unit)).collect();
+    if !new.is_empty() {
+        edits.extend(insert(text, object, &new, &unit));
+    }
+    Ok(Some(edits))
+}
+
+/// Puts another value in the place of one.
+fn replace(text: &str, old: &ast::Value<'_>, value: &Value, unit: &str) -> Edit {
+    let range = old.range();
     let is_inline = !text[range.start..range.end].contains('\n') && is_one_line(text);
     let rendered = if is_inline {
         inline(value)
     } else {
-        render(value, splice::indent(text, range.start), &unit)
+        render(value, splice::indent(text, range.start), unit)
     };
-    Ok(vec![Edit::replace(range.start..range.end, rendered)])
+    Edit::replace(range.start..range.end, rendered)
 }
 
-/// Adds a property after the last one.
-fn insert(text: &str, object: &ast::Object<'_>, key: &str, value: &Value, unit: &str) -> Vec<Edit> {
-    let name = Value::from(key);
+/// Adds properties after the last one.
+fn insert(text: &str, object: &ast::Object<'_>, entries: &[(&str, &Value)], unit: &str) -> Vec<Edit> {
     let Some(last) = object.properties.last() else {
-        return insert_first(text, object, &name, value, unit);
+        return insert_first(text, object, entries, unit);
     };
     let first = object
         .properties
@@ -113,43 +142,58 @@ fn insert(text: &str, object: &ast::Object<'_>, key: &str, value: &Value, unit: 
     let end = last.range.end;
     let comma = Some(next_token(text, end)).filter(|at| text[*at..].starts_with(','));
     if !splice::starts_line(text, first) {
+        let with = inline_properties(entries);
         let (at, with) = match comma {
-            Some(comma) => (comma + 1, format!(" {name}: {},", inline(value))),
-            None => (end, format!(", {name}: {}", inline(value))),
+            Some(comma) => (comma + 1, format!(" {with},")),
+            None => (end, format!(", {with}")),
         };
         return vec![Edit::insert(at, with)];
     }
     let indent = splice::indent(text, first);
-    let property = format!("\n{indent}{name}: {}", render(value, indent, unit));
+    let properties = line_properties(entries, indent, unit);
     match comma {
         // The document has trailing commas, so it gets one more.
-        Some(comma) => vec![Edit::insert(after_comments(text, comma + 1), property + ",")],
+        Some(comma) => vec![Edit::insert(after_comments(text, comma + 1), properties + ",")],
         None => {
             let tail = after_comments(text, end);
             if tail == end {
-                vec![Edit::insert(end, format!(",{property}"))]
+                vec![Edit::insert(end, format!(",{properties}"))]
             } else {
-                vec![Edit::insert(end, ","), Edit::insert(tail, property)]
+                vec![Edit::insert(end, ","), Edit::insert(tail, properties)]
             }
         }
     }
 }
 
-fn insert_first(text: &str, object: &ast::Object<'_>, name: &Value, value: &Value, unit: &str) -> Vec<Edit> {
+/// Properties on one line.
+fn inline_properties(entries: &[(&str, &Value)]) -> String {
+    let properties = entries.iter();
+    let properties = properties.map(|(key, value)| format!("{}: {}", Value::from(*key), inline(value)));
+    properties.collect::<Vec<_>>().join(", ")
+}
+
+/// Properties, each on lines of its own.
+fn line_properties(entries: &[(&str, &Value)], indent: &str, unit: &str) -> String {
+    let property =
+        |(key, value): &(&str, &Value)| format!("\n{indent}{}: {}", Value::from(*key), render(value, indent, unit));
+    entries.iter().map(property).collect::<Vec<_>>().join(",")
+}
+
+fn insert_first(text: &str, object: &ast::Object<'_>, entries: &[(&str, &Value)], unit: &str) -> Vec<Edit> {
     let (start, end) = (object.range.start + 1, object.range.end - 1);
     let inside = &text[start..end];
     if is_one_line(text) && text.trim() != "{}" {
-        return vec![Edit::replace(start..end, format!("{name}: {}", inline(value)))];
+        return vec![Edit::replace(start..end, inline_properties(entries))];
     }
     let outer = splice::indent(text, object.range.start).to_owned();
     let indent = format!("{outer}{unit}");
-    let property = format!("\n{indent}{name}: {}\n{outer}", render(value, &indent, unit));
+    let properties = format!("{}\n{outer}", line_properties(entries, &indent, unit));
     if inside.trim().is_empty() {
-        vec![Edit::replace(start..end, property)]
+        vec![Edit::replace(start..end, properties)]
     } else {
         // A comment in an empty object stays above.
         let kept = start + inside.trim_end().len();
-        vec![Edit::replace(kept..end, property)]
+        vec![Edit::replace(kept..end, properties)]
     }
 }
 

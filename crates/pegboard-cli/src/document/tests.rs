@@ -424,3 +424,39 @@ fn keys_are_in_the_order_of_the_file() {
         assert_eq!(open(format, text).keys(&["s"]), ["z", "c", "b", "a"]);
     }
 }
+
+#[test]
+fn many_servers_are_set_in_one_edit_that_looks_like_one_edit_each() {
+    let (one, two) = (server(), json!({"url": "https://a.example"}));
+    let entries = [("old", &one), ("b", &two), ("a", &one)];
+    for (format, text) in [
+        (Format::Toml, ""),
+        (
+            Format::Toml,
+            "# top\n[servers.old]\nx = 1\n\n[servers.kept] # note\ny = 2\n\n[other]\nz = 3\n",
+        ),
+        (Format::Toml, "servers.old.x = 1\n"),
+        (Format::Toml, "[servers]\nold = { x = 1 }\n"),
+        (Format::Json, ""),
+        (Format::Json, "{}"),
+        (Format::Json, "{\"servers\": {\"old\": {}}}"),
+        (
+            Format::Json,
+            "{\n  // top\n  \"servers\": {\n    \"old\": {}, // old\n    \"kept\": {} // note\n  }\n}\n",
+        ),
+        (Format::Yaml, ""),
+        (Format::Yaml, "servers: {old: {x: 1}}\n"),
+        (
+            Format::Yaml,
+            "# top\nservers:\n  old: # old\n    x: 1\n  kept:\n    y: 2 # note\nother: 3\n",
+        ),
+    ] {
+        let mut each = open(format, text);
+        for (key, value) in entries {
+            each.set(&["servers", key], value).unwrap();
+        }
+        let mut all = open(format, text);
+        all.set_all(&["servers"], &entries).unwrap();
+        assert_eq!(all.text(), each.text(), "{text}");
+    }
+}

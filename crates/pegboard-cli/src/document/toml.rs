@@ -2,6 +2,8 @@
 
 mod layout;
 
+use std::collections::HashSet;
+
 use ::toml::Value as Toml;
 use serde_json::{Map, Value};
 
@@ -17,7 +19,7 @@ const HEADER: usize = 2;
 pub(super) fn read(text: &str) -> Result<Tree, String> {
     let table: ::toml::Table = ::toml::from_str(text).map_err(|error| error.message().to_owned())?;
     let layout = Layout::of(text);
-    Ok(layout.order(&Toml::Table(table), &mut Vec::new()))
+    Ok(layout.order(&Toml::Table(table)))
 }
 
 pub(super) fn set(text: &str, path: &[&str], value: &Value) -> Result<Vec<Edit>, String> {
@@ -128,8 +130,48 @@ fn insert_root(text: &str, layout: &Layout, key: &str, value: &Value) -> Result<
     }])
 }
 
+/// Adds sections below `parent`; `None` if it is written in another way than with sections, or if one of them is there.
+pub(super) fn add_all(text: &str, parent: &[&str], entries: &[(&str, &Value)]) -> Result<Option<Vec<Edit>>, String> {
+    let layout = Layout::of(text);
+    let is_below =
+        |path: &[String]| path.len() > parent.len() && path.iter().zip(parent).all(|(one, other)| one == other);
+    let is_above = |path: &[String]| !path.is_empty() && path.iter().zip(parent).all(|(one, other)| one == other);
+    let taken: HashSet<&str> = layout
+        .sections
+        .iter()
+        .filter(|section| is_below(&section.path))
+        .filter_map(|section| section.path.get(parent.len()).map(String::as_str))
+        .collect();
+    let is_other = |entry: &Entry| layout.sections[entry.section].path.len() <= parent.len() && is_above(&entry.path);
+    let is_usual = parent.len() + 1 == HEADER
+        && entries
+            .iter()
+            .all(|(key, value)| value.is_object() && !taken.contains(key))
+        && !layout
+            .sections
+            .iter()
+            .any(|section| section.is_array && is_above(&section.path))
+        && !layout.entries.iter().any(is_other);
+    if !is_usual {
+        return Ok(None);
+    }
+    let path = |key| -> Vec<&str> { parent.iter().copied().chain([key]).collect() };
+    let sections: Result<Vec<String>, String> = entries.iter().map(|(key, value)| section(&path(key), value)).collect();
+    Ok(Some(vec![add_section(
+        text,
+        &layout,
+        parent[0],
+        &sections?.join("\n\n"),
+    )]))
+}
+
 /// Adds a section, after those with the same first key.
 fn insert_section(text: &str, layout: &Layout, path: &[&str], value: &Value) -> Result<Vec<Edit>, String> {
+    Ok(vec![add_section(text, layout, path[0], &section(path, value)?)])
+}
+
+/// The lines of a section.
+fn section(path: &[&str], value: &Value) -> Result<String, String> {
     let split = path.len().min(HEADER);
     let split = if value.is_object() {
         split
@@ -143,13 +185,16 @@ fn insert_section(text: &str, layout: &Layout, path: &[&str], value: &Value) -> 
             lines.push(pair(&[key], value)?);
         }
     }
-    let lines = lines.join("\n");
+    Ok(lines.join("\n"))
+}
+
+fn add_section(text: &str, layout: &Layout, first_key: &str, lines: &str) -> Edit {
     let relative = layout
         .sections
         .iter()
-        .rfind(|section| section.path.first().is_some_and(|first| first == path[0]));
+        .rfind(|section| section.path.first().is_some_and(|first| first == first_key));
     let after = relative.map(|section| layout.end_of(text, section));
-    Ok(vec![match after {
+    match after {
         Some(at) if at < text.trim_end().len() => {
             let at = splice::line_end(text, at);
             Edit::insert(at, format!("\n\n{lines}"))
@@ -163,11 +208,21 @@ fn insert_section(text: &str, layout: &Layout, path: &[&str], value: &Value) -> 
             };
             Edit::insert(text.len(), format!("{gap}{lines}\n"))
         }
-    }])
+    }
 }
 
 pub(super) fn remove(text: &str, path: &[&str]) -> Vec<Edit> {
+    removal(text, &Layout::of(text), path)
+}
+
+/// Removes several entries of the table at `parent`.
+pub(super) fn remove_all(text: &str, parent: &[&str], keys: &[&str]) -> Vec<Edit> {
     let layout = Layout::of(text);
+    let path = |key| -> Vec<&str> { parent.iter().copied().chain([key]).collect() };
+    keys.iter().flat_map(|key| removal(text, &layout, &path(key))).collect()
+}
+
+fn removal(text: &str, layout: &Layout, path: &[&str]) -> Vec<Edit> {
     let mut edits = Vec::new();
     for section in layout
         .sections

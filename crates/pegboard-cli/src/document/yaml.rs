@@ -2,6 +2,8 @@
 
 mod nodes;
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 use super::{
@@ -39,7 +41,7 @@ pub(super) fn set(text: &str, path: &[&str], value: &Value) -> Result<Vec<Edit>,
                     key = Some(found);
                     current = value;
                 }
-                None => return insert(text, current, key, step, &rest, &unit),
+                None => return insert(text, current, key, &[(*step, &rest)], &unit),
             },
             Kind::Scalar(Value::Null) => {
                 let Some(key) = key else {
@@ -63,6 +65,45 @@ pub(super) fn set(text: &str, path: &[&str], value: &Value) -> Result<Vec<Edit>,
         return Err("there is no key".to_owned());
     };
     Ok(vec![replace(text, key, current, value, &unit)?])
+}
+
+/// Sets entries of the map at `parent`; `None` if there is none that lines can be added to.
+pub(super) fn set_all(text: &str, parent: &[&str], entries: &[(&str, &Value)]) -> Result<Option<Vec<Edit>>, String> {
+    let Some(root) = nodes::read(text)? else {
+        return Ok(None);
+    };
+    let found = parent
+        .iter()
+        .try_fold((None, &root), |(_, node), step| match &node.kind {
+            Kind::Map(entries) => {
+                let entry = entries.iter().find(|(key, _)| key.text() == Some(*step));
+                entry.map(|(key, value)| (Some(key), value))
+            }
+            Kind::Scalar(_) | Kind::List(_) | Kind::Alias(_) => None,
+        });
+    let Some((key, map)) = found else {
+        return Ok(None);
+    };
+    let Kind::Map(old) = &map.kind else {
+        return Ok(None);
+    };
+    if old.is_empty() {
+        return Ok(None);
+    }
+    let old = old.iter().filter_map(|(key, value)| Some((key.text()?, (key, value))));
+    let old: HashMap<&str, (&Node, &Node)> = old.collect();
+    let unit = unit(text);
+    let (mut edits, mut new) = (Vec::new(), Vec::new());
+    for (name, value) in entries {
+        match old.get(name) {
+            Some((key, known)) => edits.push(replace(text, key, known, value, &unit)?),
+            None => new.push((*name, *value)),
+        }
+    }
+    if !new.is_empty() {
+        edits.extend(insert(text, map, key, &new, &unit)?);
+    }
+    Ok(Some(edits))
 }
 
 /// Puts another value after a key.
@@ -100,31 +141,30 @@ fn replace(text: &str, key: &Node, old: &Node, value: &Value, unit: &str) -> Res
     Ok(Edit::replace(colon..old.end, with))
 }
 
-/// Adds an entry after the last one of a map.
-fn insert(
-    text: &str,
-    map: &Node,
-    key: Option<&Node>,
-    name: &str,
-    value: &Value,
-    unit: &str,
-) -> Result<Vec<Edit>, String> {
+/// Adds entries after the last one of a map.
+fn insert(text: &str, map: &Node, key: Option<&Node>, new: &[(&str, &Value)], unit: &str) -> Result<Vec<Edit>, String> {
     let Kind::Map(entries) = &map.kind else {
         return Err("it is not a map".to_owned());
     };
     if map.is_flow {
-        let pair = format!("{}: {}", flow_text(name), flow(value));
+        let pairs = new.iter();
+        let pairs = pairs.map(|(name, value)| format!("{}: {}", flow_text(name), flow(value)));
+        let pairs = pairs.collect::<Vec<_>>().join(", ");
+        let nested = || {
+            Value::Object(
+                new.iter()
+                    .map(|(name, value)| ((*name).to_owned(), (*value).clone()))
+                    .collect(),
+            )
+        };
         return Ok(vec![match (entries.last(), key) {
-            (Some((_, last)), _) if !last.is_empty_scalar() => Edit::insert(last.end, format!(", {pair}")),
+            (Some((_, last)), _) if !last.is_empty_scalar() => Edit::insert(last.end, format!(", {pairs}")),
             (Some(_), _) => return Err("a key without a value is in a map in braces".to_owned()),
             (None, Some(key)) if text[map.start + 1..map.end - 1].trim().is_empty() => {
-                let one = tree::nested(&[name], value);
-                replace(text, key, map, &one, unit)?
+                replace(text, key, map, &nested(), unit)?
             }
-            (None, None) if text.trim() == "{}" => {
-                Edit::replace(map.start..map.end, block(&tree::nested(&[name], value), "", unit))
-            }
-            (None, _) => Edit::insert(map.start + 1, pair),
+            (None, None) if text.trim() == "{}" => Edit::replace(map.start..map.end, block(&nested(), "", unit)),
+            (None, _) => Edit::insert(map.start + 1, pairs),
         }]);
     }
     let (Some((first, _)), Some((last, last_value))) = (entries.first(), entries.last()) else {
@@ -140,8 +180,9 @@ fn insert(
     };
     let at = splice::line_end(text, end);
     let indent = splice::indent(text, first.start);
-    let lines = block(&tree::nested(&[name], value), indent, unit);
-    Ok(vec![Edit::insert(at, format!("\n{lines}"))])
+    let lines = new.iter();
+    let lines = lines.map(|(name, value)| format!("\n{}", block(&tree::nested(&[name], value), indent, unit)));
+    Ok(vec![Edit::insert(at, lines.collect::<String>())])
 }
 
 pub(super) fn remove(text: &str, path: &[&str]) -> Result<Vec<Edit>, String> {

@@ -1,8 +1,12 @@
 //! Which servers an import takes, and what it asks.
 
-use std::{fs, os::unix::fs::PermissionsExt as _};
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    process::{Command, Stdio},
+};
 
-use super::home::Home;
+use super::home::{Home, Ran, until};
 
 const CLAUDE: &str = r#"{"mcpServers": {
     "time": {"command": "uvx", "args": ["mcp-server-time"]},
@@ -123,4 +127,152 @@ fn an_unknown_host_is_an_error_that_lists_the_known_ones() {
         .run(&["import", "cursor"])
         .ends_with(2)
         .says("has no config file here");
+}
+
+/// A host's file with this many servers.
+fn many(count: usize) -> String {
+    let servers: serde_json::Map<_, _> = (0..count)
+        .map(|number| {
+            let server =
+                serde_json::json!({"command": "npx", "args": ["-y", format!("pkg-{number}")], "env": {"A": "b"}});
+            (format!("server-{number}"), server)
+        })
+        .collect();
+    serde_json::json!({"mcpServers": servers}).to_string()
+}
+
+#[test]
+fn hundreds_of_servers_are_imported_in_one_edit() {
+    for file in ["pegboard.toml", "pegboard.json", "pegboard.yaml"] {
+        let home = Home::new();
+        home.write(".claude.json", &many(900));
+        // An edit for each server would take more than a minute.
+        let args = ["import", "--yes", "-c", file, "--timeout", "30s"];
+        home.run(&args).ends_with(0).prints("900 servers written");
+        let again = home.run(&[args.as_slice(), &["-o", "json"]].concat()).json();
+        assert_eq!(again["written"], false, "{file}");
+    }
+}
+
+#[test]
+fn a_config_with_more_servers_than_it_may_have_is_not_written() {
+    let home = Home::new();
+    home.write(".claude.json", &many(1001));
+    home.run(&["import", "--yes"])
+        .ends_with(2)
+        .says("nothing is written")
+        .says("at most 1000 servers");
+    assert!(!home.path(".config/pegboard/pegboard.toml").exists());
+}
+
+#[test]
+fn an_import_whose_time_is_up_writes_nothing() {
+    let home = Home::new();
+    home.write(".claude.json", &many(300));
+    home.run(&["import", "--yes", "--timeout", "1ms"])
+        .ends_with(124)
+        .says("the time was up");
+    assert!(!home.path(".config/pegboard/pegboard.toml").exists());
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn an_import_is_interrupted_while_it_reads() {
+    let home = Home::new();
+    home.write(".claude.json", CLAUDE);
+    // Opening a pipe that nobody writes to waits.
+    let pipe = home.path("pipe.toml");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let mut command = home.pegboard(&["import", "--yes", "-c", "pipe.toml"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let id = child.id().to_string();
+    until("it listens for Ctrl-C", || {
+        let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+        u64::from_str_radix(caught.trim(), 16).unwrap() & 0b10 != 0
+    });
+    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    Ran::end_of(child).ends_with(130).says("interrupted");
+}
+
+#[test]
+fn servers_with_other_values_are_other_servers_and_two_names_in_a_file_are_two() {
+    let home = Home::new();
+    home.write(
+        ".claude.json",
+        r#"{"mcpServers": {
+            "orders": {"command": "db", "env": {"DATABASE": "orders"}},
+            "people": {"command": "db", "env": {"DATABASE": "people"}},
+            "spare": {"command": "db", "env": {"DATABASE": "people"}},
+            "work": {"type": "http", "url": "https://a.example/mcp", "headers": {"X-Account": "work"}},
+            "home": {"type": "http", "url": "https://a.example/mcp", "headers": {"X-Account": "home"}}
+        }}"#,
+    );
+    home.write(
+        ".cursor/mcp.json",
+        r#"{"mcpServers": {"orders": {"command": "db", "env": {"DATABASE": "people"}}}}"#,
+    );
+    let names = |document: &serde_json::Value, action: &str| -> Vec<String> {
+        let rows = document["servers"].as_array().unwrap().iter();
+        rows.filter(|row| row["action"] == action)
+            .map(|row| row["name"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let first = home.run(&["import", "--yes", "-o", "json"]).json();
+    assert_eq!(names(&first, "add"), ["home", "orders", "people", "spare", "work"]);
+    assert_eq!(names(&first, "same"), ["people"]);
+    let again = home.run(&["import", "--yes", "-o", "json"]).json();
+    assert_eq!(names(&again, "add"), Vec::<String>::new());
+    assert_eq!(
+        names(&again, "same"),
+        ["home", "orders", "people", "spare", "work", "people"]
+    );
+}
+
+#[test]
+fn a_server_with_inputs_is_found_again_and_the_default_of_an_input_stays_one() {
+    let home = Home::new();
+    home.write(
+        "mcp.json",
+        r#"{
+            "inputs": [
+                {"type": "pickString", "id": "region", "description": "Region", "options": ["eu", "us"], "default": "eu"},
+                {"type": "promptString", "id": "key", "description": "Key", "password": true}
+            ],
+            "servers": {"perplexity": {"command": "npx", "args": ["--region=${input:region}", "--key", "${input:key}"]}}
+        }"#,
+    );
+    home.run(&["import", "vscode:mcp.json", "--yes"])
+        .ends_with(0)
+        .prints("perplexity: set the variable KEY: Key")
+        .prints("the variable REGION replaces the default `eu`: Region");
+    let file = home.path(".config/pegboard/pegboard.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(
+        text.contains(r#"args = ["--region=${REGION:-eu}", "--key", "${KEY}"]"#),
+        "{text}"
+    );
+    let again = home.run(&["import", "vscode:mcp.json", "--yes", "-o", "json"]).json();
+    assert_eq!(again["servers"][0]["action"], "same");
+    // Also after the inputs were answered.
+    home.config(
+        &text
+            .replace("${KEY}", "${keyring:pegboard/key}")
+            .replace("${REGION:-eu}", "us"),
+    );
+    let again = home.run(&["import", "vscode:mcp.json", "--yes", "-o", "json"]).json();
+    assert_eq!(again["servers"][0]["action"], "same");
+}
+
+#[test]
+fn a_named_file_that_cannot_be_read_is_an_error() {
+    let home = Home::new();
+    home.write("broken.json", "{ not json");
+    home.write("deep.json", &"[".repeat(100_000));
+    fs::write(home.path("latin.json"), b"{\"mcpServers\": {\"\xe9\": {}}}").unwrap();
+    for file in ["broken.json", "deep.json", "latin.json"] {
+        let ran = home.run(&["import", file, "--yes"]);
+        ran.ends_with(2).says("the file cannot be read").says(file);
+        assert_eq!(ran.out, "", "{file}");
+    }
 }

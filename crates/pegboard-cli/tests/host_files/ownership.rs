@@ -158,7 +158,9 @@ fn nothing_is_written_if_the_hosts_file_is_read_only() {
 #[test]
 fn taking_over_says_what_is_different_and_leaves_what_would_not_work() {
     let home = Home::new();
-    home.config("[servers.known]\ncommand = \"x\"\nenv = { TOKEN = \"one\" }\n");
+    home.config(
+        "[servers.known]\ncommand = \"x\"\nenv = { TOKEN = \"one\" }\n[servers.moved]\ncommand = \"z\"\nenv = { TOKEN = \"${HOME}\" }\n",
+    );
     let file = home.write(
         ".cursor/mcp.json",
         r#"{"mcpServers": {
@@ -166,6 +168,7 @@ fn taking_over_says_what_is_different_and_leaves_what_would_not_work() {
             "asks": {"command": "uvx", "args": ["y"], "env": {"TOKEN": "${input:token}"}},
             "wrong": {"url": "not a URL"},
             "other": {"command": "x", "env": {"TOKEN": "two"}},
+            "moved": {"command": "z", "env": {"TOKEN": "three"}},
             "equal": {"command": "x", "env": {"TOKEN": "one"}}
         }}"#,
     );
@@ -173,13 +176,13 @@ fn taking_over_says_what_is_different_and_leaves_what_would_not_work() {
         .ends_with(0)
         .prints("`some_key` left out")
         .prints("stays in the host: cannot be used as it is")
-        .prints("stays in the host: `known` has other variables or headers");
+        .prints("stays in the host: `moved` has other variables or headers");
     let left = read(&file)["mcpServers"].clone();
     let mut left: Vec<&String> = left.as_object().unwrap().keys().collect();
     left.sort();
-    assert_eq!(left, ["asks", "other", "pegboard", "wrong"]);
+    assert_eq!(left, ["asks", "moved", "pegboard", "wrong"]);
     let shown = home.run(&["config", "show", "-o", "json"]).json();
     let mut names: Vec<&String> = shown["servers"].as_object().unwrap().keys().collect();
     names.sort();
-    assert_eq!(names, ["fine", "known"]);
+    assert_eq!(names, ["fine", "known", "moved", "other"]);
 }

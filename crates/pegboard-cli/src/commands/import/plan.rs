@@ -1,14 +1,17 @@
 //! Decides what an import does with each server: names, doubles, and what is refused.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     path::PathBuf,
 };
 
 use pegboard::{Config, Env, Format, Loaded, ServerName, config::Source};
 use serde_json::{Map, Value, json};
 
-use super::sources::{Found, FoundServer};
+use super::{
+    identity::Identity,
+    sources::{Found, FoundServer},
+};
 use crate::hosts::{Host, Input};
 
 /// What an import will do.
@@ -70,11 +73,7 @@ impl Row {
 impl Plan {
     /// `taken` are the servers of the file that is written to.
     pub(super) fn new(file: PathBuf, taken: Map<String, Value>, found: Found, force: bool) -> Self {
-        let mut names = Names {
-            taken,
-            force,
-            imported: BTreeSet::new(),
-        };
+        let mut names = Names::new(taken, force, &found.servers);
         let rows = found.servers.into_iter().map(|one| names.row(one)).collect();
         Self {
             file,
@@ -98,9 +97,14 @@ impl Plan {
                     Some(answer) => answer.clone(),
                     None => {
                         let variable = input.variable();
-                        row.notes
-                            .push(format!("set the variable {variable}: {}", input.description));
-                        format!("${{{variable}}}")
+                        row.notes.push(match default(input) {
+                            Some(default) => format!(
+                                "the variable {variable} replaces the default `{default}`: {}",
+                                input.description
+                            ),
+                            None => format!("set the variable {variable}: {}", input.description),
+                        });
+                        stand_in(input)
                     }
                 };
                 for setting in row.settings.values_mut() {
@@ -110,6 +114,32 @@ impl Plan {
             row.inputs.clear();
         }
     }
+}
+
+/// The default of an input, if it can be that of a variable.
+fn default(input: &Input) -> Option<&str> {
+    let default = input.default.as_deref().filter(|_| !input.is_secret);
+    default.filter(|text| !text.is_empty() && !text.contains(['$', '{', '}', '\n', '\r']))
+}
+
+/// What takes the place of an input that nobody answers: a variable.
+fn stand_in(input: &Input) -> String {
+    let variable = input.variable();
+    match default(input) {
+        Some(default) => format!("${{{variable}:-{default}}}"),
+        None => format!("${{{variable}}}"),
+    }
+}
+
+/// The settings with a variable for each input, as they are written where nobody is asked.
+fn settled(settings: &Map<String, Value>, inputs: &[Input]) -> Map<String, Value> {
+    let mut settings = settings.clone();
+    for input in inputs {
+        for setting in settings.values_mut() {
+            replace(setting, &input.reference(), &stand_in(input));
+        }
+    }
+    settings
 }
 
 /// Replaces a text in all texts of a value.
@@ -122,15 +152,74 @@ fn replace(value: &mut Value, from: &str, to: &str) {
     }
 }
 
+/// A table of servers in a host's file: the host, the file and the keys of the table. Two names in it are two servers.
+type Origin = (&'static str, PathBuf, Vec<String>);
+
+fn source(found: &FoundServer) -> Origin {
+    let keys = found.server.keys.split_last().map(|(_, table)| table.to_vec());
+    (found.host.id, found.path.clone(), keys.unwrap_or_default())
+}
+
 /// The names that are taken, in the file and by this import.
 struct Names {
     taken: Map<String, Value>,
     force: bool,
     imported: BTreeSet<String>,
+    /// The names of the servers that are taken, by what they are.
+    known: HashMap<Identity, Vec<String>>,
+    /// What each source has under its own names.
+    wishes: HashMap<Origin, HashSet<(String, Identity)>>,
+    /// The names that servers of each source have got.
+    given: HashMap<Origin, HashSet<String>>,
 }
 
 impl Names {
+    fn new(taken: Map<String, Value>, force: bool, found: &[FoundServer]) -> Self {
+        let mut known: HashMap<Identity, Vec<String>> = HashMap::new();
+        for (name, server) in &taken {
+            if let Some(server) = server.as_object() {
+                known.entry(Identity::of(server)).or_default().push(name.clone());
+            }
+        }
+        let mut wishes: HashMap<Origin, HashSet<(String, Identity)>> = HashMap::new();
+        for one in found {
+            if let Ok(imported) = &one.server.imported {
+                let identity = Identity::of(&settled(&imported.settings, &one.server.inputs));
+                let wish = (alias(&one.server.name), identity);
+                wishes.entry(source(one)).or_default().insert(wish);
+            }
+        }
+        Self {
+            taken,
+            force,
+            imported: BTreeSet::new(),
+            known,
+            wishes,
+            given: HashMap::new(),
+        }
+    }
+
+    /// The name under which a server is there already.
+    fn same(&self, source: &Origin, wish: &str, settings: &Map<String, Value>, identity: &Identity) -> Option<String> {
+        let is_free = |name: &str| !self.given.get(source).is_some_and(|given| given.contains(name));
+        let is_of_another = |name: &String| {
+            let wishes = self.wishes.get(source);
+            name != wish && wishes.is_some_and(|wishes| wishes.contains(&(name.clone(), identity.clone())))
+        };
+        let known = self.known.get(identity).map_or(&[][..], Vec::as_slice);
+        let own = known.iter().find(|name| *name == wish && is_free(name));
+        let any = || known.iter().find(|name| is_free(name) && !is_of_another(name));
+        if let Some(name) = own.or_else(any) {
+            return Some(name.clone());
+        }
+        let ours = self.taken.get(wish).and_then(Value::as_object)?;
+        let is_it =
+            !self.imported.contains(wish) && is_free(wish) && Identity::of(ours).may_come_from(&Identity::of(settings));
+        is_it.then(|| wish.to_owned())
+    }
+
     fn row(&mut self, found: FoundServer) -> Row {
+        let source = source(&found);
         let server = found.server;
         let mut row = Row {
             host: found.host,
@@ -151,33 +240,51 @@ impl Names {
             Ok(imported) => {
                 row.settings = imported.settings;
                 row.notes = imported.notes;
-                row.action = match server.project.filter(|_| found.is_elsewhere) {
+                let action = match server.project.filter(|_| found.is_elsewhere) {
                     Some(project) => Action::Skip(format!("only for {project}; `--all` imports it")),
-                    None => self.action(&row.original, &mut row.settings, &mut row.notes),
+                    None => self.action(&source, &mut row),
                 };
+                row.action = action;
                 let (target, problem) = checked(&row.settings);
                 row.target = target;
                 row.notes.extend(problem.filter(|_| row.inputs.is_empty()));
             }
         }
         if let Some(name) = row.new_name().map(str::to_owned) {
+            let settings = settled(&row.settings, &row.inputs);
+            let identity = Identity::of(&settings);
+            if let Some(old) = self.taken.get(&name).and_then(Value::as_object)
+                && let Some(names) = self.known.get_mut(&Identity::of(old))
+            {
+                names.retain(|known| *known != name);
+            }
+            self.known.entry(identity).or_default().push(name.clone());
             self.imported.insert(name.clone());
-            self.taken.insert(name, Value::Object(row.settings.clone()));
+            self.taken.insert(name, Value::Object(settings));
+        }
+        if let Action::Add(name) | Action::Replace(name) | Action::Same(name) = &row.action {
+            self.given.entry(source).or_default().insert(name.clone());
         }
         row
     }
 
-    fn action(&self, original: &str, settings: &mut Map<String, Value>, notes: &mut Vec<String>) -> Action {
-        let same = self
-            .taken
-            .iter()
-            .find(|(_, other)| other.as_object().is_some_and(|other| is_same(other, settings)));
-        if let Some((name, _)) = same {
-            return Action::Same(name.clone());
-        }
+    fn action(&self, source: &Origin, row: &mut Row) -> Action {
+        let Row {
+            original,
+            settings,
+            notes,
+            inputs,
+            ..
+        } = row;
         let wish = alias(original);
-        if wish != original {
-            settings.entry("description").or_insert_with(|| original.into());
+        let identity = Identity::of(&settled(settings, inputs));
+        if let Some(name) = self.same(source, &wish, settings, &identity) {
+            return Action::Same(name);
+        }
+        if wish != *original {
+            settings
+                .entry("description")
+                .or_insert_with(|| original.as_str().into());
             notes.push(format!("is called `{original}` there, which cannot be a name here"));
         }
         if !self.taken.contains_key(&wish) {
@@ -189,33 +296,6 @@ impl Names {
         notes.push(format!("`{wish}` is another server already"));
         Action::Add(free(&wish, &self.taken))
     }
-}
-
-/// Whether two servers are the same: the same program or URL, with the same variables and headers by name.
-fn is_same(one: &Map<String, Value>, other: &Map<String, Value>) -> bool {
-    let line = |server: &Map<String, Value>| -> Vec<String> {
-        let command = server.get("command");
-        let words = [command, server.get("args")].into_iter().flatten();
-        let words = words.flat_map(|value| match value {
-            Value::Array(list) => list.clone(),
-            value => vec![value.clone()],
-        });
-        words.filter_map(|word| word.as_str().map(str::to_owned)).collect()
-    };
-    let names = |server: &Map<String, Value>, key: &str| -> BTreeSet<String> {
-        let table = server.get(key).and_then(Value::as_object);
-        table
-            .into_iter()
-            .flat_map(Map::keys)
-            .map(|name| name.to_lowercase())
-            .collect()
-    };
-    line(one) == line(other)
-        && one.get("url") == other.get("url")
-        && one.get("cwd") == other.get("cwd")
-        && ["env", "headers"]
-            .iter()
-            .all(|key| names(one, key) == names(other, key))
 }
 
 /// A name that is allowed here: other characters become `-`.

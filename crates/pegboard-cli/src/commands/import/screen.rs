@@ -11,7 +11,9 @@ use crate::output::{self, Table, one_line};
 pub(in crate::commands) fn text(plan: &Plan) -> String {
     let mut text = String::new();
     if plan.rows.is_empty() {
-        let _ = match plan.files {
+        // What cannot be read is in the warnings, and may have servers.
+        let _ = match plan.files.saturating_sub(plan.unreadable.len()) {
+            0 if !plan.unreadable.is_empty() => Ok(()),
             0 => writeln!(text, "no config file of a host was found"),
             1 => writeln!(text, "the host's config file has no servers"),
             files => writeln!(text, "{files} config files of hosts were read, and none has servers"),

@@ -1,6 +1,9 @@
 //! Finds the files to import from, and reads their servers.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use serde_json::Value;
 
@@ -82,6 +85,9 @@ pub(super) fn find(from: &[String], is_project: bool, folders: &Folders) -> Resu
             None => found.push(named(one, folders)?),
         }
     }
+    // A file that is named twice is read once.
+    let mut known = BTreeSet::new();
+    found.retain(|file| known.insert((file.host.id, file.path.clone())));
     Ok(found)
 }
 
@@ -153,8 +159,8 @@ fn named(name: &str, folders: &Folders) -> Result<HostFile, Complaint> {
     })
 }
 
-/// Reads the servers of the files. A file that cannot be read does not keep the others from being read.
-pub(in crate::commands) fn read(files: &[HostFile], folders: &Folders, all: bool) -> Found {
+/// Reads the servers of the files. A file that cannot be read does not keep the others from being read, unless it was named by its path.
+pub(super) fn read(files: &[HostFile], folders: &Folders, all: bool) -> Result<Found, Complaint> {
     let mut found = Found {
         files: files.len(),
         ..Found::default()
@@ -162,6 +168,13 @@ pub(in crate::commands) fn read(files: &[HostFile], folders: &Folders, all: bool
     for file in files {
         let document = match read_file(&file.path) {
             Ok(document) => document,
+            Err(problem) if file.is_named => {
+                return Err(Complaint {
+                    message: format!("the file cannot be read: {problem}"),
+                    hint: None,
+                    exit: Exit::Usage,
+                });
+            }
             Err(problem) => {
                 found.unreadable.push((file.path.clone(), problem));
                 continue;
@@ -182,7 +195,7 @@ pub(in crate::commands) fn read(files: &[HostFile], folders: &Folders, all: bool
             }
         }));
     }
-    found
+    Ok(found)
 }
 
 /// The whole content of a file.

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use pegboard::{Config, Env, Format, config::Source};
 use serde_json::{Map, Value};
 
 use super::plan::Plan;
@@ -14,6 +15,9 @@ use crate::{
 
 /// The names of our config files, the preferred one first.
 const NAMES: [&str; 4] = ["pegboard.toml", "pegboard.yaml", "pegboard.yml", "pegboard.json"];
+
+/// The most servers that the config loader takes from one file.
+const MAX_SERVERS: usize = 1000;
 
 /// The config file to write to: the one that `-c` names, the project's, or the user's.
 pub(in crate::commands) fn target(global: &Global, is_project: bool) -> Result<PathBuf, Complaint> {
@@ -71,19 +75,60 @@ pub(in crate::commands) fn write(plan: &Plan) -> Result<(), Complaint> {
     if !plan.has_work() {
         return Ok(());
     }
+    finish(edited(plan)?, &plan.file)
+}
+
+/// The config file with the servers of a plan, not saved yet.
+pub(super) fn edited(plan: &Plan) -> Result<Document, Complaint> {
     let mut document = open(&plan.file)?;
-    for row in &plan.rows {
-        let Some(name) = row.new_name() else {
-            continue;
-        };
-        let settings = Value::Object(row.settings.clone());
-        document
-            .set(&["servers", name], &settings)
-            .map_err(|error| refused(&error))?;
-    }
-    save(&mut document, &plan.file)?;
+    let new = plan
+        .rows
+        .iter()
+        .filter_map(|row| Some((row.new_name()?, &row.settings)));
+    let new: Vec<(&str, Value)> = new
+        .map(|(name, settings)| (name, Value::Object(settings.clone())))
+        .collect();
+    let new: Vec<(&str, &Value)> = new.iter().map(|(name, settings)| (*name, settings)).collect();
+    document.set_all(&["servers"], &new).map_err(|error| refused(&error))?;
+    check(&document)?;
+    Ok(document)
+}
+
+/// Saves the config file with the imported servers.
+pub(super) fn finish(mut document: Document, file: &Path) -> Result<(), Complaint> {
+    save(&mut document, file)?;
     // It may hold the secrets that the hosts' files held.
-    restrict(&plan.file)
+    restrict(file)
+}
+
+/// Refuses a text that the config loader would not take as a whole: one that is too large, or that has too many servers.
+fn check(document: &Document) -> Result<(), Complaint> {
+    let format = match document.format() {
+        crate::document::Format::Toml => Format::Toml,
+        crate::document::Format::Json => Format::Json,
+        crate::document::Format::Yaml => Format::Yaml,
+    };
+    let file = document.path().display().to_string();
+    let servers = document.keys(&["servers"]).len();
+    let problem = match servers > MAX_SERVERS {
+        true => Some(format!(
+            "a file has at most {MAX_SERVERS} servers, and it would have {servers}"
+        )),
+        false => {
+            // Whether variables are set does not matter here.
+            let source = Source::text(&file, document.text(), Some(format));
+            let loaded = Config::load(&[source], &Env::new(|_| None));
+            loaded.readable().err().map(|error| error.to_string())
+        }
+    };
+    match problem {
+        None => Ok(()),
+        Some(problem) => Err(Complaint {
+            message: format!("{file} would not be usable, so nothing is written: {problem}"),
+            hint: Some("import fewer servers, or into another file with `-c FILE`".to_owned()),
+            exit: Exit::Usage,
+        }),
+    }
 }
 
 pub(in crate::commands) fn open(file: &Path) -> Result<Document, Complaint> {

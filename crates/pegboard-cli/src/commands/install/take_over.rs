@@ -90,7 +90,7 @@ pub(super) async fn take_over(
         dry_run: options.dry_run,
         yes: options.yes,
     };
-    let mut plan = import::prepare(context, &from)?;
+    let mut plan = import::prepare(&context.global, &from)?;
     let asks = !options.dry_run && !options.yes;
     leave_what_would_not_work(&mut plan, &options.name, asks)?;
     // The moves are tried too before anything is written.

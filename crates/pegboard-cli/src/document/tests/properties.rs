@@ -112,6 +112,26 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
+    fn setting_many_values_says_the_same_as_setting_each((format, (text, comments)) in files(), values in prop::collection::btree_map("a[0-5]|[a-z][a-z .\"'#:]{0,6}", values(), 0..6)) {
+        // A value in the place of another may take the comments in it along; those around it stay.
+        let is_new = |key: &str| !(key.len() == 2 && key.starts_with('a'));
+        let mut each = open(format, &text);
+        let is_each = values.iter().all(|(key, value)| each.set(&["servers", key], value).is_ok());
+        let mut all = open(format, &text);
+        let entries: Vec<(&str, &Value)> = values.iter().map(|(key, value)| (key.as_str(), value)).collect();
+        let is_all = all.set_all(&["servers"], &entries).is_ok();
+        prop_assert!(is_all || !is_each, "{}", text);
+        if is_each && is_all {
+            prop_assert_eq!(servers(&all), servers(&each), "{}\n---\n{}", all.text(), each.text());
+        }
+        if is_all && values.keys().all(|key| is_new(key)) {
+            for comment in comments {
+                prop_assert!(all.text().contains(&comment), "{} is not in {}", comment, all.text());
+            }
+        }
+    }
+
+    #[test]
     fn setting_a_value_keeps_every_line_and_comment((format, (text, comments)) in files(), value in values(), key in "[a-z][a-z .\"'#:]{0,6}") {
         let mut document = open(format, &text);
         let before = servers(&document);

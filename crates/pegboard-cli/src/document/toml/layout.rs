@@ -1,6 +1,6 @@
 //! Where the sections, keys and values of a TOML text are.
 
-use std::ops::Range;
+use std::{collections::HashMap, ops::Range};
 
 use serde_json::Value;
 use toml::Value as Toml;
@@ -42,6 +42,9 @@ pub(super) struct Layout {
     /// In the order of the text; an inline table is before what is in it.
     pub(super) entries: Vec<Entry>,
 }
+
+/// Where each path is mentioned first.
+type First<'a> = HashMap<&'a [String], usize>;
 
 /// A value that has not ended.
 enum Open {
@@ -145,38 +148,45 @@ impl Layout {
     }
 
     /// The value with its keys in the order of the text.
-    pub(super) fn order(&self, value: &Toml, path: &mut Vec<String>) -> Tree {
+    pub(super) fn order(&self, value: &Toml) -> Tree {
+        let sections = self
+            .sections
+            .iter()
+            .map(|section| (&section.path, section.header.start));
+        let entries = self.entries.iter().map(|entry| (&entry.path, entry.start));
+        let mut first = First::new();
+        for (path, at) in sections.chain(entries) {
+            for length in 1..=path.len() {
+                let known = first.entry(&path[..length]).or_insert(at);
+                *known = at.min(*known);
+            }
+        }
+        Self::ordered(value, &mut Vec::new(), &first)
+    }
+
+    fn ordered(value: &Toml, path: &mut Vec<String>, first: &First<'_>) -> Tree {
         match value {
             Toml::Table(table) => {
-                let mut keys: Vec<&String> = table.keys().collect();
-                keys.sort_by_cached_key(|key| self.first(path, key));
-                let mut entries = Vec::with_capacity(keys.len());
-                for key in keys {
+                let mut entries = Vec::with_capacity(table.len());
+                for (key, value) in table {
                     path.push(key.clone());
-                    if let Some(value) = table.get(key) {
-                        entries.push((key.clone(), self.order(value, path)));
-                    }
+                    let at = first.get(path.as_slice()).copied().unwrap_or(usize::MAX);
+                    entries.push((at, key.clone(), Self::ordered(value, path, first)));
                     path.pop();
                 }
-                Tree::Map(entries)
+                entries.sort_by_key(|(at, ..)| *at);
+                Tree::Map(entries.into_iter().map(|(_, key, value)| (key, value)).collect())
             }
-            Toml::Array(items) => Tree::List(items.iter().map(|item| self.order(item, path)).collect()),
+            Toml::Array(items) => {
+                let items = items.iter().map(|item| Self::ordered(item, path, first));
+                Tree::List(items.collect())
+            }
             Toml::String(text) => Tree::Leaf(text.as_str().into()),
             Toml::Integer(number) => Tree::Leaf((*number).into()),
             Toml::Float(number) => Tree::Leaf((*number).into()),
             Toml::Boolean(value) => Tree::Leaf((*value).into()),
             Toml::Datetime(time) => Tree::Leaf(Value::from(time.to_string())),
         }
-    }
-
-    /// Where a key of a table is mentioned first.
-    fn first(&self, path: &[String], key: &str) -> usize {
-        let is_it =
-            |known: &[String]| known.len() > path.len() && known[..path.len()] == *path && known[path.len()] == key;
-        let section = self.sections.iter().find(|section| is_it(&section.path));
-        let entry = self.entries.iter().find(|entry| is_it(&entry.path));
-        let section = section.map_or(usize::MAX, |section| section.header.start);
-        section.min(entry.map_or(usize::MAX, |entry| entry.start))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The nodes of a YAML text and where they are.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use saphyr::Scalar;
 use saphyr_parser::{Event, Parser, Span};
@@ -84,9 +84,8 @@ impl Node {
                     };
                     for map in maps {
                         if let Tree::Map(more) = map {
-                            let new = more
-                                .into_iter()
-                                .filter(|(key, _)| !result.iter().any(|(known, _)| known == key));
+                            let known: HashSet<&str> = result.iter().map(|(key, _)| key.as_str()).collect();
+                            let new = more.into_iter().filter(|(key, _)| !known.contains(key.as_str()));
                             let new: Vec<_> = new.collect();
                             result.extend(new);
                         }
@@ -123,6 +122,8 @@ struct Open {
     node: Node,
     anchor: usize,
     key: Option<Node>,
+    /// The keys of a map so far.
+    known: HashSet<String>,
 }
 
 struct Builder<'a> {
@@ -196,6 +197,7 @@ impl Builder<'_> {
             node,
             anchor,
             key: None,
+            known: HashSet::new(),
         });
         Ok(())
     }
@@ -254,8 +256,10 @@ impl Builder<'_> {
             Kind::Map(entries) => match open.key.take() {
                 None => open.key = Some(node),
                 Some(key) => {
-                    if key.text().is_some() && entries.iter().any(|(known, _)| known.text() == key.text()) {
-                        return Err(format!("the key {:?} is there twice", key.text().unwrap_or_default()));
+                    if let Some(text) = key.text()
+                        && !open.known.insert(text.to_owned())
+                    {
+                        return Err(format!("the key {text:?} is there twice"));
                     }
                     entries.push((key, node));
                 }
