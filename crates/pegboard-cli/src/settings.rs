@@ -74,9 +74,10 @@ impl Settings {
         } else {
             global.configs.iter().map(Source::file).collect()
         };
-        sources.extend(added.into_iter().map(Source::server));
-        let settings = global.added_settings.iter();
-        sources.extend(settings.map(|text| Source::text("--header, --env, --cwd", text, Some(Format::Json))));
+        match &global.added_settings {
+            Some(server) => sources.push(Source::text("--server", server, Some(Format::Json))),
+            None => sources.extend(added.into_iter().map(Source::server)),
+        }
         let is_demo = sources.is_empty();
         if is_demo {
             sources.extend(demo());

@@ -22,7 +22,7 @@ pub(crate) struct Global {
     /// The working folder of the server before it
     #[arg(long = "cwd", value_name = "FOLDER", hide = true)]
     pub(crate) cwds: Vec<String>,
-    /// What the three options above set, as a config in JSON.
+    /// The server of this run with what the three options above set, as a config in JSON.
     #[arg(skip)]
     pub(crate) added_settings: Option<String>,
     /// Use the project file without approval, this time

@@ -2,6 +2,10 @@
 
 use std::path::Path;
 
+use pegboard::{
+    Env,
+    config::{ServerConfig, Transport},
+};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -28,15 +32,29 @@ impl Extras {
     }
 }
 
-/// The settings that `--header`, `--env` and `--cwd` add to the server of `--server NAME=…`, as a config in JSON.
+/// The server of `--server NAME=…` with the settings of `--header`, `--env` and `--cwd`, as a config in JSON. `None` without such options.
 pub(in crate::commands) fn for_this_run(global: &Global) -> Result<Option<String>, Complaint> {
-    let settings = of_extras(&Extras::of(global))?;
+    let mut settings = of_extras(&Extras::of(global))?;
     if settings.is_empty() {
         return Ok(None);
     }
-    let mut added = global.servers.iter().filter_map(|server| server.split_once('='));
+    let mut added = global.servers.iter().filter(|server| server.contains('='));
     match (added.next(), added.next()) {
-        (Some((name, _)), None) => Ok(Some(json!({"servers": {name: settings}}).to_string())),
+        (Some(server), None) => {
+            let (name, target) = server.split_once('=').unwrap_or_default();
+            // With every `$` escaped, its words come back as they were written; their variables are expanded when the config is read.
+            let parsed = ServerConfig::parse(&server.replace('$', "$$"), &Env::process());
+            match parsed.map(|(_, server)| server.transport) {
+                Ok(Transport::Stdio(command)) => {
+                    let args: Vec<&str> = command.args.iter().map(|arg| arg.expose()).collect();
+                    settings.insert("args".to_owned(), args.into());
+                    settings.insert("command".to_owned(), command.program.into());
+                }
+                // What is wrong with it is said when the config is read.
+                Ok(_) | Err(_) => drop(settings.insert("url".to_owned(), target.trim().into())),
+            }
+            Ok(Some(json!({"servers": {name.trim(): settings}}).to_string()))
+        }
         (None, _) => Err(usage(
             "`--header`, `--env` and `--cwd` are for a server of this command line",
             "add it with `--server NAME=COMMAND` or `--server NAME=URL`, or for good with `pegboard add`",
