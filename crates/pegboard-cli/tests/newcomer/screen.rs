@@ -37,7 +37,7 @@ impl Screen {
         settings.set_prepend_module_to_snapshot(false);
         settings.set_omit_expression(true);
         settings.set_description(format!("pegboard {}", args.join(" ")));
-        settings.bind(|| insta::assert_snapshot!(format!("{step} {} {colour}", self.columns), shown));
+        settings.bind(|| insta::assert_snapshot!(format!("{step} {} {colour}", self.columns).replace(' ', "_"), shown));
     }
 
     /// Runs a command to its end. Returns its exit code and everything it wrote.
