@@ -24,15 +24,15 @@ pub(crate) fn entries(home: &Home, remote: &str) -> Value {
         .tool(Tool::new("report").description("Write the report of the month"))
         .fault(Fault::SlowStart { ms: 1500 });
     json!({"mcpServers": {
-        "notes": stdio(home, "notes", notes),
-        "awslabs.core-mcp-server": stdio(home, "core", core),
-        "slow": stdio(home, "slow", slow),
+        "notes": stdio(home, "notes", &notes),
+        "awslabs.core-mcp-server": stdio(home, "core", &core),
+        "slow": stdio(home, "slow", &slow),
         "broken": {"command": "no-such-program", "args": ["--stdio"]},
         "tracker": {"type": "http", "url": remote},
     }})
 }
 
-fn stdio(home: &Home, name: &str, fake: FakeServer) -> Value {
+fn stdio(home: &Home, name: &str, fake: &FakeServer) -> Value {
     let (program, args) = fake.command_with_file(&home.path(&format!("{name}.json"))).unwrap();
     // A short name, the same on every machine: the screens show it.
     let link = home.path("mcp-server");
