@@ -8,6 +8,8 @@
 //! * `<!-- file: PATH -->` writes the next block to a file, `<!-- hidden: PATH` and the lines up to `-->` write one that is not shown;
 //! * `<!-- norun: REASON -->` says why the next block, a `console,norun` one, does not run.
 
+#![expect(clippy::unwrap_used, reason = "a test panics at the step that fails")]
+
 mod page;
 mod run;
 

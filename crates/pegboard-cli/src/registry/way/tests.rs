@@ -2,13 +2,13 @@ use serde_json::json;
 
 use super::*;
 
-fn entry(server: Value) -> Entry {
+fn entry(server: &Value) -> Entry {
     Entry::read(&json!({"server": server})).unwrap()
 }
 
-fn package(package: Value) -> Way {
+fn package(package: &Value) -> Way {
     let server = json!({"name": "com.example/one", "version": "1.0.0", "packages": [package]});
-    ways(&entry(server), &Given::new()).remove(0)
+    ways(&entry(&server), &Given::new()).remove(0)
 }
 
 fn settings(way: &Way) -> Value {
@@ -30,7 +30,7 @@ fn every_kind_of_package_has_its_command_with_a_pinned_version() {
         ("go", "acme.dev/git", Some("v1.2.3"), "go run acme.dev/git@v1.2.3"),
     ] {
         let way = package(
-            json!({"registryType": kind, "identifier": identifier, "version": version,
+            &json!({"registryType": kind, "identifier": identifier, "version": version,
                                  "transport": {"type": "stdio"}}),
         );
         assert_eq!(way.shown, command);
@@ -87,7 +87,7 @@ fn what_cannot_be_pinned_or_started_says_why() {
             "`brew`",
         ),
     ] {
-        let way = package(package_value.clone());
+        let way = package(&package_value);
         let why = way.settings.unwrap_err();
         assert!(why.contains(reason), "{package_value}: {why}");
     }
@@ -95,7 +95,7 @@ fn what_cannot_be_pinned_or_started_says_why() {
 
 #[test]
 fn an_entry_cannot_read_the_environment_of_the_user() {
-    let way = package(json!({"registryType": "npm", "identifier": "a", "version": "1",
+    let way = package(&json!({"registryType": "npm", "identifier": "a", "version": "1",
         "packageArguments": [{"type": "positional", "value": "${AWS_SECRET_ACCESS_KEY}"}, {"type": "named", "name": "--x", "value": "$HOME"}]}));
     assert_eq!(
         settings(&way)["args"],
@@ -105,7 +105,7 @@ fn an_entry_cannot_read_the_environment_of_the_user() {
 
 #[test]
 fn required_values_become_variables_and_optional_ones_are_left_out() {
-    let way = package(json!({"registryType": "npm", "identifier": "a", "version": "1",
+    let way = package(&json!({"registryType": "npm", "identifier": "a", "version": "1",
         "packageArguments": [
             {"type": "positional", "value": "stdio"},
             {"type": "named", "name": "--toolsets", "default": "repos", "isRequired": true},
@@ -139,7 +139,7 @@ fn values_that_the_user_supplies_are_filled_in_but_secrets_stay_references() {
         let pairs = names
             .iter()
             .map(|(name, value)| ((*name).to_owned(), value.map(str::to_owned)));
-        settings(&ways(&entry(server.clone()), &pairs.collect()).remove(0))
+        settings(&ways(&entry(&server), &pairs.collect()).remove(0))
     };
     assert_eq!(
         given(&[]),
@@ -154,7 +154,7 @@ fn values_that_the_user_supplies_are_filled_in_but_secrets_stay_references() {
 
 #[test]
 fn an_image_gets_its_variables_by_name() {
-    let way = package(json!({"registryType": "oci", "identifier": "ghcr.io/a/b:1",
+    let way = package(&json!({"registryType": "oci", "identifier": "ghcr.io/a/b:1",
         "runtimeArguments": [{"type": "named", "name": "-e", "value": "OPTIONAL={token}"}],
         "environmentVariables": [{"name": "KEY", "isRequired": true}]}));
     assert_eq!(way.shown, "docker run -i --rm -e KEY ghcr.io/a/b:1");
