@@ -5,14 +5,24 @@ use std::{
     io::{self, Read as _, Seek as _, Write as _},
     os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
     path::Path,
+    thread,
+    time::Duration,
 };
 
-use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::{
+    fs::{FlockOperation, OFlags, flock},
+    process::{Pid, test_kill_process},
+};
 
 use super::folder::user;
 
 /// The longest text in a lock file.
 const MAX_TEXT: u64 = 64;
+
+/// How often, and how far apart, a lock is tried whose holder has ended. A server that the holder was just starting has the
+/// lock too, until its program runs.
+const TRIES: u32 = 100;
+const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 
 /// A locked file with the process id of its holder.
 #[derive(Debug)]
@@ -33,10 +43,19 @@ impl Lock {
     /// Locks the file, which is created if needed, and writes the id of this process into it.
     pub(super) fn take(path: &Path) -> Result<Self, LockError> {
         let mut file = open(path).map_err(LockError::Io)?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => return Err(LockError::Held(holder(&mut file))),
-            Err(error) => return Err(LockError::Io(error.into())),
+        let mut tries = 1;
+        loop {
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => break,
+                Err(rustix::io::Errno::WOULDBLOCK) => {}
+                Err(error) => return Err(LockError::Io(error.into())),
+            }
+            let holder = holder(&mut file).map_err(LockError::Io)?;
+            if tries == TRIES || !holder.is_some_and(has_ended) {
+                return Err(LockError::Held(holder));
+            }
+            tries += 1;
+            thread::sleep(BETWEEN_TRIES);
         }
         let write = || -> io::Result<()> {
             file.set_len(0)?;
@@ -70,10 +89,16 @@ fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-fn holder(file: &mut File) -> Option<u32> {
+fn holder(file: &mut File) -> io::Result<Option<u32>> {
     let mut text = String::new();
-    file.take(MAX_TEXT).read_to_string(&mut text).ok()?;
-    text.trim().parse().ok()
+    file.rewind()?;
+    file.take(MAX_TEXT).read_to_string(&mut text)?;
+    Ok(text.trim().parse().ok())
+}
+
+fn has_ended(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    pid.is_some_and(|pid| test_kill_process(pid) == Err(rustix::io::Errno::SRCH))
 }
 
 #[cfg(test)]
@@ -94,6 +119,23 @@ mod tests {
         }
         drop(lock);
         Lock::take(&path).unwrap();
+    }
+
+    /// A process that was being started when the holder was killed keeps the lock for a moment.
+    #[test]
+    fn a_lock_that_outlives_its_holder_for_a_moment_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.lock");
+        let mut ended = std::process::Command::new("true").spawn().unwrap();
+        ended.wait().unwrap();
+        let heir = Lock::take(&path).unwrap();
+        std::fs::write(&path, format!("{}\n", ended.id())).unwrap();
+        let freed = thread::spawn(move || {
+            thread::sleep(BETWEEN_TRIES * 3);
+            drop(heir);
+        });
+        Lock::take(&path).unwrap();
+        freed.join().unwrap();
     }
 
     #[test]
