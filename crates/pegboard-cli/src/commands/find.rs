@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::{
     agreement::{agrees, can_ask},
     context::{Context, Ending, interrupted, time_up},
+    servers_file::short,
 };
 use crate::{
     cli::Find,
@@ -93,7 +94,7 @@ async fn add(mut context: Context<'_>, options: &Find, registry: &Registry, foun
             }
             false => {
                 let mut report = Report::new(Exit::Done);
-                report.data = format!("there already as {} in {}\n", plan.name, plan.path().display());
+                report.data = format!("there already as {} in {}\n", plan.name, short(plan.path()));
                 report
             }
         };

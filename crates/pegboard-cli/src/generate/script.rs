@@ -36,7 +36,10 @@ def main():
     parser.add_argument("--json-output", action="store_true", help="print the whole record of the call")
     commands = parser.add_subparsers(dest="tool", required=True, metavar="TOOL")
     for name, (tool, help_text, arguments) in TOOLS.items():
-        command = commands.add_parser(name, help=help_text.replace("%", "%%"), description=help_text.replace("%", "%%"))
+        escaped = help_text.replace("%", "%%")
+        # argparse formats a description only if this is in it.
+        described = escaped if "%(prog)" in help_text else help_text
+        command = commands.add_parser(name, help=escaped, description=described)
         command.set_defaults(name=tool, keys={destination: key for _, destination, key, _ in arguments})
         for flag, destination, _, options in arguments:
             command.add_argument(flag, dest=destination, **options)
@@ -89,15 +92,15 @@ fn options(field: &Field) -> String {
     let required = if field.is_required { "True" } else { "False" };
     let help = quoted(&field.description.replace('%', "%%"));
     let kind = match &field.shape {
-        Shape::String => "\"type\": str".to_owned(),
-        Shape::Integer => "\"type\": int".to_owned(),
-        Shape::Number => "\"type\": float".to_owned(),
-        Shape::Boolean => "\"type\": _boolean".to_owned(),
+        Shape::String => "\"type\": str, \"metavar\": \"TEXT\"".to_owned(),
+        Shape::Integer => "\"type\": int, \"metavar\": \"INTEGER\"".to_owned(),
+        Shape::Number => "\"type\": float, \"metavar\": \"NUMBER\"".to_owned(),
+        Shape::Boolean => "\"type\": _boolean, \"metavar\": \"true|false\"".to_owned(),
         Shape::Words(words) => {
             let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
             format!("\"choices\": [{}]", words.join(", "))
         }
-        Shape::List(item) if **item == Shape::String => "\"type\": str, \"nargs\": \"+\"".to_owned(),
+        Shape::List(item) if **item == Shape::String => "\"type\": str, \"nargs\": \"+\", \"metavar\": \"TEXT\"".to_owned(),
         _ => "\"type\": _json, \"metavar\": \"JSON\"".to_owned(),
     };
     format!("{{\"required\": {required}, \"help\": {help}, {kind}}}")

@@ -23,7 +23,7 @@ const RUNNER: &str = r#"#!/bin/sh
 while [ "${1#-}" != "$1" ]; do shift; done
 package=${1##*/}
 shift
-exec "@FOLDER@/@PREFIX@${package%%@*}" "$@"
+exec "@FOLDER@/@PREFIX@${package%%[@=]*}" "$@"
 "#;
 
 /// Servers end with the page. `ready` waits for the required servers of `serve`.

@@ -112,7 +112,9 @@ fn the_script_has_a_subcommand_for_each_tool() {
         .prints("42");
     python(&home, &[&script, "search-text", "--help"])
         .ends_with(0)
-        .prints("--max-matches");
+        .prints("--max-matches INTEGER");
+    let help = python(&home, &[&script, "calculate", "--help"]);
+    help.ends_with(0).prints("+ - * / % ^").prints("--expression TEXT");
     python(&home, &[&script, "fail"]).ends_with(1);
     python(&home, &[&script, "draw", "--shape", "line"]).ends_with(2);
 }

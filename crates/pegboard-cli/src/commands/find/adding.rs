@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use pegboard::ServerName;
 use serde_json::{Map, Value, json};
 
-use super::listed::need_json;
+use super::{super::servers_file::short, listed::need_json};
 use crate::{
     cli::Find,
     document::Document,
@@ -110,7 +110,7 @@ impl Plan {
             one_line(&entry.version),
             one_line(publisher),
             self.name,
-            self.path().display(),
+            short(self.path()),
             one_line(&self.way.shown)
         );
         for name in self.missing() {
