@@ -145,7 +145,7 @@ impl Cli {
             Command::Mask(mask) => mask.under(self.global, Verb::Mask),
             Command::DemoServer(options) => (Verb::DemoServer(options), self.global),
             Command::Man(man) => (Verb::Man(man.folder), self.global),
-            Command::Complete(complete) => (Verb::Complete(complete.into_words()), self.global),
+            Command::Complete(complete) => (Verb::Complete(complete.into_typed()), self.global),
             Command::Completions(completions) => (Verb::Completions(completions.shell), self.global),
         }
     }
@@ -201,7 +201,7 @@ pub(crate) enum Verb {
     Mask(Mask),
     DemoServer(DemoOptions),
     Man(PathBuf),
-    Complete(Vec<String>),
+    Complete(Typed),
     Completions(clap_complete::Shell),
 }
 
@@ -418,15 +418,32 @@ struct Complete {
     /// The word that is typed is empty, and not among the words
     #[arg(long)]
     new_word: bool,
+    /// The words are bash's `COMP_WORDBREAKS` and its line up to the cursor; the candidates are what it is to insert
+    #[arg(long)]
+    bash_line: bool,
     /// The words after the program's name
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     words: Vec<String>,
 }
 
+/// What is typed at the shell.
+#[derive(Debug)]
+pub(crate) enum Typed {
+    /// The words after the program's name, without quotes. The last one is being typed.
+    Words(Vec<String>),
+    /// The line of bash up to the cursor, and the characters that break its words.
+    BashLine { breaks: String, line: String },
+}
+
 impl Complete {
-    fn into_words(mut self) -> Vec<String> {
+    fn into_typed(mut self) -> Typed {
+        if self.bash_line {
+            let mut words = self.words.into_iter();
+            let (breaks, line) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+            return Typed::BashLine { breaks, line };
+        }
         self.words.extend(self.new_word.then(String::new));
-        self.words
+        Typed::Words(self.words)
     }
 }
 

@@ -1,41 +1,64 @@
 //! `pegboard __complete`: candidates for the shell's completion, from the definitions of commands, the config and pinned tools. No server is started.
 
+mod bash_line;
 mod candidate;
+mod files;
 mod known_tools;
 
 use clap::{Arg, Command, CommandFactory as _};
 
 use super::context::Context;
 use crate::{
-    cli::{Cli, Global},
+    cli::{Cli, Global, Typed},
     exit::Exit,
     hosts::HOSTS,
     output::Report,
     settings::Settings,
 };
+use bash_line::BashLine;
 use candidate::Candidate;
 use known_tools::KnownTools;
 
 /// The most candidates that are printed.
 const MAX_CANDIDATES: usize = 1000;
 
-/// Prints one candidate per line, with its description after a tab. `words` are those after the program's name; the last one is being typed.
-pub(super) async fn run(mut context: Context<'_>, words: Vec<String>) -> Exit {
-    let (current, before) = match words.split_last() {
-        Some((current, before)) => (current.as_str(), before),
-        None => ("", &[][..]),
-    };
+/// Prints one candidate per line, with its description after a tab.
+pub(super) async fn run(mut context: Context<'_>, typed: Typed) -> Exit {
     let mut report = Report::new(Exit::Done);
-    for candidate in candidates(before, current).into_iter().take(MAX_CANDIDATES) {
-        report.data.push_str(&candidate.value);
-        if !candidate.about.is_empty() {
-            report.data.push('\t');
-            report.data.push_str(&candidate.about);
+    report.data = match typed {
+        Typed::Words(words) => lines(of_words(&words)),
+        Typed::BashLine { breaks, line } => {
+            let line = BashLine::read(&breaks, &line);
+            let found = of_words(line.words.get(1..).unwrap_or_default());
+            lines(found.into_iter().map(|one| Candidate {
+                value: line.inserted(&one.value),
+                ..one
+            }))
         }
-        report.data.push('\n');
-    }
+    };
     context.output.never_page();
     context.print(report).await
+}
+
+fn lines(found: impl IntoIterator<Item = Candidate>) -> String {
+    let mut text = String::new();
+    for candidate in found.into_iter().take(MAX_CANDIDATES) {
+        text.push_str(&candidate.value);
+        if !candidate.about.is_empty() {
+            text.push('\t');
+            text.push_str(&candidate.about);
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// The candidates for the last word.
+fn of_words(words: &[String]) -> Vec<Candidate> {
+    match words.split_last() {
+        Some((current, before)) => candidates(before, current),
+        None => candidates(&[], ""),
+    }
 }
 
 /// The place of the word that is typed.
@@ -55,15 +78,19 @@ fn candidates(before: &[String], current: &str) -> Vec<Candidate> {
     root.build();
     let place = Place::find(&root, before);
     let mut found = place.candidates(current);
-    found.retain(|candidate| candidate.value.starts_with(current) && is_plain(&candidate.value));
+    found.retain(|candidate| candidate.value.starts_with(current) && is_harmless(&candidate.value));
     found
 }
 
-/// Whether a shell takes a word as it is. Names and values of servers are offered only if they are.
-fn is_plain(word: &str) -> bool {
-    let is_plain =
-        |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | '=' | ':' | '+' | ',' | '@' | '%');
-    !word.is_empty() && word.chars().all(is_plain)
+/// Whether a word runs no program even if a shell took it without quotes. Names and values of servers are offered only if they are so, not
+/// `$(…)` or `(…)`. Every shell quotes what it inserts.
+fn is_harmless(word: &str) -> bool {
+    let is_harmless = |c: char| {
+        c.is_alphanumeric()
+            || matches!(c, '-' | '_' | '.' | '/' | '=' | ':' | '+' | ',' | '@' | '%')
+            || matches!(c, ' ' | '[' | ']' | '\'' | '#')
+    };
+    !word.is_empty() && word.chars().all(is_harmless)
 }
 
 impl<'a> Place<'a> {
@@ -181,6 +208,9 @@ impl<'a> Place<'a> {
 
     /// The second word after `call`, or an argument.
     fn call_words(&self, current: &str) -> Vec<Candidate> {
+        if let Some((before, path)) = file_value(current) {
+            return files::beginning_with(before, path);
+        }
         let tools = self.tools();
         let (first, rest) = match self.positional.as_slice() {
             [first, rest @ ..] => (*first, rest),
@@ -232,6 +262,15 @@ impl<'a> Place<'a> {
     }
 }
 
+/// Splits an argument such as `key=@path` or `@path` before the path. `@@` stands for one `@`.
+fn file_value(word: &str) -> Option<(&str, &str)> {
+    let value = word
+        .find(['=', ':'])
+        .map_or(0, |at| at + 1 + usize::from(word[at..].starts_with(":=")));
+    let path = word[value..].strip_prefix('@').filter(|path| !path.starts_with('@'))?;
+    Some((&word[..word.len() - path.len()], path))
+}
+
 /// Commands whose `NAME` is that of a configured server.
 fn takes_server_name(path: &[&str]) -> bool {
     matches!(path, ["get" | "remove" | "rename" | "enable" | "disable" | "doctor"])
@@ -267,5 +306,20 @@ mod tests {
         assert_eq!(values("uninstall claude cur"), ["cursor"]);
         assert_eq!(values("import claude"), ["claude-desktop", "claude"]);
         assert!(!values("").iter().any(|value| value.starts_with('_')));
+    }
+
+    #[test]
+    fn a_file_is_named_after_an_at_sign() {
+        for (word, expected) in [
+            ("a=@x/y", Some(("a=@", "x/y"))),
+            ("a:=@x", Some(("a:=@", "x"))),
+            ("a:@x", Some(("a:@", "x"))),
+            ("@", Some(("@", ""))),
+            ("a=@@x", None),
+            ("a=b@c", None),
+            ("a", None),
+        ] {
+            assert_eq!(file_value(word), expected, "{word}");
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! The program on a pseudo-terminal, and what is shown there.
 
 use std::{
+    ffi::OsStr,
     fs::File,
     io::{Read as _, Write as _},
     os::fd::OwnedFd,
@@ -36,6 +37,16 @@ impl Terminal {
 
     /// Like [`Self::start`], with more environment variables.
     pub(crate) fn start_with(home: &Home, args: &[&str], variables: &[(&str, &str)]) -> Self {
+        Self::start_program(home, home.pegboard(&[]).get_program(), args, variables)
+    }
+
+    /// Like [`Self::start_with`], with another program.
+    pub(crate) fn start_program(
+        home: &Home,
+        program: impl AsRef<OsStr>,
+        args: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Self {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let keys = openpt(flags).unwrap();
         grantpt(&keys).unwrap();
@@ -48,9 +59,8 @@ impl Terminal {
             ws_ypixel: 0,
         };
         tcsetwinsize(&side, size).unwrap();
-        let program = home.pegboard(&[]);
         let mut command = Command::new("setsid");
-        command.arg("--ctty").arg(program.get_program()).args(args);
+        command.arg("--ctty").arg(program).args(args);
         command
             .current_dir(home.path("."))
             .env_clear()

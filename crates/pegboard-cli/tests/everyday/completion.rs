@@ -1,17 +1,17 @@
-//! Shell completion, with the real shells where they are installed, and man pages.
+//! The candidates for shell completion, and man pages.
 
-use std::{fs, process::Command};
+use std::fs;
 
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::json;
 
-use super::home::{Home, Ran};
+use super::home::Home;
 
 /// A home in which the tools of a server are known from an earlier run.
 fn known() -> Home {
     let home = Home::new();
     let schema = json!({"type": "object", "properties": {
-        "state": {"enum": ["open", "shut", "$(touch evil)"], "description": "Which ones"},
+        "state": {"enum": ["open", "in progress", "$(touch evil)", "(touch evil)"], "description": "Which ones"},
         "limit": {"type": "integer"}}});
     let fake = FakeServer::new("fx")
         .tool(Tool::new("issue").description("Finds issues.\nAll.").schema(schema))
@@ -31,6 +31,7 @@ fn completed(home: &Home, words: &[&str]) -> String {
 #[test]
 fn servers_tools_arguments_and_values_are_completed_without_starting_a_server() {
     let home = known();
+    home.write("notes/day one.json", "1");
     let starts = home.log("fx").spawned.len();
     for (words, expected) in [
         (&["call", "f"][..], "fx.issue\tFinds issues.\n"),
@@ -39,7 +40,10 @@ fn servers_tools_arguments_and_values_are_completed_without_starting_a_server() 
         (&["call", "fx.issue", ""], "limit=\nstate=\tWhich ones\n"),
         (&["call", "fx.issue", "limit=1", ""], "state=\tWhich ones\n"),
         (&["call", "fx", "issue", "state=o"], "state=open\n"),
-        (&["call", "fx.issue", "state="], "state=open\nstate=shut\n"),
+        (&["call", "fx.issue", "state="], "state=open\nstate=in progress\n"),
+        (&["call", "fx.issue", "state=in p"], "state=in progress\n"),
+        (&["call", "fx.issue", "limit=@no"], "limit=@notes/\n"),
+        (&["call", "fx.issue", "limit:=@notes/"], "limit:=@notes/day one.json\n"),
         (&["tools", "fx"], "fx\ta server\nfx.issue\tFinds issues.\n"),
         (&["login", ""], "fx\ta server\n"),
         (&["tools", "--server", ""], "fx\ta server\n"),
@@ -78,33 +82,6 @@ fn there_is_a_script_for_every_shell() {
             .ends_with(0)
             .prints(words)
             .prints("__complete");
-    }
-}
-
-/// Bash splits words at `=` and `:`, so the script is tried with the real shell.
-#[cfg(unix)]
-#[test]
-fn bash_inserts_what_is_offered() {
-    let home = known();
-    home.write("pegboard.bash", &home.run(&["completions", "bash"]).out);
-    let program = home.pegboard(&[]).get_program().to_owned();
-    for (line, expected) in [
-        ("pegboard call fx.i", "<fx.issue >"),
-        ("pegboard call fx.issue ", "<limit=><state=>"),
-        ("pegboard call fx.issue state=o", "<open >"),
-        ("pegboard sta", "<status >"),
-    ] {
-        let script = format!(
-            "pegboard() {{ '{}' \"$@\"; }}; . ./pegboard.bash; COMP_LINE='{line}'; COMP_POINT=${{#COMP_LINE}}; _pegboard; printf '<%s>' \"${{COMPREPLY[@]}}\"",
-            program.display()
-        );
-        let mut bash = Command::new("bash");
-        bash.args(["--norc", "-c", &script])
-            .current_dir(home.path("."))
-            .env_clear()
-            .env("PATH", "/usr/bin:/bin")
-            .env("HOME", home.path("."));
-        assert_eq!(Ran::of(bash).ends_with(0).out, expected, "{line}");
     }
 }
 

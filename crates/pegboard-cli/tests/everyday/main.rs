@@ -15,6 +15,8 @@ mod home;
 #[expect(dead_code, reason = "shared with the suite of the command line")]
 mod pty;
 mod results;
+#[cfg(target_os = "linux")]
+mod shells;
 #[cfg(unix)]
 mod status;
 mod tools;

@@ -2,11 +2,13 @@
 function __pegboard_complete
     set -l words (commandline -opc)
     set -l current (commandline -ct)
-    set -l found ($words[1] __complete -- $words[2..-1] "$current" 2>/dev/null)
+    # The word that is typed has its quotes, and the last one may be open.
+    set -l plain (string unescape -- $current; or string unescape -- $current\"; or string unescape -- $current\')
+    set -l found ($words[1] __complete -- $words[2..-1] "$plain" 2>/dev/null)
     if test (count $found) -gt 0
         printf '%s\n' $found
     else
-        __fish_complete_path "$current"
+        __fish_complete_path "$plain"
     end
 end
 complete -c pegboard -f -a '(__pegboard_complete)'
