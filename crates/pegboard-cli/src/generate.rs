@@ -40,7 +40,10 @@ struct Wrapped {
     tool: String,
     /// The name of the function, in words of lower case with `_` between them. No other tool has it.
     name: String,
+    /// On one line, and safe in a comment.
     description: String,
+    /// The description, or the name if there is none.
+    about: String,
     input: Vec<shape::Field>,
     output: Shape,
 }
@@ -62,10 +65,15 @@ fn wrap(tool: &Definition, names: &mut Names) -> Wrapped {
         Shape::Object(fields) => fields,
         _ => Vec::new(),
     };
+    let description = tool.description.as_deref().map(one_paragraph).unwrap_or_default();
     Wrapped {
         name: names.unique(&names::snake(&tool.tool)),
         tool: tool.tool.clone(),
-        description: one_paragraph(tool.description.as_deref().unwrap_or_default()),
+        about: match description.as_str() {
+            "" => one_paragraph(&tool.tool),
+            about => about.to_owned(),
+        },
+        description,
         input,
         output: tool.output.as_ref().map_or(Shape::Any, Shape::of),
     }
@@ -75,7 +83,8 @@ fn wrap(tool: &Definition, names: &mut Names) -> Wrapped {
 fn one_paragraph(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let plain: String = words.join(" ").chars().filter(|c| !c.is_control()).collect();
-    plain.replace("*/", "* /").replace('\\', "/").replace("\"\"\"", "'''")
+    // A backslash first: with it `*/` may only come to be.
+    plain.replace('\\', "/").replace("*/", "* /").replace("\"\"\"", "'''")
 }
 
 /// A text as a string literal of JSON, which is one of TypeScript and Python too.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 /// Words that are no identifiers in one of the languages, or that the generated code uses itself.
-const RESERVED: [&str; 76] = [
+const RESERVED: [&str; 83] = [
     "abstract",
     "and",
     "as",
@@ -73,26 +73,43 @@ const RESERVED: [&str; 76] = [
     "static",
     "struct",
     "super",
+    "trait",
     "true",
     "try",
     "type",
+    "typeof",
+    "unsafe",
+    "unsized",
+    "use",
     "var",
+    "virtual",
+    "where",
     "while",
     "with",
     "yield",
 ];
 
-/// The names that are in use.
+/// The names that are in use, without `_`: `a_2` and `a2` are one name in `CamelCase`.
 #[derive(Debug, Default)]
 pub(super) struct Names(BTreeSet<String>);
 
 impl Names {
+    /// Names that the generated code uses itself.
+    pub(super) fn with(names: &[&str]) -> Self {
+        Self(names.iter().map(|name| name.replace('_', "")).collect())
+    }
+
     /// The name, or one with a number if it is in use.
     pub(super) fn unique(&mut self, name: &str) -> String {
         let mut candidate = name.to_owned();
         let mut number = 2_u32;
-        while !self.0.insert(candidate.clone()) {
-            candidate = format!("{name}_{number}");
+        while !self.0.insert(candidate.replace('_', "")) {
+            let between = if name.starts_with(|c: char| c.is_ascii_uppercase()) {
+                ""
+            } else {
+                "_"
+            };
+            candidate = format!("{name}{between}{number}");
             number += 1;
         }
         candidate

@@ -9,6 +9,20 @@ use super::{
     shape::{Field, Shape},
 };
 
+/// Names that a class must not have: those of the code below, and of what it uses.
+const USED: [&str; 10] = [
+    "Any",
+    "Exception",
+    "Literal",
+    "NotRequired",
+    "None",
+    "RuntimeError",
+    "Sequence",
+    "ToolError",
+    "TypedDict",
+    "ValueError",
+];
+
 const CALLING: &str = r#"
 from __future__ import annotations
 
@@ -42,7 +56,8 @@ def _call(program: Sequence[str], name: str, arguments: dict[str, Any]) -> Any:
 pub(super) fn source(server: &str, tools: &[Wrapped]) -> String {
     let mut types = String::new();
     let mut functions = String::new();
-    let mut names = Names::default();
+    let mut names = Names::with(&USED);
+    let class = names.unique(&pascal(&snake(server)));
     for tool in tools {
         let mut writer = Types {
             text: &mut types,
@@ -56,11 +71,6 @@ pub(super) fn source(server: &str, tools: &[Wrapped]) -> String {
             })
             .collect();
         let result = writer.shown(&tool.output, &format!("{}Result", pascal(&tool.name)));
-        let description = if tool.description.is_empty() {
-            &tool.tool
-        } else {
-            &tool.description
-        };
         let _ = write!(functions, "\n    def {}(self", tool.name);
         for (index, (name, field, shown)) in arguments.iter().enumerate() {
             let star = if index == 0 { ", *" } else { "" };
@@ -76,7 +86,7 @@ pub(super) fn source(server: &str, tools: &[Wrapped]) -> String {
         let _ = writeln!(
             functions,
             ") -> {result}:\n        \"\"\"{} \"\"\"",
-            description.trim_end_matches('"')
+            tool.about.trim_end_matches('"')
         );
         let pairs: Vec<String> = arguments
             .iter()
@@ -90,7 +100,6 @@ pub(super) fn source(server: &str, tools: &[Wrapped]) -> String {
             pairs.join(", ")
         );
     }
-    let class = pascal(&snake(server));
     format!(
         "# Made by `pegboard generate python {server}`. Changes are lost when it is made again.\n{CALLING}{types}\n\nclass {class}:\n    \
          \"\"\"The tools of the server {server}.\"\"\"\n\n    def __init__(self, program: Sequence[str] = (\"pegboard\",)) -> None:\n        \

@@ -5,9 +5,27 @@ use std::fmt::Write as _;
 use super::{
     Wrapped,
     names::{Names, pascal, snake},
-    quoted,
     shape::{Field, Shape},
 };
+
+/// Names that a type must not have: those of the code below, and of what it uses.
+const USED: [&str; 15] = [
+    "CallError",
+    "Command",
+    "Deserialize",
+    "Err",
+    "None",
+    "Ok",
+    "Option",
+    "Result",
+    "Self",
+    "Serialize",
+    "Some",
+    "Stdio",
+    "String",
+    "Value",
+    "Vec",
+];
 
 const CALLING: &str = r#"
 use std::{fmt, io::Write as _, process::{Command, Stdio}};
@@ -66,27 +84,22 @@ fn call<T: for<'a> Deserialize<'a>>(program: &str, name: &str, arguments: &impl 
 pub(super) fn source(server: &str, tools: &[Wrapped]) -> String {
     let mut types = String::new();
     let mut functions = String::new();
-    let mut names = Names::default();
+    let mut names = Names::with(&USED);
     let class = names.unique(&pascal(&snake(server)));
-    names.unique("CallError");
     for tool in tools {
         let mut writer = Types {
             text: &mut types,
             names: &mut names,
         };
-        let arguments = writer.object(&tool.input, &format!("{}Args", pascal(&tool.name)), &tool.tool);
-        let result = writer.shown(&tool.output, &format!("{}Result", pascal(&tool.name)), &tool.tool);
-        let description = if tool.description.is_empty() {
-            &tool.tool
-        } else {
-            &tool.description
-        };
-        let full = quoted(&format!("{server}.{}", tool.tool));
+        let of = super::one_paragraph(&tool.tool);
+        let arguments = writer.object(&tool.input, &format!("{}Args", pascal(&tool.name)), &of);
+        let result = writer.shown(&tool.output, &format!("{}Result", pascal(&tool.name)), &of);
+        let full = literal(&format!("{server}.{}", tool.tool));
         let _ = write!(
             functions,
-            "\n    /// {description}\n    pub fn {}(&self, args: &{arguments}) -> Result<{result}, CallError> {{\n        \
+            "\n    /// {}\n    pub fn {}(&self, args: &{arguments}) -> Result<{result}, CallError> {{\n        \
              call(&self.program, {full}, args)\n    }}\n",
-            tool.name
+            tool.about, tool.name
         );
     }
     format!(
@@ -126,7 +139,7 @@ impl Types<'_> {
 
     fn words(&mut self, words: &[String], name: &str, of: &str) -> String {
         let name = self.names.unique(name);
-        let mut variants = Names::default();
+        let mut variants = Names::with(&["Self"]);
         let _ = write!(
             self.text,
             "\n/// A word of `{of}`.\n#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]\npub enum {name} {{\n"
@@ -136,7 +149,10 @@ impl Types<'_> {
             let _ = write!(
                 self.text,
                 "    /// {}\n    #[serde(rename = {1})]\n    {variant},\n",
-                super::one_paragraph(word),
+                match super::one_paragraph(word).as_str() {
+                    "" => "The empty word",
+                    word => word,
+                },
                 literal(word)
             );
         }

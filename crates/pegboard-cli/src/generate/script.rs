@@ -69,7 +69,12 @@ pub(super) fn source(server: &str, tools: &[Wrapped]) -> String {
             quoted(&tool.description)
         );
         for (name, field) in python::parameters(&tool.input) {
-            let flag = quoted(&format!("--{}", name.trim_end_matches('_').replace('_', "-")));
+            // `--help` is the script's own.
+            let flag = match name.trim_end_matches('_') {
+                "help" => "help-value".to_owned(),
+                name => name.replace('_', "-"),
+            };
+            let flag = quoted(&format!("--{flag}"));
             let destination = quoted(&format!("arg_{name}"));
             let _ = writeln!(
                 table,

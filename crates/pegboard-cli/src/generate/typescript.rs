@@ -4,10 +4,22 @@ use std::fmt::Write as _;
 
 use super::{
     Wrapped,
-    names::{camel, pascal},
-    quoted,
+    names::{Names, camel, pascal, snake},
+    one_paragraph, quoted,
     shape::{Field, Shape},
 };
+
+/// Names that a class must not have: those of the code below, and the globals it uses.
+const USED: [&str; 8] = [
+    "Array",
+    "CallRecord",
+    "Caller",
+    "Error",
+    "JSON",
+    "Promise",
+    "Record",
+    "ToolError",
+];
 
 const CALLING: &str = r#"
 /** The record of a call, as `pegboard call -o json` prints it. */
@@ -72,17 +84,17 @@ pub(super) fn source(server: &str, tools: &[Wrapped]) -> String {
         let _ = writeln!(
             text,
             "\n/** The arguments of {}. */\nexport type {name}Args = {};",
-            quoted(&tool.tool),
+            quoted(&one_paragraph(&tool.tool)),
             object(&tool.input, 0)
         );
         let _ = writeln!(
             text,
             "\n/** The result of {}. */\nexport type {name}Result = {};",
-            quoted(&tool.tool),
+            quoted(&one_paragraph(&tool.tool)),
             result(&tool.output)
         );
     }
-    let class = pascal(&super::names::snake(server));
+    let class = Names::with(&USED).unique(&pascal(&snake(server)));
     let _ = writeln!(
         text,
         "\n/** The tools of the server {}. */\nexport class {class} {{",
@@ -100,15 +112,11 @@ pub(super) fn source(server: &str, tools: &[Wrapped]) -> String {
             " = {}"
         };
         let full = quoted(&format!("{server}.{}", tool.tool));
-        let description = if tool.description.is_empty() {
-            &tool.tool
-        } else {
-            &tool.description
-        };
         let _ = write!(
             text,
-            "\n  /** {description} */\n  async {function}(args: {name}Args{optional}): Promise<{name}Result> {{\n    \
-             return (await this.#call({full}, args)) as {name}Result;\n  }}\n"
+            "\n  /** {} */\n  async {function}(args: {name}Args{optional}): Promise<{name}Result> {{\n    \
+             return (await this.#call({full}, args)) as {name}Result;\n  }}\n",
+            tool.about
         );
     }
     text.push_str(

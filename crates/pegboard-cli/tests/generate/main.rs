@@ -1,4 +1,4 @@
-//! `pegboard generate`: the wrappers of the demo server's tools, which are compiled and run here.
+//! `pegboard generate`: the wrappers of the demo server's tools and of a server with odd ones, which are compiled and run here.
 
 #![expect(
     clippy::unwrap_used,
@@ -9,14 +9,24 @@
 #[rustfmt::skip]
 #[path = "golden/demo.rs"]
 mod demo;
+#[expect(
+    dead_code,
+    unreachable_pub,
+    reason = "the golden file is what users get"
+)]
+#[rustfmt::skip]
+#[path = "golden/caller.rs"]
+mod caller;
 #[expect(dead_code, reason = "these tests need only a part of it")]
 #[path = "../command_line/home.rs"]
 mod home;
+mod typescript;
 
 use std::{fs, path::Path, process::Command};
 
 use home::{Home, Ran};
 use pegboard_testkit::{FakeServer, Tool};
+use serde_json::json;
 
 /// The golden file of each language.
 const GOLDEN: [(&str, &str); 4] = [
@@ -40,6 +50,60 @@ fn every_language_has_its_golden_file() {
         }
         assert_eq!(fs::read_to_string(golden(file)).unwrap(), ran.out, "{language}");
     }
+}
+
+/// A server whose name, tools and arguments have the names that the wrappers use themselves, or that end a comment.
+fn odd() -> FakeServer {
+    let schema = json!({
+        "type": "object",
+        "required": ["type"],
+        "properties": {
+            "type": {"enum": ["self", "Self", "", "an \"odd\" \\ word"], "description": "*\\ throw 1; /*"},
+            "self": {"type": "object", "properties": {"fn": {"type": ["string", "null"]}, "x y": {"type": "integer"}}},
+            "help": {"type": "array", "items": {"anyOf": [{"type": "string"}, {"type": "number"}]}},
+            "a_2": {"type": "object", "additionalProperties": {"type": "boolean"}},
+            "a2": {"$ref": "#/properties/a2"},
+            "ünï\u{1b}": {"type": "boolean"},
+        },
+    });
+    let echo = Tool::new("use")
+        .description("\"\"\"*\\ throw 1; /*\n\"\"\"")
+        .schema(schema.clone());
+    FakeServer::new("odd")
+        .tool(
+            echo.output_schema(schema)
+                .answers_structured(json!({"type": "self", "self": {"fn": null}})),
+        )
+        .tool(Tool::new("where").answers_text("there"))
+        .tool(Tool::new("a_2").answers_text("a_2"))
+        .tool(Tool::new("a2").answers_text("a2"))
+        .tool(Tool::new("caller").answers_text("caller"))
+        .tool(Tool::new("*/ throw 1; /*").description("").answers_text("odd"))
+}
+
+#[test]
+fn odd_names_and_texts_are_no_code() {
+    let home = Home::new();
+    let server = home.server("caller", odd());
+    for (language, file) in [
+        ("ts", "caller.ts"),
+        ("python", "caller.py"),
+        ("rust", "caller.rs"),
+        ("cli", "caller_cli.py"),
+    ] {
+        let ran = home.run(&["generate", language, "caller", &server]);
+        ran.ends_with(0);
+        if std::env::var_os("PEGBOARD_BLESS").is_some() {
+            fs::write(golden(file), &ran.out).unwrap();
+        }
+        assert_eq!(fs::read_to_string(golden(file)).unwrap(), ran.out, "{language}");
+    }
+    let code = "import caller\nprint(caller.Caller.use_.__doc__)";
+    python(&home, &["-c", code]).ends_with(0).prints("throw 1");
+    let script = golden("caller_cli.py");
+    python(&home, &[&script, "use-", "--help"])
+        .ends_with(0)
+        .prints("--help-value");
 }
 
 #[test]
