@@ -10,15 +10,16 @@ mod taken_over;
 
 use std::fmt::Write as _;
 
+use pegboard::url::Url;
 use serde_json::{Value, json};
 
-use super::{context::Context, import};
+use super::{context::Context, import, serving};
 use crate::{
     cli::{Install, Uninstall},
     exit::Exit,
     hosts::{self, Folders, HOSTS, Host},
     output::{Report, clean},
-    settings::Complaint,
+    settings::{Complaint, Settings},
 };
 use edit::{Change, Entry};
 use take_over::{Stop, TakenOver, take_over};
@@ -74,6 +75,7 @@ impl Done {
 async fn prepare(context: &mut Context<'_>, options: &Install) -> Result<(Vec<Change>, Option<TakenOver>), Stop> {
     let folders = import::folders()?;
     let hosts = hosts_of(&options.hosts)?;
+    check(context, options)?;
     let entry = Entry::new(&context.global, options)?;
     // Everything is tried first, so that nothing is half done when the last host cannot be written.
     for host in &hosts {
@@ -95,6 +97,30 @@ async fn prepare(context: &mut Context<'_>, options: &Install) -> Result<(Vec<Ch
         )?);
     }
     Ok((changes, taken))
+}
+
+/// Refuses what the host could not connect to.
+fn check(context: &Context<'_>, options: &Install) -> Result<(), Complaint> {
+    if let Some(url) = &options.url {
+        let parsed = Url::parse(url).ok();
+        let is_usable = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
+        if !parsed.as_ref().is_some_and(is_usable) {
+            return Err(Complaint {
+                message: format!(
+                    "`--url {}` is not the address of a server: it has no `http://` or `https://` and a host",
+                    clean(url)
+                ),
+                hint: Some(
+                    "write the address of a running `pegboard serve`, such as http://127.0.0.1:7337/mcp".to_owned(),
+                ),
+                exit: Exit::Usage,
+            });
+        }
+    }
+    match &options.view {
+        Some(view) => serving::check_view(&Settings::load(&context.global).loaded.config, view),
+        None => Ok(()),
+    }
 }
 
 /// Takes Pegboard out of hosts. A host whose file cannot be edited does not keep the others from it.

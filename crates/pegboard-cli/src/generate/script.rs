@@ -105,7 +105,9 @@ fn options(field: &Field) -> String {
             let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
             format!("\"choices\": [{}]", words.join(", "))
         }
-        Shape::List(item) if **item == Shape::String => "\"type\": str, \"nargs\": \"+\", \"metavar\": \"TEXT\"".to_owned(),
+        Shape::List(item) if **item == Shape::String => {
+            "\"type\": str, \"nargs\": \"+\", \"metavar\": \"TEXT\"".to_owned()
+        }
         _ => "\"type\": _json, \"metavar\": \"JSON\"".to_owned(),
     };
     format!("{{\"required\": {required}, \"help\": {help}, {kind}}}")

@@ -57,6 +57,7 @@ fn a_backup_is_made_and_another_entry_of_that_name_is_not_replaced() {
 #[test]
 fn the_options_are_in_the_entry() {
     let home = Home::new();
+    home.config("[views.coding]\nservers = []\n");
     let entry = |args: &[&str]| {
         home.run(args).ends_with(0);
         let text = fs::read_to_string(home.path(".cursor/mcp.json")).unwrap();
@@ -73,6 +74,23 @@ fn the_options_are_in_the_entry() {
         .ends_with(2)
         .says("cannot connect to a URL");
     home.run(&["install", "roo"]).ends_with(2).says("only imported from");
+}
+
+#[test]
+fn what_the_host_could_not_use_is_not_entered() {
+    let home = Home::new();
+    home.config("[views.coding]\nservers = []\n");
+    for url in ["foo", "127.0.0.1:7337", "ftp://example.com/mcp", "https://"] {
+        home.run(&["install", "cursor", "--url", url])
+            .ends_with(2)
+            .says("is not the address of a server")
+            .says("http://127.0.0.1:7337/mcp");
+    }
+    home.run(&["install", "cursor", "--view", "nosuch"])
+        .ends_with(2)
+        .says("there is no view `nosuch`")
+        .says("the views are coding");
+    assert!(!home.path(".cursor/mcp.json").exists());
 }
 
 #[test]

@@ -1,8 +1,11 @@
 //! The questions at a terminal.
 
-use std::fs;
+use std::{fs, os::unix::fs::PermissionsExt as _};
 
-use super::{home::Home, pty::Terminal};
+use super::{
+    home::{Home, Ran},
+    pty::Terminal,
+};
 
 const VSCODE: &str = r#"{
     "inputs": [
@@ -40,6 +43,52 @@ fn what_the_host_would_ask_for_is_asked_and_a_password_is_not_echoed() {
         "{config}"
     );
     assert!(!config.contains("typed-secret"), "{config}");
+}
+
+#[test]
+fn a_password_is_kept_in_the_keyring_of_the_desktop_and_read_from_there() {
+    let home = home();
+    // As `secret-tool` of libsecret does: the secret comes on stdin, and goes to stdout without a line end.
+    let program = home.write(
+        "bin/secret-tool",
+        "#!/bin/sh\ncase \"$1\" in\n\
+         store) echo \"$@\" > \"$HOME/asked\"; shift 2; cat > \"$HOME/entry $*\";;\n\
+         lookup) shift; cat \"$HOME/entry $*\" 2>/dev/null || exit 1;;\nesac\n",
+    );
+    fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:/usr/bin:/bin", home.path("bin").display());
+    let variables = [("PATH", path.as_str()), ("DBUS_SESSION_BUS_ADDRESS", "unix:path=/none")];
+    let mut terminal = Terminal::start_with(&home, &["import", "vscode"], &variables);
+    terminal.answers("Write 1 server to", "y");
+    terminal.answers("GitHub token: ", "typed-secret");
+    terminal.answers("Your region [eu]: ", "");
+    let (code, shown) = terminal.ends();
+    assert_eq!(code, Some(0), "{shown}");
+    let config = config(&home);
+    assert!(config.contains("TOKEN = \"${keyring:pegboard/gh-token}\""), "{config}");
+    let asked = fs::read_to_string(home.path("asked")).unwrap();
+    assert!(
+        asked.contains("service pegboard username gh-token") && !asked.contains("typed-secret"),
+        "{asked}"
+    );
+    let stored = home.path("entry service pegboard username gh-token");
+    assert_eq!(fs::read_to_string(&stored).unwrap(), "typed-secret");
+    let origin = |home: &Home| {
+        let mut command = home.pegboard(&["config", "show", "-o", "json"]);
+        command.envs(variables);
+        Ran::of(command)
+    };
+    let shown = origin(&home);
+    let servers = &shown.ends_with(0).json()["servers"];
+    assert!(
+        servers["github"].is_object() && !shown.out.contains("typed-secret"),
+        "{shown:?}"
+    );
+    fs::remove_file(stored).unwrap();
+    assert!(
+        format!("{:?}", origin(&home)).contains("keyring"),
+        "it is read from the keyring"
+    );
 }
 
 #[test]

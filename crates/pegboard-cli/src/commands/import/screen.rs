@@ -2,10 +2,14 @@
 
 use std::fmt::Write as _;
 
+use pegboard::{Config, Env, Format, Secret, config::Source};
 use serde_json::{Map, Value, json};
 
 use super::plan::{Action, Plan, Row};
 use crate::output::{self, Table, one_line};
+
+/// Stands for the values of variables: a text that no host has.
+const VARIABLE: &str = "https://variable.pegboard.invalid";
 
 /// The table of all servers, with notes below it.
 pub(in crate::commands) fn text(plan: &Plan) -> String {
@@ -80,12 +84,12 @@ pub(in crate::commands) fn warnings(plan: &Plan, is_written: bool) -> Vec<String
         .iter()
         .map(|(path, problem)| format!("{} cannot be read: {problem}", path.display()))
         .collect();
-    let new = plan.rows.iter().filter(|row| row.new_name().is_some());
+    let new = plan.rows.iter().filter(|row| is_written && row.new_name().is_some());
     let holders: Vec<&str> = new
         .filter(|row| has_secret(&row.settings))
         .filter_map(Row::new_name)
         .collect();
-    if is_written && !holders.is_empty() {
+    if !holders.is_empty() {
         warnings.push(format!(
             "the secrets of {} are in {} as they were; only you can read it. `${{VAR}}` or `${{keyring:SERVICE/USER}}` keeps them out of files",
             holders.join(", "),
@@ -95,30 +99,31 @@ pub(in crate::commands) fn warnings(plan: &Plan, is_written: bool) -> Vec<String
     warnings
 }
 
-/// Whether a setting for credentials has a literal value.
+/// Whether a secret is written in the settings, as the library decides it for masking. One that comes from a variable is not written there.
 fn has_secret(settings: &Map<String, Value>) -> bool {
-    const NAMES: [&str; 7] = [
-        "token",
-        "key",
-        "secret",
-        "password",
-        "authorization",
-        "pat",
-        "credential",
-    ];
-    let is_secret = |name: &str, value: &Value| {
-        let name = name.to_lowercase();
-        let is_literal = value
-            .as_str()
-            .is_some_and(|text| text.len() >= 6 && !text.contains("${"));
-        is_literal && NAMES.iter().any(|part| name.contains(part))
-    };
-    let tables = ["env", "headers", "oauth"];
-    let tables = tables.iter().filter_map(|key| settings.get(*key)?.as_object());
-    let mut pairs = tables
-        .flatten()
-        .chain(settings.iter().filter(|(key, _)| *key == "bearer_token"));
-    pairs.any(|(name, value)| !name.ends_with("_id") && is_secret(name, value))
+    let env = Env::new(|_| Some(VARIABLE.to_owned())).keyring(|_, _| Ok(VARIABLE.to_owned()));
+    let mut used = settings.clone();
+    // A server that is not used now has secrets too.
+    for key in ["enabled", "env_file"] {
+        used.remove(key);
+    }
+    let text = json!({"servers": {"it": used}}).to_string();
+    let loaded = Config::load(&[Source::text("import", text, Some(Format::Json))], &env);
+    if !loaded.config.misconfigured.is_empty() {
+        return ["env", "headers"].iter().any(|key| settings.contains_key(*key));
+    }
+    let secrets = loaded.config.secrets();
+    let is_written = |secret: &Secret| settings.values().any(|value| contains(value, secret.expose()));
+    secrets.iter().any(is_written)
+}
+
+fn contains(value: &Value, part: &str) -> bool {
+    match value {
+        Value::String(text) => text.contains(part),
+        Value::Array(list) => list.iter().any(|value| contains(value, part)),
+        Value::Object(table) => table.values().any(|value| contains(value, part)),
+        _ => false,
+    }
 }
 
 /// The document for programs. Settings are not in it: they may hold secrets.
@@ -155,4 +160,43 @@ fn server(row: &Row) -> Value {
         "notes": row.notes,
         "inputs": inputs,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_values_that_are_not_plainly_public_are_secrets() {
+        for (settings, expected) in [
+            (
+                json!({"command": "x", "env": {"LOG_LEVEL": "debug", "MAX_TOKENS": "4096", "KEYBOARD": "de_DE"}}),
+                false,
+            ),
+            (
+                json!({"command": "x", "env": {"API_KEY": "${API_KEY}", "KEY_FILE": "/home/me/key.pem"}}),
+                false,
+            ),
+            (
+                json!({"url": "https://x.example/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}}),
+                false,
+            ),
+            (json!({"command": "x", "env": {"API_KEY": "abc123"}}), true),
+            (
+                json!({"command": "x", "args": ["--token", "ghp_0123456789abcdefghijABCDEFGHIJ012345"]}),
+                true,
+            ),
+            (
+                json!({"url": "https://x.example/mcp?api_key=0f8fad5bd9cb469fa165", "type": "http"}),
+                true,
+            ),
+            (
+                json!({"url": "https://x.example/mcp", "headers": {"Authorization": "Bearer abc.def"}}),
+                true,
+            ),
+            (json!({"url": "https://x.example/mcp", "bearer_token": "abcdef"}), true),
+        ] {
+            assert_eq!(has_secret(settings.as_object().unwrap()), expected, "{settings}");
+        }
+    }
 }
