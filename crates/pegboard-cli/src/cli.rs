@@ -35,7 +35,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::demo::DemoOptions;
 use config::{ConfigArgs, ConfigVerb};
-use global::{Nothing, With, for_files};
+use global::{Nothing, With, for_files, or_raw};
 use review::{AuditArgs, AuditVerb, PinsArgs, PinsVerb, TrustArgs, TrustVerb};
 use serving::{TokenArgs, TokenVerb};
 use using::{PromptsArgs, PromptsVerb, ResourcesArgs, ResourcesVerb};
@@ -225,9 +225,12 @@ enum Command {
     )]
     Tools(With<Tools>),
     /// Call one tool
-    #[command(after_help = "Examples:\n  pegboard call demo.calculate '6 * 7' -o raw\n  \
+    #[command(
+        mut_arg("output", or_raw),
+        after_help = "Examples:\n  pegboard call demo.calculate '6 * 7' -o raw\n  \
                       pegboard call demo.calculate --json '{\"expression\": \"6 * 7\"}' -o json\n  \
-                      pegboard call 'demo.draw(color: red)' --save pictures")]
+                      pegboard call 'demo.draw(color: red)' --save pictures"
+    )]
     Call(With<Call>),
     /// List resources, or read one
     #[command(

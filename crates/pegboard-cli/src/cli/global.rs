@@ -107,6 +107,13 @@ impl<T: Args> With<T> {
     }
 }
 
+/// The output format of a command that can print its result alone.
+pub(super) fn or_raw(arg: clap::Arg) -> clap::Arg {
+    // A longer name would move the column of all options.
+    arg.value_name("FORMAT")
+        .help("Print text, json, or raw: the result alone")
+}
+
 /// Leaves the options that mean nothing to a command that only edits files out of its help.
 pub(super) fn for_files(arg: clap::Arg) -> clap::Arg {
     let is_other = matches!(

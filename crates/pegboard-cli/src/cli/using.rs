@@ -8,7 +8,7 @@ use clap::{
 };
 use pegboard::Provider;
 
-use super::global::{Global, Nothing, With};
+use super::global::{Global, Nothing, With, or_raw};
 
 #[derive(Debug, Args)]
 pub(crate) struct Tools {
@@ -112,7 +112,10 @@ pub(super) enum ResourcesVerb {
     #[command(after_help = "Example:\n  pegboard resources list -o json")]
     List(With<Nothing>),
     /// Read one resource
-    #[command(after_help = "Example:\n  pegboard resources read demo://about")]
+    #[command(
+        mut_arg("output", or_raw),
+        after_help = "Example:\n  pegboard resources read demo://about"
+    )]
     Read(With<ResourceRead>),
 }
 

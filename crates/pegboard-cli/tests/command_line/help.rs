@@ -178,7 +178,7 @@ fn the_help_of_call_says_how_arguments_are_given() {
           --server <SERVER>     NAME=COMMAND or NAME=URL adds one, NAME picks one
           --trust               Use the project file without approval, this time
           --no-daemon           Start the servers here even if a daemon has them
-      -o, --output <text|json>  Print text for people or json for programs
+      -o, --output <FORMAT>     Print text, json, or raw: the result alone
           --timeout <DURATION>  Limit for the whole command, such as 30s or 2m
       -v, --verbose...          Say more; repeat it for more still
       -q, --quiet...            Say less

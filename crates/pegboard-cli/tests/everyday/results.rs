@@ -3,7 +3,7 @@
 use std::fs;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use pegboard_testkit::{Block, FakeServer, Tool};
+use pegboard_testkit::{Answer, Block, FakeServer, Tool};
 use serde_json::json;
 
 use super::home::Home;
@@ -23,6 +23,9 @@ fn fake() -> FakeServer {
         .tool(Tool::new("all").answers_blocks([Block::text("seen"), picture, sound.clone(), file]))
         .tool(Tool::new("long").answers_blocks([long, sound]))
         .tool(Tool::new("plain").answers_text("just\ntext"))
+        .tool(Tool::new("ordered").answers(Answer::Result(json!({
+            "content": [Block::text("{\n  \"z\": \" 1 \",\n  \"a\": [2.0, 1]\n}")],
+            "structuredContent": {"z": " 1 ", "a": [2.0, 1]}}))))
         .tool(Tool::new("fails").fails_with("no such pod"))
 }
 
@@ -146,6 +149,11 @@ fn raw_prints_the_result_and_nothing_else() {
     assert_eq!(
         home.run(&["call", "fx.all", "-o", "raw", &server]).ends_with(0).out,
         "seen"
+    );
+    // The order of the server is in the text that repeats the result.
+    assert_eq!(
+        home.run(&["call", "fx.ordered", "-o", "raw", &server]).ends_with(0).out,
+        "{\"z\":\" 1 \",\"a\":[2.0,1]}\n"
     );
     let ran = home.run(&["call", "demo.calculate", "6*7", "-o", "raw"]);
     assert_eq!(

@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, io::IsTerminal as _, time::Duration};
 
 use pegboard::{Answer, Content, Kind, Outcome, Reply};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::super::blobs::{self, Blob};
 use crate::{
@@ -92,13 +92,33 @@ fn raw(answer: &Answer, is_shown: bool) -> String {
         _ => None,
     });
     let data = match &answer.structured {
-        Some(structured) => format!("{structured}\n"),
+        Some(structured) => {
+            let written = texts.filter(|text| serde_json::from_str::<Value>(text).ok().as_ref() == Some(structured));
+            // Most servers repeat it as text, where objects have the order in which the server wrote them.
+            let written = written.map(on_one_line).next();
+            written.unwrap_or_else(|| structured.to_string()) + "\n"
+        }
         None => texts.collect::<Vec<_>>().join("\n"),
     };
     match is_shown {
         true => format!("{}\n", clean(data.trim_end())),
         false => data,
     }
+}
+
+/// JSON text without the whitespace between its tokens.
+fn on_one_line(json: &str) -> String {
+    let (mut is_string, mut is_escaped) = (false, false);
+    let is_kept = |c: &char| {
+        let is_kept = is_string || !c.is_ascii_whitespace();
+        match c {
+            '"' if !is_escaped => is_string = !is_string,
+            _ => {}
+        }
+        is_escaped = is_string && *c == '\\' && !is_escaped;
+        is_kept
+    };
+    json.chars().filter(is_kept).collect()
 }
 
 /// The blocks in their order, images as the terminal shows them.
@@ -155,4 +175,15 @@ pub(super) fn times(reply: &Reply, whole: Duration) -> String {
         millis(reply.queued),
         millis(whole),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_on_one_line_keeps_its_strings() {
+        let text = "{\n  \"b c\": [1,\t2], \"a\\\" \\\\\": \" x \" }\n";
+        assert_eq!(on_one_line(text), "{\"b c\":[1,2],\"a\\\" \\\\\":\" x \"}");
+    }
 }
