@@ -1,6 +1,7 @@
 //! The catalog of one server: its tools, resources and prompts, as an immutable value. Its listings are parsed item by item, so that an
 //! invalid item does not affect the others.
 
+mod argument_order;
 mod confusables;
 mod definition;
 mod definition_hash;

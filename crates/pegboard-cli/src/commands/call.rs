@@ -340,7 +340,8 @@ impl TryFrom<Unusable> for Arguments {
 async fn typed(toolset: &Toolset, request: &Request, deadline: Deadline) -> Result<(Arguments, Vec<String>), Failure> {
     let tool = toolset.tool(&request.tool, deadline.remaining()).await?;
     let schema = tool.input_schema.value();
-    let built = arguments::build(&request.words, &schema).await;
+    let order = tool.argument_names();
+    let built = arguments::build(&request.words, &schema, order.as_deref()).await;
     let arguments = built.map_err(|problem| Failure::new(Kind::InvalidArguments, problem))?;
     let unknown = arguments.unknown(&schema);
     Ok((arguments, unknown))

@@ -251,8 +251,10 @@ fn text(tools: &[ListedTool], style: Style) -> String {
 }
 
 fn signature(name: &str, listed: &ListedTool) -> String {
-    let output = listed.tool.output_schema.as_ref().map(|schema| schema.value());
-    schema_text::signature(name, &listed.tool.input_schema.value(), output.as_ref())
+    let tool = &listed.tool;
+    let (input, order) = (tool.input_schema.value(), tool.argument_names().unwrap_or_default());
+    let output = tool.output_schema.as_ref().map(|schema| schema.value());
+    schema_text::signature(name, schema_text::Node::in_order(&input, &order), output.as_ref())
 }
 
 /// The schemas of a tool as indented JSON.

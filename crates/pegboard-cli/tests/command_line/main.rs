@@ -8,6 +8,7 @@
 #[cfg(unix)]
 mod agents;
 mod approval;
+mod argument_order;
 mod arguments;
 mod audit;
 mod broken;

@@ -71,10 +71,6 @@ fn arguments_that_cannot_be_read_are_not_sent() {
             &["fx.issue", "a", "b", "c", "d", "e"],
             "5 values without a name are more than the tool takes",
         ),
-        (
-            &["fx.issue", "x", "3"],
-            "which of tags, limit, filter a value without a name is for is not clear",
-        ),
         (&["fx.issue(title: 'x)"], "a quoted text has no end"),
         (&["fx.issue", "title=x", "--json", "{}"], "cannot be used with `--json`"),
     ] {

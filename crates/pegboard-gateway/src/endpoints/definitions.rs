@@ -1,20 +1,20 @@
 //! Lists of tools, resources and prompts as MCP writes them.
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 use pegboard::{
     catalog::{Prompt, Resource},
     toolset::ListedTool,
 };
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
 
 use super::pages::page;
 use crate::protocol::{Answer, CacheScope, Params, RawResult, RpcError};
 
 /// A page of a list, with `define` applied to its items. Modern clients are told not to keep it: it may change at any time, and differs between
 /// principals.
-pub(super) fn list<T>(key: &str, items: &[T], params: &Params, define: impl Fn(&T) -> Value) -> Answer {
+pub(super) fn list<T, D: Serialize>(key: &str, items: &[T], params: &Params, define: impl Fn(&T) -> D) -> Answer {
     let (items, next) = page(items, params)?;
     let mut json = format!("{{\"{key}\":[").into_bytes();
     // One at a time: the trees of a thousand definitions are large.
@@ -47,8 +47,17 @@ pub(super) struct ToolStyle {
     pub(super) may_be_tasks: bool,
 }
 
+/// The definition of a tool. Its arguments have the order in which their server lists them.
+#[derive(Debug, Serialize)]
+pub(super) struct ToolDefinition {
+    #[serde(flatten)]
+    fields: Value,
+    #[serde(rename = "inputSchema", skip_serializing_if = "Option::is_none")]
+    input_schema: Option<Box<RawValue>>,
+}
+
 /// The definition of a tool.
-pub(super) fn tool(listed: &ListedTool, style: ToolStyle) -> Value {
+pub(super) fn tool(listed: &ListedTool, style: ToolStyle) -> ToolDefinition {
     let mut definition = listed.tool.definition();
     if !style.own_names {
         definition["name"] = listed.name.as_str().into();
@@ -56,7 +65,18 @@ pub(super) fn tool(listed: &ListedTool, style: ToolStyle) -> Value {
     if style.may_be_tasks && definition.get("execution").is_none() {
         definition["execution"] = json!({ "taskSupport": "optional" });
     }
-    definition
+    let input_schema = match listed.tool.input_schema_as_listed() {
+        Cow::Owned(text) => RawValue::from_string(text).ok(),
+        // The definition has it in this order.
+        Cow::Borrowed(_) => None,
+    };
+    if let (Some(_), Some(fields)) = (&input_schema, definition.as_object_mut()) {
+        fields.remove("inputSchema");
+    }
+    ToolDefinition {
+        fields: definition,
+        input_schema,
+    }
 }
 
 /// The definition of a resource under this URI.

@@ -1,5 +1,7 @@
 //! The definitions of tools, resources and prompts as MCP lists them, with all their fields.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 use super::{Prompt, Resource, sanitize::sanitize_value, tool::Tool};
@@ -32,6 +34,54 @@ impl Tool {
             fields.insert("annotations".to_owned(), annotations);
         }
         Value::Object(fields)
+    }
+
+    /// The names of its arguments in the order in which its server lists them, or `None` if that is not known: a tool of the program itself is
+    /// defined without one.
+    pub fn argument_names(&self) -> Option<Vec<String>> {
+        let schema = self.input_schema.value();
+        let names: Vec<&String> = match schema.get("properties") {
+            Some(properties) => properties.as_object()?.keys().collect(),
+            None => Vec::new(),
+        };
+        let names = self.order.apply(&names)?;
+        Some(names.into_iter().cloned().collect())
+    }
+
+    /// The JSON Schema of its arguments as text, with the arguments in the order in which its server lists them, if that is known.
+    pub fn input_schema_as_listed(&self) -> Cow<'_, str> {
+        self.schema_in_order()
+            .map_or(Cow::Borrowed(self.input_schema.as_str()), Cow::Owned)
+    }
+
+    fn schema_in_order(&self) -> Option<String> {
+        if self.order.is_sorted() {
+            return None;
+        }
+        let Value::Object(mut schema) = self.input_schema.value() else {
+            return None;
+        };
+        let properties = schema.remove("properties")?;
+        let properties: Vec<(&String, &Value)> = properties.as_object()?.iter().collect();
+        let mut text = String::with_capacity(self.input_schema.as_str().len());
+        text.push_str("{\"properties\":{");
+        for (place, (name, argument)) in self.order.apply(&properties)?.into_iter().enumerate() {
+            if place > 0 {
+                text.push(',');
+            }
+            text.push_str(&Value::from(name.as_str()).to_string());
+            text.push(':');
+            text.push_str(&argument.to_string());
+        }
+        text.push('}');
+        for (key, value) in schema {
+            text.push(',');
+            text.push_str(&Value::from(key).to_string());
+            text.push(':');
+            text.push_str(&value.to_string());
+        }
+        text.push('}');
+        Some(text)
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Catalog, Prompt, Resource, other_fields::mask_more, schema::Schema, tool::Tool};
+use super::{
+    Catalog, Prompt, Resource, argument_order::ArgumentOrder, other_fields::mask_more, schema::Schema, tool::Tool,
+};
 use crate::{
     mask::{Counts, Masker},
     secret::Secret,
@@ -50,7 +52,10 @@ pub(super) fn mask_tool(tool: &mut Tool, masker: &Masker) {
     let mut counts = Counts::default();
     mask_text(&mut tool.title, masker);
     mask_text(&mut tool.description, masker);
-    mask_schema(&mut tool.input_schema, masker);
+    if mask_schema(&mut tool.input_schema, masker) {
+        // A name that is masked may be sorted elsewhere.
+        tool.order = ArgumentOrder::default();
+    }
     if let Some(schema) = &mut tool.output_schema {
         mask_schema(schema, masker);
     }
@@ -59,14 +64,17 @@ pub(super) fn mask_tool(tool: &mut Tool, masker: &Masker) {
     }
 }
 
-fn mask_schema(schema: &mut Schema, masker: &Masker) {
+/// Returns whether there was something to mask.
+fn mask_schema(schema: &mut Schema, masker: &Masker) -> bool {
     if masker.is_surely_clean(schema.as_str()) {
-        return;
+        return false;
     }
     let mut tree = schema.value();
-    if !masker.value(&mut tree).is_empty() {
+    let is_masked = !masker.value(&mut tree).is_empty();
+    if is_masked {
         *schema = tree.into();
     }
+    is_masked
 }
 
 fn mask_resource(resource: &mut Resource, masker: &Masker) {

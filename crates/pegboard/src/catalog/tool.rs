@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
+    argument_order::ArgumentOrder,
     definition_hash::{CachedHash, DefinitionHash},
     other_fields::mask_more,
     removed_text::RemovedText,
@@ -35,6 +36,8 @@ pub struct Tool {
     pub description: Option<String>,
     /// The JSON Schema of its arguments, whose root is an object.
     pub input_schema: Schema,
+    /// The order in which its server lists the arguments.
+    pub(crate) order: ArgumentOrder,
     /// The JSON Schema of its structured result.
     pub output_schema: Option<Schema>,
     /// The server's annotations on its effects. Hints, not promises.

@@ -3,6 +3,7 @@
 //! One pass finds the words that occur in such names. At each of them the name is read, then what joins it to its value, then the value. A
 //! value is read in one form only, so the cost is linear in the text.
 
+mod expressions;
 mod literals;
 mod named_value;
 mod names;
@@ -12,7 +13,8 @@ mod scanner;
 mod value;
 mod words;
 
-pub(super) use literals::{Form, is_no_literal, is_secret};
+pub(super) use expressions::Form;
+pub(super) use literals::{is_no_literal, is_secret};
 pub(super) use named_value::NamedValue;
 pub(super) use names::{Strength, strength, strength_of_list};
 pub(super) use scanner::{STEMS, find};

@@ -11,10 +11,10 @@ use super::{
     words::{self, Assigned, Word},
 };
 
-/// Reads files and gives every value the type that the schema declares.
-pub(super) async fn build(words: &[Word], schema: &Value) -> Result<Arguments, String> {
+/// Reads files and gives every value the type that the schema declares. `order` is that of the arguments, if it is known.
+pub(super) async fn build(words: &[Word], schema: &Value, order: Option<&[String]>) -> Result<Arguments, String> {
     let (mut texts, mut exact) = (Vec::new(), Vec::new());
-    for Assigned { key, value } in words::assign(words, schema)? {
+    for Assigned { key, value } in words::assign(words, schema, order)? {
         let json =
             |text: &str| serde_json::from_str::<Value>(text).map_err(|error| format!("`{key}` is no JSON: {error}"));
         match value {

@@ -116,10 +116,11 @@ impl From<Item> for Word {
     }
 }
 
-/// Gives each word its argument. Values by position go to the required arguments first, then to the others; arguments with a key are passed
-/// over. A schema's properties have no order here, so several values need arguments whose names have one, such as `a` and `b`.
-pub(super) fn assign(words: &[Word], schema: &Value) -> Result<Vec<Assigned>, String> {
-    let declared = Declared::of(schema);
+/// Gives each word its argument. Values by position go to the required arguments first, then to the others, both in the order in which the
+/// server lists them; arguments with a key are passed over. If that order is not known, several values need arguments whose names have one,
+/// such as `a` and `b`.
+pub(super) fn assign(words: &[Word], schema: &Value, order: Option<&[String]>) -> Result<Vec<Assigned>, String> {
+    let declared = Declared::of(schema, order);
     let (mut assigned, mut positional) = (Vec::new(), Vec::new());
     for word in words {
         match word {
@@ -151,7 +152,8 @@ pub(super) fn assign(words: &[Word], schema: &Value) -> Result<Vec<Assigned>, St
     }
     // Only groups that get a value must have an order.
     let groups = [(&required, count > 0), (&optional, count > required.len())];
-    if let Some((group, _)) = groups.iter().find(|(group, is_used)| *is_used && !has_order(group)) {
+    let is_unclear = |group: &[String]| order.is_none() && !has_order(group);
+    if let Some((group, _)) = groups.iter().find(|(group, is_used)| *is_used && is_unclear(group)) {
         let names = group.join(", ");
         return Err(format!(
             "which of {names} a value without a name is for is not clear; write KEY=VALUE"
@@ -169,13 +171,17 @@ struct Declared {
 }
 
 impl Declared {
-    fn of(schema: &Value) -> Self {
-        let mut names: Vec<String> = match schema.get("properties").and_then(Value::as_object) {
-            Some(properties) => properties.keys().cloned().collect(),
-            None => Vec::new(),
+    fn of(schema: &Value, order: Option<&[String]>) -> Self {
+        let names = match (order, schema.get("properties").and_then(Value::as_object)) {
+            (Some(order), _) => order.to_vec(),
+            (None, Some(properties)) => {
+                let mut names: Vec<String> = properties.keys().cloned().collect();
+                // `arg10` is after `arg9`.
+                names.sort_by(|a, b| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
+                names
+            }
+            (None, None) => Vec::new(),
         };
-        // `arg10` is after `arg9`.
-        names.sort_by(|a, b| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
         let required = schema.get("required").and_then(Value::as_array);
         let is_required = |name: &String| required.is_some_and(|names| names.iter().any(|one| one == name));
         let (required, optional) = names.into_iter().partition(is_required);

@@ -1,17 +1,18 @@
 //! An example call of a tool, made from its schema.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::schema_text::Node;
 
 /// A command line that calls the tool with its required arguments.
-pub(super) fn command(tool: &str, schema: &Value) -> String {
+pub(super) fn command(tool: &str, schema: Node<'_>) -> String {
     let arguments = arguments(schema);
     let mut command = format!("pegboard call {}", quoted(tool));
     // A key with a separator in it could not be told from its value.
     let is_plain = |key: &String| !key.is_empty() && !key.contains(['=', ':', '.', '@']) && !key.starts_with('-');
-    if !arguments.keys().all(is_plain) {
-        return format!("{command} --json {}", quoted(&Value::Object(arguments).to_string()));
+    if !arguments.iter().all(|(key, _)| is_plain(key)) {
+        let arguments = Value::Object(arguments.into_iter().collect());
+        return format!("{command} --json {}", quoted(&arguments.to_string()));
     }
     for (key, value) in &arguments {
         let word = match value {
@@ -27,8 +28,8 @@ pub(super) fn command(tool: &str, schema: &Value) -> String {
 }
 
 /// Values for the required arguments, which the schema accepts as far as it can be told.
-fn arguments(schema: &Value) -> Map<String, Value> {
-    let required = Node::root(schema)
+fn arguments(schema: Node<'_>) -> Vec<(String, Value)> {
+    let required = schema
         .properties()
         .into_iter()
         .filter(|(_, _, is_required)| *is_required);
@@ -154,11 +155,17 @@ mod tests {
             "z": {"type": "string"},
         }});
         assert_eq!(
-            command("fx.t", &schema),
+            command("fx.t", Node::root(&schema)),
             r#"pegboard call fx.t e=@@me 'l:=[true,true]' n=5 'o:={"u":"it'\''s"}' s=textxx"#
         );
-        assert_eq!(command("fx.t", &json!({"properties": {"a": {}}})), "pegboard call fx.t");
+        assert_eq!(
+            command("fx.t", Node::root(&json!({"properties": {"a": {}}}))),
+            "pegboard call fx.t"
+        );
         let odd = json!({"required": ["a.b"], "properties": {"a.b": {"type": "number", "maximum": -0.5}}});
-        assert_eq!(command("fx.t", &odd), r#"pegboard call fx.t --json '{"a.b":-0.5}'"#);
+        assert_eq!(
+            command("fx.t", Node::root(&odd)),
+            r#"pegboard call fx.t --json '{"a.b":-0.5}'"#
+        );
     }
 }

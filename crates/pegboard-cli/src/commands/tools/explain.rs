@@ -18,10 +18,11 @@ const MAX_FIELDS: usize = 400;
 /// The explanation, wrapped at `width` columns.
 pub(super) fn explain(listed: &ListedTool, paint: Paint, width: usize) -> String {
     let tool = &listed.tool;
-    let input = tool.input_schema.value();
+    let (input, order) = (tool.input_schema.value(), tool.argument_names().unwrap_or_default());
+    let arguments = Node::in_order(&input, &order);
     let output = tool.output_schema.as_ref().map(|schema| schema.value());
     let mut text = format!("{}\n", paint.bold(&one_line(&tool.dotted_name())));
-    wrap(&mut text, &signature(&tool.name, &input, output.as_ref()), 2, width);
+    wrap(&mut text, &signature(&tool.name, arguments, output.as_ref()), 2, width);
     let descriptions = [tool.title.as_deref(), tool.description.as_deref()];
     for description in descriptions.into_iter().flatten() {
         text.push('\n');
@@ -30,7 +31,7 @@ pub(super) fn explain(listed: &ListedTool, paint: Paint, width: usize) -> String
             .lines()
             .for_each(|line| wrap(&mut text, line, 2, width));
     }
-    fields(&mut text, "Arguments", Node::root(&input), paint, width);
+    fields(&mut text, "Arguments", arguments, paint, width);
     if let Some(output) = &output {
         fields(&mut text, "Result", Node::root(output), paint, width);
     }
@@ -38,7 +39,7 @@ pub(super) fn explain(listed: &ListedTool, paint: Paint, width: usize) -> String
     if !hints.is_empty() {
         let _ = writeln!(text, "\n{}\n  {}", paint.bold("The server says"), hints.join(", "));
     }
-    let command = example::command(&tool.dotted_name(), &input);
+    let command = example::command(&tool.dotted_name(), arguments);
     let _ = writeln!(text, "\n{}\n  {}", paint.bold("Example"), one_line(&command));
     text
 }

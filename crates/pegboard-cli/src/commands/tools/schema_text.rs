@@ -1,5 +1,7 @@
 //! Describes JSON Schemas in words: types, limits, signatures.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 /// How deep references and nested types are followed.
@@ -12,14 +14,22 @@ const MAX_VALUES: usize = 12;
 pub(super) struct Node<'a> {
     pub(super) schema: &'a Value,
     root: &'a Value,
+    /// The names of its properties in the order of the server, if it is known.
+    order: &'a [String],
     depth: usize,
 }
 
 impl<'a> Node<'a> {
     pub(super) fn root(schema: &'a Value) -> Self {
+        Self::in_order(schema, &[])
+    }
+
+    /// The schema of arguments that a server lists in this order.
+    pub(super) fn in_order(schema: &'a Value, order: &'a [String]) -> Self {
         Self {
             schema,
             root: schema,
+            order,
             depth: 0,
         }
         .resolved()
@@ -30,6 +40,7 @@ impl<'a> Node<'a> {
         let child = Self {
             schema,
             root: self.root,
+            order: &[],
             depth: self.depth + 1,
         };
         (child.depth <= MAX_DEPTH).then(|| child.resolved())
@@ -55,7 +66,7 @@ impl<'a> Node<'a> {
         self.schema.get(key)
     }
 
-    /// The properties: required ones first.
+    /// The properties: required ones first, in the order of the server.
     pub(super) fn properties(self) -> Vec<(&'a str, Self, bool)> {
         let required = self.get("required").and_then(Value::as_array);
         let is_required = |name: &str| required.is_some_and(|names| names.iter().any(|one| one == name));
@@ -65,7 +76,8 @@ impl<'a> Node<'a> {
             .flatten()
             .filter_map(|(name, schema)| Some((name.as_str(), self.child(schema)?, is_required(name))))
             .collect();
-        all.sort_by_key(|(_, _, is_required)| !is_required);
+        let places: HashMap<&str, usize> = self.order.iter().map(String::as_str).zip(0..).collect();
+        all.sort_by_key(|(name, _, is_required)| (!is_required, places.get(name)));
         all
     }
 
@@ -159,8 +171,8 @@ impl<'a> Node<'a> {
 }
 
 /// One line that shows how a tool is called: `add(a: integer, b?: integer) -> {sum: integer}`.
-pub(super) fn signature(name: &str, input: &Value, output: Option<&Value>) -> String {
-    let arguments = Node::root(input).properties();
+pub(super) fn signature(name: &str, input: Node<'_>, output: Option<&Value>) -> String {
+    let arguments = input.properties();
     let arguments = arguments.iter().map(|(name, node, is_required)| {
         let mark = if *is_required { "" } else { "?" };
         format!("{name}{mark}: {}", node.type_text())
@@ -237,7 +249,7 @@ mod tests {
     fn references_are_followed_and_circles_end() {
         let schema = json!({"properties": {"a": {"$ref": "#/$defs/n"}}, "$defs": {
             "n": {"type": "array", "items": {"$ref": "#/$defs/n"}}, "m": {"$ref": "#/$defs/m"}}});
-        assert!(signature("t", &schema, None).starts_with("t(a?: list of list of "));
+        assert!(signature("t", Node::root(&schema), None).starts_with("t(a?: list of list of "));
         assert_eq!(Node::root(&json!({"$ref": "#"})).type_text(), "any");
     }
 
@@ -246,9 +258,15 @@ mod tests {
         let input = json!({"required": ["b"], "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}});
         let output = json!({"type": "object", "required": ["sum"], "properties": {"sum": {"type": "integer"}}});
         assert_eq!(
-            signature("add", &input, Some(&output)),
+            signature("add", Node::root(&input), Some(&output)),
             "add(b: string, a?: integer) -> {sum: integer}"
         );
-        assert_eq!(signature("now", &json!({}), None), "now()");
+        assert_eq!(signature("now", Node::root(&json!({})), None), "now()");
+        let input = json!({"required": ["z", "a"], "properties": {"a": {}, "b": {}, "y": {}, "z": {}}});
+        let order = ["y", "z", "b", "a"].map(str::to_owned);
+        assert_eq!(
+            signature("t", Node::in_order(&input, &order), None),
+            "t(z: any, a: any, y?: any, b?: any)"
+        );
     }
 }

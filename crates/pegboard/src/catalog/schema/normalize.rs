@@ -3,7 +3,10 @@
 use std::borrow::Cow;
 
 use super::Schema;
-use crate::{catalog::sanitize::has_invisible, json_scan::Scan};
+use crate::{
+    catalog::{argument_order::ArgumentOrder, sanitize::has_invisible},
+    json_scan::Scan,
+};
 
 /// Normalizes schemas. Its buffers are reused, so that only the schemas themselves allocate.
 #[derive(Debug, Default)]
@@ -20,6 +23,8 @@ pub(in crate::catalog) struct SchemaNormalizer {
 struct Root {
     is_object: bool,
     has_invalid_properties: bool,
+    /// The positions of the sorted properties in the order in which they were read.
+    order: Box<[u16]>,
 }
 
 /// The position of a field of an object in the output.
@@ -39,11 +44,17 @@ impl Field {
 }
 
 impl SchemaNormalizer {
-    /// Parses an input schema. `None` if it needs the slow path, or if its root is not declared as an object.
-    pub(in crate::catalog) fn arguments(&mut self, scan: &mut Scan<'_>, depth: usize, bytes: usize) -> Option<Schema> {
+    /// Parses an input schema, and the order of its arguments. `None` if it needs the slow path, or if its root is not declared as an object.
+    pub(in crate::catalog) fn arguments(
+        &mut self,
+        scan: &mut Scan<'_>,
+        depth: usize,
+        bytes: usize,
+    ) -> Option<(Schema, ArgumentOrder)> {
         self.root = Root::default();
         let schema = self.schema(scan, depth, bytes)?;
-        (self.root.is_object && !self.root.has_invalid_properties).then_some(schema)
+        let root = std::mem::take(&mut self.root);
+        (root.is_object && !root.has_invalid_properties).then(|| (schema, ArgumentOrder::new(root.order)))
     }
 
     /// Parses a schema of at most `depth` levels and `bytes` bytes.
@@ -59,7 +70,7 @@ impl SchemaNormalizer {
 
     fn value(&mut self, scan: &mut Scan<'_>, left: usize) -> Option<()> {
         match scan.peek()? {
-            b'{' => self.object(scan, left.checked_sub(1)?),
+            b'{' => self.object(scan, left.checked_sub(1)?, false),
             b'[' => self.list(scan, left.checked_sub(1)?),
             b'"' => {
                 let text = scan.text()?;
@@ -113,7 +124,8 @@ impl SchemaNormalizer {
         Some(())
     }
 
-    fn object(&mut self, scan: &mut Scan<'_>, left: usize) -> Option<()> {
+    /// `are_arguments` if its fields are those at the root's `properties`.
+    fn object(&mut self, scan: &mut Scan<'_>, left: usize, are_arguments: bool) -> Option<()> {
         self.out.push(b'{');
         let start = self.out.len();
         let first = self.fields.len();
@@ -131,6 +143,8 @@ impl SchemaNormalizer {
             let value = self.out.len();
             if key == "required" && self.names(scan, left) == Some(()) {
                 // Parsed and sorted by `names`.
+            } else if start == 1 && key == "properties" && scan.peek() == Some(b'{') {
+                self.object(scan, left.checked_sub(1)?, true)?;
             } else {
                 self.value(scan, left)?;
             }
@@ -151,7 +165,10 @@ impl SchemaNormalizer {
                 return None;
             }
         }
-        self.sort(start, first)?;
+        if are_arguments {
+            self.root.order = (0..u16::try_from(self.fields.len() - first).ok()?).collect();
+        }
+        self.sort(start, first, are_arguments)?;
         self.out.push(b'}');
         Some(())
     }
@@ -187,12 +204,15 @@ impl SchemaNormalizer {
 
     /// Sorts the fields from index `first` on, written since `start`, by their keys. Duplicate keys return `None`: the slow path lets
     /// serde_json resolve them.
-    fn sort(&mut self, start: usize, first: usize) -> Option<()> {
+    fn sort(&mut self, start: usize, first: usize, are_arguments: bool) -> Option<()> {
         let (out, fields) = (&mut self.out, &mut self.fields[first..]);
         if !fields.is_sorted_by(|one, two| one.key_in(out) < two.key_in(out)) {
             fields.sort_by(|one, two| one.key_in(out).cmp(two.key_in(out)));
             if fields.windows(2).any(|pair| pair[0].key_in(out) == pair[1].key_in(out)) {
                 return None;
+            }
+            if are_arguments {
+                self.root.order.sort_by_key(|at| fields[usize::from(*at)].start);
             }
             self.spare.clear();
             self.spare.extend_from_slice(&out[start..]);

@@ -10,6 +10,7 @@ use super::stored::{CacheScope, Freshness, MAX_TTL, Stored};
 use crate::{
     catalog::{
         Catalog, Prompt, Resource,
+        argument_order::ArgumentOrder,
         definition_hash::CachedHash,
         removed_text::RemovedText,
         schema::Schema,
@@ -41,6 +42,8 @@ struct ToolRecord {
     title: Option<String>,
     description: Option<String>,
     input_schema: Schema,
+    #[serde(default)]
+    order: ArgumentOrder,
     output_schema: Option<Schema>,
     annotations: Option<Map<String, Value>>,
     mirrored: Vec<(Vec<String>, String)>,
@@ -141,6 +144,7 @@ impl ToolRecord {
             title: tool.title.clone(),
             description: tool.description.clone(),
             input_schema: tool.input_schema.clone(),
+            order: tool.order.clone(),
             output_schema: tool.output_schema.clone(),
             annotations: tool.annotations.clone(),
             mirrored: tool.mirrored.clone(),
@@ -159,6 +163,7 @@ impl ToolRecord {
             title: self.title,
             description: self.description,
             input_schema: self.input_schema,
+            order: self.order,
             output_schema: self.output_schema,
             annotations: self.annotations,
             mirrored: self.mirrored,

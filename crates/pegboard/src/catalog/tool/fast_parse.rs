@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     catalog::{
+        argument_order::ArgumentOrder,
         definition_hash::CachedHash,
         header_arguments::HeaderRule,
         listing_item::Item,
@@ -36,6 +37,7 @@ struct Fields {
     title: Option<String>,
     description: Option<String>,
     input_schema: Option<Schema>,
+    order: ArgumentOrder,
     output_schema: Option<Schema>,
     annotations: Option<Map<String, Value>>,
     /// All other fields.
@@ -64,10 +66,15 @@ impl ToolParser {
         {
             return Ok(tool);
         }
+        let order = match &item {
+            Item::Text(text) => ArgumentOrder::of_definition(text),
+            Item::Tree(_) => ArgumentOrder::default(),
+        };
         let tree = item
             .tree()
             .map_err(|error| format!("a tool that cannot be read was left out: {error}"))?;
-        Tool::parse(&self.server, tree, self.headers, &mut self.warnings)
+        let tool = Tool::parse(&self.server, tree, self.headers, &mut self.warnings)?;
+        Ok(Tool { order, ..tool })
     }
 
     /// Parses a tool of the usual form; `None` for anything unusual, which the slow parser handles.
@@ -96,6 +103,7 @@ impl ToolParser {
             title: fields.title,
             description: fields.description,
             input_schema: fields.input_schema?,
+            order: fields.order,
             output_schema: fields.output_schema,
             annotations: fields.annotations,
             max_result: max_result(&fields.rest),
@@ -120,7 +128,8 @@ impl Fields {
             "title" => self.title.replace(text(scan)?).is_none(),
             "description" => self.description.replace(text(scan)?).is_none(),
             "inputSchema" => {
-                let schema = normalizer.arguments(scan, depth, bytes)?;
+                let (schema, order) = normalizer.arguments(scan, depth, bytes)?;
+                self.order = order;
                 self.input_schema.replace(schema).is_none()
             }
             "outputSchema" => {

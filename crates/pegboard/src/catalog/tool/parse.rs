@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use super::{Checks, MAX_RESULT_SIZE, TaskSupport, Tool};
 use crate::{
     catalog::{
+        argument_order::ArgumentOrder,
         definition_hash::{CachedHash, DefinitionHash},
         header_arguments::{HeaderRule, header_arguments},
         removed_text,
@@ -103,6 +104,7 @@ impl Tool {
             for_model: is_for_model(&item),
             hash: CachedHash::default(),
             input_schema,
+            order: ArgumentOrder::default(),
             output_schema,
             annotations,
             max_result: max_result(&item),

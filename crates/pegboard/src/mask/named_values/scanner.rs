@@ -5,7 +5,8 @@ use std::{ops::Range, sync::LazyLock};
 use memchr::memmem;
 
 use super::{
-    literals::{Form, is_secret},
+    expressions::Form,
+    literals::is_secret,
     named_value::NamedValue,
     names::{self, Strength},
     pairs,

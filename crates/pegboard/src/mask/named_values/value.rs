@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use memchr::{memchr, memchr2, memchr3};
 
-use super::{literals::Form, quotes::Open};
+use super::{expressions::Form, quotes::Open};
 
 /// How far a list or a block of YAML is read, in bytes.
 const MAX_NESTED: usize = 16 << 10;

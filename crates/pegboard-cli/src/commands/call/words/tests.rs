@@ -13,7 +13,7 @@ fn read(words: &[&str]) -> Request {
 }
 
 fn assigned(words: &[&str]) -> Result<Vec<(String, Given)>, String> {
-    let assigned = assign(&read(words).words, &schema())?;
+    let assigned = assign(&read(words).words, &schema(), None)?;
     Ok(assigned.into_iter().map(|one| (one.key, one.value)).collect())
 }
 
@@ -44,7 +44,23 @@ fn values_without_a_key_fill_the_required_arguments_first() {
     assert!(problem.contains("with one of to, a, b"), "{problem}");
 }
 
-/// The order in which the server declared its arguments is not known here, and a copy in the wrong direction destroys data.
+#[test]
+fn values_without_a_key_follow_the_order_of_the_server() {
+    let schema = json!({"required": ["source", "destination"], "properties": {"destination": {}, "mode": {}, "force": {}, "source": {}}});
+    let order = ["mode", "source", "destination", "force"].map(str::to_owned);
+    let keys = |words: &[&str]| {
+        let assigned = assign(&read(words).words, &schema, Some(&order)).unwrap();
+        assigned.into_iter().map(|one| one.key).collect::<Vec<_>>()
+    };
+    assert_eq!(keys(&["cp", "a", "b"]), ["source", "destination"]);
+    assert_eq!(keys(&["cp(\"a\", \"b\", \"c\")"]), ["source", "destination", "mode"]);
+    assert_eq!(
+        keys(&["cp", "a", "mode=x", "b", "c"]),
+        ["mode", "source", "destination", "force"]
+    );
+}
+
+/// If the order of the server is not known, none is guessed: a copy in the wrong direction destroys data.
 #[test]
 fn values_are_not_assigned_by_guessing() {
     let words = [Word::read("x"), Word::read("y")];
@@ -56,11 +72,12 @@ fn values_are_not_assigned_by_guessing() {
         (["x", "total"], false),
     ] {
         let properties: Map<String, Value> = names.iter().map(|name| ((*name).to_owned(), json!({}))).collect();
-        let assigned = assign(&words, &json!({"properties": properties, "required": names}));
+        let assigned = assign(&words, &json!({"properties": properties, "required": names}), None);
         assert_eq!(assigned.is_ok(), is_clear, "{names:?}: {assigned:?}");
         let one = assign(
             &[Word::read("x"), Word::read(&format!("{}=y", names[0]))],
             &json!({"properties": properties}),
+            None,
         );
         assert!(one.is_ok(), "{names:?}");
     }
