@@ -242,6 +242,31 @@ impl Document {
         Ok(true)
     }
 
+    /// Gives the last key of a path another name where it is written, with everything around it kept. If that cannot be done safely, the
+    /// value is written anew under the new key.
+    pub(crate) fn rename(&mut self, path: &[&str], new: &str) -> Result<(), DocumentError> {
+        let tree = self.tree()?;
+        let (Some((_, parents)), Some(value)) = (path.split_last(), tree.at(path).map(Tree::value)) else {
+            return Err(self.error(&format!("there is no `{}`", path.join("."))));
+        };
+        let target = [parents, &[new]].concat();
+        let mut expected = tree.value();
+        tree::take(&mut expected, path);
+        tree::put(&mut expected, &target, &value);
+        let edits = match self.format {
+            Format::Json => json::rename(&self.text, path, new),
+            Format::Yaml => yaml::rename(&self.text, path, new),
+            Format::Toml => Ok(toml::rename(&self.text, path, new)),
+        };
+        if let Ok(edits) = edits
+            && self.apply(edits, path, Some(&expected)).is_ok()
+        {
+            return Ok(());
+        }
+        self.remove(path)?;
+        self.set(&target, &value)
+    }
+
     /// Writes the file: atomically, with its mode and owner, and through a symbolic link to what it names. Refused if someone else has
     /// changed the file since it was opened.
     pub(crate) fn save(&mut self) -> Result<(), DocumentError> {

@@ -123,6 +123,13 @@ impl ServersFile {
         self.document.set(&path, entry).map_err(|error| broken(&error))
     }
 
+    /// Gives a server another name. Comments and layout of its settings stay.
+    pub(crate) fn rename(&mut self, name: &str, new: &str) -> Result<(), Complaint> {
+        let path: Vec<String> = self.at(name, &[]).into_iter().map(str::to_owned).collect();
+        let path: Vec<&str> = path.iter().map(String::as_str).collect();
+        self.document.rename(&path, new).map_err(|error| broken(&error))
+    }
+
     /// Writes one setting of a server.
     pub(crate) fn set(&mut self, name: &str, key: &str, value: &Value) -> Result<(), Complaint> {
         let path: Vec<String> = self.at(name, &[key]).into_iter().map(str::to_owned).collect();

@@ -197,32 +197,39 @@ fn insert_first(text: &str, object: &ast::Object<'_>, entries: &[(&str, &Value)]
     }
 }
 
-pub(super) fn remove(text: &str, path: &[&str]) -> Result<Vec<Edit>, String> {
-    let (Some(root), Some((key, parents))) = (parse(text)?, path.split_last()) else {
-        return Ok(Vec::new());
-    };
-    let mut current = &root;
-    for step in parents {
-        let ast::Value::Object(object) = current else {
-            return Ok(Vec::new());
-        };
-        match object
+/// The object that has the property of a path, and its place there.
+fn find<'a>(root: &'a ast::Value<'a>, path: &[&str]) -> Option<(&'a ast::Object<'a>, usize)> {
+    let (key, parents) = path.split_last()?;
+    let object = parents.iter().try_fold(root.as_object()?, |object, step| {
+        let property = object
             .properties
             .iter()
-            .find(|property| property.name.as_str() == *step)
-        {
-            Some(property) => current = &property.value,
-            None => return Ok(Vec::new()),
-        }
-    }
-    let ast::Value::Object(object) = current else {
-        return Ok(Vec::new());
-    };
-    let Some(index) = object
+            .find(|property| property.name.as_str() == *step)?;
+        property.value.as_object()
+    })?;
+    let place = object
         .properties
         .iter()
-        .position(|property| property.name.as_str() == *key)
-    else {
+        .position(|property| property.name.as_str() == *key)?;
+    Some((object, place))
+}
+
+/// Gives the last key of a path another name.
+pub(super) fn rename(text: &str, path: &[&str], new: &str) -> Result<Vec<Edit>, String> {
+    let root = parse(text)?;
+    let Some((object, place)) = root.as_ref().and_then(|root| find(root, path)) else {
+        return Ok(Vec::new());
+    };
+    let range = object.properties[place].name.range();
+    Ok(vec![Edit::replace(
+        range.start..range.end,
+        Value::from(new).to_string(),
+    )])
+}
+
+pub(super) fn remove(text: &str, path: &[&str]) -> Result<Vec<Edit>, String> {
+    let root = parse(text)?;
+    let Some((object, index)) = root.as_ref().and_then(|root| find(root, path)) else {
         return Ok(Vec::new());
     };
     let property = &object.properties[index];

@@ -2,6 +2,7 @@
 
 mod files;
 mod properties;
+mod renaming;
 
 use std::path::Path;
 

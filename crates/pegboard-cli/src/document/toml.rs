@@ -211,6 +211,13 @@ fn add_section(text: &str, layout: &Layout, first_key: &str, lines: &str) -> Edi
     }
 }
 
+/// Gives the last key of a path another name, wherever it is written.
+pub(super) fn rename(text: &str, path: &[&str], new: &str) -> Vec<Edit> {
+    let layout = Layout::of(text);
+    let written = layout.keys.into_iter().filter(|(known, _)| known == path);
+    written.map(|(_, span)| Edit::replace(span, key(new))).collect()
+}
+
 pub(super) fn remove(text: &str, path: &[&str]) -> Vec<Edit> {
     removal(text, &Layout::of(text), path)
 }

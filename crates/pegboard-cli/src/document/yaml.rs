@@ -185,6 +185,22 @@ fn insert(text: &str, map: &Node, key: Option<&Node>, new: &[(&str, &Value)], un
     Ok(vec![Edit::insert(at, lines.collect::<String>())])
 }
 
+/// Gives the last key of a path another name.
+pub(super) fn rename(text: &str, path: &[&str], new: &str) -> Result<Vec<Edit>, String> {
+    let root = nodes::read(text)?;
+    let mut current = root.as_ref();
+    let mut key = None;
+    for step in path {
+        let Some(Kind::Map(entries)) = current.map(|node| &node.kind) else {
+            return Ok(Vec::new());
+        };
+        let found = entries.iter().find(|(key, _)| key.text() == Some(*step));
+        (key, current) = found.map(|(key, value)| (key, value)).unzip();
+    }
+    let written = key.map(|key| Edit::replace(key.start..key.end, flow_text(new)));
+    Ok(written.into_iter().collect())
+}
+
 pub(super) fn remove(text: &str, path: &[&str]) -> Result<Vec<Edit>, String> {
     let (Some(root), Some((name, parents))) = (nodes::read(text)?, path.split_last()) else {
         return Ok(Vec::new());

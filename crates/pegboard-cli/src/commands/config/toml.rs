@@ -1,6 +1,6 @@
 //! The resolved config as a TOML file, with a comment on each line that says where its value comes from.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use pegboard::{Loaded, ServerName, config::Explained};
 use serde_json::Value;
@@ -11,26 +11,30 @@ const COLUMN: usize = 44;
 pub(super) fn of(loaded: &Loaded) -> String {
     let mut text = String::new();
     let explained = loaded.explain();
-    for one in explained.iter().filter(|one| one.server.is_none()) {
+    let mut of: BTreeMap<Option<&ServerName>, Vec<&Explained>> = BTreeMap::new();
+    for one in &explained {
+        of.entry(one.server.as_ref()).or_default().push(one);
+    }
+    for one in of.remove(&None).into_iter().flatten() {
         line(&mut text, one);
     }
     for (name, misconfigured) in &loaded.config.misconfigured {
         let _ = writeln!(text, "\n# [servers.{name}] cannot be used: {}", misconfigured.why);
     }
     for name in loaded.config.servers.keys() {
-        server(&mut text, name, loaded, &explained);
+        server(&mut text, name, loaded, &of.remove(&Some(name)).unwrap_or_default());
     }
     text
 }
 
-fn server(text: &mut String, name: &ServerName, loaded: &Loaded, explained: &[Explained]) {
+fn server(text: &mut String, name: &ServerName, loaded: &Loaded, explained: &[&Explained]) {
     let head = format!("[servers.{name}]");
     let at = match loaded.origins.get(name) {
         Some(origin) => format!("{}:{}", origin.file, origin.line),
         None => "added by the program".to_owned(),
     };
     let _ = writeln!(text, "\n{head:COLUMN$} # {at}");
-    for one in explained.iter().filter(|one| one.server.as_ref() == Some(name)) {
+    for one in explained {
         line(text, one);
     }
 }

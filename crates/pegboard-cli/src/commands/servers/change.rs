@@ -87,7 +87,7 @@ pub(in crate::commands) async fn switch(context: Context<'_>, named: Named, on: 
     finish(context, done, result, daemon && !named.dry_run).await
 }
 
-/// Gives a server another name. Its settings keep their values; they are written anew at the end of the servers.
+/// Gives a server another name. Its settings stay where they are, with their comments.
 pub(in crate::commands) async fn rename(context: Context<'_>, rename: Rename) -> Exit {
     let mut done = Vec::new();
     let daemon = has_daemon(&context).await;
@@ -101,9 +101,7 @@ pub(in crate::commands) async fn rename(context: Context<'_>, rename: Rename) ->
             ));
         }
         let file = &mut files[0];
-        let entry = file.entry(name).unwrap_or_default();
-        file.remove(name, None)?;
-        file.put(new, &entry)?;
+        file.rename(name, new)?;
         if !dry_run {
             file.save()?;
         }

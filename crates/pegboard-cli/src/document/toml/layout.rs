@@ -41,6 +41,8 @@ pub(super) struct Layout {
     pub(super) sections: Vec<Section>,
     /// In the order of the text; an inline table is before what is in it.
     pub(super) entries: Vec<Entry>,
+    /// Every key as it is written, in headers too, with the path that ends with it.
+    pub(super) keys: Vec<(Vec<String>, Range<usize>)>,
 }
 
 /// Where each path is mentioned first.
@@ -69,6 +71,7 @@ impl Layout {
                     is_array: false,
                 }],
                 entries: Vec::new(),
+                keys: Vec::new(),
             },
             open: Vec::new(),
             header: None,
@@ -198,7 +201,7 @@ struct Reader<'a> {
     /// Where the header that has not ended starts.
     header: Option<usize>,
     /// The keys of a header or before `=`.
-    keys: Vec<String>,
+    keys: Vec<(String, Range<usize>)>,
     start: usize,
 }
 
@@ -212,8 +215,9 @@ impl Reader<'_> {
             }
             kind @ (EventKind::StdTableClose | EventKind::ArrayTableClose) => {
                 if let Some(start) = self.header.take() {
+                    let path = self.path_below(Vec::new());
                     self.layout.sections.push(Section {
-                        path: std::mem::take(&mut self.keys),
+                        path,
                         header: start..span.end,
                         is_array: kind == EventKind::ArrayTableClose,
                     });
@@ -223,7 +227,7 @@ impl Reader<'_> {
                 if self.keys.is_empty() {
                     self.start = span.start;
                 }
-                self.keys.push(decoded(&self.text[span]));
+                self.keys.push((decoded(&self.text[span.clone()]), span));
             }
             EventKind::Scalar => {
                 self.begin(span.clone(), false);
@@ -251,19 +255,30 @@ impl Reader<'_> {
         }
     }
 
+    /// The path of the keys that were read, below another one.
+    fn path_below(&mut self, mut path: Vec<String>) -> Vec<String> {
+        for (key, span) in self.keys.drain(..) {
+            path.push(key);
+            self.layout.keys.push((path.clone(), span));
+        }
+        path
+    }
+
     /// A value starts. Its place in the entries, unless it is in a list.
     fn begin(&mut self, value: Range<usize>, is_table: bool) -> Option<usize> {
-        let keys = std::mem::take(&mut self.keys);
         let section = self.layout.sections.len() - 1;
-        let (mut path, inside) = match self.open.last() {
-            Some(Open::List(_)) => return None,
+        let (path, inside) = match self.open.last() {
+            Some(Open::List(_)) => {
+                self.keys.clear();
+                return None;
+            }
             Some(Open::Table(place)) => {
                 let table = &self.layout.entries[*place];
                 (table.path.clone(), Some(table.value.start))
             }
             None => (self.layout.sections[section].path.clone(), None),
         };
-        path.extend(keys);
+        let path = self.path_below(path);
         self.layout.entries.push(Entry {
             path,
             start: self.start,
