@@ -32,6 +32,7 @@ mod reload_triggers;
 mod reloader;
 mod resources;
 mod serve;
+mod server_tls;
 mod servers;
 mod servers_file;
 mod serving;

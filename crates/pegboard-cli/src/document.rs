@@ -131,6 +131,16 @@ impl Document {
         format!("{mark}{}", self.text)
     }
 
+    /// Whether the file begins with a byte order mark.
+    pub(crate) fn has_mark(&self) -> bool {
+        self.has_mark
+    }
+
+    /// Takes the byte order mark away.
+    pub(crate) fn remove_mark(&mut self) {
+        self.has_mark = false;
+    }
+
     /// The value at a path of keys; that of the whole document if the path is empty.
     pub(crate) fn get(&self, path: &[&str]) -> Option<Value> {
         Some(self.tree().ok()?.at(path)?.value())

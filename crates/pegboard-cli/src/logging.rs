@@ -4,9 +4,11 @@ mod event_fields;
 mod noise;
 mod server_logs;
 mod wire_trace;
+mod wire_watch;
 
 pub(crate) use noise::stdout_noise;
 pub(crate) use server_logs::{LogLine, ServerLogs};
+pub(crate) use wire_watch::{Exchanged, exchanged};
 
 use std::{fmt, io};
 
@@ -69,6 +71,7 @@ pub(crate) fn start(global: &Global, output: &Output, verb: &Verb) -> Result<Ser
         .with(wire_trace.transpose()?)
         .with(verb.keeps_logs().then(|| logs.layer()))
         .with(reports_noise.then(noise::layer))
+        .with(reports_noise.then(wire_watch::layer))
         .init();
     Ok(logs)
 }

@@ -3,6 +3,7 @@
 use clap::Args;
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(crate) struct Doctor {
     /// Only these servers; all when none is given
     #[arg(value_name = "SERVER")]
@@ -13,6 +14,9 @@ pub(crate) struct Doctor {
     /// Apply the fixes without a question
     #[arg(short, long, requires = "fix")]
     pub(crate) yes: bool,
+    /// Show what `--fix` would change, and change nothing
+    #[arg(long, requires = "fix")]
+    pub(crate) dry_run: bool,
     /// Start no server and connect to none
     #[arg(long)]
     pub(crate) offline: bool,

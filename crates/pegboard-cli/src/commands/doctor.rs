@@ -1,14 +1,16 @@
 //! `pegboard doctor`: tries each step of reaching a server, and says what is wrong and what mends it.
 //!
 //! `kinds` is the table of all findings. `config_checks`, `program`, `machine` and `unmanaged` look without starting anything; `reach` starts the
-//! servers and connects to them, `outage` says why one could not be reached and `other_paths` where it may be, `definitions` judges the tools of the others. `fix` applies remedies.
+//! servers and connects to them, `outage` says why one could not be reached and `other_paths` where it may be, `clock` compares clocks, `definitions` judges the tools of the others. `fix` applies remedies.
 
+mod clock;
 mod config_checks;
 mod definitions;
 mod finding;
 mod fix;
 mod kinds;
 mod machine;
+mod named_variables;
 mod other_paths;
 mod outage;
 mod package_version;
@@ -30,30 +32,44 @@ use super::{
 use crate::{
     cli::Doctor,
     exit::Exit,
-    output::{self, Paint, Report},
+    output::{self, Output, Paint, Report},
     settings::{Complaint, Settings},
 };
-use finding::{Finding, Remedy, Section};
+use finding::{Finding, Fixes, Remedy, Section};
 use kinds::Level;
 use program::Written;
 use stopped::Stopped;
 
 pub(super) async fn run(mut context: Context<'_>, options: Doctor) -> Exit {
-    let empty = screen::json(&[], &[]);
+    let empty = screen::json(&[], &Fixes::default());
     let sections = match diagnose(&mut context, &options).await {
         Ok(sections) => sections,
         Err(stopped) => return stopped.end(context, &empty).await,
     };
     let remedies = remedies(&sections);
     if !options.fix || remedies.is_empty() {
-        return finish(&mut context, &options, &sections, &[]).await;
+        return finish(&mut context, &options, &sections, &Fixes::default()).await;
+    }
+    if options.dry_run {
+        let would = apply(&remedies, true, &context.output);
+        let fixes = Fixes {
+            would,
+            ..Fixes::default()
+        };
+        return finish(&mut context, &options, &sections, &fixes).await;
     }
     let fixed = match mend(&mut context, &options, &sections, &remedies).await {
         Ok(fixed) => fixed,
         Err(stopped) => return stopped.end(context, &empty).await,
     };
     match diagnose(&mut context, &options).await {
-        Ok(sections) => finish(&mut context, &options, &sections, &fixed).await,
+        Ok(sections) => {
+            let fixes = Fixes {
+                fixed,
+                ..Fixes::default()
+            };
+            finish(&mut context, &options, &sections, &fixes).await
+        }
         Err(stopped) => stopped.end(context, &empty).await,
     }
 }
@@ -74,7 +90,7 @@ async fn diagnose(context: &mut Context<'_>, options: &Doctor) -> Result<Vec<Sec
     }
     machine::check(&mut general, &context.global, &settings).await;
     if options.names.is_empty() {
-        unmanaged::check(&mut general, &loaded.config);
+        unmanaged::check(&mut general, loaded);
     }
     let duplicates = config_checks::duplicates(&loaded.config);
     let unpinned = loaded.config.unpinned();
@@ -118,7 +134,7 @@ async fn diagnose(context: &mut Context<'_>, options: &Doctor) -> Result<Vec<Sec
         sections.push(section);
     }
     if is_readable && !options.offline {
-        reach::servers(context, &settings, &mut sections).await?;
+        reach::servers(context, &settings, &mut sections, &mut general).await?;
     }
     sections.push(general);
     Ok(sections)
@@ -209,14 +225,19 @@ async fn mend(
             Ending::Interrupted => return Err(Stopped::Interrupted),
         }
     }
-    let mut fixed = Vec::new();
+    Ok(apply(remedies, false, &output))
+}
+
+/// Applies the remedies, or tries them without a change. Returns what was done or would be; what fails is said at once.
+fn apply(remedies: &[(&Finding, &Remedy)], is_dry: bool, output: &Output) -> Vec<String> {
+    let mut done = Vec::new();
     for (finding, remedy) in remedies {
-        match fix::apply(remedy) {
-            Ok(done) => fixed.push(format!("{}: {done}", finding.kind.id)),
+        match fix::apply(remedy, is_dry) {
+            Ok(what) => done.push(format!("{}: {what}", finding.kind.id)),
             Err(why) => output.say(&output::warning(&format!("{}: {why}", finding.kind.id))),
         }
     }
-    Ok(fixed)
+    done
 }
 
 /// The report on a terminal.
@@ -229,23 +250,19 @@ fn shown(sections: &[Section]) -> String {
     })
 }
 
-async fn finish(context: &mut Context<'_>, options: &Doctor, sections: &[Section], fixed: &[String]) -> Exit {
+async fn finish(context: &mut Context<'_>, options: &Doctor, sections: &[Section], fixes: &Fixes) -> Exit {
     let exit = match screen::count(sections, Level::Problem) {
         0 => Exit::Done,
         // The code 1, as for other checks that found something.
         _ => Exit::ToolError,
     };
     let report = match context.output.is_json() {
-        true => Report::json(exit, &json!(screen::json(sections, fixed))),
+        true => Report::json(exit, &json!(screen::json(sections, fixes))),
         false => {
             let fixable = if options.fix { 0 } else { remedies(sections).len() };
             let mut report = Report::new(exit);
             report.data = shown(sections);
-            let done: Vec<String> = fixed
-                .iter()
-                .map(|done| format!("fixed {}\n", output::one_line(done)))
-                .collect();
-            report.data.push_str(&done.concat());
+            report.data.push_str(&fixes.text());
             report.data.push_str(&screen::summary(sections, fixable));
             report
         }

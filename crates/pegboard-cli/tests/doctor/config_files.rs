@@ -41,6 +41,19 @@ fn a_file_that_does_not_parse() {
 }
 
 #[test]
+fn a_file_of_another_encoding_is_to_be_saved_as_utf_8() {
+    let home = Home::new();
+    let file = home.config("");
+    // What `>` of Windows PowerShell writes.
+    fs::write(file, b"\xff\xfe[\0s\0]\0").unwrap();
+    let found = Diagnosis::of(&home, &[]);
+    assert_eq!(
+        found.shows("config-unreadable").finding("config-unreadable").unwrap()["fix"],
+        "save the file as UTF-8"
+    );
+}
+
+#[test]
 fn a_misspelt_setting() {
     let home = Home::new();
     let well = well(&home);
@@ -119,6 +132,67 @@ fn a_secret_that_is_written_in_the_file() {
     assert!(!ran.out.contains(secret) && !ran.err.contains(secret), "{ran:?}");
     home.config(&entry("${GITHUB_TOKEN:-}"));
     Diagnosis::of(&home, &[]).is_well_without("secret-in-clear");
+}
+
+#[test]
+fn the_name_of_a_variable_in_arguments_is_no_secret() {
+    let home = Home::new();
+    let entry = |args: &str| format!("[servers.fx]\ncommand = 'docker'\nargs = ['run', '-i', {args}, 'image:1.0']\n");
+    for args in [
+        "'-e', 'GITHUB_TOKEN'",
+        "'-eGITHUB_TOKEN'",
+        "'--token-env', 'GH_TOKEN'",
+        "'--user', '1000:1000000'",
+    ] {
+        home.config(&entry(args));
+        let found = Diagnosis::of(&home, &["--offline"]);
+        assert!(found.finding("secret-in-clear").is_none(), "{args}: {found:#?}");
+    }
+    home.config(&entry("'--token-env', 'GH_TOKEN', '--token', 'abcdefgh-0123'"));
+    let found = Diagnosis::of(&home, &["--offline"]);
+    assert!(found.finding("secret-in-clear").is_some(), "{found:#?}");
+}
+
+#[test]
+fn a_byte_order_mark() {
+    let home = Home::new();
+    let well = well(&home);
+    let file = home.config(&format!("\u{feff}# A comment.\n{well}"));
+    Diagnosis::of(&home, &[]).shows("byte-order-mark");
+    Diagnosis::of(&home, &["--fix", "--yes"]).is_well_without("byte-order-mark");
+    assert_eq!(fs::read_to_string(file).unwrap(), format!("# A comment.\n{well}"));
+}
+
+#[test]
+fn a_dry_run_says_what_would_be_changed_and_changes_nothing() {
+    let home = Home::new();
+    let written = format!("\u{feff}{}", well(&home).replace("stop_timeout", "stop_timout"));
+    let file = home.config(&written);
+    let shown = file.display();
+    let dry_run = |expected: &[String]| {
+        let found = Diagnosis::of(&home, &["--fix", "--dry-run", "--offline"]);
+        assert_eq!(found.code, Some(1), "{found:#?}");
+        assert_eq!(found.document["would_fix"], serde_json::json!(expected));
+        assert_eq!(found.document["fixed"], serde_json::json!([]));
+    };
+    let mark = format!("byte-order-mark: would remove the byte order mark of {shown}");
+    dry_run(&[
+        format!("unknown-setting: would rename `servers.fx.stop_timout` to `stop_timeout` in {shown}"),
+        mark.clone(),
+    ]);
+    home.run(&["doctor", "--fix", "--dry-run", "--offline"])
+        .ends_with(1)
+        .prints("would rename `servers.fx.stop_timout`")
+        .prints("nothing was changed");
+    mode(&file, 0o666);
+    // The servers of such a file are not read.
+    dry_run(&[
+        format!("config-writable: would change the permissions of {shown} from 666 to 644"),
+        mark,
+    ]);
+    assert_eq!(fs::read_to_string(&file).unwrap(), written);
+    assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o666);
+    home.run(&["doctor", "--dry-run"]).ends_with(2);
 }
 
 #[test]

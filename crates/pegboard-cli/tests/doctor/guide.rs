@@ -2,16 +2,6 @@
 
 use std::{fs, path::Path};
 
-/// Findings without a setup here: they need a start of ten seconds, calls of a daemon that was killed, or a failure that nothing else explains.
-const WITHOUT: &[&str] = &[
-    "slow-start",
-    "unfinished-calls",
-    "start-failed",
-    "connection-failed",
-    "list-failed",
-    "list-warning",
-];
-
 #[test]
 fn each_finding_of_the_guide_has_a_broken_setup() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -26,7 +16,7 @@ fn each_finding_of_the_guide_has_a_broken_setup() {
         .map(|entry| entry.unwrap().path())
         .filter(|path| !path.ends_with("guide.rs"));
     let text: String = sources.map(|path| fs::read_to_string(path).unwrap()).collect();
-    let has_setup = |id: &&str| text.contains(&format!("\"{id}\"")) || WITHOUT.contains(id);
+    let has_setup = |id: &&str| text.contains(&format!("\"{id}\""));
     let missing: Vec<&str> = ids.into_iter().filter(|id| !has_setup(id)).collect();
     assert!(missing.is_empty(), "{missing:?}");
 }

@@ -5,15 +5,18 @@ use std::{
     io::{Read as _, Write as _},
     os::unix::{fs::PermissionsExt as _, net::UnixListener},
     path::PathBuf,
+    process::Stdio,
     thread,
 };
 
+use pegboard_testkit::{Fault, Tool, When};
 use rustix::fs::{FlockOperation, flock};
 use serde_json::json;
 
 use super::{
     diagnosis::{Diagnosis, QUICK, fake, well},
-    home::Home,
+    gateway::Served,
+    home::{Home, Ran, until},
 };
 
 /// The folder of daemons.
@@ -72,6 +75,75 @@ fn a_daemon_of_another_version() {
     drop(lock);
     fs::remove_file(folder.join("old.sock")).unwrap();
     Diagnosis::of(&home, &[]).is_well_without("daemon-version");
+}
+
+#[test]
+fn a_call_that_a_killed_daemon_did_not_finish() {
+    let home = Home::new();
+    let mute = Tool::new("mute").answers_text("never");
+    let fake = fake().tool(mute).fault_on(When::tool("mute"), Fault::NeverAnswers);
+    home.config(&home.entry("fx", fake, "stop_timeout = '200ms'"));
+    let served = Served::start(&home, &[]);
+    served.has_tool("fx__read");
+    let mut call = home.pegboard(&["call", "fx.mute"]);
+    let call = call.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    until("the call has arrived", || home.log("fx").count("tools/call") == 1);
+    served.signal("KILL");
+    served.code();
+    Ran::end_of(call).ends_with(3);
+    let found = Diagnosis::of(&home, &[]);
+    let found = found.shows("unfinished-calls").finding("unfinished-calls").unwrap();
+    assert!(found["found"].as_str().unwrap().contains("fx.mute"), "{found}");
+    // The fix is to look at them.
+    let fix = found["fix"].as_str().unwrap();
+    assert_eq!(fix, "pegboard status");
+    home.run(&[fix.split(' ').nth(1).unwrap()])
+        .ends_with(0)
+        .says("may have run");
+    Diagnosis::of(&home, &[]).is_well_without("unfinished-calls");
+}
+
+#[test]
+fn servers_in_the_files_of_this_project_are_listed_and_never_started() {
+    let home = Home::new();
+    home.config(&well(&home));
+    let shadow = home.command_of("shadow", fake());
+    let (program, args) = shadow.split_once(' ').unwrap();
+    let entry = json!({"command": program, "args": args.split(' ').collect::<Vec<_>>()});
+    fs::create_dir_all(home.path("project/.git")).unwrap();
+    let doctor = || {
+        let mut command = home.pegboard(&["doctor", "-o", "json"]);
+        command.current_dir(home.path("project"));
+        Diagnosis::from(&Ran::of(command))
+    };
+    for (file, key, fix) in [
+        (".cursor/mcp.json", "mcpServers", "pegboard import --project cursor"),
+        (".vscode/mcp.json", "servers", "pegboard import --project vscode"),
+    ] {
+        let file = home.write(&format!("project/{file}"), &json!({key: {"shadow": entry}}).to_string());
+        let found = doctor();
+        let found = found.shows("unmanaged-server").finding("unmanaged-server").unwrap();
+        let said = found["found"].as_str().unwrap();
+        assert!(
+            said.contains("in this project") && said.contains(&file.display().to_string()),
+            "{said}"
+        );
+        assert_eq!(found["fix"], fix);
+        fs::remove_file(file).unwrap();
+    }
+    doctor().is_well_without("unmanaged-server");
+    // Pegboard reads this one itself, once it is approved.
+    home.write(
+        "project/.mcp.json",
+        &json!({"mcpServers": {"shadow": entry}}).to_string(),
+    );
+    let found = doctor();
+    assert!(found.finding("project-untrusted").is_some(), "{found:#?}");
+    assert!(found.finding("unmanaged-server").is_none(), "{found:#?}");
+    // It does not read it beside a file of its own.
+    home.write("project/pegboard.toml", "");
+    doctor().shows("unmanaged-server");
+    assert!(!home.path("shadow.log").exists(), "it was started");
 }
 
 #[test]

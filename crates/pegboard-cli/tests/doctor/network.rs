@@ -1,11 +1,15 @@
 //! Findings about remote servers.
 
 use std::{
-    io::{Read as _, Write as _},
-    net::TcpListener,
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::{TcpListener, TcpStream},
+    process::Stdio,
     thread,
     time::Duration,
 };
+
+use pegboard_testkit::oauth::{AuthorizationServer, follow_redirect};
+use serde_json::{Value, json};
 
 use super::{
     diagnosis::{Diagnosis, QUICK, fake, mended_by, mends_itself, well},
@@ -59,6 +63,8 @@ async fn what_an_address_answers() {
             "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
         ),
         ("tls-failed", ""),
+        // The connection is closed without a response.
+        ("connection-failed", ""),
     ] {
         let url = answering(response);
         let url = if id == "tls-failed" {
@@ -125,6 +131,99 @@ async fn credentials_that_are_missing_or_wrong() {
     mended_by(&home, "credentials-refused", &wrong, &mended);
     let found = home.run(&["doctor"]);
     assert!(!found.out.contains("token-0123"), "{found:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sign_in_that_is_over_is_not_one_that_never_was() {
+    let issuer = AuthorizationServer::new().without_refresh().start().await.unwrap();
+    let server = issuer.protect(&fake()).await.unwrap();
+    let home = Home::new();
+    home.config(&entry(&server.url(), ""));
+    Diagnosis::of(&home, &[]).shows("sign-in-needed");
+    let sign_in = async || {
+        let mut login = home.pegboard(&["login", "fx", "--no-browser", "--timeout", "60"]);
+        login
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = login.spawn().unwrap();
+        let messages = BufReader::new(child.stderr.as_mut().unwrap()).lines();
+        let mut lines = messages.map(|line| line.unwrap().trim().to_owned());
+        let url = lines.find(|line| line.starts_with("http")).unwrap();
+        let redirected = follow_redirect(&url, Some("alice")).await.unwrap();
+        // The page is no redirect.
+        let _ = follow_redirect(&redirected, None).await;
+        Ran::end_of(child).ends_with(0);
+    };
+    sign_in().await;
+    Diagnosis::of(&home, &[]).is_well_without("sign-in-needed");
+    issuer.expire_access_tokens();
+    let found = Diagnosis::of(&home, &[]);
+    assert_eq!(
+        found.shows("sign-in-expired").finding("sign-in-expired").unwrap()["fix"],
+        "pegboard login fx"
+    );
+    sign_in().await;
+    Diagnosis::of(&home, &[]).is_well_without("sign-in-expired");
+}
+
+/// An MCP server over HTTP with a tool, whose responses have this date. It ends with the test program.
+fn dated(date: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            let _ = stream.set_read_timeout(Some(Duration::from_secs(5)));
+            let body = answer(&mut stream).unwrap_or_default();
+            let _ = write!(
+                stream,
+                "HTTP/1.1 {}\r\n{date}Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+                if body.is_empty() { "202 Accepted" } else { "200 OK" },
+                body.len()
+            );
+        }
+    });
+    format!("http://{address}/mcp")
+}
+
+/// Reads a request, and returns the body of its response.
+fn answer(stream: &mut TcpStream) -> Option<String> {
+    let mut reader = BufReader::new(stream);
+    let (mut line, mut length) = (String::new(), 0);
+    while reader.read_line(&mut line).ok()? > 2 {
+        let header = line.to_lowercase();
+        if let Some(value) = header.strip_prefix("content-length:") {
+            length = value.trim().parse().ok()?;
+        }
+        line.clear();
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    let request: Value = serde_json::from_slice(&body).ok()?;
+    let id = request.get("id")?;
+    let result = match request["method"].as_str()? {
+        "initialize" => {
+            json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "d", "version": "1"}})
+        }
+        "tools/list" => json!({"tools": [{"name": "t", "inputSchema": {"type": "object"}}]}),
+        "server/discover" => {
+            let error = json!({"code": -32601, "message": "unknown method"});
+            return Some(json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string());
+        }
+        _ => json!({}),
+    };
+    Some(json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clock_that_is_far_off() {
+    let home = Home::new();
+    let served = fake().serve_http().await.unwrap();
+    let far = dated("Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n");
+    mended_by(&home, "clock-wrong", &entry(&far, ""), &entry(&served.url(), ""));
+    home.config(&entry(&dated(""), ""));
+    Diagnosis::of(&home, &[]).is_well_without("clock-wrong");
 }
 
 /// Writes a certificate for a host name, valid in these years.

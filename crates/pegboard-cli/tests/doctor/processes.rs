@@ -185,6 +185,72 @@ fn a_server_that_says_nothing() {
 }
 
 #[test]
+fn a_server_that_writes_json_that_is_no_message() {
+    let home = Home::new();
+    let quick = "connect_timeout = '500ms'\nstop_timeout = '200ms'\nera_silence = '300ms'";
+    for json in ["{}", r#"{"level":30,"msg":"listening"}"#, "[1, 2]"] {
+        let program = script(
+            &home,
+            "json.sh",
+            &format!("#!/bin/sh\necho '{json}'\ncat > /dev/null\n"),
+            0o755,
+        );
+        let broken = format!("[servers.fx]\ncommand = {program:?}\n{quick}\n");
+        home.config(&broken);
+        let found = Diagnosis::of(&home, &[]);
+        let said = found.shows("other-json").finding("other-json").unwrap()["found"].clone();
+        assert!(said.as_str().unwrap().ends_with(json), "{said}");
+        mended_by(&home, "other-json", &broken, &well(&home));
+    }
+}
+
+#[test]
+fn a_server_that_logs_json_to_stdout_and_works() {
+    let home = Home::new();
+    let command = home.command_of("fx", fake());
+    let log = r#"echo '{"level":30,"msg":"up"}'"#;
+    let logging = script(
+        &home,
+        "logging.sh",
+        &format!("#!/bin/sh\n{log}\nexec {command}\n"),
+        0o755,
+    );
+    let quiet = script(
+        &home,
+        "quiet.sh",
+        &format!("#!/bin/sh\n{log} >&2\nexec {command}\n"),
+        0o755,
+    );
+    mended_by(&home, "stdout-noise", &entry(&logging, &[]), &entry(&quiet, &[]));
+}
+
+#[test]
+fn a_file_that_is_no_program_for_this_system() {
+    let home = Home::new();
+    // A program for another machine begins like one for this machine.
+    let foreign = script(&home, "foreign", "\u{7f}ELF", 0o755);
+    mended_by(&home, "start-failed", &entry(&foreign, &[]), &well(&home));
+}
+
+#[test]
+fn a_server_that_is_slow_to_start() {
+    let home = Home::new();
+    let slow = home.entry(
+        "fx",
+        fake().fault(Fault::SlowStart { ms: 1600 }),
+        "connect_timeout = '3s'\nstop_timeout = '200ms'",
+    );
+    home.config(&slow);
+    let found = Diagnosis::of(&home, &[]);
+    found.shows("slow-start");
+    // Both halves of the fix: more time, and a server that is there at once.
+    home.config(&slow.replace("'3s'", "'300s'"));
+    Diagnosis::of(&home, &[]).is_well_without("slow-start");
+    home.config(&well(&home).replace("'2s'", "'300s'"));
+    Diagnosis::of(&home, &[]).is_well_without("slow-start");
+}
+
+#[test]
 fn a_server_that_asks_a_question() {
     let home = Home::new();
     let quick = "connect_timeout = '500ms'\nstop_timeout = '200ms'\nera_silence = '300ms'";

@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
-use pegboard_testkit::{FakeServer, Tool};
+use pegboard_testkit::{Era, FakeServer, Fault, Tool, When};
 use serde_json::json;
 
 use super::{
@@ -107,6 +107,52 @@ fn a_definition_that_looks_like_an_attack() {
     home.config(&well(&home));
     let mended = Diagnosis::of(&home, &[]);
     assert!(mended.finding("definition-suspicious").is_none(), "{mended:#?}");
+}
+
+#[test]
+fn tools_that_cannot_be_listed() {
+    let home = Home::new();
+    let error = Fault::AnswersError {
+        code: -32603,
+        message: "no database".into(),
+        data: None,
+    };
+    for era in [Era::Legacy, Era::Modern] {
+        let failing = |fault: Fault| fake().era(era).fault_on(When::method("tools/list"), fault);
+        home.config(&entry(&home, failing(error.clone())));
+        let found = Diagnosis::of(&home, &[]);
+        let said = found.shows("list-failed").finding("list-failed").unwrap()["found"].to_string();
+        assert!(said.contains("no database"), "{said}");
+        mended_by(
+            &home,
+            "list-failed",
+            &entry(&home, failing(error.clone())),
+            &well(&home),
+        );
+    }
+    // A server that answers everything but the list is not silent.
+    let mute = fake().fault_on(When::method("tools/list"), Fault::NeverAnswers);
+    let mute = entry(&home, mute) + "list_timeout = '500ms'\n";
+    mended_by(&home, "list-failed", &mute, &well(&home));
+}
+
+#[test]
+fn something_else_that_is_odd_in_a_list() {
+    let home = Home::new();
+    let page = |prompt: &str| {
+        let answer = format!(r#"{{"jsonrpc":"2.0","id":$ID,"result":{{"prompts":[{prompt}]}}}}"#);
+        let says = Fault::Says {
+            messages: vec![answer],
+            times: 1,
+            then_answer: false,
+        };
+        let offers = fake().era(Era::Legacy).prompt("greet", "Hello");
+        entry(&home, offers.fault_on(When::method("prompts/list"), says))
+    };
+    home.config(&page(r#"{"title":"x"}"#));
+    Diagnosis::of(&home, &[]).shows("list-warning");
+    home.config(&page(r#"{"name":"x"}"#));
+    Diagnosis::of(&home, &[]).is_well_without("list-warning");
 }
 
 #[test]

@@ -10,8 +10,11 @@ use serde_json::{Value, json};
 
 use super::{
     finding::{Finding, Remedy, Section},
+    fix::place,
     kinds::{self, Step},
+    named_variables,
 };
+use crate::document::Document;
 
 /// Words in the names of variables and headers whose values are secrets.
 const SECRET_WORDS: &[&str] = &[
@@ -34,7 +37,15 @@ pub(super) fn of_server(section: &mut Section, name: &ServerName, loaded: &Loade
         .problems
         .iter()
         .filter(|problem| problem.server() == Some(name.as_str()));
+    let mut secrets = None;
     for problem in own.filter(is_unreadable) {
+        if named_variables::is_about_argument(&problem.message) {
+            let left = secrets.get_or_insert_with(|| secret_args(name, loaded));
+            if *left == 0 {
+                continue;
+            }
+            *left -= 1;
+        }
         section.found(of_problem(problem));
     }
     if let Some(found) = loaded.config.misconfigured.get(name) {
@@ -75,6 +86,20 @@ pub(super) fn of_server(section: &mut Section, name: &ServerName, loaded: &Loade
     }
 }
 
+/// How many arguments of a server are secrets, as they are written; as many as the library says if the place cannot be read.
+fn secret_args(name: &ServerName, loaded: &Loaded) -> usize {
+    let written = || {
+        let document = Document::open(Path::new(&loaded.origins.get(name)?.file)).ok()?;
+        let path = ["servers", name.as_str(), "args"].map(str::to_owned);
+        let args = document.get(&place(&document, &path)?)?;
+        args.as_array()?
+            .iter()
+            .map(|arg| Some(arg.as_str()?.to_owned()))
+            .collect::<Option<Vec<String>>>()
+    };
+    written().map_or(usize::MAX, |args| named_variables::secrets_among(&args))
+}
+
 /// The problems that concern no single server.
 pub(super) fn of_files(section: &mut Section, loaded: &Loaded) {
     for problem in &loaded.problems {
@@ -88,12 +113,11 @@ pub(super) fn of_files(section: &mut Section, loaded: &Loaded) {
         }
         if loaded.unreadable.contains(&problem.file) {
             section.found(
-                Finding::new(&kinds::CONFIG_UNREADABLE, without_hint(problem)).fix(
-                    problem
-                        .hint
-                        .clone()
-                        .unwrap_or_else(|| kinds::CONFIG_UNREADABLE.remedy.to_owned()),
-                ),
+                Finding::new(&kinds::CONFIG_UNREADABLE, without_hint(problem)).fix(match &problem.hint {
+                    Some(hint) => hint.clone(),
+                    None if problem.message.contains("not UTF-8") => "save the file as UTF-8".to_owned(),
+                    None => kinds::CONFIG_UNREADABLE.remedy.to_owned(),
+                }),
             );
         } else if !is_of_known_server && !is_of_trust(problem, loaded) {
             section.found(of_problem(problem));
@@ -101,6 +125,20 @@ pub(super) fn of_files(section: &mut Section, loaded: &Loaded) {
     }
     for file in &loaded.sources {
         permissions(section, Path::new(file), loaded);
+        byte_order_mark(section, Path::new(file));
+    }
+}
+
+fn byte_order_mark(section: &mut Section, file: &Path) {
+    if Document::open(file).is_ok_and(|document| document.has_mark()) {
+        section.found(
+            Finding::new(
+                &kinds::BYTE_ORDER_MARK,
+                format!("{} begins with a byte order mark", file.display()),
+            )
+            .fix("save the file as UTF-8 without a byte order mark")
+            .remedy(Remedy::Unmark { file: file.to_owned() }),
+        );
     }
 }
 

@@ -8,6 +8,7 @@ use pegboard::{
 use super::{
     finding::{Finding, Section},
     kinds::{self, Step},
+    outage::LOG_SAYS_MORE,
 };
 
 /// The most tokens of a server's definitions that need no warning: a twentieth of a context of 200,000.
@@ -133,16 +134,18 @@ fn warnings(section: &mut Section, name: &str, listing: &Listing) {
                 &kinds::OFFERS_NOTHING,
                 "check `args` and `env`: many servers offer tools only with a token or a list of them",
             )
-        } else if warning.starts_with("tool ") || warning.contains("schema") {
+        } else if warning.starts_with("tool ") || warning.contains("schema") || warning.contains("Schema") {
             (&kinds::TOOL_LEFT_OUT, "correct the definition in the server")
         } else if warning.contains("could not be listed") {
-            (&kinds::LIST_FAILED, "the server's log says more")
+            (&kinds::LIST_FAILED, LOG_SAYS_MORE)
         } else if warning.contains("pins") || warning.contains("looks like an attack") {
             // The pins say it in full.
             continue;
         } else {
-            section.found(Finding::new(&kinds::LIST_WARNING, warning));
-            continue;
+            (
+                &kinds::LIST_WARNING,
+                "correct what the server lists, or look for a newer version of it",
+            )
         };
         section.found(Finding::new(kind, warning).fix(fix));
     }

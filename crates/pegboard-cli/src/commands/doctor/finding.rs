@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::kinds::{Kind, Level, Step};
+use crate::output::one_line;
 
 /// One line of the report.
 #[derive(Debug, Clone)]
@@ -43,10 +44,29 @@ pub(crate) enum Remedy {
         path: Vec<String>,
         to: String,
     },
+    /// Takes the byte order mark of a config file away.
+    Unmark { file: PathBuf },
     /// Changes the permissions of a file: those to add and those to take away.
     Mode { path: PathBuf, add: u32, remove: u32 },
     /// Removes a file that nothing uses.
     Remove { path: PathBuf },
+}
+
+/// What `--fix` did, or would do.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Fixes {
+    pub(crate) fixed: Vec<String>,
+    pub(crate) would: Vec<String>,
+}
+
+impl Fixes {
+    /// A line for each of them.
+    pub(crate) fn text(&self) -> String {
+        let fixed = self.fixed.iter().map(|done| format!("fixed {}\n", one_line(done)));
+        let would = self.would.iter().map(|would| format!("{}\n", one_line(would)));
+        let ending = (!self.would.is_empty()).then(|| "nothing was changed\n".to_owned());
+        fixed.chain(would).chain(ending).collect()
+    }
 }
 
 /// The part of the report about one server, or about the machine.

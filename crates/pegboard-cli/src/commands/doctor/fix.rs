@@ -5,29 +5,39 @@ use std::{fs, io, path::Path};
 use super::finding::Remedy;
 use crate::document::Document;
 
-/// Applies a remedy, and returns what was done.
-pub(super) fn apply(remedy: &Remedy) -> Result<String, String> {
+/// Applies a remedy, and returns what was done. With `is_dry` nothing is changed, and it returns what would be done.
+pub(super) fn apply(remedy: &Remedy, is_dry: bool) -> Result<String, String> {
+    let said = |done: &str, would: &str| if is_dry { would } else { done }.to_owned();
     match remedy {
         Remedy::Mode { path, add, remove } => {
-            mode(path, *add, *remove).map_err(|error| failed(path, &error))?;
-            Ok(format!("changed the permissions of {}", path.display()))
+            let (from, to) = mode(path, *add, *remove, is_dry).map_err(|error| failed(path, &error))?;
+            let what = said("changed", "would change");
+            Ok(format!(
+                "{what} the permissions of {} from {from:o} to {to:o}",
+                path.display()
+            ))
         }
         Remedy::Remove { path } => {
-            fs::remove_file(path).map_err(|error| failed(path, &error))?;
-            Ok(format!("removed {}", path.display()))
+            if !is_dry {
+                fs::remove_file(path).map_err(|error| failed(path, &error))?;
+            }
+            Ok(format!("{} {}", said("removed", "would remove"), path.display()))
         }
         Remedy::Set { file, values } => {
-            edit(file, |document| {
+            edit(file, is_dry, |document| {
                 for (path, value) in values {
                     let place = place(document, path).ok_or_else(|| unknown(path))?;
                     document.set(&place, value).map_err(|error| error.to_string())?;
                 }
                 Ok(())
             })?;
-            Ok(format!("changed {}", file.display()))
+            // Without the values: arguments may be secrets.
+            let paths: Vec<String> = values.iter().map(|(path, _)| format!("`{}`", path.join("."))).collect();
+            let what = said("changed", "would change");
+            Ok(format!("{what} {} in {}", paths.join(" and "), file.display()))
         }
         Remedy::Rename { file, path, to } => {
-            edit(file, |document| {
+            edit(file, is_dry, |document| {
                 let old = place(document, path).ok_or_else(|| unknown(path))?;
                 let value = document.get(&old).ok_or_else(|| unknown(path))?;
                 let mut new = old.clone();
@@ -36,7 +46,16 @@ pub(super) fn apply(remedy: &Remedy) -> Result<String, String> {
                 document.remove(&old).map_err(|error| error.to_string())?;
                 document.set(&new, &value).map_err(|error| error.to_string())
             })?;
-            Ok(format!("renamed a setting in {}", file.display()))
+            let what = said("renamed", "would rename");
+            Ok(format!("{what} `{}` to `{to}` in {}", path.join("."), file.display()))
+        }
+        Remedy::Unmark { file } => {
+            edit(file, is_dry, |document| {
+                document.remove_mark();
+                Ok(())
+            })?;
+            let what = said("removed", "would remove");
+            Ok(format!("{what} the byte order mark of {}", file.display()))
         }
     }
 }
@@ -63,27 +82,35 @@ fn unknown(path: &[String]) -> String {
 }
 
 /// Changes a config file, with its comments and layout kept.
-fn edit(file: &Path, change: impl FnOnce(&mut Document) -> Result<(), String>) -> Result<(), String> {
+fn edit(file: &Path, is_dry: bool, change: impl FnOnce(&mut Document) -> Result<(), String>) -> Result<(), String> {
     let mut document = Document::open(file).map_err(|error| error.to_string())?;
     change(&mut document)?;
     if !document.is_changed() {
         return Err(format!("{} has nothing to change", file.display()));
     }
-    document.save().map_err(|error| error.to_string())
+    match is_dry {
+        true => Ok(()),
+        false => document.save().map_err(|error| error.to_string()),
+    }
 }
 
 fn failed(path: &Path, error: &io::Error) -> String {
     format!("{} cannot be changed: {error}", path.display())
 }
 
+/// Changes permissions. Returns what they were and what they are.
 #[cfg(unix)]
-fn mode(path: &Path, add: u32, remove: u32) -> io::Result<()> {
+fn mode(path: &Path, add: u32, remove: u32, is_dry: bool) -> io::Result<(u32, u32)> {
     use std::os::unix::fs::PermissionsExt as _;
     let found = path.metadata()?.permissions().mode();
-    fs::set_permissions(path, fs::Permissions::from_mode(found & !remove | add))
+    let wanted = found & !remove | add;
+    if !is_dry {
+        fs::set_permissions(path, fs::Permissions::from_mode(wanted))?;
+    }
+    Ok((found & 0o7777, wanted & 0o7777))
 }
 
 #[cfg(not(unix))]
-fn mode(_path: &Path, _add: u32, _remove: u32) -> io::Result<()> {
+fn mode(_path: &Path, _add: u32, _remove: u32, _is_dry: bool) -> io::Result<(u32, u32)> {
     Err(io::Error::from(io::ErrorKind::Unsupported))
 }

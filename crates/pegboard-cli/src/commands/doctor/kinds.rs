@@ -105,6 +105,8 @@ kinds! {
         "the server's certificate is not verified" "remove `tls.insecure`, and name the authority in `tls.ca`";
     CONFIG_WARNING = "config-warning" Config Warning
         "another warning about the config" "see the named line";
+    BYTE_ORDER_MARK = "byte-order-mark" Config Warning
+        "a config file begins with a byte order mark, which Pegboard skips and other programs do not read" "`--fix` removes it";
     CONFIG_WRITABLE = "config-writable" Config Problem
         "other users can change a config file, and so run programs as this user" "`--fix` runs `chmod go-w`";
     CONFIG_READABLE = "config-readable" Config Warning
@@ -139,14 +141,16 @@ kinds! {
         "the program needs Docker, which does not run" "start Docker";
     SILENT = "silent" Start Problem
         "the process runs and says nothing" "run its command by hand, or raise `connect_timeout`";
+    OTHER_JSON = "other-json" Start Problem
+        "the process writes JSON that is no MCP message, and answers nothing" "check that the command starts an MCP server on stdio; print other JSON to stderr";
     WAITS_FOR_INPUT = "waits-for-input" Start Problem
         "the process writes text and no message: it may ask a question, or serve over HTTP" "answer the question once by hand, or configure its `url`";
     STDOUT_NOISE = "stdout-noise" Start Warning
-        "the server prints text to stdout, where only messages belong; many hosts fail on it" "print it to stderr";
+        "the server prints text or other JSON to stdout, where only messages belong; many hosts fail on it" "print it to stderr";
     START_FAILED = "start-failed" Start Problem
         "the server cannot be started for another reason" "see the message";
     SLOW_START = "slow-start" Start Warning
-        "the server takes long to start" "install it, instead of having it downloaded at each start";
+        "the server takes more than 10 s to start, or more than half of its `connect_timeout`" "install it, instead of having it downloaded at each start; or raise `connect_timeout`";
     HOST_UNKNOWN = "host-unknown" Connection Problem
         "the host name cannot be resolved" "correct `url`, or check the network";
     CONNECTION_REFUSED = "connection-refused" Connection Problem
@@ -180,7 +184,9 @@ kinds! {
     PROXY_INVALID = "proxy-invalid" Connection Problem
         "a proxy variable is no URL" "correct or unset the variable";
     SIGN_IN_NEEDED = "sign-in-needed" SignIn Problem
-        "the server requires a sign-in, or the stored one has expired" "`pegboard login SERVER`";
+        "the server requires a sign-in" "`pegboard login SERVER`";
+    SIGN_IN_EXPIRED = "sign-in-expired" SignIn Problem
+        "there was a sign-in, and it has ended: its token has expired or was refused, and cannot be renewed" "`pegboard login SERVER`";
     CREDENTIALS_REFUSED = "credentials-refused" SignIn Problem
         "the server refuses the configured credentials" "correct the token in `auth` or `headers`";
     FORBIDDEN = "forbidden" SignIn Problem
@@ -213,6 +219,8 @@ kinds! {
         "a tool's definition differs from the pinned one" "`pegboard pins diff SERVER`, then `pegboard pins accept`";
     DEFINITION_SUSPICIOUS = "definition-suspicious" Tools Warning
         "a definition looks like an attack on the model" "`pegboard pins diff SERVER` shows the text";
+    CLOCK_WRONG = "clock-wrong" Machine Warning
+        "the clock of this machine and that of a server differ by more than 5 minutes, so certificates and tokens may seem expired" "set the clock";
     DAEMON_LEFTOVERS = "daemon-leftovers" Machine Warning
         "a daemon was killed and left its socket" "`--fix` removes the file";
     DAEMON_VERSION = "daemon-version" Machine Warning

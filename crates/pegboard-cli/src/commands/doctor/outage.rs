@@ -6,20 +6,48 @@ use super::{
     finding::Finding,
     kinds::{self, Kind},
 };
+use crate::logging::Exchanged;
 
 /// The most characters of a server's own words that are shown.
 const MAX_WORDS: usize = 1500;
 
 /// The finding for the outage of a server.
-pub(super) fn finding(name: &str, transport: &Transport, state: State, error: &LastError) -> Finding {
+pub(super) fn finding(
+    name: &str,
+    transport: &Transport,
+    state: State,
+    error: &LastError,
+    exchanged: &Exchanged,
+) -> Finding {
     let message = error.message.as_str();
     let kind = match transport {
         Transport::Stdio(_) => of_process(message, error.stderr.as_deref().unwrap_or_default()),
         _ => of_network(message, state, error.hint.as_deref().unwrap_or_default()),
     };
+    if kind.id == kinds::SILENT.id
+        && let Some(json) = &exchanged.other_json
+    {
+        return Finding::new(
+            &kinds::OTHER_JSON,
+            format!("{message}; it writes JSON that is no MCP message: {json}"),
+        )
+        .fix(kinds::OTHER_JSON.remedy);
+    }
+    // The library has the same words for all requests.
+    let is_of_list = exchanged.last_request.as_deref() == Some("tools/list");
+    let is_of_request = [&kinds::HANDSHAKE_REFUSED, &kinds::SILENT, &kinds::CONNECT_TIMEOUT]
+        .iter()
+        .any(|of_request| of_request.id == kind.id);
+    if is_of_list && is_of_request {
+        return Finding::new(
+            &kinds::LIST_FAILED,
+            format!("the tools could not be listed: {}", shortened(message)),
+        )
+        .fix(LOG_SAYS_MORE);
+    }
     let fix = fix(kind).map(str::to_owned).or_else(|| error.hint.clone());
     let fix = match kind.id {
-        "sign-in-needed" => format!("pegboard login {name}"),
+        "sign-in-needed" | "sign-in-expired" => format!("pegboard login {name}"),
         _ => fix.unwrap_or_else(|| kind.remedy.to_owned()),
     };
     Finding::new(kind, shortened(message)).fix(fix)
@@ -31,6 +59,9 @@ fn shortened(message: &str) -> String {
         None => message.to_owned(),
     }
 }
+
+/// The fix of a list that fails.
+pub(super) const LOG_SAYS_MORE: &str = "the server's log says more: run its command by hand, or `pegboard logs SERVER`";
 
 /// What a process that does not start says.
 fn of_process(message: &str, stderr: &str) -> &'static Kind {
@@ -95,11 +126,23 @@ fn of_protocol(message: &str) -> Option<&'static Kind> {
     }
 }
 
+/// The library's words for a sign-in that was there and is over.
+const ENDED_SIGN_IN: &[&str] = &[
+    "the token has expired",
+    "no longer accepts the token",
+    "has ended the session",
+    "an earlier renewal of the token was interrupted",
+    "refuses tokens that were just issued",
+    "does not know this program any more",
+];
+
 fn of_network(message: &str, state: State, hint: &str) -> &'static Kind {
     let says = |words: &str| message.contains(words);
     if state == State::NeedsAuth {
         return if says("HTTP 403") {
             &kinds::FORBIDDEN
+        } else if ENDED_SIGN_IN.iter().any(|words| says(words)) {
+            &kinds::SIGN_IN_EXPIRED
         } else if hint.contains("pegboard login") || hint.contains("give the server's credentials") {
             &kinds::SIGN_IN_NEEDED
         } else {
@@ -167,6 +210,9 @@ fn fix(kind: &Kind) -> Option<&'static str> {
         "certificate-wrong-host" => "write the host name of the certificate in `url`",
         "tls-failed" => {
             "write `http://` in `url` if the server does not speak TLS at this port, and `https://` otherwise"
+        }
+        "connection-failed" => {
+            "see whether the server's log says why it ends the connection, and whether `url` names its port and not another program's"
         }
         "list-endless" => "mend the paging of the server: each page needs another `nextCursor`, and the last one none",
         _ => return None,

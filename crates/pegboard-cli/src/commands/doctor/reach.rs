@@ -7,7 +7,7 @@ use pegboard::{Pegboard, ServerConfig, ServerName, State, config::Transport, sta
 use serde_json::json;
 
 use super::{
-    definitions,
+    clock, definitions,
     finding::{Finding, Line, Remedy, Section},
     kinds::{self, Step},
     other_paths, outage,
@@ -18,11 +18,11 @@ use crate::{
         context::{Context, Ending},
         starting::StartingServers,
     },
-    logging,
+    logging::{self, Exchanged},
     settings::{self, Settings},
 };
 
-/// A start that takes longer than this is reported.
+/// A start that takes longer than this is reported, and one that takes more than half of its limit: it fails when the machine is busy.
 const SLOW: Duration = Duration::from_secs(10);
 /// How long the servers get to end.
 const SHUTDOWN: Duration = Duration::from_secs(10);
@@ -32,6 +32,7 @@ pub(super) async fn servers(
     context: &mut Context<'_>,
     settings: &Settings,
     sections: &mut [Section],
+    machine: &mut Section,
 ) -> Result<(), Stopped> {
     let mut config = settings.shown_all().map_err(Stopped::Refused)?;
     let is_tried = |name: &ServerName| {
@@ -59,6 +60,7 @@ pub(super) async fn servers(
         Ending::TimeUp => Err(Stopped::TimeUp),
         Ending::Done(listing) => {
             let (status, changes) = (board.status(), board.pin_changes());
+            let exchanged = logging::exchanged();
             for section in sections.iter_mut() {
                 let Some(name) = section.server.clone() else { continue };
                 let Some((name, server)) = config.servers.iter().find(|(known, _)| known.as_str() == name) else {
@@ -67,12 +69,26 @@ pub(super) async fn servers(
                 let Some(found) = status.servers.iter().find(|one| one.name == *name) else {
                     continue;
                 };
-                of_status(section, found, &server.transport);
+                let exchanged = exchanged.get(name.as_str()).cloned().unwrap_or_default();
+                // The limit as it is written: that of this command may be longer.
+                let limit = settings
+                    .loaded
+                    .config
+                    .servers
+                    .get(name)
+                    .unwrap_or(server)
+                    .limits
+                    .connect_timeout;
+                of_status(section, found, &server.transport, limit, &exchanged);
                 better_path(section, name, server, settings).await;
                 if found.state == State::Ready {
                     definitions::check(section, name.as_str(), &listing, &changes);
                 }
             }
+            let has_answered = |one: &&ServerStatus| matches!(one.state, State::Ready | State::NeedsAuth);
+            let answering = status.servers.iter().filter(has_answered);
+            let answering: Vec<&ServerConfig> = answering.filter_map(|one| config.servers.get(&one.name)).collect();
+            clock::check(machine, &answering).await;
             Ok(())
         }
     };
@@ -87,29 +103,58 @@ async fn close(board: &Pegboard) {
 }
 
 /// The steps up to the listing, by the state of the server.
-fn of_status(section: &mut Section, status: &ServerStatus, transport: &Transport) {
+fn of_status(
+    section: &mut Section,
+    status: &ServerStatus,
+    transport: &Transport,
+    limit: Duration,
+    exchanged: &Exchanged,
+) {
     match (status.state, &status.last_error) {
-        (State::Ready, _) => ready(section, status, transport),
+        (State::Ready, _) => {
+            ready(section, status, transport, limit);
+            // Logs in the form of JSON are the usual case.
+            if let Some(json) = &exchanged.other_json {
+                section.found(stdout_noise(&format!(
+                    "JSON that is no message to stdout, such as: {json}"
+                )));
+            }
+        }
         (State::Disabled, _) => section.fine(Step::Start, "switched off by `enabled = false`, so it was not started"),
         (State::Connecting, _) => section.found(
             Finding::new(&kinds::SILENT, "it was still starting when the time was up")
                 .fix("raise `--timeout`, or `connect_timeout` of the server"),
         ),
-        (state, Some(error)) => section.found(outage::finding(status.name.as_str(), transport, state, error)),
+        (state, Some(error)) => {
+            section.found(outage::finding(
+                status.name.as_str(),
+                transport,
+                state,
+                error,
+                exchanged,
+            ));
+        }
         (state, None) => section.found(Finding::new(&kinds::START_FAILED, format!("it is {}", state.as_str()))),
     }
 }
 
-fn ready(section: &mut Section, status: &ServerStatus, transport: &Transport) {
+fn ready(section: &mut Section, status: &ServerStatus, transport: &Transport, limit: Duration) {
     let step = match transport {
         Transport::Stdio(_) => Step::Start,
         _ => Step::Connection,
     };
     let took = Duration::from_secs_f64((status.ready_after_ms.unwrap_or_default() / 1000.0).clamp(0.0, 1e6));
-    if took > SLOW {
+    if took > SLOW.min(limit / 2) {
         section.found(
-            Finding::new(&kinds::SLOW_START, format!("it took {} s to start", took.as_secs()))
-                .fix("install the server, and name its program in `command`"),
+            Finding::new(
+                &kinds::SLOW_START,
+                format!(
+                    "it took {:.1} s to start, and its `connect_timeout` is {} s",
+                    took.as_secs_f64(),
+                    limit.as_secs_f64()
+                ),
+            )
+            .fix("install the server, and name its program in `command`; or raise `connect_timeout`"),
         );
     } else {
         section.fine(step, "it answers");
@@ -174,13 +219,12 @@ fn noise(sections: &mut [Section]) {
             .findings()
             .any(|finding| finding.kind.id == kinds::STDOUT_NOISE.id)
         {
-            section.found(
-                Finding::new(
-                    &kinds::STDOUT_NOISE,
-                    format!("it prints text to stdout, such as: {line}"),
-                )
-                .fix("print it to stderr: `print(…, file=sys.stderr)`, `console.error(…)`"),
-            );
+            section.found(stdout_noise(&format!("text to stdout, such as: {line}")));
         }
     }
+}
+
+fn stdout_noise(what: &str) -> Finding {
+    Finding::new(&kinds::STDOUT_NOISE, format!("it prints {what}"))
+        .fix("print it to stderr: `print(…, file=sys.stderr)`, `console.error(…)`")
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::{
-    finding::{Line, Section},
+    finding::{Fixes, Line, Section},
     kinds::Level,
 };
 use crate::output::one_line;
@@ -20,7 +20,7 @@ pub(super) fn count(sections: &[Section], level: Level) -> usize {
     lines.filter(|line| line.level() == level).count()
 }
 
-pub(super) fn json(sections: &[Section], fixed: &[String]) -> Value {
+pub(super) fn json(sections: &[Section], fixes: &Fixes) -> Value {
     let servers = sections.iter().filter(|section| section.server.is_some());
     let machine = sections.iter().filter(|section| section.server.is_none());
     let steps: Vec<Value> = machine.flat_map(|section| &section.lines).map(Line::json).collect();
@@ -30,7 +30,8 @@ pub(super) fn json(sections: &[Section], fixed: &[String]) -> Value {
         "warnings": count(sections, Level::Warning),
         "servers": servers.map(Section::json).collect::<Vec<Value>>(),
         "machine": steps,
-        "fixed": fixed,
+        "fixed": fixes.fixed,
+        "would_fix": fixes.would,
     })
 }
 

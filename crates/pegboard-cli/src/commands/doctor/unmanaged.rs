@@ -1,8 +1,8 @@
 //! Servers in the config files of other programs that Pegboard does not manage. They are only listed, never started.
 
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
-use pegboard::{Config, config::Transport};
+use pegboard::{Config, Loaded, config::Transport};
 use serde_json::{Map, Value};
 
 use super::{
@@ -19,23 +19,49 @@ use crate::{
 const NAMED: usize = 5;
 
 /// Adds one finding for each file with servers that are not in the config.
-pub(super) fn check(section: &mut Section, config: &Config) {
+pub(super) fn check(section: &mut Section, loaded: &Loaded) {
+    let config = &loaded.config;
     let Some(folders) = Folders::of_process(here()) else {
         return;
     };
+    // Some hosts read each other's files, and the user's file is that of a project in the home folder.
+    let mut known = BTreeSet::new();
     for host in hosts::HOSTS {
         for file in host.user_files(&folders) {
-            of_file(section, config, host, &file, &folders);
+            if known.insert(file.clone()) {
+                of_file(section, config, host, &file, None, &folders);
+            }
+        }
+    }
+    for host in hosts::HOSTS {
+        for file in host.project_files(&folders) {
+            if known.insert(file.clone()) && !is_read(loaded, &file) {
+                of_file(section, config, host, &file, Some(&folders.here), &folders);
+            }
         }
     }
 }
 
-fn of_file(section: &mut Section, config: &Config, host: &Host, file: &Path, folders: &Folders) {
+/// Whether Pegboard reads a file itself, as it does with `.mcp.json` of a project, or would if it were approved.
+fn is_read(loaded: &Loaded, file: &Path) -> bool {
+    let is_pending = loaded.pending_trust.iter().any(|pending| pending.file == file);
+    is_pending || loaded.sources.iter().any(|source| Path::new(source) == file)
+}
+
+/// Adds a finding for a file of a host; `project` is its folder if it is one of a project.
+fn of_file(
+    section: &mut Section,
+    config: &Config,
+    host: &Host,
+    file: &Path,
+    project: Option<&Path>,
+    folders: &Folders,
+) {
     // A file that cannot be read is the other program's concern.
     let Some(content) = Document::open(file).ok().and_then(|document| document.get(&[])) else {
         return;
     };
-    let listed = hosts::servers_in(host, &content, folders, None).into_iter();
+    let listed = hosts::servers_in(host, &content, folders, project).into_iter();
     let unmanaged = listed.filter(|server| {
         let settings = server.imported.as_ref().map(|imported| &imported.settings);
         !server.is_pegboard && settings.is_ok_and(|settings| !is_managed(config, settings))
@@ -53,12 +79,16 @@ fn of_file(section: &mut Section, config: &Config, host: &Host, file: &Path, fol
         Finding::new(
             &kinds::UNMANAGED_SERVER,
             format!(
-                "{} starts servers of its own, by {}: {shown}{more}",
+                "{} starts servers of its own{}, by {}: {shown}{more}",
                 host.title,
+                if project.is_some() { " in this project" } else { "" },
                 file.display()
             ),
         )
-        .fix(format!("pegboard import {}", host.id)),
+        .fix(match project {
+            Some(_) => format!("pegboard import --project {}", host.id),
+            None => format!("pegboard import {}", host.id),
+        }),
     );
 }
 

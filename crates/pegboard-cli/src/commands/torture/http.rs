@@ -13,12 +13,12 @@ use reqwest::{
     Client, RequestBuilder, Response,
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
 };
-use rustls::{ClientConfig, RootCertStore, crypto::ring::default_provider};
 use serde_json::Value;
 use tokio::{sync::mpsc, task::AbortHandle};
 use url::Url;
 
 use super::incoming::{Incoming, MAX_MESSAGE, QUEUE, read};
+use crate::commands::server_tls;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the DELETE request at the end of a session may take.
@@ -56,13 +56,7 @@ impl HttpTarget {
         if let Some(value) = authorization {
             headers.insert(AUTHORIZATION, header(&value)?);
         }
-        let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        let tls = ClientConfig::builder_with_provider(Arc::new(default_provider()))
-            .with_safe_default_protocol_versions()
-            .map_err(|error| error.to_string())?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+        let tls = server_tls::client_config(&endpoint.tls)?;
         let url = endpoint.url.expose().clone();
         let mut builder = Client::builder();
         if matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]")) {

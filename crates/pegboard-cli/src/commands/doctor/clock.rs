@@ -1,0 +1,93 @@
+//! Compares the clock of this machine with that of a server over HTTP, by the `Date` of its response.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp, fmt::rfc2822};
+use pegboard::{ServerConfig, config::Endpoint};
+use reqwest::{Client, header::DATE, redirect::Policy};
+
+use super::{
+    finding::{Finding, Section},
+    kinds,
+};
+use crate::commands::server_tls;
+
+/// The largest difference that is no finding. Certificates and tokens are good for longer.
+const TOLERATED: SignedDuration = SignedDuration::from_mins(5);
+/// How long a server may take to answer.
+const LIMIT: Duration = Duration::from_secs(3);
+/// The most servers that are asked. One that answers with a date is enough.
+const MAX_ASKED: usize = 3;
+
+/// Adds a finding if the clocks differ. `servers` are those that have answered already.
+pub(super) async fn check(section: &mut Section, servers: &[&ServerConfig]) {
+    let endpoints = servers.iter().filter_map(|server| server.transport.endpoint());
+    let over_http = endpoints.filter(|endpoint| endpoint.url.expose().scheme().starts_with("http"));
+    for endpoint in over_http.take(MAX_ASKED) {
+        let Some(theirs) = date_of(endpoint).await else {
+            continue;
+        };
+        let host = endpoint.url.expose().host_str().unwrap_or_default();
+        if let Some(found) = difference(host, theirs, Timestamp::now()) {
+            section.found(Finding::new(&kinds::CLOCK_WRONG, found).fix("sudo timedatectl set-ntp true"));
+        }
+        return;
+    }
+}
+
+/// The `Date` of a response to a request without credentials, whatever its status is.
+async fn date_of(endpoint: &Endpoint) -> Option<Timestamp> {
+    let url = endpoint.url.expose();
+    let mut builder = Client::builder();
+    if matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]")) {
+        // A proxy on another machine cannot reach this machine's loopback address.
+        builder = builder.no_proxy();
+    }
+    let client = builder
+        .tls_backend_preconfigured(server_tls::client_config(&endpoint.tls).ok()?)
+        .timeout(LIMIT)
+        .redirect(Policy::none())
+        .user_agent(concat!("pegboard/", env!("CARGO_PKG_VERSION")))
+        .build()
+        .ok()?;
+    let response = client.head(url.clone()).send().await.ok()?;
+    let date = response.headers().get(DATE)?.to_str().ok()?;
+    rfc2822::parse(date).ok().map(|date| date.timestamp())
+}
+
+/// What is said about two clocks, unless they agree.
+fn difference(host: &str, theirs: Timestamp, ours: Timestamp) -> Option<String> {
+    let apart = ours.duration_since(theirs);
+    if apart.abs() <= TOLERATED {
+        return None;
+    }
+    let how = if apart.is_positive() { "ahead of" } else { "behind" };
+    let apart = SignedDuration::from_secs(apart.abs().as_secs());
+    Some(format!(
+        "the clock of this machine is {apart:#} {how} that of {host}: here it is {}, there {}",
+        ours.strftime("%FT%TZ"),
+        theirs.strftime("%FT%TZ"),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(theirs: &str, ours: &str) -> Option<String> {
+        let theirs = rfc2822::parse(theirs).unwrap().timestamp();
+        difference("h", theirs, ours.parse().unwrap())
+    }
+
+    #[test]
+    fn only_clocks_that_differ_by_more_than_five_minutes_are_found() {
+        let theirs = "Sun, 06 Nov 1994 08:49:37 GMT";
+        assert_eq!(check(theirs, "1994-11-06T08:54:37Z"), None);
+        assert_eq!(check(theirs, "1994-11-06T08:44:37Z"), None);
+        assert_eq!(
+            check(theirs, "1994-11-06T09:54:38Z").unwrap(),
+            "the clock of this machine is 1h 5m 1s ahead of that of h: here it is 1994-11-06T09:54:38Z, there 1994-11-06T08:49:37Z"
+        );
+        assert!(check(theirs, "1994-11-06T08:44:36Z").unwrap().contains("5m 1s behind"));
+    }
+}

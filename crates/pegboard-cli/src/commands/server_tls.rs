@@ -1,0 +1,103 @@
+//! TLS of requests that commands send to a configured server themselves, by the `tls` settings of that server.
+
+use std::sync::Arc;
+
+use pegboard::config::Tls;
+use rustls::{
+    ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
+    client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+    crypto::{CryptoProvider, ring::default_provider, verify_tls12_signature, verify_tls13_signature},
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject as _},
+};
+
+/// The TLS settings for connections to a server, or why there are none.
+pub(super) fn client_config(tls: &Tls) -> Result<ClientConfig, String> {
+    if tls.server_id.is_some() {
+        return Err("`tls.server_id` of the server cannot be checked by this command".to_owned());
+    }
+    let provider = Arc::new(default_provider());
+    let builder = ClientConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?;
+    let builder = match tls.insecure {
+        true => builder
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(Anything(provider))),
+        false => builder.with_root_certificates(roots(tls)?),
+    };
+    let Some(files) = &tls.client_cert else {
+        return Ok(builder.with_no_client_auth());
+    };
+    let problem = |path: &std::path::Path, error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(&files.cert)
+        .and_then(Iterator::collect)
+        .map_err(|error| problem(&files.cert, &error))?;
+    let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|error| problem(&files.key, &error))?;
+    builder
+        .with_client_auth_cert(chain, key)
+        .map_err(|error| problem(&files.cert, &error))
+}
+
+/// The authorities of the system, and those of `tls.ca`.
+fn roots(tls: &Tls) -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if let Some(file) = &tls.ca {
+        let problem = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
+        let certificates = CertificateDer::pem_file_iter(file).map_err(|error| problem(&error))?;
+        for certificate in certificates {
+            let certificate = certificate.map_err(|error| problem(&error))?;
+            roots.add(certificate).map_err(|error| problem(&error))?;
+        }
+    }
+    Ok(roots)
+}
+
+/// Accepts any certificate, for `tls.insecure`.
+#[derive(Debug)]
+struct Anything(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Anything {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(
+            message,
+            certificate,
+            signature,
+            &self.0.signature_verification_algorithms,
+        )
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(
+            message,
+            certificate,
+            signature,
+            &self.0.signature_verification_algorithms,
+        )
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

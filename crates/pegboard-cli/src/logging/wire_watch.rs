@@ -1,0 +1,113 @@
+//! Notes what `doctor` must know about the messages of servers: the last request to each, and JSON from it that is no MCP message.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, PoisonError},
+};
+
+use serde_json::Value;
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::{Layer, filter::Targets, layer::Context, registry::LookupSpan};
+
+use super::event_fields::{EventFields, unescaped};
+
+/// The target of the library's trace of messages. The library has masked them.
+const WIRE: &str = "pegboard::wire";
+/// The most servers that are watched.
+const MAX_SERVERS: usize = 1000;
+/// The most characters of a message that are kept.
+const MAX_SHOWN: usize = 200;
+
+static SEEN: Mutex<BTreeMap<String, Exchanged>> = Mutex::new(BTreeMap::new());
+
+/// What was exchanged with one server.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Exchanged {
+    /// The method of the last request that was sent.
+    pub(crate) last_request: Option<String>,
+    /// The first JSON from the server that is no message of the protocol.
+    pub(crate) other_json: Option<String>,
+}
+
+/// What was exchanged with each server since the last call.
+pub(crate) fn exchanged() -> BTreeMap<String, Exchanged> {
+    std::mem::take(&mut *SEEN.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// The layer that watches.
+pub(super) fn layer<S: Subscriber + for<'a> LookupSpan<'a>>() -> impl Layer<S> {
+    Watch.with_filter(Targets::new().with_target(WIRE, Level::TRACE))
+}
+
+struct Watch;
+
+impl<S: Subscriber> Layer<S> for Watch {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let fields = EventFields::of(event);
+        // The text of the event comes before its field of the same name.
+        let messages: Vec<&str> = fields.all("message").collect();
+        let (Some(server), [what, text]) = (fields.get("server"), messages.as_slice()) else {
+            return;
+        };
+        let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
+        if seen.len() < MAX_SERVERS || seen.contains_key(server) {
+            seen.entry(server.to_owned())
+                .or_default()
+                .note(what.starts_with("received"), text);
+        }
+    }
+}
+
+impl Exchanged {
+    /// Notes a message as the library quotes it.
+    fn note(&mut self, is_received: bool, quoted: &str) {
+        match is_received {
+            true if self.other_json.is_none() && is_other_json(quoted) => {
+                self.other_json = Some(unescaped(quoted).chars().take(MAX_SHOWN).collect());
+            }
+            true => {}
+            false => self.last_request = request_method(quoted).or(self.last_request.take()),
+        }
+    }
+}
+
+/// Whether a text is complete JSON without the member that every message has. The library marks a text that it has cut with an ellipsis.
+fn is_other_json(quoted: &str) -> bool {
+    !quoted.ends_with('…') && !quoted.contains("jsonrpc") && serde_json::from_str::<Value>(&unescaped(quoted)).is_ok()
+}
+
+fn request_method(quoted: &str) -> Option<String> {
+    let message: Value = serde_json::from_str(&unescaped(quoted)).ok()?;
+    message.get("id")?;
+    Some(message.get("method")?.as_str()?.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_request_and_the_first_json_that_is_no_message_are_kept() {
+        let mut seen = Exchanged::default();
+        seen.note(false, r#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#);
+        seen.note(false, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+        seen.note(true, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+        seen.note(true, r#"{"level":30,"msg":"up"}"#);
+        seen.note(true, "{}");
+        seen.note(true, r#"{"result":{"a":"…"#);
+        assert_eq!(
+            seen,
+            Exchanged {
+                last_request: Some("initialize".to_owned()),
+                other_json: Some(r#"{"level":30,"msg":"up"}"#.to_owned()),
+            }
+        );
+    }
+
+    #[test]
+    fn a_message_that_was_cut_is_not_taken_for_other_json() {
+        let mut seen = Exchanged::default();
+        seen.note(true, "{\"result\":{\"tools\":[]…");
+        assert_eq!(seen, Exchanged::default());
+    }
+}
