@@ -13,6 +13,7 @@ mod machine;
 mod named_variables;
 mod other_paths;
 mod outage;
+mod overview;
 mod package_version;
 mod program;
 mod reach;
@@ -37,6 +38,7 @@ use crate::{
 };
 use finding::{Finding, Fixes, Remedy, Section};
 use kinds::Level;
+pub(super) use overview::Overview;
 use program::Written;
 use stopped::Stopped;
 
@@ -72,6 +74,19 @@ pub(super) async fn run(mut context: Context<'_>, options: Doctor) -> Exit {
         }
         Err(stopped) => stopped.end(context, &empty).await,
     }
+}
+
+/// How many servers are fine and how many are not, as far as that can be told without starting any; `None` if there is none.
+pub(super) async fn overview(context: &mut Context<'_>) -> Option<Overview> {
+    let options = Doctor {
+        names: Vec::new(),
+        fix: false,
+        yes: false,
+        dry_run: false,
+        offline: true,
+    };
+    let sections = diagnose(context, &options).await.ok()?;
+    Overview::of(&sections)
 }
 
 /// Looks at everything once.

@@ -1,4 +1,6 @@
-//! `pegboard init`: finds hosts, imports their servers, and enters Pegboard in them.
+//! `pegboard init`: finds hosts, imports their servers, and enters Pegboard in them. Where there is nothing to import, it writes a first config.
+
+mod first_config;
 
 use std::fmt::Write as _;
 
@@ -7,6 +9,7 @@ use serde_json::json;
 use super::{
     agreement,
     context::{Context, Ending, interrupted, time_up},
+    doctor,
     import::{self, inputs, plan::Plan, screen, write},
     install::{self, Done, edit},
 };
@@ -15,10 +18,10 @@ use crate::{
     exit::Exit,
     hosts::{Folders, Host},
     output::Report,
-    settings::Complaint,
+    settings::{Complaint, Settings},
 };
 
-/// Sets Pegboard up. Nothing is started.
+/// Sets Pegboard up. No server is started.
 pub(super) async fn run(mut context: Context<'_>, options: Init) -> Exit {
     let nothing = json!({"file": null, "imported": null, "hosts": []});
     if !options.yes && !options.dry_run && !agreement::can_ask() {
@@ -37,6 +40,7 @@ pub(super) async fn run(mut context: Context<'_>, options: Init) -> Exit {
         Ok(prepared) => prepared,
         Err(complaint) => return context.refuse(&complaint, &nothing).await,
     };
+    let is_first = !plan.has_work() && is_without_config(&context, &plan);
     let hosts = install::present(&folders);
     let is_asking = !options.yes && !options.dry_run;
     let mut answers = Answers {
@@ -44,19 +48,28 @@ pub(super) async fn run(mut context: Context<'_>, options: Init) -> Exit {
         installs: true,
     };
     if is_asking {
-        let asked = ask(&mut plan, &hosts, &output);
+        let asked = ask(&mut plan, is_first, &hosts, &output);
         match context.work(asked).await {
             Ending::Done(given) => answers = given,
             Ending::TimeUp => return context.print(time_up(&output, &nothing)).await,
             Ending::Interrupted => return context.print(interrupted(&output, &nothing)).await,
         }
     }
+    let is_first = is_first && answers.imports;
     let done = carry_out(&context, &options, &mut plan, &hosts, &folders, &answers);
+    let done = done.and_then(|done| match is_first && !options.dry_run {
+        true => first_config::write(&plan.file).map(|()| done),
+        false => Ok(done),
+    });
     let report = match done {
         Err(complaint) => return context.refuse(&complaint, &nothing).await,
         Ok(done) => {
             let is_written = answers.imports && !options.dry_run && plan.has_work();
-            let is_something = !done.changes.is_empty() || (answers.imports && plan.has_work());
+            let is_something = !done.changes.is_empty() || (answers.imports && plan.has_work()) || is_first;
+            let checked = match options.dry_run {
+                true => None,
+                false => doctor::overview(&mut context).await,
+            };
             let exit = match is_something || done.skipped.is_empty() {
                 true => Exit::Done,
                 false => Exit::ToolError,
@@ -67,20 +80,30 @@ pub(super) async fn run(mut context: Context<'_>, options: Init) -> Exit {
                 let hosts: Vec<_> = done.changes.iter().map(edit::Change::document).collect();
                 let document = json!({
                     "file": plan.file, "imported": screen::document(&plan, is_written), "hosts": hosts, "skipped": done.skipped(),
-                    "dry_run": options.dry_run,
+                    "first_config": is_first, "checked": checked, "dry_run": options.dry_run,
                 });
                 with_warnings(Report::json(exit, &document), &warnings)
             } else {
                 let mut report = Report::new(exit);
                 if !is_asking {
-                    report.data = format!("{}\n{}", found(&hosts), screen::text(&plan));
+                    report.data = overview(&hosts, &plan);
                 }
                 if answers.imports {
-                    report
-                        .data
-                        .push_str(&screen::ending(&plan, is_written).replace("next: pegboard tools\n", ""));
+                    let ending = screen::ending(&plan, is_written);
+                    report.data.push_str(&ending.replace("next: pegboard doctor\n", ""));
+                }
+                if is_first {
+                    let would = if options.dry_run { "would be " } else { "" };
+                    let file = plan.file.display();
+                    let _ = writeln!(
+                        report.data,
+                        "a first config with the built-in demo server {would}written to {file}"
+                    );
                 }
                 report.data.push_str(&install::text(&done.changes, options.dry_run));
+                if let Some(checked) = checked {
+                    let _ = writeln!(report.data, "{checked}");
+                }
                 report.data.push_str(&next(&plan));
                 with_warnings(report, &warnings)
             }
@@ -111,9 +134,14 @@ fn prepare(context: &Context<'_>, options: &Init) -> Result<(Folders, Plan), Com
     Ok((import::folders()?, import::prepare(&context.global, &import)?))
 }
 
-async fn ask(plan: &mut Plan, hosts: &[&'static Host], output: &crate::output::Output) -> Answers {
-    output.say(&format!("{}\n", found(hosts)));
-    output.say(&screen::text(plan));
+/// Whether there is no config yet: neither the file that would be written, nor one that is found without it.
+fn is_without_config(context: &Context<'_>, plan: &Plan) -> bool {
+    let is_named = !context.global.configs.is_empty();
+    !plan.file.exists() && (is_named || Settings::load(&context.global).demo_note().is_some())
+}
+
+async fn ask(plan: &mut Plan, is_first: bool, hosts: &[&'static Host], output: &crate::output::Output) -> Answers {
+    output.say(&overview(hosts, plan));
     let mut answers = Answers {
         imports: false,
         installs: false,
@@ -124,6 +152,11 @@ async fn ask(plan: &mut Plan, hosts: &[&'static Host], output: &crate::output::O
         if answers.imports {
             inputs::ask(plan, output).await;
         }
+    }
+    if is_first {
+        let file = plan.file.display();
+        let question = format!("Write a first config with the built-in demo server to {file}?");
+        answers.imports = agreement::agrees(output, &question).await;
     }
     if !hosts.is_empty() {
         let names: Vec<&str> = hosts.iter().map(|host| host.title).collect();
@@ -172,11 +205,17 @@ fn carry_out(
     Ok(done)
 }
 
-fn found(hosts: &[&'static Host]) -> String {
+/// The hosts and their servers.
+fn overview(hosts: &[&'static Host], plan: &Plan) -> String {
     let names: Vec<&str> = hosts.iter().map(|host| host.title).collect();
     match names.is_empty() {
-        true => "no host such as Claude, Cursor or VS Code was found".to_owned(),
-        false => format!("found {}", names.join(", ")),
+        // Files of other programs that use a host's form may be there all the same.
+        true if plan.rows.is_empty() => "no host such as Claude, Cursor or VS Code was found\n".to_owned(),
+        true => format!(
+            "no host such as Claude, Cursor or VS Code was found\n{}",
+            screen::text(plan)
+        ),
+        false => format!("found {}\n{}", names.join(", "), screen::text(plan)),
     }
 }
 

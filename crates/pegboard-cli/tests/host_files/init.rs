@@ -21,7 +21,8 @@ fn everything_is_imported_and_every_host_that_is_there_gets_pegboard() {
     ran.ends_with(0)
         .prints("found Claude Code, Cursor")
         .prints("1 server written")
-        .prints("pegboard doctor");
+        // `uvx` is not on the PATH here, which is told without starting anything.
+        .prints("checked without a start: 0 servers fine, 1 with findings: pegboard doctor\n");
     for file in [".claude.json", ".cursor/mcp.json"] {
         assert!(
             fs::read_to_string(home.path(file)).unwrap().contains("\"mcp\""),
@@ -34,8 +35,60 @@ fn everything_is_imported_and_every_host_that_is_there_gets_pegboard() {
     assert_eq!(again["hosts"][0]["action"], "unchanged");
 }
 
+/// The user's config file.
+fn config(home: &Home) -> Option<String> {
+    fs::read_to_string(home.path(".config/pegboard/pegboard.toml")).ok()
+}
+
 #[test]
-fn a_machine_without_hosts_is_told_what_to_do() {
-    let ran = Home::new().run(&["init", "--yes"]);
-    ran.ends_with(0).prints("no host such as Claude").prints("pegboard add");
+fn where_there_is_nothing_to_import_a_first_config_is_written_that_works() {
+    let home = Home::new();
+    let told = "a first config with the built-in demo server";
+    home.run(&["init", "--dry-run"])
+        .ends_with(0)
+        .prints(&format!("{told} would be written"));
+    assert_eq!(config(&home), None);
+    let ran = home.run(&["init", "--yes"]);
+    ran.ends_with(0)
+        .prints("no host such as Claude")
+        .prints(&format!("{told} written to"))
+        .prints("checked without a start: 1 server fine\n")
+        .prints("pegboard add");
+    let written = config(&home).unwrap();
+    assert!(written.starts_with("# The servers that Pegboard runs"), "{written}");
+    let called = home.run(&["call", "demo.echo", "text=hello"]);
+    assert_eq!((called.ends_with(0).out.as_str(), called.err.as_str()), ("hello\n", ""));
+    home.run(&["doctor"]).ends_with(0).prints("no problem with 1 server");
+    // Comments stay, and a second run changes nothing.
+    home.run(&["remove", "demo"]).ends_with(0);
+    let emptied = config(&home).unwrap();
+    assert!(
+        emptied.contains("# [servers.github]") && !emptied.contains("\n[servers.demo]"),
+        "{emptied}"
+    );
+    let again = home.run(&["init", "--yes", "-o", "json"]).ends_with(0).json();
+    assert_eq!(
+        (&again["first_config"], &again["checked"]),
+        (&false.into(), &serde_json::Value::Null)
+    );
+    assert_eq!(config(&home).unwrap(), emptied);
+}
+
+#[test]
+fn a_first_config_of_another_format_and_a_host_beside_it() {
+    let home = Home::new();
+    home.write(".cursor/mcp.json", "{}\n");
+    let ran = home
+        .run(&["init", "--yes", "-o", "json", "-c", "mine.json"])
+        .ends_with(0)
+        .json();
+    assert_eq!(
+        (&ran["first_config"], &ran["checked"]["fine"]),
+        (&true.into(), &1.into()),
+        "{ran}"
+    );
+    let written: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(home.path("mine.json")).unwrap()).unwrap();
+    assert_eq!(written["servers"]["demo"]["args"][0], "demo-server");
+    assert_eq!(ran["hosts"][0]["action"], "added");
 }

@@ -117,3 +117,15 @@ fn the_guided_minute_asks_twice() {
     assert!(config(&home).contains("mcp-server-time"));
     assert!(fs::read_to_string(file).unwrap().contains("pegboard"));
 }
+
+#[test]
+fn whoever_does_not_say_yes_gets_no_first_config() {
+    let home = Home::new();
+    for (answer, is_written) in [("n", false), ("y", true)] {
+        let mut terminal = Terminal::start(&home, &["init"]);
+        terminal.answers("Write a first config with the built-in demo server to", answer);
+        let (code, shown) = terminal.ends();
+        assert_eq!(code, Some(0), "{shown}");
+        assert_eq!(config(&home).contains("[servers.demo]"), is_written, "{shown}");
+    }
+}

@@ -25,7 +25,11 @@ fn a_newcomer_gets_from_nothing_to_their_own_servers_in_their_own_agent() {
     std::thread::scope(|scope| {
         for screen in SCREENS {
             let installed = &installed;
-            scope.spawn(move || first_five_minutes(&Home::new(installed), screen));
+            scope.spawn(move || {
+                // Someone who has no host yet.
+                screen.shows("0 first config", &Home::new(installed), &["init", "--yes"], 0);
+                first_five_minutes(&Home::new(installed), screen);
+            });
         }
     });
 }

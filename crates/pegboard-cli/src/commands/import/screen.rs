@@ -71,7 +71,7 @@ pub(in crate::commands) fn count(plan: &Plan) -> String {
 pub(in crate::commands) fn ending(plan: &Plan, is_written: bool) -> String {
     let file = plan.file.display();
     match (is_written, plan.has_work()) {
-        (true, _) => format!("{} written to {file}\nnext: pegboard tools\n", count(plan)),
+        (true, _) => format!("{} written to {file}\nnext: pegboard doctor\n", count(plan)),
         (false, true) => format!("{} would be written to {file}\n", count(plan)),
         (false, false) => String::new(),
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::{exit::Exit, settings::Complaint};
 
 /// The path of this program, as it is found on `PATH` if it is there: a link there outlives an update of what it links to.
-pub(super) fn path() -> Result<PathBuf, Complaint> {
+pub(in crate::commands) fn path() -> Result<PathBuf, Complaint> {
     let program = std::env::current_exe().map_err(|error| Complaint {
         message: format!("the path of this program is not known: {error}"),
         hint: None,
