@@ -5,11 +5,13 @@ mod out_file;
 mod pager;
 mod sanitize;
 mod table;
+mod wrap;
 
 pub(crate) use image::Graphics;
 pub(crate) use out_file::check_out;
 pub(crate) use sanitize::{clean, indented, one_line};
 pub(crate) use table::Table;
+pub(crate) use wrap::wrapped;
 
 use std::{
     borrow::Cow,
@@ -394,6 +396,12 @@ impl Paint {
         Self {
             wanted: stream.is_terminal() && !refused && !dumb,
         }
+    }
+
+    /// Colour or none, whatever stdout is.
+    #[cfg(test)]
+    pub(crate) fn forced(wanted: bool) -> Self {
+        Self { wanted }
     }
 
     pub(crate) fn bold(self, text: &str) -> String {

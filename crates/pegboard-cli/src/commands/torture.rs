@@ -11,6 +11,7 @@ mod client;
 mod era;
 mod http;
 mod incoming;
+mod process_mark;
 mod sample;
 mod stdio;
 mod stop;
@@ -28,7 +29,7 @@ use super::context::{Context, Ending, interrupted, time_up};
 use crate::{
     cli::{Eras, Torture},
     exit::Exit,
-    output::{Paint, Report},
+    output::{self, Paint, Report},
     settings::{Complaint, Settings},
 };
 use bench::{Bench, Survey, pages};
@@ -280,7 +281,11 @@ fn finish(context: &Context<'_>, torture: &Torture, card: &Card) -> Report {
         true => Report::json(exit, card),
         false => {
             let mut report = Report::new(exit);
-            report.data = card.text(context.output.verbose > 0, Paint::of(&std::io::stdout()));
+            report.data = card.text(
+                context.output.verbose > 0,
+                output::width(),
+                Paint::of(&std::io::stdout()),
+            );
             report
         }
     };

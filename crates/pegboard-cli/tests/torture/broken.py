@@ -257,8 +257,14 @@ def main():
                 starts.write("x")
                 if starts.tell() > 4:
                     sys.exit("the port is taken")
-    if FAULT == "end-of-input/orphan":
-        subprocess.Popen(["/bin/sleep", "60"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    if FAULT in ("end-of-input/orphan", "end-of-input/daemon"):
+        subprocess.Popen(
+            ["/bin/sleep", "60"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=FAULT.endswith("daemon"),
+        )
     begun = False
     if CASE == "split-message":
         # Reads pieces in place of lines.

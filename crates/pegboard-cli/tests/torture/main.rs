@@ -4,6 +4,15 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test panics at the step that fails")]
 
+#[path = "../command_line/gateway.rs"]
+#[expect(dead_code, reason = "other tests use the rest")]
+mod gateway;
+#[path = "../command_line/home.rs"]
+#[expect(dead_code, reason = "other tests use the rest")]
+mod home;
+mod leftovers;
+mod tls;
+
 use std::{
     fs,
     io::{BufRead as _, BufReader},
@@ -81,13 +90,20 @@ const PROCESS: &[Fault] = &[
     ("split-message", "no response"),
     ("end-of-input", "still ran"),
     ("end-of-input/orphan", "were left behind"),
+    ("end-of-input/daemon", "were left behind"),
     ("sigterm", "after SIGTERM"),
     ("restart", "of 10 failed"),
     ("leaks", "files open"),
 ];
 const ALL: [&[Fault]; 7] = [HANDSHAKE, JSON_RPC, LISTS, TOOLS, CALLS, ARGUMENTS, PROCESS];
 /// Cases that fail because the server does nothing for as long as it may take.
-const WAITING: [&str; 4] = ["split-message", "end-of-input", "end-of-input/orphan", "sigterm"];
+const WAITING: [&str; 5] = [
+    "split-message",
+    "end-of-input",
+    "end-of-input/orphan",
+    "end-of-input/daemon",
+    "sigterm",
+];
 
 struct Ran {
     code: Option<i32>,

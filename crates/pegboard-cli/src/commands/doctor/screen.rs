@@ -1,13 +1,12 @@
 //! The report as text and as JSON.
 
 use serde_json::{Value, json};
-use unicode_width::UnicodeWidthStr as _;
 
 use super::{
     finding::{Fixes, Line, Section},
     kinds::Level,
 };
-use crate::output::one_line;
+use crate::output::{one_line, wrapped};
 
 /// The least width of the text column, however narrow the terminal.
 const MIN_TEXT: usize = 30;
@@ -88,26 +87,6 @@ fn words(text: &str, room: Option<usize>, indent: usize) -> String {
         .map(|line| wrapped(&one_line(line), room, indent))
         .collect();
     lines.join(&format!("\n{}", " ".repeat(indent)))
-}
-
-/// A line broken at spaces; later lines are indented. Words that are too long are kept whole, so that commands can be copied.
-fn wrapped(line: &str, room: Option<usize>, indent: usize) -> String {
-    let Some(room) = room else { return line.to_owned() };
-    let (mut text, mut taken) = (String::new(), 0);
-    for word in line.split(' ') {
-        let width = word.width();
-        if taken > 0 && taken + 1 + width > room {
-            text.push('\n');
-            text.push_str(&" ".repeat(indent));
-            taken = 0;
-        } else if taken > 0 {
-            text.push(' ');
-            taken += 1;
-        }
-        text.push_str(word);
-        taken += width;
-    }
-    text
 }
 
 /// The last line: how many findings there are, and what to do next.

@@ -6,7 +6,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{case::Case, era::Era};
-use crate::output::{Paint, Table, as_data, indented, one_line};
+use crate::output::{Paint, Table, as_data, clean, one_line, wrapped};
+
+/// The column at which values of a failed case begin, after their labels.
+const VALUE_AT: usize = 9;
 
 /// The results of all cases.
 #[derive(Debug, Default, Serialize)]
@@ -90,9 +93,10 @@ impl Card {
         self.cases = cases;
     }
 
-    /// The card for people; `all` shows skipped cases too.
-    pub(super) fn text(&self, all: bool, paint: Paint) -> String {
+    /// The card for people; `all` shows skipped cases too. Sentences are broken at `width`, messages are not: they can be copied.
+    pub(super) fn text(&self, all: bool, width: Option<usize>, paint: Paint) -> String {
         let mut text = String::new();
+        let narrower = |by: usize| width.map(|width| width.saturating_sub(by));
         let info = |key: &str| self.server_info.get(key).and_then(Value::as_str).unwrap_or("?");
         let eras: Vec<String> = self
             .eras
@@ -107,11 +111,12 @@ impl Card {
             self.transport,
             eras.join(" and ")
         );
-        let _ = writeln!(text, "{}\n", as_data(&one_line(&line)));
+        let _ = writeln!(text, "{}\n", wrapped(&as_data(&one_line(&line)), narrower(2), 2));
         let mut table = Table::indented(2);
         table.row(["group", "passed", "failed", "skipped"].map(str::to_owned));
         for group in &self.groups {
-            let counts = [group.passed, group.failed, group.skipped].map(|count| format!("{count:>6}"));
+            let counts = [(group.passed, 6), (group.failed, 6), (group.skipped, 7)];
+            let counts = counts.map(|(count, width)| format!("{count:>width$}"));
             table.row(std::iter::once(group.group.to_owned()).chain(counts));
         }
         text.push_str(&table.render(None));
@@ -125,36 +130,31 @@ impl Card {
             self.skipped
         );
         for case in self.cases.iter().filter(|case| case.verdict == Verdict::Failed) {
-            let _ = writeln!(
-                text,
-                "\n{} {} ({}): {}",
-                paint.bold("FAILED"),
-                case.id,
-                case.era.as_str(),
-                case.title
-            );
+            let title = format!("{} ({}): {}", case.id, case.era.as_str(), case.title);
+            // The word before it has a width of its own, whatever its colour.
+            let title = wrapped(&title, narrower("FAILED ".len()), 2);
+            let _ = writeln!(text, "\n{} {title}", paint.red("FAILED"));
+            let room = narrower(VALUE_AT);
             let rows = [
-                ("found", case.why.as_deref()),
-                ("sent", case.sent.as_deref()),
-                ("came", Some(case.came.as_deref().unwrap_or("(nothing)"))),
-                ("spec", Some(case.spec.as_str())),
-                ("mend", Some(case.mend)),
+                ("found", case.why.as_deref(), room),
+                ("sent", case.sent.as_deref(), None),
+                ("came", Some(case.came.as_deref().unwrap_or("(nothing)")), None),
+                ("spec", Some(case.spec.as_str()), room),
+                ("mend", Some(case.mend), room),
             ];
-            for (label, value) in rows {
-                if let Some(value) = value {
-                    let _ = writeln!(
-                        text,
-                        "  {label:<6} {}",
-                        as_data(&indented(value).replace('\n', "\n       "))
-                    );
-                }
+            for (label, value, room) in rows {
+                let Some(value) = value else { continue };
+                let value = clean(value.trim_end());
+                let lines: Vec<String> = value.lines().map(|line| wrapped(line, room, VALUE_AT)).collect();
+                let value = lines.join(&format!("\n{}", " ".repeat(VALUE_AT)));
+                let _ = writeln!(text, "  {label:<6} {}", as_data(&value));
             }
         }
-        text.push_str(&self.notes(all));
+        text.push_str(&self.notes(all, width));
         text
     }
 
-    fn notes(&self, all: bool) -> String {
+    fn notes(&self, all: bool, width: Option<usize>) -> String {
         let mut text = String::new();
         let mut notes: Vec<(String, &str)> = Vec::new();
         for case in &self.cases {
@@ -173,7 +173,9 @@ impl Card {
                 let _ = writeln!(text, "\n{title}:");
             }
             for (label, note) in rows {
-                let _ = writeln!(text, "  {label}: {}", as_data(&one_line(note)));
+                let line = format!("{label}: {}", as_data(&one_line(note)));
+                let room = width.map(|width| width.saturating_sub(4));
+                let _ = writeln!(text, "  {}", wrapped(&line, room, 4));
             }
         };
         section("advice", notes);
@@ -296,25 +298,4 @@ fn escaped(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_grade_follows_the_share_of_failures() {
-        for (passed, failed, expected) in [
-            (0, 0, None),
-            (9, 0, Some('A')),
-            (999, 1, Some('B')),
-            (90, 10, Some('C')),
-            (6, 4, Some('D')),
-            (1, 1, Some('F')),
-        ] {
-            assert_eq!(grade(passed, failed), expected, "{passed} {failed}");
-        }
-    }
-
-    #[test]
-    fn xml_is_well_formed_whatever_a_server_says() {
-        assert_eq!(escaped("<a b=\"&\">\u{1}\n"), "&lt;a b=&quot;&amp;&quot;&gt;\u{fffd}\n");
-    }
-}
+mod tests;

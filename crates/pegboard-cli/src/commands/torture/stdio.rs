@@ -22,7 +22,10 @@ use tokio::{
     time::timeout,
 };
 
-use super::incoming::{Incoming, MAX_MESSAGE, QUEUE, read};
+use super::{
+    incoming::{Incoming, MAX_MESSAGE, QUEUE, read},
+    process_mark::{self, ProcessMark},
+};
 
 /// How much of stderr is kept for reports.
 const TAIL: usize = 600;
@@ -89,11 +92,13 @@ impl StdioTarget {
 
     /// Starts a process.
     pub(super) fn start(&self) -> io::Result<StdioWire> {
+        let mark = ProcessMark::new();
         let mut command = tokio::process::Command::new(&self.program);
         command
             .args(&self.args)
             .env_clear()
             .envs(self.env.iter().map(|(name, value)| (name, value)))
+            .env(process_mark::VARIABLE, mark.value())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -115,6 +120,7 @@ impl StdioTarget {
         }
         Ok(StdioWire {
             pid: child.id().unwrap_or_default(),
+            mark,
             stdin: child.stdin.take(),
             child,
             incoming,
@@ -143,10 +149,12 @@ impl Stderr {
     }
 }
 
-/// A running process of the server under test. Dropping it kills the whole process group.
+/// A running process of the server under test. Dropping it kills the whole process group, and on Linux the processes that have left it.
 #[derive(Debug)]
 pub(super) struct StdioWire {
     pub(super) pid: u32,
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "processes are found in /proc"))]
+    pub(super) mark: ProcessMark,
     stdin: Option<ChildStdin>,
     child: Child,
     pub(super) incoming: mpsc::Receiver<Incoming>,
@@ -212,6 +220,8 @@ impl Drop for StdioWire {
                 let _ = kill_process_group(group, Signal::KILL);
             }
         }
+        #[cfg(target_os = "linux")]
+        self.mark.kill();
         self.tasks.iter().for_each(JoinHandle::abort);
     }
 }

@@ -174,17 +174,21 @@ async fn end_of_input(bench: &Bench<'_>) -> Result<(), Stop> {
     }
     #[cfg(target_os = "linux")]
     {
-        let pid = process.pid;
+        // Those of its group, and those that have left it and inherited its variables.
+        let left = || {
+            let mut left = linux::group(process.pid);
+            left.extend(process.mark.processes());
+            left.sort_unstable();
+            left.dedup();
+            left
+        };
         for _ in 0..20 {
-            if linux::group(pid).is_empty() {
+            if left().is_empty() {
                 return Ok(());
             }
             tokio::time::sleep(limit / 20).await;
         }
-        fail(format!(
-            "processes {:?} of the server were left behind",
-            linux::group(pid)
-        ))
+        fail(format!("processes {:?} of the server were left behind", left()))
     }
     #[cfg(not(target_os = "linux"))]
     Ok(())
