@@ -1,6 +1,6 @@
 //! Runs `doctor` and reads its document.
 
-use std::fs;
+use std::{collections::BTreeSet, fs};
 
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::Value;
@@ -43,15 +43,30 @@ impl Diagnosis {
         self.steps().into_iter().find(|step| step["id"] == id)
     }
 
+    /// The ids of all findings, each once.
+    fn findings(&self) -> BTreeSet<&str> {
+        self.steps()
+            .into_iter()
+            .filter_map(|step| step["id"].as_str())
+            .collect()
+    }
+
     /// The ids of all problems.
     pub(crate) fn problems(&self) -> Vec<&str> {
         let problems = self.steps().into_iter().filter(|step| step["level"] == "problem");
         problems.map(|step| step["id"].as_str().unwrap()).collect()
     }
 
-    /// Asserts that the finding is there, with a fix, and is the only problem if it is one.
+    /// Asserts that the finding is there with a fix, and that there is no other.
     #[track_caller]
     pub(crate) fn shows(&self, id: &str) -> &Self {
+        assert_eq!(self.findings(), BTreeSet::from([id]), "{self:#?}");
+        self.includes(id)
+    }
+
+    /// Asserts that the finding is there with a fix, and is the only problem if it is one. There may be warnings.
+    #[track_caller]
+    pub(crate) fn includes(&self, id: &str) -> &Self {
         let found = self.finding(id).unwrap_or_else(|| panic!("no `{id}` in {self:#?}"));
         assert!(found["fix"].is_string(), "{found}");
         match found["level"] == "problem" {

@@ -91,6 +91,8 @@ fn a_call_that_a_killed_daemon_did_not_finish() {
     served.signal("KILL");
     served.code();
     Ran::end_of(call).ends_with(3);
+    // The socket that the daemon left is another finding, which can be mended.
+    Diagnosis::of(&home, &["--offline", "--fix", "--yes"]).is_well_without("daemon-leftovers");
     let found = Diagnosis::of(&home, &[]);
     let found = found.shows("unfinished-calls").finding("unfinished-calls").unwrap();
     assert!(found["found"].as_str().unwrap().contains("fx.mute"), "{found}");
@@ -111,9 +113,10 @@ fn servers_in_the_files_of_this_project_are_listed_and_never_started() {
     let (program, args) = shadow.split_once(' ').unwrap();
     let entry = json!({"command": program, "args": args.split(' ').collect::<Vec<_>>()});
     fs::create_dir_all(home.path("project/.git")).unwrap();
-    let doctor = || {
+    fs::create_dir_all(home.path("project/src/deep")).unwrap();
+    let doctor = |folder: &str| {
         let mut command = home.pegboard(&["doctor", "-o", "json"]);
-        command.current_dir(home.path("project"));
+        command.current_dir(home.path("project").join(folder));
         Diagnosis::from(&Ran::of(command))
     };
     for (file, key, fix) in [
@@ -121,7 +124,7 @@ fn servers_in_the_files_of_this_project_are_listed_and_never_started() {
         (".vscode/mcp.json", "servers", "pegboard import --project vscode"),
     ] {
         let file = home.write(&format!("project/{file}"), &json!({key: {"shadow": entry}}).to_string());
-        let found = doctor();
+        let found = doctor(".");
         let found = found.shows("unmanaged-server").finding("unmanaged-server").unwrap();
         let said = found["found"].as_str().unwrap();
         assert!(
@@ -129,20 +132,27 @@ fn servers_in_the_files_of_this_project_are_listed_and_never_started() {
             "{said}"
         );
         assert_eq!(found["fix"], fix);
+        // The project begins at its repository, and not above it.
+        let found = doctor("src/deep");
+        let found = found.shows("unmanaged-server").finding("unmanaged-server").unwrap();
+        assert_eq!(found["fix"], format!("cd {} && {fix}", home.path("project").display()));
+        fs::rename(home.path("project/.git"), home.path("project/src/.git")).unwrap();
+        doctor("src/deep").is_well_without("unmanaged-server");
+        fs::rename(home.path("project/src/.git"), home.path("project/.git")).unwrap();
         fs::remove_file(file).unwrap();
     }
-    doctor().is_well_without("unmanaged-server");
+    doctor(".").is_well_without("unmanaged-server");
     // Pegboard reads this one itself, once it is approved.
     home.write(
         "project/.mcp.json",
         &json!({"mcpServers": {"shadow": entry}}).to_string(),
     );
-    let found = doctor();
+    let found = doctor(".");
     assert!(found.finding("project-untrusted").is_some(), "{found:#?}");
     assert!(found.finding("unmanaged-server").is_none(), "{found:#?}");
     // It does not read it beside a file of its own.
     home.write("project/pegboard.toml", "");
-    doctor().shows("unmanaged-server");
+    doctor(".").shows("unmanaged-server");
     assert!(!home.path("shadow.log").exists(), "it was started");
 }
 

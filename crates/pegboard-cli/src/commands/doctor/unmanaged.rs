@@ -33,12 +33,35 @@ pub(super) fn check(section: &mut Section, loaded: &Loaded) {
             }
         }
     }
-    for host in hosts::HOSTS {
-        for file in host.project_files(&folders) {
-            if known.insert(file.clone()) && !is_read(loaded, &file) {
-                of_file(section, config, host, &file, Some(&folders.here), &folders);
+    for project in projects(&folders.here) {
+        let mut of_project = folders.clone();
+        project.clone_into(&mut of_project.here);
+        for host in hosts::HOSTS {
+            for file in host.project_files(&of_project) {
+                if known.insert(file.clone()) && !is_read(loaded, &file) {
+                    let project = Project {
+                        folder: project,
+                        is_here: project == folders.here,
+                    };
+                    of_file(section, config, host, &file, Some(&project), &of_project);
+                }
             }
         }
+    }
+}
+
+/// A folder with a host's file of a project.
+struct Project<'a> {
+    folder: &'a Path,
+    is_here: bool,
+}
+
+/// The working folder and those above it, up to the repository that it is in; only itself if it is in none.
+fn projects(here: &Path) -> Vec<&Path> {
+    let is_repository = |folder: &&Path| folder.join(".git").exists();
+    match here.ancestors().position(|folder| is_repository(&folder)) {
+        Some(depth) => here.ancestors().take(depth + 1).collect(),
+        None => vec![here],
     }
 }
 
@@ -48,20 +71,20 @@ fn is_read(loaded: &Loaded, file: &Path) -> bool {
     is_pending || loaded.sources.iter().any(|source| Path::new(source) == file)
 }
 
-/// Adds a finding for a file of a host; `project` is its folder if it is one of a project.
+/// Adds a finding for a file of a host, which may be one of a project.
 fn of_file(
     section: &mut Section,
     config: &Config,
     host: &Host,
     file: &Path,
-    project: Option<&Path>,
+    project: Option<&Project<'_>>,
     folders: &Folders,
 ) {
     // A file that cannot be read is the other program's concern.
     let Some(content) = Document::open(file).ok().and_then(|document| document.get(&[])) else {
         return;
     };
-    let listed = hosts::servers_in(host, &content, folders, project).into_iter();
+    let listed = hosts::servers_in(host, &content, folders, project.map(|project| project.folder)).into_iter();
     let unmanaged = listed.filter(|server| {
         let settings = server.imported.as_ref().map(|imported| &imported.settings);
         !server.is_pegboard && settings.is_ok_and(|settings| !is_managed(config, settings))
@@ -86,7 +109,8 @@ fn of_file(
             ),
         )
         .fix(match project {
-            Some(_) => format!("pegboard import --project {}", host.id),
+            Some(Project { is_here: true, .. }) => format!("pegboard import --project {}", host.id),
+            Some(Project { folder, .. }) => format!("cd {} && pegboard import --project {}", folder.display(), host.id),
             None => format!("pegboard import {}", host.id),
         }),
     );
