@@ -257,12 +257,7 @@ fn apply(remedies: &[(&Finding, &Remedy)], is_dry: bool, output: &Output) -> Vec
 
 /// The report on a terminal.
 fn shown(sections: &[Section]) -> String {
-    let paint = Paint::of(&std::io::stdout());
-    screen::text(sections, output::width(), |level, word| match level {
-        Level::Ok => paint.green(word),
-        Level::Warning => paint.yellow(word),
-        Level::Problem => paint.red(word),
-    })
+    screen::text(sections, output::width(), Paint::of(&std::io::stdout()))
 }
 
 async fn finish(context: &mut Context<'_>, options: &Doctor, sections: &[Section], fixes: &Fixes) -> Exit {

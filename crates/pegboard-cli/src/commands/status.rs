@@ -19,7 +19,7 @@ use crate::{
     cli,
     daemon::{self, RunningDaemon, Unfinished, forget_without_daemon, unfinished_without_daemon},
     exit::Exit,
-    output::{self, Report, Table, one_line},
+    output::{self, Paint, Report, Table, one_line},
     settings::{self, Settings},
 };
 use follow::Source;
@@ -299,16 +299,20 @@ fn config_warnings(settings: &Settings) -> impl Iterator<Item = Value> {
     note.into_iter().chain(empty).chain(problems)
 }
 
+/// The column of the state.
+const STATE: usize = 1;
+
 /// The table alone.
 fn table_report(exit: Exit, status: &Shown) -> Report {
     Report {
-        data: table(status).render(output::width()),
+        data: painted(&table(status), output::width()),
         ..Report::new(exit)
     }
 }
 
 fn table(status: &Shown) -> Table {
-    let mut table = Table::indented(0);
+    // The protocol version tells the era. Processes and restarts are looked for when something is wrong, on a wide terminal or in JSON.
+    let mut table = Table::indented(0).optional(&[3, 7, 6, 2]);
     let heads = [
         "NAME",
         "STATE",
@@ -323,6 +327,19 @@ fn table(status: &Shown) -> Table {
     table.row(heads.map(str::to_owned));
     status.servers.iter().for_each(|server| table.row(row(server)));
     table
+}
+
+/// The table with bold heads, and colours for the states that matter.
+fn painted(table: &Table, width: Option<usize>) -> String {
+    let paint = Paint::of(&std::io::stdout());
+    let is = |cell: &str, states: &[State]| states.iter().any(|state| state.as_str() == cell);
+    table.painted(width, |row, column, cell| match column {
+        _ if row == 0 => paint.bold(cell),
+        STATE if is(cell, &[State::Ready]) => paint.green(cell),
+        STATE if is(cell, &[State::Down, State::CrashLooping, State::Misconfigured]) => paint.red(cell),
+        STATE if is(cell, &[State::Connecting, State::NeedsAuth, State::PendingTrust]) => paint.yellow(cell),
+        _ => cell.to_owned(),
+    })
 }
 
 fn text(exit: Exit, status: &Shown, is_late: bool, is_verbose: bool) -> Report {
@@ -350,7 +367,7 @@ fn text(exit: Exit, status: &Shown, is_late: bool, is_verbose: bool) -> Report {
         .filter_map(|server| sandbox_hint(server, is_verbose));
     let report = sandboxes.fold(report, |report, hint| report.hint(&hint));
     Report {
-        data: table.render(width),
+        data: painted(&table, width),
         ..report
     }
 }

@@ -8,6 +8,8 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 pub(crate) struct Table {
     rows: Vec<Vec<String>>,
     indent: usize,
+    /// Columns that a narrow terminal does without, the least important first.
+    optional: Vec<usize>,
 }
 
 const GAP: usize = 2;
@@ -20,7 +22,14 @@ impl Table {
         Self {
             rows: Vec::new(),
             indent,
+            optional: Vec::new(),
         }
+    }
+
+    /// Names the columns that are left out on a terminal on which the table has no room, the least important first. A pipe gets all of them.
+    pub(crate) fn optional(mut self, columns: &[usize]) -> Self {
+        self.optional = columns.to_vec();
+        self
     }
 
     /// Adds a row. All rows must have the same number of cells.
@@ -30,39 +39,57 @@ impl Table {
 
     /// Returns `true` if the last column shows all of `text`.
     pub(crate) fn has_room(&self, text: &str, width: Option<usize>) -> bool {
-        let left = self.left(&self.widths(), width);
+        let left = self.left(&self.columns(width), width);
         one_line(text) == text && left.is_none_or(|left| text.width() <= left)
     }
 
-    /// The widths of all columns but the last.
-    fn widths(&self) -> Vec<usize> {
-        let columns = self.rows.first().map_or(0, Vec::len);
+    /// The columns that are shown, all but the last, with their widths.
+    fn columns(&self, width: Option<usize>) -> Vec<(usize, usize)> {
+        let count = self.rows.first().map_or(0, Vec::len);
         let widest = |column: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(column));
-            cells.map(|cell| cell.width()).max().unwrap_or(0)
+            (column, cells.map(|cell| cell.width()).max().unwrap_or(0))
         };
-        (0..columns.saturating_sub(1)).map(widest).collect()
+        let mut columns: Vec<_> = (0..count.saturating_sub(1)).map(widest).collect();
+        for left_out in &self.optional {
+            if width.is_none_or(|width| self.taken(&columns) + MIN_LAST <= width) {
+                break;
+            }
+            columns.retain(|(column, _)| column != left_out);
+        }
+        columns
+    }
+
+    /// The width of everything before the last column.
+    fn taken(&self, columns: &[(usize, usize)]) -> usize {
+        self.indent + columns.iter().map(|(_, width)| width + GAP).sum::<usize>()
     }
 
     /// The width left for the last column, on a terminal.
-    fn left(&self, widths: &[usize], width: Option<usize>) -> Option<usize> {
-        let taken = self.indent + widths.iter().map(|width| width + GAP).sum::<usize>();
-        width.map(|width| width.saturating_sub(taken).max(MIN_LAST))
+    fn left(&self, columns: &[(usize, usize)], width: Option<usize>) -> Option<usize> {
+        width.map(|width| width.saturating_sub(self.taken(columns)).max(MIN_LAST))
     }
 
     /// Renders the table; `width` is that of the terminal, if there is one.
     pub(crate) fn render(&self, width: Option<usize>) -> String {
-        let widths = self.widths();
-        let left = self.left(&widths, width);
+        self.painted(width, |_, _, cell| cell.to_owned())
+    }
+
+    /// Renders the table, with each cell as `paint` shows it: its row, its column and its text are given.
+    pub(crate) fn painted(&self, width: Option<usize>, paint: impl Fn(usize, usize, &str) -> String) -> String {
+        let columns = self.columns(width);
+        let left = self.left(&columns, width);
         let mut text = String::new();
-        for row in &self.rows {
+        for (number, row) in self.rows.iter().enumerate() {
             let mut line = " ".repeat(self.indent);
-            for (cell, width) in row.iter().zip(&widths) {
-                line.push_str(cell);
+            for (column, width) in &columns {
+                let cell = row.get(*column).map_or("", String::as_str);
+                line.push_str(&paint(number, *column, cell));
                 line.push_str(&" ".repeat(width - cell.width() + GAP));
             }
             if let Some(last) = row.last() {
-                line.push_str(&left.map_or_else(|| last.clone(), |left| fitted(last, left)));
+                let last = left.map_or_else(|| last.clone(), |left| fitted(last, left));
+                line.push_str(&paint(number, row.len() - 1, &last));
             }
             text.push_str(line.trim_end());
             text.push('\n');
@@ -108,6 +135,29 @@ mod tests {
             table.render(Some(1)),
             "  a    日本  short\n  bbb  x     a long text that do…\n"
         );
+    }
+
+    #[test]
+    fn a_narrow_terminal_does_without_columns_that_are_optional() {
+        let mut table = Table::indented(0).optional(&[1, 0]);
+        table.row(["name", "a column of some width", "what it is"].map(str::to_owned));
+        let whole = "name  a column of some width  what it is\n";
+        assert_eq!(table.render(None), whole);
+        assert_eq!(table.render(Some(50)), whole);
+        assert_eq!(table.render(Some(49)), "name  what it is\n");
+        assert_eq!(table.render(Some(25)), "what it is\n");
+    }
+
+    #[test]
+    fn colours_take_no_room() {
+        let mut table = Table::default();
+        table.row(["NAME", "STATE"].map(str::to_owned));
+        table.row(["a", "ready"].map(str::to_owned));
+        let shown = table.painted(
+            None,
+            |row, _, cell| if row == 0 { format!("<{cell}>") } else { cell.to_owned() },
+        );
+        assert_eq!(shown, "<NAME>  <STATE>\na     ready\n");
     }
 
     #[test]

@@ -196,6 +196,19 @@ fn a_dry_run_says_what_would_be_changed_and_changes_nothing() {
 }
 
 #[test]
+fn a_token_that_is_written_in_auth() {
+    let home = Home::new();
+    let entry =
+        |token: &str| format!("[servers.fx]\nurl = 'http://127.0.0.1:9/mcp'\nauth = {{ bearer = '{token}' }}\n");
+    mode(&home.config(&entry("made-up-token")), 0o600);
+    let diagnosis = Diagnosis::of(&home, &["--offline"]);
+    let found = diagnosis.shows("secret-in-clear").finding("secret-in-clear").unwrap();
+    assert_eq!(found["fix"], "auth = { \"bearer\" = \"${FX_TOKEN}\" }");
+    home.config(&entry("${FX_TOKEN:-none}"));
+    Diagnosis::of(&home, &["--offline"]).is_well_without("secret-in-clear");
+}
+
+#[test]
 fn a_file_with_a_secret_that_others_can_read() {
     let home = Home::new();
     let file = home.config(&home.entry(

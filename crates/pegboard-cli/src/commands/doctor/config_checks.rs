@@ -30,6 +30,11 @@ const SECRET_WORDS: &[&str] = &[
     "PRIVATE_KEY",
 ];
 
+/// The settings that may hold secrets, entry by entry.
+const SECRET_FIELDS: &[&str] = &["env", "headers", "auth"];
+/// The entries of `auth` that are secrets.
+const SECRETS_OF_AUTH: &[&str] = &["bearer", "api_key", "token", "password", "client_secret"];
+
 /// Adds the problems that name a server to its section.
 pub(super) fn of_server(section: &mut Section, name: &ServerName, loaded: &Loaded) {
     let is_unreadable = |problem: &&Problem| !loaded.unreadable.contains(&problem.file);
@@ -224,11 +229,11 @@ fn split_command(hint: &str) -> Option<(String, Vec<String>)> {
     Some((serde_json::from_str(program).ok()?, serde_json::from_str(args).ok()?))
 }
 
-/// Literal values of variables and headers whose names say that they are secrets.
+/// Literal values of `auth`, and of variables and headers whose names say that they are secrets.
 fn secrets_in_clear(section: &mut Section, name: &ServerName, loaded: &Loaded) {
     for setting in loaded.explain() {
         let is_own = setting.server.as_ref() == Some(name);
-        if !is_own || !["env", "headers"].contains(&setting.field.as_str()) {
+        if !is_own || !SECRET_FIELDS.contains(&setting.field.as_str()) {
             continue;
         }
         for key in literal_secrets(&setting) {
@@ -236,7 +241,11 @@ fn secrets_in_clear(section: &mut Section, name: &ServerName, loaded: &Loaded) {
                 ValueOrigin::File { file, line, .. } => format!("{file}:{line}: "),
                 _ => String::new(),
             };
-            let variable: String = key
+            let named = match setting.field.as_str() {
+                "auth" => format!("{name}_token"),
+                _ => key.clone(),
+            };
+            let variable: String = named
                 .to_uppercase()
                 .chars()
                 .map(|c| if c.is_alphanumeric() { c } else { '_' })
@@ -261,8 +270,11 @@ fn literal_secrets(setting: &Explained) -> Vec<&String> {
             .is_some_and(|text| !text.contains('$') && text.contains("***"))
     };
     let is_secret = |key: &str| {
-        let key = key.to_uppercase();
-        SECRET_WORDS.iter().any(|word| key.contains(word))
+        let upper = key.to_uppercase();
+        match setting.field.as_str() {
+            "auth" => SECRETS_OF_AUTH.contains(&key),
+            _ => SECRET_WORDS.iter().any(|word| upper.contains(word)),
+        }
     };
     entries
         .filter(|(key, value)| is_secret(key) && is_literal(value))
@@ -293,7 +305,7 @@ fn permissions(section: &mut Section, file: &Path, loaded: &Loaded) {
     }
     let has_secret = loaded.explain().iter().any(|setting| {
         let is_here = matches!(&setting.from, ValueOrigin::File { file: origin, .. } if Path::new(origin) == file);
-        is_here && ["env", "headers"].contains(&setting.field.as_str()) && !literal_secrets(setting).is_empty()
+        is_here && SECRET_FIELDS.contains(&setting.field.as_str()) && !literal_secrets(setting).is_empty()
     });
     if mode & 0o044 != 0 && has_secret {
         section.found(

@@ -164,7 +164,7 @@ fn ready(section: &mut Section, status: &ServerStatus, transport: &Transport, li
     let who = status
         .server_info
         .as_ref()
-        .map(|info| format!("{} {}, ", info.name, info.version));
+        .map(|info| format!("{}, ", format!("{} {}", info.name, info.version).trim()));
     section.fine(
         Step::Handshake,
         format!("{}protocol {version} ({era})", who.unwrap_or_default()),

@@ -1,12 +1,17 @@
 //! The report as text and as JSON.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use super::{
     finding::{Fixes, Line, Section},
     kinds::Level,
 };
-use crate::output::{one_line, wrapped};
+use crate::{
+    output::{Paint, one_line, wrapped},
+    settings::set,
+};
 
 /// The least width of the text column, however narrow the terminal.
 const MIN_TEXT: usize = 30;
@@ -35,7 +40,7 @@ pub(super) fn json(sections: &[Section], fixes: &Fixes) -> Value {
 }
 
 /// The report for people. `width` is that of the terminal; without one, lines are as long as they are.
-pub(super) fn text(sections: &[Section], width: Option<usize>, paint: impl Fn(Level, &str) -> String) -> String {
+pub(super) fn text(sections: &[Section], width: Option<usize>, paint: Paint) -> String {
     let label = |line: &Line| match line {
         Line::Fine { step, .. } => step.as_str(),
         Line::Found(finding) => finding.kind.id,
@@ -47,8 +52,8 @@ pub(super) fn text(sections: &[Section], width: Option<usize>, paint: impl Fn(Le
     let mut text = String::new();
     for section in sections.iter().filter(|section| !section.lines.is_empty()) {
         let title = match &section.server {
-            Some(name) => format!("{name}: {}", one_line(&section.title)),
-            None => section.title.clone(),
+            Some(name) => format!("{}: {}", paint.bold(name), one_line(&section.title)),
+            None => paint.bold(&section.title),
         };
         text.push_str(&wrapped(&title, width, 4));
         text.push('\n');
@@ -59,14 +64,14 @@ pub(super) fn text(sections: &[Section], width: Option<usize>, paint: impl Fn(Le
             let padding = " ".repeat(LEVEL - level.as_str().len());
             text.push_str(&format!(
                 "  {}{padding}{:widest$}  ",
-                paint(level, level.as_str()),
+                painted(paint, level),
                 label(line)
             ));
             let (found, fix) = match line {
                 Line::Fine { found, .. } => (found, None),
                 Line::Found(finding) => (&finding.found, finding.fix.as_deref()),
             };
-            let mut said = words(found, room, indent);
+            let mut said = words(&in_short(found), room, indent);
             if let Some(fix) = fix {
                 said.push('\n');
                 said.push_str(&" ".repeat(indent));
@@ -78,6 +83,24 @@ pub(super) fn text(sections: &[Section], width: Option<usize>, paint: impl Fn(Le
         text.push('\n');
     }
     text
+}
+
+fn painted(paint: Paint, level: Level) -> String {
+    let word = level.as_str();
+    match level {
+        Level::Ok => paint.green(word),
+        Level::Warning => paint.yellow(word),
+        Level::Problem => paint.red(word),
+    }
+}
+
+/// A finding with `~` for the home folder. Fixes have whole paths, because a shell or a config file reads them.
+fn in_short(found: &str) -> String {
+    let home = set("HOME").filter(|home| home.parent().is_some());
+    match home.as_deref().and_then(Path::to_str) {
+        Some(home) => found.replace(&format!("{}/", home.trim_end_matches('/')), "~/"),
+        None => found.to_owned(),
+    }
 }
 
 /// A text with its own lines kept, because it may be the end of a log.
@@ -161,7 +184,7 @@ mod tests {
         let sections = sections();
         format!(
             "{}{}",
-            text(&sections, width, |_, word| word.to_owned()),
+            text(&sections, width, Paint::forced(false)),
             summary(&sections, 1)
         )
     }
@@ -189,7 +212,7 @@ mod tests {
             &kinds::EXITS_AT_START,
             "a\n\x1b[2Jno problem with 1 server",
         ));
-        let shown = text(&[section], Some(80), |_, word| word.to_owned());
+        let shown = text(&[section], Some(80), Paint::forced(false));
         assert!(!shown.contains('\x1b') && !shown.contains("\nno problem"), "{shown}");
     }
 }

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use crate::output::{Table, one_line, width};
+use crate::output::{Table, one_line};
 
-/// The settings as a table of two columns.
+/// The settings as a table of two columns, nothing cut off.
 pub(super) fn lines(shown: &Value, more: &[(&str, String)]) -> String {
     let mut table = Table::indented(2);
     for (name, text) in rows(shown)
@@ -13,7 +13,7 @@ pub(super) fn lines(shown: &Value, more: &[(&str, String)]) -> String {
     {
         table.row([name, one_line(&text)]);
     }
-    table.render(width())
+    table.render(None)
 }
 
 fn rows(shown: &Value) -> Vec<(String, String)> {
@@ -70,6 +70,10 @@ fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Array(items) => items.iter().map(text).collect::<Vec<_>>().join(", "),
+        Value::Object(pairs) => {
+            let pairs = pairs.iter().map(|(name, value)| format!("{name}={}", text(value)));
+            pairs.collect::<Vec<_>>().join(", ")
+        }
         other => other.to_string(),
     }
 }

@@ -5,15 +5,19 @@ use serde_json::{Value, json};
 
 use super::{change::absent, screen};
 use crate::{
-    cli::Get,
+    cli::{Get, Global},
     commands::{
         context::Context,
         servers_file::{self, ServersFile, short},
     },
     exit::Exit,
-    output::{Report, Table, clean, one_line, width},
+    output::{Paint, Report, Table, clean, one_line, width},
     settings::{Settings, is_pending},
 };
+
+/// Columns of the list.
+const STATE: usize = 2;
+const PLACE: usize = 3;
 
 /// Shows one server: what it is, where it is defined, and how to change it.
 pub(in crate::commands) async fn get(mut context: Context<'_>, get: Get) -> Exit {
@@ -63,7 +67,7 @@ pub(in crate::commands) async fn get(mut context: Context<'_>, get: Get) -> Exit
             report
         } else {
             report.hint(&format!(
-                "`pegboard remove {name}` removes it, `pegboard {switch} {name}` {switch}s it"
+                "`pegboard doctor {name}` tries it; `{switch}` and `remove` change it"
             ))
         }
     };
@@ -78,21 +82,28 @@ pub(in crate::commands) async fn list(mut context: Context<'_>) -> Exit {
             .refuse(&complaint, &json!({"servers": [], "warnings": []}))
             .await;
     }
-    let servers = all(&settings);
+    let mut servers = all(&settings);
+    complete(&mut servers, &context.global);
     let report = if context.output.is_json() {
         let warnings: Vec<String> = settings.warnings().collect();
         Report::json(Exit::Done, &json!({"servers": servers, "warnings": warnings}))
     } else {
         let mut report = Report::new(Exit::Done);
-        let mut table = Table::indented(0);
-        table.row(["NAME", "KIND", "STATE", "DEFINED IN", "TARGET"].map(str::to_owned));
+        let mut table = Table::indented(0).optional(&[PLACE]);
+        table.row(["NAME", "KIND", "STATE", "DEFINED IN", "COMMAND OR URL"].map(str::to_owned));
         for server in &servers {
             let cell = |key: &str| one_line(server[key].as_str().unwrap_or("-"));
             let place = place(server).map_or_else(|| "-".to_owned(), |place| one_line(&place));
             table.row([cell("name"), cell("kind"), cell("state"), place, cell("target")]);
         }
         if !servers.is_empty() {
-            report.data = table.render(width());
+            let paint = Paint::of(&std::io::stdout());
+            report.data = table.painted(width(), |row, column, cell| match (column, cell) {
+                _ if row == 0 => paint.bold(cell),
+                (STATE, "misconfigured") => paint.red(cell),
+                (STATE, "disabled" | "not approved") => paint.yellow(cell),
+                _ => cell.to_owned(),
+            });
         }
         if let Some(note) = settings.demo_note() {
             context.output.note(note);
@@ -121,7 +132,11 @@ fn all(settings: &Settings) -> Vec<Value> {
         }));
     }
     for (name, server) in &loaded.config.misconfigured {
-        let state = if is_pending(server) { "not approved" } else { "broken" };
+        let state = if is_pending(server) {
+            "not approved"
+        } else {
+            "misconfigured"
+        };
         let mut problems = server.problems.clone();
         if problems.is_empty() {
             problems.push(server.why.clone());
@@ -135,6 +150,22 @@ fn all(settings: &Settings) -> Vec<Value> {
     servers
 }
 
+/// Adds what the file says of servers that cannot be used, for which the config has no settings.
+fn complete(servers: &mut [Value], global: &Global) {
+    for server in servers.iter_mut().filter(|server| server["target"].is_null()) {
+        let Some(name) = server["name"].as_str().map(str::to_owned) else {
+            continue;
+        };
+        let files = ServersFile::with(global, &name).unwrap_or_default();
+        if let Some(file) = files.first() {
+            server["target"] = json!(screen::target(&file.check(&name).shown));
+            if server["origin"].is_null() {
+                server["origin"] = json!({"file": file.path(), "line": null});
+            }
+        }
+    }
+}
+
 /// The file and the line of a server.
 fn origin(loaded: &Loaded, name: &str) -> Option<Value> {
     let origin = loaded.origins.iter().find(|(known, _)| known.as_str() == name)?.1;
@@ -143,10 +174,10 @@ fn origin(loaded: &Loaded, name: &str) -> Option<Value> {
 
 /// `FILE:LINE` of a server, for people.
 fn place(server: &Value) -> Option<String> {
-    let file = server["origin"]["file"].as_str()?;
-    Some(format!(
-        "{}:{}",
-        short(std::path::Path::new(file)),
-        server["origin"]["line"]
-    ))
+    let origin = &server["origin"];
+    let file = short(std::path::Path::new(origin["file"].as_str()?));
+    Some(match origin["line"].as_u64() {
+        Some(line) => format!("{file}:{line}"),
+        None => file,
+    })
 }
