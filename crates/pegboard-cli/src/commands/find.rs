@@ -80,8 +80,7 @@ async fn add(mut context: Context<'_>, options: &Find, registry: &Registry, foun
             .await;
     };
     let nothing = document(&registry.address(), found);
-    let configs = context.global.configs.clone();
-    let mut plan = match Plan::new(entry, options, &configs) {
+    let mut plan = match Plan::new(entry, options, &context.global) {
         Ok(plan) => plan,
         Err(complaint) => return context.refuse(&complaint, &nothing).await,
     };

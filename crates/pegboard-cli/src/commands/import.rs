@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::{
     agreement,
     context::{Context, Ending, interrupted, time_up},
+    servers_file::ServersFile,
 };
 use crate::{
     cli::{Global, Import},
@@ -44,7 +45,7 @@ pub(super) async fn run(mut context: Context<'_>, options: Import) -> Exit {
     if is_written {
         let plan_of_edit = Arc::clone(&plan);
         let done = match blocking(&mut context, move || write::edited(&plan_of_edit)).await {
-            Ok(edited) => edited.and_then(|document| write::finish(document, &plan.file)),
+            Ok(edited) => edited.and_then(write::finish),
             Err(exit) => return exit,
         };
         if let Err(complaint) = done {
@@ -85,11 +86,10 @@ async fn blocking<T: Send + 'static>(
 /// What the options ask for.
 pub(super) fn prepare(global: &Global, options: &Import) -> Result<Plan, Complaint> {
     let folders = folders()?;
-    let file = write::target(global, options.project)?;
+    let target = ServersFile::to_import(global, options.project)?;
     let sources = sources::find(&options.from, options.project, &folders)?;
-    let taken = write::servers_of(&file)?;
     let found = sources::read(&sources, &folders, options.all)?;
-    Ok(Plan::new(file, taken, found, options.force))
+    Ok(Plan::new(target, found, options.force))
 }
 
 pub(super) fn folders() -> Result<Folders, Complaint> {

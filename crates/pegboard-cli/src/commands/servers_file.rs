@@ -9,7 +9,7 @@ use pegboard::{
     Config, Env, Format as ConfigFormat, Loaded, ServerName,
     config::{ProjectFile, Source, TrustStore},
 };
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::{
     cli::Global,
@@ -24,8 +24,10 @@ const FILE_NAMES: [&str; 5] = [
     "pegboard.yaml",
     "pegboard.yml",
     "pegboard.json",
-    ".mcp.json",
+    FOREIGN,
 ];
+/// The file of other programs that is read as it is.
+const FOREIGN: &str = ".mcp.json";
 /// Where files keep their servers: ours, and those of other programs that are read as they are.
 const TABLES: [&[&str]; 6] = [
     &["servers"],
@@ -39,7 +41,7 @@ const TABLES: [&[&str]; 6] = [
 const UNSET: &str = "http://unset.invalid";
 
 /// A config file, open for changes of its servers.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct ServersFile {
     pub(crate) document: Document,
     /// The keys that lead to the table of servers.
@@ -71,6 +73,28 @@ impl ServersFile {
         Self::open(&path, is_project && global.configs.is_empty())
     }
 
+    /// Like [`Self::to_add`], but never another program's file, from which the servers may come.
+    pub(crate) fn to_import(global: &Global, is_project: bool) -> Result<Self, Complaint> {
+        let path = match global.configs.as_slice() {
+            [] if is_project => own_in_folder(&settings::here()),
+            [] => own_in_folder(&user_folder()?),
+            [one] => std::path::absolute(one).unwrap_or_else(|_| one.clone()),
+            _ => {
+                return Err(Complaint {
+                    message: "servers can be written to one config file only".to_owned(),
+                    hint: Some("name it with a single `-c FILE`".to_owned()),
+                    exit: Exit::Usage,
+                });
+            }
+        };
+        let file = Self::open(&path, is_project && global.configs.is_empty())?;
+        // The servers may come from a project that someone else has written, so a person has to approve them.
+        Ok(Self {
+            is_approved_project: false,
+            ..file
+        })
+    }
+
     /// The files of this run that have a server, the strongest one first.
     pub(crate) fn with(global: &Global, name: &str) -> Result<Vec<Self>, Complaint> {
         let mut found = Vec::new();
@@ -91,7 +115,7 @@ impl ServersFile {
         let known = TABLES
             .into_iter()
             .find(|table| matches!(document.get(table), Some(Value::Object(_))));
-        let is_foreign = path.file_name().is_some_and(|name| name == ".mcp.json");
+        let is_foreign = path.file_name().is_some_and(|name| name == FOREIGN);
         let table = known.unwrap_or(if is_foreign { &["mcpServers"] } else { &["servers"] });
         let is_approved_project = is_project && (!document.exists() || is_approved(path));
         Ok(Self {
@@ -114,6 +138,27 @@ impl ServersFile {
     /// The settings of a server as they are written.
     pub(crate) fn entry(&self, name: &str) -> Option<Value> {
         self.document.get(&self.at(name, &[]))
+    }
+
+    /// The names of its servers, in the order of the file.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let table: Vec<&str> = self.table.iter().map(String::as_str).collect();
+        self.document.keys(&table)
+    }
+
+    /// The settings of all its servers as they are written.
+    pub(crate) fn entries(&self) -> Map<String, Value> {
+        let table: Vec<&str> = self.table.iter().map(String::as_str).collect();
+        match self.document.get(&table) {
+            Some(Value::Object(entries)) => entries,
+            _ => Map::new(),
+        }
+    }
+
+    /// Writes the settings of servers in one edit where that is possible, in place of those that they had.
+    pub(crate) fn put_all(&mut self, entries: &[(&str, &Value)]) -> Result<(), DocumentError> {
+        let table: Vec<&str> = self.table.iter().map(String::as_str).collect();
+        self.document.set_all(&table, entries)
     }
 
     /// Writes the settings of a server, in place of those that it had.
@@ -146,7 +191,7 @@ impl ServersFile {
         // A file without anything would be taken for one that is being written.
         if was_there && self.document.text().trim().is_empty() {
             let table: Vec<&str> = self.table.iter().map(String::as_str).collect();
-            let empty = Value::Object(serde_json::Map::new());
+            let empty = Value::Object(Map::new());
             self.document.set(&table, &empty).map_err(|error| broken(&error))?;
         }
         Ok(was_there)
@@ -265,10 +310,16 @@ fn files(global: &Global) -> Vec<(PathBuf, bool)> {
 
 /// The config file in a folder, or the one to make there.
 fn in_folder(folder: &Path) -> PathBuf {
-    let known = FILE_NAMES
-        .map(|name| folder.join(name))
-        .into_iter()
-        .find(|path| path.is_file());
+    first_of(FILE_NAMES.into_iter(), folder)
+}
+
+/// The config file of our own in a folder, or the one to make there.
+fn own_in_folder(folder: &Path) -> PathBuf {
+    first_of(FILE_NAMES.into_iter().filter(|name| *name != FOREIGN), folder)
+}
+
+fn first_of(names: impl Iterator<Item = &'static str>, folder: &Path) -> PathBuf {
+    let known = names.map(|name| folder.join(name)).find(|path| path.is_file());
     known.unwrap_or_else(|| folder.join(FILE_NAMES[0]))
 }
 

@@ -1,22 +1,21 @@
 //! Adds a server of a registry to a config file.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use pegboard::ServerName;
 use serde_json::{Map, Value, json};
 
-use super::{super::servers_file::short, listed::need_json};
+use super::{
+    super::servers_file::{ServersFile, short},
+    listed::need_json,
+};
 use crate::{
-    cli::Find,
-    document::Document,
+    cli::{Find, Global},
     exit::Exit,
     output::one_line,
     registry::{Entry, Given, Need, Way, ways},
-    settings::{self, Complaint},
+    settings::Complaint,
 };
-
-/// The names of config files, those that are looked for first.
-const FILES: [&str; 4] = ["pegboard.toml", "pegboard.yaml", "pegboard.yml", "pegboard.json"];
 
 /// A server that is about to be added.
 #[derive(Debug)]
@@ -24,14 +23,14 @@ pub(super) struct Plan {
     pub(super) name: ServerName,
     pub(super) way: Way,
     settings: Map<String, Value>,
-    document: Document,
+    file: ServersFile,
     /// Whether the file has this server already, under this name.
     pub(super) is_known: bool,
 }
 
 impl Plan {
     /// Plans to add an entry. Nothing is written yet.
-    pub(super) fn new(entry: &Entry, options: &Find, configs: &[PathBuf]) -> Result<Self, Complaint> {
+    pub(super) fn new(entry: &Entry, options: &Find, global: &Global) -> Result<Self, Complaint> {
         let given = given(&options.set)?;
         let way = chosen(entry, &given, options.package.as_deref())?;
         for need in &way.needs {
@@ -62,16 +61,10 @@ impl Plan {
             .settings
             .clone()
             .map_err(|why| usage(why, "choose another way with `--package`"))?;
-        let path = target(options.project, configs)?;
-        let mut document = Document::open(&path).map_err(|error| usage(error.to_string(), "mend the file first"))?;
-        let key = if document.get(&["mcpServers"]).is_some() {
-            "mcpServers"
-        } else {
-            "servers"
-        };
-        let taken = document.keys(&[key]);
+        let mut file = ServersFile::to_add(global, options.project)?;
+        let taken = file.names();
         let known = taken.iter().find(|name| {
-            let known = document.get(&[key, name.as_str()]);
+            let known = file.entry(name);
             known.is_some_and(|known| has_all(&known, &settings))
         });
         if let Some(name) = known.and_then(|name| ServerName::parse(name).ok()) {
@@ -79,26 +72,23 @@ impl Plan {
                 name,
                 way,
                 settings,
-                document,
+                file,
                 is_known: true,
             });
         }
         let name = name(entry, options.name.as_deref(), &taken)?;
-        let value = Value::Object(settings.clone());
-        document
-            .set(&[key, name.as_str()], &value)
-            .map_err(|error| usage(error.to_string(), "edit the file by hand"))?;
+        file.put(name.as_str(), &Value::Object(settings.clone()))?;
         Ok(Self {
             name,
             way,
             settings,
-            document,
+            file,
             is_known: false,
         })
     }
 
     pub(super) fn path(&self) -> &Path {
-        self.document.path()
+        self.file.path()
     }
 
     /// What is added, for people.
@@ -130,12 +120,7 @@ impl Plan {
     }
 
     pub(super) fn save(&mut self) -> Result<(), Complaint> {
-        if let Some(folder) = self.document.path().parent() {
-            // A folder that cannot be made is reported when the file is written.
-            let _ = std::fs::create_dir_all(folder);
-        }
-        let saved = self.document.save();
-        saved.map_err(|error| usage(error.to_string(), "nothing was changed"))
+        self.file.save()
     }
 
     pub(super) fn json(&self, is_written: bool) -> Value {
@@ -230,35 +215,6 @@ fn allowed(text: &str) -> String {
     let one = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
     let name: String = text.chars().map(one).collect();
     name.trim_matches(['-', '_']).chars().take(60).collect()
-}
-
-/// The file that the server goes into.
-fn target(is_project: bool, configs: &[PathBuf]) -> Result<PathBuf, Complaint> {
-    if let Some(last) = configs.last() {
-        return Ok(last.clone());
-    }
-    let folder = match is_project {
-        true => settings::here(),
-        false => settings::set("XDG_CONFIG_HOME")
-            .or_else(|| {
-                Some(
-                    settings::set(if cfg!(windows) { "APPDATA" } else { "HOME" })?.join(if cfg!(windows) {
-                        ""
-                    } else {
-                        ".config"
-                    }),
-                )
-            })
-            .map(|folder| folder.join("pegboard"))
-            .ok_or_else(|| {
-                usage(
-                    "the home folder is not known".to_owned(),
-                    "name the file with `-c FILE`",
-                )
-            })?,
-    };
-    let existing = FILES.iter().map(|name| folder.join(name)).find(|path| path.exists());
-    Ok(existing.unwrap_or_else(|| folder.join(FILES[0])))
 }
 
 fn usage(message: String, hint: &str) -> Complaint {

@@ -12,12 +12,17 @@ use super::{
     identity::Identity,
     sources::{Found, FoundServer},
 };
-use crate::hosts::{Host, Input};
+use crate::{
+    commands::servers_file::ServersFile,
+    hosts::{Host, Input},
+};
 
 /// What an import will do.
 #[derive(Debug)]
 pub(in crate::commands) struct Plan {
     pub(in crate::commands) file: PathBuf,
+    /// The same file, as it was when the plan was made.
+    pub(in crate::commands) target: ServersFile,
     pub(in crate::commands) rows: Vec<Row>,
     pub(in crate::commands) unreadable: Vec<(PathBuf, String)>,
     /// How many files were read.
@@ -71,12 +76,13 @@ impl Row {
 }
 
 impl Plan {
-    /// `taken` are the servers of the file that is written to.
-    pub(super) fn new(file: PathBuf, taken: Map<String, Value>, found: Found, force: bool) -> Self {
-        let mut names = Names::new(taken, force, &found.servers);
+    /// A plan to write to a file.
+    pub(super) fn new(target: ServersFile, found: Found, force: bool) -> Self {
+        let mut names = Names::new(target.entries(), force, &found.servers);
         let rows = found.servers.into_iter().map(|one| names.row(one)).collect();
         Self {
-            file,
+            file: target.path().to_owned(),
+            target,
             rows,
             unreadable: found.unreadable,
             files: found.files,

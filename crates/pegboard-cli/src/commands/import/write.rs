@@ -1,86 +1,32 @@
 //! Writes imported servers into our config file.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use pegboard::{Config, Env, Format, config::Source};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::plan::Plan;
 use crate::{
-    cli::Global,
+    commands::servers_file::ServersFile,
     document::{Document, DocumentError},
     exit::Exit,
-    settings::{self, Complaint},
+    settings::Complaint,
 };
-
-/// The names of our config files, the preferred one first.
-const NAMES: [&str; 4] = ["pegboard.toml", "pegboard.yaml", "pegboard.yml", "pegboard.json"];
 
 /// The most servers that the config loader takes from one file.
 const MAX_SERVERS: usize = 1000;
-
-/// The config file to write to: the one that `-c` names, the project's, or the user's.
-pub(in crate::commands) fn target(global: &Global, is_project: bool) -> Result<PathBuf, Complaint> {
-    match global.configs.as_slice() {
-        [] => {}
-        [one] => return Ok(std::path::absolute(one).unwrap_or_else(|_| one.clone())),
-        _ => {
-            return Err(Complaint {
-                message: "servers can be written to one config file only".to_owned(),
-                hint: Some("name it with a single `-c FILE`".to_owned()),
-                exit: Exit::Usage,
-            });
-        }
-    }
-    let folder = match is_project {
-        true => settings::here(),
-        false => user_folder().ok_or_else(|| Complaint {
-            message: "there is no folder for the user's config".to_owned(),
-            hint: Some("set HOME, or name a file with `-c FILE`".to_owned()),
-            exit: Exit::Usage,
-        })?,
-    };
-    let existing = NAMES
-        .map(|name| folder.join(name))
-        .into_iter()
-        .find(|path| path.is_file());
-    Ok(existing.unwrap_or_else(|| folder.join("pegboard.toml")))
-}
-
-/// The folder of the user's config file.
-pub(in crate::commands) fn user_folder() -> Option<PathBuf> {
-    let folder = |name| {
-        std::env::var_os(name)
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute())
-    };
-    let folder = match cfg!(windows) {
-        true => folder("APPDATA"),
-        false => folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config"))),
-    };
-    folder.map(|folder| folder.join("pegboard"))
-}
-
-/// The servers that a config file has.
-pub(in crate::commands) fn servers_of(file: &Path) -> Result<Map<String, Value>, Complaint> {
-    let document = open(file)?;
-    let servers = document.get(&["servers"]);
-    Ok(servers
-        .and_then(|servers| servers.as_object().cloned())
-        .unwrap_or_default())
-}
 
 /// Writes the servers of a plan.
 pub(in crate::commands) fn write(plan: &Plan) -> Result<(), Complaint> {
     if !plan.has_work() {
         return Ok(());
     }
-    finish(edited(plan)?, &plan.file)
+    finish(edited(plan)?)
 }
 
 /// The config file with the servers of a plan, not saved yet.
-pub(super) fn edited(plan: &Plan) -> Result<Document, Complaint> {
-    let mut document = open(&plan.file)?;
+pub(super) fn edited(plan: &Plan) -> Result<ServersFile, Complaint> {
+    let mut file = plan.target.clone();
     let new = plan
         .rows
         .iter()
@@ -89,27 +35,28 @@ pub(super) fn edited(plan: &Plan) -> Result<Document, Complaint> {
         .map(|(name, settings)| (name, Value::Object(settings.clone())))
         .collect();
     let new: Vec<(&str, &Value)> = new.iter().map(|(name, settings)| (*name, settings)).collect();
-    document.set_all(&["servers"], &new).map_err(|error| refused(&error))?;
-    check(&document)?;
-    Ok(document)
+    file.put_all(&new).map_err(|error| refused(&error))?;
+    check(&file)?;
+    Ok(file)
 }
 
 /// Saves the config file with the imported servers.
-pub(super) fn finish(mut document: Document, file: &Path) -> Result<(), Complaint> {
-    save(&mut document, file)?;
+pub(super) fn finish(mut file: ServersFile) -> Result<(), Complaint> {
+    file.save()?;
     // It may hold the secrets that the hosts' files held.
-    restrict(file)
+    restrict(file.path())
 }
 
 /// Refuses a text that the config loader would not take as a whole: one that is too large, or that has too many servers.
-fn check(document: &Document) -> Result<(), Complaint> {
+fn check(servers: &ServersFile) -> Result<(), Complaint> {
+    let document = &servers.document;
     let format = match document.format() {
         crate::document::Format::Toml => Format::Toml,
         crate::document::Format::Json => Format::Json,
         crate::document::Format::Yaml => Format::Yaml,
     };
     let file = document.path().display().to_string();
-    let servers = document.keys(&["servers"]).len();
+    let servers = servers.names().len();
     let problem = match servers > MAX_SERVERS {
         true => Some(format!(
             "a file has at most {MAX_SERVERS} servers, and it would have {servers}"

@@ -4,14 +4,13 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use crate::{commands::import::write, exit::Exit, settings::Complaint};
+use crate::{
+    commands::{import::write, servers_file::user_folder},
+    settings::Complaint,
+};
 
 fn file() -> Result<PathBuf, Complaint> {
-    let folder = write::user_folder().ok_or_else(|| Complaint {
-        message: "there is no folder for the user's config".to_owned(),
-        hint: Some("set HOME".to_owned()),
-        exit: Exit::Usage,
-    })?;
+    let folder = user_folder()?;
     Ok(folder.join("installed-urls.json"))
 }
 
