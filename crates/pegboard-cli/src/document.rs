@@ -277,7 +277,7 @@ impl Document {
         self.set(&target, &value)
     }
 
-    /// Writes the file: atomically, with its mode and owner, and through a symbolic link to what it names. Refused if someone else has
+    /// Writes the file: atomically, with its mode and owner, and through a symbolic link to what it names. Refused if another process has
     /// changed the file since it was opened.
     pub(crate) fn save(&mut self) -> Result<(), DocumentError> {
         let text = self.text();

@@ -60,7 +60,7 @@ impl Exit {
     pub(crate) fn of_outcome(outcome: &Outcome) -> Self {
         match (outcome, outcome.kind()) {
             (Outcome::Lost(_), Kind::LimitExceeded) => Self::Unavailable,
-            // With a code it was not the user who cancelled the call, but whoever was to carry it out.
+            // With a code it was not the user who cancelled the call, but the server, or Pegboard itself.
             (Outcome::Lost(failure) | Outcome::Refused(failure), Kind::Cancelled) if failure.code.is_some() => {
                 Self::Unavailable
             }

@@ -117,7 +117,7 @@ fn write(path: &Path, source: &str, language: Language) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Refuses to replace a file that somebody wrote.
+/// Refuses to replace a file that was not generated.
 fn check_file(options: &Generate) -> Result<(), Complaint> {
     let Some(path) = &options.out else { return Ok(()) };
     let Ok(text) = fs::read(path) else { return Ok(()) };

@@ -48,7 +48,7 @@ impl Detached {
     }
 }
 
-/// Opens a log for appending, without following a link. Fails unless it is a file of the user that nobody else may write.
+/// Opens a log for appending, without following a link. Fails unless it is a file of the user that no other user may write.
 pub(super) fn open_log(path: &Path) -> io::Result<File> {
     let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).unwrap_or(0);
     let file = OpenOptions::new()

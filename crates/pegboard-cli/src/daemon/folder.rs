@@ -19,7 +19,7 @@ pub(crate) enum FolderError {
 }
 
 /// The folder for sockets and locks: `$XDG_RUNTIME_DIR/pegboard`, else `pegboard/run` in the user's folder of state. Fails unless it belongs
-/// to the user and nobody else can enter it.
+/// to the user and no other user can enter it.
 pub(super) fn open(create: bool) -> Result<PathBuf, FolderError> {
     let folder = path().ok_or_else(|| FolderError::Missing("neither XDG_RUNTIME_DIR nor HOME is set".to_owned()))?;
     if create {
@@ -38,7 +38,7 @@ pub(super) fn path() -> Option<PathBuf> {
     }
 }
 
-/// Fails unless the folder itself, and no link to one, belongs to the user and is closed to others, and nobody else can replace it.
+/// Fails unless the folder itself, and no link to one, belongs to the user and is closed to others, and no other user can replace it.
 fn check(folder: &Path) -> Result<(), FolderError> {
     let found = folder.symlink_metadata().map_err(|error| missing(folder, &error))?;
     if let Some(problem) = problem_of(&found) {

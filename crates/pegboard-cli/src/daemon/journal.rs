@@ -151,7 +151,7 @@ fn without_daemon<T>(global: &Global, settings: &Settings, work: impl FnOnce(&Pa
     work(&journal_path(&folder, &identity))
 }
 
-/// Opens a file without following a link. Fails unless it is a regular file of the user that nobody else may write.
+/// Opens a file without following a link. Fails unless it is a regular file of the user that no other user may write.
 fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).unwrap_or(0);
     let file = options.mode(0o600).custom_flags(flags).open(path)?;

@@ -68,7 +68,7 @@ impl Lock {
     }
 }
 
-/// Opens the file without following a link. Fails unless it is a regular file of the user that nobody else may write.
+/// Opens the file without following a link. Fails unless it is a regular file of the user that no other user may write.
 fn open(path: &Path) -> io::Result<File> {
     let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).unwrap_or(0);
     let file = OpenOptions::new()

@@ -49,10 +49,10 @@ pub(super) fn write(path: &Path, before: Option<&[u8]>, content: &[u8]) -> io::R
             keep_owner_and_mode(&file, known)?;
         }
         file.sync_all()?;
-        // As late as possible, so that little time is left for a change by someone else.
+        // As late as possible, so that little time is left for a change by another process.
         if read(&target)?.as_deref() != before {
             return Err(io::Error::other(
-                "someone else has changed the file meanwhile; try again",
+                "another process has changed the file meanwhile; try again",
             ));
         }
         fs::rename(&draft, &target)

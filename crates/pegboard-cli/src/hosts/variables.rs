@@ -20,7 +20,7 @@ impl Input {
         format!("${{input:{}}}", self.id)
     }
 
-    /// The environment variable that stands for it where nobody can be asked.
+    /// The environment variable that stands for it where no user can be asked.
     pub(crate) fn variable(&self) -> String {
         variable_name(&self.id)
     }
@@ -236,7 +236,7 @@ mod tests {
 
     fn place() -> Place {
         Place {
-            project: Some(PathBuf::from("/work/shop")),
+            project: Some(PathBuf::from("/srv/shop")),
             is_windows: false,
         }
     }
@@ -307,7 +307,7 @@ mod tests {
     fn the_variables_of_editors_are_those_of_the_project() {
         let cases = [
             ("${env:TOK}", "${TOK}"),
-            ("${workspaceFolder}/.env", "/work/shop/.env"),
+            ("${workspaceFolder}/.env", "/srv/shop/.env"),
             ("${workspaceFolderBasename}${/}x", "shop/x"),
             ("${userHome}/x", "${userHome}/x"),
             ("${cmd: op read x}", "${INSTEAD}"),

@@ -3,11 +3,15 @@
 use std::{fmt::Write as _, io};
 
 use serde_json::{Value, json};
+use unicode_width::UnicodeWidthStr as _;
 
 use crate::{
-    output::{self, Paint, Table, one_line},
+    output::{self, Paint, one_line, wrapped},
     registry::{Entry, Need, Status, Way, ways},
 };
+
+/// The least width of a text, however narrow the terminal.
+const MIN_TEXT: usize = 30;
 
 /// The servers for people.
 pub(super) fn text(entries: &[Entry]) -> String {
@@ -25,7 +29,8 @@ fn one(entry: &Entry, paint: Paint) -> String {
     text.push('\n');
     for line in [Some(&entry.description), entry.status_message.as_ref()] {
         if let Some(line) = line.filter(|line| !line.is_empty()) {
-            let _ = writeln!(text, "  {}", one_line(line));
+            let room = output::width().map(|width| width.saturating_sub(2).max(MIN_TEXT));
+            let _ = writeln!(text, "  {}", wrapped(&one_line(line), room, 2));
         }
     }
     let ways = ways(entry, &Default::default());
@@ -38,14 +43,19 @@ fn one(entry: &Entry, paint: Paint) -> String {
         );
         return text;
     }
-    let mut table = Table::indented(2);
+    // Commands are copied, so that nothing is cut off.
+    let widest = ways.iter().map(|way| one_line(&way.kind).width()).max().unwrap_or(0);
+    let indent = 2 + widest + 2;
+    let room = output::width().map(|width| width.saturating_sub(indent).max(MIN_TEXT));
     for way in &ways {
-        table.row([one_line(&way.kind), line(way)]);
+        let kind = one_line(&way.kind);
+        let padding = " ".repeat(indent - 2 - kind.width());
+        let _ = writeln!(text, "  {kind}{padding}{}", wrapped(&line(way), room, indent));
         for need in way.needs.iter().filter(|need| need.is_required) {
-            table.row([String::new(), needed(need)]);
+            let _ = writeln!(text, "{}{}", " ".repeat(indent), wrapped(&needed(need), room, indent));
         }
     }
-    text + &table.render(output::width())
+    text
 }
 
 fn line(way: &Way) -> String {

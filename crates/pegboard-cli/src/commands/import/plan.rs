@@ -128,7 +128,7 @@ fn default(input: &Input) -> Option<&str> {
     default.filter(|text| !text.is_empty() && !text.contains(['$', '{', '}', '\n', '\r']))
 }
 
-/// What takes the place of an input that nobody answers: a variable.
+/// What takes the place of an input without an answer: a variable.
 fn stand_in(input: &Input) -> String {
     let variable = input.variable();
     match default(input) {
@@ -137,7 +137,7 @@ fn stand_in(input: &Input) -> String {
     }
 }
 
-/// The settings with a variable for each input, as they are written where nobody is asked.
+/// The settings with a variable for each input, as they are written where no question is asked.
 fn settled(settings: &Map<String, Value>, inputs: &[Input]) -> Map<String, Value> {
     let mut settings = settings.clone();
     for input in inputs {

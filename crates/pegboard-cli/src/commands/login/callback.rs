@@ -259,7 +259,7 @@ async fn is_of_other_user(_: &TcpStream) -> bool {
     false
 }
 
-/// Answers a request for the first page. Whoever opens it first goes on; a second one that has not the cookie of the first is another program.
+/// Answers a request for the first page. The browser that opens it first goes on; a second one that has not the cookie of the first is another program.
 async fn lead_on(stream: &mut TcpStream, start: &StartPage, request: &str, visits: &mpsc::Sender<Visit>) {
     let is_again = start.is_opened.swap(true, Ordering::SeqCst);
     let has_cookie = || {

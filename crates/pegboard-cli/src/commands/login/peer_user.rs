@@ -1,6 +1,6 @@
 //! Which user of this machine has opened a connection to the listener.
 //!
-//! The address of the first page is an argument of the browser's process, which other users can read. Whoever opens the page first could sign in
+//! The address of the first page is an argument of the browser's process, which other users can read. The user who opens the page first could sign in
 //! with an account of their own before the user's browser comes. The kernel knows whose connection it is.
 
 use std::{

@@ -176,7 +176,7 @@ fn origin(loaded: &Loaded, name: &str) -> Option<Value> {
 fn place(server: &Value) -> Option<String> {
     let origin = &server["origin"];
     let file = short(std::path::Path::new(origin["file"].as_str()?));
-    Some(match origin["line"].as_u64() {
+    Some(match origin["line"].as_u64().filter(|_| file != "built-in") {
         Some(line) => format!("{file}:{line}"),
         None => file,
     })

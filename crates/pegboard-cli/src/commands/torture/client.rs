@@ -18,7 +18,7 @@ use super::{
 pub(super) const START: Duration = Duration::from_secs(60);
 /// How many times as long as other responses that of a tool may take.
 const CALL_WAITS: u32 = 3;
-/// How many messages that nobody has asked for yet are kept.
+/// How many messages that no case has asked for yet are kept.
 const STASH: usize = 20_000;
 
 /// A session with the server under test.

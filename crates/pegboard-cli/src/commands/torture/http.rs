@@ -134,7 +134,7 @@ impl HttpWire {
                 Err(error) => Err(error.without_url().to_string()),
             };
             if let Err(end) = end {
-                // Nobody reads any more if this fails.
+                // If this fails, the case has ended and reads no more.
                 let _ = sender.send(Incoming::Closed(end)).await;
             }
         });
@@ -246,7 +246,7 @@ async fn pass_on(response: Response, sender: &mpsc::Sender<Incoming>, session: &
         noise if status.is_success() => noise,
         _ => Incoming::Status(status.as_u16(), text.chars().take(200).collect()),
     };
-    // Nobody reads any more if this fails.
+    // If this fails, the case has ended and reads no more.
     let _ = sender.send(incoming).await;
     Ok(())
 }

@@ -243,7 +243,7 @@ async fn read_messages(out: ChildStdout, sender: mpsc::Sender<Incoming>) {
             }
             Err(error) => error.to_string(),
         };
-        // Nobody reads any more if this fails.
+        // If this fails, the case has ended and reads no more.
         let _ = sender.send(Incoming::Closed(end)).await;
         return;
     }

@@ -1,4 +1,4 @@
-//! Saving replaces the file at once, keeps what belongs to it, and never overwrites a change by someone else.
+//! Saving replaces the file at once, keeps what belongs to it, and never overwrites a change by another process.
 
 use std::fs;
 
@@ -21,7 +21,7 @@ fn a_saved_file_has_the_edit_and_nothing_is_left_beside_it() {
 }
 
 #[test]
-fn a_change_by_someone_else_is_not_overwritten() {
+fn a_change_by_another_process_is_not_overwritten() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.json");
     fs::write(&path, "{}").unwrap();
@@ -29,7 +29,7 @@ fn a_change_by_someone_else_is_not_overwritten() {
     document.set(&["a"], &json!(1)).unwrap();
     fs::write(&path, "{\"b\": 1}").unwrap();
     let error = document.save().unwrap_err().to_string();
-    assert!(error.contains("someone else has changed the file"), "{error}");
+    assert!(error.contains("another process has changed the file"), "{error}");
     assert_eq!(fs::read_to_string(&path).unwrap(), "{\"b\": 1}");
     fs::remove_file(&path).unwrap();
     assert!(document.save().is_err(), "a file that was deleted does not come back");
