@@ -17,6 +17,8 @@ mod demo;
 #[rustfmt::skip]
 #[path = "golden/caller.rs"]
 mod caller;
+#[path = "../command_line/ends.rs"]
+mod ends;
 #[expect(dead_code, reason = "these tests need only a part of it")]
 #[path = "../command_line/home.rs"]
 mod home;

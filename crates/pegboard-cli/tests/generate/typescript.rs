@@ -3,10 +3,11 @@
 use std::{
     io::{BufRead as _, BufReader},
     path::PathBuf,
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
 };
 
 use super::{
+    ends::Ends,
     golden,
     home::{Home, Ran},
 };
@@ -87,16 +88,6 @@ fn the_compiler_accepts_them_in_strict_mode_and_knows_their_types() {
         .collect();
     let ran = node(&home, &args);
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), ""), "{ran:?}");
-}
-
-/// Ends a process when the test does.
-struct Ends(Child);
-
-impl Drop for Ends {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 #[test]

@@ -6,6 +6,8 @@
 )]
 #![cfg(unix)]
 
+#[path = "../command_line/ends.rs"]
+mod ends;
 #[expect(dead_code, reason = "these tests need only a part of it")]
 #[path = "../command_line/home.rs"]
 mod home;
@@ -14,9 +16,10 @@ use std::{
     fs,
     io::{BufRead as _, BufReader},
     os::unix::fs::PermissionsExt as _,
-    process::{Child, Stdio},
+    process::Stdio,
 };
 
+use ends::Ends;
 use home::{Home, until};
 use serde_json::Value;
 
@@ -32,16 +35,6 @@ fn chatty(first: &str) -> Home {
         script.to_str().unwrap()
     ));
     home
-}
-
-/// Ends a process when the test does.
-struct Ends(Child);
-
-impl Drop for Ends {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 #[test]

@@ -6,6 +6,8 @@
 )]
 #![cfg(unix)]
 
+#[path = "../command_line/ends.rs"]
+mod ends;
 #[expect(dead_code, reason = "these tests need only a part of it")]
 #[path = "../command_line/home.rs"]
 mod home;
@@ -14,23 +16,14 @@ use std::{
     fs,
     io::{BufRead as _, BufReader},
     os::unix::fs::PermissionsExt as _,
-    process::{Child, Stdio},
+    process::Stdio,
 };
 
+use ends::Ends;
 use home::Home;
 use serde_json::json;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_pegboard");
-
-/// Ends a process when the test does.
-struct Ends(Child);
-
-impl Drop for Ends {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// Records a listing and some calls of the demo server.
 fn recorded(home: &Home) {

@@ -37,7 +37,7 @@ TOOLS = {
         ("--a-2-2", "arg_a_2_2", "a_2", {"required": False, "help": "", "type": _json, "metavar": "JSON"}),
         ("--help-value", "arg_help", "help", {"required": False, "help": "", "type": _json, "metavar": "JSON"}),
         ("--self", "arg_self_", "self", {"required": False, "help": "", "type": _json, "metavar": "JSON"}),
-        ("--n", "arg_n", "ünï\u001b", {"required": False, "help": "", "type": _boolean}),
+        ("--n", "arg_n", "ünï\u001b", {"required": False, "help": "", "type": _boolean, "metavar": "true|false"}),
     ]),
     "where-": ("caller.where", "A scripted tool.", [
     ]),
@@ -49,7 +49,10 @@ def main():
     parser.add_argument("--json-output", action="store_true", help="print the whole record of the call")
     commands = parser.add_subparsers(dest="tool", required=True, metavar="TOOL")
     for name, (tool, help_text, arguments) in TOOLS.items():
-        command = commands.add_parser(name, help=help_text.replace("%", "%%"), description=help_text.replace("%", "%%"))
+        escaped = help_text.replace("%", "%%")
+        # argparse formats a description only if this is in it.
+        described = escaped if "%(prog)" in help_text else help_text
+        command = commands.add_parser(name, help=escaped, description=described)
         command.set_defaults(name=tool, keys={destination: key for _, destination, key, _ in arguments})
         for flag, destination, _, options in arguments:
             command.add_argument(flag, dest=destination, **options)
