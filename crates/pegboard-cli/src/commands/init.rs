@@ -76,6 +76,9 @@ pub(super) async fn run(mut context: Context<'_>, options: Init) -> Exit {
             };
             let mut warnings = screen::warnings(&plan, is_written);
             warnings.extend(done.warnings());
+            if is_first {
+                warnings.extend(first_config::warning());
+            }
             if output.is_json() {
                 let hosts: Vec<_> = done.changes.iter().map(edit::Change::document).collect();
                 let document = json!({

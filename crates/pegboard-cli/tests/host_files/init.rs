@@ -53,7 +53,9 @@ fn where_there_is_nothing_to_import_a_first_config_is_written_that_works() {
         .prints("no host such as Claude")
         .prints(&format!("{told} written to"))
         .prints("checked without a start: 1 server fine\n")
-        .prints("pegboard add");
+        .prints("pegboard add")
+        // The program of this test is in a folder that is cleared from time to time.
+        .says("may be removed at any time, and the demo server with it");
     let written = config(&home).unwrap();
     assert!(written.starts_with("# The servers that Pegboard runs"), "{written}");
     let called = home.run(&["call", "demo.echo", "text=hello"]);

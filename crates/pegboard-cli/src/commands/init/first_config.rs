@@ -34,6 +34,16 @@ pub(super) fn write(file: &Path) -> Result<(), Complaint> {
     created.sync_all().map_err(failed)
 }
 
+/// Why the demo server in it may not work for long.
+pub(super) fn warning() -> Option<String> {
+    let path = program::path().ok()?.display().to_string();
+    program::is_temporary(&path).then(|| {
+        format!(
+            "{path} may be removed at any time, and the demo server with it; `pegboard remove demo` removes its entry"
+        )
+    })
+}
+
 /// The file as TOML. A `$` in the path is escaped, because values expand variables.
 fn text(program: &str) -> String {
     let program = toml::Value::String(program.replace('$', "$$"));

@@ -23,6 +23,11 @@ pub(in crate::commands) fn path() -> Result<PathBuf, Complaint> {
 
 /// Why a path will not be there for long.
 pub(super) fn warning(path: &str) -> Option<String> {
+    is_temporary(path).then(|| format!("{path} may be removed at any time; install the program, then run this again"))
+}
+
+/// Whether a program is in a folder that is cleared from time to time, as one that `npx` or `uvx` fetched is.
+pub(in crate::commands) fn is_temporary(path: &str) -> bool {
     let is_cache = [
         "/_npx/",
         "\\_npx\\",
@@ -31,6 +36,5 @@ pub(super) fn warning(path: &str) -> Option<String> {
         "/tmp/",
         "/target/debug/",
     ];
-    let found = is_cache.iter().any(|part| path.contains(part));
-    found.then(|| format!("{path} may be removed at any time; install the program, then run this again"))
+    is_cache.iter().any(|part| path.contains(part))
 }
