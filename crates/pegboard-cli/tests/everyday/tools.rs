@@ -39,8 +39,20 @@ fn a_whole_name_explains_the_tool() {
 fn the_example_is_a_call_that_the_tool_accepts() {
     let home = Home::new();
     let server = home.server("fx", fake());
-    for tool in ["fx.issue", "fx.issue_count"] {
-        let explained = home.run(&["tools", tool, &server]).ends_with(0).out.clone();
+    let demo = [
+        "demo.calculate",
+        "demo.draw",
+        "demo.echo",
+        "demo.now",
+        "demo.search_text",
+    ];
+    for tool in ["fx.issue", "fx.issue_count"].into_iter().chain(demo) {
+        let server = if tool.starts_with("fx") {
+            server.as_str()
+        } else {
+            "--no-daemon"
+        };
+        let explained = home.run(&["tools", tool, server]).ends_with(0).out.clone();
         let example = explained
             .lines()
             .last()

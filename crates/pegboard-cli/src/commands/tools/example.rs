@@ -27,15 +27,25 @@ pub(super) fn command(tool: &str, schema: Node<'_>) -> String {
     command
 }
 
-/// Values for the required arguments, which the schema accepts as far as it can be told.
+/// The example that the schema has, or values for the required arguments, which it accepts as far as it can be told.
 fn arguments(schema: Node<'_>) -> Vec<(String, Value)> {
-    let required = schema
-        .properties()
-        .into_iter()
-        .filter(|(_, _, is_required)| *is_required);
-    required
-        .map(|(name, node, _)| (name.to_owned(), value(name, node)))
+    let examples = schema.get("examples").and_then(|examples| examples.get(0));
+    if let Some(Value::Object(example)) = examples {
+        return example.clone().into_iter().collect();
+    }
+    needed(schema)
+        .map(|(name, node)| (name.to_owned(), value(name, node)))
         .collect()
+}
+
+/// The required properties, and as many more as the schema asks for.
+fn needed(schema: Node<'_>) -> impl Iterator<Item = (&str, Node<'_>)> {
+    let least = schema.get("minProperties").and_then(Value::as_u64).unwrap_or(0);
+    // The required ones are the first.
+    let properties = schema.properties().into_iter().zip(0..);
+    properties
+        .filter(move |((_, _, is_required), place)| *is_required || *place < least)
+        .map(|((name, node, _), _)| (name, node))
 }
 
 fn value(name: &str, node: Node<'_>) -> Value {
@@ -64,12 +74,8 @@ fn value_of(name: &str, node: Node<'_>) -> Value {
             Value::Array((0..count).map(|_| item.clone()).collect())
         }
         Some("object") => {
-            let fields = node.properties().into_iter().filter(|(_, _, is_required)| *is_required);
-            Value::Object(
-                fields
-                    .map(|(name, node, _)| (name.to_owned(), value(name, node)))
-                    .collect(),
-            )
+            let fields = needed(node).map(|(name, node)| (name.to_owned(), value(name, node)));
+            Value::Object(fields.collect())
         }
         Some("null") => Value::Null,
         _ => Value::String(text(name, node)),
@@ -162,6 +168,11 @@ mod tests {
             command("fx.t", Node::root(&json!({"properties": {"a": {}}}))),
             "pegboard call fx.t"
         );
+        let least =
+            json!({"minProperties": 2, "required": ["b"], "properties": {"a": {}, "b": {"type": "boolean"}, "c": {}}});
+        assert_eq!(command("fx.t", Node::root(&least)), "pegboard call fx.t b=true a=text");
+        let shown = json!({"examples": [{"a": 7}], "required": ["a"], "properties": {"a": {"type": "integer"}}});
+        assert_eq!(command("fx.t", Node::root(&shown)), "pegboard call fx.t a=7");
         let odd = json!({"required": ["a.b"], "properties": {"a.b": {"type": "number", "maximum": -0.5}}});
         assert_eq!(
             command("fx.t", Node::root(&odd)),

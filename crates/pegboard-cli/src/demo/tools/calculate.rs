@@ -33,6 +33,7 @@ pub(super) fn definition() -> Value {
                     "description": "For example (2 + 3) * 4 or sqrt(2) ^ 2",
                     "minLength": 1,
                     "maxLength": MAX_EXPRESSION,
+                    "examples": ["6 * 7"],
                 }
             },
             "required": ["expression"],

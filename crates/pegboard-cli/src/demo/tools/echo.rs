@@ -32,6 +32,7 @@ pub(super) fn definition() -> Value {
                 "json": {"description": "Any JSON value"},
             },
             "minProperties": 1,
+            "examples": [{"text": "hello"}],
             "additionalProperties": false,
         },
         "outputSchema": {
