@@ -28,6 +28,18 @@ for (const caller of [overCommand(process.argv[2], ["--no-daemon"]), overHttp(pr
   } catch (error) {
     console.log(error instanceof ToolError && error.record.is_error, (error as Error).message);
   }
+  try {
+    await demo.calculate({} as { expression: string });
+  } catch (error) {
+    console.log(error instanceof ToolError && error.record.status, (error as Error).message);
+  }
+  const long = await demo.echo({ text: "x".repeat(200_000) });
+  console.log(long.text?.length);
+}
+try {
+  await new Demo(overHttp(`${process.argv[3]}/nothing`)).now();
+} catch (error) {
+  console.log(error instanceof ToolError, (error as Error).message);
 }
 
 export async function refused(demo: Demo) {
@@ -113,6 +125,13 @@ fn node_runs_them_over_the_command_and_over_http() {
         })
         .unwrap();
     let ran = node(&home, &["--no-warnings", "use.ts", program, &format!("http://{url}")]);
-    let once = "84\n[1,null]\ntrue on purpose\n";
-    assert_eq!(ran.ends_with(0).out, once.repeat(2), "{ran:?}");
+    let once = |calculate: &str| {
+        format!(
+            "84\n[1,null]\ntrue on purpose\n\
+             refused {calculate} was not called: the arguments do not fit: `expression` is missing\n200000\n"
+        )
+    };
+    let (command, http) = (once("demo.calculate"), once("demo__calculate"));
+    let expected = format!("{command}{http}false there is nothing at this path\n");
+    assert_eq!(ran.ends_with(0).out, expected, "{ran:?}");
 }

@@ -30,8 +30,9 @@ export function overHttp(url = "http://127.0.0.1:7337", token?: string): Caller 
     if (token !== undefined) headers["authorization"] = `Bearer ${token}`;
     const body = JSON.stringify({ name, arguments: args });
     const response = await fetch(`${url}/api/v1/mcp/call`, { method: "POST", headers, body });
-    const document = await response.json();
-    if (!response.ok) throw new Error(document.detail ?? `HTTP ${response.status}`);
+    const document = await response.json().catch(() => null);
+    // A failed call has its record as the body. In other errors, the status is a number.
+    if (typeof document?.status !== "string") throw new Error(document?.detail ?? `HTTP ${response.status}`);
     return document as CallRecord;
   };
 }
@@ -40,15 +41,18 @@ export function overHttp(url = "http://127.0.0.1:7337", token?: string): Caller 
 export function overCommand(program = "pegboard", options: string[] = []): Caller {
   return async (name, args) => {
     const { execFile } = await import("node:child_process" as string);
-    const words = ["call", name, "--json", JSON.stringify(args), "-o", "json", ...options];
+    const words = ["call", name, "--json", "-", "-o", "json", ...options];
     return new Promise((resolve, reject) => {
-      execFile(program, words, { maxBuffer: 64 << 20 }, (error: Error | null, out: string) => {
+      const child = execFile(program, words, { maxBuffer: 64 << 20 }, (error: Error | null, out: string) => {
         try {
           resolve(JSON.parse(out) as CallRecord);
         } catch {
           reject(error ?? new Error("pegboard printed no JSON"));
         }
       });
+      // A program that ends without reading its arguments has printed why.
+      child.stdin.on("error", () => {});
+      child.stdin.end(JSON.stringify(args));
     });
   };
 }
