@@ -109,6 +109,7 @@ pub(super) async fn run(mut context: Context<'_>, options: cli::Call) -> Exit {
         return context.close(&board, report).await;
     }
     let reply = explained(reply, &board.status().servers, context.is_late());
+    let reply = disabled(reply, &config);
     let mut report = results::report(&context.output, &options, &reply);
     if options.time {
         report = report.note(&results::times(&reply, started.elapsed()));
@@ -216,6 +217,18 @@ fn explained(mut reply: Reply, servers: &[ServerStatus], is_late: bool) -> Reply
     reply
 }
 
+/// Names the command that enables the server of a call, if the config disables it.
+fn disabled(mut reply: Reply, config: &Config) -> Reply {
+    let server = reply.server.as_ref().and_then(|name| config.servers.get(name));
+    if let (Outcome::Refused(failure), Some(name), Some(false)) =
+        (&mut reply.outcome, &reply.server, server.map(|server| server.enabled))
+        && failure.kind == Kind::Unavailable
+    {
+        failure.hint = Some(format!("`pegboard enable {name}` enables it"));
+    }
+    reply
+}
+
 /// Loads the config and the arguments, or returns why the call cannot be made.
 async fn prepare(
     context: &mut Context<'_>,
@@ -318,11 +331,19 @@ async fn make(
     let (steps, shown) = mpsc::channel(8);
     let call = call.timeout(deadline.remaining()).progress(steps);
     let (mut reply, ()) = tokio::join!(toolset.call(call), show_progress(shown, output, &request.tool));
-    // An `InvalidArguments` reply already names them.
-    if reply.outcome.kind() != Kind::InvalidArguments {
-        reply.warnings.extend(unknown);
-    }
+    let told = match reply.outcome.kind() {
+        Kind::InvalidArguments => reply.text(),
+        _ => String::new(),
+    };
+    let unknown = unknown.into_iter().filter(|warning| !is_named_in(&told, warning));
+    reply.warnings.extend(unknown);
     (reply, again)
+}
+
+/// Whether a reply already names the unknown argument that a warning is about, as it does if the schema forbids others.
+fn is_named_in(reply: &str, warning: &str) -> bool {
+    let name = warning.split('`').nth(1);
+    name.is_some_and(|name| reply.contains(&format!("`{name}` is unknown")))
 }
 
 /// Arguments that could not be read, and why.

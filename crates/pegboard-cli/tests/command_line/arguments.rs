@@ -151,6 +151,32 @@ fn an_argument_that_the_tool_does_not_declare_is_sent_with_a_warning() {
 }
 
 #[test]
+fn a_misspelt_argument_is_named_where_another_is_missing() {
+    let home = Home::new();
+    let open = json!({"type": "object", "required": ["message"], "properties": {"message": {"type": "string"}}});
+    let mut closed = open.clone();
+    closed["additionalProperties"] = json!(false);
+    let server = home.server(
+        "fx",
+        FakeServer::new("fx")
+            .tool(Tool::new("open").schema(open).echoes())
+            .tool(Tool::new("closed").schema(closed).echoes()),
+    );
+    insta::assert_snapshot!(home.run(&["call", "fx.open", "mesage=hi", &server]).ends_with(2).err, @r"
+    error: fx.open was not called: the arguments do not fit: `message` is missing
+    hint: fx.open takes message: string (required)
+    warning: the tool declares no argument `mesage`; did you mean `message`?
+    ");
+    insta::assert_snapshot!(home.run(&["call", "fx.closed", "mesage=hi", &server]).ends_with(2).err, @r"
+    error: fx.closed was not called: the arguments do not fit:
+      - `mesage` is unknown, did you mean `message`?
+      - `message` is missing
+    hint: fx.closed takes message: string (required)
+    ");
+    assert_eq!(home.log("fx").count("tools/call"), 0);
+}
+
+#[test]
 fn keys_with_numbers_build_lists() {
     let home = Home::new();
     let schema = json!({"type": "object", "properties": {"rows": {"type": "array", "items": {

@@ -100,6 +100,7 @@ fn a_failed_call_reads_the_same_with_a_daemon() {
         (&["call", "web.x"], 3, "nothing listens at that address"),
         (&["call", "silent.x"], 3, "no answer within"),
         (&["call", "off.x"], 3, "it is switched off"),
+        (&["call", "off.x"], 3, "hint: `pegboard enable off` enables it"),
         (&["call", "fx.nothing"], 2, "there is no tool"),
         (&["call", "fx.secret"], 5, "the config hides it"),
         (&["call", "fx.gated"], 5, "`--yes` agrees"),

@@ -72,6 +72,8 @@ fn arguments_that_cannot_be_read_are_not_sent() {
             "5 values without a name are more than the tool takes",
         ),
         (&["fx.issue(title: 'x)"], "a quoted text has no end"),
+        (&["fx.issue(title: \"x\", limit: 3"], "the bracket `(` has no end"),
+        (&["fx", "issue(title: x"], "the bracket `(` has no end"),
         (&["fx.issue", "title=x", "--json", "{}"], "cannot be used with `--json`"),
     ] {
         home.run(&[&["call", &server], words].concat())

@@ -7,24 +7,29 @@ use super::given::Given;
 /// The deepest nesting that is read.
 const MAX_DEPTH: usize = 64;
 
-/// One argument between the parentheses.
+/// One argument between the brackets.
 #[derive(Debug, PartialEq)]
 pub(super) struct Item {
     pub(super) key: Option<String>,
     pub(super) value: Given,
 }
 
-/// The tool's name and the text between the parentheses; `None` if the word has another form.
+/// The tool's name and the text after the opening bracket; `None` if the word has another form.
 pub(super) fn split(word: &str) -> Option<(&str, &str)> {
     let (name, rest) = word.split_once('(')?;
-    let inner = rest.trim_end().strip_suffix(')')?;
     let name = name.trim();
     let is_name = !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || matches!(c, '=' | ':'));
-    is_name.then_some((name, inner))
+    is_name.then_some((name, rest))
 }
 
-/// Parses the text between the parentheses.
-pub(super) fn parse(text: &str) -> Result<Vec<Item>, String> {
+/// Parses the text after the opening bracket.
+pub(super) fn parse_after_bracket(rest: &str) -> Result<Vec<Item>, String> {
+    let inner = rest.trim_end().strip_suffix(')');
+    parse(inner.ok_or("the bracket `(` has no end")?)
+}
+
+/// Parses the text between the brackets.
+fn parse(text: &str) -> Result<Vec<Item>, String> {
     let mut reader = Reader { text, at: 0 };
     let mut items = Vec::new();
     loop {
@@ -267,11 +272,23 @@ mod tests {
     }
 
     #[test]
-    fn only_a_name_with_parentheses_is_a_call() {
-        assert_eq!(split("fx.add(1, 2)"), Some(("fx.add", "1, 2")));
-        assert_eq!(split("fx.add()"), Some(("fx.add", "")));
-        for word in ["fx.add", "a=(1)", "(1)", "fx.add(1"] {
+    fn only_a_name_before_a_bracket_is_a_call() {
+        assert_eq!(split("fx.add(1, 2)"), Some(("fx.add", "1, 2)")));
+        assert_eq!(split("fx.add()"), Some(("fx.add", ")")));
+        for word in ["fx.add", "a=(1)", "(1)"] {
             assert_eq!(split(word), None, "{word}");
+        }
+    }
+
+    #[test]
+    fn a_bracket_without_an_end_is_refused() {
+        assert_eq!(parse_after_bracket("1) "), parse("1"));
+        for rest in ["", "1", "z: \"q\", a: 3"] {
+            assert_eq!(
+                parse_after_bracket(rest),
+                Err("the bracket `(` has no end".to_owned()),
+                "{rest}"
+            );
         }
     }
 }

@@ -44,8 +44,8 @@ impl Request {
     /// Reads `TOOL WORD…`, `SERVER TOOL WORD…` and `tool(…)`. `is_server` says whether a server has this name.
     pub(super) fn read(tool: &str, words: &[String], is_server: &dyn Fn(&str) -> bool) -> Result<Self, String> {
         if let Some((name, arguments)) = function_form::split(tool) {
-            let items =
-                function_form::parse(arguments).map_err(|problem| format!("`{tool}` cannot be read: {problem}"))?;
+            let items = function_form::parse_after_bracket(arguments)
+                .map_err(|problem| format!("`{tool}` cannot be read: {problem}"))?;
             let mut read: Vec<Word> = items.into_iter().map(Word::from).collect();
             read.extend(words.iter().map(|word| Word::read(word)));
             return Ok(Self {
