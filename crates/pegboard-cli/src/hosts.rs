@@ -16,6 +16,6 @@ mod variables;
 pub(crate) use folders::Folders;
 pub(crate) use host::{Form, Host};
 pub(crate) use pegboard_entry::{Connection, entry_for, is_pegboard};
-pub(crate) use servers::{Listed, servers_in};
+pub(crate) use servers::{Listed, is_connection, servers_in};
 pub(crate) use table::{HOSTS, find, of_file};
 pub(crate) use variables::Input;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{
     entry::{self, Imported},
@@ -106,11 +106,16 @@ fn is_server(name: &str, entry: &Value) -> bool {
     let Some(table) = entry.as_object() else {
         return false;
     };
-    let is_newer_form =
-        matches!(name, "servers" | "timeout") && !table.contains_key("command") && !table.contains_key("url");
+    let is_newer_form = matches!(name, "servers" | "timeout") && !is_connection(table);
     // `{"enabled": false}` only switches a server of another file.
     let is_switch = table.keys().all(|key| key == "enabled") && !table.is_empty();
     !is_newer_form && !is_switch
+}
+
+/// Whether a table says how to reach a server, and is no table of servers, of which one may have the name `command` or `url`.
+pub(crate) fn is_connection(table: &Map<String, Value>) -> bool {
+    let mut values = ["command", "url"].iter().filter_map(|key| table.get(*key));
+    values.any(|value| !value.is_object() || value.get("path").is_some_and(Value::is_string))
 }
 
 /// Whether a list beside the servers switches this one off.

@@ -39,6 +39,26 @@ fn taking_over_moves_the_servers_and_restoring_puts_them_back() {
 }
 
 #[test]
+fn a_server_with_the_name_of_a_table_of_the_host_is_a_server() {
+    let home = Home::new();
+    let text = r#"{"mcp": {"a": {"type": "local", "command": ["x"]}, "servers": {"type": "local", "command": ["z"]}}}"#;
+    let file = home.write(".config/opencode/opencode.jsonc", text);
+    home.run(&["install", "opencode", "--take-over", "--yes"]).ends_with(0);
+    let now: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    let left: Vec<&String> = now["mcp"].as_object().unwrap().keys().collect();
+    assert_eq!(left, ["pegboard"], "{now}");
+    home.run(&["uninstall", "opencode", "--restore"]).ends_with(0);
+    let now: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    assert_eq!(now, serde_json::from_str::<Value>(text).unwrap());
+    // A table of servers may have one that is called like a setting.
+    let newer = r#"{"mcp": {"servers": {"command": {"type": "local", "command": ["z"]}}}}"#;
+    fs::write(&file, newer).unwrap();
+    home.run(&["install", "opencode"]).ends_with(0);
+    let now: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    assert!(now["mcp"]["servers"]["pegboard"].is_object(), "{now}");
+}
+
+#[test]
 fn a_backup_is_made_and_another_entry_of_that_name_is_not_replaced() {
     let home = Home::new();
     home.write(

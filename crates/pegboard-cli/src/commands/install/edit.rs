@@ -16,7 +16,7 @@ use crate::{
     },
     document::Document,
     exit::Exit,
-    hosts::{Connection, Folders, Form, Host, entry_for},
+    hosts::{Connection, Folders, Form, Host, entry_for, is_connection},
     settings::Complaint,
 };
 
@@ -210,6 +210,13 @@ fn install_in(
             entry: row.entry.clone(),
         });
     }
+    if !is_block && document.get(&path).is_none() {
+        return Err(Complaint {
+            message: format!("Pegboard's entry does not fit beside the servers of {}", file.display()),
+            hint: Some("rename the servers in it that have the name of a setting of the host".to_owned()),
+            exit: Exit::Usage,
+        });
+    }
     // Also in a dry run, so that nothing else is written before a file that cannot be.
     if document.is_changed() {
         document.check_writable().map_err(|error| write::refused(&error))?;
@@ -335,7 +342,11 @@ pub(super) fn files(host: &Host, is_project: bool, name: &str, folders: &Folders
 
 /// The keys under which Pegboard's entry goes: where it is already, or where the file has its servers.
 fn keys_for(host: &Host, document: &Document, name: &str) -> Vec<String> {
-    let has = |keys: &&&[&str]| document.get(keys).is_some_and(|table| table.is_object());
+    let has = |keys: &&&[&str]| {
+        let table = document.get(keys);
+        // What is under the keys of the table can be a server of that name.
+        table.is_some_and(|table| table.as_object().is_some_and(|table| !is_connection(table)))
+    };
     let newest = host.keys.iter().filter(has).max_by_key(|keys| keys.len());
     let keys = newest.or(host.keys.first()).copied().unwrap_or(&["mcpServers"]);
     keys.iter().chain([&name]).map(|key| (*key).to_owned()).collect()
