@@ -14,7 +14,7 @@ use crate::{
     cli::Logs,
     exit::Exit,
     logging::{LogLine, ServerLogs},
-    output::{Report, one_line},
+    output::{Report, clean, one_line},
     settings::{Complaint, Settings},
 };
 
@@ -22,6 +22,8 @@ use crate::{
 const POLL: Duration = Duration::from_millis(200);
 /// How long a server that has started may take to write its first lines.
 const SETTLE: Duration = Duration::from_millis(300);
+/// The column at which texts begin, after the time and the level.
+const TEXT_AT: usize = 23;
 
 pub(super) async fn run(mut context: Context<'_>, options: Logs) -> Exit {
     let settings = Settings::load(&context.global);
@@ -200,13 +202,34 @@ fn text(line: &LogLine) -> String {
     let at = line.at.strftime("%H:%M:%S%.3f");
     let level = line.level.map_or("stderr", LogLevel::as_str);
     let logger = line.logger.as_deref().map(|logger| format!("{}: ", one_line(logger)));
-    format!(
-        "{at} {level:<9} {}{}\n",
-        logger.unwrap_or_default(),
-        one_line(&line.text)
-    )
+    format!("{at} {level:<9} {}{}\n", logger.unwrap_or_default(), layout(&line.text))
+}
+
+/// A text as the server laid it out. Later lines begin in the column of the first, so that they cannot pass for lines of their own.
+fn layout(text: &str) -> String {
+    clean(text.trim_end()).replace('\n', &format!("\n{:TEXT_AT$}", ""))
 }
 
 fn document(server: &str, lines: &[LogLine], error: Option<&str>) -> Value {
     json!({"server": server, "lines": lines, "error": error})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_layout_of_a_text_is_kept_and_control_characters_are_not() {
+        let line = LogLine {
+            number: 1,
+            at: jiff::Timestamp::UNIX_EPOCH,
+            level: None,
+            logger: None,
+            text: "  File \"a.py\", line 1\n    x =  1\u{1b}[2J\r\n    \t^\n".to_owned(),
+        };
+        let gap = " ".repeat(TEXT_AT);
+        let wanted =
+            format!("00:00:00.000 stderr      File \"a.py\", line 1\n{gap}    x =  1\\u{{1b}}[2J\n{gap}    \t^\n");
+        assert_eq!(text(&line), wanted);
+    }
 }

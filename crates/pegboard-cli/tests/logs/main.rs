@@ -53,6 +53,16 @@ fn what_a_server_writes_to_stderr_is_shown_without_secrets() {
 }
 
 #[test]
+fn a_traceback_keeps_its_indentation() {
+    let home = chatty("printf 'Traceback:\\n  File \"a.py\", line 1\\n    x =  1\\n' >&2");
+    let ran = home.run(&["logs", "chatty"]);
+    ran.ends_with(0)
+        .prints(" stderr    Traceback:\n")
+        .prints(" stderr      File \"a.py\", line 1\n")
+        .prints(" stderr        x =  1\n");
+}
+
+#[test]
 fn a_server_that_fails_shows_what_it_wrote_and_why() {
     let home = chatty("echo 'no license' >&2\nexit 3");
     let ran = home.run(&["logs", "chatty"]);
