@@ -11,6 +11,7 @@ mod config;
 mod config_sources;
 mod context;
 mod doctor;
+mod executable;
 mod fetch;
 mod find;
 mod generate;

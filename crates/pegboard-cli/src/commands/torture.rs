@@ -21,11 +21,14 @@ mod wire;
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
-use pegboard::config::{ServerConfig, Transport};
+use pegboard::config::{Command, ServerConfig, Transport};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::context::{Context, Ending, interrupted, time_up};
+use super::{
+    context::{Context, Ending, interrupted, time_up},
+    executable::{is_executable, resolve},
+};
 use crate::{
     cli::{Eras, Torture},
     exit::Exit,
@@ -117,10 +120,23 @@ fn find(context: &Context<'_>, server: &str) -> Result<(Target, &'static str), C
     let settings = Settings::load(&global);
     let config = settings.selected()?;
     let found = config.servers.iter().find(|(known, _)| known.as_str() == name);
-    let Some((_, found)) = found else {
-        return Err(settings.missing(name));
+    if let Some((_, found)) = found {
+        return Ok((target(found)?, found.transport.kind()));
+    }
+    let mut complaint = settings.missing(name);
+    if is_given || config.misconfigured.keys().any(|known| known.as_str() == name) {
+        return Err(complaint);
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    if resolve(name, &path, None).is_some_and(|file| is_executable(&file)) {
+        let command = Command::new(name);
+        return Ok((Target::Stdio(StdioTarget::new(&command)), "stdio"));
+    }
+    complaint.message = match name.contains(['/', '\\']) {
+        true => format!("{}, and no program at this path", complaint.message),
+        false => format!("{}, and no program of this name on PATH", complaint.message),
     };
-    Ok((target(found)?, found.transport.kind()))
+    Err(complaint)
 }
 
 fn target(server: &ServerConfig) -> Result<Target, Complaint> {
@@ -268,9 +284,18 @@ async fn try_one(case: &Case, bench: Bench<'_>) -> CaseResult {
 }
 
 fn unavailable(context: &Context<'_>, card: &Card, why: &str) -> Report {
+    let server = &card.server;
+    let is_configured = Settings::load(&context.global)
+        .selected()
+        .is_ok_and(|config| config.servers.keys().any(|known| known.as_str() == server));
+    let doctor = match is_configured {
+        true => format!("pegboard doctor {server}"),
+        false if server.contains('\'') => "pegboard --server it=COMMAND doctor it".to_owned(),
+        false => format!("pegboard --server it='{server}' doctor it"),
+    };
     super::context::empty(&context.output, Exit::Unavailable, card).error(
-        &format!("no session with {} can be opened\n{why}", card.server),
-        Some("try it with `pegboard tools`, which says more about servers that do not start"),
+        &format!("no session with {server} can be opened\n{why}"),
+        Some(&format!("`{doctor}` says more about a server that does not start")),
     )
 }
 

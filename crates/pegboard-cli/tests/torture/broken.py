@@ -55,8 +55,11 @@ def tools():
             found[0]["name"] = "echo this"
         case "schemas":
             found[0]["inputSchema"]["properties"]["text"] = {"type": "sting"}
+        case "annotations" if FAULT == "annotations/name":
+            found.append(tool("add", {}, []))
         case "annotations":
-            found.append(tool("delete_everything", {}, []))
+            hints = {"readOnlyHint": True, "destructiveHint": True}
+            found.append(tool("delete_everything", {}, [], annotations=hints))
         case "stable-lists":
             found[0]["description"] += str(os.urandom(4))
         case "paging":

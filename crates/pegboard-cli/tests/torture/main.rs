@@ -4,6 +4,8 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test panics at the step that fails")]
 
+#[path = "../command_line/first_line.rs"]
+mod first_line;
 #[path = "../command_line/gateway.rs"]
 #[expect(dead_code, reason = "other tests use the rest")]
 mod gateway;
@@ -15,13 +17,14 @@ mod tls;
 
 use std::{
     fs,
-    io::{BufRead as _, BufReader},
+    os::unix::fs::PermissionsExt as _,
     path::Path,
     process::{Child, Command, Output, Stdio},
     sync::Mutex,
     thread,
 };
 
+use first_line::first_line;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -64,7 +67,10 @@ const LISTS: &[Fault] = &[
 const TOOLS: &[Fault] = &[
     ("names", "other characters"),
     ("schemas", "no valid JSON Schema"),
-    ("annotations", "`delete_everything` is declared read-only"),
+    (
+        "annotations",
+        "`delete_everything` is declared read-only and destructive",
+    ),
     ("unknown-tool", "a call of an unknown tool succeeded"),
 ];
 const CALLS: &[Fault] = &[
@@ -96,6 +102,28 @@ const PROCESS: &[Fault] = &[
     ("leaks", "files open"),
 ];
 const ALL: [&[Fault]; 7] = [HANDSHAKE, JSON_RPC, LISTS, TOOLS, CALLS, ARGUMENTS, PROCESS];
+/// What the message that a case shows must contain: it can be sent by hand to see the fault again.
+const SENT: &[Fault] = &[
+    ("greeting", "\"initialize\""),
+    ("versions", "2025-06-18"),
+    ("early-notification", "notifications/cancelled"),
+    ("second-initialize", "\"initialize\""),
+    ("null-id", "\"id\":null"),
+    ("malformed-json", "{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\":"),
+    ("invalid-request", "7"),
+    ("unknown-notification", "notifications/torture"),
+    ("stray-response", "\"nobody\""),
+    ("parallel", "\"p49\""),
+    ("deep-nesting", "[[[[["),
+    ("cancel-unknown", "\"nobody\""),
+    ("stdout", "\"initialize\""),
+];
+/// What must be among that which came after the message.
+const CAME: &[Fault] = &[
+    ("greeting", "protocolVersion"),
+    ("null-id", "\"id\":null"),
+    ("stdout", "Welcome!"),
+];
 /// Cases that fail because the server does nothing for as long as it may take.
 const WAITING: [&str; 5] = [
     "split-message",
@@ -118,11 +146,16 @@ impl Ran {
 }
 
 fn torture(home: &Path, args: &[&str]) -> Ran {
+    torture_with(home, args, &std::env::var("PATH").unwrap())
+}
+
+fn torture_with(home: &Path, args: &[&str], path: &str) -> Ran {
     let Output { status, stdout, stderr } = Command::new(env!("CARGO_BIN_EXE_pegboard"))
         .arg("torture")
         .args(args)
         .current_dir(home)
         .env("HOME", home)
+        .env("PATH", path)
         .output()
         .unwrap();
     Ran {
@@ -156,6 +189,16 @@ fn failed(card: &Value) -> Vec<(&str, &str)> {
         .collect()
 }
 
+/// Whether the only case of a report shows the message that it is about, and not one that asks whether the server still answers.
+fn shows_its_message(fault: &str, card: &Value) -> bool {
+    let shows = |key: &str, wanted: &[Fault]| {
+        let text = card["cases"][0][key].as_str().unwrap_or_default();
+        let mut wanted = wanted.iter().filter(|(of, _)| *of == fault);
+        !text.contains("still there") && wanted.all(|(_, words)| text.contains(words))
+    };
+    shows("sent", SENT) && shows("came", CAME)
+}
+
 /// Runs the case of each fault on a server that has it.
 #[track_caller]
 fn check(faults: &[Fault]) {
@@ -175,7 +218,9 @@ fn check(faults: &[Fault]) {
                     let wait = if WAITING.contains(fault) { "2s" } else { "20s" };
                     let args = [&server, "--era", "legacy", "--only", case, "-o", "json", "--wait", wait];
                     let ran = torture(home.path(), &args);
-                    let found = ran.code == Some(1) && failed(&ran.json()).iter().any(|(_, why)| why.contains(words));
+                    let found = ran.code == Some(1)
+                        && failed(&ran.json()).iter().any(|(_, why)| why.contains(words))
+                        && shows_its_message(fault, &ran.json());
                     if !found {
                         wrong
                             .lock()
@@ -208,6 +253,18 @@ fn faults_of_lists_are_found() {
 #[test]
 fn faults_of_tool_definitions_are_found() {
     check(TOOLS);
+}
+
+#[test]
+fn a_name_that_sounds_as_if_a_tool_writes_is_advice_and_no_fault() {
+    let home = TempDir::new().unwrap();
+    let server = broken(&python(), "annotations/name", home.path());
+    let args = [&server, "--era", "legacy", "--only", "annotations", "-o", "json"];
+    let ran = torture(home.path(), &args);
+    let card = ran.json();
+    assert_eq!((ran.code, card["grade"].as_str()), (Some(0), Some("A")), "{card:#}");
+    let advice = card["cases"][0]["advice"][0].as_str().unwrap();
+    assert!(advice.contains("`add` is declared read-only"), "{advice}");
 }
 
 #[test]
@@ -258,13 +315,16 @@ struct Listening {
 
 impl Listening {
     fn start(command: &mut Command) -> Self {
-        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap())
-            .read_line(&mut line)
-            .unwrap();
-        let url = line.trim().strip_prefix("listening on ").unwrap().to_owned();
-        Self { child, url }
+        let mut server = Self {
+            child: command.stdout(Stdio::piped()).spawn().unwrap(),
+            url: String::new(),
+        };
+        let line = first_line(server.child.stdout.take().unwrap());
+        line.trim()
+            .strip_prefix("listening on ")
+            .unwrap()
+            .clone_into(&mut server.url);
+        server
     }
 }
 
@@ -299,6 +359,48 @@ fn the_demo_server_passes_every_case_in_both_eras() {
         xml.contains("<testsuites name=\"pegboard torture demo\"") && xml.contains("failures=\"0\""),
         "{xml}"
     );
+}
+
+#[test]
+fn a_word_is_a_configured_server_or_else_a_program_on_path() {
+    let home = TempDir::new().unwrap();
+    let program = home.path().join("torture-me");
+    let command = broken(&python(), "none", home.path());
+    fs::write(&program, format!("#!/bin/sh\nexec {command}\n")).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", home.path().display(), std::env::var("PATH").unwrap());
+    for server in ["torture-me", "./torture-me"] {
+        let ran = torture_with(home.path(), &[server, "--only", "ping", "-o", "json"], &path);
+        let card = ran.json();
+        assert_eq!((ran.code, &card["passed"]), (Some(0), &1.into()), "{card:#}");
+    }
+    let config = "[servers.torture-me]\ncommand = 'false'\n";
+    fs::write(home.path().join("pegboard.toml"), config).unwrap();
+    let ran = torture_with(home.path(), &["torture-me", "-c", "pegboard.toml"], &path);
+    assert_eq!(ran.code, Some(3), "{}", ran.err);
+    assert!(
+        ran.err.contains("`pegboard doctor torture-me` says more"),
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
+fn a_word_that_is_neither_a_server_nor_a_program_is_said_to_be_neither() {
+    let home = TempDir::new().unwrap();
+    let ran = torture(home.path(), &["no-such-thing"]);
+    assert_eq!(ran.code, Some(2));
+    let said = "there is no server `no-such-thing`, and no program of this name on PATH";
+    assert!(ran.err.contains(said), "{}", ran.err);
+}
+
+#[test]
+fn a_command_that_opens_no_session_is_a_matter_for_the_doctor() {
+    let home = TempDir::new().unwrap();
+    let ran = torture(home.path(), &["false --now"]);
+    assert_eq!(ran.code, Some(3), "{}", ran.err);
+    let hint = "`pegboard --server it='false --now' doctor it` says more";
+    assert!(ran.err.contains(hint), "{}", ran.err);
 }
 
 #[test]

@@ -15,6 +15,7 @@ use super::{
     finding::{Finding, Remedy, Section},
     kinds::{self, Step},
 };
+use crate::commands::executable::{is_executable, resolve};
 
 /// The PATH of a program that was started from a desktop and not from a shell.
 #[cfg(target_os = "macos")]
@@ -159,43 +160,6 @@ fn path_of(command: &Command) -> OsString {
         (None, EnvPolicy::Explicit) => OsString::new(),
         (None, _) => env::var_os("PATH").unwrap_or_default(),
     }
-}
-
-/// The file that a program's name stands for.
-fn resolve(program: &str, path: &OsStr, cwd: Option<&Path>) -> Option<PathBuf> {
-    if program.contains(['/', '\\']) {
-        let file = cwd.map_or_else(|| PathBuf::from(program), |cwd| cwd.join(program));
-        return file.is_file().then_some(file);
-    }
-    let names: &[&str] = if cfg!(windows) {
-        &["", ".exe", ".cmd", ".bat"]
-    } else {
-        &[""]
-    };
-    let folders: Vec<PathBuf> = env::split_paths(path).filter(|folder| folder.is_absolute()).collect();
-    let files = || {
-        let in_folder = |folder: &PathBuf| {
-            names
-                .iter()
-                .map(|ending| folder.join(format!("{program}{ending}")))
-                .collect::<Vec<_>>()
-        };
-        folders.iter().flat_map(in_folder).filter(|file| file.is_file())
-    };
-    // As the system does, a file that may not be executed is passed over if there is another.
-    files().find(|file| is_executable(file)).or_else(|| files().next())
-}
-
-#[cfg(unix)]
-fn is_executable(file: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt as _;
-    file.metadata()
-        .is_ok_and(|found| found.permissions().mode() & 0o111 != 0)
-}
-
-#[cfg(not(unix))]
-fn is_executable(_file: &Path) -> bool {
-    true
 }
 
 /// The interpreter in the first line of a script, if it is not installed.

@@ -56,9 +56,9 @@ pub(super) struct CaseResult {
     pub(super) verdict: Verdict,
     /// Why it failed or was skipped.
     pub(super) why: Option<String>,
-    /// What was sent last.
+    /// The message that the case is about.
     pub(super) sent: Option<String>,
-    /// What came back.
+    /// What came after it.
     pub(super) came: Option<String>,
     pub(super) spec: String,
     pub(super) mend: &'static str,
@@ -138,7 +138,12 @@ impl Card {
             let rows = [
                 ("found", case.why.as_deref(), room),
                 ("sent", case.sent.as_deref(), None),
-                ("came", Some(case.came.as_deref().unwrap_or("(nothing)")), None),
+                // Cases on definitions send nothing.
+                (
+                    "came",
+                    case.sent.as_ref().map(|_| case.came.as_deref().unwrap_or("(nothing)")),
+                    None,
+                ),
                 ("spec", Some(case.spec.as_str()), room),
                 ("mend", Some(case.mend), room),
             ];

@@ -32,6 +32,8 @@ pub(super) struct Client {
     pub(super) start: Duration,
     transcript: Transcript,
     next_id: i64,
+    /// Whether messages are sent that the case is not about.
+    is_aside: bool,
     /// Whether anything has arrived.
     has_started: bool,
     /// Messages that arrived while another was awaited.
@@ -100,6 +102,7 @@ impl Reply {
 impl Client {
     /// Opens a connection and sends nothing.
     pub(super) fn connect(target: &Target, era: Era, wait: Duration, transcript: Transcript) -> Result<Self, Stop> {
+        transcript.clear();
         let wire = match target.open() {
             Ok(wire) => wire,
             Err(error) => return fail(format!("the server cannot be started: {error}")),
@@ -111,6 +114,7 @@ impl Client {
             start: wait.max(START),
             transcript,
             next_id: 1,
+            is_aside: false,
             has_started: false,
             stash: VecDeque::new(),
             noise: Vec::new(),
@@ -130,7 +134,15 @@ impl Client {
 
     /// Opens the session: the whole handshake, or `server/discover`.
     pub(super) async fn open(&mut self) -> Result<(), Stop> {
-        self.greeting = match self.era {
+        self.is_aside = true;
+        let greeted = self.greet().await;
+        self.is_aside = false;
+        self.greeting = greeted?;
+        Ok(())
+    }
+
+    async fn greet(&mut self) -> Result<Value, Stop> {
+        match self.era {
             Era::Modern => {
                 let found = self
                     .request("server/discover", json!({}))
@@ -141,16 +153,23 @@ impl Client {
                 if !speaks {
                     return fail(format!("`server/discover` does not offer {}", self.era.version()));
                 }
-                found
+                Ok(found)
             }
             Era::Legacy => {
                 let result = self.initialize(self.era.version()).await?.result("initialize")?;
                 self.set_version(result.get("protocolVersion").and_then(Value::as_str));
-                self.notify("notifications/initialized", json!({})).await?;
-                result
+                self.initialized().await?;
+                Ok(result)
             }
-        };
-        Ok(())
+        }
+    }
+
+    /// Sends the notification that ends the handshake.
+    pub(super) async fn initialized(&mut self) -> Result<(), Stop> {
+        let was_aside = std::mem::replace(&mut self.is_aside, true);
+        let sent = self.notify("notifications/initialized", json!({})).await;
+        self.is_aside = was_aside;
+        sent
     }
 
     /// The version that the headers of HTTP requests name from now on.
@@ -214,7 +233,10 @@ impl Client {
 
     /// Sends any text as one message.
     pub(super) async fn send(&mut self, text: &str) -> Result<(), Stop> {
-        self.transcript.sent(text);
+        match self.is_aside {
+            true => self.transcript.sent_aside(text),
+            false => self.transcript.sent(text),
+        }
         match self.wire.send(text, self.wait).await {
             Ok(()) => Ok(()),
             Err(error) => {
@@ -262,10 +284,14 @@ impl Client {
             match incoming {
                 Incoming::Message(message) => {
                     self.has_started = true;
-                    self.transcript.came(&message.to_string());
                     if is_it(&message) {
+                        match self.is_aside {
+                            true => self.transcript.came_aside(&message.to_string()),
+                            false => self.transcript.came(&message.to_string()),
+                        }
                         return Ok(Some(message));
                     }
+                    self.transcript.came(&message.to_string());
                     self.set_aside(message).await?;
                 }
                 Incoming::Noise(text) => {
@@ -315,14 +341,22 @@ impl Client {
         }
     }
 
-    /// Checks that the server still answers a valid request.
+    /// Checks that the server still answers a valid request. A failure shows the message before it, which is what the server did not survive.
     pub(super) async fn still_answers(&mut self) -> Result<(), Stop> {
         let method = self.harmless();
         let id = json!(format!("still there {}", self.next_id));
         self.next_id += 1;
-        self.start_with(&id, method, json!({})).await?;
-        self.response(&id, method).await?;
-        Ok(())
+        self.is_aside = true;
+        let answered = match self.start_with(&id, method, json!({})).await {
+            Ok(()) => self.response(&id, method).await,
+            Err(stop) => Err(stop),
+        };
+        self.is_aside = false;
+        match answered {
+            Ok(_) => Ok(()),
+            Err(Stop::Fail(why)) => fail(format!("a valid request after it failed: {why}")),
+            Err(stop) => Err(stop),
+        }
     }
 
     /// A request that every server of the era answers.

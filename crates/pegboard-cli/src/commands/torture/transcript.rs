@@ -1,16 +1,16 @@
-//! [`Transcript`]: what a case sent and received last, for the report of a failure.
+//! [`Transcript`]: what a case is about, sent and received, for the report of a failure.
 
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-/// How many lines of each direction are kept.
+/// How many lines that came are kept.
 const KEPT: usize = 2;
 /// How much of a line is kept.
 const LINE: usize = 300;
 
-/// The last messages of a case.
+/// The last message of a case on its newest connection, and what came after it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Transcript {
     lines: Arc<Mutex<Lines>>,
@@ -18,25 +18,50 @@ pub(super) struct Transcript {
 
 #[derive(Debug, Default)]
 struct Lines {
-    sent: VecDeque<String>,
+    sent: Option<String>,
+    /// Whether `sent` belongs to the handshake or asks whether the server still answers.
+    is_aside: bool,
     came: VecDeque<String>,
 }
 
 impl Transcript {
     /// Records what was sent. What came before it no longer matters.
     pub(super) fn sent(&self, text: &str) {
+        *self.lines() = Lines {
+            sent: Some(shortened(text)),
+            ..Lines::default()
+        };
+    }
+
+    /// Records a message that the case is not about: one of the handshake, or one that asks whether the server still answers. It is shown only
+    /// if there is no other.
+    pub(super) fn sent_aside(&self, text: &str) {
         let mut lines = self.lines();
-        lines.came.clear();
-        keep(&mut lines.sent, text);
+        if lines.sent.is_none() {
+            (lines.sent, lines.is_aside) = (Some(shortened(text)), true);
+        }
     }
 
     pub(super) fn came(&self, text: &str) {
         keep(&mut self.lines().came, text);
     }
 
+    /// Records the response to a message that the case is not about.
+    pub(super) fn came_aside(&self, text: &str) {
+        let mut lines = self.lines();
+        if lines.is_aside {
+            keep(&mut lines.came, text);
+        }
+    }
+
+    /// Forgets everything: there is a new connection.
+    pub(super) fn clear(&self) {
+        *self.lines() = Lines::default();
+    }
+
     /// The last message that was sent.
     pub(super) fn last_sent(&self) -> Option<String> {
-        self.lines().sent.back().cloned()
+        self.lines().sent.clone()
     }
 
     /// What came after it.
@@ -64,5 +89,40 @@ pub(super) fn shortened(text: &str) -> String {
     match text.char_indices().nth(LINE) {
         None => text.to_owned(),
         Some((at, _)) => format!("{}… ({} bytes)", text.get(..at).unwrap_or_default(), text.len()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(transcript: &Transcript) -> (Option<String>, Option<String>) {
+        (transcript.last_sent(), transcript.last_came())
+    }
+
+    fn is(text: &str) -> Option<String> {
+        Some(text.to_owned())
+    }
+
+    #[test]
+    fn the_message_that_a_case_is_about_is_shown_and_not_the_ones_around_it() {
+        let transcript = Transcript::default();
+        transcript.sent_aside("initialize");
+        transcript.came_aside("greeting");
+        transcript.sent_aside("initialized");
+        assert_eq!(shown(&transcript), (is("initialize"), is("greeting")));
+        transcript.sent("{]");
+        transcript.sent_aside("ping");
+        transcript.came("parse error");
+        transcript.came_aside("pong");
+        assert_eq!(shown(&transcript), (is("{]"), is("parse error")));
+    }
+
+    #[test]
+    fn a_new_connection_begins_with_nothing() {
+        let transcript = Transcript::default();
+        transcript.sent("{]");
+        transcript.clear();
+        assert_eq!(shown(&transcript), (None, None));
     }
 }

@@ -114,7 +114,7 @@ async fn versions(bench: &Bench<'_>) -> Result<(), Stop> {
             format!("{version} was answered with the version {chosen:?}")
         })?;
         client.set_version(Some(chosen));
-        client.notify("notifications/initialized", json!({})).await?;
+        client.initialized().await?;
         client.still_answers().await?;
     }
     Ok(())

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::commands::torture::{
     bench::Bench,
     case::{Applies, Case, Spec},
+    client::Client,
     era::Era,
     sample,
     stop::{Stop, ensure, fail, skip},
@@ -95,14 +96,22 @@ pub(super) const CASES: &[Case] = &[
 
 async fn stdout(bench: &Bench<'_>) -> Result<(), Stop> {
     let mut client = bench.session().await?;
+    only_messages(&client)?;
     if bench.has("tools") {
         client.request("tools/list", json!({})).await?;
+        only_messages(&client)?;
     }
     if let Some(tool) = bench.survey.callable.first() {
         let params = json!({"name": tool.get("name"), "arguments": sample::valid(tool)});
         client.request("tools/call", params).await?;
+        only_messages(&client)?;
     }
     client.still_answers().await?;
+    only_messages(&client)
+}
+
+/// Fails if anything else than messages came. Asked after each step, so that the step is shown.
+fn only_messages(client: &Client) -> Result<(), Stop> {
     match client.noise.first() {
         None => {}
         Some(line) => return fail(format!("stdout has a line that is not JSON: {line:?}")),
@@ -120,8 +129,9 @@ async fn stdout(bench: &Bench<'_>) -> Result<(), Stop> {
 
 async fn stderr(bench: &Bench<'_>) -> Result<(), Stop> {
     let mut client = bench.session().await?;
+    let method = client.harmless();
     for _ in 0..20 {
-        client.still_answers().await?;
+        client.request(method, json!({})).await?;
     }
     let written = client.process()?.stderr.bytes();
     ensure(written <= FLOOD, || {

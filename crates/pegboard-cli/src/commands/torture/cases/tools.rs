@@ -13,7 +13,7 @@ use crate::commands::torture::{
 
 const GROUP: &str = "tools";
 const TOOL: Spec = Spec::Both("server/tools#tool");
-/// First words of names of tools that change something.
+/// First words of names of tools that often change something.
 const WRITES: &[&str] = &[
     "add", "append", "apply", "commit", "copy", "create", "delete", "drop", "edit", "execute", "insert", "install",
     "kill", "merge", "move", "post", "publish", "push", "remove", "rename", "reset", "send", "set", "store", "update",
@@ -42,7 +42,7 @@ pub(super) const CASES: &[Case] = &[
     Case {
         id: "annotations",
         group: GROUP,
-        title: "annotations of tools do not contradict their names",
+        title: "annotations of tools are valid and do not contradict each other",
         applies: Applies::Always,
         spec: Spec::Both("schema#toolannotations"),
         mend: "set `readOnlyHint` only on tools that change nothing: clients call them without asking",
@@ -139,10 +139,12 @@ fn annotations(bench: &Bench<'_>) -> Result<(), Stop> {
         ensure(hint("destructiveHint") != Some(&json!(true)), || {
             format!("`{name}` is declared read-only and destructive")
         })?;
-        let first = first_word(name);
-        ensure(!WRITES.contains(&first.as_str()), || {
-            format!("`{name}` is declared read-only, and its name says that it changes something")
-        })?;
+        // A name proves nothing: `add` may add two numbers.
+        if WRITES.contains(&first_word(name).as_str()) {
+            bench.advise(format!(
+                "`{name}` is declared read-only, and its name sounds as if it changes something; if it does, clients call it without asking"
+            ));
+        }
     }
     if tools.iter().all(|tool| tool.get("annotations").is_none()) {
         bench.advise("no tool has annotations, so clients must ask a person before each call");

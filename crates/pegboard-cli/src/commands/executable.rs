@@ -1,0 +1,44 @@
+//! The file that the name of a program stands for.
+
+use std::{
+    env,
+    ffi::OsStr,
+    path::{Path, PathBuf},
+};
+
+/// The file that a program's name stands for.
+pub(super) fn resolve(program: &str, path: &OsStr, cwd: Option<&Path>) -> Option<PathBuf> {
+    if program.contains(['/', '\\']) {
+        let file = cwd.map_or_else(|| PathBuf::from(program), |cwd| cwd.join(program));
+        return file.is_file().then_some(file);
+    }
+    let names: &[&str] = if cfg!(windows) {
+        &["", ".exe", ".cmd", ".bat"]
+    } else {
+        &[""]
+    };
+    let folders: Vec<PathBuf> = env::split_paths(path).filter(|folder| folder.is_absolute()).collect();
+    let files = || {
+        let in_folder = |folder: &PathBuf| {
+            names
+                .iter()
+                .map(|ending| folder.join(format!("{program}{ending}")))
+                .collect::<Vec<_>>()
+        };
+        folders.iter().flat_map(in_folder).filter(|file| file.is_file())
+    };
+    // As the system does, a file that may not be executed is passed over if there is another.
+    files().find(|file| is_executable(file)).or_else(|| files().next())
+}
+
+#[cfg(unix)]
+pub(super) fn is_executable(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    file.metadata()
+        .is_ok_and(|found| found.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+pub(super) fn is_executable(_file: &Path) -> bool {
+    true
+}
