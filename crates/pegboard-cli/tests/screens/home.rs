@@ -2,13 +2,14 @@
 
 use std::{
     fs,
-    io::{BufRead as _, BufReader},
     os::unix::fs::{PermissionsExt as _, symlink},
     path::PathBuf,
     process::{Child, Command, Stdio},
 };
 
 use tempfile::TempDir;
+
+use crate::first_line::first_line;
 
 /// Servers that work, fail and are switched off. Each failure is the same on every machine.
 const CONFIG: &str = r#"[servers.demo]
@@ -102,11 +103,9 @@ impl Home {
     /// A server that is reached over HTTP, so that no process is on the screen. The config gets it in place of `demo`.
     pub(crate) fn with_a_remote_server(&self) -> Remote {
         let mut command = self.pegboard(&["demo-server", "--transport", "http"]);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap())
-            .read_line(&mut line)
-            .unwrap();
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut remote = Remote { child };
+        let line = first_line(remote.child.stdout.take().unwrap());
         let url = line
             .split_whitespace()
             .find(|word| word.starts_with("http"))
@@ -117,7 +116,7 @@ impl Home {
             ".config/pegboard/pegboard.toml",
             &CONFIG.replacen(stdio, &format!("url = {url:?}\n"), 1),
         );
-        Remote { child }
+        remote
     }
 
     /// What is shown, with all that differs between runs replaced by text of the same length.

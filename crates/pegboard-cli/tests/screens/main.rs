@@ -3,6 +3,8 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test panics at the step that fails")]
 
+#[path = "../command_line/first_line.rs"]
+mod first_line;
 mod home;
 #[expect(dead_code, reason = "these tests need only a part of it")]
 #[path = "../find/registry.rs"]
