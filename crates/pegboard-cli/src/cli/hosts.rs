@@ -83,6 +83,10 @@ pub(crate) struct Uninstall {
 
 #[derive(Debug, Args)]
 pub(crate) struct Init {
+    /// Move the hosts' own servers into the config, so that they get them
+    /// from here
+    #[arg(long)]
+    pub(crate) take_over: bool,
     /// Do not ask
     #[arg(short, long)]
     pub(crate) yes: bool,

@@ -10,16 +10,23 @@ use super::{
     agreement,
     context::{Context, Ending, interrupted, time_up},
     doctor,
-    import::{self, inputs, plan::Plan, screen, write},
-    install::{self, Done, edit},
+    import::{
+        self, inputs,
+        plan::{Plan, Row},
+        screen, write,
+    },
+    install::{self, Done, Twice, edit},
 };
 use crate::{
     cli::{Import, Init, Install},
     exit::Exit,
     hosts::{Folders, Host},
-    output::Report,
+    output::{Report, one_line},
     settings::{Complaint, Settings},
 };
+
+/// The name of Pegboard's entry in hosts.
+const NAME: &str = "pegboard";
 
 /// Sets Pegboard up. No server is started.
 pub(super) async fn run(mut context: Context<'_>, options: Init) -> Exit {
@@ -46,9 +53,10 @@ pub(super) async fn run(mut context: Context<'_>, options: Init) -> Exit {
     let mut answers = Answers {
         imports: true,
         installs: true,
+        takes_over: options.take_over,
     };
     if is_asking {
-        let asked = ask(&mut plan, is_first, &hosts, &output);
+        let asked = ask(&mut plan, is_first, &hosts, options.take_over, &output);
         match context.work(asked).await {
             Ending::Done(given) => answers = given,
             Ending::TimeUp => return context.print(time_up(&output, &nothing)).await,
@@ -56,6 +64,11 @@ pub(super) async fn run(mut context: Context<'_>, options: Init) -> Exit {
         }
     }
     let is_first = is_first && answers.imports;
+    if answers.takes_over
+        && let Err(complaint) = install::leave_what_would_not_work(&mut plan, NAME, is_asking)
+    {
+        return context.refuse(&complaint, &nothing).await;
+    }
     let done = carry_out(&context, &options, &mut plan, &hosts, &folders, &answers);
     let done = done.and_then(|done| match is_first && !options.dry_run {
         true => first_config::write(&plan.file).map(|()| done),
@@ -74,6 +87,7 @@ pub(super) async fn run(mut context: Context<'_>, options: Init) -> Exit {
                 true => Exit::Done,
                 false => Exit::ToolError,
             };
+            let twice = Twice::of(&done.changes, &plan, answers.imports, &context.global, false);
             let mut warnings = screen::warnings(&plan, is_written);
             warnings.extend(done.warnings());
             if is_first {
@@ -83,7 +97,7 @@ pub(super) async fn run(mut context: Context<'_>, options: Init) -> Exit {
                 let hosts: Vec<_> = done.changes.iter().map(edit::Change::document).collect();
                 let document = json!({
                     "file": plan.file, "imported": screen::document(&plan, is_written), "hosts": hosts, "skipped": done.skipped(),
-                    "first_config": is_first, "checked": checked, "dry_run": options.dry_run,
+                    "twice": Twice::documents(&twice), "first_config": is_first, "checked": checked, "dry_run": options.dry_run,
                 });
                 with_warnings(Report::json(exit, &document), &warnings)
             } else {
@@ -104,6 +118,7 @@ pub(super) async fn run(mut context: Context<'_>, options: Init) -> Exit {
                     );
                 }
                 report.data.push_str(&install::text(&done.changes, options.dry_run));
+                report.data.push_str(&Twice::text(&twice, options.dry_run));
                 if let Some(checked) = checked {
                     let _ = writeln!(report.data, "{checked}");
                 }
@@ -123,6 +138,7 @@ fn with_warnings(report: Report, warnings: &[String]) -> Report {
 struct Answers {
     imports: bool,
     installs: bool,
+    takes_over: bool,
 }
 
 fn prepare(context: &Context<'_>, options: &Init) -> Result<(Folders, Plan), Complaint> {
@@ -143,11 +159,18 @@ fn is_without_config(context: &Context<'_>, plan: &Plan) -> bool {
     !plan.file.exists() && (is_named || Settings::load(&context.global).demo_note().is_some())
 }
 
-async fn ask(plan: &mut Plan, is_first: bool, hosts: &[&'static Host], output: &crate::output::Output) -> Answers {
+async fn ask(
+    plan: &mut Plan,
+    is_first: bool,
+    hosts: &[&'static Host],
+    takes_over: bool,
+    output: &crate::output::Output,
+) -> Answers {
     output.say(&overview(hosts, plan));
     let mut answers = Answers {
         imports: false,
         installs: false,
+        takes_over: false,
     };
     if plan.has_work() {
         let question = format!("Write {} to {}?", screen::count(plan), plan.file.display());
@@ -165,6 +188,21 @@ async fn ask(plan: &mut Plan, is_first: bool, hosts: &[&'static Host], output: &
         let names: Vec<&str> = hosts.iter().map(|host| host.title).collect();
         let question = format!("Make {} use Pegboard? Each file is backed up first.", names.join(", "));
         answers.installs = agreement::agrees(output, &question).await;
+    }
+    let is_of_host = |row: &&Row| install::is_in_use(row) && hosts.iter().any(|host| host.id == row.host.id);
+    let own: Vec<&str> = plan
+        .rows
+        .iter()
+        .filter(is_of_host)
+        .map(|row| row.original.as_str())
+        .collect();
+    // What was not imported cannot be taken out.
+    if answers.installs && !own.is_empty() && (answers.imports || !plan.has_work()) {
+        let question = format!(
+            "Take {} out of the hosts' files? If they stay, their tools are there twice.",
+            one_line(&own.join(", "))
+        );
+        answers.takes_over = takes_over || agreement::agrees(output, &question).await;
     }
     answers
 }
@@ -189,8 +227,8 @@ fn carry_out(
             url: None,
             view: None,
             daemon: false,
-            name: "pegboard".to_owned(),
-            take_over: false,
+            name: NAME.to_owned(),
+            take_over: answers.takes_over,
             force: false,
             dry_run: options.dry_run,
             yes: true,
@@ -198,7 +236,8 @@ fn carry_out(
         let entry = edit::Entry::new(&context.global, &install)?.keeping();
         for host in hosts {
             // All files of the host are tried first, and one that cannot be edited does not keep other hosts from it.
-            let edited = |is_dry| edit::install(host, &entry, false, folders, None, is_dry);
+            let moved = answers.takes_over.then_some(&*plan);
+            let edited = |is_dry| edit::install(host, &entry, false, folders, moved, is_dry);
             match edited(true).and_then(|_| edited(options.dry_run)) {
                 Ok(changes) => done.changes.extend(changes),
                 Err(complaint) => done.skipped.push((host, complaint)),

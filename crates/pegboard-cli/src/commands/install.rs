@@ -7,6 +7,7 @@ mod remotes;
 mod removal;
 mod take_over;
 mod taken_over;
+mod twice;
 
 use std::fmt::Write as _;
 
@@ -15,14 +16,16 @@ use serde_json::{Value, json};
 
 use super::{context::Context, import, serving};
 use crate::{
-    cli::{Install, Uninstall},
+    cli::{Import, Install, Uninstall},
     exit::Exit,
     hosts::{self, Folders, HOSTS, Host},
     output::{Report, clean},
     settings::{Complaint, Settings},
 };
 use edit::{Change, Entry};
+pub(super) use take_over::leave_what_would_not_work;
 use take_over::{Stop, TakenOver, take_over};
+pub(super) use twice::{Twice, is_in_use};
 
 /// Enters Pegboard in hosts.
 pub(super) async fn install(mut context: Context<'_>, options: Install) -> Exit {
@@ -32,7 +35,11 @@ pub(super) async fn install(mut context: Context<'_>, options: Install) -> Exit 
                 changes,
                 skipped: Vec::new(),
             };
-            let report = report(&context, &done, taken.as_ref(), options.dry_run);
+            let twice = match taken {
+                Some(_) => Vec::new(),
+                None => twice(&context, &done.changes, &options),
+            };
+            let report = report(&context, &done, taken.as_ref(), &twice, options.dry_run);
             context.print(report).await
         }
         Err(Stop::Complaint(complaint)) => context.refuse(&complaint, &json!({"hosts": []})).await,
@@ -127,7 +134,7 @@ fn check(context: &Context<'_>, options: &Install) -> Result<(), Complaint> {
 pub(super) async fn uninstall(mut context: Context<'_>, options: Uninstall) -> Exit {
     match take_out(&options) {
         Ok(done) => {
-            let mut report = report(&context, &done, None, options.dry_run);
+            let mut report = report(&context, &done, None, &[], options.dry_run);
             if done.changes.is_empty() {
                 report.exit = Exit::ToolError;
             }
@@ -187,11 +194,33 @@ pub(super) fn present(folders: &Folders) -> Vec<&'static Host> {
         .collect()
 }
 
-fn report(context: &Context<'_>, done: &Done, taken: Option<&TakenOver>, is_dry: bool) -> Report {
+/// The servers of the config that the hosts start themselves too.
+fn twice(context: &Context<'_>, changes: &[Change], options: &Install) -> Vec<Twice> {
+    // A host that cannot be imported from has nothing twice.
+    let plans = options.hosts.iter().filter_map(|host| {
+        let from = Import {
+            from: vec![host.clone()],
+            all: false,
+            project: options.project,
+            force: false,
+            dry_run: true,
+            yes: false,
+        };
+        import::prepare(&context.global, &from).ok()
+    });
+    plans
+        .flat_map(|plan| Twice::of(changes, &plan, false, &context.global, options.project))
+        .collect()
+}
+
+fn report(context: &Context<'_>, done: &Done, taken: Option<&TakenOver>, twice: &[Twice], is_dry: bool) -> Report {
     let mut report = match context.output.is_json() {
         true => {
             let hosts: Vec<Value> = done.changes.iter().map(Change::document).collect();
             let mut document = json!({"hosts": hosts, "skipped": done.skipped(), "dry_run": is_dry});
+            if !twice.is_empty() {
+                document["twice"] = Twice::documents(twice).into();
+            }
             if let Some(taken) = taken {
                 document["taken_over"] = import::screen::document(&taken.plan, !is_dry);
             }
@@ -204,6 +233,7 @@ fn report(context: &Context<'_>, done: &Done, taken: Option<&TakenOver>, is_dry:
             report.data = import::screen::text(&taken.plan);
         }
         report.data.push_str(&text(&done.changes, is_dry));
+        report.data.push_str(&Twice::text(twice, is_dry));
     }
     let of_import = taken.map(|taken| import::screen::warnings(&taken.plan, !is_dry));
     for warning in of_import.into_iter().flatten().chain(done.warnings()) {

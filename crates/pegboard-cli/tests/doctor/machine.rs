@@ -182,3 +182,28 @@ fn servers_of_other_programs_are_listed_and_never_started() {
     home.config(&format!("{}{}", well(&home), home.entry("shadow", fake(), QUICK)));
     Diagnosis::of(&home, &[]).is_well_without("unmanaged-server");
 }
+
+#[test]
+fn servers_that_a_host_has_from_its_own_file_and_from_pegboard() {
+    let home = Home::new();
+    home.config(&well(&home));
+    let listed = home.run(&["config", "show", "-o", "json"]).json();
+    let (_, server) = listed["servers"].as_object().unwrap().iter().next().unwrap();
+    let own = json!({"command": server["command"], "args": server["args"]});
+    let pegboard = json!({"command": "pegboard", "args": ["mcp"]});
+    home.write(".cursor/mcp.json", &json!({"mcpServers": {"mine": own}}).to_string());
+    Diagnosis::of(&home, &[]).is_well_without("server-twice");
+    home.write(
+        ".cursor/mcp.json",
+        &json!({"mcpServers": {"mine": own, "pegboard": pegboard}}).to_string(),
+    );
+    let found = Diagnosis::of(&home, &[]);
+    let found = found.shows("server-twice").finding("server-twice").unwrap();
+    assert!(found["found"].as_str().unwrap().contains("`mine`"), "{found}");
+    assert_eq!(found["fix"], "pegboard install cursor --take-over");
+    // Its fix mends it.
+    let fix = found["fix"].as_str().unwrap().split(' ').skip(1);
+    let fix: Vec<&str> = fix.chain(["--yes"]).collect();
+    home.run(&fix).ends_with(0).prints("taken over: mine");
+    Diagnosis::of(&home, &[]).is_well_without("server-twice");
+}

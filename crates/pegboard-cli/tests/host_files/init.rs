@@ -35,6 +35,49 @@ fn everything_is_imported_and_every_host_that_is_there_gets_pegboard() {
     assert_eq!(again["hosts"][0]["action"], "unchanged");
 }
 
+#[test]
+fn a_host_that_keeps_its_servers_has_them_twice_which_is_said_until_they_are_taken_over() {
+    let home = Home::new();
+    let file = home.write(
+        ".cursor/mcp.json",
+        r#"{"mcpServers": {"time": {"command": "uvx", "args": ["mcp-server-time==1.0"]}}}"#,
+    );
+    let told = "Cursor still starts `time` itself, so the tools are there twice\n  to move them: pegboard install cursor --take-over\n";
+    home.run(&["init", "--dry-run"])
+        .ends_with(0)
+        .prints("Cursor would still start `time` itself");
+    home.run(&["init", "--yes"]).ends_with(0).prints(told);
+    // Also by its two steps.
+    home.run(&["install", "cursor"]).ends_with(0).prints(told);
+    let again = home.run(&["init", "--yes", "-o", "json"]).ends_with(0).json();
+    assert_eq!(again["twice"][0]["servers"][0], "time", "{again}");
+    let taken = home.run(&["init", "--yes", "--take-over"]);
+    taken.ends_with(0).prints("taken over: time");
+    assert!(!taken.out.contains("twice"), "{taken:?}");
+    let now = fs::read_to_string(&file).unwrap();
+    assert!(now.contains("pegboard") && !now.contains("mcp-server-time"), "{now}");
+    home.run(&["uninstall", "cursor", "--restore"])
+        .ends_with(0)
+        .prints("put back: time");
+}
+
+#[test]
+fn one_run_imports_and_takes_over() {
+    let home = Home::new();
+    let file = home.write(
+        ".cursor/mcp.json",
+        r#"{"mcpServers": {"time": {"command": "uvx", "args": ["mcp-server-time==1.0"]}}}"#,
+    );
+    let ran = home
+        .run(&["init", "--yes", "--take-over", "-o", "json"])
+        .ends_with(0)
+        .json();
+    assert_eq!(ran["hosts"][0]["moved"][0], "time", "{ran}");
+    assert_eq!(ran["twice"], serde_json::json!([]));
+    assert!(!fs::read_to_string(&file).unwrap().contains("mcp-server-time"));
+    assert!(config(&home).unwrap().contains("mcp-server-time"));
+}
+
 /// The user's config file.
 fn config(home: &Home) -> Option<String> {
     fs::read_to_string(home.path(".config/pegboard/pegboard.toml")).ok()

@@ -102,7 +102,7 @@ fn whoever_does_not_say_yes_gets_nothing_written() {
 }
 
 #[test]
-fn the_guided_minute_asks_twice() {
+fn the_guided_minute_asks_before_each_step() {
     let home = Home::new();
     let file = home.write(
         ".cursor/mcp.json",
@@ -111,11 +111,22 @@ fn the_guided_minute_asks_twice() {
     let mut terminal = Terminal::start(&home, &["init"]);
     terminal.answers("Write 1 server to", "y");
     terminal.answers("Make Cursor use Pegboard?", "y");
+    terminal.answers("Take time out of the hosts' files?", "n");
     let (code, shown) = terminal.ends();
     assert_eq!(code, Some(0), "{shown}");
     assert!(shown.contains("pegboard doctor"), "{shown}");
+    assert!(shown.contains("pegboard install cursor --take-over"), "{shown}");
     assert!(config(&home).contains("mcp-server-time"));
-    assert!(fs::read_to_string(file).unwrap().contains("pegboard"));
+    let now = fs::read_to_string(&file).unwrap();
+    assert!(now.contains("pegboard") && now.contains("mcp-server-time"), "{now}");
+    // Whoever changes their mind is asked again.
+    let mut terminal = Terminal::start(&home, &["init"]);
+    terminal.answers("Make Cursor use Pegboard?", "y");
+    terminal.answers("Take time out of the hosts' files?", "y");
+    let (code, shown) = terminal.ends();
+    assert_eq!(code, Some(0), "{shown}");
+    let now = fs::read_to_string(file).unwrap();
+    assert!(now.contains("pegboard") && !now.contains("mcp-server-time"), "{now}");
 }
 
 #[test]

@@ -231,6 +231,8 @@ kinds! {
         "a daemon was killed during calls, which may have run" "`pegboard status` shows them";
     UNMANAGED_SERVER = "unmanaged-server" Machine Warning
         "another program on this machine has servers that Pegboard does not manage; they are only listed, never started" "`pegboard import HOST` takes them over";
+    SERVER_TWICE = "server-twice" Machine Warning
+        "a host that uses Pegboard also starts servers of the config itself, so their tools are there twice" "`pegboard install HOST --take-over`";
 }
 
 #[cfg(test)]

@@ -1,8 +1,11 @@
-//! Servers in the config files of other programs that Pegboard does not manage. They are only listed, never started.
+//! Servers in the config files of other programs: those that Pegboard does not manage, and those that a host has from both. They are only listed, never started.
 
 use std::{collections::BTreeSet, path::Path};
 
-use pegboard::{Config, Loaded, config::Transport};
+use pegboard::{
+    Config, Loaded,
+    config::{ServerConfig, Transport},
+};
 use serde_json::{Map, Value};
 
 use super::{
@@ -18,7 +21,7 @@ use crate::{
 /// The most names that a finding lists.
 const NAMED: usize = 5;
 
-/// Adds one finding for each file with servers that are not in the config.
+/// Adds a finding for each file with servers that are not in the config, and for each with servers that Pegboard gives the host too.
 pub(super) fn check(section: &mut Section, loaded: &Loaded) {
     let config = &loaded.config;
     let Some(folders) = Folders::of_process(here()) else {
@@ -84,60 +87,86 @@ fn of_file(
     let Some(content) = Document::open(file).ok().and_then(|document| document.get(&[])) else {
         return;
     };
-    let listed = hosts::servers_in(host, &content, folders, project.map(|project| project.folder)).into_iter();
-    let unmanaged = listed.filter(|server| {
-        let settings = server.imported.as_ref().map(|imported| &imported.settings);
-        !server.is_pegboard && settings.is_ok_and(|settings| !is_managed(config, settings))
-    });
-    let names: Vec<String> = unmanaged.map(|server| format!("`{}`", server.name)).collect();
-    if names.is_empty() {
-        return;
+    let listed = hosts::servers_in(host, &content, folders, project.map(|project| project.folder));
+    let has_pegboard = listed.iter().any(|server| server.is_pegboard);
+    let (mut unmanaged, mut twice) = (Vec::new(), Vec::new());
+    for server in listed.iter().filter(|server| !server.is_pegboard) {
+        let Ok(imported) = &server.imported else { continue };
+        let is_in_use = imported.settings.get("enabled") != Some(&Value::Bool(false));
+        if !is_managed(config, &imported.settings, |_| true) {
+            unmanaged.push(format!("`{}`", server.name));
+        } else if has_pegboard && is_in_use && is_managed(config, &imported.settings, |server| server.enabled) {
+            twice.push(format!("`{}`", server.name));
+        }
     }
+    let command = |what: &str, takes: &str| match project {
+        Some(Project { is_here: true, .. }) => format!("pegboard {what} --project {}{takes}", host.id),
+        Some(Project { folder, .. }) => {
+            format!(
+                "cd {} && pegboard {what} --project {}{takes}",
+                folder.display(),
+                host.id
+            )
+        }
+        None => format!("pegboard {what} {}{takes}", host.id),
+    };
+    let place = if project.is_some() { " in this project" } else { "" };
+    if !unmanaged.is_empty() {
+        let found = format!(
+            "{} starts servers of its own{place}, by {}: {}",
+            host.title,
+            file.display(),
+            shown(&unmanaged)
+        );
+        section.found(Finding::new(&kinds::UNMANAGED_SERVER, found).fix(command("import", "")));
+    }
+    if !twice.is_empty() {
+        let found = format!(
+            "{} uses Pegboard{place}, and also starts servers of the config itself, by {}: {}",
+            host.title,
+            file.display(),
+            shown(&twice)
+        );
+        section.found(Finding::new(&kinds::SERVER_TWICE, found).fix(command("install", " --take-over")));
+    }
+}
+
+/// The first names of a list, and how many more there are.
+fn shown(names: &[String]) -> String {
     let more = match names.len().saturating_sub(NAMED) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    let shown = names.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
-    section.found(
-        Finding::new(
-            &kinds::UNMANAGED_SERVER,
-            format!(
-                "{} starts servers of its own{}, by {}: {shown}{more}",
-                host.title,
-                if project.is_some() { " in this project" } else { "" },
-                file.display()
-            ),
-        )
-        .fix(match project {
-            Some(Project { is_here: true, .. }) => format!("pegboard import --project {}", host.id),
-            Some(Project { folder, .. }) => format!("cd {} && pegboard import --project {}", folder.display(), host.id),
-            None => format!("pegboard import {}", host.id),
-        }),
-    );
+    let first = names.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+    format!("{first}{more}")
 }
 
-/// Whether a server of the config runs the same program, or connects to the same address.
-fn is_managed(config: &Config, settings: &Map<String, Value>) -> bool {
+/// Whether a server of the config that counts runs the same program, or connects to the same address.
+fn is_managed(config: &Config, settings: &Map<String, Value>, counts: impl Fn(&ServerConfig) -> bool) -> bool {
     let text = |key: &str| settings.get(key).and_then(Value::as_str);
     let args: Vec<&str> = settings
         .get("args")
         .and_then(Value::as_array)
         .map(|args| args.iter().filter_map(Value::as_str).collect())
         .unwrap_or_default();
-    config.servers.values().any(|server| match &server.transport {
-        Transport::Stdio(command) => {
-            text("command") == Some(command.program.as_str())
-                && command
-                    .args
-                    .iter()
-                    .map(pegboard::Secret::expose)
-                    .eq(args.iter().copied())
-        }
-        other => {
-            let url = other.endpoint().map(|endpoint| endpoint.url.expose().as_str());
-            url.is_some_and(|url| {
-                text("url").is_some_and(|known| known.trim_end_matches('/') == url.trim_end_matches('/'))
-            })
-        }
-    })
+    config
+        .servers
+        .values()
+        .filter(|server| counts(server))
+        .any(|server| match &server.transport {
+            Transport::Stdio(command) => {
+                text("command") == Some(command.program.as_str())
+                    && command
+                        .args
+                        .iter()
+                        .map(pegboard::Secret::expose)
+                        .eq(args.iter().copied())
+            }
+            other => {
+                let url = other.endpoint().map(|endpoint| endpoint.url.expose().as_str());
+                url.is_some_and(|url| {
+                    text("url").is_some_and(|known| known.trim_end_matches('/') == url.trim_end_matches('/'))
+                })
+            }
+        })
 }

@@ -140,7 +140,7 @@ async fn agree(context: &mut Context<'_>, plan: &mut Plan) -> Result<(), Stop> {
 }
 
 /// Leaves a server in its host's file if it would not work here, or if the one that is here has other secrets.
-fn leave_what_would_not_work(plan: &mut Plan, name: &str, asks: bool) -> Result<(), Complaint> {
+pub(in crate::commands) fn leave_what_would_not_work(plan: &mut Plan, name: &str, asks: bool) -> Result<(), Complaint> {
     let mut known = plan.target.entries();
     for row in &mut plan.rows {
         if row.original == name && remotes::url_of(&row.from, name)?.is_some() {

@@ -1,0 +1,94 @@
+//! Servers that a host gets twice: from its own file, and from Pegboard.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::edit::{self, Change};
+use crate::{
+    cli::Global,
+    commands::import::plan::{Action, Plan, Row},
+    hosts::Host,
+    output::clean,
+};
+
+/// A host that starts servers of the config itself, beside Pegboard.
+#[derive(Debug)]
+pub(in crate::commands) struct Twice {
+    host: &'static Host,
+    servers: Vec<String>,
+    /// What moves them.
+    fix: String,
+}
+
+impl Twice {
+    /// The hosts among those that were changed. `with_new` counts what the plan adds to the config too.
+    pub(in crate::commands) fn of(
+        changes: &[Change],
+        plan: &Plan,
+        with_new: bool,
+        global: &Global,
+        is_project: bool,
+    ) -> Vec<Self> {
+        let mut all: Vec<Self> = Vec::new();
+        for change in changes {
+            let is_twice = |row: &&Row| {
+                row.from == change.file
+                    && is_in_use(row)
+                    && (with_new || matches!(row.action, Action::Same(_)))
+                    && !change.moved.contains(&row.original)
+            };
+            let rows = plan.rows.iter().filter(is_twice);
+            let servers: Vec<String> = rows.map(|row| row.original.clone()).collect();
+            match all.iter_mut().find(|one| one.host.id == change.host.id) {
+                Some(known) => known.servers.extend(servers),
+                None if servers.is_empty() => {}
+                None => all.push(Self {
+                    host: change.host,
+                    servers,
+                    fix: fix(global, change.host, is_project),
+                }),
+            }
+        }
+        all
+    }
+
+    /// For people, one line for each host.
+    pub(in crate::commands) fn text(all: &[Self], is_dry: bool) -> String {
+        let mut text = String::new();
+        for one in all {
+            let names: Vec<String> = one.servers.iter().map(|name| format!("`{name}`")).collect();
+            let still = if is_dry { "would still start" } else { "still starts" };
+            let _ = writeln!(
+                text,
+                "{} {still} {} itself, so the tools are there twice\n  to move them: {}",
+                one.host.title,
+                clean(&names.join(", ")),
+                one.fix
+            );
+        }
+        text
+    }
+
+    /// For programs.
+    pub(in crate::commands) fn documents(all: &[Self]) -> Vec<Value> {
+        all.iter()
+            .map(|one| json!({"host": one.host.id, "servers": one.servers, "fix": one.fix}))
+            .collect()
+    }
+}
+
+/// Whether taking over would move a server that the host starts now.
+pub(in crate::commands) fn is_in_use(row: &Row) -> bool {
+    edit::is_moved(row) && row.settings.get("enabled") != Some(&Value::Bool(false))
+}
+
+fn fix(global: &Global, host: &Host, is_project: bool) -> String {
+    let configs = global
+        .configs
+        .iter()
+        .map(|config| format!("-c {} ", config.display()))
+        .collect::<String>();
+    let project = if is_project { " --project" } else { "" };
+    format!("pegboard {configs}install {}{project} --take-over", host.id)
+}
