@@ -117,17 +117,23 @@ impl Settings {
         if let Some(warning) = self.empty_warning() {
             output.say(&output::warning(warning));
         }
-        for problem in &self.loaded.problems {
+        for problem in self.problems() {
             output.say(&output::warning(&problem.to_string()));
         }
+    }
+
+    /// The problems of the config, without warnings about servers that are disabled.
+    pub(crate) fn problems(&self) -> impl Iterator<Item = &Problem> {
+        let servers = &self.loaded.config.servers;
+        let is_off = |name: &str| servers.get(name).is_some_and(|server| !server.enabled);
+        let problems = self.loaded.problems.iter();
+        problems.filter(move |problem| problem.is_error() || !problem.server().is_some_and(is_off))
     }
 
     /// Notes and problems of the config, for the JSON document.
     pub(crate) fn warnings(&self) -> impl Iterator<Item = String> {
         let notes = self.demo_note().into_iter().chain(self.empty_warning());
-        notes
-            .map(str::to_owned)
-            .chain(self.loaded.problems.iter().map(ToString::to_string))
+        notes.map(str::to_owned).chain(self.problems().map(ToString::to_string))
     }
 
     /// The config with the selected servers, or why no server can be used.

@@ -37,7 +37,7 @@ use crate::{
     settings::{Complaint, Settings},
 };
 use finding::{Finding, Fixes, Remedy, Section};
-use kinds::Level;
+use kinds::{Level, Step};
 pub(super) use overview::Overview;
 use program::Written;
 use stopped::Stopped;
@@ -112,6 +112,15 @@ async fn diagnose(context: &mut Context<'_>, options: &Doctor) -> Result<Vec<Sec
     let mut sections: Vec<Section> = Vec::new();
     for name in &names {
         let mut section = Section::of_server(name.as_str(), title(&loaded.config, name));
+        if loaded.config.servers.get(name).is_some_and(|server| !server.enabled) {
+            // What would be wrong with it does not matter now.
+            if let Some(origin) = loaded.origins.get(name) {
+                section.fine(Step::Config, format!("{}:{}", origin.file, origin.line));
+            }
+            section.fine(Step::Start, "disabled by `enabled = false`, so it was not started");
+            sections.push(section);
+            continue;
+        }
         config_checks::of_server(&mut section, name, loaded);
         if let Some(first) = duplicates.get(name) {
             section.found(

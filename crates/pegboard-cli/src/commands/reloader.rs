@@ -194,7 +194,7 @@ impl Reloader<'_> {
     async fn apply(&self, settings: &Settings, mut config: Config) -> Vec<ReloadNote> {
         let mut notes = Vec::new();
         let before = self.board.gateway_settings();
-        for problem in &settings.loaded.problems {
+        for problem in settings.problems() {
             self.warn(&problem.to_string());
         }
         if let Some((_, started)) = self.gateway

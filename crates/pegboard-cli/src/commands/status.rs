@@ -276,7 +276,7 @@ fn config_warnings(settings: &Settings) -> impl Iterator<Item = Value> {
             "created_at": now,
         })
     });
-    let problems = settings.loaded.problems.iter().map(move |problem| {
+    let problems = settings.problems().map(move |problem| {
         json!({
             "id": format!("config:{}:{}", problem.file, problem.field),
             "category": "config",

@@ -87,6 +87,30 @@ fn a_variable_that_is_not_set() {
     );
 }
 
+/// What is wrong with a server that is not used concerns nobody, here and in other commands.
+#[test]
+fn a_disabled_server_has_no_finding() {
+    let home = Home::new();
+    let off = "[servers.gh]\ncommand = 'no-such-program'\nenv = { TOKEN = '${NOT_SET_HERE}' }\n";
+    home.config(&format!("{}{off}", well(&home)));
+    assert_eq!(Diagnosis::of(&home, &["gh"]).problems(), ["variable-unset"]);
+    home.run(&["disable", "gh"]).ends_with(0);
+    for options in [&["gh"][..], &["gh", "--offline"], &[]] {
+        let found = Diagnosis::of(&home, options);
+        assert_eq!(
+            (found.code, &found.document["ok"]),
+            (Some(0), &true.into()),
+            "{found:#?}"
+        );
+        assert!(found.document.to_string().contains("disabled by"), "{found:#?}");
+        assert!(found.finding("variable-unset").is_none(), "{found:#?}");
+    }
+    let called = home.run(&["call", "fx.read"]);
+    assert!(!called.err.contains("NOT_SET_HERE"), "{called:?}");
+    let listed = home.run(&["tools", "-o", "json"]).ends_with(0).json();
+    assert_eq!(listed["warnings"], serde_json::json!([]));
+}
+
 #[test]
 fn a_setting_of_the_wrong_kind() {
     let home = Home::new();

@@ -41,7 +41,7 @@ pub(super) async fn servers(
             .find(|section| section.server.as_deref() == Some(name.as_str()));
         own.is_some_and(|section| !section.is_blocked())
     };
-    config.servers.retain(|name, _| is_tried(name));
+    config.servers.retain(|name, server| server.enabled && is_tried(name));
     config.misconfigured.clear();
     if config.servers.is_empty() {
         return Ok(());
@@ -120,7 +120,6 @@ fn of_status(
                 )));
             }
         }
-        (State::Disabled, _) => section.fine(Step::Start, "switched off by `enabled = false`, so it was not started"),
         (State::Connecting, _) => section.found(
             Finding::new(&kinds::SILENT, "it was still starting when the time was up")
                 .fix("raise `--timeout`, or `connect_timeout` of the server"),
