@@ -5,11 +5,12 @@ mod example;
 mod explain;
 mod pattern;
 mod schema_text;
+mod spelling;
 
 use std::fmt::Write as _;
 
 use pegboard::{
-    ListedTool, Listing, View,
+    Config, ListedTool, Listing, ServerName, View,
     toolset::{ServerCost, Unavailable},
 };
 use serde::Serialize;
@@ -24,7 +25,7 @@ use crate::{
     cli,
     exit::Exit,
     output::{self, Paint, Report, Table, USUAL_WIDTH, one_line},
-    settings::Settings,
+    settings::{Complaint, Settings},
 };
 use pattern::Pattern;
 
@@ -43,6 +44,12 @@ pub(super) async fn run(mut context: Context<'_>, options: cli::Tools) -> Exit {
         Err(complaint) => return context.refuse(&complaint, &nothing).await,
     };
     let pattern = options.pattern.as_deref().map(Pattern::new);
+    if let Some(complaint) = pattern
+        .as_ref()
+        .and_then(|pattern| out_of_use(&settings, &config, pattern))
+    {
+        return context.refuse(&complaint, &nothing).await;
+    }
     let named = pattern.map_or_else(Vec::new, |pattern| pattern.servers(config.servers.keys()));
     if !named.is_empty() {
         // Other servers are not started.
@@ -86,18 +93,72 @@ pub(super) async fn run(mut context: Context<'_>, options: cli::Tools) -> Exit {
     context.close(&board, report).await
 }
 
-fn show(context: &Context<'_>, options: &cli::Tools, settings: &Settings, mut listing: Listing, exit: Exit) -> Report {
+/// The complaint about a server that the pattern names and that is not used: it is disabled, not approved or misconfigured.
+fn out_of_use(settings: &Settings, config: &Config, pattern: &Pattern) -> Option<Complaint> {
+    if pattern.has_stars() {
+        return None;
+    }
+    let named = pattern.servers(config.servers.keys());
+    if let Some(name) = named.first() {
+        let is_on = |name: &ServerName| config.servers.get(name).is_some_and(|server| server.enabled);
+        return (!named.iter().any(is_on)).then(|| Complaint {
+            message: format!("server `{name}` is disabled"),
+            hint: Some(format!("`pegboard enable {name}` switches it on")),
+            exit: Exit::Unavailable,
+        });
+    }
+    let unusable = pattern.servers(config.misconfigured.keys());
+    unusable.first().map(|name| settings.missing(name.as_str()))
+}
+
+/// The complaint about a name that neither a server nor a tool has. A pattern with stars may fit nothing.
+fn unknown(options: &cli::Tools, settings: &Settings, tools: &[ListedTool]) -> Option<(String, String)> {
+    let text = options.pattern.as_deref()?;
+    let pattern = Pattern::new(text);
+    if pattern.has_stars() || options.search.is_some() || tools.iter().any(|tool| pattern.fits(tool)) {
+        return None;
+    }
+    let config = &settings.loaded.config;
+    if tools.is_empty() && !pattern.servers(config.servers.keys()).is_empty() {
+        return None;
+    }
+    let dotted: Vec<String> = tools.iter().map(|listed| listed.tool.dotted_name()).collect();
+    let servers = config.servers.keys().chain(config.misconfigured.keys());
+    let names = servers.map(ServerName::as_str).chain(dotted.iter().map(String::as_str));
+    let names = names.chain(tools.iter().map(|listed| listed.tool.name.as_str()));
+    let all = "`pegboard tools` lists all";
+    let hint = match spelling::nearest(text, names) {
+        Some(near) => format!("did you mean `{}`? {all}", one_line(near)),
+        None => all.to_owned(),
+    };
+    Some((format!("no server or tool has such a name: `{}`", one_line(text)), hint))
+}
+
+fn show(
+    context: &Context<'_>,
+    options: &cli::Tools,
+    settings: &Settings,
+    mut listing: Listing,
+    mut exit: Exit,
+) -> Report {
     let found = listing.tools.len();
     let mut explained = None;
+    let unknown = unknown(options, settings, &listing.tools);
     if let Some(text) = &options.pattern {
         let pattern = Pattern::new(text);
         listing.tools.retain(|tool| pattern.fits(tool));
         explained = the_one(&listing.tools, text);
     }
+    if unknown.is_some() && exit == Exit::Done {
+        exit = Exit::Usage;
+    }
     let (is_json, is_for_provider) = (context.output.is_json(), options.provider.is_some());
-    listing
-        .warnings
-        .extend(why_empty(options, settings, &listing, found).map(str::to_owned));
+    let is_in_document = is_json && !is_for_provider;
+    let why_empty = match &unknown {
+        Some((message, hint)) => is_in_document.then(|| format!("{message}; {hint}")),
+        None => why_empty(options, settings, &listing, found).map(str::to_owned),
+    };
+    listing.warnings.extend(why_empty);
     let (tools, unavailable, warnings) = (&listing.tools, &listing.unavailable, &listing.warnings);
     let mut report = match (is_json, is_for_provider) {
         (true, true) => Report::json(exit, &listing.definitions()),
@@ -124,14 +185,16 @@ fn show(context: &Context<'_>, options: &cli::Tools, settings: &Settings, mut li
         }
     };
     // Our own document contains unavailable servers and warnings; a provider's array and the text do not.
-    let is_in_document = is_json && !is_for_provider;
     if !is_in_document {
         report = listing::add_unavailable(report, unavailable, context.is_late());
     }
     for warning in warnings.iter().filter(|_| !is_in_document) {
         report = report.warning(warning);
     }
-    report
+    match unknown.filter(|_| !is_in_document) {
+        Some((message, hint)) => report.error(&message, Some(&hint)),
+        None => report,
+    }
 }
 
 /// The position of the only tool with exactly this name.

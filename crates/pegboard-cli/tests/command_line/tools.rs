@@ -125,11 +125,45 @@ fn a_plain_server_name_picks_that_server_and_the_others_are_not_started() {
 }
 
 #[test]
-fn a_pattern_that_fits_nothing_is_said_so() {
+fn a_name_that_nothing_has_is_an_error_with_a_suggestion() {
     let home = Home::new();
-    let ran = home.run(&["tools", "zzz", &home.server("fx", two_tools())]);
-    ran.ends_with(0).says("no tool has such a name");
+    let files = home.server("files", two_tools());
+    let ran = home.run(&["tools", "zzz", &files]);
+    ran.ends_with(2)
+        .says("error: no server or tool has such a name: `zzz`\nhint: `pegboard tools` lists all");
     assert_eq!(ran.out, "");
+    for (wrong, meant) in [("fils", "files"), ("files.ecko", "files.echo"), ("ecko", "echo")] {
+        home.run(&["tools", wrong, &files])
+            .ends_with(2)
+            .says(&format!("did you mean `{meant}`?"));
+    }
+    let ran = home.run(&["tools", "fils", "-o", "json", &files]);
+    let warning = ran.ends_with(2).json()["warnings"][0].to_string();
+    assert!(warning.contains("did you mean `files`?"), "{warning}");
+    assert_eq!(ran.err, "");
+    // A pattern and a search may find nothing.
+    home.run(&["tools", "zzz*", &files])
+        .ends_with(0)
+        .says("no tool has such a name");
+    home.run(&["tools", "--search", "zzz", &files]).ends_with(0);
+}
+
+#[test]
+fn the_name_of_a_server_that_is_not_in_use_says_why_and_nothing_is_started() {
+    let home = Home::new();
+    let on = home.entry("on", two_tools(), "");
+    home.config(&format!(
+        "{on}\n[servers.off]\ncommand = 'x'\nenabled = false\n[servers.broken]\ncommand = '${{NOT_SET_HERE}}'\n"
+    ));
+    for name in ["off", "off.echo"] {
+        home.run(&["tools", name])
+            .ends_with(3)
+            .says("error: server `off` is disabled\nhint: `pegboard enable off` switches it on");
+    }
+    home.run(&["tools", "broken"])
+        .ends_with(2)
+        .says("server `broken` cannot be used as it is configured");
+    assert!(!home.path("on.log").exists(), "it was started");
 }
 
 #[test]

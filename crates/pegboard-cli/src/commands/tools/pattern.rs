@@ -11,6 +11,11 @@ impl Pattern {
         Self(text.to_lowercase())
     }
 
+    /// Whether it is a glob, which may fit nothing.
+    pub(super) fn has_stars(&self) -> bool {
+        self.0.contains('*')
+    }
+
     /// Returns `true` if any name of the tool matches.
     pub(super) fn fits(&self, listed: &ListedTool) -> bool {
         let tool = &listed.tool;
