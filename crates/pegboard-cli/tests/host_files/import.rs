@@ -276,3 +276,19 @@ fn a_named_file_that_cannot_be_read_is_an_error() {
         assert_eq!(ran.out, "", "{file}");
     }
 }
+
+#[test]
+fn a_host_s_own_file_by_its_path_is_the_same_as_by_the_host_s_name() {
+    let home = Home::new();
+    let file = home.write(
+        ".cursor/mcp.json",
+        r#"{"mcpServers": {"time": {"command": "uvx", "args": ["mcp-server-time"]}}}"#,
+    );
+    home.run(&["import", "cursor", "--yes"]).ends_with(0);
+    let path = file.display().to_string();
+    for from in [&path, &format!("cursor:{path}"), "cursor:~/.cursor/mcp.json"] {
+        let again = home.run(&["import", from, "--dry-run"]);
+        let row = again.ends_with(0).out.lines().nth(1).unwrap();
+        assert!(row.contains("Cursor") && row.contains("there as time"), "{from}: {row}");
+    }
+}

@@ -23,12 +23,14 @@ pub(in crate::commands) struct HostFile {
     pub(in crate::commands) project: Option<PathBuf>,
     /// Whether it was named by its path.
     is_named: bool,
+    /// Whether the host is only guessed from the file.
+    is_guessed: bool,
 }
 
 impl HostFile {
     /// What the file is called in a table.
     fn label(&self) -> String {
-        match self.path.file_name().filter(|_| self.is_named) {
+        match self.path.file_name().filter(|_| self.is_guessed) {
             Some(name) => name.to_string_lossy().into_owned(),
             None => self.host.title.to_owned(),
         }
@@ -66,6 +68,7 @@ pub(super) fn find(from: &[String], is_project: bool, folders: &Folders) -> Resu
             path,
             project: project.clone(),
             is_named: false,
+            is_guessed: false,
         };
         files.into_iter().map(file).collect()
     };
@@ -112,7 +115,12 @@ fn named(name: &str, folders: &Folders) -> Result<HostFile, Complaint> {
     let told = name
         .split_once(':')
         .and_then(|(host, file)| Some((hosts::find(host)?, file)));
-    let path = Path::new(told.map_or(name, |(_, file)| file));
+    let file = told.map_or(name, |(_, file)| file);
+    // The shell expands it at the beginning of a word only.
+    let path = match file.strip_prefix("~/").filter(|_| told.is_some()) {
+        Some(rest) => &folders.home.join(rest),
+        None => Path::new(file),
+    };
     if !path.is_file() {
         let known: Vec<&str> = HOSTS.iter().map(|host| host.id).collect();
         return Err(Complaint {
@@ -145,7 +153,8 @@ fn named(name: &str, folders: &Folders) -> Result<HostFile, Complaint> {
             hint: None,
             exit: Exit::Usage,
         })?;
-    let is_project = host.project.iter().any(|name| path.ends_with(name));
+    let is_of_user = host.user_files(folders).contains(&path);
+    let is_project = !is_of_user && host.project.iter().any(|name| path.ends_with(name));
     let project = is_project.then(|| host.project.iter().find(|name| path.ends_with(name)));
     let project = project.flatten().and_then(|name| {
         let depth = Path::new(name).components().count();
@@ -156,6 +165,7 @@ fn named(name: &str, folders: &Folders) -> Result<HostFile, Complaint> {
         path,
         project,
         is_named: true,
+        is_guessed: told.is_none() && !is_of_user,
     })
 }
 
