@@ -75,8 +75,12 @@ impl Replay {
                 }),
             }
         }
+        let mut description: Description = description.ok_or("it has no line of the kind `server`")?;
+        description
+            .capabilities
+            .retain(|capability, _| can_answer(capability, &exchanges));
         Ok(Self {
-            description: description.ok_or("it has no line of the kind `server`")?,
+            description,
             replayed: Mutex::new(vec![false; exchanges.len()]),
             exchanges,
             matching,
@@ -131,6 +135,18 @@ impl Replay {
     }
 }
 
+/// Whether a recording has answers to the requests of a capability. Others than lists of offers need none.
+fn can_answer(capability: &str, exchanges: &[Recorded]) -> bool {
+    let methods = match capability {
+        "tools" => "tools/",
+        "resources" => "resources/",
+        "prompts" => "prompts/",
+        "completions" => "completion/",
+        _ => return true,
+    };
+    exchanges.iter().any(|known| known.method.starts_with(methods))
+}
+
 fn error_of(error: &Value) -> RpcError {
     let code = error.get("code").and_then(Value::as_i64).unwrap_or(RpcError::INTERNAL);
     let message = error
@@ -166,7 +182,9 @@ mod tests {
     use super::*;
 
     fn replay(matching: Matching) -> Replay {
-        let server = json!({"kind": "server", "at": "", "server_info": {}, "capabilities": {}, "instructions": null});
+        let capabilities = json!({"tools": {}, "resources": {}, "prompts": {}, "completions": {}, "logging": {}});
+        let server =
+            json!({"kind": "server", "at": "", "server_info": {}, "capabilities": capabilities, "instructions": null});
         let call = |a: u32, result: u32| {
             json!({"kind": "exchange", "at": "", "method": "tools/call", "result": {"n": result}, "error": null,
                    "params": {"name": "t", "arguments": {"a": a}, "_meta": {"progressToken": result}}})
@@ -182,6 +200,13 @@ mod tests {
         let params = json!({"name": "t", "arguments": {"a": a}, "_meta": {"other": 1}});
         let answer = replay.answer("tools/call", &params);
         answer.map(|result| result["n"].clone()).map_err(|error| error.message)
+    }
+
+    #[test]
+    fn only_what_can_be_answered_is_declared() {
+        let capabilities = replay(Matching::Exact).description.capabilities;
+        let declared: Vec<&str> = capabilities.keys().map(String::as_str).collect();
+        assert_eq!(declared, ["logging", "tools"]);
     }
 
     #[test]
