@@ -9,7 +9,7 @@ mod wrap;
 
 pub(crate) use image::Graphics;
 pub(crate) use out_file::check_out;
-pub(crate) use sanitize::{clean, indented, one_line};
+pub(crate) use sanitize::{clean, indented, is_hidden, one_line};
 pub(crate) use table::Table;
 pub(crate) use wrap::wrapped;
 
@@ -323,7 +323,7 @@ impl Report {
             return self;
         };
         let bytes = self.binary.as_deref().unwrap_or(self.data.as_bytes());
-        let Err(error) = std::fs::write(path, bytes) else {
+        let Err(error) = out_file::write(path, bytes) else {
             (self.binary, self.data) = (None, String::new());
             return self;
         };
@@ -433,7 +433,7 @@ impl Paint {
 fn ascii_controls(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {
-        if c != '\n' && sanitize::is_hidden(c) {
+        if c != '\n' && is_hidden(c) {
             for unit in c.encode_utf16(&mut [0; 2]) {
                 let _ = write!(text, "\\u{unit:04x}");
             }

@@ -141,6 +141,27 @@ pub(super) struct Saved {
     pub(super) problem: Option<io::Error>,
 }
 
+/// Finds out whether files can be made in a folder, or in the nearest one that is there if it is to be made. Nothing is left behind.
+pub(super) fn check(folder: Option<&Path>) -> Result<(), String> {
+    let Some(folder) = folder else { return Ok(()) };
+    can_be_filled(folder).map_err(|error| format!("files cannot be saved in {}: {error}", folder.display()))
+}
+
+fn can_be_filled(folder: &Path) -> io::Result<()> {
+    let whole = std::path::absolute(folder)?;
+    // A link to nowhere is there too, and no folder can be made in its place.
+    let mut nearest = whole.ancestors();
+    let Some(nearest) = nearest.find(|path| path.symlink_metadata().is_ok()) else {
+        return Err(io::ErrorKind::NotFound.into());
+    };
+    if !fs::metadata(nearest)?.is_dir() {
+        return Err(io::ErrorKind::NotADirectory.into());
+    }
+    let probe = nearest.join(format!(".pegboard-{}.draft", std::process::id()));
+    OpenOptions::new().write(true).create_new(true).open(&probe)?;
+    fs::remove_file(probe)
+}
+
 /// Writes each part to a file of its own. The folder is created; no file is ever overwritten.
 pub(super) fn save(folder: &Path, fallback: &str, blobs: &[Blob]) -> Saved {
     let mut saved = Saved::default();
@@ -169,7 +190,11 @@ fn save_one(folder: &Path, fallback: &str, blob: &Blob) -> io::Result<PathBuf> {
         // Fails on anything that exists, also on a link to nowhere.
         match OpenOptions::new().write(true).create_new(true).open(&path) {
             Ok(mut file) => {
-                file.write_all(&blob.bytes)?;
+                if let Err(error) = file.write_all(&blob.bytes) {
+                    // A part of the bytes is no file that anyone wants.
+                    let _ = fs::remove_file(&path);
+                    return Err(error);
+                }
                 return Ok(path);
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}

@@ -19,6 +19,7 @@ use pegboard::{
 use tokio::{sync::mpsc, time::Instant};
 
 use super::{
+    blobs,
     context::{Context, Ending, TIMEOUT, cancelled, late},
     starting::StartingServers,
 };
@@ -255,7 +256,8 @@ async fn prepare(
     })?;
     let problem = problem
         .or_else(|| doubly_given(options, request))
-        .or_else(|| check_out(options.out.as_deref()).err());
+        .or_else(|| check_out(options.out.as_deref()).err())
+        .or_else(|| blobs::check(options.save.as_deref()).err());
     if let Some(problem) = problem {
         return Err((Failure::new(Kind::InvalidArguments, problem), Exit::Usage));
     }

@@ -32,7 +32,7 @@ pub(crate) fn indented(text: &str) -> String {
 }
 
 /// Returns `true` if a terminal interprets `c` or shows nothing for it. Newlines and tabs are exempt.
-pub(super) fn is_hidden(c: char) -> bool {
+pub(crate) fn is_hidden(c: char) -> bool {
     match c {
         '\n' | '\t' => false,
         // C0, DEL and C1.

@@ -6,7 +6,7 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use pegboard_testkit::{Answer, Block, FakeServer, Tool};
 use serde_json::json;
 
-use super::home::Home;
+use super::home::{Home, Ran};
 #[cfg(target_os = "linux")]
 use super::pty::Terminal;
 
@@ -58,7 +58,7 @@ fn binary_parts_of_all_kinds_are_saved_and_none_is_overwritten() {
     assert_eq!(fs::read(home.path("out/parts/evil.sh.bin")).unwrap(), b"rm");
     home.write("taken", "");
     home.run(&["call", "fx.picture", "--save", "taken", &server])
-        .ends_with(3)
+        .ends_with(2)
         .says("cannot be saved in taken");
 }
 
@@ -119,6 +119,67 @@ fn a_result_is_written_to_a_file_in_place_of_stdout() {
         ""
     );
     assert!(fs::read(home.path("logo.png")).unwrap().starts_with(b"\x89PNG"));
+}
+
+/// Runs the program where no file can be larger than some blocks of 512 bytes, which is like a disk that is full.
+#[cfg(unix)]
+fn cramped(home: &Home, blocks: u32, args: &[&str]) -> Ran {
+    let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
+    let mut shell = std::process::Command::new("/bin/sh");
+    shell.args(["-c", &script, env!("CARGO_BIN_EXE_pegboard")]).args(args);
+    shell.current_dir(home.path(".")).env_clear();
+    shell.env("PATH", "/usr/bin:/bin").env("HOME", home.path("."));
+    Ran::of(shell)
+}
+
+#[test]
+#[cfg(unix)]
+fn a_full_disk_takes_no_old_file_and_leaves_no_part_of_a_new_one() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let home = Home::new();
+    let old = home.write("kept/a.txt", "old");
+    fs::set_permissions(&old, fs::Permissions::from_mode(0o640)).unwrap();
+    let long = format!("text={}", "x".repeat(3000));
+    for file in ["kept/a.txt", "kept/b.txt"] {
+        cramped(&home, 1, &["call", "demo.echo", &long, "--out", file])
+            .ends_with(3)
+            .prints("xxx")
+            .says("cannot be written, so the result is printed");
+    }
+    assert_eq!(fs::read_to_string(&old).unwrap(), "old");
+    assert_eq!(names(&home, "kept"), ["a.txt"]);
+    std::os::unix::fs::symlink("a.txt", home.path("kept/link")).unwrap();
+    home.run(&["call", "demo.echo", "text=new", "--out", "kept/link"])
+        .ends_with(0);
+    assert_eq!(fs::read_to_string(&old).unwrap(), "new\n");
+    assert_eq!(fs::metadata(&old).unwrap().permissions().mode() & 0o777, 0o640);
+    assert_eq!(names(&home, "kept"), ["a.txt", "link"]);
+    let data = BASE64_STANDARD.encode([0; 60_000]);
+    let picture = json!({"type": "image", "mimeType": "image/png", "data": data});
+    let server = home.server(
+        "fx",
+        FakeServer::new("fx").tool(Tool::new("large").answers_blocks([picture])),
+    );
+    cramped(&home, 64, &["call", "fx.large", "--save", "pictures", &server])
+        .ends_with(3)
+        .says("cannot be saved");
+    assert!(names(&home, "pictures").is_empty());
+}
+
+#[test]
+fn a_folder_that_cannot_get_files_is_known_before_the_call() {
+    let home = Home::new();
+    let server = home.server("fx", fake());
+    home.write("file", "");
+    for folder in ["file", "file/below", "file/far/below"] {
+        home.run(&["call", "fx.picture", "--save", folder, &server])
+            .ends_with(2)
+            .says("files cannot be saved in");
+    }
+    assert!(!home.path("fx.log").exists() || home.log("fx").count("tools/call") == 0);
+    home.run(&["call", "fx.plain", "--save", "new", &server]).ends_with(0);
+    assert!(!home.path("new").exists());
 }
 
 #[test]
