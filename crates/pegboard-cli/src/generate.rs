@@ -12,6 +12,8 @@ use serde_json::Value;
 use names::Names;
 use shape::Shape;
 
+use crate::output::is_hidden;
+
 /// What is generated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Language {
@@ -79,15 +81,36 @@ fn wrap(tool: &Definition, names: &mut Names) -> Wrapped {
     }
 }
 
-/// A text on one line, without anything that could end a comment or a string of any of the languages.
+/// A text on one line, without what nobody sees, and without anything that could end a comment or a string of any of the languages.
 fn one_paragraph(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
-    let plain: String = words.join(" ").chars().filter(|c| !c.is_control()).collect();
+    let plain: String = words.join(" ").chars().filter(|c| !is_hidden(*c)).collect();
     // A backslash first: with it `*/` may only come to be.
     plain.replace('\\', "/").replace("*/", "* /").replace("\"\"\"", "'''")
 }
 
-/// A text as a string literal of JSON, which is one of TypeScript and Python too.
+/// A text as a string literal of JSON, which is one of TypeScript too. What nobody sees is escaped.
 fn quoted(text: &str) -> String {
-    Value::from(text).to_string()
+    escaped(text, |c| {
+        let mut units = [0; 2];
+        let units = c.encode_utf16(&mut units).iter();
+        units.map(|unit| format!("\\u{unit:04x}")).collect()
+    })
+}
+
+/// The same for Python, where two halves of a character are not one.
+fn quoted_in_python(text: &str) -> String {
+    escaped(text, |c| match u32::from(c) {
+        code @ 0x1_0000.. => format!("\\U{code:08x}"),
+        code => format!("\\u{code:04x}"),
+    })
+}
+
+fn escaped(text: &str, escape: impl Fn(char) -> String) -> String {
+    let plain = Value::from(text).to_string();
+    let parts = plain.chars().map(|c| match is_hidden(c) {
+        true => escape(c),
+        false => c.to_string(),
+    });
+    parts.collect()
 }

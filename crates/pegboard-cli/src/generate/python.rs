@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::{
     Wrapped,
     names::{Names, pascal, snake},
-    quoted,
+    quoted_in_python as quoted,
     shape::{Field, Shape},
 };
 

@@ -7,6 +7,7 @@ use super::{
     names::{Names, pascal, snake},
     shape::{Field, Shape},
 };
+use crate::output::clean;
 
 /// Names that a type must not have: those of the code below, and of what it uses.
 const USED: [&str; 15] = [
@@ -205,5 +206,6 @@ impl Types<'_> {
 
 /// A string literal of Rust.
 fn literal(text: &str) -> String {
-    format!("{text:?}")
+    // It escapes in the way of Rust what the format leaves.
+    clean(&format!("{text:?}")).into_owned()
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{
-    Wrapped, python, quoted,
+    Wrapped, python, quoted_in_python as quoted,
     shape::{Field, Shape},
 };
 

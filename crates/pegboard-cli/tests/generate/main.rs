@@ -109,6 +109,47 @@ fn odd_names_and_texts_are_no_code() {
 }
 
 #[test]
+fn what_nobody_sees_is_escaped_in_strings_and_left_out_of_comments() {
+    const HIDDEN: [char; 8] = [
+        '\u{202e}',
+        '\u{2066}',
+        '\u{2069}',
+        '\u{200b}',
+        '\u{feff}',
+        '\u{ad}',
+        '\u{e0041}',
+        '\u{85}',
+    ];
+    let odd: String = ['a'].into_iter().chain(HIDDEN).collect();
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            &odd: {"enum": [&odd, "b"], "description": format!("d{odd}")},
+            "c": {"type": "object", "properties": {&odd: {"enum": [&odd]}}},
+        },
+    });
+    let home = Home::new();
+    let tool = Tool::new("t").description(&format!("e{odd}")).schema(schema);
+    let server = home.server("fx", FakeServer::new("fx").tool(tool));
+    for language in ["ts", "python", "rust", "cli"] {
+        let ran = home.run(&["generate", language, "fx", &server]);
+        ran.ends_with(0);
+        assert!(!ran.out.contains(HIDDEN), "{language}: {}", ran.out);
+        let escape = if language == "rust" { "a\\u{202e}" } else { "a\\u202e" };
+        assert!(ran.out.contains(escape), "{language}: {}", ran.out);
+        fs::write(home.path(&format!("made_{language}.py")), &ran.out).unwrap();
+    }
+    // The strings are the same for those who read the code.
+    let code = "import sys\nsys.path.insert(0, sys.argv[1])\nimport made_cli\n\
+                print([hex(ord(c)) for c in made_cli.TOOLS['t'][2][0][2]])";
+    let expected: Vec<String> = HIDDEN.iter().map(|c| format!("'{:#x}'", u32::from(*c))).collect();
+    let folder = home.path("");
+    python(&home, &["-c", code, &folder.display().to_string()])
+        .ends_with(0)
+        .prints(&expected.join(", "));
+}
+
+#[test]
 fn a_tool_may_have_a_name_that_the_wrappers_use_themselves() {
     let home = Home::new();
     let fake = ["call", "caller", "program"]
