@@ -93,6 +93,25 @@ fn a_secret_in_clear_is_warned_of_and_never_shown() {
 }
 
 #[test]
+#[cfg(unix)]
+fn a_file_that_gets_a_secret_can_be_read_by_its_user_only() {
+    use std::{fs, os::unix::fs::PermissionsExt as _};
+
+    let home = Home::new();
+    let file = home.write(USER, "");
+    let mode = || fs::metadata(&file).unwrap().permissions().mode() & 0o777;
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    home.run(&["add", "a", "--env", "TOKEN=${TOKEN}", "--", "x"])
+        .ends_with(0);
+    assert_eq!(mode(), 0o644);
+    home.run(&["add", "b", "--env", "TOKEN=canary", "--dry-run", "--", "x"])
+        .ends_with(0);
+    assert_eq!(mode(), 0o644);
+    home.run(&["add", "b", "--env", "TOKEN=canary", "--", "x"]).ends_with(0);
+    assert_eq!(mode(), 0o600);
+}
+
+#[test]
 fn a_known_name_is_replaced_only_with_force() {
     let home = Home::new();
     screen(&home, 0, &["add", "a", "--", "one", "two"]);

@@ -10,6 +10,7 @@ use crate::{
     cli::{Add, AddJson, Tools, Writing},
     commands::{
         context::{Context, empty, with_complaint},
+        import::write::restrict,
         servers_file::{Checked, ServersFile, checked_name},
         stdin::{self, Input},
         tools,
@@ -173,7 +174,15 @@ fn write(context: &Context<'_>, name: &str, entry: &Value, writing: &Writing) ->
         ));
     }
     if !writing.dry_run {
+        let has_secret = !in_clear(name, entry).is_empty();
+        // Before too: the file keeps its mode, so nobody else can read the secret meanwhile.
+        if has_secret && file.path().is_file() {
+            restrict(file.path())?;
+        }
         file.save()?;
+        if has_secret {
+            restrict(file.path())?;
+        }
     }
     Ok(Added {
         file: file.path().display().to_string(),
