@@ -1,6 +1,7 @@
 //! Recordings of what an MCP server answered: made of a real one, and served again as a fake one.
 
 mod exchange;
+mod order;
 mod recorded;
 mod replay;
 

@@ -138,11 +138,15 @@ async fn unstarted(context: &mut Context<'_>, board: &Pegboard) -> Option<Report
 }
 
 /// Ends a recording.
-fn finished(report: Report, recorder: Option<&Recorder>) -> Report {
-    match recorder.map_or(Ok(()), Recorder::finish) {
-        Ok(()) => report,
-        Err(problem) => report.warning(&problem),
+fn finished(mut report: Report, recorder: Option<&Recorder>) -> Report {
+    let Some(finished) = recorder.map(Recorder::finish) else {
+        return report;
+    };
+    if finished.lost.is_some() && report.exit == Exit::Done {
+        report.exit = Exit::Unavailable;
     }
+    let problems = finished.lost.iter().chain(&finished.elsewhere);
+    problems.fold(report, |report, problem| report.warning(problem))
 }
 
 /// Connects servers of the daemon again after their sign-in. The daemon notices sign-ins itself, and its clients must ask it again.

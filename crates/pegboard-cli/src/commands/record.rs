@@ -2,6 +2,7 @@
 
 use std::{fs, sync::Arc, time::Duration};
 
+use pegboard::mask::{Masker, Masking};
 use pegboard_gateway::{Gateway, serve_stdio};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -13,9 +14,9 @@ use super::{
 use crate::{
     cli::{Mcp, Record, Replay},
     exit::Exit,
-    output::Report,
+    output::{self, Report},
     recording,
-    settings::Complaint,
+    settings::{Complaint, Settings},
 };
 
 /// The longest recording that is read.
@@ -50,8 +51,14 @@ fn quoted(word: &str) -> String {
 
 /// Answers as it was recorded, until the client disconnects or a signal arrives.
 pub(super) async fn replay(mut context: Context<'_>, options: Replay) -> Exit {
-    let service = match read(&options) {
-        Ok(replay) => Arc::new(replay),
+    let service = match read(&options, masker(&context)) {
+        Ok(replay) => {
+            if let Some(warning) = replay.warning() {
+                let path = options.file.display();
+                context.output.say(&output::warning(&format!("{path}: {warning}")));
+            }
+            Arc::new(replay)
+        }
         Err(complaint) => {
             let report = with_complaint(Report::new(complaint.exit), &complaint);
             return context.print(report).await;
@@ -91,7 +98,14 @@ pub(super) async fn replay(mut context: Context<'_>, options: Replay) -> Exit {
     context.print(report).await
 }
 
-fn read(options: &Replay) -> Result<recording::Replay, Complaint> {
+/// What masks requests as the recording was masked. A config that cannot be used says nothing of it.
+fn masker(context: &Context<'_>) -> Option<Masker> {
+    let config = Settings::load(&context.global).loaded.config;
+    let masker = Masker::new(&config.masking, config.secrets());
+    masker.or_else(|_| Masker::new(&Masking::default(), [])).ok()
+}
+
+fn read(options: &Replay, masker: Option<Masker>) -> Result<recording::Replay, Complaint> {
     let complaint = |message: String| Complaint {
         message,
         hint: Some("`pegboard record FILE` makes a recording".to_owned()),
@@ -111,6 +125,14 @@ fn read(options: &Replay) -> Result<recording::Replay, Complaint> {
         }
         Ok(_) => {}
     }
-    let text = fs::read_to_string(&options.file).map_err(|error| complaint(format!("{path}: {error}")))?;
-    recording::Replay::read(&text, options.matching).map_err(|why| complaint(format!("{path}: {why}")))
+    let mut bytes = fs::read(&options.file).map_err(|error| complaint(format!("{path}: {error}")))?;
+    if let Err(error) = std::str::from_utf8(&bytes)
+        && error.error_len().is_none()
+    {
+        // The last line is cut off within a character.
+        bytes.truncate(error.valid_up_to());
+    }
+    let text = String::from_utf8(bytes).map_err(|error| complaint(format!("{path}: {error}")))?;
+    let masker = masker.ok_or_else(|| complaint("requests cannot be masked".to_owned()))?;
+    recording::Replay::read(&text, options.matching, masker).map_err(|why| complaint(format!("{path}: {why}")))
 }

@@ -1,28 +1,55 @@
 //! The lines of a recording: what the server says of itself, and requests with their answers.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, value::RawValue};
 
 /// A line of a recording.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(super) enum Line {
-    /// What the server said of itself.
-    Server {
-        at: String,
-        server_info: Map<String, Value>,
-        capabilities: Map<String, Value>,
-        instructions: Option<String>,
-    },
-    /// A request and its answer.
-    Exchange {
-        at: String,
-        method: String,
-        params: Value,
-        /// The result, unless the answer is an error.
-        result: Option<Value>,
-        error: Option<Value>,
-    },
+    Server(About),
+    Exchange(Answered),
+}
+
+/// What the server said of itself.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct About {
+    pub(super) at: String,
+    pub(super) server_info: Map<String, Value>,
+    pub(super) capabilities: Map<String, Value>,
+    pub(super) instructions: Option<String>,
+}
+
+/// A request and its answer.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Answered {
+    pub(super) at: String,
+    pub(super) method: String,
+    pub(super) params: Value,
+    /// The result, unless the answer is an error. It is a text because the order of its keys says in which order people give arguments.
+    pub(super) result: Option<Box<RawValue>>,
+    pub(super) error: Option<Value>,
+}
+
+impl Line {
+    pub(super) fn read(text: &str) -> serde_json::Result<Self> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        enum Kind {
+            Server,
+            Exchange,
+        }
+        #[derive(Deserialize)]
+        struct Tag {
+            kind: Kind,
+        }
+        // A tagged enum would read the text of a result into a tree.
+        let tag: Tag = serde_json::from_str(text)?;
+        Ok(match tag.kind {
+            Kind::Server => Self::Server(serde_json::from_str(text)?),
+            Kind::Exchange => Self::Exchange(serde_json::from_str(text)?),
+        })
+    }
 }
 
 /// The params of a request without what differs from client to client.

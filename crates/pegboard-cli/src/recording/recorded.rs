@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File, OpenOptions},
-    io::{self, Write as _},
+    io::{self, Seek as _, SeekFrom, Write as _},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -12,14 +12,26 @@ use pegboard::{jiff::Timestamp, mask::Masker};
 use pegboard_gateway::{
     Answer, Client, Description, Event, Exchange, Filter, Notification, Request, RpcError, Service,
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value, json, value::RawValue};
 
-use super::exchange::Line;
+use super::{
+    exchange::{About, Answered, Line},
+    order::Order,
+};
 
 /// Writes a recording.
 pub(crate) struct Recorder {
     draft: Mutex<Draft>,
     masker: Masker,
+}
+
+/// What is to be said of a recording at its end.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    /// That lines are missing.
+    pub(crate) lost: Option<String>,
+    /// That it is not where it was to be.
+    pub(crate) elsewhere: Option<String>,
 }
 
 /// A recording that takes the place of its file once it has an answer.
@@ -28,6 +40,11 @@ struct Draft {
     /// Where it is, and the file whose place it takes; `None` once it is there.
     paths: Option<(PathBuf, PathBuf)>,
     is_empty: bool,
+    /// How many bytes its whole lines have.
+    length: u64,
+    /// How many lines are missing, and why the first one is.
+    lost: u64,
+    problem: Option<String>,
 }
 
 impl Draft {
@@ -38,11 +55,7 @@ impl Draft {
         options.write(true);
         if path.metadata().is_ok_and(|known| !known.is_file()) {
             // A pipe or a device cannot be replaced.
-            return Ok(Self {
-                file: options.open(&path)?,
-                paths: None,
-                is_empty: true,
-            });
+            return Ok(Self::of(options.open(&path)?, None));
         }
         let Some(name) = path.file_name() else {
             return Err(io::ErrorKind::InvalidFilename.into());
@@ -51,11 +64,35 @@ impl Draft {
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let draft = path.with_file_name(format!(".{}.{}.draft", name.to_string_lossy(), std::process::id()));
-        Ok(Self {
-            file: options.open(&draft)?,
-            paths: Some((draft, path)),
+        Ok(Self::of(options.open(&draft)?, Some((draft, path))))
+    }
+
+    fn of(file: File, paths: Option<(PathBuf, PathBuf)>) -> Self {
+        Self {
+            file,
+            paths,
             is_empty: true,
-        })
+            length: 0,
+            lost: 0,
+            problem: None,
+        }
+    }
+
+    /// Adds a line whole, or not at all.
+    fn add(&mut self, line: &str) -> io::Result<()> {
+        let written = self.file.write_all(line.as_bytes());
+        match written {
+            Ok(()) => {
+                self.is_empty = false;
+                self.length += line.len() as u64;
+            }
+            Err(_) => {
+                // A pipe has no end that could be cut off.
+                let _ = self.file.set_len(self.length);
+                let _ = self.file.seek(SeekFrom::Start(self.length));
+            }
+        }
+        written
     }
 
     fn replace(&mut self) {
@@ -75,36 +112,53 @@ impl Recorder {
     }
 
     fn write(&self, line: &Line) {
-        let Ok(text) = serde_json::to_string(line) else { return };
-        let masked = self.masker.text(&text);
+        let masked = self.masked(line);
         let mut draft = self.draft();
         // A full disk must not stop the run that is recorded.
-        let is_written = draft.file.write_all(format!("{}\n", masked.text).as_bytes()).is_ok();
-        draft.is_empty &= !is_written;
-        if is_written && matches!(line, Line::Exchange { .. }) {
-            draft.replace();
+        match masked.and_then(|masked| draft.add(&masked).map_err(|error| error.to_string())) {
+            Ok(()) if matches!(line, Line::Exchange(_)) => draft.replace(),
+            Ok(()) => {}
+            Err(problem) => {
+                draft.lost += 1;
+                draft.problem.get_or_insert(problem);
+            }
         }
     }
 
-    /// Ends the recording. One without any line is thrown away; says where another one is if it could not replace the file.
-    pub(crate) fn finish(&self) -> Result<(), String> {
+    /// The text of a line without secrets, with its keys in the order that they had.
+    fn masked(&self, line: &Line) -> Result<String, String> {
+        let failed = |error: serde_json::Error| error.to_string();
+        let text = serde_json::to_string(line).map_err(failed)?;
+        let order: Order = serde_json::from_str(&text).map_err(failed)?;
+        let tree: Value = serde_json::from_str(&text).map_err(failed)?;
+        let masked = self.masker.text(&tree.to_string()).text.into_owned();
+        let masked: Value = serde_json::from_str(&masked).map_err(|_| "it could not be masked".to_owned())?;
+        Ok(format!("{}\n", order.text(&masked)))
+    }
+
+    /// Ends the recording. One without any line is thrown away; says what is missing, and where it is if it could not replace the file.
+    pub(crate) fn finish(&self) -> Finished {
         let mut draft = self.draft();
+        let lost = draft.problem.take().map(|problem| match draft.lost {
+            1 => format!("the recording lacks a line, which could not be written: {problem}"),
+            lost => format!("the recording lacks {lost} lines, which could not be written: {problem}"),
+        });
         if draft.is_empty {
             if let Some((draft, _)) = draft.paths.take() {
                 // What is left is an empty file.
                 let _ = fs::remove_file(draft);
             }
-            return Ok(());
+            return Finished { lost, elsewhere: None };
         }
         draft.replace();
-        match draft.paths.take() {
-            None => Ok(()),
-            Some((draft, path)) => Err(format!(
+        let elsewhere = draft.paths.take().map(|(draft, path)| {
+            format!(
                 "{} cannot be replaced, so the recording is in {}",
                 path.display(),
                 draft.display()
-            )),
-        }
+            )
+        });
+        Finished { lost, elsewhere }
     }
 
     fn draft(&self) -> MutexGuard<'_, Draft> {
@@ -128,12 +182,12 @@ impl Service for Recorded {
     fn describe<'a>(&'a self, client: &'a Arc<Client>) -> BoxFuture<'a, Result<Description, RpcError>> {
         Box::pin(async move {
             let description = self.service.describe(client).await?;
-            self.recorder.write(&Line::Server {
+            self.recorder.write(&Line::Server(About {
                 at: now(),
                 server_info: description.server_info.clone(),
                 capabilities: description.capabilities.clone(),
                 instructions: description.instructions.clone(),
-            });
+            }));
             Ok(description)
         })
     }
@@ -144,16 +198,16 @@ impl Service for Recorded {
             let params = Value::Object(request.params.parse::<Map<String, Value>>().unwrap_or_default());
             let answer = self.service.clone().handle(request, exchange).await;
             let (result, error) = match &answer {
-                Ok(result) => (serde_json::from_slice(result.json()).ok(), None),
+                Ok(result) => (serde_json::from_slice::<Box<RawValue>>(result.json()).ok(), None),
                 Err(error) => (None, Some(json!(error))),
             };
-            self.recorder.write(&Line::Exchange {
+            self.recorder.write(&Line::Exchange(Answered {
                 at: now(),
                 method,
                 params,
                 result,
                 error,
-            });
+            }));
             answer
         })
     }

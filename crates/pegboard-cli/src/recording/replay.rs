@@ -1,12 +1,16 @@
 //! A fake server that answers as it was recorded.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    borrow::Cow,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use futures_util::future::BoxFuture;
+use pegboard::mask::Masker;
 use pegboard_gateway::{Answer, Client, Description, Exchange, RawResult, Request, RpcError, Service};
 use serde_json::{Map, Value};
 
-use super::exchange::{Line, comparable};
+use super::exchange::{About, Answered, Line, comparable};
 
 /// Which recorded answer a request gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -24,34 +28,47 @@ pub(crate) enum Matching {
 struct Recorded {
     method: String,
     params: Value,
-    answer: Result<Value, RpcError>,
+    /// The text of the result.
+    answer: Result<String, RpcError>,
 }
 
 /// A recording as a service.
-#[derive(Debug)]
 pub(crate) struct Replay {
     description: Description,
     exchanges: Vec<Recorded>,
     matching: Matching,
     /// Which exchanges were replayed.
     replayed: Mutex<Vec<bool>>,
+    /// The recording has no secrets, so requests are compared without theirs.
+    masker: Masker,
+    /// The number of the last line if it was cut off.
+    cut: Option<usize>,
 }
 
 impl Replay {
-    /// Reads a recording. Fails with the line that is not one of a recording.
-    pub(crate) fn read(text: &str, matching: Matching) -> Result<Self, String> {
+    /// Reads a recording. Fails with the line that is not one of a recording, unless it is a last line that was cut off.
+    pub(crate) fn read(text: &str, matching: Matching, masker: Masker) -> Result<Self, String> {
         let mut description = None;
         let mut exchanges = Vec::new();
-        for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-            let line: Line = serde_json::from_str(line)
-                .map_err(|error| format!("line {} is not one of a recording: {error}", index + 1))?;
+        let mut cut = None;
+        let lines: Vec<&str> = text.lines().collect();
+        for (index, line) in lines.iter().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+            let is_last = index + 1 == lines.len() && index > 0 && !text.ends_with('\n');
+            let line = match Line::read(line) {
+                Err(error) if error.is_eof() && is_last => {
+                    cut = Some(index + 1);
+                    break;
+                }
+                Err(error) => return Err(format!("line {} is not one of a recording: {error}", index + 1)),
+                Ok(line) => line,
+            };
             match line {
-                Line::Server {
+                Line::Server(About {
                     server_info,
                     capabilities,
                     instructions,
                     ..
-                } => {
+                }) => {
                     description = Some(Description {
                         server_info,
                         capabilities,
@@ -59,17 +76,17 @@ impl Replay {
                         ..Description::default()
                     });
                 }
-                Line::Exchange {
+                Line::Exchange(Answered {
                     method,
                     params,
                     result,
                     error,
                     ..
-                } => exchanges.push(Recorded {
+                }) => exchanges.push(Recorded {
                     method,
-                    params: comparable(&params),
+                    params: masked(&masker, comparable(&params)),
                     answer: match (result, error) {
-                        (Some(result), _) => Ok(result),
+                        (Some(result), _) => Ok(result.get().to_owned()),
                         (None, error) => Err(error_of(&error.unwrap_or_default())),
                     },
                 }),
@@ -84,12 +101,20 @@ impl Replay {
             replayed: Mutex::new(vec![false; exchanges.len()]),
             exchanges,
             matching,
+            masker,
+            cut,
         })
     }
 
+    /// That the last line is left out, because it was cut off.
+    pub(crate) fn warning(&self) -> Option<String> {
+        let cut = self.cut?;
+        Some(format!("line {cut}, the last one, is cut off and left out"))
+    }
+
     /// The recorded answer to a request.
-    fn answer(&self, method: &str, params: &Value) -> Result<Value, RpcError> {
-        let params = comparable(params);
+    fn answer(&self, method: &str, params: &Value) -> Result<String, RpcError> {
+        let params = masked(&self.masker, comparable(params));
         let is_same = |known: &Recorded| known.method == method && known.params == params;
         let mut replayed = self.replayed.lock().unwrap_or_else(PoisonError::into_inner);
         let found = match self.matching {
@@ -147,6 +172,15 @@ fn can_answer(capability: &str, exchanges: &[Recorded]) -> bool {
     exchanges.iter().any(|known| known.method.starts_with(methods))
 }
 
+/// The params as a recording has them. What is masked already stays as it is.
+fn masked(masker: &Masker, params: Value) -> Value {
+    let text = params.to_string();
+    match masker.text(&text).text {
+        Cow::Borrowed(_) => params,
+        Cow::Owned(text) => serde_json::from_str(&text).unwrap_or(params),
+    }
+}
+
 fn error_of(error: &Value) -> RpcError {
     let code = error.get("code").and_then(Value::as_i64).unwrap_or(RpcError::INTERNAL);
     let message = error
@@ -169,14 +203,16 @@ impl Service for Replay {
         Box::pin(async move {
             let params: Map<String, Value> = request.params.parse()?;
             let result = self.answer(&request.method, &Value::Object(params))?;
-            let has_type = result.get("resultType").is_some();
-            Ok(RawResult::from_text(result.to_string().into(), has_type))
+            let has_type = result.contains("\"resultType\"")
+                && serde_json::from_str(&result).is_ok_and(|result: Value| result.get("resultType").is_some());
+            Ok(RawResult::from_text(result.into(), has_type))
         })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use pegboard::mask::Masking;
     use serde_json::json;
 
     use super::*;
@@ -193,13 +229,18 @@ mod tests {
                             "error": {"code": -5, "message": "no"}});
         let lines = [server, call(1, 10), call(1, 11), call(2, 20), failed];
         let text: Vec<String> = lines.iter().map(Value::to_string).collect();
-        Replay::read(&text.join("\n"), matching).unwrap()
+        read(&text.join("\n"), matching).ok().unwrap()
+    }
+
+    fn read(text: &str, matching: Matching) -> Result<Replay, String> {
+        Replay::read(text, matching, Masker::new(&Masking::default(), []).unwrap())
     }
 
     fn ask(replay: &Replay, a: u32) -> Result<Value, String> {
         let params = json!({"name": "t", "arguments": {"a": a}, "_meta": {"other": 1}});
         let answer = replay.answer("tools/call", &params);
-        answer.map(|result| result["n"].clone()).map_err(|error| error.message)
+        let answer = answer.map(|result| serde_json::from_str::<Value>(&result).unwrap()["n"].clone());
+        answer.map_err(|error| error.message)
     }
 
     #[test]
@@ -241,7 +282,24 @@ mod tests {
 
     #[test]
     fn a_file_that_is_no_recording_is_refused_with_its_line() {
-        assert!(Replay::read("{}", Matching::Exact).unwrap_err().contains("line 1"));
-        assert!(Replay::read("", Matching::Exact).unwrap_err().contains("`server`"));
+        let why = |text| read(text, Matching::Exact).err().unwrap();
+        assert!(why("{}").contains("line 1"));
+        assert!(why("{\"kind\": \"ser").contains("line 1"));
+        assert!(why("").contains("`server`"));
+    }
+
+    #[test]
+    fn a_last_line_that_is_cut_off_is_left_out() {
+        let server = json!({"kind": "server", "at": "", "server_info": {}, "capabilities": {}, "instructions": null});
+        let cut = format!("{server}\n{{\"kind\": \"exchange\", \"par");
+        let replay = read(&cut, Matching::Exact).ok().unwrap();
+        assert!(replay.warning().unwrap().contains("line 2"));
+        assert!(
+            read(&format!("{cut}\n"), Matching::Exact)
+                .err()
+                .unwrap()
+                .contains("line 2")
+        );
+        assert!(read(&format!("{cut}\n{server}"), Matching::Exact).is_err());
     }
 }
