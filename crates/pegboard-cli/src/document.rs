@@ -152,6 +152,19 @@ impl Document {
         tree.and_then(|tree| Some(tree.at(path)?.keys())).unwrap_or_default()
     }
 
+    /// Takes another text that says the same, such as one in another order. Returns `false` if it does not.
+    pub(crate) fn take_text(&mut self, text: &str) -> bool {
+        let other = Self::new(&self.path, self.format, text, self.opened.clone());
+        let (Some(own), Some(new)) = (self.get(&[]), other.get(&[])) else {
+            return false;
+        };
+        let is_same = tree::same(&own, &new);
+        if is_same {
+            *self = other;
+        }
+        is_same
+    }
+
     /// Puts a value at a path. Maps on the way that are missing are made.
     pub(crate) fn set(&mut self, path: &[&str], value: &Value) -> Result<(), DocumentError> {
         if path.is_empty() {

@@ -1,6 +1,7 @@
 //! `pegboard install` and `uninstall`: enters Pegboard in the config files of hosts, and takes it out again.
 
 pub(super) mod edit;
+mod originals;
 mod ownership;
 pub(super) mod program;
 mod remotes;

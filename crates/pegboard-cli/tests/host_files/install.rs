@@ -59,6 +59,32 @@ fn a_server_with_the_name_of_a_table_of_the_host_is_a_server() {
 }
 
 #[test]
+fn what_is_put_back_has_its_dates_large_numbers_and_order() {
+    let home = Home::new();
+    let text =
+        "# mine\nmodel = \"x\"\n\n[mcp_servers.b]\nsince = 2024-05-01\ncommand = \"uvx\" # fast\nargs = [\"t\"]\n";
+    let file = home.write(".codex/config.toml", text);
+    home.run(&["install", "codex", "--take-over", "--yes"]).ends_with(0);
+    assert!(!fs::read_to_string(&file).unwrap().contains("uvx"));
+    home.run(&["uninstall", "codex", "--restore"]).ends_with(0);
+    assert_eq!(fs::read_to_string(&file).unwrap(), text);
+    // What was changed meanwhile stays, and what cannot be put back as it was is named.
+    home.run(&["install", "codex", "--take-over", "--yes"]).ends_with(0);
+    let changed = fs::read_to_string(&file).unwrap().replace("# mine", "# yours");
+    fs::write(&file, changed).unwrap();
+    home.run(&["uninstall", "codex", "--restore"])
+        .ends_with(0)
+        .says("`b` is put back with dates as texts");
+    let now = fs::read_to_string(&file).unwrap();
+    assert!(now.contains("# yours") && now.contains("2024-05-01"), "{now}");
+    let json = "{\n  \"mcpServers\": {\n    \"b\": {\n      \"x\": 123456789012345678901234567890,\n      \"command\": \"uvx\",\n      \"args\": [\"t2\"]\n    }\n  }\n}\n";
+    let file = home.write(".cursor/mcp.json", json);
+    home.run(&["install", "cursor", "--take-over", "--yes"]).ends_with(0);
+    home.run(&["uninstall", "cursor", "--restore"]).ends_with(0);
+    assert_eq!(fs::read_to_string(&file).unwrap(), json);
+}
+
+#[test]
 fn a_backup_is_made_and_another_entry_of_that_name_is_not_replaced() {
     let home = Home::new();
     home.write(

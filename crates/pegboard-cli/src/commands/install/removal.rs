@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     edit::{Change, files},
-    ownership, remotes,
+    originals, ownership, remotes,
     taken_over::{self, Moved},
 };
 use crate::{
@@ -105,6 +105,7 @@ fn uninstall_from(host: &'static Host, file: &Path, options: &Uninstall) -> Resu
         false => Vec::new(),
     };
     let mut left: Vec<Moved> = Vec::new();
+    let remaining = document.text();
     for one in &moved {
         let path: Vec<&str> = one.keys.iter().map(String::as_str).collect();
         let name = one.keys.last().cloned().unwrap_or_default();
@@ -122,6 +123,16 @@ fn uninstall_from(host: &'static Host, file: &Path, options: &Uninstall) -> Resu
                 left.push(one.clone());
             }
         }
+    }
+    if !change.moved.is_empty() && !originals::take(&mut document, &remaining, file) {
+        let put_back = moved
+            .iter()
+            .filter(|one| !left.iter().any(|other| other.keys == one.keys));
+        let inexact = put_back.filter(|one| originals::is_inexact(&one.entry, document.format()));
+        change.warnings.extend(inexact.map(|one| {
+            let name = one.keys.last().map(String::as_str).unwrap_or_default();
+            format!("`{name}` is put back with dates as texts and large numbers rounded; a backup beside the file has its own lines")
+        }));
     }
     if has_gone || !change.moved.is_empty() {
         change.action = "removed";
@@ -151,19 +162,7 @@ fn without_empty_table(document: &mut Document, keys: &[&str], file: &Path) {
         .get(keys)
         .is_some_and(|table| table.as_object().is_some_and(serde_json::Map::is_empty));
     let mut without = document.clone();
-    if is_empty && without.remove(keys).is_ok_and(|was_there| was_there) && has_backup(file, without.text().as_bytes())
-    {
+    if is_empty && without.remove(keys).is_ok_and(|was_there| was_there) && originals::has(file, &without.text()) {
         *document = without;
     }
-}
-
-/// Whether a backup of a file has this content.
-fn has_backup(file: &Path, content: &[u8]) -> bool {
-    let (Some(folder), Some(name)) = (file.parent(), file.file_name().and_then(|name| name.to_str())) else {
-        return false;
-    };
-    let prefix = format!("{name}.bak-");
-    let found = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut backups = found.filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix));
-    backups.any(|entry| std::fs::read(entry.path()).is_ok_and(|bytes| bytes == content))
 }
