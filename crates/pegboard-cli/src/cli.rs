@@ -5,6 +5,7 @@ mod doctor;
 mod find;
 mod generate;
 mod global;
+mod help;
 mod hosts;
 mod logs;
 mod recording;
@@ -36,6 +37,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::demo::DemoOptions;
 use config::{ConfigArgs, ConfigVerb};
 use global::{Nothing, With, for_files, or_raw};
+use help::Help;
 use review::{AuditArgs, AuditVerb, PinsArgs, PinsVerb, TrustArgs, TrustVerb};
 use serving::{TokenArgs, TokenVerb};
 use using::{PromptsArgs, PromptsVerb, ResourcesArgs, ResourcesVerb};
@@ -145,6 +147,7 @@ impl Cli {
             Command::Mask(mask) => mask.under(self.global, Verb::Mask),
             Command::DemoServer(options) => (Verb::DemoServer(options), self.global),
             Command::Man(man) => (Verb::Man(man.folder), self.global),
+            Command::Help(help) => Self::parse_from(help.line()).into_parts(),
             Command::Complete(complete) => (Verb::Complete(complete.into_typed()), self.global),
             Command::Completions(completions) => (Verb::Completions(completions.shell), self.global),
         }
@@ -395,6 +398,9 @@ enum Command {
     /// Write the man pages of all commands to a folder
     #[command(hide = true, after_help = "Example:\n  pegboard man ~/.local/share/man/man1")]
     Man(Man),
+    /// Print the help of a command
+    #[command(hide = true, after_help = "Example:\n  pegboard help config show")]
+    Help(Help),
     /// Print the candidates for a shell's completion
     #[command(name = "__complete", hide = true)]
     Complete(Complete),

@@ -57,6 +57,8 @@ const COMMANDS: &[&[&str]] = &[
     &["init"],
     &["demo-server"],
     &["completions"],
+    &["man"],
+    &["help"],
 ];
 
 #[test]
@@ -80,6 +82,19 @@ fn every_help_screen_fits_a_screen_and_shows_an_example() {
         }
         assert_eq!(ran.err, "");
     }
+}
+
+#[test]
+fn help_followed_by_a_command_shows_its_help_screen() {
+    for command in [&[][..], &["call"], &["config", "show"], &["help"]] {
+        let ran = Home::new().run(&[&["help"], command].concat());
+        let screen = Home::new().run(&[command, &["--help"]].concat());
+        assert_eq!(ran.ends_with(0).out, screen.out, "{command:?}");
+    }
+    Home::new()
+        .run(&["help", "cal"])
+        .ends_with(2)
+        .says("unrecognized subcommand 'cal'");
 }
 
 #[test]
