@@ -5,6 +5,7 @@
 
 mod file;
 mod json;
+mod lock;
 mod splice;
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,7 @@ use std::{
 
 use serde_json::Value;
 
+pub(crate) use lock::EditLock;
 use tree::Tree;
 
 /// What a file is written in.
@@ -76,6 +78,12 @@ impl Document {
             DocumentError(format!("{}: the name of a config file ends in {names}", path.display()))
         })?;
         Self::open_as(path, format)
+    }
+
+    /// Keeps other processes from editing a file while the lock lives, so that an edit that is opened after it can be saved. An error if they do
+    /// not finish within 10 seconds.
+    pub(crate) fn lock(path: &Path) -> Result<EditLock, DocumentError> {
+        file::lock(path).map_err(|error| DocumentError(format!("{}: {error}", path.display())))
     }
 
     /// Opens a file of this format.

@@ -6,6 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use super::lock::EditLock;
+
 /// The largest file that is read. Hosts keep more than settings in some of theirs.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 /// As many links as Linux follows.
@@ -13,7 +15,15 @@ const MAX_LINKS: usize = 40;
 
 /// The content of a file, `None` if it does not exist.
 pub(super) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    let file = match File::open(path) {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    // A pipe that nobody writes to would be waited for.
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(
+        &mut options,
+        i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or(0),
+    );
+    let file = match options.open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened?,
     };
@@ -41,6 +51,7 @@ pub(super) fn write(path: &Path, before: Option<&[u8]>, content: &[u8]) -> io::R
     if known.is_none() {
         create_folder(folder)?;
     }
+    let _lock = EditLock::take(folder)?;
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     let draft = folder.join(format!(".{name}.{}.tmp", std::process::id()));
     let written = create(&draft).and_then(|mut file| {
@@ -65,6 +76,18 @@ pub(super) fn write(path: &Path, before: Option<&[u8]>, content: &[u8]) -> io::R
     #[cfg(unix)]
     let _ = File::open(folder).and_then(|folder| folder.sync_all());
     Ok(())
+}
+
+/// Keeps other processes from editing a file, and makes the folder that it is to be in. There is no lock on what cannot be written anyway.
+pub(super) fn lock(path: &Path) -> io::Result<EditLock> {
+    let Ok(target) = target(path) else {
+        return Ok(EditLock::NONE);
+    };
+    let folder = folder(&target);
+    if check_writable(path).is_err() || create_folder(folder).is_err() {
+        return Ok(EditLock::NONE);
+    }
+    EditLock::take(folder)
 }
 
 /// Says whether a file can be replaced, without a change to anything.

@@ -12,6 +12,7 @@ mod home;
 
 mod config_files;
 mod diagnosis;
+mod fixing;
 mod guide;
 mod machine;
 mod network;

@@ -266,6 +266,20 @@ fn a_server_that_asks_a_question() {
 }
 
 #[test]
+fn a_server_that_floods_stdout_is_told_without_its_stderr() {
+    let home = Home::new();
+    let text = "#!/bin/sh\nfor word in a b c; do echo \"noise $word\" >&2; done\nexec yes 'some text'\n";
+    let program = script(&home, "flood.sh", text, 0o755);
+    home.config(&entry(&program, &[]));
+    let diagnosis = Diagnosis::of(&home, &[]);
+    let found = diagnosis.shows("stdout-flood").finding("stdout-flood").unwrap();
+    let words = found["found"].as_str().unwrap();
+    assert!(words.contains("some text") && !words.contains("noise"), "{words}");
+    home.config(&well(&home));
+    Diagnosis::of(&home, &[]).is_well_without("stdout-flood");
+}
+
+#[test]
 fn a_server_that_prints_text_where_messages_belong() {
     let home = Home::new();
     let noisy = home.entry("fx", fake().fault(Fault::NoiseAtStart { lines: 3 }), QUICK);

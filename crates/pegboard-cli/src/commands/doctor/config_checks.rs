@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{
     finding::{Finding, Remedy, Section},
-    fix::place,
+    fix::{is_taken, place},
     kinds::{self, Step},
     named_variables,
 };
@@ -34,6 +34,9 @@ const SECRET_WORDS: &[&str] = &[
 const SECRET_FIELDS: &[&str] = &["env", "headers", "auth"];
 /// The entries of `auth` that are secrets.
 const SECRETS_OF_AUTH: &[&str] = &["bearer", "api_key", "token", "password", "client_secret"];
+
+/// What shells do not take as it is written.
+const OF_SHELLS: [char; 10] = ['\'', '"', '`', '\\', '$', '|', '&', ';', '<', '>'];
 
 /// Adds the problems that name a server to its section.
 pub(super) fn of_server(section: &mut Section, name: &ServerName, loaded: &Loaded) {
@@ -168,8 +171,11 @@ fn of_problem(problem: &Problem) -> Finding {
         _ if problem.is_error() => &kinds::CONFIG_ERROR,
         _ => &kinds::CONFIG_WARNING,
     };
+    let hint = problem.hint.as_deref().unwrap_or_default();
+    let meant = hint.strip_prefix("did you mean ").and_then(quoted);
+    let taken = meant.filter(|meant| is_taken_beside(&file(), &path, meant));
     let remedy = match kind.id {
-        "unknown-setting" => quoted(problem.hint.as_deref().unwrap_or_default()).map(|to| Remedy::Rename {
+        "unknown-setting" if taken.is_none() => meant.map(|to| Remedy::Rename {
             file: file(),
             path: path.clone(),
             to: to.to_owned(),
@@ -181,21 +187,26 @@ fn of_problem(problem: &Problem) -> Finding {
                 file: file(),
                 values: vec![(path.clone(), json!(url))],
             }),
-        "command-line" => {
-            split_command(problem.hint.as_deref().unwrap_or_default()).map(|(program, args)| Remedy::Set {
-                file: file(),
-                values: vec![
-                    (path.clone(), json!(program)),
-                    ([&path[..path.len() - 1], &["args".to_owned()]].concat(), json!(args)),
-                ],
-            })
-        }
+        "command-line" => split_command(hint).map(|(program, args)| Remedy::Set {
+            file: file(),
+            values: vec![
+                (path.clone(), json!(program)),
+                ([&path[..path.len() - 1], &["args".to_owned()]].concat(), json!(args)),
+            ],
+        }),
         _ => None,
     };
+    let own = path.last().map_or("", String::as_str);
     let fix = match (&remedy, &problem.hint) {
-        (Some(Remedy::Rename { to, .. }), _) => {
-            Some(format!("rename `{}` to `{to}`", path.last().map_or("", String::as_str)))
+        _ if kind.id == kinds::UNKNOWN_SETTING.id && taken.is_some() => {
+            taken.map(|taken| format!("remove `{own}`: there is a `{taken}` beside it"))
         }
+        (Some(Remedy::Rename { to, .. }), _) => Some(format!("rename `{own}` to `{to}`")),
+        // The library's hint splits at spaces.
+        (None, _) if kind.id == kinds::COMMAND_LINE.id => Some(
+            "write the program alone in `command`, and each of its arguments in `args`, without the quotes of a shell"
+                .to_owned(),
+        ),
         (_, Some(hint)) => Some(hint.clone()),
         (Some(Remedy::Set { values, .. }), None) => values.first().map(|(_, value)| format!("url = {value}")),
         _ => None,
@@ -203,6 +214,14 @@ fn of_problem(problem: &Problem) -> Finding {
     Finding::new(kind, without_hint(problem))
         .fix(fix.unwrap_or_else(|| kind.remedy.to_owned()))
         .remedy_if_any(remedy)
+}
+
+/// Whether a setting that was meant is written beside the misspelt one.
+fn is_taken_beside(file: &Path, path: &[String], meant: &str) -> bool {
+    Document::open(file).is_ok_and(|document| {
+        let place = place(&document, path);
+        place.is_some_and(|place| is_taken(&document, &place, meant))
+    })
 }
 
 /// The path of a setting in its file. Only names without dots can be told apart from nested settings.
@@ -221,12 +240,15 @@ fn quoted(text: &str) -> Option<&str> {
     text.split('`').nth(1)
 }
 
-/// Reads the hint `write `command = "npx"` and `args = ["-y", "x"]``.
+/// Reads the hint `write `command = "npx"` and `args = ["-y", "x"]``. `None` if the line has what a shell would read in its own way.
 fn split_command(hint: &str) -> Option<(String, Vec<String>)> {
     let mut parts = hint.split('`').filter_map(|part| part.split_once(" = "));
     let (_, program) = parts.next()?;
     let (_, args) = parts.next()?;
-    Some((serde_json::from_str(program).ok()?, serde_json::from_str(args).ok()?))
+    let (program, args): (String, Vec<String>) =
+        (serde_json::from_str(program).ok()?, serde_json::from_str(args).ok()?);
+    let is_plain = |word: &String| !word.contains(OF_SHELLS);
+    (is_plain(&program) && args.iter().all(is_plain)).then_some((program, args))
 }
 
 /// Literal values of `auth`, and of variables and headers whose names say that they are secrets.

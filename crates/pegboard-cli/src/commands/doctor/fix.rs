@@ -2,6 +2,8 @@
 
 use std::{fs, io, path::Path};
 
+use pegboard::Loaded;
+
 use super::finding::Remedy;
 use crate::document::Document;
 
@@ -39,12 +41,10 @@ pub(super) fn apply(remedy: &Remedy, is_dry: bool) -> Result<String, String> {
         Remedy::Rename { file, path, to } => {
             edit(file, is_dry, |document| {
                 let old = place(document, path).ok_or_else(|| unknown(path))?;
-                let value = document.get(&old).ok_or_else(|| unknown(path))?;
-                let mut new = old.clone();
-                new.pop();
-                new.push(to);
-                document.remove(&old).map_err(|error| error.to_string())?;
-                document.set(&new, &value).map_err(|error| error.to_string())
+                if is_taken(document, &old, to) {
+                    return Err(format!("there is a `{to}` beside `{}` already", path.join(".")));
+                }
+                document.rename(&old, to).map_err(|error| error.to_string())
             })?;
             let what = said("renamed", "would rename");
             Ok(format!("{what} `{}` to `{to}` in {}", path.join("."), file.display()))
@@ -77,12 +77,29 @@ pub(super) fn place<'a>(document: &Document, path: &'a [String]) -> Option<Vec<&
     )
 }
 
+/// Whether the table of a setting has a setting of this name too, in whichever spelling.
+pub(super) fn is_taken(document: &Document, place: &[&str], name: &str) -> bool {
+    let Some((_, table)) = place.split_last() else {
+        return false;
+    };
+    let is_of_server = table.len() == 2;
+    let full = |key: &str| match Loaded::setting(key, true).filter(|_| is_of_server) {
+        Some((full, _)) => full,
+        None => key.to_owned(),
+    };
+    document.keys(table).iter().any(|key| full(key) == full(name))
+}
+
 fn unknown(path: &[String]) -> String {
     format!("`{}` is not written there in this form", path.join("."))
 }
 
 /// Changes a config file, with its comments and layout kept.
 fn edit(file: &Path, is_dry: bool, change: impl FnOnce(&mut Document) -> Result<(), String>) -> Result<(), String> {
+    let _lock = match is_dry {
+        true => None,
+        false => Some(Document::lock(file).map_err(|error| error.to_string())?),
+    };
     let mut document = Document::open(file).map_err(|error| error.to_string())?;
     change(&mut document)?;
     if !document.is_changed() {

@@ -145,6 +145,8 @@ kinds! {
         "the process writes JSON that is no MCP message, and answers nothing" "check that the command starts an MCP server on stdio; print other JSON to stderr";
     WAITS_FOR_INPUT = "waits-for-input" Start Problem
         "the process writes text and no message: it may ask a question, or serve over HTTP" "answer the question once by hand, or configure its `url`";
+    STDOUT_FLOOD = "stdout-flood" Start Problem
+        "the process fills stdout with text and writes no message, so it was stopped" "check that the command starts an MCP server on stdio; print text to stderr";
     STDOUT_NOISE = "stdout-noise" Start Warning
         "the server prints text or other JSON to stdout, where only messages belong; many hosts fail on it" "print it to stderr";
     START_FAILED = "start-failed" Start Problem

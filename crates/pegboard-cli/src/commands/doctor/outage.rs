@@ -11,6 +11,10 @@ use crate::logging::Exchanged;
 /// The most characters of a server's own words that are shown.
 const MAX_WORDS: usize = 1500;
 
+/// The library's words for a server that was stopped because of the text that it printed, and what it puts before the end of stderr.
+const FLOOD: &str = "lines of text and no message";
+const LAST_WORDS: &str = "; its last words were:";
+
 /// The finding for the outage of a server.
 pub(super) fn finding(
     name: &str,
@@ -44,6 +48,11 @@ pub(super) fn finding(
             format!("the tools could not be listed: {}", shortened(message)),
         )
         .fix(LOG_SAYS_MORE);
+    }
+    if kind.id == kinds::STDOUT_FLOOD.id {
+        // What it wrote to stderr does not say why.
+        let (found, _) = message.split_once(LAST_WORDS).unwrap_or((message, ""));
+        return Finding::new(kind, shortened(found)).fix(kind.remedy);
     }
     let fix = fix(kind).map(str::to_owned).or_else(|| error.hint.clone());
     let fix = match kind.id {
@@ -99,7 +108,9 @@ fn of_process(message: &str, stderr: &str) -> &'static Kind {
             &kinds::EXITS_AT_START
         };
     }
-    if message.contains("all it wrote was") || message.contains("lines of text and no message") {
+    if message.contains(FLOOD) {
+        &kinds::STDOUT_FLOOD
+    } else if message.contains("all it wrote was") {
         &kinds::WAITS_FOR_INPUT
     } else if message.starts_with("no answer within") {
         &kinds::SILENT

@@ -13,9 +13,13 @@ use serde_json::json;
 
 use super::{
     finding::{Finding, Remedy, Section},
+    fix,
     kinds::{self, Step},
 };
-use crate::commands::executable::{is_executable, resolve};
+use crate::{
+    commands::executable::{is_executable, resolve},
+    document::Document,
+};
 
 /// The PATH of a program that was started from a desktop and not from a shell.
 #[cfg(target_os = "macos")]
@@ -37,6 +41,22 @@ const MAX_FIRST_LINE: u64 = 256;
 pub(super) struct Written<'a> {
     pub(super) server: &'a str,
     pub(super) file: Option<&'a Path>,
+}
+
+impl Written<'_> {
+    /// Writes the absolute path of a program in place of its name. `None` if the file does not have exactly this name, but a variable or a list.
+    fn absolute(&self, command: &Command, program: &Path) -> Option<Remedy> {
+        let file = self.file?;
+        let path = ["servers", self.server, "command"].map(str::to_owned);
+        let document = Document::open(file).ok()?;
+        let found = document.get(&fix::place(&document, &path)?)?;
+        // A `$` would begin a variable.
+        let wanted = program.display().to_string().replace('$', "$$");
+        (found == json!(command.program)).then(|| Remedy::Set {
+            file: file.to_owned(),
+            values: vec![(path.to_vec(), json!(wanted))],
+        })
+    }
 }
 
 /// Adds what is found about a program.
@@ -102,7 +122,15 @@ pub(super) fn check(section: &mut Section, command: &Command, written: &Written<
     }
     let is_own_path = command.env.contains_key("PATH");
     if cfg!(unix) && is_bare && !is_own_path && resolve(&command.program, OsStr::new(DESKTOP_PATH), None).is_none() {
-        let line = format!("command = {:?}", program.display().to_string());
+        let remedy = written.absolute(command, &program);
+        let line = match remedy {
+            Some(_) => format!("command = {:?}", program.display().to_string()),
+            None => format!(
+                "write {} where `command` of servers.{} has its program from",
+                program.display(),
+                written.server
+            ),
+        };
         let finding = Finding::new(
             &kinds::PATH_DIFFERS,
             format!(
@@ -110,13 +138,7 @@ pub(super) fn check(section: &mut Section, command: &Command, written: &Written<
                 program.parent().unwrap_or(&program).display()
             ),
         );
-        section.found(finding.fix(line).remedy_if_any(written.file.map(|file| Remedy::Set {
-            file: file.to_owned(),
-            values: vec![(
-                ["servers", written.server, "command"].map(str::to_owned).to_vec(),
-                json!(program.display().to_string()),
-            )],
-        })));
+        section.found(finding.fix(line).remedy_if_any(remedy));
     }
 }
 

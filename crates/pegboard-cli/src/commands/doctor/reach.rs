@@ -214,10 +214,8 @@ fn noise(sections: &mut [Section]) {
             .iter_mut()
             .find(|section| section.server.as_deref() == Some(server.as_str()));
         let Some(section) = own else { continue };
-        if !section
-            .findings()
-            .any(|finding| finding.kind.id == kinds::STDOUT_NOISE.id)
-        {
+        let says_so = [kinds::STDOUT_NOISE.id, kinds::STDOUT_FLOOD.id];
+        if !section.findings().any(|finding| says_so.contains(&finding.kind.id)) {
             section.found(stdout_noise(&format!("text to stdout, such as: {line}")));
         }
     }

@@ -102,3 +102,28 @@ fn other_names_and_other_bytes_are_refused() {
     );
     assert!(Document::open(folder.path()).is_err());
 }
+
+#[cfg(unix)]
+#[test]
+fn an_edit_waits_for_that_of_another_process_but_not_for_ever() {
+    use std::{fs::File, time::Duration};
+
+    use crate::document::lock::EditLock;
+
+    let folder = tempfile::tempdir().unwrap();
+    let other = File::open(folder.path()).unwrap();
+    other.lock().unwrap();
+    let error = EditLock::within(folder.path(), Duration::ZERO).unwrap_err();
+    assert!(
+        error.to_string().contains("another process has been editing"),
+        "{error}"
+    );
+    other.unlock().unwrap();
+    let first = EditLock::within(folder.path(), Duration::ZERO).unwrap();
+    // This process may lock it again.
+    let second = EditLock::within(folder.path(), Duration::ZERO).unwrap();
+    drop(first);
+    assert!(other.try_lock().is_err());
+    drop(second);
+    other.try_lock().unwrap();
+}

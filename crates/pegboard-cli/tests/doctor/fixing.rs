@@ -1,0 +1,108 @@
+//! What `--fix` leaves alone: a change that could lose something is made by hand.
+
+use std::fs;
+
+use super::{
+    diagnosis::Diagnosis,
+    home::{Home, Ran},
+};
+
+/// Asserts that a finding has no automatic fix, and that `--fix` leaves the file as it is. Returns the advice.
+#[track_caller]
+fn is_left_alone(home: &Home, id: &str, written: &str) -> String {
+    let file = home.config(written);
+    let found = Diagnosis::of(home, &["--offline"]);
+    let finding = found.finding(id).unwrap_or_else(|| panic!("no `{id}` in {found:#?}"));
+    assert_eq!(finding["fixable"], false, "{finding}");
+    Diagnosis::of(home, &["--offline", "--fix", "--yes"]);
+    assert_eq!(fs::read_to_string(file).unwrap(), written);
+    finding["fix"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_misspelt_setting_never_replaces_the_right_one() {
+    let home = Home::new();
+    let advice = is_left_alone(
+        &home,
+        "unknown-setting",
+        "[servers.a]\ncommand = 'python3'\nargs = ['srv.py']\ncomand = 'false'\n",
+    );
+    assert_eq!(advice, "remove `comand`: there is a `command` beside it");
+    // The same setting in another spelling.
+    is_left_alone(
+        &home,
+        "unknown-setting",
+        "[servers.a]\ncommand = 'cat'\ncall_timeout = '3s'\ncalltimeot = '4s'\n",
+    );
+}
+
+#[test]
+fn of_two_misspelt_settings_only_one_becomes_the_right_one() {
+    let home = Home::new();
+    let file = home.config("[servers.a]\ncomand = 'cat'\ncommnd = 'false'\n");
+    Diagnosis::of(&home, &["--offline", "--fix", "--yes"]);
+    let mended = fs::read_to_string(file).unwrap();
+    assert_eq!(mended, "[servers.a]\ncommand = 'cat'\ncommnd = 'false'\n");
+}
+
+#[test]
+fn a_setting_that_resembles_none_keeps_its_name() {
+    is_left_alone(
+        &Home::new(),
+        "unknown-setting",
+        "[servers.a]\ncommand = 'cat'\nxyzzy = 1\n",
+    );
+}
+
+#[test]
+fn a_renamed_setting_keeps_its_place_and_its_comment() {
+    let home = Home::new();
+    let file = home.config("[servers.a]\n# why\nstop_timout = '1s' # soon\ncommand = 'cat' # run\n");
+    Diagnosis::of(&home, &["--offline", "--fix", "--yes"]);
+    assert_eq!(
+        fs::read_to_string(file).unwrap(),
+        "[servers.a]\n# why\nstop_timeout = '1s' # soon\ncommand = 'cat' # run\n"
+    );
+}
+
+#[test]
+fn a_command_line_that_a_shell_would_read_in_its_own_way_is_not_split() {
+    let home = Home::new();
+    for line in [
+        "sh -c 'exec python3 srv.py'",
+        "node $HOME/x.js",
+        "cat a.txt | server",
+        r#"sh -c \"run it\""#,
+    ] {
+        let advice = is_left_alone(
+            &home,
+            "command-line",
+            &format!("[servers.a]\ncommand = \"{line}\"\nenv = {{ HOME = '/' }}\n"),
+        );
+        assert!(!advice.contains("exec"), "{advice}");
+    }
+}
+
+#[test]
+fn a_program_from_a_variable_or_in_a_list_is_not_replaced_by_its_path() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let home = Home::new();
+    let program = home.write("bin/my-server", "#!/bin/sh\n");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    for written in ["\"${PROGX}\"", "\"${PROGX:-other}\"", "[\"my-server\", \"-x\"]"] {
+        let config = format!("[servers.a]\ncommand = {written}\n");
+        let file = home.config(&config);
+        let doctor = |args: &[&str]| {
+            let mut command = home.pegboard(&[&["doctor", "--offline", "-o", "json"], args].concat());
+            command.env("PROGX", "my-server");
+            command.env("PATH", format!("{}:/usr/bin:/bin", home.path("bin").display()));
+            Diagnosis::from(&Ran::of(command))
+        };
+        let found = doctor(&[]);
+        let finding = found.shows("path-differs").finding("path-differs").unwrap();
+        assert_eq!(finding["fixable"], false, "{finding}");
+        doctor(&["--fix", "--yes"]);
+        assert_eq!(fs::read_to_string(file).unwrap(), config);
+    }
+}
