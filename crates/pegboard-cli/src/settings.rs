@@ -1,6 +1,9 @@
 //! The servers of a run: from config files, from the command line, or the built-in demo server.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use pegboard::{
     Config, Env, Format, Kind, Loaded, Pegboard, Problem, ServerName,
@@ -72,13 +75,14 @@ impl Settings {
                 .map(|source| if global.trust { source.trusted() } else { source })
                 .collect()
         } else {
-            global.configs.iter().map(Source::file).collect()
+            let files = global.configs.iter().filter(|path| !is_pipe(path));
+            files.map(Source::file).collect()
         };
         match &global.added_settings {
             Some(server) => sources.push(Source::text("--server", server, Some(Format::Json))),
             None => sources.extend(added.into_iter().map(Source::server)),
         }
-        let is_demo = sources.is_empty();
+        let is_demo = sources.is_empty() && global.configs.is_empty();
         if is_demo {
             sources.extend(demo());
         }
@@ -87,8 +91,12 @@ impl Settings {
         if !only.is_empty() {
             only.extend(more.iter().map(|(name, _)| name.to_string()));
         }
+        let mut loaded = Config::load(&sources, &env);
+        for path in global.configs.iter().filter(|path| is_pipe(path)) {
+            refuse(&mut loaded, path, "is not a regular file");
+        }
         Self {
-            loaded: Config::load(&sources, &env),
+            loaded,
             only,
             is_demo,
             timeout: global.timeout,
@@ -306,6 +314,28 @@ impl Settings {
             exit: Exit::Usage,
         }
     }
+}
+
+/// Whether a path names a pipe, for which a program could wait for ever. Those of the shell, which has just opened them, have their places.
+#[cfg(unix)]
+fn is_pipe(path: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt as _;
+
+    let is_of_shell = path.starts_with("/dev") || path.starts_with("/proc");
+    !is_of_shell && path.metadata().is_ok_and(|found| found.file_type().is_fifo())
+}
+
+#[cfg(not(unix))]
+fn is_pipe(_path: &Path) -> bool {
+    false
+}
+
+/// Adds a file that is not read to what was loaded.
+fn refuse(loaded: &mut Loaded, path: &Path, why: &str) {
+    let file = path.display().to_string();
+    let problem = json!({"severity": "error", "file": file, "line": null, "field": "", "message": why, "hint": null});
+    loaded.problems.extend(serde_json::from_value::<Problem>(problem));
+    loaded.unreadable.push(file);
 }
 
 /// Whether a server waits for the approval of its project file.

@@ -5,6 +5,7 @@ mod change;
 mod entry;
 mod screen;
 mod show;
+mod views;
 
 pub(super) use add::{add, add_json};
 pub(super) use change::{remove, rename, switch};

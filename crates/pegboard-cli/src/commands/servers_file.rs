@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     cli::Global,
-    document::{Document, DocumentError, Format},
+    document::{Document, DocumentError, EditLock, Format},
     exit::Exit,
     settings::{self, Complaint},
 };
@@ -65,12 +65,26 @@ pub(crate) struct Checked {
 impl ServersFile {
     /// The file that new servers go into: that of `-c`, the project's, or the user's. It need not exist.
     pub(crate) fn to_add(global: &Global, is_project: bool) -> Result<Self, Complaint> {
-        let path = match global.configs.last() {
-            Some(path) => path.clone(),
-            None if is_project => in_folder(&settings::here()),
-            None => in_folder(&user_folder()?),
-        };
+        let path = path_to_add(global, is_project)?;
         Self::open(&path, is_project && global.configs.is_empty())
+    }
+
+    /// Keeps other processes from editing the file of [`Self::to_add`] while the lock lives.
+    pub(crate) fn lock_to_add(global: &Global, is_project: bool) -> Result<EditLock, Complaint> {
+        let path = path_to_add(global, is_project)?;
+        Document::lock(&path).map_err(|error| broken(&error))
+    }
+
+    /// Keeps other processes from editing the config files of this run while the locks live.
+    pub(crate) fn lock_all(global: &Global) -> Result<Vec<EditLock>, Complaint> {
+        let mut paths: Vec<PathBuf> = files(global).into_iter().map(|(path, _)| path).collect();
+        paths.retain(|path| path.exists());
+        // In the same order in each process, so that none waits for another one that waits for it.
+        paths.sort();
+        let locks = paths.iter().map(|path| Document::lock(path));
+        locks
+            .collect::<Result<_, DocumentError>>()
+            .map_err(|error| broken(&error))
     }
 
     /// Like [`Self::to_add`], but never another program's file, from which the servers may come.
@@ -95,11 +109,16 @@ impl ServersFile {
         })
     }
 
+    /// The files of this run, the strongest one first.
+    pub(crate) fn all(global: &Global) -> Result<Vec<Self>, Complaint> {
+        let files = files(global).into_iter().rev();
+        files.map(|(path, is_project)| Self::open(&path, is_project)).collect()
+    }
+
     /// The files of this run that have a server, the strongest one first.
     pub(crate) fn with(global: &Global, name: &str) -> Result<Vec<Self>, Complaint> {
         let mut found = Vec::new();
-        for (path, is_project) in files(global).into_iter().rev() {
-            let mut file = Self::open(&path, is_project)?;
+        for mut file in Self::all(global)? {
             let tables = TABLES.into_iter();
             let has_it = |table: &&[&str]| file.document.get(&[*table, &[name]].concat()).is_some();
             if let Some(table) = tables.into_iter().find(has_it) {
@@ -306,6 +325,14 @@ fn files(global: &Global) -> Vec<(PathBuf, bool)> {
     own.retain(|path| path.is_file());
     let own = own.into_iter().map(|path| (path, false));
     own.chain(project.map(|path| (path, true))).collect()
+}
+
+fn path_to_add(global: &Global, is_project: bool) -> Result<PathBuf, Complaint> {
+    Ok(match global.configs.last() {
+        Some(path) => path.clone(),
+        None if is_project => in_folder(&settings::here()),
+        None => in_folder(&user_folder()?),
+    })
 }
 
 /// The config file in a folder, or the one to make there.

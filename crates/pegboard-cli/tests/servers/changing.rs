@@ -54,6 +54,63 @@ fn servers_are_switched_off_and_on_again() {
 }
 
 #[test]
+fn a_server_that_says_both_enabled_and_disabled_says_one_thing_then() {
+    let home = Home::new();
+    let both = |enabled: bool| {
+        let text = format!(
+            "{{\"mcpServers\": {{\"a\": {{\"command\": \"x\", \"enabled\": {enabled}, \"disabled\": {}}}}}}}\n",
+            !enabled
+        );
+        home.write("claude.json", &text);
+    };
+    for (enabled, command, disabled) in [
+        (false, "enable", false),
+        (true, "enable", false),
+        (true, "disable", true),
+        (false, "disable", true),
+    ] {
+        both(enabled);
+        assert_eq!(
+            screen(&home, 0, &[command, "a", "-c", "claude.json"]),
+            format!("{command}d a in claude.json\n")
+        );
+        assert_eq!(
+            read(&home, "claude.json"),
+            format!("{{\"mcpServers\": {{\"a\": {{\"command\": \"x\", \"disabled\": {disabled}}}}}}}\n")
+        );
+    }
+}
+
+#[test]
+fn views_follow_a_renamed_server_or_are_named() {
+    let home = Home::new();
+    let views = "\n[views.v]\nservers = [\"b\", \"a\"] # both\ntools = [\"a.read*\", \"ab.x\", \"b.a.c\"]\ndeny = [\"a.write\"]\n";
+    home.config(&format!("{CONFIG}{views}"));
+    let said = screen(&home, 0, &["rename", "a", "c"]);
+    assert!(!said.contains("warning"), "{said}");
+    let renamed = "\n[views.v]\nservers = [\"b\", \"c\"] # both\ntools = [\"c.read*\", \"ab.x\", \"b.a.c\"]\ndeny = [\"c.write\"]\n";
+    let expected = format!("{}{renamed}", CONFIG.replace("[servers.a]", "[servers.c]"));
+    assert_eq!(read(&home, USER), expected);
+
+    home.write("views.toml", "[views.w]\nservers = [\"c\"]\n");
+    let files = ["-c", USER, "-c", "views.toml"];
+    let said = screen(&home, 0, &[&["rename", "c", "d"][..], &files].concat());
+    assert!(
+        said.contains("`views.w.servers` in views.toml still names `c`"),
+        "{said}"
+    );
+    let said = screen(&home, 0, &["remove", "d"]);
+    for key in ["servers", "tools", "deny"] {
+        let expected = format!("`views.v.{key}` in ~/{USER} still names `d`");
+        assert!(said.contains(&expected), "{said}");
+    }
+    assert!(
+        read(&home, USER).contains("servers = [\"b\", \"d\"]"),
+        "a list is never emptied"
+    );
+}
+
+#[test]
 fn servers_are_removed_and_renamed() {
     let home = Home::new();
     home.config(CONFIG);

@@ -11,6 +11,7 @@ mod home;
 
 mod adding;
 mod changing;
+mod together;
 
 use home::Home;
 

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     cli::{Find, Global},
+    document::EditLock,
     exit::Exit,
     output::one_line,
     registry::{Entry, Given, Need, Way, ways},
@@ -24,6 +25,8 @@ pub(super) struct Plan {
     pub(super) way: Way,
     settings: Map<String, Value>,
     file: ServersFile,
+    #[expect(dead_code, reason = "held until the file is saved")]
+    lock: Option<EditLock>,
     /// Whether the file has this server already, under this name.
     pub(super) is_known: bool,
 }
@@ -61,6 +64,11 @@ impl Plan {
             .settings
             .clone()
             .map_err(|why| usage(why, "choose another way with `--package`"))?;
+        // Nobody waits for the answer to a question.
+        let lock = match options.yes && !options.dry_run {
+            true => Some(ServersFile::lock_to_add(global, options.project)?),
+            false => None,
+        };
         let mut file = ServersFile::to_add(global, options.project)?;
         let taken = file.names();
         let known = taken.iter().find(|name| {
@@ -73,6 +81,7 @@ impl Plan {
                 way,
                 settings,
                 file,
+                lock,
                 is_known: true,
             });
         }
@@ -83,6 +92,7 @@ impl Plan {
             way,
             settings,
             file,
+            lock,
             is_known: false,
         })
     }

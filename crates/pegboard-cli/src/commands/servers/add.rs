@@ -145,6 +145,10 @@ struct Added {
 
 fn write(context: &Context<'_>, name: &str, entry: &Value, writing: &Writing) -> Result<Added, Complaint> {
     checked_name(name)?;
+    let _lock = match writing.dry_run {
+        true => None,
+        false => Some(ServersFile::lock_to_add(&context.global, writing.project)?),
+    };
     let mut file = ServersFile::to_add(&context.global, writing.project)?;
     let replaced = file.entry(name).is_some();
     if replaced && !writing.force {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{entry::usage, has_daemon};
+use super::{entry::usage, has_daemon, views};
 use crate::{
     cli::{Named, Rename},
     commands::{
@@ -24,20 +24,26 @@ struct Done {
     to: Option<String>,
     /// Another file that has a server of that name, which counts now.
     also: Option<String>,
+    warnings: Vec<String>,
 }
 
 /// Removes servers from the file that has them.
 pub(in crate::commands) async fn remove(context: Context<'_>, named: Named) -> Exit {
     let mut done = Vec::new();
     let daemon = has_daemon(&context).await;
-    let result = each(&context, &named.names, |name, mut files| {
+    let result = each(&context, &named.names, named.dry_run, |name, mut files| {
         let mut file = files.remove(0);
         file.remove(name, None)?;
         if !named.dry_run {
             file.save()?;
         }
         let what = if named.dry_run { "would remove" } else { "removed" };
-        done.push(of(name, &file, what, files.first()));
+        let mut removed = of(name, &file, what, files.first());
+        // A view that names a server of another file still shows that one. A list that becomes empty would show all.
+        if files.is_empty() {
+            removed.warnings = views::warnings(ServersFile::all(&context.global)?.iter(), name);
+        }
+        done.push(removed);
         Ok(())
     });
     finish(context, done, result, daemon && !named.dry_run).await
@@ -47,23 +53,28 @@ pub(in crate::commands) async fn remove(context: Context<'_>, named: Named) -> E
 pub(in crate::commands) async fn switch(context: Context<'_>, named: Named, on: bool) -> Exit {
     let mut done = Vec::new();
     let daemon = has_daemon(&context).await;
-    let result = each(&context, &named.names, |name, mut files| {
+    let result = each(&context, &named.names, named.dry_run, |name, mut files| {
         let file = &mut files[0];
         let entry = file.entry(name).unwrap_or_default();
         // Files of other programs may say the opposite.
         let is_negated = entry.get("disabled").is_some();
+        // A server that says both cannot be used.
+        let is_double = is_negated && entry.get("enabled").is_some();
         let was_on = match (entry.get("enabled"), entry.get("disabled")) {
             (Some(enabled), _) => enabled != &Value::Bool(false),
             (None, Some(disabled)) => disabled != &Value::Bool(true),
             (None, None) => true,
         };
-        let what = if was_on == on {
+        let what = if was_on == on && !is_double {
             if on {
                 "is enabled already:"
             } else {
                 "is disabled already:"
             }
         } else {
+            if is_double {
+                file.remove(name, Some("enabled"))?;
+            }
             if is_negated {
                 file.set(name, "disabled", &json!(!on))?;
             } else if on {
@@ -92,7 +103,7 @@ pub(in crate::commands) async fn rename(context: Context<'_>, rename: Rename) ->
     let mut done = Vec::new();
     let daemon = has_daemon(&context).await;
     let Rename { old, new, dry_run } = &rename;
-    let result = each(&context, std::slice::from_ref(old), |name, mut files| {
+    let result = each(&context, std::slice::from_ref(old), *dry_run, |name, mut files| {
         checked_name(new)?;
         if let Some(other) = ServersFile::with(&context.global, new)?.first() {
             return Err(usage(
@@ -102,12 +113,16 @@ pub(in crate::commands) async fn rename(context: Context<'_>, rename: Rename) ->
         }
         let file = &mut files[0];
         file.rename(name, new)?;
+        views::rename(file, name, new)?;
         if !dry_run {
             file.save()?;
         }
         let what = if *dry_run { "would rename" } else { "renamed" };
         let mut renamed = of(name, file, what, None);
         renamed.to = Some(new.clone());
+        let others = ServersFile::all(&context.global)?;
+        let others = others.iter().filter(|other| other.path() != file.path());
+        renamed.warnings = views::warnings(others, name);
         done.push(renamed);
         Ok(())
     });
@@ -122,6 +137,7 @@ fn of(name: &str, file: &ServersFile, what: &'static str, also: Option<&ServersF
         what,
         to: None,
         also: also.map(ServersFile::shown_path),
+        warnings: Vec::new(),
     }
 }
 
@@ -129,8 +145,13 @@ fn of(name: &str, file: &ServersFile, what: &'static str, also: Option<&ServersF
 fn each(
     context: &Context<'_>,
     names: &[String],
+    is_dry: bool,
     mut change: impl FnMut(&str, Vec<ServersFile>) -> Result<(), Complaint>,
 ) -> Result<(), Complaint> {
+    let _locks = match is_dry {
+        true => Vec::new(),
+        false => ServersFile::lock_all(&context.global)?,
+    };
     for name in names {
         if ServersFile::with(&context.global, name)?.is_empty() {
             return Err(absent(context, name));
@@ -167,7 +188,7 @@ async fn finish(mut context: Context<'_>, done: Vec<Done>, result: Result<(), Co
     let mut report = if context.output.is_json() {
         let changes: Vec<Value> = done
             .iter()
-            .map(|one| json!({"name": one.name, "file": one.file, "what": one.what.trim_end_matches(':'), "to": one.to, "also_in": one.also}))
+            .map(|one| json!({"name": one.name, "file": one.file, "what": one.what.trim_end_matches(':'), "to": one.to, "also_in": one.also, "warnings": one.warnings}))
             .collect();
         empty(&context.output, exit, &json!({"changes": changes, "daemon": daemon}))
     } else {
@@ -187,6 +208,9 @@ async fn finish(mut context: Context<'_>, done: Vec<Done>, result: Result<(), Co
                 format!("{} {}{to} {preposition} {}\n", one.what, one.name, one.place)
             };
             report.data.push_str(&line);
+            for warning in &one.warnings {
+                report = report.warning(warning);
+            }
             if let Some(also) = &one.also {
                 report = report.warning(&format!("{also} has a server `{}` too, which is used now", one.name));
             }
