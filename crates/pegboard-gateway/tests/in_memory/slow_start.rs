@@ -1,4 +1,4 @@
-//! A server that starts slowly, at an endpoint of its own.
+//! A server that starts slowly, at an endpoint of its own and among others.
 
 use std::time::Duration;
 
@@ -65,4 +65,22 @@ async fn a_server_that_is_ready_in_time_describes_itself() {
     let found = client.ask("server/discover", json!({})).await;
     let info = &found["result"]["_meta"]["io.modelcontextprotocol/serverInfo"];
     assert_eq!(info["name"], "the-real-name", "{found}");
+}
+
+/// Hosts list once after they have connected, and many do not heed notifications.
+#[tokio::test(start_paused = true)]
+async fn the_first_listing_of_all_servers_waits_for_those_that_start_and_later_ones_do_not() {
+    let board = board(CONFIG, &[("git", starting(Duration::from_secs(6)))]);
+    let mut client = Client::connect(&board, BoardPart::Whole, Era::Legacy).await;
+    assert_eq!(client.tools().await, ["git__log"]);
+
+    let board = self::board(CONFIG, &[("git", starting(Duration::from_secs(60)))]);
+    let mut client = Client::connect(&board, BoardPart::Whole, Era::Legacy).await;
+    for expected in [8000, 1500] {
+        let asked = Instant::now();
+        assert_eq!(client.tools().await, [""; 0]);
+        assert_eq!(asked.elapsed().as_millis(), expected);
+    }
+    client.notified("notifications/tools/list_changed").await;
+    assert_eq!(client.tools().await, ["git__log"]);
 }

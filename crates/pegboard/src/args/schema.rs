@@ -1,5 +1,7 @@
 //! Looks up single arguments in a tool's input schema without compiling it: their types, their names, and a one-line signature.
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Value};
 
 /// The longest chain of `$ref`s that is followed.
@@ -248,11 +250,13 @@ impl<'s> Subschema<'s> {
     }
 }
 
-/// Describes the arguments of a tool on one line: `title: string (required), labels: list of string`.
-pub(crate) fn signature(schema: &Value) -> String {
+/// Describes the arguments of a tool on one line: `title: string (required), labels: list of string`. Required ones come first, in the order
+/// of the server.
+pub(crate) fn signature(schema: &Value, order: &[String]) -> String {
     let subschema = Subschema::root(schema);
     let mut names: Vec<&str> = subschema.names().collect();
-    names.sort_by_key(|name| !subschema.requires(name));
+    let places: HashMap<&str, usize> = order.iter().map(String::as_str).zip(0..).collect();
+    names.sort_by_key(|name| (!subschema.requires(name), places.get(name)));
     let mut shown: Vec<String> = names
         .iter()
         .take(MAX_NAMED)
@@ -378,10 +382,15 @@ mod tests {
             "x\n": true,
         }});
         assert_eq!(
-            signature(&schema),
+            signature(&schema, &[]),
             "title: string (required), labels: list of string, limit: integer|null, state: \"open\"|\"shut\", x\\n: any"
         );
-        assert_eq!(signature(&json!({})), "");
+        let order = ["state", "title", "x\n", "limit", "labels"].map(str::to_owned);
+        assert_eq!(
+            signature(&schema, &order),
+            "title: string (required), state: \"open\"|\"shut\", x\\n: any, limit: integer|null, labels: list of string"
+        );
+        assert_eq!(signature(&json!({}), &[]), "");
     }
 
     #[test]

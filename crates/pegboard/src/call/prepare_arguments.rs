@@ -175,7 +175,7 @@ fn describe(problems: &[String]) -> String {
 }
 
 fn invalid(Named { tool, name }: &Named<'_>, problem: &str) -> Failure {
-    let takes = signature(tool.input_schema.tree());
+    let takes = signature(tool.input_schema.tree(), &tool.argument_names().unwrap_or_default());
     let failure = Failure::new(Kind::InvalidArguments, format!("{name} was not called: {problem}"));
     if takes.is_empty() {
         failure.hint(format!("{name} takes no arguments that its schema names"))

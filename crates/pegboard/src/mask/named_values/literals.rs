@@ -143,37 +143,28 @@ fn is_words(value: &str) -> bool {
     value.split(' ').count() >= 3 && value.split(' ').all(|word| is_word(word) && !is_telling(word))
 }
 
-/// Whether a quoted text describes a password and is none: several words, one of which is `password` or the like.
+/// Whether a quoted text describes a password and is none: several words, one of which is `password` or belongs to a sentence. A word with
+/// letters and digits in it is part of a password; a number may belong to a sentence.
 fn is_description(value: &str) -> bool {
     if !value.contains(' ') {
         return false;
     }
-    let is_telling = |word: &str| {
-        [
-            "password",
-            "passphrase",
-            "secret",
-            "token",
-            "key",
-            "your",
-            "the",
-            "must",
-            "enter",
-            "required",
-            "is",
-            "invalid",
-            "for",
-            "be",
-            "not",
-            "and",
-            "with",
-            "of",
-            "to",
-        ]
-        .iter()
-        .any(|telling| telling.eq_ignore_ascii_case(word))
-    };
-    value.split(|c: char| !c.is_ascii_alphanumeric()).any(is_telling)
+    let is_one_of = |words: &[&str], word: &str| words.iter().any(|known| known.eq_ignore_ascii_case(word));
+    let topics = ["password", "passphrase", "secret", "token", "key"];
+    let links = [
+        "your", "the", "must", "enter", "required", "is", "invalid", "for", "be", "not", "and", "with", "of", "to",
+    ];
+    let (mut has_topic, mut has_link, mut has_number) = (false, false, false);
+    for word in value.split(|c: char| !c.is_ascii_alphanumeric()) {
+        let has_digit = word.bytes().any(|b| b.is_ascii_digit());
+        if has_digit && word.bytes().any(|b| b.is_ascii_alphabetic()) {
+            return false;
+        }
+        has_number |= has_digit;
+        has_topic |= is_one_of(&topics, word);
+        has_link |= is_one_of(&links, word);
+    }
+    has_link || has_topic && !has_number
 }
 
 /// Whether a value is the version of a package: `^1.2.3`.
@@ -204,8 +195,17 @@ mod tests {
             "123e4567-e89b-12d3-a456-426614174000",
             "8472910472",
             "-dash9",
+            "hunter2 secret",
+            "Top Secret pass 99",
         ] {
             assert!(is_secret(Strength::Password, value, Form::Quoted), "{value}");
+        }
+        for value in [
+            "Your password",
+            "must have at least 8 characters",
+            "the secret of the database",
+        ] {
+            assert!(!is_secret(Strength::Password, value, Form::Quoted), "{value}");
         }
         for value in [
             "hunter2",
