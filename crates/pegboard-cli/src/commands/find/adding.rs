@@ -64,6 +64,8 @@ impl Plan {
             .settings
             .clone()
             .map_err(|why| usage(why, "choose another way with `--package`"))?;
+        // Before anything is made for it.
+        options.name.as_deref().map(wished).transpose()?;
         // Nobody waits for the answer to a question.
         let lock = match options.yes && !options.dry_run {
             true => Some(ServersFile::lock_to_add(global, options.project)?),
@@ -201,7 +203,7 @@ fn given(pairs: &[String]) -> Result<Given, Complaint> {
 fn name(entry: &Entry, wish: Option<&str>, taken: &[String]) -> Result<ServerName, Complaint> {
     let is_taken = |name: &str| taken.iter().any(|known| known == name);
     if let Some(wish) = wish {
-        let name = ServerName::parse(wish).map_err(|error| usage(error.to_string(), "choose another `--name`"))?;
+        let name = wished(wish)?;
         return match is_taken(wish) {
             true => Err(usage(
                 format!("there is a server `{wish}` already"),
@@ -218,6 +220,10 @@ fn name(entry: &Entry, wish: Option<&str>, taken: &[String]) -> Result<ServerNam
     candidates
         .find_map(|name| ServerName::parse(&name).ok().filter(|_| !is_taken(&name)))
         .ok_or_else(|| usage("no name is free for it".to_owned(), "choose one with `--name`"))
+}
+
+fn wished(name: &str) -> Result<ServerName, Complaint> {
+    ServerName::parse(name).map_err(|error| usage(error.to_string(), "choose another `--name`"))
 }
 
 /// A text with only the characters of server names.
