@@ -132,12 +132,12 @@ fn a_name_that_nothing_has_is_an_error_with_a_suggestion() {
     ran.ends_with(2)
         .says("error: no server or tool has such a name: `zzz`\nhint: `pegboard tools` lists all");
     assert_eq!(ran.out, "");
-    for (wrong, meant) in [("fils", "files"), ("files.ecko", "files.echo"), ("ecko", "echo")] {
+    for (wrong, meant) in [("filex", "files"), ("files.ecko", "files.echo"), ("ecko", "echo")] {
         home.run(&["tools", wrong, &files])
             .ends_with(2)
             .says(&format!("did you mean `{meant}`?"));
     }
-    let ran = home.run(&["tools", "fils", "-o", "json", &files]);
+    let ran = home.run(&["tools", "filex", "-o", "json", &files]);
     let warning = ran.ends_with(2).json()["warnings"][0].to_string();
     assert!(warning.contains("did you mean `files`?"), "{warning}");
     assert_eq!(ran.err, "");

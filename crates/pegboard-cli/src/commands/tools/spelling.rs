@@ -36,8 +36,8 @@ mod tests {
     fn a_slip_is_found_and_another_word_is_not() {
         let names = ["filesystem", "time", "time.convert_time"];
         for (wrong, near) in [
-            ("filesytem", Some("filesystem")),
-            ("Tiem", None),
+            ("filesystxm", Some("filesystem")),
+            ("Tixe", None),
             ("tim", Some("time")),
             ("time.convert_tim", Some("time.convert_time")),
             ("zzz", None),
