@@ -37,8 +37,8 @@ mod tests {
         let names = ["filesystem", "time", "time.convert_time"];
         for (wrong, near) in [
             ("filesystxm", Some("filesystem")),
-            ("Tixe", None),
-            ("tim", Some("time")),
+            ("Txze", None),
+            ("Tim", Some("time")),
             ("time.convert_tim", Some("time.convert_time")),
             ("zzz", None),
         ] {
