@@ -81,7 +81,7 @@ fn wrap(tool: &Definition, names: &mut Names) -> Wrapped {
     }
 }
 
-/// A text on one line, without what nobody sees, and without anything that could end a comment or a string of any of the languages.
+/// A text on one line, without invisible characters and without anything that could end a comment or a string of any of the languages.
 fn one_paragraph(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let plain: String = words.join(" ").chars().filter(|c| !is_hidden(*c)).collect();
@@ -89,7 +89,7 @@ fn one_paragraph(text: &str) -> String {
     plain.replace('\\', "/").replace("*/", "* /").replace("\"\"\"", "'''")
 }
 
-/// A text as a string literal of JSON, which is one of TypeScript too. What nobody sees is escaped.
+/// A text as a string literal of JSON, which is one of TypeScript too. Invisible characters are escaped.
 fn quoted(text: &str) -> String {
     escaped(text, |c| {
         let mut units = [0; 2];

@@ -17,7 +17,7 @@ const MAX_LINKS: usize = 40;
 pub(super) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let mut options = OpenOptions::new();
     options.read(true);
-    // A pipe that nobody writes to would be waited for.
+    // Opening a pipe waits until another process writes to it.
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::custom_flags(
         &mut options,

@@ -87,7 +87,7 @@ fn a_variable_that_is_not_set() {
     );
 }
 
-/// What is wrong with a server that is not used concerns nobody, here and in other commands.
+/// A server that is not used is not checked, and other commands do not warn of it.
 #[test]
 fn a_disabled_server_has_no_finding() {
     let home = Home::new();

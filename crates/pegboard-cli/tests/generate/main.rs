@@ -109,7 +109,7 @@ fn odd_names_and_texts_are_no_code() {
 }
 
 #[test]
-fn what_nobody_sees_is_escaped_in_strings_and_left_out_of_comments() {
+fn invisible_characters_are_escaped_in_strings_and_left_out_of_comments() {
     const HIDDEN: [char; 8] = [
         '\u{202e}',
         '\u{2066}',
@@ -139,7 +139,7 @@ fn what_nobody_sees_is_escaped_in_strings_and_left_out_of_comments() {
         assert!(ran.out.contains(escape), "{language}: {}", ran.out);
         fs::write(home.path(&format!("made_{language}.py")), &ran.out).unwrap();
     }
-    // The strings are the same for those who read the code.
+    // A program that reads the strings gets the characters themselves.
     let code = "import sys\nsys.path.insert(0, sys.argv[1])\nimport made_cli\n\
                 print([hex(ord(c)) for c in made_cli.TOOLS['t'][2][0][2]])";
     let expected: Vec<String> = HIDDEN.iter().map(|c| format!("'{:#x}'", u32::from(*c))).collect();

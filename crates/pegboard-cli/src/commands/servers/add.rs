@@ -179,7 +179,7 @@ fn write(context: &Context<'_>, name: &str, entry: &Value, writing: &Writing) ->
     }
     if !writing.dry_run {
         let has_secret = !in_clear(name, entry).is_empty();
-        // Before too: the file keeps its mode, so nobody else can read the secret meanwhile.
+        // Before too: the file keeps its mode, so no other user can read the secret meanwhile.
         if has_secret && file.path().is_file() {
             restrict(file.path())?;
         }
