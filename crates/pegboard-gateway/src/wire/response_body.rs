@@ -73,7 +73,8 @@ impl ResponseBody {
 
     /// Ends the body early when `stop` is cancelled, unless all of it is there already.
     pub(crate) fn end_with(&mut self, stop: &CancellationToken) {
-        if !matches!(self.kind, Kind::Parts(_)) {
+        // The head of a body of known length may have been sent, with that length.
+        if self.size_hint().exact().is_none() {
             self.end = Some(Box::pin(stop.clone().cancelled_owned()));
         }
     }
@@ -129,5 +130,35 @@ fn next_part(parts: &mut [Bytes; 3]) -> Option<Bytes> {
 impl fmt::Debug for ResponseBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ResponseBody").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn read(body: ResponseBody) -> Bytes {
+        axum::body::to_bytes(axum::body::Body::new(body), 1 << 10)
+            .await
+            .unwrap()
+    }
+
+    fn ended(body: axum::body::Body) -> ResponseBody {
+        let stop = CancellationToken::new();
+        let mut body = ResponseBody::other(body);
+        body.end_with(&stop);
+        stop.cancel();
+        body
+    }
+
+    #[tokio::test]
+    async fn a_body_of_known_length_is_sent_whole() {
+        assert_eq!(read(ended(axum::body::Body::from("whole"))).await, "whole");
+    }
+
+    #[tokio::test]
+    async fn a_stream_ends_early() {
+        let never = futures_util::stream::pending::<Result<Bytes, std::convert::Infallible>>();
+        assert_eq!(read(ended(axum::body::Body::from_stream(never))).await, "");
     }
 }
