@@ -19,6 +19,8 @@ use crate::{
 
 /// How long the shutdown of the board may take. Servers that are still running then are killed.
 const SHUTDOWN: Duration = Duration::from_secs(10);
+/// How much longer than the deadline work outside the board may take.
+const MARGIN: Duration = Duration::from_millis(500);
 /// A timer that fires this late shows that the process was suspended (SIGSTOP, a sleeping laptop).
 const STOPPED: Duration = Duration::from_millis(100);
 /// How long the board may take to read what arrived during a suspension. Longer than the board's own grace period.
@@ -59,8 +61,12 @@ pub(super) enum Ending<T> {
 impl Context<'_> {
     /// Runs `work` until it is done, the deadline passes or a signal arrives. In the last two cases `work` is dropped, which cancels it.
     pub(super) async fn work<T>(&mut self, work: impl Future<Output = T>) -> Ending<T> {
-        // The board enforces the same deadline and reports better what was late. This covers work outside the board.
-        let limit = self.deadline.remaining() + Duration::from_millis(500);
+        self.work_with(MARGIN, work).await
+    }
+
+    /// Runs `work` like [`Context::work`] until `margin` after the deadline.
+    async fn work_with<T>(&mut self, margin: Duration, work: impl Future<Output = T>) -> Ending<T> {
+        let limit = self.deadline.remaining() + margin;
         tokio::select! {
             biased;
             () = self.signals.heard() => Ending::Interrupted,
@@ -71,7 +77,7 @@ impl Context<'_> {
         }
     }
 
-    /// Runs `work` like [`Context::work`] and shows meanwhile which servers are starting.
+    /// Runs the `work` of a board like [`Context::work`], and shows meanwhile which servers are starting.
     pub(super) async fn waiting<T>(
         &mut self,
         starting: &StartingServers,
@@ -80,7 +86,9 @@ impl Context<'_> {
         work: impl Future<Output = T>,
     ) -> Ending<T> {
         let output = self.output.clone();
-        self.work(starting.during(what, &output, board, work)).await
+        // The board enforces the same deadline and says better what was late, even if this process was suspended at that time.
+        self.work_with(CATCH_UP, starting.during(what, &output, board, work))
+            .await
     }
 
     /// The servers for a command that uses some of them: those of the user's daemon, if one serves the same config.

@@ -110,7 +110,7 @@ fn a_failed_call_reads_the_same_with_a_daemon() {
         (&["call", "fx.fail"], 1, "it is broken"),
         (&["call", "fx.crash"], 3, "the call to fx.crash was delivered"),
         (&["call", "fx.mute"], 124, "the call to fx.mute was delivered"),
-        (&["call", "fx.mute", "--timeout", "1s"], 124, "--timeout"),
+        (&["call", "fx.mute", "--timeout", "2s"], 124, "--timeout"),
     ] {
         assert_same(&home, args).ends_with(code).says(words);
     }
