@@ -33,14 +33,15 @@ if (typeof process.execve === "function" && process.platform !== "win32") {
   }
 }
 
+// Before the child is started: a signal must not end this process alone.
+// A terminal sends these to both processes, and the program decides what they mean.
+for (const signal of ["SIGINT", "SIGQUIT"]) process.on(signal, () => {});
+for (const signal of ["SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
 const child = spawn(program, args, { stdio: "inherit" });
 child.on("error", (error) => {
   console.error(`error: ${program} cannot be started: ${error.message}`);
   process.exit(1);
 });
-// A terminal sends these to both processes, and the program decides what they mean.
-for (const signal of ["SIGINT", "SIGQUIT"]) process.on(signal, () => {});
-for (const signal of ["SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
 child.on("exit", (code, signal) => {
   if (!signal) process.exit(code);
   process.removeAllListeners(signal);
