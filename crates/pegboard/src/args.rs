@@ -105,7 +105,7 @@ impl Arguments {
         let unknown = given.keys().filter(|name| !subschema.declares(name));
         let sentence = |name: &String| {
             let start = format!("the tool declares no argument `{}`", schema::display_name(name));
-            match subschema.nearest(name) {
+            match subschema.nearest_not_in(name, &given) {
                 Some(near) => format!("{start}; did you mean `{}`?", schema::display_name(near)),
                 None => start,
             }

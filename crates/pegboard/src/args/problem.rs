@@ -4,7 +4,7 @@ use jsonschema::{
     ValidationError,
     error::{TypeKind, ValidationErrorKind as Kind},
 };
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::schema::{JsonTypes, Subschema, display_name, listed_values, type_names};
 
@@ -29,7 +29,7 @@ pub(super) fn describe(error: &ValidationError<'_>, subschema: Subschema<'_>) ->
             let unknown: Vec<_> = unexpected
                 .iter()
                 .take(4)
-                .map(|name| unknown(pointer, name, inside))
+                .map(|name| unknown(pointer, name, inside, error.instance()))
                 .collect();
             unknown.join("; ")
         }
@@ -37,9 +37,11 @@ pub(super) fn describe(error: &ValidationError<'_>, subschema: Subschema<'_>) ->
     }
 }
 
-fn unknown(pointer: &str, name: &str, subschema: Option<Subschema<'_>>) -> String {
+fn unknown(pointer: &str, name: &str, subschema: Option<Subschema<'_>>, given: &Value) -> String {
     let location = location(pointer, Some(name));
-    match subschema.and_then(|subschema| subschema.nearest(name)) {
+    let none = Map::new();
+    let given = given.as_object().unwrap_or(&none);
+    match subschema.and_then(|subschema| subschema.nearest_not_in(name, given)) {
         Some(near) => format!("{location} is unknown, did you mean `{}`?", display_name(near)),
         None => format!("{location} is unknown"),
     }

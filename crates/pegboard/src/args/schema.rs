@@ -236,13 +236,21 @@ impl<'s> Subschema<'s> {
 
     /// The declared name that `wrong` most likely misspells.
     pub(super) fn nearest(self, wrong: &str) -> Option<&'s str> {
+        self.nearest_not_in(wrong, &Map::new())
+    }
+
+    /// The declared name that `wrong` most likely misspells and that is not given beside it.
+    pub(super) fn nearest_not_in(self, wrong: &str, given: &Map<String, Value>) -> Option<&'s str> {
         if wrong.len() > MAX_NAME {
             return None;
         }
         let normalized = |name: &str| name.to_lowercase().replace(['-', '_', ' '], "");
-        let (wrong, max_distance) = (normalized(wrong), (wrong.chars().count() / 3).max(1));
+        let wrong = normalized(wrong);
+        // Some letter must be the same.
+        let letters = wrong.chars().count();
+        let max_distance = (letters / 3).max(1).min(letters.saturating_sub(1));
         self.names()
-            .filter(|name| name.len() <= MAX_NAME)
+            .filter(|name| name.len() <= MAX_NAME && !given.contains_key(*name))
             .map(|name| (strsim::damerau_levenshtein(&wrong, &normalized(name)), name))
             .filter(|(distance, _)| *distance <= max_distance)
             .min_by_key(|(distance, _)| *distance)
@@ -419,5 +427,10 @@ mod tests {
         ] {
             assert_eq!(Subschema::root(&schema).nearest(wrong), expected, "{wrong}");
         }
+        let given = Map::from_iter([("title".to_owned(), json!("x"))]);
+        assert_eq!(Subschema::root(&schema).nearest_not_in("titel", &given), None);
+        let schema = json!({"properties": {"a": {}, "b": {}}});
+        assert_eq!(Subschema::root(&schema).nearest("c"), None, "no letter is the same");
+        assert_eq!(Subschema::root(&schema).nearest("A"), Some("a"));
     }
 }
