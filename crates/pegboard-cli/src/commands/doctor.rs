@@ -10,7 +10,6 @@ mod finding;
 mod fix;
 mod kinds;
 mod machine;
-mod named_variables;
 mod other_paths;
 mod outage;
 mod overview;

@@ -93,6 +93,23 @@ fn a_secret_in_clear_is_warned_of_and_never_shown() {
 }
 
 #[test]
+fn a_secret_inside_a_command_line_is_never_shown() {
+    let home = Home::new();
+    let line = "export DB_PASSWORD='canary 8c1f'; exec server --token canary-8c1f-77 --port 80";
+    let said = screen(&home, 0, &["add", "local", "--", "sh", "-c", line])
+        + &screen(&home, 0, &["list"])
+        + &screen(&home, 0, &["list", "-o", "json"])
+        + &screen(&home, 0, &["get", "local"])
+        + &screen(&home, 0, &["config", "show"]);
+    assert!(!said.contains("canary"), "{said}");
+    assert!(
+        said.contains("export DB_PASSWORD='****'; exec server --token **** --port 80"),
+        "{said}"
+    );
+    assert!(read(&home, USER).contains("canary"));
+}
+
+#[test]
 #[cfg(unix)]
 fn a_file_that_gets_a_secret_can_be_read_by_its_user_only() {
     use std::{fs, os::unix::fs::PermissionsExt as _};

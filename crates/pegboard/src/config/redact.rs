@@ -21,6 +21,9 @@ pub(super) fn setting(name: &str, value: &Setting) -> Json {
         Setting::Duration(value) => units::duration_text(*value).into(),
         Setting::Size(value) => units::SizeText(*value).to_string().into(),
         Setting::Word(word) => (*word).into(),
+        Setting::Text(text) if matches!(name, "command" | "headers_helper") => {
+            secret_detection::shown_line(&text.written).into()
+        }
         Setting::Text(text) => secret_detection::shown_text(name, &text.written).into(),
         Setting::Secret(text) => secret_detection::shown_secret(&text.written).into(),
         Setting::List(items) if matches!(name, "args" | "command" | "headers_helper") => arguments(items),

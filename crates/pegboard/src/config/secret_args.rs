@@ -1,7 +1,14 @@
 //! Finds the secrets in the arguments of a command.
 
+use std::ops::Range;
+
+use serde_json::{Map, Value};
+
 use super::secret_parts::{secrets_in, secrets_in_url};
-use crate::secret::{Secret, is_token_like, names_secret};
+use crate::{
+    mask,
+    secret::{Secret, is_token_like, names_secret},
+};
 
 /// The shortest value after a flag that is a secret by the name of the flag.
 const MIN_LEN: usize = 6;
@@ -12,57 +19,171 @@ const ENV_FLAGS: &[&str] = &["-e", "--env"];
 /// Flags before `user:password`.
 const USER_FLAGS: &[&str] = &["-u", "--user", "--proxy-user"];
 
-/// An argument that contains a secret.
+/// A value in an argument that is or contains a secret.
 #[derive(Debug)]
 pub(super) struct SecretArg {
     /// The index of the argument.
     pub(super) index: usize,
-    /// Where its value begins, after `--token=` or `Authorization:`.
-    pub(super) value_at: usize,
+    /// Where the value is in the argument, without `--token=` or `Authorization:`.
+    pub(super) value: Range<usize>,
     pub(super) is_url: bool,
     pub(super) secrets: Vec<Secret>,
 }
 
-/// Returns the arguments that contain a secret: `--token=abc`, `--api-key abc`, `--header 'X-Key: abc'`, `ghp_…`.
+/// Returns the secrets in arguments: `--token=abc`, `--api-key abc`, `--header 'X-Key: abc'`, `ghp_…`.
+///
+/// An argument may be a command line itself, as that of `sh -c`. Then its words are searched as arguments are.
 pub(super) fn secret_args(args: &[&str]) -> Vec<SecretArg> {
     let mut found = Vec::new();
-    let mut flag = "";
-    for (index, arg) in args.iter().enumerate() {
-        if let Some((value_at, secrets, is_url)) = secrets_of(arg, flag) {
-            found.push(SecretArg {
-                index,
-                value_at,
-                is_url,
-                secrets,
-            });
+    for (index, (flag, arg)) in after_flags(args.iter().copied()).enumerate() {
+        let words = secret_words(index, arg);
+        match secret_arg(index, arg, flag) {
+            Some(mut whole) => {
+                // `PASSWORD=abc exec server` may be a password of three words, or a command line whose server says one of them alone.
+                if !arg.starts_with('-') && arg[..whole.value.start].ends_with('=') {
+                    whole.secrets.extend(words.into_iter().flat_map(|word| word.secrets));
+                }
+                found.push(whole);
+            }
+            None => found.extend(words),
         }
-        flag = if arg.starts_with('-') && !arg.contains('=') {
-            arg
-        } else {
-            ""
-        };
     }
     found
 }
 
-fn secrets_of(arg: &str, flag: &str) -> Option<(usize, Vec<Secret>, bool)> {
-    let (value_at, secrets) = pair_after_flag(arg, flag)
+/// Each word with the flag before it, which is empty if there is none.
+fn after_flags<'a>(words: impl Iterator<Item = &'a str>) -> impl Iterator<Item = (&'a str, &'a str)> {
+    words.scan("", |before, word| {
+        let is_flag = word.starts_with('-') && !word.contains('=') && !is_env_flag(word);
+        Some((std::mem::replace(before, if is_flag { word } else { "" }), word))
+    })
+}
+
+/// The secrets in the words of a command line that is one argument. Code may stand there too, which is no secret.
+fn secret_words(index: usize, line: &str) -> Vec<SecretArg> {
+    let ranges = shell_words(line);
+    if ranges.len() < 2 {
+        return Vec::new();
+    }
+    let words = ranges.iter().map(|range| &line[range.clone()]);
+    let found = after_flags(words).zip(&ranges).filter_map(|((flag, word), range)| {
+        let mut found = secret_arg(index, word, flag)?;
+        found.value = range.start + found.value.start..range.start + found.value.end;
+        let is_quoted = line[..found.value.start].ends_with(['\'', '"']);
+        let has_default = |secret: &str| secret.contains("${") && secret.contains(":-");
+        found.secrets.retain(|secret| {
+            let secret = secret.expose();
+            mask::is_literal(secret, is_quoted) || has_default(secret)
+        });
+        (!found.secrets.is_empty()).then_some(found)
+    });
+    found.collect()
+}
+
+/// The words of a command line, without the quotes around them.
+fn shell_words(line: &str) -> Vec<Range<usize>> {
+    let mut words = Vec::new();
+    let (mut start, mut at) = (0, 0);
+    while let Some(c) = line[at..].chars().next() {
+        let next = at + c.len_utf8();
+        match c {
+            // A quote without an end is an apostrophe.
+            '\'' | '"' => at = line[next..].find(c).map_or(next, |length| next + length + 1),
+            c if c.is_whitespace() || ";|&<>`".contains(c) => {
+                words.push(start..at);
+                (start, at) = (next, next);
+            }
+            _ => at = next,
+        }
+    }
+    words.push(start..line.len());
+    words.retain(|word| !word.is_empty());
+    words.into_iter().map(|word| unquoted(line, word)).collect()
+}
+
+/// A part of a text without the quotes around it.
+fn unquoted(text: &str, part: Range<usize>) -> Range<usize> {
+    let inner = &text[part.clone()];
+    let is_quoted = |quote| inner.len() >= 2 && inner.starts_with(quote) && inner.ends_with(quote);
+    match is_quoted('"') || is_quoted('\'') {
+        true => part.start + 1..part.end - 1,
+        false => part,
+    }
+}
+
+/// The secret that an argument after a flag is or contains.
+fn secret_arg(index: usize, arg: &str, flag: &str) -> Option<SecretArg> {
+    let has_some = |(_, secrets): &(Range<usize>, Vec<Secret>)| !secrets.is_empty();
+    let (value, secrets) = json_object(arg)
+        .filter(has_some)
+        .or_else(|| named(arg, flag).filter(has_some))
+        .or_else(|| unnamed(arg).filter(has_some))?;
+    let text = &arg[value.clone()];
+    Some(SecretArg {
+        index,
+        is_url: text.contains("://") && !text.starts_with('{'),
+        value,
+        secrets,
+    })
+}
+
+/// The secrets of a value by its name: that of a header or a variable, of the part before `=`, or of the flag before it.
+fn named(arg: &str, flag: &str) -> Option<(Range<usize>, Vec<Secret>)> {
+    pair_after_flag(arg, flag)
         .or_else(|| header(arg).filter(|(name, _)| names_secret(name)))
-        .map(|(name, value)| (arg.len() - value.len(), secrets_in(name, value)))
+        .map(|(name, value)| {
+            let place = unquoted(arg, arg.len() - value.len()..arg.len());
+            (place.clone(), secrets_in(name, &arg[place]))
+        })
         .or_else(|| assigned(arg))
         .or_else(|| {
             let follows = names_secret(flag) && !arg.starts_with('-') && arg.len() >= MIN_LEN;
-            follows.then(|| (0, secrets_in(flag, arg)))
+            (follows && !is_variable_name(arg)).then(|| (0..arg.len(), secrets_in(flag, arg)))
         })
-        .unwrap_or_default();
-    if !secrets.is_empty() {
-        return Some((value_at, secrets, arg[value_at..].contains("://")));
+}
+
+/// The secrets of an argument by its form alone: a URL, or a token.
+fn unnamed(arg: &str) -> Option<(Range<usize>, Vec<Secret>)> {
+    let secrets = if arg.contains("://") && !arg.contains(char::is_whitespace) {
+        secrets_in_url(arg)
+    } else if is_token_like(arg) && !is_variable_name(arg) && !is_env_flag(arg) {
+        vec![Secret::new(arg)]
+    } else {
+        return None;
+    };
+    Some((0..arg.len(), secrets))
+}
+
+/// The secrets of a JSON object by the names of its keys, and where it is: `{"TOKEN": "abc"}`, `--headers={"Authorization": "Bearer abc"}`.
+fn json_object(arg: &str) -> Option<(Range<usize>, Vec<Secret>)> {
+    let start = match arg.starts_with('{') {
+        true => 0,
+        false => arg.find("={")? + 1,
+    };
+    let object: Map<String, Value> = serde_json::from_str(&arg[start..]).ok()?;
+    let mut secrets = Vec::new();
+    let mut left: Vec<(&str, &Value)> = object.iter().map(|(key, value)| (key.as_str(), value)).collect();
+    while let Some((key, value)) = left.pop() {
+        match value {
+            Value::String(text) if names_secret(key) => secrets.extend(secrets_in(key, text)),
+            Value::Array(items) => left.extend(items.iter().map(|item| (key, item))),
+            Value::Object(entries) => left.extend(entries.iter().map(|(key, value)| (key.as_str(), value))),
+            _ => {}
+        }
     }
-    if arg.contains("://") && !arg.contains(char::is_whitespace) {
-        let secrets = secrets_in_url(arg);
-        return (!secrets.is_empty()).then_some((0, secrets, true));
-    }
-    is_token_like(arg).then(|| (0, vec![Secret::new(arg)], false))
+    Some((start..arg.len(), secrets))
+}
+
+/// Whether an argument is docker's `-eNAME`, which is complete.
+fn is_env_flag(arg: &str) -> bool {
+    arg.strip_prefix("-e").is_some_and(is_variable_name)
+}
+
+/// Whether a text has the form of a variable's name, such as `GH_TOKEN` after `--token-env`. Random text has more digits and no words.
+fn is_variable_name(text: &str) -> bool {
+    let is_name = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+    let digits = text.bytes().filter(u8::is_ascii_digit).count();
+    text.starts_with(|c: char| c.is_ascii_uppercase()) && text.contains('_') && text.bytes().all(is_name) && digits <= 2
 }
 
 /// The name and the value of an argument after a flag for headers, variables or users.
@@ -72,8 +193,11 @@ fn pair_after_flag<'a>(arg: &'a str, flag: &'a str) -> Option<(&'a str, &'a str)
     } else if ENV_FLAGS.contains(&flag) {
         arg.split_once('=')
     } else if USER_FLAGS.contains(&flag) {
-        let (_, password) = arg.split_once(':')?;
-        (password.len() >= MIN_LEN).then_some(("password", password))
+        let (user, password) = arg.split_once(':')?;
+        // `1000:1000` is the user and the group of a container.
+        let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        let is_secret = password.len() >= MIN_LEN && !(is_number(user) && is_number(password));
+        is_secret.then_some(("password", password))
     } else {
         None
     }
@@ -86,26 +210,28 @@ fn header(arg: &str) -> Option<(&str, &str)> {
     (is_name && !name.starts_with('-') && !value.starts_with("//")).then(|| (name, value.trim_start()))
 }
 
-/// The secrets of `--name=value` and `NAME=value`.
-fn assigned(arg: &str) -> Option<(usize, Vec<Secret>)> {
+/// The secrets of `--name=value` and `NAME=value`, and where the value is.
+fn assigned(arg: &str) -> Option<(Range<usize>, Vec<Secret>)> {
     let (name, value) = arg.split_once('=')?;
     if name.is_empty() || name.contains(['/', ' ', ':']) {
         return None;
     }
-    let value_at = name.len() + 1;
+    let place = unquoted(arg, name.len() + 1..arg.len());
+    let end = |value: &str| arg.len() - value.len()..arg.len();
     if HEADER_FLAGS.contains(&name) {
         let (name, value) = header(value)?;
-        return Some((arg.len() - value.len(), secrets_in(name, value)));
+        return Some((end(value), secrets_in(name, value)));
     }
     if ENV_FLAGS.contains(&name) {
         let (name, value) = value.split_once('=')?;
-        return Some((arg.len() - value.len(), secrets_in(name, value)));
+        return Some((end(value), secrets_in(name, value)));
     }
-    let is_named = names_secret(name) && value.len() >= MIN_LEN;
+    let value = &arg[place.clone()];
+    let is_named = names_secret(name) && value.len() >= MIN_LEN && !is_variable_name(value);
     if is_named || value.contains("://") {
-        return Some((value_at, secrets_in(name, value)));
+        return Some((place, secrets_in(name, value)));
     }
-    is_token_like(value).then(|| (value_at, vec![Secret::new(value)]))
+    is_token_like(value).then(|| (place, vec![Secret::new(value)]))
 }
 
 #[cfg(test)]
@@ -138,10 +264,43 @@ mod tests {
             (&["mcp/fetch@sha256:0a1b2c3d4e5f6a7b8c9d0a1b2c3d4e5f"], &[]),
             (&["--model", "claude-3-5-sonnet-20241022", "--pin", "v1.2.3"], &[]),
             (&["mcp-server-time", "--local-timezone", "Europe/Berlin"], &[]),
+            (&["run", "-e", "GITHUB_TOKEN", "image:1.0"], &[]),
+            (&["-eGITHUB_TOKEN", "image:1.0"], &[]),
+            (&["--token-env", "GH_TOKEN"], &[]),
+            (&["--token", "A1B2C3_D4E5F6"], &["A1B2C3_D4E5F6"]),
+            (&["--user", "1000:1000000"], &[]),
+            (&["--user", "ada:1000000x"], &["1000000x"]),
         ] {
             let found = secret_args(args);
             let found: Vec<&str> = found.iter().flat_map(|arg| &arg.secrets).map(Secret::expose).collect();
             assert_eq!(found, want, "{args:?}");
         }
+    }
+
+    #[test]
+    fn words_of_command_lines_are_searched_as_arguments_are() {
+        for (line, want) in [
+            ("env PASSWORD=hunter2secret server", &["hunter2secret"][..]),
+            ("export PASSWORD='hunter2 secret'; exec server", &["hunter2 secret"]),
+            ("exec server --token abcd-1234-efgh --verbose", &["abcd-1234-efgh"]),
+            ("curl -H \"Authorization: Bearer abc-123\" https://h/x", &["abc-123"]),
+            ("psql postgres://me:tomatoes@h/db", &["tomatoes"]),
+            ("Server=h;User=me;Password=hunter2secret;", &["hunter2secret"]),
+            ("don't worry, password=hunter2secret", &["hunter2secret"]),
+            ("server --token $TOKEN", &[]),
+            ("curl -H \"Authorization: Bearer $TOKEN\" https://h/x", &[]),
+            ("PASSWORD=$(cat /run/password) exec server", &[]),
+            ("import x; token=x.get_token(); x.run(token)", &[]),
+            ("server --token-file /run/token", &[]),
+        ] {
+            let found = secret_args(&["-c", line]);
+            let found: Vec<&str> = found.iter().flat_map(|arg| &arg.secrets).map(Secret::expose).collect();
+            assert_eq!(found, want, "{line}");
+        }
+        let found = secret_args(&["PASSWORD=hunter2secret exec server"]);
+        assert!(
+            found[0].secrets.iter().any(|secret| secret.expose() == "hunter2secret"),
+            "{found:?}"
+        );
     }
 }

@@ -7,25 +7,36 @@ use super::{
 };
 use crate::secret::{HIDDEN, is_random, is_token_like};
 
-/// Whether a literal secret is among the arguments, as written. Returns their indexes.
+/// The indexes of the arguments that contain a literal secret, as written.
 pub(super) fn literal_secret_args(args: &[&str]) -> Vec<usize> {
     let found = secret_args::secret_args(args).into_iter();
-    let is_literal = |arg: &SecretArg| !expand::has_variables(&args[arg.index][arg.value_at..]);
-    found.filter(is_literal).map(|arg| arg.index).collect()
+    let is_literal = |arg: &SecretArg| !expand::has_variables(&args[arg.index][arg.value.clone()]);
+    let mut indexes: Vec<usize> = found.filter(is_literal).map(|arg| arg.index).collect();
+    indexes.dedup();
+    indexes
 }
 
 /// Redacts arguments as written: references to variables stay, literal secrets are hidden.
 pub(super) fn shown_args(args: &[&str]) -> Vec<String> {
     let mut shown: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
-    for found in secret_args::secret_args(args) {
-        let (name, value) = args[found.index].split_at(found.value_at);
+    // From the end, so that the places of the others stay.
+    for found in secret_args::secret_args(args).into_iter().rev() {
+        let value = &args[found.index][found.value.clone()];
         let value = match found.is_url {
             true => shown_url(value),
             false => shown_secret(value),
         };
-        shown[found.index] = format!("{name}{value}");
+        shown[found.index].replace_range(found.value, &value);
     }
     shown
+}
+
+/// Redacts a program, or a command line, as written.
+pub(super) fn shown_line(line: &str) -> String {
+    match line.contains(char::is_whitespace) {
+        true => shown_args(&[line]).concat(),
+        false => line.to_owned(),
+    }
 }
 
 /// Whether a URL, as written, contains a literal secret.
@@ -137,9 +148,41 @@ mod tests {
                 &[],
             ),
             (&["--proxy=http://u:pw@h:1/"], &["--proxy=http://****@h:1/"], &[0]),
+            (
+                &["-c", "export PASSWORD='hunter2 secret'; exec server --token abcd-1234"],
+                &["-c", "export PASSWORD='****'; exec server --token ****"],
+                &[1],
+            ),
+            (
+                &["--headers", r#"{"Authorization": "Bearer abcd-1234", "Accept": "x"}"#],
+                &["--headers", "****"],
+                &[1],
+            ),
+            (
+                &[r#"--env={"LOG_LEVEL": "debugging"}"#],
+                &[r#"--env={"LOG_LEVEL": "debugging"}"#],
+                &[],
+            ),
+            (
+                &["-c", "exec server --token ${T} --key ${K:-abcd-1234}"],
+                &["-c", "exec server --token ${T} --key ${K:-****}"],
+                &[],
+            ),
         ] {
             assert_eq!(shown_args(args), want);
             assert_eq!(literal_secret_args(args), literal, "{args:?}");
+        }
+    }
+
+    #[test]
+    fn command_lines_are_shown_without_literal_secrets() {
+        for (line, want) in [
+            ("/opt/c4nary-7f3a9b1e/server", "/opt/c4nary-7f3a9b1e/server"),
+            ("npx -y x --token=abcd-1234-efgh", "npx -y x --token=****"),
+            ("npx -y x --pw hunter2secret -v", "npx -y x --pw **** -v"),
+            ("npx -y x --token ${TOKEN}", "npx -y x --token ${TOKEN}"),
+        ] {
+            assert_eq!(shown_line(line), want);
         }
     }
 

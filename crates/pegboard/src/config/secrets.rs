@@ -83,6 +83,10 @@ fn of_command(command: &Command) -> Vec<Secret> {
     let mut secrets: Vec<Secret> = env.flat_map(|(name, value)| secrets_in(name, value.expose())).collect();
     let args: Vec<&str> = command.args.iter().map(Secret::expose).collect();
     secrets.extend(secret_args(&args).into_iter().flat_map(|arg| arg.secrets));
+    // A whole command line in `command` is a common mistake, which errors repeat.
+    if command.program.contains(char::is_whitespace) {
+        secrets.extend(secret_args(&[&command.program]).into_iter().flat_map(|arg| arg.secrets));
+    }
     secrets
 }
 

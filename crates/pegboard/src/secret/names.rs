@@ -24,6 +24,7 @@ const LAST_WORDS: &[&str] = &[
     "auth",
     "pat",
     "pwd",
+    "pw",
     "pass",
     "jwt",
     "sig",

@@ -12,7 +12,6 @@ use super::{
     finding::{Finding, Remedy, Section},
     fix::{is_taken, place},
     kinds::{self, Step},
-    named_variables,
 };
 use crate::document::Document;
 
@@ -45,15 +44,7 @@ pub(super) fn of_server(section: &mut Section, name: &ServerName, loaded: &Loade
         .problems
         .iter()
         .filter(|problem| problem.server() == Some(name.as_str()));
-    let mut secrets = None;
     for problem in own.filter(is_unreadable) {
-        if named_variables::is_about_argument(&problem.message) {
-            let left = secrets.get_or_insert_with(|| secret_args(name, loaded));
-            if *left == 0 {
-                continue;
-            }
-            *left -= 1;
-        }
         section.found(of_problem(problem));
     }
     if let Some(found) = loaded.config.misconfigured.get(name) {
@@ -92,20 +83,6 @@ pub(super) fn of_server(section: &mut Section, name: &ServerName, loaded: &Loade
             },
         );
     }
-}
-
-/// How many arguments of a server are secrets, as they are written; as many as the library says if the place cannot be read.
-fn secret_args(name: &ServerName, loaded: &Loaded) -> usize {
-    let written = || {
-        let document = Document::open(Path::new(&loaded.origins.get(name)?.file)).ok()?;
-        let path = ["servers", name.as_str(), "args"].map(str::to_owned);
-        let args = document.get(&place(&document, &path)?)?;
-        args.as_array()?
-            .iter()
-            .map(|arg| Some(arg.as_str()?.to_owned()))
-            .collect::<Option<Vec<String>>>()
-    };
-    written().map_or(usize::MAX, |args| named_variables::secrets_among(&args))
 }
 
 /// The problems that concern no single server.

@@ -40,6 +40,12 @@ pub(in crate::mask) fn is_secret(name: Strength, value: &str, form: Form) -> boo
     }
 }
 
+/// Whether a value in a command line is a literal, and no reference or placeholder, nor, without quotes, an expression.
+pub(crate) fn is_literal(value: &str, is_quoted: bool) -> bool {
+    let look = floor(value, MAX_LOOK);
+    !is_no_literal(look) && (is_quoted || !is_expression(look, Form::Variable))
+}
+
 /// The first `len` bytes of a text, or a few less, so that no character is cut.
 fn floor(text: &str, len: usize) -> &str {
     match text.len() > len {
