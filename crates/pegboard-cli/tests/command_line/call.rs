@@ -268,12 +268,12 @@ fn the_whole_command_has_a_limit() {
     let home = Home::new();
     let fake = FakeServer::new("fx").tool(Tool::new("t")).fault(Fault::NeverAnswers);
     let server = home.server("fx", fake);
-    let ran = home.run(&["--timeout", "500ms", "call", "fx.t", &server]);
+    let ran = home.run(&["--timeout", "3s", "call", "fx.t", &server]);
     ran.ends_with(124)
         .says("error: ")
         .says("hint: `--timeout` sets the limit");
     let json = home
-        .run(&["--timeout", "500ms", "call", "fx.t", "-o", "json", &server])
+        .run(&["--timeout", "3s", "call", "fx.t", "-o", "json", &server])
         .ends_with(124)
         .json();
     assert_eq!(

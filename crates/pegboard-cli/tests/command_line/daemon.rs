@@ -266,7 +266,7 @@ fn a_signal_or_a_timeout_cancels_the_call_in_the_daemon() {
     until("the server is told", || {
         home.log("fx").count("notifications/cancelled") == 1
     });
-    home.run(&["call", "fx.mute", "--timeout", "500ms"]).ends_with(124);
+    home.run(&["call", "fx.mute", "--timeout", "3s"]).ends_with(124);
     until("the server is told", || {
         home.log("fx").count("notifications/cancelled") == 2
     });
@@ -457,7 +457,7 @@ fn a_stopped_daemon_holds_up_no_command_for_ever() {
     let began = std::time::SystemTime::now();
     home.run(&["call", "fx.read", "--timeout", "1s"]).ends_with(124);
     assert!(
-        began.elapsed().unwrap() < Duration::from_secs(9),
+        began.elapsed().unwrap() < Duration::from_secs(20),
         "the limit of the command holds"
     );
     let ran = home.run(&["call", "fx.read"]);

@@ -62,7 +62,7 @@ fn what_servers_say_of_secrets_is_in_no_output_and_no_log() {
     let asking = FakeServer::new("fx").fault(Fault::Prompts {
         text: format!("password for {CANARY}? "),
     });
-    let secret = format!("env = {{ API_TOKEN = '{CANARY}' }}\nconnect_timeout = '3s'");
+    let secret = format!("env = {{ API_TOKEN = '{CANARY}' }}");
     let config = [
         home.entry("good", fake, &secret),
         home.entry("dying", dying, ""),

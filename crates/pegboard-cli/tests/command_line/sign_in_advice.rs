@@ -98,7 +98,7 @@ async fn people_get_the_hint_and_programs_no_time_to_retry_at() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sign_in_that_nobody_answers_names_the_client_of_the_config() {
     let site = Site::with("oauth = { client_id = 'mine' }").await;
-    let late = site.home.run(&["login", "fx", "--no-browser", "--timeout", "1"]);
+    let late = site.home.run(&["login", "fx", "--no-browser", "--timeout", "4"]);
     late.ends_with(124).says("check `oauth.client_id`");
     assert!(!late.err.contains("--new-client"), "{late:?}");
     // There was nothing to read.
@@ -139,7 +139,7 @@ async fn an_address_of_another_sign_in_is_called_that() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_login_without_a_terminal_or_a_display_names_the_option_that_reads_its_input() {
     let site = Site::new().await;
-    let mut command = site.home.pegboard(&["login", "fx", "--timeout", "1"]);
+    let mut command = site.home.pegboard(&["login", "fx", "--timeout", "4"]);
     for name in ["BROWSER", "DISPLAY", "WAYLAND_DISPLAY"] {
         command.env_remove(name);
     }
@@ -155,7 +155,7 @@ async fn a_login_without_a_terminal_or_a_display_names_the_option_that_reads_its
 #[tokio::test(flavor = "multi_thread")]
 async fn a_principal_that_the_gateway_does_not_know_is_warned_of() {
     let site = Site::new().await;
-    let login = ["login", "fx", "--no-browser", "--timeout", "1", "--principal", "alicee"];
+    let login = ["login", "fx", "--no-browser", "--timeout", "4", "--principal", "alicee"];
     site.home
         .run(&login)
         .says("no client of `pegboard serve` is called `alicee`");

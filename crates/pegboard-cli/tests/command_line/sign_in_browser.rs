@@ -86,7 +86,7 @@ async fn a_browser_that_fails_is_named_and_the_address_still_works() {
     // It may have been signed in before the browser's end was noticed, so only the exit code is sure here.
     Ran::end_of(child).ends_with(0);
 
-    let mut command = site.home.pegboard(&["login", "fx", "--timeout", "2"]);
+    let mut command = site.home.pegboard(&["login", "fx", "--timeout", "4"]);
     command.env("BROWSER", "/nowhere/browser");
     Ran::of(command)
         .ends_with(124)
@@ -142,7 +142,7 @@ async fn an_interrupted_sign_in_leaves_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sign_in_ends_with_its_time_and_needs_its_port() {
     let site = Site::new().await;
-    let late = site.home.run(&["login", "fx", "--no-browser", "--timeout", "1"]);
+    let late = site.home.run(&["login", "fx", "--no-browser", "--timeout", "4"]);
     late.ends_with(124).says("the time was up");
 
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();

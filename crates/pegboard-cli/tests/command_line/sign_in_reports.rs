@@ -63,7 +63,7 @@ async fn failures_have_an_error_a_hint_and_a_code_in_json() {
     }
     let late = site
         .home
-        .run(&["login", "fx", "--no-browser", "--timeout", "1", "-o", "json"]);
+        .run(&["login", "fx", "--no-browser", "--timeout", "4", "-o", "json"]);
     let document = late.ends_with(124).json();
     assert_eq!(document["code"], "timeout", "{document}");
     let hint = document["hint"].as_str().unwrap();
@@ -162,7 +162,7 @@ async fn the_texts_name_the_principal() {
         .prints("signed in to fx as bob\n");
     let late = site
         .home
-        .run(&["login", "fx", "--no-browser", "--timeout", "1", "--principal", "b o"]);
+        .run(&["login", "fx", "--no-browser", "--timeout", "4", "--principal", "b o"]);
     late.ends_with(124)
         .says("To sign in to fx as b o, open")
         .says("`pegboard login fx --principal 'b o'`");

@@ -62,7 +62,7 @@ fn a_slow_server_that_uses_up_the_time_for_another_tool_is_named() {
         home.entry("quick", FakeServer::new("quick").tool(tool), ""),
     ];
     home.config(&entries.concat());
-    let ran = home.run(&["call", "hello", "a=1", "--timeout", "2s"]);
+    let ran = home.run(&["call", "hello", "a=1", "--timeout", "5s"]);
     ran.ends_with(124)
         .says("server `slow` was still starting")
         .says("SERVER.TOOL");
@@ -102,7 +102,7 @@ fn a_terminal_shows_which_server_is_starting_and_that_it_may_be_fetched() {
     let npx = home.write("npx", "#!/bin/sh\nexec sleep 600\n");
     std::fs::set_permissions(&npx, PermissionsExt::from_mode(0o700)).unwrap();
     let server = format!("--server=cold={}", npx.display());
-    let terminal = super::pty::Terminal::start(&home, &["tools", &server, "--timeout", "3"]);
+    let terminal = super::pty::Terminal::start(&home, &["tools", &server, "--timeout", "8"]);
     terminal.shows("`cold` is starting, npx may be fetching it", 1);
     let (code, shown) = terminal.ends();
     assert_eq!(code, Some(124), "{shown}");

@@ -11,13 +11,11 @@ use pegboard_testkit::{FakeServer, Tool};
 use super::home::{Home, Ran, until};
 
 /// How long the command is stopped: past every limit below, and past the delay below which a late timer counts as punctual.
-const STOP: Duration = Duration::from_millis(2_800);
+const STOP: Duration = Duration::from_secs(7);
 
 /// A server that responds shortly after the command is stopped.
 fn fake() -> FakeServer {
-    let tool = Tool::new("t")
-        .answers_text("it arrived")
-        .after(Duration::from_millis(500));
+    let tool = Tool::new("t").answers_text("it arrived").after(Duration::from_secs(2));
     FakeServer::new("fx").tool(tool)
 }
 
@@ -41,9 +39,9 @@ fn stopped_during_the_call(home: &Home, args: &[&str], has_arrived: impl Fn() ->
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_came_while_the_command_was_stopped_is_read() {
     let limits: [(&str, &[&str]); 3] = [
-        ("call_timeout = '1s'", &[]),
-        ("call_timeout = '1s'\ncall_total_timeout = '1s'", &[]),
-        ("", &["--timeout", "2s"]),
+        ("call_timeout = '4s'", &[]),
+        ("call_timeout = '4s'\ncall_total_timeout = '4s'", &[]),
+        ("", &["--timeout", "6s"]),
     ];
     let mut running = Vec::new();
     for (settings, options) in limits {

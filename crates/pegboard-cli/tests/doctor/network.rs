@@ -96,7 +96,7 @@ async fn an_address_that_cannot_be_reached() {
     );
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/mcp", silent.local_addr().unwrap());
-    let quick = entry(&url, "").replace("'2s'", "'500ms'");
+    let quick = entry(&url, "connect_timeout = '500ms'");
     mended_by(&home, "connect-timeout", &quick, &mended);
 }
 

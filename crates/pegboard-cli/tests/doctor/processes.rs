@@ -5,7 +5,7 @@ use std::{fs, os::unix::fs::PermissionsExt as _};
 use pegboard_testkit::Fault;
 
 use super::{
-    diagnosis::{Diagnosis, QUICK, fake, mended_by, mends_itself, well},
+    diagnosis::{Diagnosis, QUICK, SILENT, fake, mended_by, mends_itself, well},
     home::{Home, Ran},
 };
 
@@ -179,15 +179,13 @@ fn a_server_that_ends_at_once_is_told_with_its_last_words() {
 #[test]
 fn a_server_that_says_nothing() {
     let home = Home::new();
-    let quick = "connect_timeout = '500ms'\nstop_timeout = '200ms'\nera_silence = '300ms'";
-    let broken = home.entry("fx", fake().fault(Fault::SilentHandshake), quick);
+    let broken = home.entry("fx", fake().fault(Fault::SilentHandshake), SILENT);
     mended_by(&home, "silent", &broken, &well(&home));
 }
 
 #[test]
 fn a_server_that_writes_json_that_is_no_message() {
     let home = Home::new();
-    let quick = "connect_timeout = '500ms'\nstop_timeout = '200ms'\nera_silence = '300ms'";
     for json in ["{}", r#"{"level":30,"msg":"listening"}"#, "[1, 2]"] {
         let program = script(
             &home,
@@ -195,7 +193,7 @@ fn a_server_that_writes_json_that_is_no_message() {
             &format!("#!/bin/sh\necho '{json}'\ncat > /dev/null\n"),
             0o755,
         );
-        let broken = format!("[servers.fx]\ncommand = {program:?}\n{quick}\n");
+        let broken = format!("[servers.fx]\ncommand = {program:?}\n{SILENT}\n");
         home.config(&broken);
         let found = Diagnosis::of(&home, &[]);
         let said = found.shows("other-json").finding("other-json").unwrap()["found"].clone();
@@ -237,30 +235,29 @@ fn a_server_that_is_slow_to_start() {
     let home = Home::new();
     let slow = home.entry(
         "fx",
-        fake().fault(Fault::SlowStart { ms: 1600 }),
-        "connect_timeout = '3s'\nstop_timeout = '200ms'",
+        fake().fault(Fault::SlowStart { ms: 3500 }),
+        "connect_timeout = '6s'\nstop_timeout = '200ms'",
     );
     home.config(&slow);
     let found = Diagnosis::of(&home, &[]);
     found.shows("slow-start");
     // Both halves of the fix: more time, and a server that is there at once.
-    home.config(&slow.replace("'3s'", "'300s'"));
+    home.config(&slow.replace("'6s'", "'300s'"));
     Diagnosis::of(&home, &[]).is_well_without("slow-start");
-    home.config(&well(&home).replace("'2s'", "'300s'"));
+    home.config(&well(&home));
     Diagnosis::of(&home, &[]).is_well_without("slow-start");
 }
 
 #[test]
 fn a_server_that_asks_a_question() {
     let home = Home::new();
-    let quick = "connect_timeout = '500ms'\nstop_timeout = '200ms'\nera_silence = '300ms'";
     let fault = Fault::Prompts {
         text: "Install? [y/N] ".into(),
     };
     mended_by(
         &home,
         "waits-for-input",
-        &home.entry("fx", fake().fault(fault), quick),
+        &home.entry("fx", fake().fault(fault), SILENT),
         &well(&home),
     );
 }

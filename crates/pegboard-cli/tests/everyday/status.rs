@@ -59,7 +59,7 @@ fn a_wait_ends_when_the_servers_are_ready_or_the_time_is_up() {
 fn a_watch_shows_every_change_until_it_is_stopped() {
     let home = Home::new();
     let server = home.server("good", good());
-    let ran = home.run(&["status", "--watch", "--timeout", "3s", "-o", "json", &server]);
+    let ran = home.run(&["status", "--watch", "--timeout", "6s", "-o", "json", &server]);
     assert_eq!(
         ran.ends_with(0)
             .out

@@ -42,6 +42,7 @@ fn a_server_that_ignores_the_end_of_its_input_is_asked_to_end() {
             let mut server = script(&text);
             server["stop_timeout"] = "300ms".into();
             server["connect_timeout"] = "500ms".into();
+            server["restart"] = false.into();
             json!({ "fx": server })
         });
         assert_eq!(program.status()["servers"][0]["state"], "down");

@@ -260,6 +260,7 @@ pub(super) fn cases() -> Vec<Case> {
             "each call runs in a new session",
             play!(|stage| {
                 stage.limit(|limits| limits.max_in_flight = 100);
+                stage.allow_long_calls();
                 let fake = stage.fake().fault_on(When::tool("pay").nth(50), Fault::SessionGone);
                 stage.open_listed(&fake).await;
                 let replies = stage.calls(100, json!({})).await;
