@@ -60,8 +60,8 @@ pub(super) enum Ending<T> {
 
 impl Context<'_> {
     /// Runs `work` until it is done, the deadline passes or a signal arrives. In the last two cases `work` is dropped, which cancels it.
-    pub(super) async fn work<T>(&mut self, work: impl Future<Output = T>) -> Ending<T> {
-        self.work_with(MARGIN, work).await
+    pub(super) fn work<T>(&mut self, work: impl Future<Output = T>) -> impl Future<Output = Ending<T>> {
+        self.work_with(MARGIN, work)
     }
 
     /// Runs `work` like [`Context::work`] until `margin` after the deadline.
