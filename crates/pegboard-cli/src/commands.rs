@@ -60,6 +60,9 @@ use crate::{
 };
 use context::Context;
 
+#[cfg(target_os = "linux")]
+pub(crate) use torture::is_guard;
+
 /// The deadline of a command without `--timeout`. The servers' own timeouts fire long before it.
 const PATIENCE: Duration = Duration::from_secs(3600);
 

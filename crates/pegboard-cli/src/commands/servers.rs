@@ -10,6 +10,7 @@ mod views;
 pub(super) use add::{add, add_json};
 pub(super) use change::{remove, rename, switch};
 pub(super) use entry::for_this_run;
+pub(super) use screen::target as shown_target;
 pub(super) use show::{get, list};
 
 use super::context::Context;

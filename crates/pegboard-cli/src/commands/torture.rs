@@ -9,6 +9,8 @@ mod case;
 mod cases;
 mod client;
 mod era;
+#[cfg(target_os = "linux")]
+mod guard;
 mod http;
 mod incoming;
 mod process_mark;
@@ -28,6 +30,7 @@ use tokio::time::Instant;
 use super::{
     context::{Context, Ending, interrupted, time_up},
     executable::{is_executable, resolve},
+    servers::shown_target,
 };
 use crate::{
     cli::{Eras, Torture},
@@ -46,19 +49,26 @@ use stop::Stop;
 use transcript::Transcript;
 use wire::Target;
 
+#[cfg(target_os = "linux")]
+pub(crate) use guard::is_guard;
+
 /// The most cases that run at once. Fewer run at once on a machine with fewer processors.
 const AT_ONCE: usize = 4;
 /// How long a whole case may take, in response times, besides the starts of the server. No case needs many slow responses.
 const CASE_WAITS: u32 = 6;
 /// How long the first start may take: `npx` and `uvx` may fetch the server.
 const FIRST_START: Duration = Duration::from_secs(120);
+/// The name of a server that is given by its URL or its command line.
+const GIVEN: &str = "torture";
+/// What the library shows in place of a secret.
+const HIDDEN: &str = "****";
 /// How long a server that has started may take to answer `server/discover`, which servers of the other era may ignore.
 const DISCOVER: Duration = Duration::from_secs(3);
 
 /// Tries a server.
 pub(super) async fn run(mut context: Context<'_>, torture: Torture) -> Exit {
     let mut card = Card {
-        server: torture.server.clone(),
+        server: shown(&context, &torture.server),
         ..Card::default()
     };
     let target = match check(&torture).and_then(|()| find(&context, &torture.server)) {
@@ -109,15 +119,42 @@ fn check(torture: &Torture) -> Result<(), Complaint> {
     }
 }
 
+/// Whether a server is given by its URL or its command line.
+fn is_given(server: &str) -> bool {
+    server.contains("://") || server.contains(char::is_whitespace)
+}
+
+/// The settings of this run, with a server that is given by its URL or its command line.
+fn settings_with(context: &Context<'_>, server: &str) -> Settings {
+    let mut global = context.global.clone();
+    if is_given(server) {
+        global.servers.push(format!("{GIVEN}={server}"));
+    }
+    Settings::load(&global)
+}
+
+/// A server as it was given, or as `list` shows it if that hides a secret: reports are read by others, and JUnit files are kept.
+fn shown(context: &Context<'_>, server: &str) -> String {
+    if !is_given(server) {
+        return server.to_owned();
+    }
+    let settings = settings_with(context, server);
+    match shown_target(&settings.loaded.show()["servers"][GIVEN]) {
+        Some(shown) if shown.contains(HIDDEN) => shown,
+        Some(_) => server.to_owned(),
+        // It cannot be used, so nothing is known of its parts.
+        None => match server.split_once("://") {
+            Some((before, _)) => format!("{before}://{HIDDEN}"),
+            None => server.to_owned(),
+        },
+    }
+}
+
 /// The server that a name, a URL or a command line means, and its transport.
 fn find(context: &Context<'_>, server: &str) -> Result<(Target, &'static str), Complaint> {
-    let mut global = context.global.clone();
-    let is_given = server.contains("://") || server.contains(char::is_whitespace);
-    let name = if is_given { "torture" } else { server };
-    if is_given {
-        global.servers.push(format!("torture={server}"));
-    }
-    let settings = Settings::load(&global);
+    let is_given = is_given(server);
+    let name = if is_given { GIVEN } else { server };
+    let settings = settings_with(context, server);
     let config = settings.selected()?;
     let found = config.servers.iter().find(|(known, _)| known.as_str() == name);
     if let Some((_, found)) = found {
@@ -290,7 +327,10 @@ fn unavailable(context: &Context<'_>, card: &Card, why: &str) -> Report {
         .is_ok_and(|config| config.servers.keys().any(|known| known.as_str() == server));
     let doctor = match is_configured {
         true => format!("pegboard doctor {server}"),
-        false if server.contains('\'') => "pegboard --server it=COMMAND doctor it".to_owned(),
+        false if server.contains(HIDDEN) && server.contains("://") => "pegboard --server it=URL doctor it".to_owned(),
+        false if server.contains(HIDDEN) || server.contains('\'') => {
+            "pegboard --server it=COMMAND doctor it".to_owned()
+        }
         false => format!("pegboard --server it='{server}' doctor it"),
     };
     super::context::empty(&context.output, Exit::Unavailable, card).error(

@@ -307,6 +307,34 @@ fn the_demo_server_passes_over_http() {
     assert_eq!((ran.code, card["transport"].as_str()), (Some(0), Some("http")));
 }
 
+#[test]
+fn secrets_in_a_url_are_hidden_wherever_the_server_is_named() {
+    let home = TempDir::new().unwrap();
+    let junit = home.path().join("report.xml");
+    let server =
+        Listening::start(Command::new(env!("CARGO_BIN_EXE_pegboard")).args(["demo-server", "--transport", "http"]));
+    let url = format!("{}?api_key=querysecret123", server.url);
+    for format in ["text", "json"] {
+        let args = [&url, "--only", "ping", "-o", format, "--junit", junit.to_str().unwrap()];
+        let ran = torture(home.path(), &args);
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        for shown in [&ran.out, &ran.err, &fs::read_to_string(&junit).unwrap()] {
+            assert!(!shown.contains("querysecret123"), "{shown}");
+        }
+        assert!(ran.out.contains("?api_key=****"), "{}", ran.out);
+    }
+    drop(server);
+    let ran = torture(home.path(), &[&url, "--only", "ping", "-o", "json"]);
+    assert_eq!(ran.code, Some(3), "{}", ran.err);
+    let hint = "`pegboard --server it=URL doctor it` says more";
+    assert!(ran.err.contains(hint), "{}", ran.err);
+    assert!(
+        !format!("{}{}", ran.out, ran.err).contains("querysecret123"),
+        "{}",
+        ran.err
+    );
+}
+
 /// A server over HTTP that prints its address. It is killed when this is dropped.
 struct Listening {
     child: Child,

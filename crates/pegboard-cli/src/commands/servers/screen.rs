@@ -42,7 +42,7 @@ fn rows(shown: &Value) -> Vec<(String, String)> {
 }
 
 /// The command line or the URL.
-pub(super) fn target(shown: &Value) -> Option<String> {
+pub(in crate::commands) fn target(shown: &Value) -> Option<String> {
     if let Some(url) = shown["url"].as_str() {
         return Some(url.to_owned());
     }

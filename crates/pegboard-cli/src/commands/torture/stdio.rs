@@ -22,6 +22,8 @@ use tokio::{
     time::timeout,
 };
 
+#[cfg(target_os = "linux")]
+use super::guard::Guard;
 use super::{
     incoming::{Incoming, MAX_MESSAGE, QUEUE, read},
     process_mark::{self, ProcessMark},
@@ -68,6 +70,9 @@ pub(super) struct StdioTarget {
     args: Vec<String>,
     env: Vec<(OsString, OsString)>,
     cwd: Option<PathBuf>,
+    /// What kills the processes if this program cannot. Without it they are still killed if this program ends in an orderly way.
+    #[cfg(target_os = "linux")]
+    guard: Option<Arc<Guard>>,
 }
 
 impl StdioTarget {
@@ -87,6 +92,8 @@ impl StdioTarget {
             args: command.args.iter().map(|arg| arg.expose().to_owned()).collect(),
             env,
             cwd: command.cwd.clone(),
+            #[cfg(target_os = "linux")]
+            guard: Guard::start().ok().map(Arc::new),
         }
     }
 
@@ -109,6 +116,11 @@ impl StdioTarget {
         #[cfg(unix)]
         command.process_group(0);
         let mut child = command.spawn()?;
+        let pid = child.id().unwrap_or_default();
+        #[cfg(target_os = "linux")]
+        if let Some(guard) = &self.guard {
+            guard.started(pid);
+        }
         let (sender, incoming) = mpsc::channel(QUEUE);
         let stderr = Arc::new(Stderr::default());
         let mut tasks = Vec::new();
@@ -119,8 +131,10 @@ impl StdioTarget {
             tasks.push(tokio::spawn(drain(err, stderr.clone())));
         }
         Ok(StdioWire {
-            pid: child.id().unwrap_or_default(),
+            pid,
             mark,
+            #[cfg(target_os = "linux")]
+            guard: self.guard.clone(),
             stdin: child.stdin.take(),
             child,
             incoming,
@@ -155,6 +169,8 @@ pub(super) struct StdioWire {
     pub(super) pid: u32,
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "processes are found in /proc"))]
     pub(super) mark: ProcessMark,
+    #[cfg(target_os = "linux")]
+    guard: Option<Arc<Guard>>,
     stdin: Option<ChildStdin>,
     child: Child,
     pub(super) incoming: mpsc::Receiver<Incoming>,
@@ -221,7 +237,12 @@ impl Drop for StdioWire {
             }
         }
         #[cfg(target_os = "linux")]
-        self.mark.kill();
+        {
+            self.mark.kill();
+            if let Some(guard) = &self.guard {
+                guard.ended(self.pid);
+            }
+        }
         self.tasks.iter().for_each(JoinHandle::abort);
     }
 }
