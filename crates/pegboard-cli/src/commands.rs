@@ -52,7 +52,7 @@ use pegboard::deadline::Deadline;
 
 use crate::{
     cli::{Global, Verb},
-    demo,
+    demo, document,
     exit::Exit,
     logging::ServerLogs,
     output::{Output, Report},
@@ -74,8 +74,9 @@ pub(crate) async fn run(verb: Verb, mut global: Global, output: Output, logs: Se
             Err(error) => output.print(&Report::new(Exit::Usage).error(&format!("{error:#}"), None)),
         };
     }
-    let mut signals = match Signals::listen() {
-        Ok(signals) => signals,
+    // The first listener is that of edits, so that no signal is missed by both.
+    let (of_edits, mut signals) = match Signals::listen().and_then(|first| Ok((first, Signals::listen()?))) {
+        Ok(listeners) => listeners,
         Err(error) => {
             let message = format!("signals cannot be listened for: {error}");
             return output.print(&Report::new(Exit::Unavailable).error(&message, None));
@@ -91,6 +92,7 @@ pub(crate) async fn run(verb: Verb, mut global: Global, output: Output, logs: Se
         }
     }
     let deadline = Deadline::within(global.timeout.unwrap_or(PATIENCE));
+    document::limit_waits(deadline, of_edits);
     let context = Context {
         global,
         output,

@@ -15,13 +15,13 @@ mod yaml;
 
 use std::{
     collections::HashMap,
-    fmt,
+    fmt, io,
     path::{Path, PathBuf},
 };
 
 use serde_json::Value;
 
-pub(crate) use lock::EditLock;
+pub(crate) use lock::{CutShort, EditLock, limit_waits};
 use tree::Tree;
 
 /// What a file is written in.
@@ -48,11 +48,32 @@ impl Format {
 
 /// Why a file cannot be read, edited or saved. The message names the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct DocumentError(String);
+pub(crate) struct DocumentError {
+    message: String,
+    /// Set if the deadline or a signal ended the wait for another process.
+    pub(crate) cut_short: Option<CutShort>,
+}
+
+impl DocumentError {
+    fn new(path: &Path, why: impl fmt::Display) -> Self {
+        Self {
+            message: format!("{}: {why}", path.display()),
+            cut_short: None,
+        }
+    }
+
+    fn of_io(path: &Path, error: &io::Error) -> Self {
+        let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<CutShort>());
+        Self {
+            cut_short: inner.copied(),
+            ..Self::new(path, error)
+        }
+    }
+}
 
 impl fmt::Display for DocumentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.message)
     }
 }
 
@@ -75,22 +96,22 @@ impl Document {
     pub(crate) fn open(path: &Path) -> Result<Self, DocumentError> {
         let format = Format::of(path).ok_or_else(|| {
             let names = "`.toml`, `.json`, `.jsonc`, `.yaml` or `.yml`";
-            DocumentError(format!("{}: the name of a config file ends in {names}", path.display()))
+            DocumentError::new(path, format!("the name of a config file ends in {names}"))
         })?;
         Self::open_as(path, format)
     }
 
     /// Keeps other processes from editing a file while the lock lives, so that an edit that is opened after it can be saved. An error if they do
-    /// not finish within 10 seconds.
+    /// not finish within 10 seconds, before the deadline of the command and before a signal.
     pub(crate) fn lock(path: &Path) -> Result<EditLock, DocumentError> {
-        file::lock(path).map_err(|error| DocumentError(format!("{}: {error}", path.display())))
+        file::lock(path).map_err(|error| DocumentError::of_io(path, &error))
     }
 
     /// Opens a file of this format.
     pub(crate) fn open_as(path: &Path, format: Format) -> Result<Self, DocumentError> {
-        let opened = file::read(path).map_err(|error| DocumentError(format!("{}: {error}", path.display())))?;
+        let opened = file::read(path).map_err(|error| DocumentError::of_io(path, &error))?;
         let text = String::from_utf8(opened.clone().unwrap_or_default())
-            .map_err(|_| DocumentError(format!("{}: it is not UTF-8", path.display())))?;
+            .map_err(|_| DocumentError::new(path, "it is not UTF-8"))?;
         let document = Self::new(path, format, &text, opened);
         document.tree()?;
         Ok(document)
@@ -303,7 +324,7 @@ impl Document {
     pub(crate) fn save(&mut self) -> Result<(), DocumentError> {
         let text = self.text();
         file::write(&self.path, self.opened.as_deref(), text.as_bytes())
-            .map_err(|error| self.error(&error.to_string()))?;
+            .map_err(|error| DocumentError::of_io(&self.path, &error))?;
         self.opened = Some(text.into_bytes());
         Ok(())
     }
@@ -362,6 +383,6 @@ impl Document {
     }
 
     fn error(&self, why: &str) -> DocumentError {
-        DocumentError(format!("{}: {why}", self.path.display()))
+        DocumentError::new(&self.path, why)
     }
 }

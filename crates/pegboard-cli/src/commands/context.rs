@@ -2,6 +2,7 @@
 
 use std::{future::Future, time::Duration};
 
+use futures_util::FutureExt as _;
 use pegboard::{Builder, Config, Failure, Kind, Pegboard, deadline::Deadline};
 use serde::Serialize;
 use tokio::time::Instant;
@@ -117,6 +118,10 @@ impl Context<'_> {
         let output = self.output.clone();
         // In a pager, Ctrl-C is for the pager.
         let is_paged = output.pages(&report);
+        if report.exit == Exit::Interrupted {
+            // The signal that the report is about must not end its printing. Edits of files listen on their own.
+            let _ = self.signals.heard().now_or_never();
+        }
         let printing = tokio::task::spawn_blocking(move || output.print(&report));
         tokio::select! {
             printed = printing => printed.unwrap_or(Exit::Unavailable),

@@ -1,6 +1,6 @@
 //! `pegboard record` and `pegboard replay`: a recording of what servers answer, and a fake server made of it.
 
-use std::{fs, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use pegboard::mask::{Masker, Masking};
 use pegboard_gateway::{Gateway, serve_stdio};
@@ -8,8 +8,8 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    context::{Context, with_complaint},
-    mcp, serving,
+    context::{Context, Ending, cut_short, with_complaint},
+    mcp, serving, stdin,
 };
 use crate::{
     cli::{Mcp, Record, Replay},
@@ -51,7 +51,7 @@ fn quoted(word: &str) -> String {
 
 /// Answers as it was recorded, until the client disconnects or a signal arrives.
 pub(super) async fn replay(mut context: Context<'_>, options: Replay) -> Exit {
-    let service = match read(&options, masker(&context)) {
+    let service = match read(&mut context, &options).await {
         Ok(replay) => {
             if let Some(warning) = replay.warning() {
                 let path = options.file.display();
@@ -105,7 +105,7 @@ fn masker(context: &Context<'_>) -> Option<Masker> {
     masker.or_else(|_| Masker::new(&Masking::default(), [])).ok()
 }
 
-fn read(options: &Replay, masker: Option<Masker>) -> Result<recording::Replay, Complaint> {
+async fn read(context: &mut Context<'_>, options: &Replay) -> Result<recording::Replay, Complaint> {
     let complaint = |message: String| Complaint {
         message,
         hint: Some("`pegboard record FILE` makes a recording".to_owned()),
@@ -117,15 +117,11 @@ fn read(options: &Replay, masker: Option<Masker>) -> Result<recording::Replay, C
         )));
     }
     let path = options.file.display();
-    let length = fs::metadata(&options.file).map(|file| file.len());
-    match length {
-        Err(error) => return Err(complaint(format!("{path}: {error}"))),
-        Ok(length) if length > MAX_RECORDING => {
-            return Err(complaint(format!("{path} is larger than {MAX_RECORDING} bytes")));
-        }
-        Ok(_) => {}
-    }
-    let mut bytes = fs::read(&options.file).map_err(|error| complaint(format!("{path}: {error}")))?;
+    let mut bytes = match stdin::read_file(context, &options.file, MAX_RECORDING).await {
+        Ending::Done(read) => read.map_err(complaint)?,
+        Ending::TimeUp => return Err(cut_short(Exit::Timeout, None)),
+        Ending::Interrupted => return Err(cut_short(Exit::Interrupted, None)),
+    };
     if let Err(error) = std::str::from_utf8(&bytes)
         && error.error_len().is_none()
     {
@@ -133,6 +129,6 @@ fn read(options: &Replay, masker: Option<Masker>) -> Result<recording::Replay, C
         bytes.truncate(error.valid_up_to());
     }
     let text = String::from_utf8(bytes).map_err(|error| complaint(format!("{path}: {error}")))?;
-    let masker = masker.ok_or_else(|| complaint("requests cannot be masked".to_owned()))?;
+    let masker = masker(context).ok_or_else(|| complaint("requests cannot be masked".to_owned()))?;
     recording::Replay::read(&text, options.matching, masker).map_err(|why| complaint(format!("{path}: {why}")))
 }

@@ -11,9 +11,10 @@ use pegboard::{
 };
 use serde_json::{Map, Value};
 
+use super::context::cut_short;
 use crate::{
     cli::Global,
-    document::{Document, DocumentError, EditLock, Format},
+    document::{CutShort, Document, DocumentError, EditLock, Format},
     exit::Exit,
     settings::{self, Complaint},
 };
@@ -375,6 +376,11 @@ fn is_approved(path: &Path) -> bool {
 
 /// The complaint about a file that cannot be read or changed.
 pub(crate) fn broken(error: &DocumentError) -> Complaint {
+    match error.cut_short {
+        Some(CutShort::TimeUp) => return cut_short(Exit::Timeout, Some(error.to_string())),
+        Some(CutShort::Interrupted) => return cut_short(Exit::Interrupted, None),
+        None => {}
+    }
     Complaint {
         message: error.to_string(),
         hint: None,

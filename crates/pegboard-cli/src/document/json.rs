@@ -78,7 +78,10 @@ pub(super) fn set(text: &str, path: &[&str], value: &Value) -> Result<Vec<Edit>,
     let mut current = &root;
     for (depth, key) in path.iter().enumerate() {
         let ast::Value::Object(object) = current else {
-            return Err(format!("{:?} is not an object", path[..depth].join(".")));
+            return Err(match depth {
+                0 => "the file is not an object".to_owned(),
+                _ => format!("{:?} is not an object", path[..depth].join(".")),
+            });
         };
         match object.properties.iter().find(|property| property.name.as_str() == *key) {
             Some(property) => current = &property.value,

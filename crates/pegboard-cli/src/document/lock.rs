@@ -5,6 +5,7 @@
 
 use std::{
     collections::HashMap,
+    fmt,
     fs::{File, TryLockError},
     io,
     path::{Path, PathBuf},
@@ -13,7 +14,11 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::Instant;
+use futures_util::FutureExt as _;
+use pegboard::deadline::Deadline;
+use tokio::{task::unconstrained, time::Instant};
+
+use crate::signals::Signals;
 
 /// The longest wait for the edits of other processes.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
@@ -21,6 +26,50 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(5);
 
 /// What this process has locked: it may lock it again.
 static HELD: Mutex<Option<HashMap<PathBuf, Weak<File>>>> = Mutex::new(None);
+
+/// What ends all waits of this process. Global, because edits happen far below the command, which has one deadline.
+static LIMIT: Mutex<Option<Limit>> = Mutex::new(None);
+
+/// Ends waits for the edits of other processes at the deadline of the command, and when one of these signals has arrived.
+pub(crate) fn limit_waits(deadline: Deadline, signals: Signals) {
+    *LIMIT.lock().unwrap_or_else(PoisonError::into_inner) = Some(Limit {
+        deadline,
+        signals,
+        is_interrupted: false,
+    });
+}
+
+struct Limit {
+    deadline: Deadline,
+    signals: Signals,
+    is_interrupted: bool,
+}
+
+impl Limit {
+    fn cut_short(&mut self) -> Option<CutShort> {
+        // The edits are not async, so the signals are polled. A used-up budget of the task must not hide one.
+        self.is_interrupted |= unconstrained(self.signals.heard()).now_or_never().is_some();
+        match self.is_interrupted {
+            true => Some(CutShort::Interrupted),
+            false => self.deadline.has_passed().then_some(CutShort::TimeUp),
+        }
+    }
+}
+
+/// Why the edits of another process were waited for no longer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CutShort {
+    TimeUp,
+    Interrupted,
+}
+
+impl fmt::Display for CutShort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("another process is editing files of its folder")
+    }
+}
+
+impl std::error::Error for CutShort {}
 
 /// Keeps other processes from editing the files of a folder while it lives.
 #[derive(Debug, Clone)]
@@ -62,16 +111,22 @@ fn locked(path: &Path, longest: Duration) -> io::Result<Option<File>> {
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(Some(file)),
-            Err(TryLockError::WouldBlock) if Instant::now() < end => thread::sleep(BETWEEN_TRIES),
-            Err(TryLockError::WouldBlock) => {
-                return Err(io::Error::other(format!(
-                    "another process has been editing files of its folder for {} s; try again",
-                    longest.as_secs()
-                )));
-            }
+            Err(TryLockError::WouldBlock) => {}
             // Some file systems have no locks, or none of folders.
             Err(TryLockError::Error(_)) => return Ok(None),
         }
+        let mut limit = LIMIT.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(cut_short) = limit.as_mut().and_then(Limit::cut_short) {
+            return Err(io::Error::other(cut_short));
+        }
+        drop(limit);
+        if Instant::now() >= end {
+            return Err(io::Error::other(format!(
+                "another process has been editing files of its folder for {} s; try again",
+                longest.as_secs()
+            )));
+        }
+        thread::sleep(BETWEEN_TRIES);
     }
 }
 

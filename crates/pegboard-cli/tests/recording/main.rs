@@ -198,6 +198,37 @@ fn a_recording_is_served_over_http_too() {
     assert_eq!(ran.ends_with(0).json()["structured"], json!({"value": 42}));
 }
 
+/// Makes a named pipe.
+fn pipe(home: &Home) {
+    let made = Command::new("mkfifo").arg(home.path("pipe")).status().unwrap();
+    assert!(made.success());
+}
+
+#[test]
+fn the_wait_for_a_recording_from_a_pipe_ends_at_the_deadline() {
+    let home = Home::new();
+    pipe(&home);
+    home.run(&["replay", "pipe", "--timeout", "100ms"])
+        .ends_with(124)
+        .says("the time was up");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_signal_ends_the_wait_for_a_recording_from_a_pipe() {
+    use rustix::process::{Pid, Signal, kill_process};
+
+    let home = Home::new();
+    pipe(&home);
+    let mut replay = home.pegboard(&["replay", "pipe"]);
+    let replay = replay.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // Opened once both ends are.
+    let writer = fs::OpenOptions::new().write(true).open(home.path("pipe")).unwrap();
+    kill_process(Pid::from_child(&replay), Signal::TERM).unwrap();
+    Ran::end_of(replay).ends_with(130).says("interrupted");
+    drop(writer);
+}
+
 #[test]
 fn what_cannot_be_replayed_says_why() {
     let home = Home::new();

@@ -67,6 +67,70 @@ fn a_pipe_in_place_of_a_config_file_is_refused_at_once() {
     }
 }
 
+/// Locks the folder of the user's config file, as an edit of another process does.
+#[cfg(unix)]
+fn edit_of_another_process(home: &Home) -> std::fs::File {
+    home.config("");
+    let folder = std::fs::File::open(home.path(".config/pegboard")).unwrap();
+    folder.lock().unwrap();
+    folder
+}
+
+#[cfg(unix)]
+#[test]
+fn the_wait_for_another_process_ends_at_the_deadline() {
+    let home = Home::new();
+    let other = edit_of_another_process(&home);
+    home.run(&["--timeout", "100ms", "add", "a", "--", "true"])
+        .ends_with(124)
+        .says("the time was up")
+        .says("another process is editing files");
+    drop(other);
+    assert_eq!(read(&home, USER), "");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_signal_ends_the_wait_for_another_process() {
+    use rustix::process::{Pid, Signal, kill_process};
+
+    use crate::home::until;
+
+    for (signal, mask) in [(Signal::INT, 1 << 1), (Signal::TERM, 1 << 14)] {
+        let home = Home::new();
+        let other = edit_of_another_process(&home);
+        let mut add = home.pegboard(&["add", "a", "--", "true"]);
+        let add = add.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let status = format!("/proc/{}/status", add.id());
+        until("the command handles the signal", || {
+            let status = std::fs::read_to_string(&status).unwrap();
+            let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+            u64::from_str_radix(caught.trim(), 16).unwrap() & mask != 0
+        });
+        kill_process(Pid::from_child(&add), signal).unwrap();
+        Ran::end_of(add).ends_with(130).says("interrupted");
+        drop(other);
+        assert_eq!(read(&home, USER), "");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn settings_from_a_pipe_that_has_no_writer_or_from_a_device_without_an_end_are_refused() {
+    let home = Home::new();
+    let made = std::process::Command::new("mkfifo")
+        .arg(home.path("pipe"))
+        .status()
+        .unwrap();
+    assert!(made.success());
+    home.run(&["add-json", "a", "@pipe", "--timeout", "100ms"])
+        .ends_with(124)
+        .says("the time was up");
+    home.run(&["add-json", "a", "@/dev/zero"])
+        .ends_with(2)
+        .says("/dev/zero is larger than");
+}
+
 #[cfg(unix)]
 #[test]
 fn a_config_may_come_through_a_pipe_that_somebody_writes_to() {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::plan::Plan;
 use crate::{
-    commands::servers_file::ServersFile,
+    commands::servers_file::{ServersFile, broken},
     document::{Document, DocumentError},
     exit::Exit,
     settings::Complaint,
@@ -95,6 +95,9 @@ pub(in crate::commands) fn save(document: &mut Document, file: &Path) -> Result<
 
 /// The complaint about an edit that was not made. The error names the file.
 pub(in crate::commands) fn refused(error: &DocumentError) -> Complaint {
+    if error.cut_short.is_some() {
+        return broken(error);
+    }
     Complaint {
         message: format!("the file cannot be changed: {error}"),
         hint: None,

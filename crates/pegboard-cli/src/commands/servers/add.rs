@@ -1,5 +1,7 @@
 //! `pegboard add` and `pegboard add-json`.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use super::{
@@ -9,7 +11,7 @@ use super::{
 use crate::{
     cli::{Add, AddJson, Tools, Writing},
     commands::{
-        context::{Context, empty, with_complaint},
+        context::{Context, Ending, empty, interrupted, time_up, with_complaint},
         import::write::restrict,
         servers_file::{Checked, ServersFile, checked_name},
         stdin::{self, Input},
@@ -20,7 +22,7 @@ use crate::{
     settings::Complaint,
 };
 
-/// The most bytes of settings that are read from stdin.
+/// The most bytes of settings that are read from a file or from stdin.
 const MOST: u64 = 1 << 20;
 
 /// Adds a server.
@@ -60,7 +62,13 @@ async fn finish(mut context: Context<'_>, name: String, report: Report, is_check
 pub(in crate::commands) async fn add_json(mut context: Context<'_>, add: AddJson) -> Exit {
     let nothing = json!({"name": add.name});
     let read = match add.json.strip_prefix('@') {
-        Some(file) => std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}")),
+        Some(file) => match stdin::read_file(&mut context, Path::new(file), MOST).await {
+            Ending::Done(read) => {
+                read.and_then(|bytes| String::from_utf8(bytes).map_err(|_| format!("{file} is not UTF-8")))
+            }
+            Ending::TimeUp => return context.print(time_up(&context.output, &nothing)).await,
+            Ending::Interrupted => return context.print(interrupted(&context.output, &nothing)).await,
+        },
         None if add.json == "-" => match stdin::read(&mut context, MOST, &nothing).await {
             Input::Read(bytes) => String::from_utf8(bytes).map_err(|_| "stdin is not UTF-8".to_owned()),
             Input::Unreadable(problem) => Err(problem),
@@ -218,7 +226,7 @@ impl Added {
             (false, true) => "replaced",
             (false, false) => "added",
         };
-        let place = crate::commands::servers_file::short(std::path::Path::new(&self.file));
+        let place = crate::commands::servers_file::short(Path::new(&self.file));
         let preposition = if self.replaced { "in" } else { "to" };
         let mut report = Report::new(Exit::Done);
         report.data = format!(

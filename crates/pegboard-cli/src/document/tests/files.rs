@@ -103,6 +103,16 @@ fn other_names_and_other_bytes_are_refused() {
     assert!(Document::open(folder.path()).is_err());
 }
 
+#[test]
+fn a_file_that_holds_a_list_is_refused_as_a_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.json");
+    fs::write(&path, "[]").unwrap();
+    let error = Document::open(&path).unwrap().set(&["servers", "a"], &json!({}));
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("the file is not an object"), "{error}");
+}
+
 #[cfg(unix)]
 #[test]
 fn an_edit_waits_for_that_of_another_process_but_not_for_ever() {
