@@ -59,7 +59,10 @@ fn main() -> ExitCode {
                 .into();
         }
     };
-    let exit = runtime.block_on(commands::run(verb, global, output, logs));
+    let exit = runtime.block_on(commands::run(verb, global, output.clone(), logs));
     runtime.shutdown_timeout(LAST_WAIT);
+    if let Some(problem) = logging::incomplete_trace() {
+        output.say(&output::warning(&problem));
+    }
     exit.into()
 }

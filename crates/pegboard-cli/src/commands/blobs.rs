@@ -70,6 +70,16 @@ impl Blob {
         }
     }
 
+    /// Whether a content block is binary and its base64 is wrong, so that [`Self::of`] has no bytes.
+    pub(super) fn is_damaged(block: &Content) -> bool {
+        let is_binary = match block {
+            Content::Image { .. } | Content::Audio { .. } => true,
+            Content::Resource { resource, .. } => resource.get("blob").is_some(),
+            _ => false,
+        };
+        is_binary && Self::of(block).is_none()
+    }
+
     fn decoded(data: &str, mime_type: Option<&str>, uri: Option<&str>) -> Option<Self> {
         let bytes = BASE64_STANDARD.decode(data.trim()).ok()?;
         Some(Self::new(bytes, mime_type, uri))

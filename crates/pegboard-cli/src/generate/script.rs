@@ -95,20 +95,36 @@ pub(super) fn source(server: &str, tools: &[Wrapped]) -> String {
 /// The options of an argument for `argparse`.
 fn options(field: &Field) -> String {
     let required = if field.is_required { "True" } else { "False" };
-    let help = quoted(&field.description.replace('%', "%%"));
+    let mut help = field.description.clone();
     let kind = match &field.shape {
         Shape::String => "\"type\": str, \"metavar\": \"TEXT\"".to_owned(),
         Shape::Integer => "\"type\": int, \"metavar\": \"INTEGER\"".to_owned(),
         Shape::Number => "\"type\": float, \"metavar\": \"NUMBER\"".to_owned(),
         Shape::Boolean => "\"type\": _boolean, \"metavar\": \"true|false\"".to_owned(),
         Shape::Words(words) => {
-            let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
-            format!("\"choices\": [{}]", words.join(", "))
+            let choices: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+            let choices = choices.join(", ");
+            // Some versions of argparse fail to wrap a usage line with whitespace other than single spaces.
+            match words.iter().any(|word| has_unusual_space(word)) {
+                false => format!("\"choices\": [{choices}]"),
+                true => {
+                    let gap = if help.is_empty() { "" } else { "; " };
+                    help = format!("{help}{gap}one of {choices}");
+                    format!("\"choices\": [{choices}], \"metavar\": \"TEXT\"")
+                }
+            }
         }
         Shape::List(item) if **item == Shape::String => {
             "\"type\": str, \"nargs\": \"+\", \"metavar\": \"TEXT\"".to_owned()
         }
         _ => "\"type\": _json, \"metavar\": \"JSON\"".to_owned(),
     };
+    let help = quoted(&help.replace('%', "%%"));
     format!("{{\"required\": {required}, \"help\": {help}, {kind}}}")
+}
+
+/// Whether a word has whitespace other than single spaces, or a character that terminals do not show.
+fn has_unusual_space(word: &str) -> bool {
+    let is_unusual = |c: char| c != ' ' && (c.is_whitespace() || c.is_control());
+    word.contains(is_unusual) || word.contains("  ") || word.starts_with(' ') || word.ends_with(' ')
 }

@@ -17,6 +17,20 @@ use super::event_fields::{EventFields, unescaped};
 /// The target of the library's trace of messages.
 const WIRE: &str = "pegboard::wire";
 
+/// How many messages could not be written, and why the first one could not. Global, like the subscriber.
+static LOST: Mutex<Option<(u64, io::Error)>> = Mutex::new(None);
+
+/// The warning that messages are missing in the trace, if some are.
+pub(crate) fn incomplete_trace() -> Option<String> {
+    let lost = LOST.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+    Some(match lost {
+        (1, why) => format!("the trace of `--trace-wire` lacks a message, which could not be written: {why}"),
+        (count, why) => {
+            format!("the trace of `--trace-wire` lacks {count} messages, which could not be written: {why}")
+        }
+    })
+}
+
 /// A file with messages.
 #[derive(Debug)]
 struct WireTrace(Mutex<File>);
@@ -45,7 +59,10 @@ impl<S: Subscriber> Layer<S> for WireTrace {
         let line = line(&EventFields::of(event), Timestamp::now()).to_string() + "\n";
         let mut file = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // A full disk must not stop the command that is traced.
-        let _ = file.write_all(line.as_bytes());
+        if let Err(error) = file.write_all(line.as_bytes()) {
+            let mut lost = LOST.lock().unwrap_or_else(PoisonError::into_inner);
+            lost.get_or_insert((0, error)).0 += 1;
+        }
     }
 }
 

@@ -74,6 +74,11 @@ fn arguments_that_cannot_be_read_are_not_sent() {
         (&["fx.issue(title: 'x)"], "a quoted text has no end"),
         (&["fx.issue(title: \"x\", limit: 3"], "the bracket `(` has no end"),
         (&["fx", "issue(title: x"], "the bracket `(` has no end"),
+        (&["fx.issue(title: x) more"], "`more` follows the closing bracket `)`"),
+        (
+            &["fx.issue", "x", "limit:=123456789012345678901234567890"],
+            "`limit`: the integer 123456789012345678901234567890 has more than 64 bits",
+        ),
         (&["fx.issue", "title=x", "--json", "{}"], "cannot be used with `--json`"),
     ] {
         home.run(&[&["call", &server], words].concat())
@@ -81,6 +86,15 @@ fn arguments_that_cannot_be_read_are_not_sent() {
             .says(message);
     }
     assert_eq!(home.log("fx").count("tools/call"), 0);
+}
+
+#[test]
+fn a_long_expression_is_not_quoted_whole() {
+    let home = Home::new();
+    let server = home.server("fx", fake());
+    let ran = home.run(&["call", &server, &format!("fx.issue({}", "x".repeat(100_000))]);
+    ran.ends_with(2).says("the bracket `(` has no end");
+    assert!(ran.err.len() < 1000, "{} bytes", ran.err.len());
 }
 
 #[test]

@@ -63,6 +63,23 @@ fn binary_parts_of_all_kinds_are_saved_and_none_is_overwritten() {
 }
 
 #[test]
+fn a_part_whose_base64_is_wrong_is_named_and_the_others_are_saved() {
+    let home = Home::new();
+    let wrong = json!({"type": "image", "mimeType": "image/png", "data": "no base64!"});
+    let right = json!({"type": "audio", "mimeType": "audio/wav", "data": BASE64_STANDARD.encode(b"RIFF")});
+    let server = home.server(
+        "fx",
+        FakeServer::new("fx").tool(Tool::new("both").answers_blocks([wrong, right])),
+    );
+    for more in [&[][..], &["-o", "json"]] {
+        home.run(&[&["call", "fx.both", "--save", "out", &server], more].concat())
+            .ends_with(0)
+            .says("a part of the result was not saved: its data is not valid base64");
+    }
+    assert_eq!(names(&home, "out"), ["both-2.wav", "both.wav"]);
+}
+
+#[test]
 fn a_name_that_is_too_long_for_the_file_system_is_cut() {
     let home = Home::new();
     let server = home.server("fx", fake());

@@ -227,6 +227,31 @@ fn the_script_has_a_subcommand_for_each_tool() {
 }
 
 #[test]
+fn the_help_of_the_script_shows_choices_that_no_usage_line_can_have() {
+    let home = Home::new();
+    let properties: serde_json::Map<String, serde_json::Value> = (0..6)
+        .map(|number| {
+            (
+                format!("an_argument_{number}"),
+                json!({"enum": ["\n", "\t", "a  b", "100%"]}),
+            )
+        })
+        .collect();
+    let tool = Tool::new("split").schema(json!({"type": "object", "properties": properties}));
+    let server = home.server("fx", FakeServer::new("fx").tool(tool));
+    let made = home.run(&["generate", "cli", "fx", &server]);
+    let script = home.write("fx.py", &made.ends_with(0).out);
+    let script = script.to_str().unwrap();
+    python(&home, &[script, "split", "--help"])
+        .ends_with(0)
+        .prints("--an-argument-0 TEXT")
+        .prints(r#"one of "\n", "\t", "#);
+    python(&home, &[script, "split", "--an-argument-0", "b"])
+        .ends_with(2)
+        .says("invalid choice: 'b'");
+}
+
+#[test]
 fn a_file_that_was_not_generated_is_not_replaced() {
     let home = Home::new();
     let file = home.write("mine.py", "print('mine')\n");

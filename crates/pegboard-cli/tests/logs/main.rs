@@ -128,3 +128,14 @@ fn a_trace_has_every_message_masked_and_is_private() {
     let ran = home.run(&["status", "--trace-wire", "missing/wire.jsonl"]);
     ran.ends_with(2).says("cannot be written");
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_trace_that_cannot_be_written_is_said_to_be_incomplete() {
+    let home = chatty("");
+    home.run(&["call", "chatty.echo", "text=a", "--trace-wire", "/dev/full"])
+        .ends_with(0)
+        .prints("a")
+        .says("warning: the trace of `--trace-wire` lacks")
+        .says("No space left on device");
+}

@@ -6,6 +6,8 @@ use super::given::Given;
 
 /// The deepest nesting that is read.
 const MAX_DEPTH: usize = 64;
+/// The most characters of an expression that an error quotes.
+const MAX_QUOTED: usize = 200;
 
 /// One argument between the brackets.
 #[derive(Debug, PartialEq)]
@@ -24,8 +26,24 @@ pub(super) fn split(word: &str) -> Option<(&str, &str)> {
 
 /// Parses the text after the opening bracket.
 pub(super) fn parse_after_bracket(rest: &str) -> Result<Vec<Item>, String> {
-    let inner = rest.trim_end().strip_suffix(')');
-    parse(inner.ok_or("the bracket `(` has no end")?)
+    if let Some(inner) = rest.trim_end().strip_suffix(')') {
+        return parse(inner);
+    }
+    // A `)` may also be a part of a quoted text that has no end.
+    match rest.rsplit_once(')') {
+        Some((inner, surplus)) if parse(inner).is_ok() => {
+            Err(format!("`{}` follows the closing bracket `)`", cut(surplus.trim())))
+        }
+        _ => Err("the bracket `(` has no end".to_owned()),
+    }
+}
+
+/// A text for an error message, cut if it is long.
+pub(super) fn cut(text: &str) -> String {
+    match text.char_indices().nth(MAX_QUOTED) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
 }
 
 /// Parses the text between the brackets.
@@ -283,12 +301,22 @@ mod tests {
     #[test]
     fn a_bracket_without_an_end_is_refused() {
         assert_eq!(parse_after_bracket("1) "), parse("1"));
-        for rest in ["", "1", "z: \"q\", a: 3"] {
+        for rest in ["", "1", "z: \"q\", a: 3", "z: \"q) r"] {
             assert_eq!(
                 parse_after_bracket(rest),
                 Err("the bracket `(` has no end".to_owned()),
                 "{rest}"
             );
         }
+    }
+
+    #[test]
+    fn what_follows_the_closing_bracket_is_named() {
+        assert_eq!(
+            parse_after_bracket("a: 1) extra"),
+            Err("`extra` follows the closing bracket `)`".to_owned())
+        );
+        let long = parse_after_bracket(&format!("a: 1) {}", "x".repeat(100_000))).unwrap_err();
+        assert!(long.chars().count() < 300, "{}", long.len());
     }
 }

@@ -19,6 +19,7 @@ const ADVICE: &str = "A person must act first. Go on without it.";
 pub(super) fn report(output: &Output, options: &cli::Call, reply: &Reply) -> Report {
     let exit = Exit::of_outcome(&reply.outcome);
     let (saved, problem) = save(options, reply);
+    let damaged = damaged(options, reply);
     if output.is_json() {
         let exit = if problem.is_some() { Exit::Unavailable } else { exit };
         let report = if saved.is_empty() {
@@ -28,6 +29,7 @@ pub(super) fn report(output: &Output, options: &cli::Call, reply: &Reply) -> Rep
             document["saved"] = json!(saved);
             Report::json(exit, &document)
         };
+        let report = damaged.iter().fold(report, |report, warning| report.warning(warning));
         return match problem {
             Some(problem) => report.error(&problem, None),
             None => report,
@@ -45,7 +47,7 @@ pub(super) fn report(output: &Output, options: &cli::Call, reply: &Reply) -> Rep
         report = report.error(&problem, None);
         report.exit = Exit::Unavailable;
     }
-    let warnings = reply.warnings.iter();
+    let warnings = damaged.iter().chain(&reply.warnings);
     warnings.fold(report, |report, warning| report.warning(warning))
 }
 
@@ -164,6 +166,20 @@ fn save(options: &cli::Call, reply: &Reply) -> (Vec<String>, Option<String>) {
     });
     let files = saved.files.iter().map(|path| path.display().to_string());
     (files.collect(), problem)
+}
+
+/// The warning that parts of the result cannot be saved, because the server's base64 is wrong.
+fn damaged(options: &cli::Call, reply: &Reply) -> Option<String> {
+    let (Some(_), Outcome::Done(answer) | Outcome::ToolFailed(answer)) = (&options.save, &reply.outcome) else {
+        return None;
+    };
+    match answer.content.iter().filter(|block| Blob::is_damaged(block)).count() {
+        0 => None,
+        1 => Some("a part of the result was not saved: its data is not valid base64".to_owned()),
+        count => Some(format!(
+            "{count} parts of the result were not saved: their data is not valid base64"
+        )),
+    }
 }
 
 /// The line of `--time`: the call itself, its wait in the queue, and all of it with the start of servers.

@@ -45,7 +45,7 @@ impl Request {
     pub(super) fn read(tool: &str, words: &[String], is_server: &dyn Fn(&str) -> bool) -> Result<Self, String> {
         if let Some((name, arguments)) = function_form::split(tool) {
             let items = function_form::parse_after_bracket(arguments)
-                .map_err(|problem| format!("`{tool}` cannot be read: {problem}"))?;
+                .map_err(|problem| format!("`{}` cannot be read: {problem}", function_form::cut(tool)))?;
             let mut read: Vec<Word> = items.into_iter().map(Word::from).collect();
             read.extend(words.iter().map(|word| Word::read(word)));
             return Ok(Self {
