@@ -37,7 +37,10 @@ pub(super) fn secret_args(args: &[&str]) -> Vec<SecretArg> {
     let mut found = Vec::new();
     for (index, (flag, arg)) in after_flags(args.iter().copied()).enumerate() {
         let words = secret_words(index, arg);
-        match secret_arg(index, arg, flag) {
+        // `PASSWORD=$(cat file) exec server` is a command line that reads its secret.
+        let is_reference =
+            |found: &SecretArg| arg.contains(char::is_whitespace) && arg[found.value.clone()].starts_with("$(");
+        match secret_arg(index, arg, flag).filter(|found| !is_reference(found)) {
             Some(mut whole) => {
                 // `PASSWORD=abc exec server` may be a password of three words, or a command line whose server says one of them alone.
                 if !arg.starts_with('-') && arg[..whole.value.start].ends_with('=') {

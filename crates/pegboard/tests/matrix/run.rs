@@ -97,6 +97,10 @@ pub(crate) fn all(cells: Vec<Cell>) -> Vec<Verdict> {
 
 /// Runs cells that were wrong a second time, now with nothing beside them: on a loaded machine a limit of a second may pass before the fault has
 /// happened. What is wrong in the code stays wrong.
+#[expect(
+    clippy::print_stdout,
+    reason = "what was wrong at first is part of the test's result"
+)]
 fn play_alone(verdicts: &mut [Verdict], servers: &Handle) {
     let wrong = verdicts.iter_mut().filter(|verdict| verdict.is_wrong());
     for verdict in wrong.take(MAX_REPEATED) {
