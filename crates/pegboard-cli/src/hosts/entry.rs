@@ -42,7 +42,10 @@ pub(super) fn import(name: &str, entry: &Value, dialect: Dialect, place: &Place)
     entry_fields::timeouts(&mut reader);
     entry_fields::sign_in(&mut reader);
     entry_fields::others(&mut reader);
-    Ok(reader.finish())
+    match reader.needs_open_folder {
+        true => Err("`${workspaceFolder}` is known to the host only: write a folder in its place".to_owned()),
+        false => Ok(reader.finish()),
+    }
 }
 
 fn is_built_in(kind: &str) -> bool {
@@ -67,6 +70,8 @@ pub(super) struct Reader<'a> {
     pub(super) dialect: Dialect,
     place: &'a Place,
     done: Imported,
+    /// Whether it needs the folder that is open in the host, and there is none.
+    needs_open_folder: bool,
 }
 
 impl<'a> Reader<'a> {
@@ -78,6 +83,7 @@ impl<'a> Reader<'a> {
             dialect,
             place,
             done: Imported::default(),
+            needs_open_folder: false,
         }
     }
 
@@ -158,6 +164,7 @@ impl<'a> Reader<'a> {
                 "`{lost}` is known to the host only: set the variable {variable}"
             ));
         }
+        self.needs_open_folder |= done.needs_open_folder;
         self.done.inputs.extend(done.inputs);
         done.text
     }

@@ -4,6 +4,9 @@ use std::path::PathBuf;
 
 use super::host::Variables;
 
+/// The variable of editors for the folder that is open.
+const OPEN_FOLDER: &str = "workspaceFolder";
+
 /// A value that the host asks its user for, `${input:ID}`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Input {
@@ -43,6 +46,8 @@ pub(super) struct Translated {
     pub(super) files: Vec<String>,
     /// The ids of the values that a person is asked for.
     pub(super) inputs: Vec<String>,
+    /// Whether it needs the folder that is open in the host, and there is none: in our config the variable is the folder of the config file.
+    pub(super) needs_open_folder: bool,
 }
 
 /// Translates `text`. `instead` is the variable that replaces what only the host could fill in.
@@ -52,7 +57,7 @@ pub(super) fn translate(text: &str, variables: Variables, place: &Place, instead
         .strip_prefix("$env:")
         .filter(|name| variables.dollar_env && is_name(name))
     {
-        done.text = reference(name);
+        refer(name, place, &mut done);
         return done;
     }
     let mut rest = text;
@@ -79,7 +84,7 @@ fn step(rest: &str, variables: Variables, place: &Place, instead: &str, done: &m
         let inner = rest.get(3..end).unwrap_or("").trim();
         let name = inner.rsplit('.').next().unwrap_or(inner);
         if is_name(name) {
-            done.text.push_str(&reference(name));
+            refer(name, place, done);
         } else {
             lose(rest.get(..end + 2).unwrap_or(rest), instead, done);
         }
@@ -104,7 +109,7 @@ fn step(rest: &str, variables: Variables, place: &Place, instead: &str, done: &m
     if let Some(after) = rest.strip_prefix('$').filter(|_| variables.bare) {
         let name = leading_name(after);
         if !name.is_empty() {
-            done.text.push_str(&reference(name));
+            refer(name, place, done);
             return 1 + name.len();
         }
     }
@@ -113,7 +118,7 @@ fn step(rest: &str, variables: Variables, place: &Place, instead: &str, done: &m
         && let Some((name, _)) = rest.strip_prefix('%').and_then(|after| after.split_once('%'))
         && is_name(name)
     {
-        done.text.push_str(&reference(name));
+        refer(name, place, done);
         return name.len() + 2;
     }
     if variables.curly
@@ -123,7 +128,7 @@ fn step(rest: &str, variables: Variables, place: &Place, instead: &str, done: &m
         let inner = rest.get(1..end).unwrap_or("");
         let written = rest.get(..=end).unwrap_or(rest);
         match inner.strip_prefix("env:") {
-            Some(name) if is_name(name) => done.text.push_str(&reference(name)),
+            Some(name) if is_name(name) => refer(name, place, done),
             Some(_) => lose(written, instead, done),
             None => file(inner.trim_start_matches("file:"), written, instead, done),
         }
@@ -144,7 +149,7 @@ fn braces(inner: &str, variables: Variables, place: &Place, instead: &str, done:
             "workspaceFolder" | "cwd" => {
                 return match folder {
                     Some(folder) => done.text.push_str(&folder.display().to_string()),
-                    None => done.text.push_str("${workspaceFolder}"),
+                    None => refer(OPEN_FOLDER, place, done),
                 };
             }
             "workspaceFolderBasename" => {
@@ -167,8 +172,11 @@ fn braces(inner: &str, variables: Variables, place: &Place, instead: &str, done:
     let (name, default) = split_default(name, variables.dollar_env);
     match default {
         _ if !is_name(name) => lose(&written, instead, done),
-        Some(default) => done.text.push_str(&reference(&format!("{name}:-{default}"))),
-        None => done.text.push_str(&reference(name)),
+        Some(default) => {
+            done.needs_open_folder |= name == OPEN_FOLDER && place.project.is_none();
+            done.text.push_str(&reference(&format!("{name}:-{default}")));
+        }
+        None => refer(name, place, done),
     }
 }
 
@@ -193,6 +201,11 @@ fn file(path: &str, written: &str, instead: &str, done: &mut Translated) {
 fn lose(written: &str, instead: &str, done: &mut Translated) {
     done.lost.push(written.to_owned());
     done.text.push_str(&reference(instead));
+}
+
+fn refer(name: &str, place: &Place, done: &mut Translated) {
+    done.needs_open_folder |= name == OPEN_FOLDER && place.project.is_none();
+    done.text.push_str(&reference(name));
 }
 
 /// A reference to a variable, as our config has it.
@@ -325,6 +338,27 @@ mod tests {
             (asked.text.as_str(), asked.inputs),
             ("Bearer ${input:gh-token}", vec!["gh-token".to_owned()])
         );
+    }
+
+    #[test]
+    fn the_folder_that_is_open_in_the_host_is_known_only_in_a_project() {
+        let needs_it = |host: &str, text: &str, place: &Place| {
+            let variables = find(host).unwrap().dialect.variables;
+            translate(text, variables, place, "X").needs_open_folder
+        };
+        let user = Place::default();
+        for (host, text) in [
+            ("cursor", "${workspaceFolder}/x"),
+            ("cursor", "${workspaceFolder:-.}"),
+            ("vscode", "${cwd}"),
+            ("gemini", "$workspaceFolder"),
+        ] {
+            assert!(needs_it(host, text, &user), "{host}: {text}");
+            assert!(!needs_it(host, text, &place()), "{host}: {text}");
+        }
+        // These are not expanded there, so they are escaped here.
+        assert!(!needs_it("zed", "${workspaceFolder}", &user));
+        assert!(!needs_it("cursor", "${userHome}", &user));
     }
 
     #[test]
