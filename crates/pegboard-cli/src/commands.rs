@@ -26,6 +26,7 @@ mod logs;
 mod man;
 mod mask;
 mod mcp;
+mod own_entries;
 mod pins;
 mod prompts;
 mod record;

@@ -276,6 +276,21 @@ fn a_named_file_that_cannot_be_read_is_an_error() {
 }
 
 #[test]
+fn the_file_of_a_named_host_that_cannot_be_read_is_an_error() {
+    let home = Home::new();
+    let file = home.write(".claude.json", "{ not json").display().to_string();
+    home.write(".cursor/mcp.json", r#"{"mcpServers": {"time": {"command": "uvx"}}}"#);
+    home.run(&["import", "claude", "cursor", "--yes"])
+        .ends_with(2)
+        .says("the file cannot be read");
+    assert!(!home.path(".config/pegboard/pegboard.toml").exists());
+    // Where no host is named, the others are imported, and the warning names the file once.
+    let ran = home.run(&["import", "--yes"]);
+    ran.ends_with(0).says("cannot be read");
+    assert_eq!(ran.err.matches(&file).count(), 1, "{ran:?}");
+}
+
+#[test]
 fn a_host_s_own_file_by_its_path_is_the_same_as_by_the_host_s_name() {
     let home = Home::new();
     let file = home.write(

@@ -82,7 +82,8 @@ pub(in crate::commands) fn warnings(plan: &Plan, is_written: bool) -> Vec<String
     let mut warnings: Vec<String> = plan
         .unreadable
         .iter()
-        .map(|(path, problem)| format!("{} cannot be read: {problem}", path.display()))
+        // The problem names the file.
+        .map(|(_, problem)| format!("a host's file cannot be read: {problem}"))
         .collect();
     let new = plan.rows.iter().filter(|row| is_written && row.new_name().is_some());
     let holders: Vec<&str> = new

@@ -8,6 +8,7 @@ use std::{
 use serde_json::Value;
 
 use crate::{
+    commands::own_entries::OwnEntries,
     document::Document,
     exit::Exit,
     hosts::{self, Folders, HOSTS, Host, Listed},
@@ -21,13 +22,24 @@ pub(in crate::commands) struct HostFile {
     pub(in crate::commands) path: PathBuf,
     /// The folder of the project that the file belongs to.
     pub(in crate::commands) project: Option<PathBuf>,
-    /// Whether it was named by its path.
+    /// Whether the user named it, by its path or by its host.
     is_named: bool,
     /// Whether the host is only guessed from the file.
     is_guessed: bool,
 }
 
 impl HostFile {
+    /// A file in one of the places where the host has its files.
+    pub(in crate::commands) fn new(host: &'static Host, path: PathBuf, project: Option<PathBuf>) -> Self {
+        Self {
+            host,
+            path,
+            project,
+            is_named: false,
+            is_guessed: false,
+        }
+    }
+
     /// What the file is called in a table.
     fn label(&self) -> String {
         match self.path.file_name().filter(|_| self.is_guessed) {
@@ -63,13 +75,7 @@ pub(super) fn find(from: &[String], is_project: bool, folders: &Folders) -> Resu
             true => (host.project_files(folders), Some(folders.here.clone())),
             false => (host.user_files(folders), None),
         };
-        let file = |path| HostFile {
-            host,
-            path,
-            project: project.clone(),
-            is_named: false,
-            is_guessed: false,
-        };
+        let file = |path| HostFile::new(host, path, project.clone());
         files.into_iter().map(file).collect()
     };
     if from.is_empty() {
@@ -83,7 +89,7 @@ pub(super) fn find(from: &[String], is_project: bool, folders: &Folders) -> Resu
                 if files.is_empty() {
                     return Err(nothing(host, is_project, folders));
                 }
-                found.extend(files);
+                found.extend(files.into_iter().map(|file| HostFile { is_named: true, ..file }));
             }
             None => found.push(named(one, folders)?),
         }
@@ -169,12 +175,13 @@ fn named(name: &str, folders: &Folders) -> Result<HostFile, Complaint> {
     })
 }
 
-/// Reads the servers of the files. A file that cannot be read does not keep the others from being read, unless it was named by its path.
+/// Reads the servers of the files. A file that cannot be read does not keep the others from being read, unless the user named it.
 pub(super) fn read(files: &[HostFile], folders: &Folders, all: bool) -> Result<Found, Complaint> {
     let mut found = Found {
         files: files.len(),
         ..Found::default()
     };
+    let own = OwnEntries::load()?;
     for file in files {
         let document = match read_file(&file.path) {
             Ok(document) => document,
@@ -190,22 +197,32 @@ pub(super) fn read(files: &[HostFile], folders: &Folders, all: bool) -> Result<F
                 continue;
             }
         };
-        let listed = hosts::servers_in(file.host, &document, folders, file.project.as_deref());
-        found.servers.extend(listed.into_iter().map(|server| {
-            FoundServer {
-                host: file.host,
-                path: file.path.clone(),
-                label: file.label(),
-                is_elsewhere: !all
-                    && server
-                        .project
-                        .as_deref()
-                        .is_some_and(|project| Path::new(project) != folders.here),
-                server,
-            }
-        }));
+        found.servers.extend(servers_of(file, &document, folders, &own, all));
     }
     Ok(found)
+}
+
+/// The servers in the content of a file. Without `all`, those of other projects than the working folder are elsewhere.
+pub(in crate::commands) fn servers_of(
+    file: &HostFile,
+    content: &Value,
+    folders: &Folders,
+    own: &OwnEntries,
+    all: bool,
+) -> Vec<FoundServer> {
+    let listed = hosts::servers_in(file.host, content, folders, file.project.as_deref());
+    let found = listed.into_iter().map(|mut server| {
+        server.is_pegboard |= own.has(&file.path, &server.name, &server.entry);
+        let project = server.project.as_deref();
+        FoundServer {
+            host: file.host,
+            path: file.path.clone(),
+            label: file.label(),
+            is_elsewhere: !all && project.is_some_and(|project| Path::new(project) != folders.here),
+            server,
+        }
+    });
+    found.collect()
 }
 
 /// The whole content of a file.

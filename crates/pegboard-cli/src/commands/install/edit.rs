@@ -10,9 +10,12 @@ use super::{
 };
 use crate::{
     cli::{Global, Install},
-    commands::import::{
-        plan::{Action, Plan, Row},
-        write,
+    commands::{
+        import::{
+            plan::{Action, Plan, Row},
+            write,
+        },
+        own_entries,
     },
     document::Document,
     exit::Exit,
@@ -273,7 +276,7 @@ fn step(host: &Host, file: &Path, entry: &Entry, known: Option<&Value>, new: &Va
         return Ok(Step::Keep);
     }
     let written = remotes::url_of(file, &entry.name)?;
-    if !entry.force && !ownership::is_ours(known, written.as_deref()) {
+    if !entry.force && !own_entries::is_own(known, written.as_deref()) {
         return Err(Complaint {
             message: format!("{} has another `{}` in {}", host.title, entry.name, file.display()),
             hint: Some("choose another name with `--name`, or replace it with `--force`".to_owned()),

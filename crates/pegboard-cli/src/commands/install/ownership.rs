@@ -1,27 +1,13 @@
-//! Which entries of a host's file are Pegboard's, and what is kept of them.
+//! What an entry of Pegboard in a host's file starts, and what is kept of it.
 
 use std::path::Path;
 
 use serde_json::Value;
 
-use crate::hosts::is_pegboard;
+use crate::commands::own_entries::url_of;
 
-/// The keys under which hosts have the URL of a server.
-const URLS: [&str; 5] = ["url", "serverUrl", "httpUrl", "baseUrl", "uri"];
 /// Where hosts have the program of a server.
 const PROGRAMS: [&[&str]; 4] = [&["command"], &["command", "path"], &["cmd"], &["transport", "command"]];
-
-/// Whether an entry is Pegboard's: it starts `pegboard mcp`, or has the URL that `install` wrote there.
-pub(super) fn is_ours(entry: &Value, written: Option<&str>) -> bool {
-    let is_remote = written.is_some() && url_of(entry) == written;
-    let list = entry.get("mcpServers").and_then(Value::as_array);
-    let is_block = list.is_some_and(|list| !list.is_empty() && list.iter().all(|one| is_ours(one, written)));
-    is_pegboard(entry) || is_remote || is_block
-}
-
-fn url_of(entry: &Value) -> Option<&str> {
-    URLS.iter().find_map(|key| entry.get(key)?.as_str())
-}
 
 fn program_of(entry: &Value) -> Option<(&'static [&'static str], &Value)> {
     PROGRAMS.iter().find_map(|keys| {
@@ -79,16 +65,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn an_entry_with_a_url_is_ours_only_if_that_url_was_written() {
-        let entry = json!({"serverUrl": "http://127.0.0.1:7337/mcp"});
-        assert!(!is_ours(&entry, None));
-        assert!(!is_ours(&entry, Some("http://127.0.0.1:1/mcp")));
-        assert!(is_ours(&entry, Some("http://127.0.0.1:7337/mcp")));
-        assert!(is_ours(&json!({"command": "pegboard", "args": ["mcp"]}), None));
-        assert!(!is_ours(&json!({"mcpServers": []}), None));
-    }
 
     #[test]
     fn only_a_program_that_is_gone_is_replaced() {

@@ -1,24 +1,20 @@
 //! Remembers the URLs that `install --url` wrote, since an entry with a URL does not tell whose it is.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::{Map, Value};
 
 use crate::{
-    commands::{import::write, servers_file::user_folder},
+    commands::{
+        import::write,
+        own_entries::{self, OwnEntries},
+    },
     settings::Complaint,
 };
 
-fn file() -> Result<PathBuf, Complaint> {
-    let folder = user_folder()?;
-    Ok(folder.join("installed-urls.json"))
-}
-
 /// The URL that was written into a host's file under this name.
 pub(super) fn url_of(host_file: &Path, name: &str) -> Result<Option<String>, Complaint> {
-    let document = write::open(&file()?)?;
-    let url = document.get(&[&host_file.display().to_string(), name]);
-    Ok(url.and_then(|url| url.as_str().map(str::to_owned)))
+    Ok(OwnEntries::load()?.url_of(host_file, name).map(str::to_owned))
 }
 
 pub(super) fn remember(host_file: &Path, name: &str, url: &str) -> Result<(), Complaint> {
@@ -30,7 +26,7 @@ pub(super) fn forget(host_file: &Path, name: &str) -> Result<(), Complaint> {
 }
 
 fn store(host_file: &Path, name: &str, url: Option<&str>) -> Result<(), Complaint> {
-    let path = file()?;
+    let path = own_entries::file()?;
     let mut document = write::open(&path)?;
     let key = host_file.display().to_string();
     let known = document.get(&[&key]).unwrap_or_default();

@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use super::{
     edit::{Change, files},
-    originals, ownership, remotes,
+    originals, remotes,
     taken_over::{self, Moved},
 };
 use crate::{
     cli::Uninstall,
-    commands::import::write,
+    commands::{import::write, own_entries},
     document::Document,
     hosts::{Folders, Form, Host},
     settings::Complaint,
@@ -74,7 +74,7 @@ fn uninstall_from(host: &'static Host, file: &Path, options: &Uninstall) -> Resu
     if host.form == Some(Form::ContinueBlock) {
         if !document
             .get(&[])
-            .is_some_and(|block| ownership::is_ours(&block, written))
+            .is_some_and(|block| own_entries::is_own(&block, written))
         {
             change.warnings.push(foreign);
             return Ok(Some(change));
@@ -91,7 +91,7 @@ fn uninstall_from(host: &'static Host, file: &Path, options: &Uninstall) -> Resu
     for keys in host.keys {
         let path: Vec<&str> = keys.iter().copied().chain([options.name.as_str()]).collect();
         match document.get(&path) {
-            Some(known) if ownership::is_ours(&known, written) => {
+            Some(known) if own_entries::is_own(&known, written) => {
                 document.remove(&path).map_err(refused)?;
                 without_empty_table(&mut document, keys, file);
                 has_gone = true;
