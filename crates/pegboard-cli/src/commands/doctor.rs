@@ -104,7 +104,7 @@ async fn diagnose(context: &mut Context<'_>, options: &Doctor) -> Result<Vec<Sec
     }
     machine::check(&mut general, &context.global, &settings).await;
     if options.names.is_empty() {
-        unmanaged::check(&mut general, loaded);
+        unmanaged::check(&mut general, &context.global, loaded);
     }
     let duplicates = config_checks::duplicates(&loaded.config);
     let unpinned = loaded.config.unpinned();

@@ -31,6 +31,17 @@ pub(super) fn resolve(program: &str, path: &OsStr, cwd: Option<&Path>) -> Option
     files().find(|file| is_executable(file)).or_else(|| files().next())
 }
 
+/// The name by which `PATH` finds a program that is given by its absolute path. A program that it does not find is returned as it is.
+pub(super) fn short(program: &str) -> &str {
+    let file = Path::new(program);
+    let path = env::var_os("PATH").unwrap_or_default();
+    // On Windows, `npx` stands for `npx.cmd`.
+    let names = [file.file_stem().filter(|_| cfg!(windows)), file.file_name()];
+    let mut names = names.into_iter().flatten().filter_map(OsStr::to_str);
+    let found = names.find(|name| file.is_absolute() && resolve(name, &path, None).is_some_and(|found| found == file));
+    found.unwrap_or(program)
+}
+
 #[cfg(unix)]
 pub(super) fn is_executable(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt as _;

@@ -5,6 +5,7 @@ pub(super) mod inputs;
 pub(super) mod plan;
 pub(super) mod screen;
 pub(super) mod sources;
+pub(super) mod usable;
 pub(super) mod write;
 
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 
 mod first_config;
 
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use serde_json::json;
 
@@ -13,7 +13,7 @@ use super::{
     import::{
         self, inputs,
         plan::{Plan, Row},
-        screen, write,
+        screen, usable, write,
     },
     install::{self, Done, Twice, edit},
 };
@@ -64,11 +64,15 @@ pub(super) async fn run(mut context: Context<'_>, options: Init) -> Exit {
         }
     }
     let is_first = is_first && answers.imports;
-    if answers.takes_over
-        && let Err(complaint) = install::leave_what_would_not_work(&mut plan, NAME, is_asking)
-    {
-        return context.refuse(&complaint, &nothing).await;
+    if answers.takes_over {
+        for left in install::leave_what_would_not_work(&mut plan, false) {
+            // Without questions, the table that is printed later says it.
+            if is_asking {
+                output.note(&left);
+            }
+        }
     }
+    let unset = usable::unset_of(&plan);
     let done = carry_out(&context, &options, &mut plan, &hosts, &folders, &answers);
     let done = done.and_then(|done| match is_first && !options.dry_run {
         true => first_config::write(&plan.file).map(|()| done),
@@ -97,7 +101,7 @@ pub(super) async fn run(mut context: Context<'_>, options: Init) -> Exit {
                 let hosts: Vec<_> = done.changes.iter().map(edit::Change::document).collect();
                 let document = json!({
                     "file": plan.file, "imported": screen::document(&plan, is_written), "hosts": hosts, "skipped": done.skipped(),
-                    "twice": Twice::documents(&twice), "first_config": is_first, "checked": checked, "dry_run": options.dry_run,
+                    "twice": Twice::documents(&twice), "first_config": is_first, "checked": checked, "unset_variables": unset, "dry_run": options.dry_run,
                 });
                 with_warnings(Report::json(exit, &document), &warnings)
             } else {
@@ -122,7 +126,7 @@ pub(super) async fn run(mut context: Context<'_>, options: Init) -> Exit {
                 if let Some(checked) = checked {
                     let _ = writeln!(report.data, "{checked}");
                 }
-                report.data.push_str(&next(&plan));
+                report.data.push_str(&next(&plan, &unset));
                 with_warnings(report, &warnings)
             }
         }
@@ -189,13 +193,9 @@ async fn ask(
         let question = format!("Make {} use Pegboard? Each file is backed up first.", names.join(", "));
         answers.installs = agreement::agrees(output, &question).await;
     }
-    let is_of_host = |row: &&Row| install::is_in_use(row) && hosts.iter().any(|host| host.id == row.host.id);
-    let own: Vec<&str> = plan
-        .rows
-        .iter()
-        .filter(is_of_host)
-        .map(|row| row.original.as_str())
-        .collect();
+    let is_of_host = |row: &&Row| hosts.iter().any(|host| host.id == row.host.id);
+    let movable = install::movable(plan).into_iter().filter(is_of_host);
+    let own: Vec<&str> = movable.map(|row| row.original.as_str()).collect();
     // What was not imported cannot be taken out.
     if answers.installs && !own.is_empty() && (answers.imports || !plan.has_work()) {
         let question = format!(
@@ -261,11 +261,18 @@ fn overview(hosts: &[&'static Host], plan: &Plan) -> String {
     }
 }
 
-/// The commands that come next.
-fn next(plan: &Plan) -> String {
+/// What comes next: the variables to set, with the servers that need them, and commands.
+fn next(plan: &Plan, unset: &BTreeMap<String, Vec<String>>) -> String {
     let mut text = "next:\n".to_owned();
     let has_servers = !plan.rows.is_empty();
-    let lines = match has_servers {
+    let variables = unset.iter().map(|(variable, servers)| {
+        let servers = one_line(&servers.join(", "));
+        (
+            format!("set {variable}"),
+            format!("a variable that is needed by {servers}"),
+        )
+    });
+    let commands = match has_servers {
         true => [
             ("pegboard doctor", "checks every server and says how to mend it"),
             ("pegboard tools", "lists the tools of all servers"),
@@ -277,6 +284,8 @@ fn next(plan: &Plan) -> String {
             ("pegboard doctor", "checks it"),
         ],
     };
+    let commands = commands.map(|(command, what)| (command.to_owned(), what.to_owned()));
+    let lines: Vec<(String, String)> = variables.chain(commands).collect();
     let width = lines.iter().map(|(command, _)| command.len()).max().unwrap_or_default();
     for (command, what) in lines {
         let _ = writeln!(text, "  {command:width$}  {what}");

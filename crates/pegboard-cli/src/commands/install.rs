@@ -24,9 +24,9 @@ use crate::{
     settings::{Complaint, Settings},
 };
 use edit::{Change, Entry};
-pub(super) use take_over::leave_what_would_not_work;
 use take_over::{Stop, TakenOver, take_over};
-pub(super) use twice::{Twice, is_in_use};
+pub(super) use take_over::{leave_what_would_not_work, movable, reason_to_stay};
+pub(super) use twice::Twice;
 
 /// Enters Pegboard in hosts.
 pub(super) async fn install(mut context: Context<'_>, options: Install) -> Exit {

@@ -184,6 +184,21 @@ fn servers_of_other_programs_are_listed_and_never_started() {
 }
 
 #[test]
+fn a_server_of_another_folder_is_not_started_here_and_not_listed() {
+    let home = Home::new();
+    home.config(&well(&home));
+    let of = |folder: &std::path::Path| {
+        let servers = json!({"mcpServers": {"projtime": {"command": "uvx", "args": ["mcp-server-time"]}}});
+        let folder = folder.display().to_string();
+        home.write(".claude.json", &json!({"projects": {folder: servers}}).to_string());
+    };
+    of(&home.path("elsewhere"));
+    Diagnosis::of(&home, &[]).is_well_without("unmanaged-server");
+    of(&home.path("").canonicalize().unwrap());
+    Diagnosis::of(&home, &[]).shows("unmanaged-server");
+}
+
+#[test]
 fn servers_that_a_host_has_from_its_own_file_and_from_pegboard() {
     let home = Home::new();
     home.config(&well(&home));

@@ -18,5 +18,6 @@ mod ownership;
 #[path = "../command_line/pty.rs"]
 #[expect(dead_code, reason = "another suite uses the rest")]
 mod pty;
+mod same_server;
 #[cfg(target_os = "linux")]
 mod terminal;

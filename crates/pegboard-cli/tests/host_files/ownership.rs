@@ -48,6 +48,35 @@ fn a_url_that_was_installed_can_be_changed_and_removed() {
 }
 
 #[test]
+fn an_installed_url_is_pegboard_itself_to_every_command() {
+    let home = Home::new();
+    home.write(".claude.json", FOREIGN);
+    home.run(&["install", "claude", "--url", "http://127.0.0.1:17555/mcp"])
+        .ends_with(0);
+    let rows = home.run(&["import", "claude", "--yes", "-o", "json"]).json();
+    let row = |name: &str| {
+        let mut rows = rows["servers"].as_array().unwrap().iter();
+        rows.find(|row| row["original"] == name).unwrap().clone()
+    };
+    assert_eq!(
+        (&row("pegboard")["action"], &row("pegboard")["reason"]),
+        (&"skip".into(), &"Pegboard itself".into())
+    );
+    assert_eq!(row("docs")["action"], "add");
+    // `docs` is in the config now, and Pegboard is no server that it does not manage.
+    let doctor = home.run(&["doctor", "--offline", "-o", "json"]);
+    assert!(
+        doctor.out.contains("server-twice") && !doctor.out.contains("unmanaged-server"),
+        "{doctor:?}"
+    );
+    // Another address under that name is another server.
+    let other = r#"{"mcpServers": {"pegboard": {"url": "https://docs.example.com/mcp"}}}"#;
+    home.write(".claude.json", other);
+    let rows = home.run(&["import", "claude", "--dry-run", "-o", "json"]).json();
+    assert_ne!(rows["servers"][0]["action"], "skip", "{rows}");
+}
+
+#[test]
 fn continues_file_is_backed_up_before_it_is_removed() {
     let home = Home::new();
     home.run(&["install", "continue"]).ends_with(0);

@@ -92,6 +92,45 @@ fn a_password_is_kept_in_the_keyring_of_the_desktop_and_read_from_there() {
 }
 
 #[test]
+fn a_server_whose_password_cannot_be_kept_stays_in_the_host() {
+    let home = home();
+    let file = home.path(".config/Code/User/mcp.json");
+    let program = home.write("bin/secret-tool", "#!/bin/sh\nexit 1\n");
+    fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:/usr/bin:/bin", home.path("bin").display());
+    let variables = [("PATH", path.as_str()), ("DBUS_SESSION_BUS_ADDRESS", "unix:path=/none")];
+    let mut terminal = Terminal::start_with(&home, &["init"], &variables);
+    terminal.answers("Write 1 server to", "y");
+    terminal.answers("GitHub token: ", "typed-secret");
+    terminal.answers("Your region [eu]: ", "");
+    // There is nothing to take out of the file: the server could not be used here.
+    terminal.answers("Make VS Code use Pegboard?", "y");
+    let (code, shown) = terminal.ends();
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(
+        shown.contains("a variable takes its place: set GH_TOKEN") && shown.contains("  set GH_TOKEN "),
+        "{shown}"
+    );
+    assert!(fs::read_to_string(&file).unwrap().contains("${input:gh-token}"));
+    // The same with the two steps.
+    let mut terminal = Terminal::start_with(
+        &home,
+        &["-c", "other.toml", "install", "vscode", "--take-over"],
+        &variables,
+    );
+    terminal.answers("Move them to", "y");
+    terminal.answers("GitHub token: ", "typed-secret");
+    terminal.answers("Your region [eu]: ", "");
+    let (code, shown) = terminal.ends();
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(
+        shown.contains("`github` stays in VS Code: the variable GH_TOKEN is not set: GitHub token"),
+        "{shown}"
+    );
+    assert!(fs::read_to_string(&file).unwrap().contains("${input:gh-token}"));
+}
+
+#[test]
 fn whoever_does_not_say_yes_gets_nothing_written() {
     let home = home();
     let mut terminal = Terminal::start(&home, &["import", "vscode"]);

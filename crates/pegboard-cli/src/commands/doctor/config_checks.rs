@@ -345,6 +345,9 @@ pub(super) fn duplicates(config: &Config) -> BTreeMap<ServerName, ServerName> {
                     .map(|endpoint| json!(WithSecrets::new(&endpoint.headers)))
             ]),
         };
+        // One that has other tools is another server for an agent.
+        let policy = &server.policy;
+        let what = json!([what, server.allow, server.deny, policy.approval, policy.tools]);
         match known.get(&what.to_string()) {
             Some(first) => {
                 found.insert(name.clone(), (*first).clone());

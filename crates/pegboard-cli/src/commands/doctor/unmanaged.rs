@@ -1,6 +1,9 @@
 //! Servers in the config files of other programs: those that Pegboard does not manage, and those that a host has from both. They are only listed, never started.
 
-use std::{collections::BTreeSet, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
 use pegboard::{
     Config, Loaded,
@@ -13,7 +16,17 @@ use super::{
     kinds,
 };
 use crate::{
-    document::Document,
+    cli::Global,
+    commands::{
+        executable,
+        import::{
+            plan::{self, Action, Row},
+            sources::{self, HostFile},
+        },
+        install,
+        own_entries::OwnEntries,
+        servers_file::ServersFile,
+    },
     hosts::{self, Folders, Host},
     settings::here,
 };
@@ -21,9 +34,22 @@ use crate::{
 /// The most names that a finding lists.
 const NAMED: usize = 5;
 
+/// What the servers of hosts are compared with.
+struct Known<'a> {
+    config: &'a Config,
+    /// The servers of the config as they are written, by name.
+    written: Map<String, Value>,
+    own: OwnEntries,
+}
+
 /// Adds a finding for each file with servers that are not in the config, and for each with servers that Pegboard gives the host too.
-pub(super) fn check(section: &mut Section, loaded: &Loaded) {
-    let config = &loaded.config;
+pub(super) fn check(section: &mut Section, global: &Global, loaded: &Loaded) {
+    let known_servers = Known {
+        config: &loaded.config,
+        written: written(global),
+        // Without the list, entries with a URL are taken for other servers.
+        own: OwnEntries::load().unwrap_or_default(),
+    };
     let Some(folders) = Folders::of_process(here()) else {
         return;
     };
@@ -32,7 +58,7 @@ pub(super) fn check(section: &mut Section, loaded: &Loaded) {
     for host in hosts::HOSTS {
         for file in host.user_files(&folders) {
             if known.insert(file.clone()) {
-                of_file(section, config, host, &file, None, &folders);
+                of_file(section, &known_servers, host, &file, None, &folders);
             }
         }
     }
@@ -46,11 +72,21 @@ pub(super) fn check(section: &mut Section, loaded: &Loaded) {
                         folder: project,
                         is_here: project == folders.here,
                     };
-                    of_file(section, config, host, &file, Some(&project), &of_project);
+                    of_file(section, &known_servers, host, &file, Some(&project), &of_project);
                 }
             }
         }
     }
+}
+
+/// The servers of the config files as they are written. A file that cannot be read has its own finding.
+fn written(global: &Global) -> Map<String, Value> {
+    let files = ServersFile::all(global).unwrap_or_default();
+    let mut servers = Map::new();
+    for (name, server) in files.iter().flat_map(ServersFile::entries) {
+        servers.entry(name).or_insert(server);
+    }
+    servers
 }
 
 /// A folder with a host's file of a project.
@@ -77,26 +113,27 @@ fn is_read(loaded: &Loaded, file: &Path) -> bool {
 /// Adds a finding for a file of a host, which may be one of a project.
 fn of_file(
     section: &mut Section,
-    config: &Config,
-    host: &Host,
+    known: &Known<'_>,
+    host: &'static Host,
     file: &Path,
     project: Option<&Project<'_>>,
     folders: &Folders,
 ) {
     // A file that cannot be read is the other program's concern.
-    let Some(content) = Document::open(file).ok().and_then(|document| document.get(&[])) else {
+    let Ok(content) = sources::read_file(file) else {
         return;
     };
-    let listed = hosts::servers_in(host, &content, folders, project.map(|project| project.folder));
-    let has_pegboard = listed.iter().any(|server| server.is_pegboard);
+    let host_file = HostFile::new(host, file.to_owned(), project.map(|project| project.folder.to_owned()));
+    let found = sources::servers_of(&host_file, &content, folders, &known.own, false);
+    let has_pegboard = found.iter().any(|one| one.server.is_pegboard);
     let (mut unmanaged, mut twice) = (Vec::new(), Vec::new());
-    for server in listed.iter().filter(|server| !server.is_pegboard) {
-        let Ok(imported) = &server.imported else { continue };
-        let is_in_use = imported.settings.get("enabled") != Some(&Value::Bool(false));
-        if !is_managed(config, &imported.settings, |_| true) {
-            unmanaged.push(format!("`{}`", server.name));
-        } else if has_pegboard && is_in_use && is_managed(config, &imported.settings, |server| server.enabled) {
-            twice.push(format!("`{}`", server.name));
+    // What an import would do decides, so that the fixes have an effect.
+    for row in plan::rows(known.written.clone(), found, false) {
+        let is_new = matches!(row.action, Action::Add(_) | Action::Replace(_));
+        if is_new && !is_managed(known.config, &row.settings, |_| true) {
+            unmanaged.push(format!("`{}`", row.original));
+        } else if has_pegboard && known.gives(&row) {
+            twice.push(format!("`{}`", row.original));
         }
     }
     let command = |what: &str, takes: &str| match project {
@@ -131,6 +168,24 @@ fn of_file(
     }
 }
 
+impl Known<'_> {
+    /// Whether Pegboard gives a host the server that the host starts itself.
+    fn gives(&self, row: &Row) -> bool {
+        let is_in_use = row.settings.get("enabled") != Some(&Value::Bool(false));
+        is_in_use
+            && match &row.action {
+                Action::Add(_) | Action::Replace(_) => is_managed(self.config, &row.settings, |server| server.enabled),
+                Action::Same(name) => {
+                    let here = self.written.get(name).and_then(Value::as_object);
+                    let server = self.config.servers.get(name.as_str());
+                    server.is_some_and(|server| server.enabled)
+                        && install::reason_to_stay(row, here, &BTreeMap::new(), false).is_none()
+                }
+                Action::Skip(_) | Action::Refuse(_) => false,
+            }
+    }
+}
+
 /// The first names of a list, and how many more there are.
 fn shown(names: &[String]) -> String {
     let more = match names.len().saturating_sub(NAMED) {
@@ -155,7 +210,7 @@ fn is_managed(config: &Config, settings: &Map<String, Value>, counts: impl Fn(&S
         .filter(|server| counts(server))
         .any(|server| match &server.transport {
             Transport::Stdio(command) => {
-                text("command") == Some(command.program.as_str())
+                text("command").map(executable::short) == Some(executable::short(&command.program))
                     && command
                         .args
                         .iter()

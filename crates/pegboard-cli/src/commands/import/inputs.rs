@@ -23,7 +23,7 @@ pub(in crate::commands) async fn ask(plan: &mut Plan, output: &Output) {
             continue;
         };
         let value = match input.is_secret {
-            true => stored(&id, &answer, output).await,
+            true => stored(&input, &answer, output).await,
             // To us `$$` is an escaped `$`.
             false => Some(answer.replace('$', "$$")),
         };
@@ -63,8 +63,9 @@ async fn answer(input: &Input, output: &Output) -> Option<String> {
 }
 
 /// Stores a secret in the keyring and returns the reference to it. Without a keyring it is forgotten, and a variable takes its place.
-async fn stored(id: &str, secret: &str, output: &Output) -> Option<String> {
-    let user: String = id
+async fn stored(input: &Input, secret: &str, output: &Output) -> Option<String> {
+    let user: String = input
+        .id
         .chars()
         .map(|c| {
             if c.is_ascii_alphanumeric() || c == '_' || c == '-' {
@@ -78,7 +79,8 @@ async fn stored(id: &str, secret: &str, output: &Output) -> Option<String> {
         Ok(()) => Some(format!("${{keyring:pegboard/{user}}}")),
         Err(reason) => {
             output.note(&format!(
-                "the secret is not stored ({reason}), so a variable takes its place"
+                "the secret is not stored ({reason}), so a variable takes its place: set {}",
+                input.variable()
             ));
             None
         }

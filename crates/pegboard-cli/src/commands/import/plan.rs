@@ -73,17 +73,20 @@ impl Row {
             _ => None,
         }
     }
+
+    /// The settings as they are written with these answers.
+    pub(in crate::commands) fn answered(&self, answers: &BTreeMap<String, String>) -> Map<String, Value> {
+        answered(&self.settings, &self.inputs, answers)
+    }
 }
 
 impl Plan {
     /// A plan to write to a file.
     pub(super) fn new(target: ServersFile, found: Found, force: bool) -> Self {
-        let mut names = Names::new(target.entries(), force, &found.servers);
-        let rows = found.servers.into_iter().map(|one| names.row(one)).collect();
         Self {
             file: target.path().to_owned(),
+            rows: rows(target.entries(), found.servers, force),
             target,
-            rows,
             unreadable: found.unreadable,
             files: found.files,
             answers: BTreeMap::new(),
@@ -122,6 +125,12 @@ impl Plan {
     }
 }
 
+/// What an import does with the servers that were found, beside those that are in the config.
+pub(in crate::commands) fn rows(known: Map<String, Value>, found: Vec<FoundServer>, force: bool) -> Vec<Row> {
+    let mut names = Names::new(known, force, &found);
+    found.into_iter().map(|one| names.row(one)).collect()
+}
+
 /// The default of an input, if it can be that of a variable.
 fn default(input: &Input) -> Option<&str> {
     let default = input.default.as_deref().filter(|_| !input.is_secret);
@@ -139,10 +148,16 @@ fn stand_in(input: &Input) -> String {
 
 /// The settings with a variable for each input, as they are written where no question is asked.
 fn settled(settings: &Map<String, Value>, inputs: &[Input]) -> Map<String, Value> {
+    answered(settings, inputs, &BTreeMap::new())
+}
+
+/// The settings with the answer to each input, or a variable where there is none.
+fn answered(settings: &Map<String, Value>, inputs: &[Input], answers: &BTreeMap<String, String>) -> Map<String, Value> {
     let mut settings = settings.clone();
     for input in inputs {
+        let value = answers.get(&input.id).cloned().unwrap_or_else(|| stand_in(input));
         for setting in settings.values_mut() {
-            replace(setting, &input.reference(), &stand_in(input));
+            replace(setting, &input.reference(), &value);
         }
     }
     settings
@@ -218,10 +233,20 @@ impl Names {
         if let Some(name) = own.or_else(any) {
             return Some(name.clone());
         }
-        let ours = self.taken.get(wish).and_then(Value::as_object)?;
-        let is_it =
-            !self.imported.contains(wish) && is_free(wish) && Identity::of(ours).may_come_from(&Identity::of(settings));
-        is_it.then(|| wish.to_owned())
+        // What was written before may have changed since, also under the number that it got.
+        let is_wished = |name: &String| {
+            let mut wishes = self.wishes.get(source).into_iter().flatten();
+            wishes.any(|(other, _)| other == name)
+        };
+        let numbers = (2_u32..).map(|number| numbered(wish, number));
+        let numbers = numbers.take_while(|name| self.taken.contains_key(name));
+        let mut names = std::iter::once(wish.to_owned()).chain(numbers.filter(|name| !is_wished(name)));
+        let found = Identity::of(settings);
+        names.find(|name| {
+            let ours = self.taken.get(name).and_then(Value::as_object);
+            let is_it = |ours| Identity::of(ours).may_come_from(&found);
+            !self.imported.contains(name) && is_free(name) && ours.is_some_and(is_it)
+        })
     }
 
     fn row(&mut self, found: FoundServer) -> Row {
@@ -325,12 +350,16 @@ fn alias(name: &str) -> String {
     }
 }
 
+fn numbered(wish: &str, number: u32) -> String {
+    let short: String = wish.chars().take(60).collect();
+    format!("{short}-{number}")
+}
+
 /// The name with the first number that makes it free.
 fn free(wish: &str, taken: &Map<String, Value>) -> String {
-    let short: String = wish.chars().take(60).collect();
     let mut number = 2_u32;
     loop {
-        let name = format!("{short}-{number}");
+        let name = numbered(wish, number);
         if !taken.contains_key(&name) {
             return name;
         }

@@ -1,11 +1,10 @@
 //! Moves the servers of hosts into the config, after a person agreed.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
 
-use super::{
-    edit::{self, Entry},
-    remotes,
-};
+use super::edit::{self, Entry};
 use crate::{
     cli::{Import, Install},
     commands::{
@@ -14,7 +13,7 @@ use crate::{
         import::{
             self, inputs,
             plan::{Action, Plan, Row},
-            write,
+            usable, write,
         },
     },
     exit::Exit,
@@ -23,11 +22,7 @@ use crate::{
 };
 
 /// What the notes of an import say about servers that would not work here.
-const UNUSABLE: [&str; 3] = [
-    "cannot be used as it is",
-    "is known to the host only",
-    "only the host can do that",
-];
+const UNUSABLE: [&str; 2] = ["cannot be used as it is", "only the host can do that"];
 /// The settings that hold secrets.
 const SECRETS: [&str; 10] = [
     "env",
@@ -92,7 +87,7 @@ pub(super) async fn take_over(
     };
     let mut plan = import::prepare(&context.global, &from)?;
     let asks = !options.dry_run && !options.yes;
-    leave_what_would_not_work(&mut plan, &options.name, asks)?;
+    leave_what_would_not_work(&mut plan, asks);
     // The moves are tried too before anything is written.
     for host in hosts {
         edit::install(host, entry, options.project, folders, Some(&plan), true)?;
@@ -100,6 +95,10 @@ pub(super) async fn take_over(
     let is_shown = asks && plan.rows.iter().any(edit::is_moved);
     if is_shown {
         agree(context, &mut plan).await?;
+        // A secret that could not be stored is missing here.
+        for left in leave_what_would_not_work(&mut plan, false) {
+            context.output.note(&left);
+        }
     }
     plan.settle_inputs();
     if !options.dry_run {
@@ -139,28 +138,52 @@ async fn agree(context: &mut Context<'_>, plan: &mut Plan) -> Result<(), Stop> {
     }
 }
 
-/// Leaves a server in its host's file if it would not work here, or if the one that is here has other secrets.
-pub(in crate::commands) fn leave_what_would_not_work(plan: &mut Plan, name: &str, asks: bool) -> Result<(), Complaint> {
-    let mut known = plan.target.entries();
-    for row in &mut plan.rows {
-        if row.original == name && remotes::url_of(&row.from, name)?.is_some() {
-            row.action = Action::Skip("Pegboard itself".to_owned());
-        } else if let Some(reason) = unusable(row, asks) {
+/// Leaves a server in its host's file if it would not work here, or if the one that is here has other secrets. Returns what is left, in
+/// sentences. With `asks`, a person is asked for the inputs later.
+pub(in crate::commands) fn leave_what_would_not_work(plan: &mut Plan, asks: bool) -> Vec<String> {
+    let reasons = reasons(plan, asks);
+    let mut left = Vec::new();
+    for (row, reason) in plan.rows.iter_mut().zip(reasons) {
+        if let Some(reason) = reason {
+            left.push(format!("`{}` stays in {}: {reason}", row.original, row.host.title));
             row.action = Action::Refuse(format!("stays in the host: {reason}"));
-        } else if let Some(name) = row.new_name() {
-            known.insert(name.to_owned(), Value::Object(row.settings.clone()));
-        } else if let Action::Same(name) = &row.action {
-            let here = known.get(name).and_then(Value::as_object);
-            if !here.is_some_and(|here| has_same_secrets(here, &row.settings)) {
-                row.action = Action::Skip(format!("stays in the host: `{name}` has other variables or headers"));
-            }
         }
     }
-    Ok(())
+    left
 }
 
-/// Why a server would not work here.
-fn unusable(row: &Row, asks: bool) -> Option<String> {
+/// The servers of a plan that hosts start now and that would be moved.
+pub(in crate::commands) fn movable(plan: &Plan) -> Vec<&Row> {
+    let rows = plan.rows.iter().zip(reasons(plan, false));
+    rows.filter(|(row, reason)| reason.is_none() && edit::is_moved(row) && is_in_use(&row.settings))
+        .map(|(row, _)| row)
+        .collect()
+}
+
+/// Why each server of a plan stays in its host.
+fn reasons(plan: &Plan, asks: bool) -> Vec<Option<String>> {
+    let mut known = plan.target.entries();
+    let mut reason = |row: &Row| {
+        let here = match &row.action {
+            Action::Same(name) => known.get(name).and_then(Value::as_object),
+            _ => None,
+        };
+        let reason = reason_to_stay(row, here, &plan.answers, asks);
+        if let Some(name) = row.new_name().filter(|_| reason.is_none()) {
+            known.insert(name.to_owned(), Value::Object(row.answered(&plan.answers)));
+        }
+        reason
+    };
+    plan.rows.iter().map(&mut reason).collect()
+}
+
+/// Why a server is not moved: it would not work here, or `here`, the one that is here already, is not the same.
+pub(in crate::commands) fn reason_to_stay(
+    row: &Row,
+    here: Option<&Map<String, Value>>,
+    answers: &BTreeMap<String, String>,
+    asks: bool,
+) -> Option<String> {
     if !edit::is_moved(row) {
         return None;
     }
@@ -168,16 +191,56 @@ fn unusable(row: &Row, asks: bool) -> Option<String> {
     if let Some(note) = row.notes.iter().find(is_sign) {
         return Some(note.clone());
     }
-    let is_open = |input: &&hosts::Input| !asks && std::env::var_os(input.variable()).is_none();
-    let input = row.inputs.iter().find(is_open)?;
-    Some(format!(
-        "the variable {} is not set: {}",
-        input.variable(),
-        input.description
-    ))
+    let Action::Same(name) = &row.action else {
+        return unset(row, &row.answered(answers), asks);
+    };
+    let Some(here) = here else {
+        return Some(format!("`{name}` is not imported"));
+    };
+    if !has_same_secrets(here, &row.settings) {
+        return Some(format!("`{name}` has other variables or headers"));
+    }
+    if is_in_use(&row.settings) && !is_in_use(here) {
+        return Some(format!("`{name}` is disabled here"));
+    }
+    unset(row, here, false)
 }
 
-/// Whether two servers have the same values where secrets are.
-fn has_same_secrets(one: &Map<String, Value>, other: &Map<String, Value>) -> bool {
-    SECRETS.iter().all(|key| one.get(*key) == other.get(*key))
+/// The sentence about the variables that settings need and that are not set here.
+fn unset(row: &Row, settings: &Map<String, Value>, asks: bool) -> Option<String> {
+    let input = |variable: &String| row.inputs.iter().find(|input| input.variable() == *variable);
+    let mut names = usable::unset(settings);
+    names.retain(|name| !asks || input(name).is_none());
+    match names.as_slice() {
+        [] => None,
+        [name] => Some(match input(name) {
+            Some(input) => format!("the variable {name} is not set: {}", input.description),
+            None => format!("the variable {name} is not set"),
+        }),
+        names => Some(format!("the variables {} are not set", names.join(", "))),
+    }
+}
+
+fn is_in_use(settings: &Map<String, Value>) -> bool {
+    settings.get("enabled") != Some(&Value::Bool(false))
+}
+
+/// Whether a server of ours has the values of one that was found where secrets are, or one for a value that the host asks its user for.
+fn has_same_secrets(ours: &Map<String, Value>, found: &Map<String, Value>) -> bool {
+    SECRETS
+        .iter()
+        .all(|key| is_same_or_asked(ours.get(*key), found.get(*key)))
+}
+
+fn is_same_or_asked(ours: Option<&Value>, found: Option<&Value>) -> bool {
+    match (ours, found) {
+        (Some(Value::String(_)), Some(Value::String(found))) if found.contains("${input:") => true,
+        (Some(Value::Object(ours)), Some(Value::Object(found))) => {
+            ours.len() == found.len()
+                && found
+                    .iter()
+                    .all(|(key, value)| is_same_or_asked(ours.get(key), Some(value)))
+        }
+        (ours, found) => ours == found,
+    }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::edit::{self, Change};
+use super::{edit::Change, take_over::movable};
 use crate::{
     cli::Global,
     commands::import::plan::{Action, Plan, Row},
@@ -31,14 +31,15 @@ impl Twice {
         is_project: bool,
     ) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
+        // One that would not work here is not there twice.
+        let movable = movable(plan);
         for change in changes {
             let is_twice = |row: &&Row| {
                 row.from == change.file
-                    && is_in_use(row)
                     && (with_new || matches!(row.action, Action::Same(_)))
                     && !change.moved.contains(&row.original)
             };
-            let rows = plan.rows.iter().filter(is_twice);
+            let rows = movable.iter().copied().filter(is_twice);
             let servers: Vec<String> = rows.map(|row| row.original.clone()).collect();
             match all.iter_mut().find(|one| one.host.id == change.host.id) {
                 Some(known) => known.servers.extend(servers),
@@ -76,11 +77,6 @@ impl Twice {
             .map(|one| json!({"host": one.host.id, "servers": one.servers, "fix": one.fix}))
             .collect()
     }
-}
-
-/// Whether taking over would move a server that the host starts now.
-pub(in crate::commands) fn is_in_use(row: &Row) -> bool {
-    edit::is_moved(row) && row.settings.get("enabled") != Some(&Value::Bool(false))
 }
 
 fn fix(global: &Global, host: &Host, is_project: bool) -> String {
