@@ -26,6 +26,7 @@ mod logs;
 mod man;
 mod mask;
 mod mcp;
+mod needed_variables;
 mod own_entries;
 mod pins;
 mod prompts;

@@ -21,6 +21,7 @@ use tokio::{sync::mpsc, time::Instant};
 use super::{
     blobs,
     context::{Context, Ending, TIMEOUT, cancelled, late},
+    needed_variables,
     starting::StartingServers,
 };
 use crate::{
@@ -110,7 +111,10 @@ pub(super) async fn run(mut context: Context<'_>, options: cli::Call) -> Exit {
         return context.close(&board, report).await;
     }
     let reply = explained(reply, &board.status().servers, context.is_late());
-    let reply = disabled(reply, &config);
+    let mut reply = disabled(reply, &config);
+    if servers.daemon.is_none() {
+        pass_on_variables(&mut reply, &config);
+    }
     let mut report = results::report(&context.output, &options, &reply);
     if options.time {
         report = report.note(&results::times(&reply, started.elapsed()));
@@ -228,6 +232,15 @@ fn disabled(mut reply: Reply, config: &Config) -> Reply {
         failure.hint = Some(format!("`pegboard enable {name}` enables it"));
     }
     reply
+}
+
+/// Says how the server of a call gets a variable that it has ended for lack of.
+fn pass_on_variables(reply: &mut Reply, config: &Config) {
+    if let (Outcome::Refused(failure), Some(server)) = (&mut reply.outcome, &reply.server)
+        && let Some(advice) = needed_variables::advice_for(config, server, &failure.message)
+    {
+        failure.hint = Some(advice);
+    }
 }
 
 /// Loads the config and the arguments, or returns why the call cannot be made.

@@ -41,37 +41,76 @@ pub(super) use overview::Overview;
 use program::Written;
 use stopped::Stopped;
 
+/// The most rounds of fixing and looking again.
+const MAX_ROUNDS: usize = 8;
+
 pub(super) async fn run(mut context: Context<'_>, options: Doctor) -> Exit {
     let empty = screen::json(&[], &Fixes::default());
     let sections = match diagnose(&mut context, &options).await {
         Ok(sections) => sections,
         Err(stopped) => return stopped.end(context, &empty).await,
     };
-    let remedies = remedies(&sections);
-    if !options.fix || remedies.is_empty() {
-        return finish(&mut context, &options, &sections, &Fixes::default()).await;
-    }
     if options.dry_run {
-        let would = apply(&remedies, true, &context.output);
+        let would = apply(&remedies(&sections, &[]), true, &context.output);
         let fixes = Fixes {
             would,
             ..Fixes::default()
         };
-        return finish(&mut context, &options, &sections, &fixes).await;
+        return finish(&mut context, &sections, &fixes, 0).await;
     }
-    let fixed = match mend(&mut context, &options, &sections, &remedies).await {
-        Ok(fixed) => fixed,
-        Err(stopped) => return stopped.end(context, &empty).await,
+    if !options.fix {
+        let fixable = remedies(&sections, &[]).len();
+        return finish(&mut context, &sections, &Fixes::default(), fixable).await;
+    }
+    let mut mending = Mending {
+        sections,
+        fixes: Fixes::default(),
+        tried: Vec::new(),
     };
-    match diagnose(&mut context, &options).await {
-        Ok(sections) => {
-            let fixes = Fixes {
-                fixed,
-                ..Fixes::default()
-            };
-            finish(&mut context, &options, &sections, &fixes).await
+    for _ in 0..MAX_ROUNDS {
+        match mending.round(&mut context, &options).await {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(stopped) => return stopped.end(context, &screen::json(&[], &mending.fixes)).await,
         }
-        Err(stopped) => stopped.end(context, &empty).await,
+    }
+    let left = remedies(&mending.sections, &mending.tried).len();
+    finish(&mut context, &mending.sections, &mending.fixes, left).await
+}
+
+/// The repeated fixing and looking again of `--fix`: what one fix uncovers, such as the problems of a file that could not be used before, the next
+/// round mends.
+struct Mending {
+    /// The latest report.
+    sections: Vec<Section>,
+    fixes: Fixes,
+    /// All remedies so far, also those that failed. None is applied twice.
+    tried: Vec<Remedy>,
+}
+
+impl Mending {
+    /// Applies the new remedies, and looks again. Returns `false` if there is none, or the user wants no more of them.
+    async fn round(&mut self, context: &mut Context<'_>, options: &Doctor) -> Result<bool, Stopped> {
+        let remedies = remedies(&self.sections, &self.tried);
+        if remedies.is_empty() {
+            return Ok(false);
+        }
+        let is_first = self.tried.is_empty();
+        if !options.yes && !agreed(context, &self.sections, &remedies).await? {
+            return match is_first {
+                true => Err(Stopped::Refused(Complaint {
+                    message: "you did not say yes, so nothing is changed".to_owned(),
+                    hint: None,
+                    exit: Exit::Refused,
+                })),
+                false => Ok(false),
+            };
+        }
+        self.fixes.fixed.extend(apply(&remedies, false, &context.output));
+        let tried: Vec<Remedy> = remedies.into_iter().map(|(_, remedy)| remedy.clone()).collect();
+        self.tried.extend(tried);
+        self.sections = diagnose(context, options).await?;
+        Ok(true)
     }
 }
 
@@ -141,7 +180,10 @@ async fn diagnose(context: &mut Context<'_>, options: &Doctor) -> Result<Vec<Sec
                 for one in unpinned.iter().filter(|one| one.server == *name) {
                     let pinned =
                         file.and_then(|file| package_version::pinned(&command.program, &one.package, server, file));
-                    let version = pinned.as_ref().map_or(&one.example, |(version, _)| version);
+                    let version = match &pinned {
+                        Some((version, _)) => version.clone(),
+                        None => package_version::example(&one.package, &one.example),
+                    };
                     section.found(
                         Finding::new(
                             &kinds::UNPINNED_PACKAGE,
@@ -200,55 +242,46 @@ fn title(config: &Config, name: &ServerName) -> String {
     }
 }
 
-fn remedies(sections: &[Section]) -> Vec<(&Finding, &Remedy)> {
+/// The remedies of a report, without those that were tried.
+fn remedies<'a>(sections: &'a [Section], tried: &[Remedy]) -> Vec<(&'a Finding, &'a Remedy)> {
     let findings = sections.iter().flat_map(Section::findings);
     findings
         .filter_map(|finding| Some((finding, finding.remedy.as_ref()?)))
+        .filter(|(_, remedy)| !tried.contains(remedy))
         .collect()
 }
 
-/// Shows the fixes, asks, and applies them. Returns what was done.
-async fn mend(
+/// Shows the fixes, and asks whether to apply them.
+async fn agreed(
     context: &mut Context<'_>,
-    options: &Doctor,
     sections: &[Section],
     remedies: &[(&Finding, &Remedy)],
-) -> Result<Vec<String>, Stopped> {
+) -> Result<bool, Stopped> {
     let output = context.output.clone();
-    if !options.yes {
-        if !agreement::can_ask() {
-            return Err(Stopped::Refused(Complaint {
-                message: "a person must agree to the fixes, and there is no terminal to ask at".to_owned(),
-                hint: Some("`pegboard doctor` shows them, `pegboard doctor --fix --yes` applies them".to_owned()),
-                exit: Exit::Refused,
-            }));
-        }
-        output.say(&shown(sections));
-        let plan: Vec<String> = remedies
-            .iter()
-            .map(|(finding, _)| {
-                format!(
-                    "  {}: {}\n",
-                    finding.kind.id,
-                    output::one_line(finding.fix.as_deref().unwrap_or_default())
-                )
-            })
-            .collect();
-        output.say(&plan.concat());
-        match context.work(agreement::agrees(&output, "Apply these fixes?")).await {
-            Ending::Done(true) => {}
-            Ending::Done(false) => {
-                return Err(Stopped::Refused(Complaint {
-                    message: "you did not say yes, so nothing is changed".to_owned(),
-                    hint: None,
-                    exit: Exit::Refused,
-                }));
-            }
-            Ending::TimeUp => return Err(Stopped::TimeUp),
-            Ending::Interrupted => return Err(Stopped::Interrupted),
-        }
+    if !agreement::can_ask() {
+        return Err(Stopped::Refused(Complaint {
+            message: "a person must agree to the fixes, and there is no terminal to ask at".to_owned(),
+            hint: Some("`pegboard doctor` shows them, `pegboard doctor --fix --yes` applies them".to_owned()),
+            exit: Exit::Refused,
+        }));
     }
-    Ok(apply(remedies, false, &output))
+    output.say(&shown(sections));
+    let plan: Vec<String> = remedies
+        .iter()
+        .map(|(finding, _)| {
+            format!(
+                "  {}: {}\n",
+                finding.kind.id,
+                output::one_line(finding.fix.as_deref().unwrap_or_default())
+            )
+        })
+        .collect();
+    output.say(&plan.concat());
+    match context.work(agreement::agrees(&output, "Apply these fixes?")).await {
+        Ending::Done(answer) => Ok(answer),
+        Ending::TimeUp => Err(Stopped::TimeUp),
+        Ending::Interrupted => Err(Stopped::Interrupted),
+    }
 }
 
 /// Applies the remedies, or tries them without a change. Returns what was done or would be; what fails is said at once.
@@ -268,7 +301,8 @@ fn shown(sections: &[Section]) -> String {
     screen::text(sections, output::width(), Paint::of(&std::io::stdout()))
 }
 
-async fn finish(context: &mut Context<'_>, options: &Doctor, sections: &[Section], fixes: &Fixes) -> Exit {
+/// Prints the report. `fixable` is the number of findings that another `--fix` would mend.
+async fn finish(context: &mut Context<'_>, sections: &[Section], fixes: &Fixes, fixable: usize) -> Exit {
     let exit = match screen::count(sections, Level::Problem) {
         0 => Exit::Done,
         // The code 1, as for other checks that found something.
@@ -277,7 +311,6 @@ async fn finish(context: &mut Context<'_>, options: &Doctor, sections: &[Section
     let report = match context.output.is_json() {
         true => Report::json(exit, &json!(screen::json(sections, fixes))),
         false => {
-            let fixable = if options.fix { 0 } else { remedies(sections).len() };
             let mut report = Report::new(exit);
             report.data = shown(sections);
             report.data.push_str(&fixes.text());

@@ -18,7 +18,7 @@ use serde_json::json;
 
 use super::{
     context::{Context, Ending, interrupted, time_up},
-    listing,
+    listing, needed_variables,
     starting::StartingServers,
 };
 use crate::{
@@ -77,6 +77,12 @@ pub(super) async fn run(mut context: Context<'_>, options: cli::Tools) -> Exit {
             // Servers that the pattern cannot mean are not missed.
             let is_meant = |server: &Unavailable| named.is_empty() || named.contains(&server.server);
             found.unavailable.retain(is_meant);
+            if servers.daemon.is_none() {
+                for server in &mut found.unavailable {
+                    let advice = needed_variables::advice_for(&config, &server.server, &server.error);
+                    server.hint = advice.or(server.hint.take());
+                }
+            }
             let exit = listing::exit(&found.unavailable, enabled, context.is_late());
             if let Some(query) = &options.search {
                 let matches = toolset.find(query, SEARCHED);

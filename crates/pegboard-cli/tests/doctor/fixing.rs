@@ -1,4 +1,4 @@
-//! What `--fix` leaves alone: a change that could lose something is made by hand.
+//! How far `--fix` goes, and what it leaves alone: a change that could lose something is made by hand.
 
 use std::fs;
 
@@ -43,6 +43,45 @@ fn of_two_misspelt_settings_only_one_becomes_the_right_one() {
     Diagnosis::of(&home, &["--offline", "--fix", "--yes"]);
     let mended = fs::read_to_string(file).unwrap();
     assert_eq!(mended, "[servers.a]\ncommand = 'cat'\ncommnd = 'false'\n");
+}
+
+#[test]
+fn what_a_fix_uncovers_is_mended_in_the_same_run() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let home = Home::new();
+    let program = home.write("bin/my-server", "#!/bin/sh\n");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    // The mode hides the misspelt setting, which hides that a desktop would not find the program.
+    let file = home.config("[servers.a]\ncomand = 'my-server'\n");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
+    let mut command = home.pegboard(&["doctor", "--offline", "--fix", "--yes", "-o", "json"]);
+    command.env("PATH", format!("{}:/usr/bin:/bin", home.path("bin").display()));
+    let mended = Diagnosis::from(&Ran::of(command));
+    mended.is_well_without("path-differs");
+    let fixed = mended.document["fixed"].as_array().unwrap();
+    let ids: Vec<&str> = fixed
+        .iter()
+        .map(|done| done.as_str().unwrap().split(':').next().unwrap())
+        .collect();
+    assert_eq!(
+        ids,
+        ["config-writable", "unknown-setting", "path-differs"],
+        "{fixed:#?}"
+    );
+    assert_eq!(
+        fs::read_to_string(&file).unwrap(),
+        format!("[servers.a]\ncommand = {:?}\n", program.display().to_string())
+    );
+}
+
+#[test]
+fn a_fix_that_fails_is_tried_once() {
+    let home = Home::new();
+    home.config("[servers.a]\ncomand = 'cat'\ncommnd = 'false'\n");
+    let ran = home.run(&["doctor", "--offline", "--fix", "--yes"]);
+    let warnings = ran.err.matches("there is a `command` beside").count();
+    assert_eq!(warnings, 1, "{ran:?}");
 }
 
 #[test]

@@ -125,6 +125,24 @@ fn packages_without_a_version() {
 }
 
 #[test]
+fn the_fix_of_a_package_without_a_version_has_its_name() {
+    let home = Home::new();
+    for runner in ["npx", "uvx"] {
+        starter(&home, &format!("bin/{runner}"), "#!/bin/sh", 0o755);
+    }
+    let path = format!("env = {{ PATH = '{}:/usr/bin:/bin' }}\n", home.path("bin").display());
+    for (program, args, fix) in [
+        ("npx", &["-y", "@scope/server@latest"][..], "@scope/server@1.2.3"),
+        ("uvx", &["mcp-server-time"], "mcp-server-time==1.2.3"),
+    ] {
+        home.config(&(entry(program, args) + &path));
+        let found = Diagnosis::of(&home, &["--offline"]);
+        let found = found.finding("unpinned-package").unwrap();
+        assert_eq!(found["fix"], format!("write one version: `{fix}`"));
+    }
+}
+
+#[test]
 fn a_package_is_pinned_to_the_version_that_was_fetched_last() {
     let home = Home::new();
     starter(&home, "bin/npx", "#!/bin/sh", 0o755);
@@ -174,6 +192,36 @@ fn a_server_that_ends_at_once_is_told_with_its_last_words() {
         let said = found.finding(id).unwrap()["found"].as_str().unwrap();
         assert!(said.contains(words) && said.contains("exit code 7"), "{said}");
     }
+}
+
+#[test]
+fn a_variable_that_a_server_asks_for_and_does_not_get_is_named() {
+    let home = Home::new();
+    let fault = Fault::ExitsAtStart {
+        code: 1,
+        stderr: "Set HUB_ACCESS_TOKEN in your environment variables and retry\n".to_owned(),
+    };
+    home.config(&home.entry("fx", fake().fault(fault), QUICK));
+    let run = |args: &[&str], is_set: bool| {
+        let mut command = home.pegboard(args);
+        if is_set {
+            command.env("HUB_ACCESS_TOKEN", "canary");
+        }
+        Ran::of(command)
+    };
+    let settings = "`env_pass = [\"HUB_ACCESS_TOKEN\"]`, or `env = { HUB_ACCESS_TOKEN = \"${HUB_ACCESS_TOKEN}\" }`";
+    let withheld = format!("`HUB_ACCESS_TOKEN` is set here, but not passed on to the server: {settings}");
+    for (is_set, advice) in [
+        (true, withheld.clone()),
+        (false, format!("set `HUB_ACCESS_TOKEN`, and pass it on: {settings}")),
+    ] {
+        let found = Diagnosis::from(&run(&["doctor", "-o", "json"], is_set));
+        let found = found.shows("exits-at-start").finding("exits-at-start").unwrap();
+        assert_eq!(found["fix"], advice);
+    }
+    // Other commands say so too.
+    run(&["tools"], true).says(&withheld);
+    run(&["call", "fx.read"], true).says(&withheld);
 }
 
 #[test]

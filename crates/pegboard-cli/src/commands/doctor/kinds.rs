@@ -132,7 +132,7 @@ kinds! {
     UNPINNED_PACKAGE = "unpinned-package" Program Warning
         "each start may run another version of the package" "name one version; `--fix` writes the one that `npx` fetched last";
     EXITS_AT_START = "exits-at-start" Start Problem
-        "the process ends before it answers" "its own words say why";
+        "the process ends before it answers" "its own words say why; a variable that they ask for is passed on with `env_pass`";
     MODULE_MISSING = "module-missing" Start Problem
         "the program ends because a module of it is not installed" "install the module where the program looks for it";
     PACKAGE_UNKNOWN = "package-unknown" Start Problem

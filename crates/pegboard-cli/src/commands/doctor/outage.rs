@@ -6,7 +6,7 @@ use super::{
     finding::Finding,
     kinds::{self, Kind},
 };
-use crate::logging::Exchanged;
+use crate::{commands::needed_variables, logging::Exchanged};
 
 /// The most characters of a server's own words that are shown.
 const MAX_WORDS: usize = 1500;
@@ -55,11 +55,18 @@ pub(super) fn finding(
         return Finding::new(kind, shortened(found)).fix(kind.remedy);
     }
     let fix = fix(kind).map(str::to_owned).or_else(|| error.hint.clone());
-    let fix = match kind.id {
-        "sign-in-needed" | "sign-in-expired" => format!("pegboard login {name}"),
-        _ => fix.unwrap_or_else(|| kind.remedy.to_owned()),
+    let needed = match transport {
+        Transport::Stdio(command) if kind.id == kinds::EXITS_AT_START.id => {
+            needed_variables::advice(command, error.stderr.as_deref().unwrap_or_default())
+        }
+        _ => None,
     };
-    Finding::new(kind, shortened(message)).fix(fix)
+    let fix = match kind.id {
+        _ if needed.is_some() => needed,
+        "sign-in-needed" | "sign-in-expired" => Some(format!("pegboard login {name}")),
+        _ => fix,
+    };
+    Finding::new(kind, shortened(message)).fix(fix.unwrap_or_else(|| kind.remedy.to_owned()))
 }
 
 fn shortened(message: &str) -> String {

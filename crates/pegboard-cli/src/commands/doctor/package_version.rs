@@ -35,6 +35,24 @@ pub(super) fn pinned(program: &str, package: &str, server: &str, file: &Path) ->
     Some((wanted, remedy))
 }
 
+/// The library's example of a version, such as `PACKAGE@1.2.3`, with the name of the package.
+pub(super) fn example(package: &str, example: &str) -> String {
+    let name = name(package);
+    ["PACKAGE", "IMAGE", "FLAKE"]
+        .iter()
+        .find_map(|placeholder| example.strip_prefix(placeholder))
+        .map_or_else(|| example.to_owned(), |version| format!("{name}{version}"))
+}
+
+/// The name of a package, without a tag or a range of versions.
+fn name(package: &str) -> &str {
+    // The first character of `@scope/name` belongs to the name, and so does the colon of `localhost:5000/image` or `github:owner/repo`.
+    let is_end =
+        |at: usize, c: char| (at > 0 && c == '@') || "<>=~!".contains(c) || package[at..].starts_with(":latest");
+    let end = package.char_indices().find(|(at, c)| is_end(*at, *c));
+    end.map_or(package, |(end, _)| &package[..end])
+}
+
 /// The version of a package that npx fetched last.
 fn fetched(name: &str) -> Option<String> {
     let cache = settings::set("npm_config_cache").or_else(|| Some(settings::set("HOME")?.join(".npm")))?;
@@ -50,4 +68,29 @@ fn fetched(name: &str) -> Option<String> {
     });
     let newest = versions.max_by_key(|(at, _)| *at).map(|(_, version)| version);
     newest.filter(|version| version.chars().all(|c| c.is_ascii_alphanumeric() || ".-+".contains(c)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_example_names_the_package() {
+        for (package, written, expected) in [
+            ("@scope/server", "PACKAGE@1.2.3", "@scope/server@1.2.3"),
+            ("server@latest", "PACKAGE@1.2.3", "server@1.2.3"),
+            ("@scope/server@^1.0", "PACKAGE@1.2.3", "@scope/server@1.2.3"),
+            ("mcp-server>=1,<2", "PACKAGE==1.2.3", "mcp-server==1.2.3"),
+            ("mcp/server:latest", "IMAGE@sha256:…", "mcp/server@sha256:…"),
+            (
+                "localhost:5000/server",
+                "IMAGE@sha256:…",
+                "localhost:5000/server@sha256:…",
+            ),
+            ("github:owner/repo", "FLAKE/COMMIT", "github:owner/repo/COMMIT"),
+            ("git+https://example.com/repo", "…@COMMIT", "…@COMMIT"),
+        ] {
+            assert_eq!(example(package, written), expected, "{package}");
+        }
+    }
 }

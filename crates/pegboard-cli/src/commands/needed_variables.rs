@@ -1,0 +1,209 @@
+//! Environment variables that a server asks for in its last words and does not get, because its config does not pass them on.
+
+use pegboard::{
+    Config, ServerName,
+    config::{Command, EnvPolicy, Transport},
+};
+
+/// What stands before the end of a server's stderr in the library's messages.
+const LAST_WORDS: &str = "; its last words were:";
+
+/// Words with which programs ask for a variable, in lower case.
+const ASKING: &[&str] = &[
+    "environment",
+    "env var",
+    "env.",
+    "not set",
+    "set ",
+    "undefined",
+    "missing",
+    "required",
+    "provide",
+    "export ",
+    "keyerror",
+];
+
+/// The beginnings of names that `env_policy = "allowlist"` passes on.
+const PASSED_FAMILIES: &[&str] = &[
+    "CLOUDSDK_",
+    "DOCKER_",
+    "LC_",
+    "NPM_CONFIG_",
+    "PIPX_",
+    "PIP_",
+    "SSL_CERT_",
+    "UV_",
+    "XDG_",
+    "YARN_",
+];
+/// The other names with an underscore that it passes on.
+const PASSED: &[&str] = &[
+    "ALL_PROXY",
+    "AWS_CA_BUNDLE",
+    "AWS_CONFIG_FILE",
+    "AWS_DEFAULT_REGION",
+    "AWS_PROFILE",
+    "AWS_REGION",
+    "AWS_SHARED_CREDENTIALS_FILE",
+    "AZURE_CONFIG_DIR",
+    "BUN_INSTALL",
+    "CARGO_HOME",
+    "CURL_CA_BUNDLE",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "DENO_DIR",
+    "FTP_PROXY",
+    "GOOGLE_CLOUD_PROJECT",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "NODE_EXTRA_CA_CERTS",
+    "NO_PROXY",
+    "NVM_DIR",
+    "PNPM_HOME",
+    "PYENV_ROOT",
+    "REQUESTS_CA_BUNDLE",
+    "RUSTUP_HOME",
+    "SSH_AUTH_SOCK",
+    "VOLTA_HOME",
+    "WAYLAND_DISPLAY",
+];
+
+/// The advice for a server of this process that has ended with the words in a message of the library.
+pub(super) fn advice_for(config: &Config, server: &ServerName, message: &str) -> Option<String> {
+    let (_, words) = message.split_once(LAST_WORDS)?;
+    match &config.servers.get(server)?.transport {
+        Transport::Stdio(command) => advice(command, words),
+        _ => None,
+    }
+}
+
+/// How the process gets the variables that its last words ask for. `None` if they ask for none, or it has them.
+pub(super) fn advice(command: &Command, words: &str) -> Option<String> {
+    advice_where(command, words, |name| std::env::var_os(name).is_some())
+}
+
+fn advice_where(command: &Command, words: &str, is_set: impl Fn(&str) -> bool) -> Option<String> {
+    if !asks(words) {
+        return None;
+    }
+    let is_given = |name: &str| command.env.contains_key(name);
+    let mut set: Vec<&str> = Vec::new();
+    let mut unset: Vec<&str> = Vec::new();
+    for line in words.lines() {
+        for name in names(line).filter(|name| !is_given(name)) {
+            let found = match is_set(name) {
+                true if is_inherited(command.env_policy, name) => continue,
+                true => &mut set,
+                // Error codes look like variables.
+                false if !asks(line) || name.starts_with("ERR_") => continue,
+                false => &mut unset,
+            };
+            if !found.contains(&name) {
+                found.push(name);
+            }
+        }
+    }
+    match (set.as_slice(), unset.as_slice()) {
+        ([], []) => None,
+        ([], names) => Some(format!("set {}, and pass it on: {}", listed(names), settings(names))),
+        (names, _) => {
+            let verb = if names.len() == 1 { "is" } else { "are" };
+            Some(format!(
+                "{} {verb} set here, but not passed on to the server: {}",
+                listed(names),
+                settings(names)
+            ))
+        }
+    }
+}
+
+fn asks(text: &str) -> bool {
+    let text = text.to_lowercase();
+    ASKING.iter().any(|word| text.contains(word))
+}
+
+/// The words that have the form of a variable's name, such as `GITHUB_TOKEN`.
+fn names(line: &str) -> impl Iterator<Item = &str> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let is_name = |word: &&str| {
+        let is_upper = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+        word.starts_with(|c: char| c.is_ascii_uppercase())
+            && word.trim_matches('_').contains('_')
+            && word.bytes().all(is_upper)
+    };
+    line.split(move |c: char| !is_part(c)).filter(is_name)
+}
+
+/// Whether the process inherits a variable that is set here.
+fn is_inherited(policy: EnvPolicy, name: &str) -> bool {
+    match policy {
+        EnvPolicy::Explicit => false,
+        EnvPolicy::Allowlist => PASSED.contains(&name) || PASSED_FAMILIES.iter().any(|family| name.starts_with(family)),
+        _ => true,
+    }
+}
+
+fn listed(names: &[&str]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    quoted.join(" and ")
+}
+
+/// The settings of a server that pass variables on.
+fn settings(names: &[&str]) -> String {
+    let set: Vec<String> = names.iter().map(|name| format!("{name} = \"${{{name}}}\"")).collect();
+    format!("`env_pass = {names:?}`, or `env = {{ {} }}`", set.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_that_is_set_here_and_withheld_is_named() {
+        for words in [
+            "Set PRIVATE_APP_ACCESS_TOKEN in your environment variables and retry",
+            "Error: PRIVATE_APP_ACCESS_TOKEN environment variable is required",
+            "KeyError: 'PRIVATE_APP_ACCESS_TOKEN'",
+            "[\n  \"PRIVATE_APP_ACCESS_TOKEN\"\n]\n\"message\": \"Required\"",
+        ] {
+            let advice = advice_where(&Command::new("x"), words, |_| true);
+            assert_eq!(
+                advice.as_deref(),
+                Some(
+                    "`PRIVATE_APP_ACCESS_TOKEN` is set here, but not passed on to the server: \
+                     `env_pass = [\"PRIVATE_APP_ACCESS_TOKEN\"]`, \
+                     or `env = { PRIVATE_APP_ACCESS_TOKEN = \"${PRIVATE_APP_ACCESS_TOKEN}\" }`"
+                )
+            );
+        }
+    }
+
+    #[test]
+    fn a_variable_that_is_not_set_is_to_be_set_and_passed_on() {
+        let advice = advice_where(&Command::new("x"), "BRAVE_API_KEY is required", |_| false);
+        assert_eq!(
+            advice.as_deref(),
+            Some(
+                "set `BRAVE_API_KEY`, and pass it on: `env_pass = [\"BRAVE_API_KEY\"]`, \
+                 or `env = { BRAVE_API_KEY = \"${BRAVE_API_KEY}\" }`"
+            )
+        );
+    }
+
+    #[test]
+    fn other_words_give_no_advice() {
+        let mut given = Command::new("x").env("A_TOKEN", "wrong");
+        for words in [
+            "A_TOKEN is required",
+            "no database",
+            "the AWS_REGION that is set is unknown",
+            "Error: connect ECONNREFUSED",
+        ] {
+            assert_eq!(advice_where(&given, words, |_| true), None, "{words}");
+        }
+        given.env_policy = EnvPolicy::Inherit;
+        assert_eq!(advice_where(&given, "B_TOKEN is invalid or missing", |_| true), None);
+        for words in ["code: 'MODULE_NOT_FOUND'", "ERR_INVALID_ARG is undefined"] {
+            assert_eq!(advice_where(&Command::new("x"), words, |_| false), None, "{words}");
+        }
+    }
+}
