@@ -19,12 +19,31 @@ use crate::{
 pub(super) async fn show(mut context: Context<'_>) -> Exit {
     let settings = Settings::load(&context.global);
     let loaded = &settings.loaded;
-    let exit = exit(loaded.problems.iter());
+    let picked: Vec<&str> = settings.picked_all().collect();
+    if loaded.unreadable.is_empty()
+        && let Some(unknown) = picked.iter().find(|name| !is_known(loaded, name))
+    {
+        let complaint = settings.missing(unknown);
+        return context.refuse(&complaint, &json!({"problems": loaded.problems})).await;
+    }
+    let is_shown = |server: &str| picked.is_empty() || picked.contains(&server);
+    let problems: Vec<&Problem> = loaded
+        .problems
+        .iter()
+        .filter(|problem| problem.server().is_none_or(is_shown))
+        .collect();
+    let unpinned = loaded.config.unpinned();
+    let unpinned = unpinned.iter().filter(|one| is_shown(one.server.as_str()));
+    let exit = exit(problems.iter().copied());
     let mut report = if context.output.is_json() {
         let mut shown = loaded.show();
-        shown["problems"] = json!(loaded.problems);
-        let unpinned = loaded.config.unpinned();
-        let unpinned = unpinned.iter().map(ToString::to_string);
+        for table in ["servers", "misconfigured"] {
+            if let Some(servers) = shown[table].as_object_mut() {
+                servers.retain(|name, _| is_shown(name));
+            }
+        }
+        shown["problems"] = json!(problems);
+        let unpinned = unpinned.map(ToString::to_string);
         let warnings: Vec<String> = settings
             .demo_note()
             .map(str::to_owned)
@@ -40,15 +59,19 @@ pub(super) async fn show(mut context: Context<'_>) -> Exit {
             context.output.note(note);
         }
         let mut report = Report::new(exit);
-        report.data = output::clean(&toml::of(loaded)).into_owned();
-        loaded
-            .config
-            .unpinned()
-            .iter()
-            .fold(report, |report, one| report.warning(&one.to_string()))
+        report.data = output::clean(&toml::of(loaded, is_shown)).into_owned();
+        unpinned.fold(report, |report, one| report.warning(&one.to_string()))
     };
-    report = with_problems(report, loaded.problems.iter());
+    report = with_problems(report, problems.into_iter());
     context.print(report).await
+}
+
+/// Whether a server is configured, usable or not.
+fn is_known(loaded: &Loaded, name: &str) -> bool {
+    let Config {
+        servers, misconfigured, ..
+    } = &loaded.config;
+    servers.contains_key(name) || misconfigured.contains_key(name)
 }
 
 /// Shows where settings come from: all of them, those of a server, or one.

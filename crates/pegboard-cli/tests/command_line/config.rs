@@ -52,6 +52,31 @@ fn problems_are_shown_with_file_and_line_and_errors_fail_the_command() {
 }
 
 #[test]
+fn picked_servers_are_shown_without_the_others() {
+    let home = Home::new();
+    home.config("[servers.a]\ncommand = 'x'\n\n[servers.b]\ncommands = 'x'\n\n[servers.c]\ncommand = 'y'\n");
+    let ran = home.run(&["config", "show", "--server", "a"]);
+    ran.ends_with(0).prints("[servers.a]");
+    assert!(
+        !ran.out.contains("servers.b") && !ran.out.contains("servers.c"),
+        "{ran:?}"
+    );
+    let json = home
+        .run(&["config", "show", "--server", "c", "-o", "json"])
+        .ends_with(0)
+        .json();
+    let names: Vec<&String> = json["servers"].as_object().unwrap().keys().collect();
+    assert_eq!(names, ["c"]);
+    assert_eq!(json["misconfigured"], serde_json::json!({}));
+    home.run(&["config", "show", "--server", "b"])
+        .ends_with(2)
+        .prints("# [servers.b] cannot be used");
+    home.run(&["config", "show", "--server", "d"])
+        .ends_with(2)
+        .says("there is no server `d`");
+}
+
+#[test]
 fn good_servers_are_used_beside_bad_ones() {
     let home = Home::new();
     let good = home.entry(

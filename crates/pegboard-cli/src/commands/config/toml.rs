@@ -8,7 +8,8 @@ use serde_json::Value;
 /// Where comments start, unless a value is longer.
 const COLUMN: usize = 44;
 
-pub(super) fn of(loaded: &Loaded) -> String {
+/// The top of the config, and the servers that are to be shown.
+pub(super) fn of(loaded: &Loaded, is_shown: impl Fn(&str) -> bool) -> String {
     let mut text = String::new();
     let explained = loaded.explain();
     let mut of: BTreeMap<Option<&ServerName>, Vec<&Explained>> = BTreeMap::new();
@@ -18,10 +19,11 @@ pub(super) fn of(loaded: &Loaded) -> String {
     for one in of.remove(&None).into_iter().flatten() {
         line(&mut text, one);
     }
-    for (name, misconfigured) in &loaded.config.misconfigured {
+    let misconfigured = loaded.config.misconfigured.iter();
+    for (name, misconfigured) in misconfigured.filter(|(name, _)| is_shown(name.as_str())) {
         let _ = writeln!(text, "\n# [servers.{name}] cannot be used: {}", misconfigured.why);
     }
-    for name in loaded.config.servers.keys() {
+    for name in loaded.config.servers.keys().filter(|name| is_shown(name.as_str())) {
         server(&mut text, name, loaded, &of.remove(&Some(name)).unwrap_or_default());
     }
     text
@@ -88,7 +90,7 @@ mod tests {
                     tools = { 'a b' = { retry = 'safe' } }\n";
         let env = Env::new(|_| None);
         let loaded = Config::from_text(text, Format::Toml, &env);
-        let shown = of(&loaded);
+        let shown = of(&loaded, |_| true);
         let again = Config::from_text(&shown, Format::Toml, &env);
         assert_eq!(again.problems, [], "{shown}");
         assert_eq!(again.config, loaded.config, "{shown}");
