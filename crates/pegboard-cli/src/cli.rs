@@ -281,8 +281,8 @@ enum Command {
     List(With<Nothing>),
     /// Add a server to the config file
     #[command(
-        mut_arg("headers", |arg| arg.hide(false).help("Send this header, as 'Name: value'; may be repeated")),
-        mut_arg("env", |arg| arg.hide(false).help("Set this variable of the process; may be repeated")),
+        mut_arg("headers", |arg| arg.short('H').hide(false).help("Send this header, as 'Name: value'; may be repeated")),
+        mut_arg("env", |arg| arg.short('e').hide(false).help("Set this variable of the process; may be repeated")),
         mut_arg("cwds", |arg| arg.hide(false).help("The working folder of the process")),
         after_help = "Examples:\n  pegboard add time -- uvx mcp-server-time\n  \
                       pegboard add linear https://mcp.linear.app/mcp --header 'X-Team: core'\n  \

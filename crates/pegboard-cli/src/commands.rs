@@ -1,6 +1,7 @@
 //! The commands, one file each, and the dispatch to them.
 
 mod added_servers;
+mod address;
 mod agreement;
 mod audit;
 mod blobs;
@@ -29,6 +30,7 @@ mod mcp;
 mod needed_variables;
 mod own_entries;
 mod pins;
+mod plain_secrets;
 mod prompts;
 mod record;
 mod reload_triggers;
@@ -64,6 +66,11 @@ use context::Context;
 
 #[cfg(target_os = "linux")]
 pub(crate) use torture::is_guard;
+
+/// Adds advice to the error of the parser about a command line, given as its words.
+pub(crate) fn with_advice(error: clap::Error, words: &[String]) -> clap::Error {
+    servers::with_advice(error, words)
+}
 
 /// The deadline of a command without `--timeout`. The servers' own timeouts fire long before it.
 const PATIENCE: Duration = Duration::from_secs(3600);

@@ -40,7 +40,13 @@ fn main() -> ExitCode {
     if commands::is_guard() {
         return ExitCode::SUCCESS;
     }
-    let (verb, global) = Cli::parse().into_parts();
+    let cli = Cli::try_parse().unwrap_or_else(|error| {
+        let words: Vec<String> = std::env::args_os()
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect();
+        commands::with_advice(error, &words).exit()
+    });
+    let (verb, global) = cli.into_parts();
     let output = Output::new(&global);
     let logs = match logging::start(&global, &output, &verb) {
         Ok(logs) => logs,

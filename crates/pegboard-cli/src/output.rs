@@ -4,12 +4,14 @@ mod image;
 mod out_file;
 mod pager;
 mod sanitize;
+mod shell_word;
 mod table;
 mod wrap;
 
 pub(crate) use image::Graphics;
 pub(crate) use out_file::check_out;
 pub(crate) use sanitize::{clean, indented, is_hidden, one_line};
+pub(crate) use shell_word::shell_word;
 pub(crate) use table::Table;
 pub(crate) use wrap::wrapped;
 

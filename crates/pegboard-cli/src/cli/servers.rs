@@ -13,7 +13,7 @@ pub(crate) struct Add {
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
     /// stdio, http, sse or websocket; else by the URL
-    #[arg(long, value_name = "KIND", value_parser = ["stdio", "http", "sse", "websocket", "ws"], hide_possible_values = true)]
+    #[arg(short, long, value_name = "KIND", value_parser = ["stdio", "http", "sse", "websocket", "ws"], hide_possible_values = true)]
     pub(crate) transport: Option<String>,
     /// Send the token in this variable as a bearer token
     #[arg(long, value_name = "VAR")]

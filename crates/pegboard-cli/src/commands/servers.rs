@@ -1,6 +1,7 @@
 //! `pegboard add`, `add-json`, `remove`, `enable`, `disable`, `rename`, `get` and `list`: the servers of the config files.
 
 mod add;
+mod advice;
 mod change;
 mod entry;
 mod screen;
@@ -8,16 +9,36 @@ mod show;
 mod views;
 
 pub(super) use add::{add, add_json};
+pub(super) use advice::with_advice;
 pub(super) use change::{remove, rename, switch};
 pub(super) use entry::for_this_run;
 pub(super) use screen::target as shown_target;
 pub(super) use show::{get, list};
 
+use serde_json::{Value, json};
+
 use super::context::Context;
-use crate::settings::Settings;
+use crate::{
+    exit::Exit,
+    settings::{Complaint, Settings},
+};
 
 /// Whether a daemon serves the config as it is before a change. It reads a changed file by itself.
 async fn has_daemon(context: &Context<'_>) -> bool {
     let settings = Settings::load(&context.global);
     context.servers(&settings).await.daemon.is_some()
+}
+
+/// The error of a command in its document, as other commands have it.
+fn error(complaint: &Complaint) -> Value {
+    let kind = match complaint.exit {
+        Exit::Usage => pegboard::Kind::InvalidArguments,
+        _ => complaint.kind(),
+    };
+    json!({"kind": kind, "message": complaint.message, "hint": complaint.hint})
+}
+
+/// The document of a command about one server that failed.
+fn refused(name: &str, complaint: &Complaint) -> Value {
+    json!({"name": name, "error": error(complaint)})
 }

@@ -159,6 +159,37 @@ fn a_secret_that_is_written_in_the_file() {
 }
 
 #[test]
+fn the_fix_of_a_header_keeps_the_scheme_before_the_token() {
+    let home = Home::new();
+    for (header, fix) in [
+        ("Bearer lin_api_0123456789", "Bearer ${AUTHORIZATION}"),
+        ("lin_api_0123456789", "${AUTHORIZATION}"),
+    ] {
+        let written =
+            format!("[servers.fx]\nurl = 'http://127.0.0.1:9/mcp'\nheaders = {{ Authorization = '{header}' }}\n");
+        mode(&home.config(&written), 0o600);
+        let diagnosis = Diagnosis::of(&home, &["--offline"]);
+        let found = diagnosis.shows("secret-in-clear").finding("secret-in-clear").unwrap();
+        assert_eq!(found["fix"], format!("headers = {{ \"Authorization\" = \"{fix}\" }}"));
+    }
+}
+
+#[test]
+fn a_password_in_the_url_of_a_variable_is_a_secret() {
+    let home = Home::new();
+    let entry = |url: &str| home.entry("fx", fake(), &format!("env = {{ DATABASE_URL = '{url}' }}\n{QUICK}"));
+    let file = home.config(&entry("postgres://ada:canary@db.example/x"));
+    mode(&file, 0o600);
+    let ran = home.run(&["doctor", "--offline", "-o", "json"]);
+    let diagnosis = Diagnosis::from(&ran);
+    let found = diagnosis.shows("secret-in-clear").finding("secret-in-clear").unwrap();
+    assert_eq!(found["fix"], "env = { \"DATABASE_URL\" = \"${DATABASE_URL}\" }");
+    assert!(!ran.out.contains("canary"), "{ran:?}");
+    home.config(&entry("postgres://db.example/x"));
+    Diagnosis::of(&home, &["--offline"]).is_well_without("secret-in-clear");
+}
+
+#[test]
 fn the_name_of_a_variable_in_arguments_is_no_secret() {
     let home = Home::new();
     let entry = |args: &str| format!("[servers.fx]\ncommand = 'docker'\nargs = ['run', '-i', {args}, 'image:1.0']\n");

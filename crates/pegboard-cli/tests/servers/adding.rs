@@ -110,6 +110,125 @@ fn a_secret_inside_a_command_line_is_never_shown() {
 }
 
 #[test]
+fn a_password_in_a_url_is_a_secret() {
+    let home = Home::new();
+    let said = screen(
+        &home,
+        0,
+        &["add", "db", "--env", "DATABASE_URL=postgres://u:canary@h/db", "--", "x"],
+    );
+    assert!(
+        said.contains("the secret in `env.DATABASE_URL` is in the file as plain text; `${DATABASE_URL}` takes it"),
+        "{said}"
+    );
+    assert!(!said.contains("canary"), "{said}");
+    let url = "URL=postgres://u:${PASSWORD}@h/db";
+    let quiet = screen(&home, 0, &["add", "b", "--env", url, "--", "x"]);
+    assert!(!quiet.contains("plain text"), "{quiet}");
+}
+
+#[test]
+fn an_address_without_its_scheme_is_not_taken_for_a_program() {
+    let home = Home::new();
+    for (args, said) in [
+        (
+            &["add", "a", "localhost:8080/mcp"][..],
+            "pegboard add a http://localhost:8080/mcp",
+        ),
+        (
+            &["add", "a", "mcp.example.com/mcp"],
+            "pegboard add a https://mcp.example.com/mcp",
+        ),
+        (
+            &["add", "a", "--", "localhost:8080"],
+            "pegboard add a http://localhost:8080",
+        ),
+    ] {
+        let refused = screen(&home, 2, args);
+        assert!(
+            refused.contains("has no scheme\n") && refused.contains(&format!("hint: write `{said}`")),
+            "{refused}"
+        );
+        assert!(!home.path(USER).exists(), "{args:?}");
+    }
+    // A program in a folder of such a name.
+    home.write("my.server/run", "");
+    for program in ["./my.server/run", "my.server/run"] {
+        screen(&home, 0, &["add", "a", "--dry-run", program]);
+    }
+}
+
+#[test]
+fn the_short_options_of_claude_mcp_are_known() {
+    let home = Home::new();
+    screen(
+        &home,
+        0,
+        &[
+            "add",
+            "-t",
+            "http",
+            "web",
+            "https://example.com/mcp",
+            "-H",
+            "X-Team: core",
+        ],
+    );
+    screen(
+        &home,
+        0,
+        &["add", "time", "-e", "TZ=UTC", "--", "uvx", "mcp-server-time"],
+    );
+    assert_eq!(
+        read(&home, USER),
+        "[servers.web]\ntype = \"http\"\nurl = \"https://example.com/mcp\"\n\
+         headers = { X-Team = \"core\" }\n\n\
+         [servers.time]\ncommand = \"uvx\"\nargs = [\"mcp-server-time\"]\nenv = { TZ = \"UTC\" }\n"
+    );
+}
+
+#[test]
+fn a_command_before_the_dashes_is_shown_after_them() {
+    let home = Home::new();
+    for args in [
+        &["add", "x", "npx", "-y", "foo"][..],
+        &["add", "x", "npx", "--", "-y", "foo"],
+    ] {
+        let said = screen(&home, 2, args);
+        assert!(said.contains("pegboard add x -- npx -y foo"), "{said}");
+        assert!(!said.contains("'-- -y'"), "{said}");
+    }
+}
+
+#[test]
+fn a_failure_is_in_the_document() {
+    let home = Home::new();
+    for args in [
+        &["add", "x", "-o", "json"][..],
+        &["add", "a.b", "-o", "json", "--", "x"],
+        &["add-json", "x", "[]", "-o", "json"],
+        &["add-json", "x", "@missing.json", "-o", "json"],
+        &["get", "x", "-o", "json"],
+        &["remove", "x", "-o", "json"],
+    ] {
+        let ran = home.run(args);
+        let error = &ran.ends_with(2).json()["error"];
+        assert_eq!(error["kind"], "invalid_arguments", "{ran:?}");
+        assert!(ran.err.contains(error["message"].as_str().unwrap()), "{ran:?}");
+    }
+}
+
+#[test]
+fn the_built_in_server_is_shown_with_its_command() {
+    let home = Home::new();
+    let shown = screen(&home, 0, &["get", "demo"]);
+    assert!(
+        shown.contains("command") && shown.contains("demo-server") && shown.contains("built-in"),
+        "{shown}"
+    );
+}
+
+#[test]
 #[cfg(unix)]
 fn a_file_that_gets_a_secret_can_be_read_by_its_user_only() {
     use std::{fs, os::unix::fs::PermissionsExt as _};

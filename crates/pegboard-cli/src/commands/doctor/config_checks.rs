@@ -13,21 +13,10 @@ use super::{
     fix::{is_taken, place},
     kinds::{self, Step},
 };
-use crate::document::Document;
-
-/// Words in the names of variables and headers whose values are secrets.
-const SECRET_WORDS: &[&str] = &[
-    "TOKEN",
-    "SECRET",
-    "PASSWORD",
-    "PASSWD",
-    "API_KEY",
-    "APIKEY",
-    "API-KEY",
-    "AUTHORIZATION",
-    "CREDENTIAL",
-    "PRIVATE_KEY",
-];
+use crate::{
+    commands::{address, plain_secrets},
+    document::Document,
+};
 
 /// The settings that may hold secrets, entry by entry.
 const SECRET_FIELDS: &[&str] = &["env", "headers", "auth"];
@@ -157,13 +146,10 @@ fn of_problem(problem: &Problem) -> Finding {
             path: path.clone(),
             to: to.to_owned(),
         }),
-        "url-incomplete" => message
-            .split_once("; write ")
-            .and_then(|(_, rest)| quoted(rest))
-            .map(|url| Remedy::Set {
-                file: file(),
-                values: vec![(path.clone(), json!(url))],
-            }),
+        "url-incomplete" => address::completed(message).map(|url| Remedy::Set {
+            file: file(),
+            values: vec![(path.clone(), json!(url))],
+        }),
         "command-line" => split_command(hint).map(|(program, args)| Remedy::Set {
             file: file(),
             values: vec![
@@ -228,57 +214,71 @@ fn split_command(hint: &str) -> Option<(String, Vec<String>)> {
     (is_plain(&program) && args.iter().all(is_plain)).then_some((program, args))
 }
 
-/// Literal values of `auth`, and of variables and headers whose names say that they are secrets.
+/// Literal values of `auth`, and those of variables and headers that are secrets.
 fn secrets_in_clear(section: &mut Section, name: &ServerName, loaded: &Loaded) {
     for setting in loaded.explain() {
         let is_own = setting.server.as_ref() == Some(name);
         if !is_own || !SECRET_FIELDS.contains(&setting.field.as_str()) {
             continue;
         }
-        for key in literal_secrets(&setting) {
+        for (key, value) in literal_secrets(&setting, loaded) {
             let at = match &setting.from {
                 ValueOrigin::File { file, line, .. } => format!("{file}:{line}: "),
                 _ => String::new(),
             };
-            let named = match setting.field.as_str() {
-                "auth" => format!("{name}_token"),
-                _ => key.clone(),
+            let reference = match setting.field.as_str() {
+                "auth" => plain_secrets::from_variable(&format!("{name}_token"), ""),
+                _ => plain_secrets::from_variable(key, value),
             };
-            let variable: String = named
-                .to_uppercase()
-                .chars()
-                .map(|c| if c.is_alphanumeric() { c } else { '_' })
-                .collect();
             section.found(
                 Finding::new(
                     &kinds::SECRET_IN_CLEAR,
                     format!("{at}the value of `{}.{key}` is written in the file", setting.field),
                 )
-                .fix(format!("{} = {{ {key:?} = \"${{{variable}}}\" }}", setting.field)),
+                .fix(format!("{} = {{ {key:?} = {reference:?} }}", setting.field)),
             );
         }
     }
 }
 
-/// The entries whose value is hidden, as secrets are, and does not come from a variable.
-fn literal_secrets(setting: &Explained) -> Vec<&String> {
-    let entries = setting.value.as_object().into_iter().flatten();
-    let is_literal = |value: &Value| {
-        value
+/// The entries whose value is a secret and does not come from a variable, with their values.
+fn literal_secrets<'a>(setting: &'a Explained, loaded: &'a Loaded) -> Vec<(&'a String, &'a str)> {
+    // The library hides literal text, and shows where a variable is.
+    let is_literal = |shown: &Value| {
+        shown
             .as_str()
             .is_some_and(|text| !text.contains('$') && text.contains("***"))
     };
-    let is_secret = |key: &str| {
-        let upper = key.to_uppercase();
-        match setting.field.as_str() {
-            "auth" => SECRETS_OF_AUTH.contains(&key),
-            _ => SECRET_WORDS.iter().any(|word| upper.contains(word)),
+    let transport = setting
+        .server
+        .as_ref()
+        .and_then(|server| loaded.config.servers.get(server))
+        .map(|server| &server.transport);
+    let entries = setting.value.as_object().into_iter().flatten();
+    let literal = entries.filter(|(_, shown)| is_literal(shown));
+    let secrets = literal.filter_map(|(key, _)| match setting.field.as_str() {
+        "auth" => SECRETS_OF_AUTH.contains(&key.as_str()).then_some((key, "")),
+        field => {
+            let value = transport.and_then(|transport| value_of(transport, field, key))?;
+            plain_secrets::is_secret(key, value).then_some((key, value))
         }
+    });
+    secrets.collect()
+}
+
+/// The value of a variable or of a header.
+fn value_of<'a>(transport: &'a Transport, field: &str, key: &str) -> Option<&'a str> {
+    let found = match (transport, field) {
+        (Transport::Stdio(command), "env") => command.env.get(key),
+        (other, "headers") => {
+            let mut headers = other.endpoint()?.headers.iter();
+            headers
+                .find(|(name, _)| name.eq_ignore_ascii_case(key))
+                .map(|(_, value)| value)
+        }
+        _ => None,
     };
-    entries
-        .filter(|(key, value)| is_secret(key) && is_literal(value))
-        .map(|(key, _)| key)
-        .collect()
+    Some(found?.expose())
 }
 
 /// Whether other users can change or read a config file.
@@ -304,7 +304,7 @@ fn permissions(section: &mut Section, file: &Path, loaded: &Loaded) {
     }
     let has_secret = loaded.explain().iter().any(|setting| {
         let is_here = matches!(&setting.from, ValueOrigin::File { file: origin, .. } if Path::new(origin) == file);
-        is_here && SECRET_FIELDS.contains(&setting.field.as_str()) && !literal_secrets(setting).is_empty()
+        is_here && SECRET_FIELDS.contains(&setting.field.as_str()) && !literal_secrets(setting, loaded).is_empty()
     });
     if mode & 0o044 != 0 && has_secret {
         section.found(

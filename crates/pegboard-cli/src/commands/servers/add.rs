@@ -13,6 +13,7 @@ use crate::{
     commands::{
         context::{Context, Ending, empty, interrupted, time_up, with_complaint},
         import::write::restrict,
+        plain_secrets,
         servers_file::{Checked, ServersFile, checked_name},
         stdin::{self, Input},
         tools,
@@ -30,7 +31,7 @@ pub(in crate::commands) async fn add(mut context: Context<'_>, add: Add) -> Exit
     let extras = Extras::of(&context.global);
     let entry = match entry::of_arguments(&add, &extras) {
         Ok(entry) => entry,
-        Err(complaint) => return context.refuse(&complaint, &json!({"name": add.name})).await,
+        Err(complaint) => return context.refuse(&complaint, &super::refused(&add.name, &complaint)).await,
     };
     let report = written(&context, &add.name, &entry, &add.writing, add.check).await;
     finish(context, add.name, report, add.check).await
@@ -78,7 +79,10 @@ pub(in crate::commands) async fn add_json(mut context: Context<'_>, add: AddJson
     };
     let text = match read {
         Ok(text) => text,
-        Err(problem) => return context.refuse(&usage(&problem, ""), &nothing).await,
+        Err(problem) => {
+            let complaint = usage(&problem, "");
+            return context.refuse(&complaint, &super::refused(&add.name, &complaint)).await;
+        }
     };
     let report = match entry::of_json(&add.name, &text) {
         Ok(entry) => written(&context, &add.name, &entry, &add.writing, add.check).await,
@@ -100,43 +104,23 @@ async fn written(context: &Context<'_>, name: &str, entry: &Value, writing: &Wri
 }
 
 fn refused(output: &Output, name: &str, complaint: &Complaint) -> Report {
-    with_complaint(empty(output, complaint.exit, &json!({"name": name})), complaint)
+    with_complaint(
+        empty(output, complaint.exit, &super::refused(name, complaint)),
+        complaint,
+    )
 }
 
-/// Warnings about secrets that the file would hold as plain text.
+/// Warnings about secrets that the file would hold as plain text. The library warns of those in `args`.
 fn in_clear(name: &str, entry: &Value) -> Vec<String> {
-    let is_secret = |key: &str, value: &str| {
-        let key = key.to_lowercase();
-        let words = [
-            "token",
-            "secret",
-            "password",
-            "passwd",
-            "api_key",
-            "apikey",
-            "api-key",
-            "auth",
-            "credential",
-            "cookie",
-            "_pat",
-        ];
-        !value.is_empty()
-            && !value.contains("${")
-            && (key.ends_with("_key") || words.iter().any(|word| key.contains(word)))
-    };
     let mut warnings = Vec::new();
     for table in ["env", "headers"] {
         for (key, value) in entry[table].as_object().into_iter().flatten() {
-            if is_secret(key, value.as_str().unwrap_or_default()) {
-                let variable = key.to_uppercase().replace('-', "_");
-                let from = if key.eq_ignore_ascii_case("authorization") {
-                    "Bearer "
-                } else {
-                    ""
-                };
+            let value = value.as_str().unwrap_or_default();
+            if plain_secrets::is_secret(key, value) {
                 warnings.push(format!(
-                    "the secret in `{table}.{key}` is in the file as plain text; `{from}${{{variable}}}` takes it from a variable, \
-                     `{from}${{keyring:{name}/{key}}}` from the keyring"
+                    "the secret in `{table}.{key}` is in the file as plain text; `{}` takes it from a variable, `{}` from the keyring",
+                    plain_secrets::from_variable(key, value),
+                    plain_secrets::from_keyring(name, key, value),
                 ));
             }
         }

@@ -190,7 +190,12 @@ async fn finish(mut context: Context<'_>, done: Vec<Done>, result: Result<(), Co
             .iter()
             .map(|one| json!({"name": one.name, "file": one.file, "what": one.what.trim_end_matches(':'), "to": one.to, "also_in": one.also, "warnings": one.warnings}))
             .collect();
-        empty(&context.output, exit, &json!({"changes": changes, "daemon": daemon}))
+        let error = result.as_ref().err().map(super::error);
+        empty(
+            &context.output,
+            exit,
+            &json!({"changes": changes, "daemon": daemon, "error": error}),
+        )
     } else {
         Report::new(exit)
     };

@@ -8,8 +8,10 @@ use pegboard::{
 };
 use serde_json::{Map, Value, json};
 
+use super::advice;
 use crate::{
     cli::{Add, Global},
+    commands::address,
     exit::Exit,
     settings::{Complaint, here},
 };
@@ -171,6 +173,14 @@ struct Target {
 
 fn target(add: &Add) -> Result<Target, Complaint> {
     let name = &add.name;
+    if let (Some(word), []) | (None, [word]) = (&add.target, add.command.as_slice())
+        && let Some(url) = address::without_scheme(word)
+    {
+        return Err(usage(
+            &format!("`{}` has no scheme", bare(&url)),
+            &format!("write `pegboard add {name} {url}`"),
+        ));
+    }
     match (&add.target, add.command.as_slice()) {
         (Some(url), []) if is_url(url) => Ok(Target {
             words: vec![url.clone()],
@@ -188,11 +198,26 @@ fn target(add: &Add) -> Result<Target, Complaint> {
             words: words.to_vec(),
             is_url: false,
         }),
-        (Some(target), _) => Err(usage(
-            &format!("`{target}` and a command after `--` cannot both be the server"),
-            &format!("write `pegboard add {name} -- {target} …` if it is the program"),
+        (Some(url), _) if is_url(url) => Err(usage(
+            "a URL and a command after `--` cannot both be the server",
+            &format!("write `pegboard add {name} URL` or `pegboard add {name} -- COMMAND…`"),
         )),
+        (Some(program), args) => {
+            let command: Vec<&str> = program
+                .split_whitespace()
+                .chain(args.iter().map(String::as_str))
+                .collect();
+            Err(usage(
+                "a part of the command is before `--`",
+                &format!("write `{}`", advice::add_line(name, &command)),
+            ))
+        }
     }
+}
+
+/// A URL without its scheme.
+fn bare(url: &str) -> &str {
+    url.split_once("://").map_or(url, |(_, rest)| rest)
 }
 
 fn is_url(text: &str) -> bool {

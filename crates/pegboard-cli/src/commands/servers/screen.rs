@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::output::{Table, one_line};
+use crate::output::{Table, one_line, shell_word};
 
 /// The settings as a table of two columns, nothing cut off.
 pub(super) fn lines(shown: &Value, more: &[(&str, String)]) -> String {
@@ -52,18 +52,8 @@ pub(in crate::commands) fn target(shown: &Value) -> Option<String> {
         other => vec![text(other)],
     };
     let command: Vec<String> = [words(&shown["command"]), words(&shown["args"])].concat();
-    let quoted = command.iter().map(|word| quoted(word));
+    let quoted = command.iter().map(|word| shell_word(word));
     (!command.is_empty()).then(|| quoted.collect::<Vec<_>>().join(" "))
-}
-
-/// A word as a shell would need it.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "-_./@:=+,%${}<>".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
 }
 
 fn text(value: &Value) -> String {

@@ -1,6 +1,6 @@
 //! `pegboard get` and `pegboard list`: what is configured. No server is started.
 
-use pegboard::Loaded;
+use pegboard::{Loaded, config::ValueOrigin};
 use serde_json::{Value, json};
 
 use super::{change::absent, screen};
@@ -25,12 +25,12 @@ pub(in crate::commands) async fn get(mut context: Context<'_>, get: Get) -> Exit
     let settings = Settings::load(&context.global);
     let files = match ServersFile::with(&context.global, name) {
         Ok(files) => files,
-        Err(complaint) => return context.refuse(&complaint, &json!({"name": name})).await,
+        Err(complaint) => return context.refuse(&complaint, &super::refused(name, &complaint)).await,
     };
     let listed = all(&settings);
     let Some(server) = listed.iter().find(|server| server["name"] == **name) else {
         let complaint = absent(&context, name);
-        return context.refuse(&complaint, &json!({"name": name})).await;
+        return context.refuse(&complaint, &super::refused(name, &complaint)).await;
     };
     let shown = match files.first() {
         Some(file) => {
@@ -41,7 +41,8 @@ pub(in crate::commands) async fn get(mut context: Context<'_>, get: Get) -> Exit
                 shown => shown,
             }
         }
-        None => json!({}),
+        // The built-in server, or one of the command line.
+        None => servers_file::shown(&settings.loaded, name, &written(&settings.loaded, name)),
     };
     let mut document = server.clone();
     document["settings"] = shown.clone();
@@ -72,6 +73,16 @@ pub(in crate::commands) async fn get(mut context: Context<'_>, get: Get) -> Exit
         }
     };
     context.print(report).await
+}
+
+/// The keys of the settings that some source has for a server, without their values.
+fn written(loaded: &Loaded, name: &str) -> Value {
+    let explained = loaded.explain().into_iter();
+    let own = explained.filter(|one| one.server.as_ref().is_some_and(|server| server.as_str() == name));
+    let set = own.filter(|one| matches!(one.from, ValueOrigin::File { .. }));
+    // `auth.bearer` is a part of `auth`.
+    let key = |field: String| field.split('.').next().unwrap_or_default().to_owned();
+    Value::Object(set.map(|one| (key(one.field), Value::Null)).collect())
 }
 
 /// Lists the configured servers.

@@ -1,0 +1,99 @@
+//! Advice for a command line of `add` whose command is not after `--`, as `claude mcp add` takes it.
+
+use clap::{
+    Error, Parser as _,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
+use pegboard::{Config, Env, Format};
+use serde_json::json;
+
+use super::screen;
+use crate::cli::{Add, Cli, Verb};
+
+/// Replaces the tips of the parser's error if the words are an `add` with its command before `--`. The parser would say where to put one
+/// argument, and not that the program goes there too.
+pub(in crate::commands) fn with_advice(mut error: Error, words: &[String]) -> Error {
+    if error.kind() == ErrorKind::UnknownArgument
+        && let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg)
+        && let Some(line) = meant(unknown, words)
+    {
+        error.remove(ContextKind::SuggestedArg);
+        let tip = format!("the command goes after '--': {line}");
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
+}
+
+/// The command line of `add` that was meant by one in which a word is unknown.
+fn meant(unknown: &str, words: &[String]) -> Option<String> {
+    // Of `--option=value` and `-abc` the parser names a part.
+    let at = words.iter().position(|word| word.starts_with(unknown))?;
+    let (before, command) = words.split_at(at.checked_sub(1)?);
+    let line = before.iter().map(String::as_str).chain(["--"]);
+    let line = line.chain(command.iter().map(String::as_str));
+    match Cli::try_parse_from(line).ok()?.into_parts() {
+        (Verb::Add(add), _) => match *add {
+            Add { name, target: None, .. } if !command[0].contains("://") => {
+                // Without the options, whose values may be secrets.
+                let has_options = before.len() > ["pegboard", "add", "NAME"].len();
+                let name = if has_options { format!("{name} …") } else { name };
+                Some(add_line(&name, command))
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The command line that adds a command, with its secrets hidden.
+pub(super) fn add_line(name: &str, command: &[impl AsRef<str>]) -> String {
+    let words: Vec<&str> = command.iter().map(AsRef::as_ref).collect();
+    let (program, args) = words.split_first().unwrap_or((&"COMMAND…", &[]));
+    let config = json!({"servers": {"x": {"command": program, "args": args}}}).to_string();
+    // Variables may be unset here, and the line is shown as it is written.
+    let loaded = Config::from_text(&config, Format::Json, &Env::new(|_| Some(String::new())));
+    let shown = screen::target(&loaded.show()["servers"]["x"]);
+    format!(
+        "pegboard add {name} -- {}",
+        shown.unwrap_or_else(|| format!("{program} …"))
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_before_the_dashes_is_shown_after_them() {
+        for (line, expected) in [
+            ("add x npx -y foo", Some("pegboard add x -- npx -y foo")),
+            ("add x docker run -i img", Some("pegboard add x -- docker run -i img")),
+            (
+                "add -e A=1 x uvx --from pkg foo",
+                Some("pegboard add x … -- uvx --from pkg foo"),
+            ),
+            (
+                "add x npx foo --token=abcdefgh",
+                Some("pegboard add x -- npx foo '--token=****'"),
+            ),
+            ("add x https://example.com/mcp --haeder a:b", None),
+            ("add x --haeder a:b", None),
+            ("tools x -y", None),
+        ] {
+            let words: Vec<String> = ["pegboard"]
+                .into_iter()
+                .chain(line.split(' '))
+                .map(str::to_owned)
+                .collect();
+            let error = Cli::try_parse_from(&words).unwrap_err();
+            let said = with_advice(error, &words).to_string();
+            match expected {
+                Some(line) => assert!(
+                    said.contains(&format!("tip: the command goes after '--': {line}\n")),
+                    "{said}"
+                ),
+                None => assert!(!said.contains("the command goes after"), "{said}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! Words of a command line, quoted for a shell.
+
+/// A word as a shell would need it.
+pub(crate) fn shell_word(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./@:=+,%${}<>".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
