@@ -6,7 +6,9 @@ pub(super) mod elicitation;
 mod function_form;
 mod given;
 mod input;
+mod large_integers;
 mod load;
+mod quoting;
 mod results;
 mod words;
 

@@ -79,6 +79,14 @@ fn arguments_that_cannot_be_read_are_not_sent() {
             &["fx.issue", "x", "limit:=123456789012345678901234567890"],
             "`limit`: the integer 123456789012345678901234567890 has more than 64 bits",
         ),
+        (
+            &["fx.issue", "x", "limit=123456789012345678901234567890", "filter:={}"],
+            "`--json` sends it as it is",
+        ),
+        (
+            &["fx.issue(x, filter: {n: 123456789012345678901234567890})"],
+            "has more than 64 bits and would be rounded",
+        ),
         (&["fx.issue", "title=x", "--json", "{}"], "cannot be used with `--json`"),
     ] {
         home.run(&[&["call", &server], words].concat())

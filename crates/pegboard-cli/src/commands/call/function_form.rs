@@ -2,12 +2,10 @@
 
 use serde_json::{Map, Number, Value};
 
-use super::given::Given;
+use super::{given::Given, large_integers, quoting::cut};
 
 /// The deepest nesting that is read.
 const MAX_DEPTH: usize = 64;
-/// The most characters of an expression that an error quotes.
-const MAX_QUOTED: usize = 200;
 
 /// One argument between the brackets.
 #[derive(Debug, PartialEq)]
@@ -35,14 +33,6 @@ pub(super) fn parse_after_bracket(rest: &str) -> Result<Vec<Item>, String> {
             Err(format!("`{}` follows the closing bracket `)`", cut(surplus.trim())))
         }
         _ => Err("the bracket `(` has no end".to_owned()),
-    }
-}
-
-/// A text for an error message, cut if it is long.
-pub(super) fn cut(text: &str) -> String {
-    match text.char_indices().nth(MAX_QUOTED) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
     }
 }
 
@@ -143,7 +133,7 @@ impl Reader<'_> {
             Some('{') => self.object(depth).map(Value::Object),
             _ => match self.bare() {
                 "" => Err("a value is missing".to_owned()),
-                word => Ok(scalar(word)),
+                word => scalar(word),
             },
         }
     }
@@ -226,16 +216,19 @@ impl Reader<'_> {
 }
 
 /// A word inside a list or an object: JSON if it is a literal, else a string.
-fn scalar(word: &str) -> Value {
-    match word {
+fn scalar(word: &str) -> Result<Value, String> {
+    Ok(match word {
         "true" | "True" => Value::Bool(true),
         "false" | "False" => Value::Bool(false),
         "null" | "None" | "undefined" => Value::Null,
         word => match serde_json::from_str::<Number>(word) {
-            Ok(number) => Value::Number(number),
+            Ok(number) => {
+                large_integers::check(word)?;
+                Value::Number(number)
+            }
             Err(_) => Value::String(word.to_owned()),
         },
-    }
+    })
 }
 
 #[cfg(test)]

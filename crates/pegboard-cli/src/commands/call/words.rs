@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use super::{
     function_form::{self, Item},
     given::Given,
+    quoting::cut,
 };
 
 /// What the command line asks for: a tool and its arguments, which the tool's schema assigns later.
@@ -45,7 +46,7 @@ impl Request {
     pub(super) fn read(tool: &str, words: &[String], is_server: &dyn Fn(&str) -> bool) -> Result<Self, String> {
         if let Some((name, arguments)) = function_form::split(tool) {
             let items = function_form::parse_after_bracket(arguments)
-                .map_err(|problem| format!("`{}` cannot be read: {problem}", function_form::cut(tool)))?;
+                .map_err(|problem| format!("`{}` cannot be read: {problem}", cut(tool)))?;
             let mut read: Vec<Word> = items.into_iter().map(Word::from).collect();
             read.extend(words.iter().map(|word| Word::read(word)));
             return Ok(Self {
