@@ -1,13 +1,20 @@
 //! The servers of a run: from config files, from the command line, or the built-in demo server.
 
+mod boards;
+
+#[cfg(unix)]
+pub(crate) use boards::state_folder;
+pub(crate) use boards::{board, lasting_board, pins_folder, set, whole_board, with_tokens};
+
 use std::{
+    collections::BTreeSet,
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use pegboard::{
-    Config, Env, Format, Kind, Loaded, Pegboard, Problem, ServerName,
-    config::{Misconfigured, Reading, Source, Start, Transport, TrustStore, ValueOrigin},
+    Config, Env, Format, Kind, Loaded, Problem, ServerName,
+    config::{Misconfigured, Reading, Source, Transport, TrustStore, ValueOrigin},
 };
 use serde_json::json;
 
@@ -17,7 +24,10 @@ use crate::{
     output::{self, Output},
 };
 
-const DEMO: &str = "no config found, using the built-in demo server; see `pegboard --help`";
+const DEMO: &str =
+    "no config found, using the built-in demo server; `pegboard init` writes a config, `pegboard add` adds a server";
+/// The hint about the demo server, which is built in only as long as there is no config.
+const ADD_DEMO: &str = "`pegboard add demo -- pegboard demo-server` adds the built-in demo server";
 /// The connect timeout of programs that download a server before they start it, such as `npx`, when no limit is set.
 const FETCH: Duration = Duration::from_secs(600);
 /// Added to the command's limit for the connect timeout, so that the command's limit always fires first.
@@ -34,6 +44,8 @@ pub(crate) struct Settings {
     pub(crate) loaded: Loaded,
     /// The servers selected with `--server NAME`; empty means all.
     only: Vec<String>,
+    /// The servers whose problems are told, if they are not those of `only`.
+    told_of: Option<Vec<String>>,
     /// Whether no config was found, so that the demo server is used.
     is_demo: bool,
     /// The limit of the whole command, if the user set one.
@@ -98,6 +110,7 @@ impl Settings {
         Self {
             loaded,
             only,
+            told_of: None,
             is_demo,
             timeout: global.timeout,
         }
@@ -130,12 +143,29 @@ impl Settings {
         }
     }
 
-    /// The problems of the config, without warnings about servers that are disabled.
+    /// Limits the problems that are told to those of these servers and those of the config as a whole.
+    pub(crate) fn tell_only_of<'a>(&mut self, servers: impl IntoIterator<Item = &'a str>) {
+        self.told_of = Some(servers.into_iter().map(str::to_owned).collect());
+    }
+
+    /// Takes back what [`Self::tell_only_of`] limits.
+    pub(crate) fn tell_of_all(&mut self) {
+        self.told_of = None;
+    }
+
+    /// The problems of the config that concern this run: not those of servers that it does not use, nor warnings about disabled servers.
     pub(crate) fn problems(&self) -> impl Iterator<Item = &Problem> {
         let servers = &self.loaded.config.servers;
         let is_off = |name: &str| servers.get(name).is_some_and(|server| !server.enabled);
+        let is_told = |name: &str| match &self.told_of {
+            Some(names) => names.iter().any(|told| told == name),
+            None => self.only.is_empty() || self.only.iter().any(|wanted| wanted == name),
+        };
         let problems = self.loaded.problems.iter();
-        problems.filter(move |problem| problem.is_error() || !problem.server().is_some_and(is_off))
+        problems.filter(move |problem| match problem.server() {
+            Some(server) => is_told(server) && (problem.is_error() || !is_off(server)),
+            None => true,
+        })
     }
 
     /// Notes and problems of the config, for the JSON document.
@@ -166,11 +196,40 @@ impl Settings {
         match listed(self.loaded.errors()) {
             Some(errors) if config.servers.is_empty() => Err(Complaint {
                 message: NOTHING.to_owned(),
-                hint: Some(errors),
+                hint: Some(
+                    std::iter::once(errors)
+                        .chain(self.unapproved())
+                        .collect::<Vec<_>>()
+                        .join("\n"),
+                ),
                 exit: Exit::Usage,
             }),
             _ => Ok(config),
         }
+    }
+
+    /// A line for each project file whose servers wait for its approval.
+    fn unapproved(&self) -> BTreeSet<String> {
+        let servers = self.loaded.config.misconfigured.values();
+        let pending = servers.filter(|server| is_pending(server));
+        pending
+            .map(|server| format!("{} ({})", server.why, server.problems.join("; ")))
+            .collect()
+    }
+
+    /// The config with one server, whose problems alone are told from then on, or why it cannot be used.
+    pub(crate) fn usable_one(&mut self, name: &str) -> Result<Config, Complaint> {
+        let mut config = match self.misconfigured(|known| known == name) {
+            // What is wrong with this server matters more than what is wrong with all.
+            Some(_) => self.shown()?,
+            None => self.usable()?,
+        };
+        if !config.servers.contains_key(name) {
+            return Err(self.missing(name));
+        }
+        config.select(|known| known == name);
+        self.tell_only_of([name]);
+        Ok(config)
     }
 
     /// Like [`Self::usable`], but also succeeds when no server can be used.
@@ -273,6 +332,19 @@ impl Settings {
         names.find(|name| is_meant(name.as_str()))
     }
 
+    /// Whether the config has a server of this name, even one that cannot be used.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        let config = &self.loaded.config;
+        config.servers.contains_key(name) || config.misconfigured.contains_key(name)
+    }
+
+    /// The hint for `demo` and the names of what the demo server offers, if no server is called so.
+    pub(crate) fn demo_hint(&self, name: &str) -> Option<&'static str> {
+        let rest = name.strip_prefix("demo")?;
+        let is_its = rest.is_empty() || [".", "__", "://"].iter().any(|after| rest.starts_with(after));
+        (is_its && !self.has("demo")).then_some(ADD_DEMO)
+    }
+
     /// The complaint about a requested server that does not exist or is misconfigured.
     pub(crate) fn missing(&self, name: &str) -> Complaint {
         self.missing_of(name, "COMMAND")
@@ -302,11 +374,15 @@ impl Settings {
             };
         }
         let names: Vec<_> = self.loaded.config.servers.keys().map(ServerName::as_str).collect();
+        // The demo server is no remote one.
+        let demo = self.demo_hint(name).filter(|_| what == "COMMAND");
         Complaint {
             message: format!("there is no server `{name}`"),
-            hint: Some(match names.as_slice() {
-                [] => "no server is configured".to_owned(),
-                names => format!(
+            hint: Some(match (demo, names.as_slice()) {
+                (Some(hint), []) => hint.to_owned(),
+                (Some(hint), names) => format!("the servers are {}; {hint}", names.join(", ")),
+                (None, []) => "no server is configured".to_owned(),
+                (None, names) => format!(
                     "the servers are {}; `--server {name}={what}` adds one",
                     names.join(", ")
                 ),
@@ -354,89 +430,6 @@ fn listed<'a>(problems: impl Iterator<Item = &'a Problem>) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-/// A board for a command that uses some of the servers. Even required servers are started only when needed.
-pub(crate) fn board(mut config: Config) -> pegboard::Builder {
-    for server in config.servers.values_mut() {
-        server.required = false;
-    }
-    whole_board(config)
-}
-
-/// A board for a command that contacts every server. It remembers across runs which protocol era each server speaks.
-pub(crate) fn whole_board(mut config: Config) -> pegboard::Builder {
-    for server in config.servers.values_mut() {
-        server.start = Start::Lazy;
-    }
-    lasting_board(config)
-}
-
-/// A board for a program that keeps running: servers start as their config says.
-pub(crate) fn lasting_board(config: Config) -> pegboard::Builder {
-    let mut builder = Pegboard::builder(config);
-    if let Some(folder) = cache_folder() {
-        builder = builder.era_memory(folder.join("eras.json"));
-    }
-    builder = with_tokens(builder);
-    match pins_folder() {
-        Some(folder) => builder.pins(folder),
-        None => builder,
-    }
-}
-
-/// Gives a board the user's sign-ins.
-pub(crate) fn with_tokens(builder: pegboard::Builder) -> pegboard::Builder {
-    let Some(folder) = state("tokens") else {
-        return builder;
-    };
-    match uses_keyring() {
-        true => builder.token_store(folder).keyring(),
-        false => builder.token_store(folder),
-    }
-}
-
-/// Whether the tokens of sign-ins are encrypted with a key in the keyring, where there is one.
-fn uses_keyring() -> bool {
-    std::env::var_os("PEGBOARD_KEYRING").is_none_or(|value| value != "off")
-}
-
-/// The folder of the pinned definitions. It is state and not cache: without it, changed definitions would count as new.
-pub(crate) fn pins_folder() -> Option<PathBuf> {
-    state("pins")
-}
-
-/// A folder of the user's state.
-fn state(name: &str) -> Option<PathBuf> {
-    let folder = if cfg!(windows) {
-        set("LOCALAPPDATA")
-    } else {
-        set("XDG_STATE_HOME").or_else(|| Some(set("HOME")?.join(".local/state")))
-    };
-    Some(folder?.join("pegboard").join(name))
-}
-
-/// The user's folder of state.
-#[cfg(unix)]
-pub(crate) fn state_folder() -> Option<PathBuf> {
-    let folder = set("XDG_STATE_HOME").or_else(|| Some(set("HOME")?.join(".local/state")))?;
-    Some(folder.join("pegboard"))
-}
-
-/// A folder that an environment variable names. A relative path would be one in the current project.
-pub(crate) fn set(name: &str) -> Option<PathBuf> {
-    std::env::var_os(name)
-        .map(PathBuf::from)
-        .filter(|path| path.is_absolute())
-}
-
-fn cache_folder() -> Option<PathBuf> {
-    let folder = if cfg!(windows) {
-        set("LOCALAPPDATA")
-    } else {
-        set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")))
-    };
-    Some(folder?.join("pegboard"))
-}
-
 /// The demo server: this program, started again. A `$` in its path is escaped, because config values expand variables.
 fn demo() -> Option<Source> {
     let program = std::env::current_exe().ok()?.into_os_string().into_string().ok()?;
@@ -456,6 +449,7 @@ mod tests {
         Settings {
             loaded: Config::load(&[source], &Env::of([("", "")])),
             only: Vec::new(),
+            told_of: None,
             is_demo: false,
             timeout,
         }

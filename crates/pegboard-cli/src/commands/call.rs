@@ -15,8 +15,8 @@ mod words;
 use std::time::Duration;
 
 use pegboard::{
-    Arguments, Config, Event, Events, Failure, Kind, Outcome, Pegboard, Reply, State, ToolCall, Toolset, View,
-    config::Scope, deadline::Deadline, status::ServerStatus, watch::Progress,
+    Arguments, Config, Event, Events, Failure, Kind, Outcome, Pegboard, Reply, ServerName, State, ToolCall, Toolset,
+    View, config::Scope, deadline::Deadline, status::ServerStatus, watch::Progress,
 };
 use tokio::{sync::mpsc, time::Instant};
 
@@ -39,8 +39,8 @@ const RECORDING: Duration = Duration::from_secs(2);
 
 pub(super) async fn run(mut context: Context<'_>, options: cli::Call) -> Exit {
     let started = Instant::now();
-    let settings = Settings::load(&context.global);
-    let read = Request::read(&options.tool, &options.words, &|name| has_server(&settings, name));
+    let mut settings = Settings::load(&context.global);
+    let read = Request::read(&options.tool, &options.words, &|name| settings.has(name));
     let (request, problem) = match read {
         Ok(request) => (request, None),
         Err(problem) => (Request::of(&options.tool), Some(problem)),
@@ -57,6 +57,12 @@ pub(super) async fn run(mut context: Context<'_>, options: cli::Call) -> Exit {
             return context.print(report).await;
         }
     };
+    let named = config
+        .servers
+        .keys()
+        .filter(|server| is_of(&request.tool, server.as_str()));
+    let is_named = named.clone().next().is_some();
+    settings.tell_only_of(named.map(ServerName::as_str));
     settings.announce(&context.output);
     settings.guide(&mut config);
     let starting = StartingServers::new(&config);
@@ -98,6 +104,10 @@ pub(super) async fn run(mut context: Context<'_>, options: cli::Call) -> Exit {
             Some(_) => (board, toolset, daemon::as_made_here(reply)),
         };
     };
+    let problems = match is_named {
+        true => Vec::new(),
+        false => problems_of_found(&mut settings, &reply),
+    };
     if let (Some(times), Some(call)) = (options.repeat, again)
         && matches!(reply.outcome, Outcome::Done(_) | Outcome::ToolFailed(_))
     {
@@ -110,20 +120,23 @@ pub(super) async fn run(mut context: Context<'_>, options: cli::Call) -> Exit {
             Ending::Interrupted => Some(Exit::Interrupted),
         };
         let report = load.report(&context.output, &reply.name, concurrent, ending);
-        return context.close(&board, report).await;
+        return context.close(&board, with_warnings(report, &problems)).await;
     }
     let reply = explained(reply, &board.status().servers, context.is_late());
-    let mut reply = disabled(reply, &config);
+    let mut reply = misnamed(disabled(reply, &config), &settings);
     if servers.daemon.is_none() {
         pass_on_variables(&mut reply, &config);
     }
-    let mut report = results::report(&context.output, &options, &reply);
+    let mut report = with_warnings(results::report(&context.output, &options, &reply), &problems);
     if options.time {
-        report = report.note(&results::times(&reply, started.elapsed()));
+        let is_in_daemon = servers.daemon.is_some();
+        report = report.note(&results::times(&reply, started.elapsed(), is_in_daemon));
     }
     if !context.output.is_json() {
         report = match reply.outcome.kind() {
-            Kind::UnknownTool | Kind::NeedsAuth if reply.server.is_none() => add_unavailable(&board, &settings, report),
+            Kind::UnknownTool | Kind::NeedsAuth if reply.server.is_none() && !settings.has(&reply.asked) => {
+                add_unavailable(&board, &settings, report)
+            }
             Kind::Timeout if context.is_late() => report.hint(TIMEOUT),
             _ => report,
         };
@@ -134,10 +147,20 @@ pub(super) async fn run(mut context: Context<'_>, options: cli::Call) -> Exit {
     context.close(&board, report.redirected(options.out.as_deref())).await
 }
 
-/// Whether the config has a server of this name, even one that cannot be used.
-fn has_server(settings: &Settings, name: &str) -> bool {
-    let config = &settings.loaded.config;
-    config.servers.contains_key(name) || config.misconfigured.contains_key(name)
+/// The problems of the server that a tool's name alone led to; those of all servers if none has the tool.
+fn problems_of_found(settings: &mut Settings, reply: &Reply) -> Vec<String> {
+    match &reply.server {
+        Some(server) => settings.tell_only_of([server.as_str()]),
+        // The reply says what is wrong.
+        None if settings.has(&reply.asked) => return Vec::new(),
+        None => settings.tell_of_all(),
+    }
+    let problems = settings.problems().filter(|problem| problem.server().is_some());
+    problems.map(ToString::to_string).collect()
+}
+
+fn with_warnings(report: Report, warnings: &[String]) -> Report {
+    warnings.iter().fold(report, |report, warning| report.warning(warning))
 }
 
 /// Leaves a record of a call whose server cannot be used as it is configured. No server is started for it.
@@ -245,6 +268,28 @@ fn pass_on_variables(reply: &mut Reply, config: &Config) {
     }
 }
 
+/// Explains a tool name that is the name of a server, or that of a tool of the demo server where there is none.
+fn misnamed(mut reply: Reply, settings: &Settings) -> Reply {
+    let name = reply.asked.as_str();
+    let Outcome::Refused(failure) = &mut reply.outcome else {
+        return reply;
+    };
+    if failure.kind != Kind::UnknownTool {
+        return reply;
+    }
+    if settings.loaded.config.servers.contains_key(name) {
+        failure.message = format!("`{name}` is a server, not a tool");
+        failure.hint = Some(format!("`pegboard tools {name}` lists its tools"));
+    } else if settings.has(name) {
+        let complaint = settings.missing(name);
+        failure.message = complaint.message;
+        failure.hint = complaint.hint;
+    } else if let Some(hint) = settings.demo_hint(name) {
+        failure.hint = Some(hint.to_owned());
+    }
+    reply
+}
+
 /// Loads the config and the arguments, or returns why the call cannot be made.
 async fn prepare(
     context: &mut Context<'_>,
@@ -253,19 +298,16 @@ async fn prepare(
     request: &Request,
     problem: Option<String>,
 ) -> Result<(Config, Option<Arguments>), (Failure, Exit)> {
-    let complaint = match settings.usable() {
-        Err(complaint) => Err(complaint),
-        Ok(config) => {
-            let is_meant = |server: &str| is_of(&request.tool, server);
-            let is_usable = config.servers.keys().any(|server| is_meant(server.as_str()));
-            match settings.misconfigured(is_meant) {
-                // `mcp__git__log` can be a tool of `mcp` or of `git`.
-                Some(server) if !is_usable => Err(settings.missing(server.as_str())),
-                _ => Ok(config),
-            }
+    let config = settings.shown().and_then(|config| {
+        let is_meant = |server: &str| is_of(&request.tool, server);
+        let is_usable = config.servers.keys().any(|server| is_meant(server.as_str()));
+        match settings.misconfigured(is_meant) {
+            // `mcp__git__log` can be a tool of `mcp` or of `git`.
+            Some(server) if !is_usable => Err(settings.missing(server.as_str())),
+            _ => settings.usable(),
         }
-    };
-    let config = complaint.map_err(|complaint| {
+    });
+    let config = config.map_err(|complaint| {
         let failure = Failure::new(complaint.kind(), complaint.message);
         (with_hint(failure, complaint.hint), complaint.exit)
     })?;

@@ -21,6 +21,8 @@ use crate::{
 pub(super) struct Item {
     /// Shown on the spinner.
     pub(super) what: String,
+    /// Its name, or its address.
+    pub(super) name: String,
     /// The document's key for the item.
     pub(super) key: &'static str,
     /// The document as long as the item's server is not known.
@@ -36,14 +38,22 @@ pub(super) async fn run<T: Serialize>(
     request: impl AsyncFn(Toolset, Deadline) -> Result<(Value, T), Failure>,
     show: impl FnOnce(&T, &mut Report),
 ) -> Exit {
-    let settings = Settings::load(&context.global);
+    let mut settings = Settings::load(&context.global);
     let Item {
         what,
+        name,
         key,
         document,
         out,
     } = item;
-    let config = match settings.usable() {
+    let config = settings.shown().and_then(|config| {
+        let is_usable = config.servers.keys().any(|server| is_of(&name, server.as_str()));
+        match settings.misconfigured(|server| is_of(&name, server)) {
+            Some(server) if !is_usable => Err(settings.missing(server.as_str())),
+            _ => settings.usable(),
+        }
+    });
+    let config = match config {
         Ok(config) => config,
         Err(complaint) => {
             let report = unconfigured(&context.output, document, key, &complaint);
@@ -58,6 +68,10 @@ pub(super) async fn run<T: Serialize>(
         };
         let report = unconfigured(&context.output, document, key, &complaint);
         return context.print(report).await;
+    }
+    let mut named = config.servers.keys().filter(|server| is_of(&name, server.as_str()));
+    if let Some(server) = named.next() {
+        settings.tell_only_of([server.as_str()]);
     }
     settings.announce(&context.output);
     let starting = StartingServers::new(&config);
@@ -76,9 +90,19 @@ pub(super) async fn run<T: Serialize>(
         Ending::Interrupted => failed(&context.output, document, key, cancelled()),
         Ending::TimeUp => failed(&context.output, document, key, late().hint(TIMEOUT)),
         Ending::Done(Ok((document, fetched))) => report(&context.output, document, key, &Ok(fetched), show),
-        Ending::Done(Err(failure)) => failed(&context.output, document, key, failure),
+        Ending::Done(Err(mut failure)) => {
+            if let (Kind::InvalidArguments | Kind::ToolError, Some(hint)) = (failure.kind, settings.demo_hint(&name)) {
+                failure.hint = Some(hint.to_owned());
+            }
+            failed(&context.output, document, key, failure)
+        }
     };
     context.close(&board, report.redirected(out.as_deref())).await
+}
+
+/// Whether a name is that of an item of this server, as in `server.prompt`.
+pub(super) fn is_of(name: &str, server: &str) -> bool {
+    name.strip_prefix(server).is_some_and(|rest| rest.starts_with('.'))
 }
 
 /// Whether an item was not fetched because its server was not there. Reading changes nothing, so a request that was lost can be repeated.

@@ -22,16 +22,12 @@ const MARK: &str = "Made by `pegboard generate";
 
 pub(super) async fn run(mut context: Context<'_>, mut options: Generate) -> Exit {
     options.out.take_if(|path| path.as_os_str() == "-");
-    let settings = Settings::load(&context.global);
+    let mut settings = Settings::load(&context.global);
     let nothing = document(&options, 0, None);
-    let config = settings.usable().and_then(|mut config| {
-        if !config.servers.keys().any(|name| name == options.server.as_str()) {
-            return Err(settings.missing(&options.server));
-        }
-        config.select(|name| name == options.server.as_str());
-        Ok(config)
-    });
-    let config = match config.and_then(|config| check_file(&options).map(|()| config)) {
+    let config = match settings
+        .usable_one(&options.server)
+        .and_then(|config| check_file(&options).map(|()| config))
+    {
         Ok(config) => config,
         Err(complaint) => return context.refuse(&complaint, &nothing).await,
     };

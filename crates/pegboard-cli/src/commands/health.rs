@@ -65,12 +65,17 @@ pub(super) async fn run(mut context: Context<'_>, options: Health) -> Exit {
         Ok(Err(error)) => (None, Some(format!("{url} cannot be reached: {error}"))),
         Err(_) => (None, Some(format!("{url} has not answered within {limit:?}"))),
     };
+    let hint = match (status, &options.url) {
+        (Some(_), _) => None,
+        (None, None) => Some("`pegboard serve` starts the service; `--url URL` asks one at another address"),
+        (None, Some(_)) => Some("`pegboard serve` says at its start at which address it listens"),
+    };
     // `ToolError` is the code 1, which health checks expect.
     let exit = problem.as_ref().map_or(Exit::Done, |_| Exit::ToolError);
     let document = json!({"ok": problem.is_none(), "url": url.as_str(), "status": status, "error": problem});
     let mut report = empty(&context.output, exit, &document);
     match &problem {
-        Some(problem) => report = report.error(problem, None),
+        Some(problem) => report = report.error(problem, hint),
         None if context.output.is_json() => {}
         None => report.data = if options.ready { "ready\n" } else { "alive\n" }.to_owned(),
     }

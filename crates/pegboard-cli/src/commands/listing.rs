@@ -141,7 +141,8 @@ pub(super) fn in_words(state: State) -> String {
     }
 }
 
-fn is_misconfigured(server: &Unavailable) -> bool {
+/// Whether a server cannot be used as it is configured, which was reported when the config was loaded.
+pub(super) fn is_misconfigured(server: &Unavailable) -> bool {
     matches!(server.state, State::Misconfigured | State::PendingTrust)
 }
 

@@ -26,15 +26,9 @@ const SETTLE: Duration = Duration::from_millis(300);
 const TEXT_AT: usize = 23;
 
 pub(super) async fn run(mut context: Context<'_>, options: Logs) -> Exit {
-    let settings = Settings::load(&context.global);
+    let mut settings = Settings::load(&context.global);
     let nothing = document(&options.server, &[], None);
-    let config = match settings.usable().and_then(|mut config| {
-        if !config.servers.keys().any(|name| name == options.server.as_str()) {
-            return Err(settings.missing(&options.server));
-        }
-        config.select(|name| name == options.server.as_str());
-        Ok(config)
-    }) {
+    let config = match settings.usable_one(&options.server) {
         Ok(config) => config,
         Err(complaint) => return context.refuse(&complaint, &nothing).await,
     };

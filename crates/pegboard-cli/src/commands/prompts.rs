@@ -67,6 +67,7 @@ impl Listed for PromptListing {
 pub(super) async fn get(context: Context<'_>, options: cli::PromptGet) -> Exit {
     let item = Item {
         what: format!("getting {}", options.name),
+        name: options.name.clone(),
         key: "prompt",
         document: json!({"server": null, "name": options.name}),
         out: None,
@@ -106,9 +107,22 @@ async fn owner(toolset: &Toolset, name: &str, deadline: Deadline) -> Result<Prom
             .collect();
     }
     let wrong = |message: String| Failure::new(Kind::InvalidArguments, message);
-    match (fitting.len(), found.unavailable.first()) {
+    let absent = || {
+        found
+            .unavailable
+            .iter()
+            .filter(|server| !listing::is_misconfigured(server))
+    };
+    let is_named = |server: &&Unavailable| fetch::is_of(name, server.server.as_str());
+    match (fitting.len(), absent().find(is_named).or_else(|| absent().next())) {
         (1, _) => Ok(fitting.remove(0)),
-        (0, Some(absent)) => Err(listing::unavailable_failure(absent, deadline.has_passed())),
+        (0, Some(absent)) => {
+            let mut failure = listing::unavailable_failure(absent, deadline.has_passed());
+            if !is_named(&absent) {
+                failure.message = format!("no server offers the prompt `{name}`, and {}", failure.message);
+            }
+            Err(failure)
+        }
         (0, None) => Err(wrong(format!("there is no prompt `{name}`")).hint("`pegboard prompts` lists what there is")),
         _ => {
             let names: Vec<_> = fitting.iter().map(dotted).collect();

@@ -70,6 +70,7 @@ pub(super) async fn read(context: Context<'_>, read: cli::ResourceRead) -> Exit 
     let is_shown = out.is_none() && std::io::stdout().is_terminal();
     let item = Item {
         what: format!("reading {uri}"),
+        name: uri.clone(),
         key: "contents",
         document: json!({"server": null, "uri": uri}),
         out,
@@ -110,7 +111,11 @@ async fn owner(toolset: &Toolset, uri: &str, deadline: Deadline) -> Result<Serve
     }
     owners.sort();
     owners.dedup();
-    match (owners.as_slice(), found.unavailable.first()) {
+    let mut absent = found
+        .unavailable
+        .iter()
+        .filter(|server| !listing::is_misconfigured(server));
+    match (owners.as_slice(), absent.next()) {
         ([owner], _) => Ok((*owner).clone()),
         ([], Some(absent)) => Err(listing::unavailable_failure(absent, deadline.has_passed())),
         ([], None) => Err(Failure::new(Kind::InvalidArguments, "no server offers a resource")),

@@ -7,7 +7,7 @@ mod pattern;
 mod schema_text;
 mod spelling;
 
-use std::fmt::Write as _;
+use std::{collections::BTreeSet, fmt::Write as _};
 
 use pegboard::{
     Config, ListedTool, Listing, ServerName, View,
@@ -33,27 +33,29 @@ use pattern::Pattern;
 const SEARCHED: usize = 10;
 
 pub(super) async fn run(mut context: Context<'_>, options: cli::Tools) -> Exit {
-    let settings = Settings::load(&context.global);
+    let mut settings = Settings::load(&context.global);
     let nothing = match options {
         cli::Tools { provider: Some(_), .. } => json!([]),
         cli::Tools { cost: true, .. } => json!({"servers": [], "tokens": 0}),
         _ => json!(Document::new(&settings, &[], &[], &[])),
     };
-    let mut config = match settings.usable() {
+    let pattern = options.pattern.as_deref().map(Pattern::new);
+    let config = settings.shown().and_then(|config| {
+        let pattern = pattern.as_ref();
+        match pattern.and_then(|pattern| out_of_use(&settings, &config, pattern)) {
+            Some(complaint) => Err(complaint),
+            None => settings.usable(),
+        }
+    });
+    let mut config = match config {
         Ok(config) => config,
         Err(complaint) => return context.refuse(&complaint, &nothing).await,
     };
-    let pattern = options.pattern.as_deref().map(Pattern::new);
-    if let Some(complaint) = pattern
-        .as_ref()
-        .and_then(|pattern| out_of_use(&settings, &config, pattern))
-    {
-        return context.refuse(&complaint, &nothing).await;
-    }
     let named = pattern.map_or_else(Vec::new, |pattern| pattern.servers(config.servers.keys()));
     if !named.is_empty() {
         // Other servers are not started.
         config.servers.retain(|name, _| named.contains(name));
+        settings.tell_only_of(named.iter().map(ServerName::as_str));
     }
     let enabled = listing::enabled(&config);
     settings.announce(&context.output);
@@ -84,6 +86,7 @@ pub(super) async fn run(mut context: Context<'_>, options: cli::Tools) -> Exit {
                 }
             }
             let exit = listing::exit(&found.unavailable, enabled, context.is_late());
+            let known: BTreeSet<String> = found.tools.iter().map(|listed| listed.tool.dotted_name()).collect();
             if let Some(query) = &options.search {
                 let matches = toolset.find(query, SEARCHED);
                 found.tools = matches.into_iter().map(|found| found.tool).collect();
@@ -93,7 +96,7 @@ pub(super) async fn run(mut context: Context<'_>, options: cli::Tools) -> Exit {
                 let report = listing::add_unavailable(report, &found.unavailable, context.is_late());
                 return context.close(&board, report).await;
             }
-            show(&context, &options, &settings, found, exit)
+            show(&context, &options, &settings, found, &known, exit)
         }
     };
     context.close(&board, report).await
@@ -133,9 +136,10 @@ fn unknown(options: &cli::Tools, settings: &Settings, tools: &[ListedTool]) -> O
     let names = servers.map(ServerName::as_str).chain(dotted.iter().map(String::as_str));
     let names = names.chain(tools.iter().map(|listed| listed.tool.name.as_str()));
     let all = "`pegboard tools` lists all";
-    let hint = match spelling::nearest(text, names) {
-        Some(near) => format!("did you mean `{}`? {all}", one_line(near)),
-        None => all.to_owned(),
+    let hint = match (settings.demo_hint(text), spelling::nearest(text, names)) {
+        (Some(hint), _) => hint.to_owned(),
+        (None, Some(near)) => format!("did you mean `{}`? {all}", one_line(near)),
+        (None, None) => all.to_owned(),
     };
     Some((format!("no server or tool has such a name: `{}`", one_line(text)), hint))
 }
@@ -145,6 +149,7 @@ fn show(
     options: &cli::Tools,
     settings: &Settings,
     mut listing: Listing,
+    known: &BTreeSet<String>,
     mut exit: Exit,
 ) -> Report {
     let found = listing.tools.len();
@@ -155,6 +160,8 @@ fn show(
         listing.tools.retain(|tool| pattern.fits(tool));
         explained = the_one(&listing.tools, text);
     }
+    let tools = &listing.tools;
+    listing.warnings.retain(|warning| is_about(warning, known, tools));
     if unknown.is_some() && exit == Exit::Done {
         exit = Exit::Usage;
     }
@@ -162,7 +169,7 @@ fn show(
     let is_in_document = is_json && !is_for_provider;
     let why_empty = match &unknown {
         Some((message, hint)) => is_in_document.then(|| format!("{message}; {hint}")),
-        None => why_empty(options, settings, &listing, found).map(str::to_owned),
+        None => why_empty(options, settings, &listing, found),
     };
     listing.warnings.extend(why_empty);
     let (tools, unavailable, warnings) = (&listing.tools, &listing.unavailable, &listing.warnings);
@@ -203,6 +210,13 @@ fn show(
     }
 }
 
+/// Whether a warning is about the tools that are shown, or about none of the known ones in particular. Warnings name tools with their server.
+fn is_about(warning: &str, known: &BTreeSet<String>, shown: &[ListedTool]) -> bool {
+    let quoted = warning.split('`').skip(1).step_by(2);
+    let mut named = quoted.filter(|name| known.contains(*name)).peekable();
+    named.peek().is_none() || named.any(|name| shown.iter().any(|listed| listed.tool.dotted_name() == name))
+}
+
 /// The position of the only tool with exactly this name.
 fn the_one(tools: &[ListedTool], name: &str) -> Option<usize> {
     let is_meant =
@@ -215,15 +229,18 @@ fn the_one(tools: &[ListedTool], name: &str) -> Option<usize> {
 }
 
 /// The warning about an empty list, unless another message explains it. `found` is the number of tools before the pattern was applied.
-fn why_empty(options: &cli::Tools, settings: &Settings, listing: &Listing, found: usize) -> Option<&'static str> {
+fn why_empty(options: &cli::Tools, settings: &Settings, listing: &Listing, found: usize) -> Option<String> {
+    let all = "`pegboard tools` lists all";
     if !listing.tools.is_empty() {
         None
     } else if options.search.is_some() {
-        Some("no tool fits these words; `pegboard tools` lists all")
+        Some(format!("no tool fits these words; {all}"))
     } else if found > 0 {
-        Some("no tool has such a name; `pegboard tools` lists all")
+        let pattern = options.pattern.as_deref().unwrap_or_default();
+        let hint = settings.demo_hint(pattern).unwrap_or(all);
+        Some(format!("no tool has such a name; {hint}"))
     } else if listing.unavailable.is_empty() && settings.empty_warning().is_none() {
-        Some("no server that is switched on offers a tool")
+        Some("no server that is switched on offers a tool".to_owned())
     } else {
         None
     }

@@ -68,6 +68,9 @@ fn all_commands_use_the_one_process_of_the_daemon() {
         home.run(&["call", "fx.write", "--server", "fx"]).ends_with(0).out,
         "wrote it\n"
     );
+    home.run(&["call", "fx.read", "--time"])
+        .ends_with(0)
+        .says(" ms in all, through the daemon\n");
     home.run(&["tools"]).ends_with(0).prints("fx.read");
     home.run(&["resources"]).ends_with(0);
     home.run(&["prompts"]).ends_with(0);

@@ -41,6 +41,7 @@ mod interrupt;
 mod mask;
 #[cfg(unix)]
 mod mcp;
+mod messages;
 #[cfg(target_os = "linux")]
 mod openapi;
 mod pins;

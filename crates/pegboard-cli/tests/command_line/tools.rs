@@ -23,7 +23,7 @@ fn without_any_config_the_demo_server_is_listed() {
         .prints("demo (7 tools)\n  demo.calculate     Works out");
     assert_eq!(
         ran.err,
-        "no config found, using the built-in demo server; see `pegboard --help`\n"
+        "no config found, using the built-in demo server; `pegboard init` writes a config, `pegboard add` adds a server\n"
     );
     assert_eq!(Home::new().run(&["tools", "-q"]).err, "");
     assert_eq!(Home::new().run(&["tools", "-o", "json"]).err, "");

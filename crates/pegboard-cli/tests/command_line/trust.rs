@@ -114,6 +114,41 @@ fn the_next_step_is_named_and_the_exit_code_says_refused() {
 }
 
 #[test]
+fn the_approval_is_named_also_where_the_users_own_server_cannot_be_used() {
+    let clone = Clone::new();
+    clone
+        .home
+        .config("[servers.mine]\nurl = 'https://mcp.example.com/mcp'\nauth = { bearer = '${NOT_SET_HERE}' }\n");
+    for command in [
+        &["tools"][..],
+        &["prompts"],
+        &["call", "t"],
+        &["prompts", "get", "p"],
+        &["status"],
+    ] {
+        clone
+            .run(command)
+            .ends_with(2)
+            .says("NOT_SET_HERE")
+            .says("`pegboard trust accept`");
+    }
+    for command in [
+        &["tools", "evil"][..],
+        &["call", "evil.t"],
+        &["prompts", "get", "evil.p"],
+        &["generate", "python", "evil"],
+        &["logs", "evil"],
+    ] {
+        let ran = clone.run(command);
+        ran.ends_with(5)
+            .says("server `evil` is not started: ")
+            .says("`pegboard trust accept`");
+        assert!(!ran.err.contains("NOT_SET_HERE"), "{ran:?}");
+    }
+    assert!(!clone.was_started());
+}
+
+#[test]
 fn the_users_servers_and_policies_stay_in_force_beside_a_project_file() {
     let clone = Clone::new();
     let home = &clone.home;

@@ -114,6 +114,14 @@ fn a_result_is_written_to_a_file_in_place_of_stdout() {
         ""
     );
     assert_eq!(fs::read(home.path("a.png")).unwrap(), b"\x89PNG\r\n\x1a\nrest");
+    for format in ["text", "raw"] {
+        home.run(&["call", "fx.all", "--out", "all.txt", "-o", format, &server])
+            .ends_with(0)
+            .says("the file has the text of the result; `--save DIR` saves its binary parts\n");
+        assert!(fs::read_to_string(home.path("all.txt")).unwrap().starts_with("seen"));
+    }
+    let saved = home.run(&["call", "fx.all", "--out", "all.txt", "--save", "parts", &server]);
+    assert!(!saved.ends_with(0).err.contains("--save"), "{saved:?}");
     home.run(&["call", "fx.fails", "--out", "b.txt", &server]).ends_with(1);
     assert!(!home.path("b.txt").exists());
     let calls = home.log("fx").count("tools/call");
@@ -250,7 +258,8 @@ fn a_call_tells_how_long_it_took() {
     home.run(&["call", "fx.plain", "--time", &server])
         .ends_with(0)
         .says("the call took ")
-        .says(" of them in the queue");
+        .says(" of them in the queue")
+        .says(" ms with the start of its server\n");
 }
 
 #[test]

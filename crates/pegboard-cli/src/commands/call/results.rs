@@ -55,6 +55,7 @@ pub(super) fn report(output: &Output, options: &cli::Call, reply: &Reply) -> Rep
 fn done(output: &Output, options: &cli::Call, answer: &Answer, text: &str, exit: Exit) -> Report {
     let mut report = Report::new(exit);
     let is_shown = options.out.is_none() && std::io::stdout().is_terminal();
+    let mut parts = answer.content.iter().filter_map(Blob::of).peekable();
     if let ([block], false) = (answer.content.as_slice(), is_shown)
         && let Some(blob) = Blob::of(block)
         && options.save.is_none()
@@ -62,6 +63,15 @@ fn done(output: &Output, options: &cli::Call, answer: &Answer, text: &str, exit:
     {
         report.binary = Some(blob.bytes);
         return report;
+    }
+    if options.out.is_some() && options.save.is_none() && parts.peek().is_some() {
+        let what = match parts.all(|part| part.is_image) {
+            true => "images",
+            false => "binary parts",
+        };
+        report = report.note(&format!(
+            "the file has the text of the result; `--save DIR` saves its {what}"
+        ));
     }
     if output.is_raw() {
         report.data = raw(answer, is_shown);
@@ -182,11 +192,15 @@ fn damaged(options: &cli::Call, reply: &Reply) -> Option<String> {
     }
 }
 
-/// The line of `--time`: the call itself, its wait in the queue, and all of it with the start of servers.
-pub(super) fn times(reply: &Reply, whole: Duration) -> String {
+/// The line of `--time`: the call itself, its wait in the queue, and all of it with the start of servers, unless a daemon has started them.
+pub(super) fn times(reply: &Reply, whole: Duration, is_in_daemon: bool) -> String {
     let millis = |duration: Duration| duration.as_secs_f64() * 1000.0;
+    let with = match is_in_daemon {
+        true => "in all, through the daemon",
+        false => "with the start of its server",
+    };
     format!(
-        "the call took {:.1} ms, {:.1} ms of them in the queue; {:.1} ms with the start of its server",
+        "the call took {:.1} ms, {:.1} ms of them in the queue; {:.1} ms {with}",
         millis(reply.latency),
         millis(reply.queued),
         millis(whole),

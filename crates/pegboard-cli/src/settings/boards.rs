@@ -1,0 +1,88 @@
+//! Boards for the commands, and the folders of this user that they use.
+
+use std::path::PathBuf;
+
+use pegboard::{Config, Pegboard, config::Start};
+
+/// A board for a command that uses some of the servers. Even required servers are started only when needed.
+pub(crate) fn board(mut config: Config) -> pegboard::Builder {
+    for server in config.servers.values_mut() {
+        server.required = false;
+    }
+    whole_board(config)
+}
+
+/// A board for a command that contacts every server. It remembers across runs which protocol era each server speaks.
+pub(crate) fn whole_board(mut config: Config) -> pegboard::Builder {
+    for server in config.servers.values_mut() {
+        server.start = Start::Lazy;
+    }
+    lasting_board(config)
+}
+
+/// A board for a program that keeps running: servers start as their config says.
+pub(crate) fn lasting_board(config: Config) -> pegboard::Builder {
+    let mut builder = Pegboard::builder(config);
+    if let Some(folder) = cache_folder() {
+        builder = builder.era_memory(folder.join("eras.json"));
+    }
+    builder = with_tokens(builder);
+    match pins_folder() {
+        Some(folder) => builder.pins(folder),
+        None => builder,
+    }
+}
+
+/// Gives a board the user's sign-ins.
+pub(crate) fn with_tokens(builder: pegboard::Builder) -> pegboard::Builder {
+    let Some(folder) = state("tokens") else {
+        return builder;
+    };
+    match uses_keyring() {
+        true => builder.token_store(folder).keyring(),
+        false => builder.token_store(folder),
+    }
+}
+
+/// Whether the tokens of sign-ins are encrypted with a key in the keyring, where there is one.
+fn uses_keyring() -> bool {
+    std::env::var_os("PEGBOARD_KEYRING").is_none_or(|value| value != "off")
+}
+
+/// The folder of the pinned definitions. It is state and not cache: without it, changed definitions would count as new.
+pub(crate) fn pins_folder() -> Option<PathBuf> {
+    state("pins")
+}
+
+/// A folder of the user's state.
+fn state(name: &str) -> Option<PathBuf> {
+    let folder = if cfg!(windows) {
+        set("LOCALAPPDATA")
+    } else {
+        set("XDG_STATE_HOME").or_else(|| Some(set("HOME")?.join(".local/state")))
+    };
+    Some(folder?.join("pegboard").join(name))
+}
+
+/// The user's folder of state.
+#[cfg(unix)]
+pub(crate) fn state_folder() -> Option<PathBuf> {
+    let folder = set("XDG_STATE_HOME").or_else(|| Some(set("HOME")?.join(".local/state")))?;
+    Some(folder.join("pegboard"))
+}
+
+/// A folder that an environment variable names. A relative path would be one in the current project.
+pub(crate) fn set(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name)
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute())
+}
+
+fn cache_folder() -> Option<PathBuf> {
+    let folder = if cfg!(windows) {
+        set("LOCALAPPDATA")
+    } else {
+        set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")))
+    };
+    Some(folder?.join("pegboard"))
+}
