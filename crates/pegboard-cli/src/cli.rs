@@ -36,7 +36,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::demo::DemoOptions;
 use config::{ConfigArgs, ConfigVerb};
-use global::{Nothing, With, for_files, or_raw};
+use global::{Nothing, With, for_call, for_files};
 use help::Help;
 use review::{AuditArgs, AuditVerb, PinsArgs, PinsVerb, TrustArgs, TrustVerb};
 use serving::{TokenArgs, TokenVerb};
@@ -229,7 +229,7 @@ enum Command {
     Tools(With<Tools>),
     /// Call one tool
     #[command(
-        mut_arg("output", or_raw),
+        mut_args(for_call),
         after_help = "Examples:\n  pegboard call demo.calculate '6 * 7' -o raw\n  \
                       pegboard call demo.calculate --json '{\"expression\": \"6 * 7\"}' -o json\n  \
                       pegboard call 'demo.draw(color: red)' --save pictures"

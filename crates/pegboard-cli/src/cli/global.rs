@@ -13,13 +13,13 @@ pub(crate) struct Global {
     /// NAME=COMMAND or NAME=URL adds one, NAME picks one
     #[arg(long = "server", value_name = "SERVER")]
     pub(crate) servers: Vec<String>,
-    /// Send this header to the server before it; may be repeated
+    /// Send this header to the added one; may be repeated
     #[arg(long = "header", value_name = "HEADER", hide = true)]
     pub(crate) headers: Vec<String>,
-    /// Set this variable of the server before it; may be repeated
+    /// Set this variable of the added one; may be repeated
     #[arg(long = "env", value_name = "NAME=VALUE", hide = true)]
     pub(crate) env: Vec<String>,
-    /// The working folder of the server before it
+    /// The working folder of the added one
     #[arg(long = "cwd", value_name = "FOLDER", hide = true)]
     pub(crate) cwds: Vec<String>,
     /// The server of this run with what the three options above set, as a config in JSON.
@@ -112,6 +112,15 @@ pub(super) fn or_raw(arg: clap::Arg) -> clap::Arg {
     // A longer name would move the column of all options.
     arg.value_name("FORMAT")
         .help("Print text, json, or raw: the result alone")
+}
+
+/// The options of `call`: also the settings of a server that it adds.
+pub(super) fn for_call(arg: clap::Arg) -> clap::Arg {
+    match arg.get_id().as_str() {
+        "output" => or_raw(arg),
+        "headers" | "env" | "cwds" => arg.hide(false),
+        _ => arg,
+    }
 }
 
 /// Leaves the options that mean nothing to a command that only edits files out of its help.

@@ -191,6 +191,9 @@ fn the_help_of_call_says_how_arguments_are_given() {
           --concurrent <N>      How many of the repeated calls run at once
       -c, --config <FILE>       Config file; may be repeated, later ones win
           --server <SERVER>     NAME=COMMAND or NAME=URL adds one, NAME picks one
+          --header <HEADER>     Send this header to the added one; may be repeated
+          --env <NAME=VALUE>    Set this variable of the added one; may be repeated
+          --cwd <FOLDER>        The working folder of the added one
           --trust               Use the project file without approval, this time
           --no-daemon           Start the servers here even if a daemon has them
       -o, --output <FORMAT>     Print text, json, or raw: the result alone
