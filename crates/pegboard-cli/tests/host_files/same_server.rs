@@ -45,6 +45,8 @@ fn a_server_with_a_filter_of_tools_is_another_server() {
     home.write(".gemini/settings.json", GEMINI);
     home.run(&["init", "--yes", "--take-over"])
         .ends_with(0)
+        // A host that uses Pegboard has the servers of all hosts.
+        .prints("fs: `files` is the same with other rules for tools, and hosts that use Pegboard have both; a view shows one")
         .prints("taken over: fs")
         .prints("taken over: files");
     let servers = servers(&home);

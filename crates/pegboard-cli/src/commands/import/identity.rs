@@ -111,6 +111,14 @@ impl Identity {
         }
     }
 
+    /// The same without the rules for tools.
+    pub(super) fn without_policy(&self) -> Self {
+        Self {
+            policy: Policy::default(),
+            ..self.clone()
+        }
+    }
+
     /// Whether this server of our config may be `found`, which has the same name: a person has answered the host's questions since, moved a
     /// secret out of the file, given a package its version, or permitted fewer tools.
     pub(super) fn may_come_from(&self, found: &Self) -> bool {

@@ -188,6 +188,8 @@ struct Names {
     imported: BTreeSet<String>,
     /// The names of the servers that are taken, by what they are.
     known: HashMap<Identity, Vec<String>>,
+    /// One name for each server without its rules for tools.
+    bases: HashMap<Identity, String>,
     /// What each source has under its own names.
     wishes: HashMap<Origin, HashSet<(String, Identity)>>,
     /// The names that servers of each source have got.
@@ -197,9 +199,12 @@ struct Names {
 impl Names {
     fn new(taken: Map<String, Value>, force: bool, found: &[FoundServer]) -> Self {
         let mut known: HashMap<Identity, Vec<String>> = HashMap::new();
+        let mut bases = HashMap::new();
         for (name, server) in &taken {
             if let Some(server) = server.as_object() {
-                known.entry(Identity::of(server)).or_default().push(name.clone());
+                let identity = Identity::of(server);
+                bases.insert(identity.without_policy(), name.clone());
+                known.entry(identity).or_default().push(name.clone());
             }
         }
         let mut wishes: HashMap<Origin, HashSet<(String, Identity)>> = HashMap::new();
@@ -215,6 +220,7 @@ impl Names {
             force,
             imported: BTreeSet::new(),
             known,
+            bases,
             wishes,
             given: HashMap::new(),
         }
@@ -289,6 +295,7 @@ impl Names {
             {
                 names.retain(|known| *known != name);
             }
+            self.bases.insert(identity.without_policy(), name.clone());
             self.known.entry(identity).or_default().push(name.clone());
             self.imported.insert(name.clone());
             self.taken.insert(name, Value::Object(settings));
@@ -311,6 +318,12 @@ impl Names {
         let identity = Identity::of(&settled(settings, inputs));
         if let Some(name) = self.same(source, &wish, settings, &identity) {
             return Action::Same(name);
+        }
+        let other = self.bases.get(&identity.without_policy());
+        if let Some(other) = other.filter(|_| !self.known.contains_key(&identity)) {
+            notes.push(format!(
+                "`{other}` is the same with other rules for tools, and hosts that use Pegboard have both; a view shows one"
+            ));
         }
         if wish != *original {
             settings
