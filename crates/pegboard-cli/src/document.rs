@@ -44,6 +44,18 @@ impl Format {
             _ => None,
         }
     }
+
+    /// The comments of a text, in their order; `None` if the text cannot be read.
+    pub(crate) fn comments(self, text: &str) -> Option<Vec<String>> {
+        let text = text.trim_start_matches('\u{feff}');
+        let spans = match self {
+            Self::Toml => toml::comments(text),
+            Self::Json => json::comments(text),
+            Self::Yaml => yaml::comments(text),
+        };
+        let spans = spans.ok()?.into_iter();
+        Some(spans.map(|span| text[span].trim().to_owned()).collect())
+    }
 }
 
 /// Why a file cannot be read, edited or saved. The message names the file.
@@ -194,7 +206,8 @@ impl Document {
         is_same
     }
 
-    /// Puts a value at a path. Maps on the way that are missing are made.
+    /// Puts a value at a path. Maps on the way that are missing are made. A list that differs from the known one in single values keeps its
+    /// layout and its comments.
     pub(crate) fn set(&mut self, path: &[&str], value: &Value) -> Result<(), DocumentError> {
         if path.is_empty() {
             return Err(self.error("nothing says where the value goes"));
@@ -205,6 +218,10 @@ impl Document {
         }
         let mut expected = tree.value();
         tree::put(&mut expected, path, value);
+        let items = tree.at(path).and_then(|known| tree::changed_items(known, value));
+        if items.is_some_and(|items| self.are_set(path, &items, &expected)) {
+            return Ok(());
+        }
         let edits = match self.format {
             Format::Json => json::set(&self.text, path, value),
             Format::Yaml => yaml::set(&self.text, path, value),
@@ -219,6 +236,16 @@ impl Document {
         };
         let edits = edits.map_err(|why| self.cannot(path, &why))?;
         self.apply(edits, path, Some(&expected))
+    }
+
+    /// Replaces values of the list at a path where they are written, and says whether that was possible. If not, nothing is changed.
+    fn are_set(&mut self, path: &[&str], items: &[(usize, &Value)], expected: &Value) -> bool {
+        let edits = match self.format {
+            Format::Json => json::set_items(&self.text, path, items),
+            Format::Yaml => yaml::set_items(&self.text, path, items),
+            Format::Toml => toml::set_items(&self.text, path, items),
+        };
+        edits.is_ok_and(|edits| self.apply(edits, path, Some(expected)).is_ok())
     }
 
     /// Puts values below a map: in one edit where the file is written in the usual way, else one after the other.

@@ -1,6 +1,9 @@
 //! Edits of JSON, with or without comments. What is written is strict JSON, so a strict file stays strict.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    ops::Range,
+};
 
 use jsonc_parser::{CollectOptions, ParseOptions, ast, common::Ranged as _, parse_to_ast};
 use serde_json::Value;
@@ -92,6 +95,51 @@ pub(super) fn set(text: &str, path: &[&str], value: &Value) -> Result<Vec<Edit>,
         }
     }
     Ok(vec![replace(text, current, value, &unit)])
+}
+
+/// Replaces values of the list at a path.
+pub(super) fn set_items(text: &str, path: &[&str], items: &[(usize, &Value)]) -> Result<Vec<Edit>, String> {
+    let root = parse(text)?;
+    let found = root.as_ref().and_then(|root| find(root, path));
+    let Some(ast::Value::Array(list)) = found.map(|(object, place)| &object.properties[place].value) else {
+        return Err("it is not a list".to_owned());
+    };
+    let edits = items.iter().map(|(place, value)| -> Result<Edit, String> {
+        let range = list.elements.get(*place).ok_or("the list is shorter")?.range();
+        Ok(Edit::replace(range.start..range.end, inline(value)))
+    });
+    edits.collect()
+}
+
+/// Where the comments are.
+pub(super) fn comments(text: &str) -> Result<Vec<Range<usize>>, String> {
+    parse(text)?;
+    let (mut found, mut at) = (Vec::new(), 0);
+    while let Some(next) = text[at..].find(['"', '/']).map(|next| at + next) {
+        at = match &text[next..] {
+            rest if rest.starts_with('"') => next + string_length(rest),
+            rest => {
+                let end = match rest.starts_with("//") {
+                    true => rest.find('\n').unwrap_or(rest.len()),
+                    false => rest[2..].find("*/").map_or(rest.len(), |end| end + 4),
+                };
+                found.push(next..next + end);
+                next + end
+            }
+        };
+    }
+    Ok(found)
+}
+
+/// The length of a string with its quotes.
+fn string_length(text: &str) -> usize {
+    let mut is_escaped = false;
+    let end = text.bytes().skip(1).position(|byte| {
+        let is_end = byte == b'"' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
+        is_end
+    });
+    end.map_or(text.len(), |end| end + 2)
 }
 
 /// Sets entries of the object at `parent`; `None` if there is none.
@@ -186,7 +234,12 @@ fn insert_first(text: &str, object: &ast::Object<'_>, entries: &[(&str, &Value)]
     let (start, end) = (object.range.start + 1, object.range.end - 1);
     let inside = &text[start..end];
     if is_one_line(text) && text.trim() != "{}" {
-        return vec![Edit::replace(start..end, inline_properties(entries))];
+        let properties = inline_properties(entries);
+        return vec![match inside.trim_end() {
+            "" => Edit::replace(start..end, properties),
+            // A comment in an empty object stays before.
+            comment => Edit::insert(start + comment.len(), format!(" {properties}")),
+        }];
     }
     let outer = splice::indent(text, object.range.start).to_owned();
     let indent = format!("{outer}{unit}");

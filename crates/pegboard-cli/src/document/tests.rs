@@ -1,6 +1,7 @@
 //! Edits keep every comment and every byte around them, and what cannot be edited safely is refused.
 
 mod files;
+mod lists;
 mod properties;
 mod renaming;
 
@@ -318,8 +319,16 @@ fn values_are_replaced_where_they_are() {
         "a:\n  on: false # now\n  z: 1\n"
     );
     assert_eq!(
-        set(Format::Yaml, "a:\n  on:\n    - 1\n  z: 1\n", json!([2])),
-        "a:\n  on: [2]\n  z: 1\n"
+        set(
+            Format::Yaml,
+            "a:\n  on: \"x\" # now\n  z: 'it''s' # too\n",
+            json!("new")
+        ),
+        "a:\n  on: new # now\n  z: 'it''s' # too\n"
+    );
+    assert_eq!(
+        set(Format::Yaml, "a:\n  on:\n    - 1\n  z: 1\n", json!([2, 3])),
+        "a:\n  on: [2, 3]\n  z: 1\n"
     );
     assert_eq!(
         set(Format::Yaml, "a: {on: x, z: 1}\n", json!({"k": "v"})),
@@ -330,8 +339,8 @@ fn values_are_replaced_where_they_are() {
         "{\"a\": {\"on\": [1]}}"
     );
     assert_eq!(
-        set(Format::Toml, "[a]\non = [\n  1,\n] # all\n", json!(["x"])),
-        "[a]\non = [\"x\"] # all\n"
+        set(Format::Toml, "[a]\non = [\n  1,\n] # all\n", json!(["x", "y"])),
+        "[a]\non = [\"x\", \"y\"] # all\n"
     );
 }
 

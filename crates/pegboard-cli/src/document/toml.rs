@@ -2,7 +2,7 @@
 
 mod layout;
 
-use std::collections::HashSet;
+use std::{collections::HashSet, ops::Range};
 
 use ::toml::Value as Toml;
 use serde_json::{Map, Value};
@@ -62,6 +62,24 @@ pub(super) fn set(text: &str, path: &[&str], value: &Value) -> Result<Vec<Edit>,
         _ if path.len() == 1 && !value.is_object() => insert_root(text, &layout, path[0], value),
         _ => insert_section(text, &layout, path, value),
     }
+}
+
+/// Replaces values of the list at a path.
+pub(super) fn set_items(text: &str, path: &[&str], items: &[(usize, &Value)]) -> Result<Vec<Edit>, String> {
+    let layout = Layout::of(text);
+    let list = layout.entries.iter().find(|entry| entry.path == path);
+    let spans = list.map(|list| list.items.as_slice()).unwrap_or_default();
+    let edits = items.iter().map(|(place, value)| -> Result<Edit, String> {
+        let span = spans.get(*place).ok_or("the list is shorter")?;
+        Ok(Edit::replace(span.clone(), render(value)?))
+    });
+    edits.collect()
+}
+
+/// Where the comments are.
+pub(super) fn comments(text: &str) -> Result<Vec<Range<usize>>, String> {
+    read(text)?;
+    Ok(Layout::of(text).comments)
 }
 
 /// Adds a key to an inline table.

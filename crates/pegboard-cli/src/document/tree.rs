@@ -73,6 +73,18 @@ pub(super) fn nested(path: &[&str], value: &Value) -> Value {
     })
 }
 
+/// The values of a list that differ from those of a known one, by their place; `None` if more than single values differ.
+pub(super) fn changed_items<'a>(known: &Tree, wanted: &'a Value) -> Option<Vec<(usize, &'a Value)>> {
+    let (Tree::List(known), Value::Array(wanted)) = (known, wanted) else {
+        return None;
+    };
+    let pairs = known.iter().zip(wanted).enumerate();
+    let changed: Vec<_> = pairs.filter(|(_, (old, new))| old.value() != **new).collect();
+    let is_single = |old: &Tree, new: &Value| matches!(old, Tree::Leaf(_)) && !new.is_array() && !new.is_object();
+    let is_possible = known.len() == wanted.len() && changed.iter().all(|(_, (old, new))| is_single(old, new));
+    is_possible.then(|| changed.into_iter().map(|(place, (_, new))| (place, new)).collect())
+}
+
 /// Puts a value at a path, as an edit of the text should.
 pub(super) fn put(root: &mut Value, path: &[&str], value: &Value) {
     let Some((first, rest)) = path.split_first() else {

@@ -2,7 +2,7 @@
 
 mod nodes;
 
-use std::collections::HashMap;
+use std::{collections::HashMap, ops::Range};
 
 use serde_json::Value;
 
@@ -65,6 +65,51 @@ pub(super) fn set(text: &str, path: &[&str], value: &Value) -> Result<Vec<Edit>,
         return Err("there is no key".to_owned());
     };
     Ok(vec![replace(text, key, current, value, &unit)?])
+}
+
+/// Replaces values of the list at a path.
+pub(super) fn set_items(text: &str, path: &[&str], items: &[(usize, &Value)]) -> Result<Vec<Edit>, String> {
+    let root = nodes::read(text)?;
+    let found = root.as_ref().and_then(|root| {
+        let mut steps = path.iter();
+        steps.try_fold(root, |node, step| node.below(step))
+    });
+    let Some(Kind::List(known)) = found.map(|node| &node.kind) else {
+        return Err("it is not a list".to_owned());
+    };
+    let edits = items.iter().map(|(place, value)| -> Result<Edit, String> {
+        let old = known.get(*place).ok_or("the list is shorter")?;
+        if old.has_reference() || old.is_empty_scalar() {
+            return Err("an anchor (&), an alias (*) or a tag (!) is in the part to be changed".to_owned());
+        }
+        let new = match text[old.start..].starts_with('"') {
+            true => json::inline(value),
+            false => flow(value),
+        };
+        Ok(Edit::replace(old.start..old.end, new))
+    });
+    edits.collect()
+}
+
+/// Where the comments are.
+pub(super) fn comments(text: &str) -> Result<Vec<Range<usize>>, String> {
+    let mut scalars = Vec::new();
+    if let Some(root) = nodes::read(text)? {
+        root.scalars(&mut scalars);
+    }
+    let (mut found, mut at) = (Vec::new(), 0);
+    while let Some(next) = text[at..].find('#').map(|next| at + next) {
+        let is_inside = |scalar: &&Range<usize>| scalar.contains(&next);
+        at = match scalars.iter().find(is_inside) {
+            Some(scalar) => scalar.end,
+            None => {
+                let end = splice::line_end(text, next);
+                found.push(next..end);
+                end
+            }
+        };
+    }
+    Ok(found)
 }
 
 /// Sets entries of the map at `parent`; `None` if there is none that lines can be added to.

@@ -18,6 +18,7 @@ mod ownership;
 #[path = "../command_line/pty.rs"]
 #[expect(dead_code, reason = "another suite uses the rest")]
 mod pty;
+mod restoring;
 mod same_server;
 #[cfg(target_os = "linux")]
 mod terminal;

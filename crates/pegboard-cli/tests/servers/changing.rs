@@ -111,6 +111,29 @@ fn views_follow_a_renamed_server_or_are_named() {
 }
 
 #[test]
+fn a_renamed_server_leaves_the_comments_of_views_alone() {
+    let home = Home::new();
+    for (file, text) in [
+        (
+            "x.toml",
+            "[servers.NAME]\ncommand = \"x\"\n\n[views.v]\nservers = [\n  \"NAME\", # needed\n  # \"c\" off since May\n  \"b\",\n]\n",
+        ),
+        (
+            "x.yaml",
+            "servers:\n  NAME:\n    command: x\nviews:\n  v:\n    servers:\n      - NAME # needed\n      # - c off since May\n      - b\n    deny: [NAME.write, \"b.x\"] # both\n",
+        ),
+        (
+            "x.json",
+            "{\n  \"servers\": {\"NAME\": {\"command\": \"x\"}},\n  \"views\": {\n    \"v\": {\n      \"servers\": [\n        \"NAME\", // needed\n        /* \"c\" off since May */\n        \"b\"\n      ]\n    }\n  }\n}\n",
+        ),
+    ] {
+        home.write(file, &text.replace("NAME", "a"));
+        screen(&home, 0, &["rename", "a", "zz", "-c", file]);
+        assert_eq!(read(&home, file), text.replace("NAME", "zz"));
+    }
+}
+
+#[test]
 fn servers_are_removed_and_renamed() {
     let home = Home::new();
     home.config(CONFIG);

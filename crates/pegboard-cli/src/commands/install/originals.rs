@@ -17,8 +17,12 @@ pub(super) fn has(file: &Path, content: &str) -> bool {
 /// Gives a document with restored entries the text of a backup that says the same: with dates, large numbers and the order of keys, which are
 /// not remembered. Not if comments were added since: `remaining` is the text without the restored entries.
 pub(super) fn take(document: &mut Document, remaining: &str, file: &Path) -> bool {
+    let format = document.format();
+    let Some(comments) = format.comments(remaining) else {
+        return false;
+    };
     let mut texts = texts(file).into_iter();
-    texts.any(|text| has_comments_of(&text, remaining) && document.take_text(&text))
+    texts.any(|text| has_comments(&text, format, &comments) && document.take_text(&text))
 }
 
 /// Whether an entry may have lost something on its way through a tree of JSON.
@@ -32,13 +36,15 @@ pub(super) fn is_inexact(entry: &Value, format: Format) -> bool {
     }
 }
 
-fn has_comments_of(backup: &str, text: &str) -> bool {
-    let plain = |line: &str| line.trim().trim_end_matches(',').to_owned();
-    let known: Vec<String> = backup.lines().map(plain).collect();
-    let mut commented = text
-        .lines()
-        .filter(|line| ["#", "//", "/*"].iter().any(|mark| line.contains(mark)));
-    commented.all(|line| known.contains(&plain(line)))
+/// Whether a backup has all these comments.
+fn has_comments(backup: &str, format: Format, comments: &[String]) -> bool {
+    let Some(mut known) = format.comments(backup) else {
+        return false;
+    };
+    comments.iter().all(|comment| {
+        let place = known.iter().position(|one| one == comment);
+        place.map(|place| known.swap_remove(place)).is_some()
+    })
 }
 
 /// The texts of the backups, the newest first.

@@ -27,9 +27,13 @@ pub(super) fn uninstall(
     let (mut changes, mut failed) = (Vec::new(), Vec::new());
     let mut files = files(host, options.project, &options.name, folders)?;
     if !options.project && host.form != Some(Form::ContinueBlock) {
-        files = host.user_files(folders);
+        files = (host.user)(folders);
     }
-    for file in files.into_iter().filter(|file| file.is_file()) {
+    for file in files {
+        // Servers may have been moved out of a file that is gone since.
+        if !file.is_file() && remembered(&file, options)?.is_empty() {
+            continue;
+        }
         match uninstall_from(host, &file, options) {
             Ok(change) => changes.extend(change),
             Err(complaint) => failed.push(complaint),
@@ -100,10 +104,13 @@ fn uninstall_from(host: &'static Host, file: &Path, options: &Uninstall) -> Resu
             _ => {}
         }
     }
-    let moved = match options.restore {
-        true => taken_over::of(file)?,
-        false => Vec::new(),
-    };
+    let mut moved = remembered(file, options)?;
+    if !options.restore {
+        change
+            .warnings
+            .extend(hint_at_restore(host, &moved, &document, options));
+        moved.clear();
+    }
     let mut left: Vec<Moved> = Vec::new();
     let remaining = document.text();
     for one in &moved {
@@ -137,13 +144,19 @@ fn uninstall_from(host: &'static Host, file: &Path, options: &Uninstall) -> Resu
     if has_gone || !change.moved.is_empty() {
         change.action = "removed";
     }
-    if document.is_changed() {
+    let is_new = !document.exists();
+    let is_edited = document.is_changed() && (!is_new || !change.moved.is_empty());
+    if is_edited {
         document.check_writable().map_err(refused)?;
     }
     if !options.dry_run {
-        if document.is_changed() {
+        if is_edited {
             change.backup = document.back_up().map_err(refused)?;
             write::save(&mut document, file)?;
+        }
+        if is_edited && is_new {
+            // The servers may have secrets.
+            write::restrict(file)?;
         }
         if has_gone {
             remotes::forget(file, &options.name)?;
@@ -154,6 +167,35 @@ fn uninstall_from(host: &'static Host, file: &Path, options: &Uninstall) -> Resu
     }
     let is_worth_saying = change.action == "removed" || !change.warnings.is_empty();
     Ok(is_worth_saying.then_some(change))
+}
+
+/// What was moved out of a file. Only a restoration needs to know it.
+fn remembered(file: &Path, options: &Uninstall) -> Result<Vec<Moved>, Complaint> {
+    let found = taken_over::of(file);
+    match options.restore {
+        true => found,
+        false => Ok(found.unwrap_or_default()),
+    }
+}
+
+/// Says how the servers are put back that were moved out of a file and are not in it.
+fn hint_at_restore(host: &Host, remembered: &[Moved], document: &Document, options: &Uninstall) -> Option<String> {
+    let is_missing = |one: &&Moved| {
+        let path: Vec<&str> = one.keys.iter().map(String::as_str).collect();
+        document.get(&path).is_none()
+    };
+    let names = remembered.iter().filter(is_missing).filter_map(|one| one.keys.last());
+    let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
+    if names.is_empty() {
+        return None;
+    }
+    let place = if options.project { " --project" } else { "" };
+    Some(format!(
+        "what was taken over from {} is not put back: {}; `pegboard uninstall {}{place} --restore` does that",
+        document.path().display(),
+        names.join(", "),
+        host.id
+    ))
 }
 
 /// Removes the table of servers too, if it is empty and the file was without it before: then it becomes as it was.

@@ -34,6 +34,8 @@ pub(super) struct Entry {
     pub(super) inside: Option<usize>,
     /// Whether the value is an inline table.
     pub(super) is_table: bool,
+    /// If the value is a list, where each of its values starts and, of those that are neither lists nor tables, ends.
+    pub(super) items: Vec<Range<usize>>,
 }
 
 #[derive(Debug)]
@@ -43,6 +45,7 @@ pub(super) struct Layout {
     pub(super) entries: Vec<Entry>,
     /// Every key as it is written, in headers too, with the path that ends with it.
     pub(super) keys: Vec<(Vec<String>, Range<usize>)>,
+    pub(super) comments: Vec<Range<usize>>,
 }
 
 /// Where each path is mentioned first.
@@ -72,6 +75,7 @@ impl Layout {
                 }],
                 entries: Vec::new(),
                 keys: Vec::new(),
+                comments: Vec::new(),
             },
             open: Vec::new(),
             header: None,
@@ -245,11 +249,11 @@ impl Reader<'_> {
                     self.layout.entries[place].value.end = span.end;
                 }
             }
+            EventKind::Comment => self.layout.comments.push(span),
             EventKind::KeySep
             | EventKind::KeyValSep
             | EventKind::ValueSep
             | EventKind::Whitespace
-            | EventKind::Comment
             | EventKind::Newline
             | EventKind::Error => {}
         }
@@ -268,7 +272,11 @@ impl Reader<'_> {
     fn begin(&mut self, value: Range<usize>, is_table: bool) -> Option<usize> {
         let section = self.layout.sections.len() - 1;
         let (path, inside) = match self.open.last() {
-            Some(Open::List(_)) => {
+            Some(Open::List(place)) => {
+                let list = place.map(|place| &mut self.layout.entries[place]);
+                if let Some(list) = list {
+                    list.items.push(value);
+                }
                 self.keys.clear();
                 return None;
             }
@@ -286,6 +294,7 @@ impl Reader<'_> {
             section,
             inside,
             is_table,
+            items: Vec::new(),
         });
         Some(self.layout.entries.len() - 1)
     }

@@ -1,9 +1,12 @@
 //! The nodes of a YAML text and where they are.
 
-use std::collections::{BTreeMap, HashSet};
+use std::{
+    collections::{BTreeMap, HashSet},
+    ops::Range,
+};
 
 use saphyr::Scalar;
-use saphyr_parser::{Event, Parser, Span};
+use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 use serde_json::Value;
 
 use crate::document::tree::Tree;
@@ -40,6 +43,30 @@ impl Node {
         match &self.kind {
             Kind::Scalar(Value::String(text)) => Some(text),
             _ => None,
+        }
+    }
+
+    /// The value of a key of a map.
+    pub(super) fn below(&self, name: &str) -> Option<&Self> {
+        match &self.kind {
+            Kind::Map(entries) => {
+                let entry = entries.iter().find(|(key, _)| key.text() == Some(name));
+                entry.map(|(_, value)| value)
+            }
+            Kind::Scalar(_) | Kind::List(_) | Kind::Alias(_) => None,
+        }
+    }
+
+    /// Adds where the scalars are, also those that are keys.
+    pub(super) fn scalars(&self, found: &mut Vec<Range<usize>>) {
+        match &self.kind {
+            Kind::Scalar(_) => found.push(self.start..self.end),
+            Kind::List(items) => items.iter().for_each(|item| item.scalars(found)),
+            Kind::Map(entries) => entries.iter().for_each(|(key, value)| {
+                key.scalars(found);
+                value.scalars(found);
+            }),
+            Kind::Alias(_) => {}
         }
     }
 
@@ -169,8 +196,10 @@ impl Builder<'_> {
                 let value = Scalar::parse_from_cow_and_metadata(text, style, tag.as_ref());
                 let value = scalar(value.ok_or("a value does not fit its tag")?);
                 let mut node = node(Kind::Scalar(value), is_marked);
-                // The span of a text over several lines goes on to the next token.
-                node.end = start + self.text[start..end].trim_end().len();
+                // The span of a text over several lines goes on to the next token, that of one in quotes behind a comment.
+                let written = &self.text[start..end];
+                let length = quoted_length(written, style);
+                node.end = start + length.unwrap_or_else(|| written.trim_end().len());
                 if anchor > 0 {
                     self.anchors.insert(anchor, node.tree());
                 }
@@ -267,6 +296,26 @@ impl Builder<'_> {
             Kind::Scalar(_) | Kind::Alias(_) => {}
         }
         Ok(())
+    }
+}
+
+/// The length of a text in quotes, with them.
+fn quoted_length(written: &str, style: ScalarStyle) -> Option<usize> {
+    let (quote, escape) = match style {
+        ScalarStyle::DoubleQuoted => (b'"', b'\\'),
+        // Two quotes are an escaped one.
+        ScalarStyle::SingleQuoted => (b'\'', b'\''),
+        ScalarStyle::Plain | ScalarStyle::Literal | ScalarStyle::Folded => return None,
+    };
+    let bytes = written.as_bytes();
+    let mut at = 1;
+    loop {
+        let byte = *bytes.get(at)?;
+        let is_escape = byte == escape && (escape != quote || bytes.get(at + 1) == Some(&quote));
+        if byte == quote && !is_escape {
+            return Some(at + 1);
+        }
+        at += if is_escape { 2 } else { 1 };
     }
 }
 
