@@ -1,4 +1,4 @@
-//! How far `--fix` goes, and what it leaves alone: a change that could lose something is made by hand.
+//! How far `--fix` goes, and what it leaves alone: a change that could lose something is made by hand, and what is around a change stays.
 
 use std::fs;
 
@@ -144,4 +144,45 @@ fn a_program_from_a_variable_or_in_a_list_is_not_replaced_by_its_path() {
         doctor(&["--fix", "--yes"]);
         assert_eq!(fs::read_to_string(file).unwrap(), config);
     }
+}
+
+#[test]
+fn only_the_scheme_is_added_to_a_url() {
+    let home = Home::new();
+    for url in [
+        "mcp.example.com/mcp?tenant=42",
+        "mcp.example.com/mcp?token=ghp_0123456789abcdef0123456789abcdef0123",
+        "mcp.example.com/`x`/mcp",
+        "${NOT_SET:-mcp.example.com}/mcp",
+    ] {
+        let file = home.config(&format!("[servers.a]\nurl = \"{url}\" # mine\n"));
+        let ran = home.run(&["doctor", "--offline", "--fix", "--yes"]);
+        assert!(!format!("{ran:?}").contains("ghp_0123"), "{ran:?}");
+        assert_eq!(
+            fs::read_to_string(file).unwrap(),
+            format!("[servers.a]\nurl = \"https://{url}\" # mine\n")
+        );
+    }
+    // As other programs spell it.
+    let other = home.write(
+        "other.json",
+        r#"{"mcpServers": {"a": {"httpUrl": "127.0.0.1:9/mcp?a=b"}}}"#,
+    );
+    Diagnosis::of(&home, &["--offline", "--fix", "--yes", "-c", "other.json"]);
+    assert_eq!(
+        fs::read_to_string(other).unwrap(),
+        r#"{"mcpServers": {"a": {"httpUrl": "http://127.0.0.1:9/mcp?a=b"}}}"#
+    );
+}
+
+#[test]
+fn pinning_a_package_keeps_the_comments_of_its_arguments() {
+    let home = Home::new();
+    home.write(".npm/_npx/h/node_modules/@x/y/package.json", r#"{"version": "1.2.3"}"#);
+    let text = |package: &str| {
+        format!("[servers.a]\ncommand = \"npx\"\nargs = [\n  \"-y\", # yes\n  # why\n  \"{package}\", # pin\n]\n")
+    };
+    let file = home.config(&text("@x/y"));
+    Diagnosis::of(&home, &["--offline", "--fix", "--yes"]);
+    assert_eq!(fs::read_to_string(file).unwrap(), text("@x/y@1.2.3"));
 }

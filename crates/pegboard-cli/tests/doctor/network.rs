@@ -1,6 +1,7 @@
 //! Findings about remote servers.
 
 use std::{
+    fs,
     io::{BufRead as _, BufReader, Read as _, Write as _},
     net::{TcpListener, TcpStream},
     process::Stdio,
@@ -119,6 +120,44 @@ async fn a_wrong_path_and_the_one_that_works() {
         &[],
     );
     assert!(mended.contains(&served.url()), "{mended}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_path_is_corrected_in_the_text_and_variables_stay_secret() {
+    let home = Home::new();
+    let served = fake().serve_http().await.unwrap();
+    let base = served
+        .url()
+        .replace("http://", "http://admin:hunter2secret@")
+        .replace("/mcp", "");
+    let doctor = |args: &[&str]| {
+        let mut command = home.pegboard(&[&["doctor"], args].concat());
+        command
+            .env("BASE", &base)
+            .env("TENANT", "tenant-4711")
+            .env("WRONG", "wrong");
+        let ran = Ran::of(command);
+        let said = format!("{ran:?}");
+        assert!(
+            !said.contains("hunter2secret") && !said.contains("tenant-4711"),
+            "{said}"
+        );
+        ran
+    };
+    let config = |path: &str| format!("[servers.fx]\nurl = \"${{BASE}}{path}?tenant=${{TENANT}}\" # mine\n");
+    let file = home.config(&config("/wrong"));
+    doctor(&["--fix", "--dry-run"]).prints("url = \"${BASE}/mcp?tenant=${TENANT}\"");
+    doctor(&["--fix", "--yes"]).ends_with(0);
+    assert_eq!(fs::read_to_string(&file).unwrap(), config("/mcp"));
+    // The path comes from a variable.
+    let config = config("/${WRONG}");
+    home.config(&config);
+    let found = Diagnosis::from(&doctor(&["-o", "json"]));
+    let finding = found.finding("path-not-found").unwrap();
+    assert_eq!(finding["fixable"], false, "{finding}");
+    assert!(finding["fix"].as_str().unwrap().contains("`/mcp`"), "{finding}");
+    doctor(&["--fix", "--yes"]);
+    assert_eq!(fs::read_to_string(&file).unwrap(), config);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -10,13 +10,11 @@ use serde_json::{Value, json};
 
 use super::{
     finding::{Finding, Remedy, Section},
-    fix::{is_taken, place},
+    fix::{is_taken, place, written},
     kinds::{self, Step},
+    urls,
 };
-use crate::{
-    commands::{address, plain_secrets},
-    document::Document,
-};
+use crate::{commands::plain_secrets, document::Document};
 
 /// The settings that may hold secrets, entry by entry.
 const SECRET_FIELDS: &[&str] = &["env", "headers", "auth"];
@@ -140,24 +138,19 @@ fn of_problem(problem: &Problem) -> Finding {
     let hint = problem.hint.as_deref().unwrap_or_default();
     let meant = hint.strip_prefix("did you mean ").and_then(quoted);
     let taken = meant.filter(|meant| is_taken_beside(&file(), &path, meant));
+    let url = match kind.id {
+        "url-incomplete" => urls::with_scheme(&file(), &path, message),
+        _ => None,
+    };
+    let (line, url) = url.unzip();
     let remedy = match kind.id {
         "unknown-setting" if taken.is_none() => meant.map(|to| Remedy::Rename {
             file: file(),
             path: path.clone(),
             to: to.to_owned(),
         }),
-        "url-incomplete" => address::completed(message).map(|url| Remedy::Set {
-            file: file(),
-            values: vec![(path.clone(), json!(url))],
-        }),
-        "command-line" => split_command(hint).map(|(program, args)| Remedy::Set {
-            file: file(),
-            values: vec![
-                (path.clone(), json!(program)),
-                ([&path[..path.len() - 1], &["args".to_owned()]].concat(), json!(args)),
-            ],
-        }),
-        _ => None,
+        "command-line" => split_command(hint, &file(), &path),
+        _ => url,
     };
     let own = path.last().map_or("", String::as_str);
     let fix = match (&remedy, &problem.hint) {
@@ -171,8 +164,7 @@ fn of_problem(problem: &Problem) -> Finding {
                 .to_owned(),
         ),
         (_, Some(hint)) => Some(hint.clone()),
-        (Some(Remedy::Set { values, .. }), None) => values.first().map(|(_, value)| format!("url = {value}")),
-        _ => None,
+        _ => line,
     };
     Finding::new(kind, without_hint(problem))
         .fix(fix.unwrap_or_else(|| kind.remedy.to_owned()))
@@ -203,15 +195,22 @@ fn quoted(text: &str) -> Option<&str> {
     text.split('`').nth(1)
 }
 
-/// Reads the hint `write `command = "npx"` and `args = ["-y", "x"]``. `None` if the line has what a shell would read in its own way.
-fn split_command(hint: &str) -> Option<(String, Vec<String>)> {
-    let mut parts = hint.split('`').filter_map(|part| part.split_once(" = "));
-    let (_, program) = parts.next()?;
-    let (_, args) = parts.next()?;
-    let (program, args): (String, Vec<String>) =
-        (serde_json::from_str(program).ok()?, serde_json::from_str(args).ok()?);
-    let is_plain = |word: &String| !word.contains(OF_SHELLS);
-    (is_plain(&program) && args.iter().all(is_plain)).then_some((program, args))
+/// Splits the command line that the file has. `None` if it has what a shell would read in its own way, or if the hint tells that a secret is
+/// in it.
+fn split_command(hint: &str, file: &Path, path: &[String]) -> Option<Remedy> {
+    if !hint.starts_with("write `command = ") {
+        return None;
+    }
+    let (path, line) = written(file, path)?;
+    let line = line.as_str()?;
+    let mut words = line.split_whitespace();
+    let program = words.next().filter(|_| !line.contains(OF_SHELLS))?;
+    let args: Vec<&str> = words.collect();
+    let args = ([&path[..path.len() - 1], &["args".to_owned()]].concat(), json!(args));
+    Some(Remedy::Set {
+        file: file.to_owned(),
+        values: vec![(path, json!(program)), args],
+    })
 }
 
 /// Literal values of `auth`, and those of variables and headers that are secrets.

@@ -3,6 +3,7 @@
 use std::{fs, io, path::Path};
 
 use pegboard::Loaded;
+use serde_json::Value;
 
 use super::finding::Remedy;
 use crate::document::Document;
@@ -75,6 +76,19 @@ pub(super) fn place<'a>(document: &Document, path: &'a [String]) -> Option<Vec<&
             .chain(rest.iter().map(String::as_str))
             .collect(),
     )
+}
+
+/// A setting of a server as its file spells and has it: `httpUrl` for `url`, without the values of variables.
+pub(super) fn written(file: &Path, path: &[String]) -> Option<(Vec<String>, Value)> {
+    let document = Document::open(file).ok()?;
+    let place = place(&document, path)?;
+    let (name, table) = place.split_last()?;
+    let is_it = |key: &&String| key == name || Loaded::setting(key, true).is_some_and(|(full, _)| full == *name);
+    let keys = document.keys(table);
+    let key = keys.iter().find(is_it).filter(|_| table.len() == 2)?;
+    let value = document.get(&[table, &[key]].concat())?;
+    let own = [&path[..path.len() - 1], std::slice::from_ref(key)].concat();
+    Some((own, value))
 }
 
 /// Whether the table of a setting has a setting of this name too, in whichever spelling.

@@ -51,7 +51,7 @@ impl Written<'_> {
         let document = Document::open(file).ok()?;
         let found = document.get(&fix::place(&document, &path)?)?;
         // A `$` would begin a variable.
-        let wanted = program.display().to_string().replace('$', "$$");
+        let wanted = program.to_str()?.replace('$', "$$");
         (found == json!(command.program)).then(|| Remedy::Set {
             file: file.to_owned(),
             values: vec![(path.to_vec(), json!(wanted))],

@@ -1,17 +1,16 @@
 //! Starts the servers and connects to them, all at once, and adds what happens to their sections.
 
-use std::{path::PathBuf, time::Duration};
+use std::{path::Path, time::Duration};
 
 use pegboard::{Pegboard, ServerConfig, ServerName, State, config::Transport, status::ServerStatus};
 
-use serde_json::json;
-
 use super::{
     clock, definitions,
-    finding::{Finding, Line, Remedy, Section},
+    finding::{Finding, Line, Section},
     kinds::{self, Step},
     other_paths, outage,
     stopped::Stopped,
+    urls,
 };
 use crate::{
     commands::{
@@ -192,19 +191,20 @@ async fn better_path(section: &mut Section, name: &ServerName, server: &ServerCo
     let Some(url) = other_paths::find(server).await else {
         return;
     };
-    finding.fix = Some(format!("url = {url:?}"));
-    let origin = settings
-        .loaded
-        .origins
-        .get(name)
-        .map(|origin| PathBuf::from(&origin.file));
-    finding.remedy = origin.filter(|file| file.is_file()).map(|file| Remedy::Set {
-        file,
-        values: vec![(
-            ["servers", name.as_str(), "url"].map(str::to_owned).to_vec(),
-            json!(url),
-        )],
-    });
+    let origin = settings.loaded.origins.get(name).map(|origin| Path::new(&origin.file));
+    let known = server.transport.endpoint().map(|endpoint| endpoint.url.expose());
+    let change = origin
+        .zip(known)
+        .and_then(|(file, known)| urls::with_path(file, name.as_str(), known, &url));
+    let (advice, remedy) = change.unzip();
+    let other = || {
+        format!(
+            "write a URL with the path `{}`, where an MCP server answers",
+            url.path()
+        )
+    };
+    finding.fix = Some(advice.unwrap_or_else(other));
+    finding.remedy = remedy;
 }
 
 /// Adds the text that servers printed where messages belong.
