@@ -77,7 +77,6 @@ pub use audit::AuditConfig;
 pub use board::Config;
 pub use board_limits::BoardLimits;
 pub(crate) use env_file::is_name as is_variable_name;
-pub(crate) use environment::is_allowed;
 pub use expand::Env;
 pub use explain::{Explained, Overridden, ValueOrigin};
 pub(crate) use header_template::{BadHeader, PRINCIPAL, SESSION_ID};

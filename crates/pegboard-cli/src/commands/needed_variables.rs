@@ -2,7 +2,7 @@
 
 use pegboard::{
     Config, ServerName,
-    config::{Command, EnvPolicy, Transport},
+    config::{Command, Transport},
 };
 
 /// What stands before the end of a server's stderr in the library's messages.
@@ -21,50 +21,6 @@ const ASKING: &[&str] = &[
     "provide",
     "export ",
     "keyerror",
-];
-
-/// The beginnings of names that `env_policy = "allowlist"` passes on.
-const PASSED_FAMILIES: &[&str] = &[
-    "CLOUDSDK_",
-    "DOCKER_",
-    "LC_",
-    "NPM_CONFIG_",
-    "PIPX_",
-    "PIP_",
-    "SSL_CERT_",
-    "UV_",
-    "XDG_",
-    "YARN_",
-];
-/// The other names with an underscore that it passes on.
-const PASSED: &[&str] = &[
-    "ALL_PROXY",
-    "AWS_CA_BUNDLE",
-    "AWS_CONFIG_FILE",
-    "AWS_DEFAULT_REGION",
-    "AWS_PROFILE",
-    "AWS_REGION",
-    "AWS_SHARED_CREDENTIALS_FILE",
-    "AZURE_CONFIG_DIR",
-    "BUN_INSTALL",
-    "CARGO_HOME",
-    "CURL_CA_BUNDLE",
-    "DBUS_SESSION_BUS_ADDRESS",
-    "DENO_DIR",
-    "FTP_PROXY",
-    "GOOGLE_CLOUD_PROJECT",
-    "HTTPS_PROXY",
-    "HTTP_PROXY",
-    "NODE_EXTRA_CA_CERTS",
-    "NO_PROXY",
-    "NVM_DIR",
-    "PNPM_HOME",
-    "PYENV_ROOT",
-    "REQUESTS_CA_BUNDLE",
-    "RUSTUP_HOME",
-    "SSH_AUTH_SOCK",
-    "VOLTA_HOME",
-    "WAYLAND_DISPLAY",
 ];
 
 /// The advice for a server of this process that has ended with the words in a message of the library.
@@ -91,7 +47,7 @@ fn advice_where(command: &Command, words: &str, is_set: impl Fn(&str) -> bool) -
     for line in words.lines() {
         for name in names(line).filter(|name| !is_given(name)) {
             let found = match is_set(name) {
-                true if is_inherited(command.env_policy, name) => continue,
+                true if command.env_policy.passes(name) => continue,
                 true => &mut set,
                 // Error codes look like variables.
                 false if !asks(line) || name.starts_with("ERR_") => continue,
@@ -133,15 +89,6 @@ fn names(line: &str) -> impl Iterator<Item = &str> {
     line.split(move |c: char| !is_part(c)).filter(is_name)
 }
 
-/// Whether the process inherits a variable that is set here.
-fn is_inherited(policy: EnvPolicy, name: &str) -> bool {
-    match policy {
-        EnvPolicy::Explicit => false,
-        EnvPolicy::Allowlist => PASSED.contains(&name) || PASSED_FAMILIES.iter().any(|family| name.starts_with(family)),
-        _ => true,
-    }
-}
-
 fn listed(names: &[&str]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     quoted.join(" and ")
@@ -155,6 +102,8 @@ fn settings(names: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use pegboard::config::EnvPolicy;
+
     use super::*;
 
     #[test]

@@ -1,6 +1,6 @@
-//! The environment variables that a child process inherits under [`EnvPolicy::Allowlist`](super::EnvPolicy::Allowlist).
+//! The environment variables that a child process inherits under each [`EnvPolicy`].
 
-use super::transport::is_loader;
+use super::transport::{EnvPolicy, is_loader};
 use crate::secret::mentions_secret;
 
 /// Variables that programs need to run: paths, user, locale, and certificates.
@@ -92,10 +92,75 @@ const RUNS_CODE: &[&str] = &[
     "SHELL",
 ];
 
+/// Variables that make programs load or run other code. They are never inherited, because our values are meant for this program; a config may set
+/// them.
+const CODE_LOADING: &[&str] = &[
+    "CLASSPATH",
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+    "NODE_PATH",
+    "NODE_REPL_EXTERNAL_MODULE",
+    "PERL5DB",
+    "PERL5LIB",
+    "PROMPT_COMMAND",
+    "PYTHONHOME",
+    "PYTHONINSPECT",
+    "PYTHONPATH",
+    "RUBYLIB",
+    "_JAVA_OPTIONS",
+    "JDK_JAVA_OPTIONS",
+];
+
+/// API keys of model providers. They belong to the agent, not to its servers.
+const MODEL_KEYS: &[&str] = &[
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "AZURE_OPENAI_API_KEY",
+    "CEREBRAS_API_KEY",
+    "COHERE_API_KEY",
+    "DEEPSEEK_API_KEY",
+    "FIREWORKS_API_KEY",
+    "GEMINI_API_KEY",
+    "GOOGLE_API_KEY",
+    "GROQ_API_KEY",
+    "HF_TOKEN",
+    "HUGGINGFACE_API_KEY",
+    "MISTRAL_API_KEY",
+    "OPENAI_API_KEY",
+    "OPENROUTER_API_KEY",
+    "PERPLEXITY_API_KEY",
+    "TOGETHER_API_KEY",
+    "VOYAGE_API_KEY",
+    "XAI_API_KEY",
+];
+
+/// Prefixes of variables that configure this program and its telemetry.
+const OWN_PREFIXES: &[&str] = &["OTEL_", "PEGBOARD_"];
+
+impl EnvPolicy {
+    /// Whether a child process inherits a variable that its config does not name.
+    pub fn passes(self, name: &str) -> bool {
+        match self {
+            Self::Allowlist => is_allowed(name),
+            Self::Inherit => !is_never_inherited(name),
+            Self::Explicit => false,
+        }
+    }
+}
+
+/// Whether a child gets a variable only if its config sets it, even if it inherits all others.
+fn is_never_inherited(name: &str) -> bool {
+    let upper = name.to_ascii_uppercase();
+    is_loader(name)
+        || CODE_LOADING.contains(&upper.as_str())
+        || MODEL_KEYS.contains(&upper.as_str())
+        || OWN_PREFIXES.iter().any(|prefix| upper.starts_with(prefix))
+}
+
 /// Whether a child process inherits a variable under the default policy.
 ///
 /// Tokens and passwords among the settings of package managers are not inherited; a config can pass them on by name.
-pub(crate) fn is_allowed(name: &str) -> bool {
+fn is_allowed(name: &str) -> bool {
     let same = |allowed: &&str| {
         if cfg!(windows) {
             allowed.eq_ignore_ascii_case(name)

@@ -5,62 +5,16 @@ use std::{
     ffi::{OsStr, OsString},
 };
 
-use crate::config::{Command, EnvPolicy, is_allowed, is_loader};
+use crate::config::{Command, EnvPolicy};
 
 /// The environment variables of a child process.
 pub(in crate::transport) type Environment = BTreeMap<OsString, OsString>;
 
-/// Variables that make programs load or run other code. They are never inherited, because our values are meant for this program; a config may set
-/// them.
-const CODE_LOADING: &[&str] = &[
-    "CLASSPATH",
-    "GIT_SSH",
-    "GIT_SSH_COMMAND",
-    "NODE_PATH",
-    "NODE_REPL_EXTERNAL_MODULE",
-    "PERL5DB",
-    "PERL5LIB",
-    "PROMPT_COMMAND",
-    "PYTHONHOME",
-    "PYTHONINSPECT",
-    "PYTHONPATH",
-    "RUBYLIB",
-    "_JAVA_OPTIONS",
-    "JDK_JAVA_OPTIONS",
-];
-
-/// API keys of model providers. They belong to the agent, not to its servers.
-const MODEL_KEYS: &[&str] = &[
-    "ANTHROPIC_API_KEY",
-    "ANTHROPIC_AUTH_TOKEN",
-    "AZURE_OPENAI_API_KEY",
-    "CEREBRAS_API_KEY",
-    "COHERE_API_KEY",
-    "DEEPSEEK_API_KEY",
-    "FIREWORKS_API_KEY",
-    "GEMINI_API_KEY",
-    "GOOGLE_API_KEY",
-    "GROQ_API_KEY",
-    "HF_TOKEN",
-    "HUGGINGFACE_API_KEY",
-    "MISTRAL_API_KEY",
-    "OPENAI_API_KEY",
-    "OPENROUTER_API_KEY",
-    "PERPLEXITY_API_KEY",
-    "TOGETHER_API_KEY",
-    "VOYAGE_API_KEY",
-    "XAI_API_KEY",
-];
-
-/// Prefixes of variables that configure this program and its telemetry.
-const OWN_PREFIXES: &[&str] = &["OTEL_", "PEGBOARD_"];
-
 /// The environment for `command`: the variables of `ours` that its policy allows, overridden by those that its config sets.
 pub(in crate::transport) fn build(command: &Command, ours: impl Iterator<Item = (OsString, OsString)>) -> Environment {
-    let passes = |name: &OsStr| match command.env_policy {
-        EnvPolicy::Inherit => !name.to_str().is_some_and(is_never_inherited),
-        EnvPolicy::Allowlist => name.to_str().is_some_and(is_allowed),
-        EnvPolicy::Explicit => false,
+    let passes = |name: &OsStr| match name.to_str() {
+        Some(name) => command.env_policy.passes(name),
+        None => command.env_policy == EnvPolicy::Inherit,
     };
     let mut environment: Environment = ours.filter(|(name, _)| passes(name)).collect();
     let set = command
@@ -69,15 +23,6 @@ pub(in crate::transport) fn build(command: &Command, ours: impl Iterator<Item = 
         .map(|(name, value)| (name.into(), value.expose().into()));
     environment.extend(set);
     environment
-}
-
-/// Whether a child gets a variable only if its config sets it, even if it inherits all others.
-fn is_never_inherited(name: &str) -> bool {
-    let upper = name.to_ascii_uppercase();
-    is_loader(name)
-        || CODE_LOADING.contains(&upper.as_str())
-        || MODEL_KEYS.contains(&upper.as_str())
-        || OWN_PREFIXES.iter().any(|prefix| upper.starts_with(prefix))
 }
 
 #[cfg(test)]
