@@ -76,8 +76,8 @@ mod tests {
                 "add x npx foo --token=abcdefgh",
                 Some("pegboard add x -- npx foo '--token=****'"),
             ),
-            ("add x https://example.com/mcp --haeder a:b", None),
-            ("add x --haeder a:b", None),
+            ("add x https://example.com/mcp --headxr a:b", None),
+            ("add x --headxr a:b", None),
             ("tools x -y", None),
         ] {
             let words: Vec<String> = ["pegboard"]
