@@ -7,6 +7,7 @@ mod entry_fields;
 mod folders;
 mod host;
 mod pegboard_entry;
+mod reader;
 mod servers;
 mod table;
 #[cfg(test)]
@@ -16,6 +17,7 @@ mod variables;
 pub(crate) use folders::Folders;
 pub(crate) use host::{Form, Host};
 pub(crate) use pegboard_entry::{Connection, entry_for, is_pegboard};
+pub(crate) use reader::MISTYPED;
 pub(crate) use servers::{Listed, is_connection, servers_in};
 pub(crate) use table::{HOSTS, find, of_file};
 pub(crate) use variables::Input;

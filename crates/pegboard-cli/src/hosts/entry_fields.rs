@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::{
-    entry::{Reader, snake_case, texts},
     host::Unit,
+    reader::{Reader, snake_case},
 };
 
 /// Keys that mean nothing outside of their host.
@@ -44,32 +44,36 @@ const OWN: &[&str] = &[
 
 /// Which tools are used, and whether a person is asked before.
 pub(super) fn tools(reader: &mut Reader<'_>) {
-    let allowed = reader.take(&[
+    let allowed = reader.texts(&[
         "include_tools",
         "enabled_tools",
         "allowed_tools",
         "available_tools",
         "tools_allowed",
     ]);
-    reader.add_to("allow", texts(allowed.as_ref()));
+    reader.add_to("allow", allowed);
     for key in ["exclude_tools", "disabled_tools", "blocked_tools", "tools_denied"] {
-        let denied = reader.take(&[key]);
-        reader.add_to("deny", texts(denied.as_ref()));
+        let denied = reader.texts(&[key]);
+        reader.add_to("deny", denied);
     }
     for key in ["auto_approve", "always_allow"] {
         match reader.take(&[key]) {
             Some(Value::Bool(true)) => reader.note(format!(
                 "`{key}` for all tools is left out: set `approval_exempt = [\"*\"]` if you want it"
             )),
-            Some(value) => reader.add_to("approval_exempt", texts(Some(&value))),
-            None => {}
+            Some(Value::Bool(false)) | None => {}
+            Some(value) => {
+                let exempt = reader.texts_in(key, &value);
+                reader.add_to("approval_exempt", exempt);
+            }
         }
     }
-    if reader.take(&["trust"]) == Some(Value::Bool(true)) {
+    if reader.flag("trust") == Some(true) {
         reader.note("`trust` is left out: it means \"never ask\" there, and \"believe the annotations\" here");
     }
-    let mode = reader.take(&["default_tools_approval_mode", "approval_mode"]);
-    if let Some(mode) = mode.as_ref().and_then(approval) {
+    if let Some((key, mode)) = reader.take_named(&["default_tools_approval_mode", "approval_mode"])
+        && let Some(mode) = approval(reader, key, &mode)
+    {
         reader.set("approval", mode);
     }
     match reader.take(&["tools"]) {
@@ -80,40 +84,55 @@ pub(super) fn tools(reader: &mut Reader<'_>) {
         Some(Value::Array(list)) => policies(reader, &list),
         Some(Value::Object(tools)) => {
             for (name, tool) in tools {
-                if let Some(mode) = tool.get("approval_mode").and_then(approval) {
+                let Some(mode) = tool.get("approval_mode") else {
+                    if !tool.is_object() {
+                        reader.mistyped(&format!("tools.{name}"), &tool, "a table");
+                    }
+                    continue;
+                };
+                if let Some(mode) = approval(reader, &format!("tools.{name}.approval_mode"), mode) {
                     reader.set_in("tools", &name, serde_json::json!({"approval": mode}));
                 }
             }
         }
-        _ => {}
+        Some(value) => reader.mistyped("tools", &value, "a list or a table"),
+        None => {}
     }
 }
 
 /// A list of names, or of names with a policy each.
 fn policies(reader: &mut Reader<'_>, list: &[Value]) {
-    let names = texts(Some(&Value::Array(list.to_vec())));
+    let (tables, names): (Vec<_>, Vec<_>) = list.iter().cloned().partition(Value::is_object);
+    let names = reader.texts_in("tools", &Value::Array(names));
     if !names.iter().any(|name| name == "*") {
         reader.add_to("allow", names);
     }
-    for tool in list {
+    for tool in tables {
         let Some(name) = tool.get("name").and_then(Value::as_str) else {
+            reader.note("a tool without a name in `tools` is left out");
             continue;
         };
-        match tool.get("permission_policy").and_then(Value::as_str) {
+        let policy = tool.get("permission_policy").unwrap_or(&Value::Null);
+        match policy.as_str() {
             Some("always_allow") => reader.add_to("approval_exempt", vec![name.to_owned()]),
             Some("always_deny") => reader.add_to("deny", vec![name.to_owned()]),
             Some("always_ask") => reader.set_in("tools", name, serde_json::json!({"approval": "always"})),
-            _ => {}
+            None if policy.is_null() => {}
+            _ => reader.unknown(&format!("tools.{name}.permission_policy")),
         }
     }
 }
 
-fn approval(mode: &Value) -> Option<&'static str> {
-    match mode.as_str()? {
+/// When a person is asked, in our words.
+fn approval(reader: &mut Reader<'_>, key: &str, mode: &Value) -> Option<&'static str> {
+    match reader.text_in(key, mode)?.as_str() {
         "prompt" => Some("always"),
         "writes" => Some("writes"),
         "auto" | "approve" => Some("auto"),
-        _ => None,
+        _ => {
+            reader.unknown(key);
+            None
+        }
     }
 }
 
@@ -122,18 +141,16 @@ pub(super) fn timeouts(reader: &mut Reader<'_>) {
     let own = reader.dialect.timeout;
     match reader.take(&["timeout"]) {
         Some(Value::Object(table)) => {
-            for (theirs, ours) in [("startup", "connect_timeout"), ("request", "call_timeout")] {
-                let text = table.get(theirs).and_then(|value| reader.duration(value, own));
-                if let Some(text) = text {
-                    reader.set(ours, text);
+            for (theirs, value) in table.iter().filter(|(_, value)| !value.is_null()) {
+                let key = format!("timeout.{theirs}");
+                match theirs.as_str() {
+                    "startup" => duration(reader, &key, value, own, "connect_timeout"),
+                    "request" => duration(reader, &key, value, own, "call_timeout"),
+                    _ => reader.unknown(&key),
                 }
             }
         }
-        Some(value) => {
-            if let Some(text) = reader.duration(&value, own) {
-                reader.set("call_timeout", text);
-            }
-        }
+        Some(value) => duration(reader, "timeout", &value, own, "call_timeout"),
         None => {}
     }
     let named = [
@@ -146,35 +163,39 @@ pub(super) fn timeouts(reader: &mut Reader<'_>) {
         ("request_timeout_ms", Unit::Millis, "call_timeout"),
     ];
     for (theirs, unit, ours) in named {
-        let text = reader.take(&[theirs]).and_then(|value| reader.duration(&value, unit));
-        if let Some(text) = text {
-            reader.set(ours, text);
+        if let Some(value) = reader.take(&[theirs]) {
+            duration(reader, theirs, &value, unit, ours);
         }
     }
     match reader.take(&["lifecycle"]) {
         Some(Value::String(mode)) if mode == "keep-alive" => reader.set("idle_stop", "off"),
         Some(Value::Object(table)) => {
-            let idle = table
-                .get("idleTimeoutMs")
-                .and_then(|value| reader.duration(value, Unit::Millis));
-            if let Some(idle) = idle {
-                reader.set("idle_stop", idle);
+            if let Some(idle) = table.get("idleTimeoutMs").filter(|idle| !idle.is_null()) {
+                duration(reader, "lifecycle.idleTimeoutMs", idle, Unit::Millis, "idle_stop");
             }
         }
-        _ => {}
+        Some(Value::String(_)) | None => {}
+        Some(value) => reader.mistyped("lifecycle", &value, "a text or a table"),
+    }
+}
+
+/// Sets one of our durations.
+fn duration(reader: &mut Reader<'_>, key: &str, value: &Value, unit: Unit, ours: &str) {
+    if let Some(text) = reader.duration_in(key, value, unit) {
+        reader.set(ours, text);
     }
 }
 
 /// Credentials and OAuth. The state of a sign-in is never copied.
 pub(super) fn sign_in(reader: &mut Reader<'_>) {
-    if let Some(name) = text(reader, &["bearer_token_env_var"]) {
+    if let Some(name) = reader.text(&["bearer_token_env_var"]) {
         reader.set("bearer_token_env_var", name);
     }
-    if let Some(name) = text(reader, &["bearer_token_env"]) {
+    if let Some(name) = reader.text(&["bearer_token_env"]) {
         // mcporter sends the variable as it is, without a scheme.
         reader.set_in("env_headers", "Authorization", name);
     }
-    if let Some(token) = text(reader, &["bearer_token", "api_key"]) {
+    if let Some(token) = reader.text(&["bearer_token", "api_key"]) {
         let token = reader.translated(&token, "token");
         reader.set("bearer_token", token);
     }
@@ -188,7 +209,8 @@ pub(super) fn sign_in(reader: &mut Reader<'_>) {
         }
         Some(Value::Bool(false)) => reader.set("oauth", false),
         Some(Value::Object(table)) => oauth_table(reader, table),
-        _ => {}
+        Some(Value::Bool(true)) | None => {}
+        Some(value) => reader.mistyped("oauth", &value, "a table"),
     }
     for key in ["oauth_client", "auth"] {
         match reader.take(&[key]) {
@@ -196,7 +218,8 @@ pub(super) fn sign_in(reader: &mut Reader<'_>) {
             Some(Value::String(word)) if word != "oauth" => {
                 reader.note(format!("`{key} = \"{word}\"` is left out: only the host can do that"));
             }
-            _ => {}
+            Some(Value::String(_)) | None => {}
+            Some(value) => reader.mistyped(key, &value, "a text or a table"),
         }
     }
     let flat = [
@@ -208,15 +231,15 @@ pub(super) fn sign_in(reader: &mut Reader<'_>) {
         ("oauth_grant_type", "grant"),
     ];
     for (theirs, ours) in flat {
-        if let Some(value) = text(reader, &[theirs]) {
+        if let Some(value) = reader.text(&[theirs]) {
             let value = reader.translated(&value, ours);
             reader.set_in("oauth", ours, value);
         }
     }
-    if let Some(variable) = text(reader, &["oauth_client_secret_env", "client_secret_key"]) {
+    if let Some(variable) = reader.text(&["oauth_client_secret_env", "client_secret_key"]) {
         reader.set_in("oauth", "client_secret", format!("${{{variable}}}"));
     }
-    let scopes = texts(reader.take(&["oauth_scopes", "oauth_scope", "scopes"]).as_ref());
+    let scopes = reader.texts(&["oauth_scopes", "oauth_scope", "scopes"]);
     if !scopes.is_empty() {
         reader.set_in("oauth", "scopes", scopes);
     }
@@ -238,7 +261,7 @@ pub(super) fn sign_in(reader: &mut Reader<'_>) {
 fn oauth_table(reader: &mut Reader<'_>, table: serde_json::Map<String, Value>) {
     let mut has_redirect = false;
     let mut port = None;
-    for (key, value) in table {
+    for (key, value) in table.into_iter().filter(|(_, value)| !value.is_null()) {
         let ours = match snake_case(&key).as_str() {
             "client_id" => "client_id",
             "client_secret" => "client_secret",
@@ -249,10 +272,13 @@ fn oauth_table(reader: &mut Reader<'_>, table: serde_json::Map<String, Value>) {
             "audiences" => "audience",
             "callback_port" | "redirect_port" => {
                 port = value.as_u64();
+                if port.is_none() {
+                    reader.mistyped(&format!("oauth.{key}"), &value, "a whole number");
+                }
                 continue;
             }
             "scopes" | "scope" | "oauth_scopes" => {
-                let scopes = texts(Some(&value));
+                let scopes = reader.texts_in(&format!("oauth.{key}"), &value);
                 if !scopes.is_empty() {
                     reader.set_in("oauth", "scopes", scopes);
                 }
@@ -281,35 +307,41 @@ fn oauth_table(reader: &mut Reader<'_>, table: serde_json::Map<String, Value>) {
 
 /// What is left: switches, texts for people, and keys that mean nothing here.
 pub(super) fn others(reader: &mut Reader<'_>) {
-    if reader.take(&["disabled"]) == Some(Value::Bool(true)) {
+    if reader.flag("disabled") == Some(true) {
         reader.set("enabled", false);
     }
-    if reader.take(&["enabled"]) == Some(Value::Bool(false)) {
+    if reader.flag("enabled") == Some(false) {
         reader.set("enabled", false);
     }
-    if reader.take(&["required"]) == Some(Value::Bool(true)) {
+    if reader.flag("required") == Some(true) {
         reader.set("required", true);
     }
-    if reader.take(&["always_load"]) == Some(Value::Bool(true)) {
+    if reader.flag("always_load") == Some(true) {
         reader.set("always_load", true);
     }
-    if reader.take(&["supports_parallel_tool_calls"]) == Some(Value::Bool(false)) {
+    if reader.flag("supports_parallel_tool_calls") == Some(false) {
         reader.set("serial", true);
     }
     for key in ["display_name", "name", "description"] {
-        let text = text(reader, &[key]);
+        let text = reader.text(&[key]);
         if let Some(text) = text.filter(|text| !text.is_empty() && text != reader.name()) {
             reader.set("description", text);
         }
     }
-    if let Some(instructions) = reader.take(&["custom_instructions"]) {
-        let is_off = instructions.get("disabled").and_then(Value::as_bool) == Some(true);
-        if let Some(text) = instructions.get("text").and_then(Value::as_str).filter(|_| !is_off) {
-            reader.set("instructions", text);
+    match reader.take(&["custom_instructions"]) {
+        Some(Value::Object(instructions)) => {
+            let is_off = instructions.get("disabled") == Some(&Value::Bool(true));
+            if let Some(text) = instructions.get("text").filter(|text| !is_off && !text.is_null())
+                && let Some(text) = reader.text_in("custom_instructions.text", text)
+            {
+                reader.set("instructions", text);
+            }
         }
+        Some(value) => reader.mistyped("custom_instructions", &value, "a table"),
+        None => {}
     }
     let sandbox = reader.take(&["sandbox"]);
-    if reader.take(&["sandbox_enabled"]) == Some(Value::Bool(true)) || sandbox.is_some() {
+    if reader.flag("sandbox_enabled") == Some(true) || sandbox.is_some() {
         reader.note("its sandbox is left out: see `sandbox` of the config");
     }
     for key in OWN {
@@ -319,9 +351,4 @@ pub(super) fn others(reader: &mut Reader<'_>) {
     if !reader.is_process() {
         let _ = reader.take(&["args", "cwd"]);
     }
-}
-
-fn text(reader: &mut Reader<'_>, names: &[&str]) -> Option<String> {
-    let value = reader.take(names)?;
-    value.as_str().map(str::to_owned)
 }

@@ -5,10 +5,11 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use super::{
-    entry::{self, Imported},
+    entry,
     folders::{Folders, System},
     host::Host,
     pegboard_entry::is_pegboard,
+    reader::Imported,
     variables::{Input, Place},
 };
 
@@ -104,7 +105,9 @@ pub(super) fn at<'v>(value: &'v Value, keys: &[String]) -> Option<&'v Value> {
 /// Whether a key of the table of servers names one: some hosts have settings of their own among them.
 fn is_server(name: &str, entry: &Value) -> bool {
     let Some(table) = entry.as_object() else {
-        return false;
+        // An import says of what else is there that it cannot be used; a text may be a comment or the address of a schema.
+        let is_remark = entry.is_string() && name.starts_with(['$', '_', '/', '#']);
+        return !is_remark && !matches!(name, "servers" | "timeout");
     };
     let is_newer_form = matches!(name, "servers" | "timeout") && !is_connection(table);
     // `{"enabled": false}` only switches a server of another file.

@@ -13,6 +13,7 @@ mod home;
 mod import;
 mod init;
 mod install;
+mod left_out;
 mod ownership;
 #[cfg(target_os = "linux")]
 #[path = "../command_line/pty.rs"]

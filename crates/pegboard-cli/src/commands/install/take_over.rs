@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// What the notes of an import say about servers that would not work here.
-const UNUSABLE: [&str; 2] = ["cannot be used as it is", "only the host can do that"];
+const UNUSABLE: [&str; 3] = ["cannot be used as it is", "only the host can do that", hosts::MISTYPED];
 /// The settings that hold secrets.
 const SECRETS: [&str; 10] = [
     "env",
