@@ -95,6 +95,9 @@ fn a_backup_is_made_and_another_entry_of_that_name_is_not_replaced() {
         .ends_with(2)
         .says("has another `pegboard`")
         .says("--force");
+    // `init` has no such options, so the hint names the command that does.
+    home.run(&["init", "--yes"])
+        .says("`pegboard install cursor --name NAME` enters it under another name, `--force` replaces that entry");
     let ran = home.run(&["install", "cursor", "--force", "-o", "json"]);
     let backup = ran.json()["hosts"][0]["backup"].as_str().unwrap().to_owned();
     assert!(fs::read_to_string(backup).unwrap().contains("other"));

@@ -179,3 +179,26 @@ fn whoever_does_not_say_yes_gets_no_first_config() {
         assert_eq!(config(&home).contains("[servers.demo]"), is_written, "{shown}");
     }
 }
+
+#[test]
+fn a_reason_that_does_not_fit_into_the_table_is_whole_below_it() {
+    let home = Home::new();
+    let project = format!("/srv/{}/app", "a-long-name/".repeat(8));
+    home.write(
+        ".claude.json",
+        &serde_json::json!({
+            "mcpServers": {"empty": null},
+            "projects": {&project: {"mcpServers": {"theirs": {"command": "x"}}}},
+        })
+        .to_string(),
+    );
+    for command in ["import", "init"] {
+        let (code, shown) = Terminal::start(&home, &[command, "--dry-run"]).ends();
+        assert_eq!(code, Some(0), "{shown}");
+        let shown = shown.replace("\r\n", "\n");
+        let below = format!("\n  theirs: only for {project}; `pegboard import --all` imports it\n");
+        assert!(shown.contains(&below), "{shown}");
+        // One that fits is not repeated.
+        assert_eq!(shown.matches("its entry must be a table").count(), 1, "{shown}");
+    }
+}

@@ -278,7 +278,7 @@ impl Names {
                 row.settings = imported.settings;
                 row.notes = imported.notes;
                 let action = match server.project.filter(|_| found.is_elsewhere) {
-                    Some(project) => Action::Skip(format!("only for {project}; `--all` imports it")),
+                    Some(project) => Action::Skip(format!("only for {project}; `pegboard import --all` imports it")),
                     None => self.action(&source, &mut row),
                 };
                 row.action = action;

@@ -11,7 +11,7 @@ use crate::output::{self, Table, one_line};
 /// Stands for the values of variables: a text that no host has.
 const VARIABLE: &str = "https://variable.pegboard.invalid";
 
-/// The table of all servers, with notes below it.
+/// The table of all servers, with notes below it, and with the reasons that a narrow terminal has no room for.
 pub(in crate::commands) fn text(plan: &Plan) -> String {
     let mut text = String::new();
     if plan.rows.is_empty() {
@@ -34,7 +34,15 @@ pub(in crate::commands) fn text(plan: &Plan) -> String {
         };
         table.row([one_line(name), one_line(&row.label), word(row), one_line(target)]);
     }
-    text.push_str(&table.render(output::width()));
+    let width = output::width();
+    text.push_str(&table.render(width));
+    for row in &plan.rows {
+        if let Action::Skip(reason) | Action::Refuse(reason) = &row.action
+            && !table.has_room(&one_line(reason), width)
+        {
+            let _ = writeln!(text, "  {}: {}", one_line(&row.original), one_line(reason));
+        }
+    }
     for row in plan.rows.iter().filter(|row| row.new_name().is_some()) {
         for note in &row.notes {
             let _ = writeln!(text, "  {}: {}", row.new_name().unwrap_or_default(), one_line(note));

@@ -279,7 +279,11 @@ fn step(host: &Host, file: &Path, entry: &Entry, known: Option<&Value>, new: &Va
     if !entry.force && !own_entries::is_own(known, written.as_deref()) {
         return Err(Complaint {
             message: format!("{} has another `{}` in {}", host.title, entry.name, file.display()),
-            hint: Some("choose another name with `--name`, or replace it with `--force`".to_owned()),
+            // The whole command, because `init` has neither option.
+            hint: Some(format!(
+                "`pegboard install {} --name NAME` enters it under another name, `--force` replaces that entry",
+                host.id
+            )),
             exit: Exit::Usage,
         });
     }
