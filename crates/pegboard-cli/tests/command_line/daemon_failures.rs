@@ -27,7 +27,7 @@ fn home() -> Home {
         .fault_on(When::tool("crash"), Fault::DiesAfterExecuting { code: 9 })
         .tool(Tool::new("gated").answers_text("opened it"))
         .fault_on(When::tool("mute"), Fault::NeverAnswers);
-    let more = "deny = ['secret']\ntools = { gated = { approval = 'always' } }\ncall_timeout = '3s'\n";
+    let more = "deny = ['secret']\ntools = { gated = { approval = 'always' } }\ncall_timeout = '5s'\n";
     let text = [
         home.entry("fx", fx, more),
         "[servers.exits]\ncommand = '/bin/sh'\nargs = ['-c', 'echo no key >&2; exit 3']\n".to_owned(),
