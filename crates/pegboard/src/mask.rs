@@ -33,7 +33,7 @@ pub(crate) use tests::CORPUS;
 pub use counts::Counts;
 pub(crate) use crossing::{Crossed, Crossing};
 pub use masker::{Carried, Masked, Masker};
-pub(crate) use named_values::is_literal;
+pub(crate) use named_values::{is_literal, is_secret_string};
 pub(crate) use pattern_set::{check_custom, check_exception, check_group, check_pattern};
 pub use policy::{BadMasking, CustomPattern, MaskStyle, Masking};
 pub(crate) use raw_json::DecodedJson;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::secret_parts::{secrets_in, secrets_in_url};
 use crate::{
@@ -18,6 +18,9 @@ const HEADER_FLAGS: &[&str] = &["-H", "--header", "--headers", "--http-header"];
 const ENV_FLAGS: &[&str] = &["-e", "--env"];
 /// Flags before `user:password`.
 const USER_FLAGS: &[&str] = &["-u", "--user", "--proxy-user"];
+
+/// Headers whose values are secrets in whatever form.
+const AUTHORIZATION: &[&str] = &["Authorization", "Proxy-Authorization"];
 
 /// A value in an argument that is or contains a secret.
 #[derive(Debug)]
@@ -72,7 +75,9 @@ fn secret_words(index: usize, line: &str) -> Vec<SecretArg> {
     let found = after_flags(words).zip(&ranges).filter_map(|((flag, word), range)| {
         let mut found = secret_arg(index, word, flag)?;
         found.value = range.start + found.value.start..range.start + found.value.end;
-        let is_quoted = line[..found.value.start].ends_with(['\'', '"']);
+        let is_quoted = [range.start, found.value.start]
+            .iter()
+            .any(|start| line[..*start].ends_with(['\'', '"']));
         let has_default = |secret: &str| secret.contains("${") && secret.contains(":-");
         found.secrets.retain(|secret| {
             let secret = secret.expose();
@@ -117,14 +122,14 @@ fn unquoted(text: &str, part: Range<usize>) -> Range<usize> {
 /// The secret that an argument after a flag is or contains.
 fn secret_arg(index: usize, arg: &str, flag: &str) -> Option<SecretArg> {
     let has_some = |(_, secrets): &(Range<usize>, Vec<Secret>)| !secrets.is_empty();
-    let (value, secrets) = json_object(arg)
+    let (value, secrets) = json(arg)
         .filter(has_some)
         .or_else(|| named(arg, flag).filter(has_some))
         .or_else(|| unnamed(arg).filter(has_some))?;
     let text = &arg[value.clone()];
     Some(SecretArg {
         index,
-        is_url: text.contains("://") && !text.starts_with('{'),
+        is_url: text.contains("://") && !text.starts_with(['{', '[']),
         value,
         secrets,
     })
@@ -132,10 +137,11 @@ fn secret_arg(index: usize, arg: &str, flag: &str) -> Option<SecretArg> {
 
 /// The secrets of a value by its name: that of a header or a variable, of the part before `=`, or of the flag before it.
 fn named(arg: &str, flag: &str) -> Option<(Range<usize>, Vec<Secret>)> {
+    let start = if arg.starts_with("-H") { "-H".len() } else { 0 };
     pair_after_flag(arg, flag)
-        .or_else(|| header(arg).filter(|(name, _)| names_secret(name)))
+        .or_else(|| header(arg, start..arg.len()).filter(|(name, _)| names_secret(name)))
         .map(|(name, value)| {
-            let place = unquoted(arg, arg.len() - value.len()..arg.len());
+            let place = unquoted(arg, value);
             (place.clone(), secrets_in(name, &arg[place]))
         })
         .or_else(|| assigned(arg))
@@ -157,21 +163,28 @@ fn unnamed(arg: &str) -> Option<(Range<usize>, Vec<Secret>)> {
     Some((0..arg.len(), secrets))
 }
 
-/// The secrets of a JSON object by the names of its keys, and where it is: `{"TOKEN": "abc"}`, `--headers={"Authorization": "Bearer abc"}`.
-fn json_object(arg: &str) -> Option<(Range<usize>, Vec<Secret>)> {
-    let start = match arg.starts_with('{') {
+/// The secrets in JSON, and where it is: `{"TOKEN": "abc"}`, `--headers={"Authorization": "Bearer abc"}`.
+fn json(arg: &str) -> Option<(Range<usize>, Vec<Secret>)> {
+    let start = match arg.starts_with(['{', '[']) {
         true => 0,
-        false => arg.find("={")? + 1,
+        false => arg.find("={").or_else(|| arg.find("=["))? + 1,
     };
-    let object: Map<String, Value> = serde_json::from_str(&arg[start..]).ok()?;
+    let json: Value = serde_json::from_str(&arg[start..]).ok()?;
     let mut secrets = Vec::new();
-    let mut left: Vec<(&str, &Value)> = object.iter().map(|(key, value)| (key.as_str(), value)).collect();
+    let mut left = vec![("", &json)];
     while let Some((key, value)) = left.pop() {
         match value {
-            Value::String(text) if names_secret(key) => secrets.extend(secrets_in(key, text)),
+            Value::String(text) => {
+                // What follows `Bearer`.
+                let last = text.split_whitespace().next_back().unwrap_or_default();
+                let is_named = AUTHORIZATION.iter().any(|name| name.eq_ignore_ascii_case(key));
+                if !last.is_empty() && is_named || mask::is_secret_string(key, last) || is_token_like(last) {
+                    secrets.push(Secret::new(last));
+                }
+            }
             Value::Array(items) => left.extend(items.iter().map(|item| (key, item))),
             Value::Object(entries) => left.extend(entries.iter().map(|(key, value)| (key.as_str(), value))),
-            _ => {}
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
     Some((start..arg.len(), secrets))
@@ -189,45 +202,47 @@ fn is_variable_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_uppercase()) && text.contains('_') && text.bytes().all(is_name) && digits <= 2
 }
 
-/// The name and the value of an argument after a flag for headers, variables or users.
-fn pair_after_flag<'a>(arg: &'a str, flag: &'a str) -> Option<(&'a str, &'a str)> {
+/// The name and the place of the value of an argument after a flag for headers, variables or users.
+fn pair_after_flag<'a>(arg: &'a str, flag: &'a str) -> Option<(&'a str, Range<usize>)> {
+    let rest = |value: &str| arg.len() - value.len()..arg.len();
     if HEADER_FLAGS.contains(&flag) {
-        header(arg)
+        header(arg, 0..arg.len())
     } else if ENV_FLAGS.contains(&flag) {
-        arg.split_once('=')
+        arg.split_once('=').map(|(name, value)| (name, rest(value)))
     } else if USER_FLAGS.contains(&flag) {
         let (user, password) = arg.split_once(':')?;
-        // `1000:1000` is the user and the group of a container.
-        let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-        let is_secret = password.len() >= MIN_LEN && !(is_number(user) && is_number(password));
-        is_secret.then_some(("password", password))
+        // `1000:1000` and `1000:staff` are the user and the group of a container.
+        let is_number = user.bytes().all(|byte| byte.is_ascii_digit());
+        (password.len() >= MIN_LEN && !is_number).then(|| ("password", rest(password)))
     } else {
         None
     }
 }
 
-/// Splits `Name: value`.
-fn header(arg: &str) -> Option<(&str, &str)> {
-    let (name, value) = arg.split_once(':').or_else(|| arg.split_once('='))?;
+/// Splits `Name: value` in a part of an argument. Returns the name and the place of the value.
+fn header(arg: &str, part: Range<usize>) -> Option<(&str, Range<usize>)> {
+    let whole = unquoted(arg, part);
+    let text = &arg[whole.clone()];
+    let (name, value) = text.split_once(':').or_else(|| text.split_once('='))?;
     let is_name = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
-    (is_name && !name.starts_with('-') && !value.starts_with("//")).then(|| (name, value.trim_start()))
+    let place = whole.end - value.trim_start().len()..whole.end;
+    (is_name && !name.starts_with('-') && !value.starts_with("//")).then_some((name, place))
 }
 
 /// The secrets of `--name=value` and `NAME=value`, and where the value is.
 fn assigned(arg: &str) -> Option<(Range<usize>, Vec<Secret>)> {
-    let (name, value) = arg.split_once('=')?;
+    let (name, _) = arg.split_once('=')?;
     if name.is_empty() || name.contains(['/', ' ', ':']) {
         return None;
     }
     let place = unquoted(arg, name.len() + 1..arg.len());
-    let end = |value: &str| arg.len() - value.len()..arg.len();
     if HEADER_FLAGS.contains(&name) {
-        let (name, value) = header(value)?;
-        return Some((end(value), secrets_in(name, value)));
+        let (name, value) = header(arg, place)?;
+        return Some((value.clone(), secrets_in(name, &arg[value])));
     }
     if ENV_FLAGS.contains(&name) {
-        let (name, value) = value.split_once('=')?;
-        return Some((end(value), secrets_in(name, value)));
+        let (name, value) = arg[place.clone()].split_once('=')?;
+        return Some((place.end - value.len()..place.end, secrets_in(name, value)));
     }
     let value = &arg[place.clone()];
     let is_named = names_secret(name) && value.len() >= MIN_LEN && !is_variable_name(value);
@@ -273,6 +288,14 @@ mod tests {
             (&["--token", "A1B2C3_D4E5F6"], &["A1B2C3_D4E5F6"]),
             (&["--user", "1000:1000000"], &[]),
             (&["--user", "ada:1000000x"], &["1000000x"]),
+            (&["--user", "1000:docker-group"], &[]),
+            (&["-HAuthorization: Bearer abc-123"], &["abc-123"]),
+            (&["--password-env", "MyPassVar"], &[]),
+            (&[r#"[{"apiKey": "hunter2secret"}]"#], &["hunter2secret"]),
+            (
+                &[r#"{"key": "colour", "path": "/secrets/dir", "x": "ghp_0123456789abcdef0123"}"#],
+                &["ghp_0123456789abcdef0123"],
+            ),
         ] {
             let found = secret_args(args);
             let found: Vec<&str> = found.iter().flat_map(|arg| &arg.secrets).map(Secret::expose).collect();
@@ -287,6 +310,15 @@ mod tests {
             ("export PASSWORD='hunter2 secret'; exec server", &["hunter2 secret"]),
             ("exec server --token abcd-1234-efgh --verbose", &["abcd-1234-efgh"]),
             ("curl -H \"Authorization: Bearer abc-123\" https://h/x", &["abc-123"]),
+            ("curl -H\"Authorization: Bearer abc-123\" https://h/x", &["abc-123"]),
+            (
+                "curl --header='Authorization: Bearer abc-123' https://h/x",
+                &["abc-123"],
+            ),
+            (
+                "docker run -e 'PASSWORD=hunter5 secretword' image",
+                &["hunter5 secretword"],
+            ),
             ("psql postgres://me:tomatoes@h/db", &["tomatoes"]),
             ("Server=h;User=me;Password=hunter2secret;", &["hunter2secret"]),
             ("don't worry, password=hunter2secret", &["hunter2secret"]),

@@ -14,7 +14,7 @@ mod value;
 mod words;
 
 pub(super) use expressions::Form;
-pub(crate) use literals::is_literal;
+pub(crate) use literals::{is_literal, is_secret_string};
 pub(super) use literals::{is_no_literal, is_secret};
 pub(super) use named_value::NamedValue;
 pub(super) use names::{Strength, strength, strength_of_list};

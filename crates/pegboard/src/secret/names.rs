@@ -49,9 +49,9 @@ const OPEN_KEYS: &[&str] = &[
 
 /// The last words of names that describe a secret, such as its file or its lifetime, and do not hold it.
 const DESCRIBES: &[&str] = &[
-    "argument", "count", "dir", "enabled", "endpoint", "expiry", "field", "file", "folder", "header", "host", "length",
-    "limit", "max", "name", "path", "policy", "provider", "required", "size", "store", "timeout", "ttl", "type", "uri",
-    "url",
+    "argument", "count", "dir", "enabled", "endpoint", "env", "expiry", "field", "file", "folder", "from", "header",
+    "host", "length", "limit", "max", "name", "path", "policy", "provider", "required", "size", "store", "timeout",
+    "ttl", "type", "uri", "url", "var", "variable",
 ];
 
 /// The last words of names whose values appear in ordinary results.

@@ -25,7 +25,8 @@ impl DialError {
         match self {
             Self::Tls(text) | Self::Setting(text) => masker.hide(text),
             Self::Failed(failure) => failure.hide(masker),
-            Self::Spawn(_) | Self::NotBuilt(_) => {}
+            Self::Spawn(error) => error.hide(masker),
+            Self::NotBuilt(_) => {}
         }
     }
 }

@@ -40,6 +40,11 @@ pub(in crate::mask) fn is_secret(name: Strength, value: &str, form: Form) -> boo
     }
 }
 
+/// Whether a JSON string is a secret by its key.
+pub(crate) fn is_secret_string(key: &str, value: &str) -> bool {
+    strength(key).is_some_and(|strength| is_secret(strength, value, Form::Quoted))
+}
+
 /// Whether a value in a command line is a literal, and no reference or placeholder, nor, without quotes, an expression.
 pub(crate) fn is_literal(value: &str, is_quoted: bool) -> bool {
     let look = floor(value, MAX_LOOK);

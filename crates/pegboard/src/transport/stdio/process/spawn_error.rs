@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::hint::Hint;
+use crate::{hint::Hint, mask::ServerMasker};
 
 /// Why a program could not be started.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -37,6 +37,13 @@ impl SpawnError {
         }
     }
 
+    /// Masks secrets: a whole command line in `command` may contain one.
+    pub(crate) fn hide(&mut self, masker: &ServerMasker) {
+        if let Self::NotFound { program, .. } | Self::Failed { program, .. } = self {
+            masker.hide(program);
+        }
+    }
+
     pub(super) fn from_io(error: &io::Error, program: &Path) -> Self {
         let why = error.to_string();
         match error.kind() {
@@ -65,6 +72,9 @@ impl Hint for SpawnError {
     fn hint(&self) -> Option<String> {
         Some(match self {
             Self::NotFound { searched, .. } if searched.is_empty() => "check the path in `command`".to_owned(),
+            Self::NotFound { program, .. } if program.contains(char::is_whitespace) => {
+                "write the program alone in `command`, and its arguments in `args`".to_owned()
+            }
             Self::NotFound { program, .. } => {
                 format!("install `{program}`, give its absolute path in `command`, or set `env.PATH` of the server")
             }
