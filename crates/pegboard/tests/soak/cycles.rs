@@ -150,7 +150,8 @@ async fn settled(before: Option<&Held>) -> Held {
         tokio::time::sleep(Duration::from_millis(50)).await;
         let held = Held::now();
         let is_quiet = before.map_or(held.children == 0 && held.tasks == 0, |before| held.fits(before));
-        if is_quiet || began.elapsed() > secs(10) {
+        // A blocking thread of the runtime ends after ten seconds without work.
+        if is_quiet || began.elapsed() > secs(60) {
             return held;
         }
     }
