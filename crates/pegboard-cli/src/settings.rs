@@ -373,6 +373,10 @@ impl Settings {
                 }),
             };
         }
+        // The server may be in a file that cannot be read.
+        if let Err(complaint) = self.readable() {
+            return complaint;
+        }
         let names: Vec<_> = self.loaded.config.servers.keys().map(ServerName::as_str).collect();
         // The demo server is no remote one.
         let demo = self.demo_hint(name).filter(|_| what == "COMMAND");

@@ -23,6 +23,43 @@ const ASKING: &[&str] = &[
     "keyerror",
 ];
 
+/// The last words of the names of variables that servers ask for.
+const SETTINGS: &[&str] = &[
+    "ACCOUNT",
+    "AUTH",
+    "CREDENTIALS",
+    "DATABASE",
+    "DB",
+    "DIR",
+    "DSN",
+    "EMAIL",
+    "ENDPOINT",
+    "ENV",
+    "FILE",
+    "HOST",
+    "ID",
+    "KEY",
+    "NAME",
+    "ORG",
+    "PASS",
+    "PASSWORD",
+    "PAT",
+    "PATH",
+    "PORT",
+    "PROFILE",
+    "PROJECT",
+    "REGION",
+    "SECRET",
+    "SITE",
+    "TENANT",
+    "TOKEN",
+    "URI",
+    "URL",
+    "USER",
+    "USERNAME",
+    "WORKSPACE",
+];
+
 /// The advice for a server of this process that has ended with the words in a message of the library.
 pub(super) fn advice_for(config: &Config, server: &ServerName, message: &str) -> Option<String> {
     let (_, words) = message.split_once(LAST_WORDS)?;
@@ -50,7 +87,7 @@ fn advice_where(command: &Command, words: &str, is_set: impl Fn(&str) -> bool) -
                 true if command.env_policy.passes(name) => continue,
                 true => &mut set,
                 // Error codes look like variables.
-                false if !asks(line) || name.starts_with("ERR_") => continue,
+                false if !asks(line) || !is_setting(name) => continue,
                 false => &mut unset,
             };
             if !found.contains(&name) {
@@ -75,6 +112,11 @@ fn advice_where(command: &Command, words: &str, is_set: impl Fn(&str) -> bool) -
 fn asks(text: &str) -> bool {
     let text = text.to_lowercase();
     ASKING.iter().any(|word| text.contains(word))
+}
+
+/// Whether a name ends like those of settings, such as `GITHUB_TOKEN` or `DATABASE_URL`.
+fn is_setting(name: &str) -> bool {
+    name.rsplit('_').next().is_some_and(|last| SETTINGS.contains(&last))
 }
 
 /// The words that have the form of a variable's name, such as `GITHUB_TOKEN`.
@@ -151,7 +193,12 @@ mod tests {
         }
         given.env_policy = EnvPolicy::Inherit;
         assert_eq!(advice_where(&given, "B_TOKEN is invalid or missing", |_| true), None);
-        for words in ["code: 'MODULE_NOT_FOUND'", "ERR_INVALID_ARG is undefined"] {
+        for words in [
+            "code: 'MODULE_NOT_FOUND'",
+            "ERR_INVALID_ARG is undefined",
+            "SQLITE_ERROR: no such table; database required",
+            "Missing MASKED_SECRET_ASSIGNMENT in the environment",
+        ] {
             assert_eq!(advice_where(&Command::new("x"), words, |_| false), None, "{words}");
         }
     }

@@ -389,3 +389,12 @@ fn without_a_terminal_nothing_is_mended_unless_yes_is_said() {
     home.run(&["doctor", "--fix"]).ends_with(5).says("--fix --yes");
     assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o666);
 }
+
+#[test]
+fn a_server_of_a_file_that_cannot_be_read_is_not_said_to_be_missing() {
+    let home = Home::new();
+    home.config("[servers.good\ncommand = 'x'\n");
+    for args in [["doctor", "good"], ["get", "good"]] {
+        home.run(&args).ends_with(2).says("cannot be read as a config");
+    }
+}

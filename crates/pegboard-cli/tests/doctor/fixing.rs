@@ -186,3 +186,14 @@ fn pinning_a_package_keeps_the_comments_of_its_arguments() {
     Diagnosis::of(&home, &["--offline", "--fix", "--yes"]);
     assert_eq!(fs::read_to_string(file).unwrap(), text("@x/y@1.2.3"));
 }
+
+#[test]
+fn a_package_is_not_pinned_where_another_argument_is_the_same() {
+    let home = Home::new();
+    home.write(".npm/_npx/h/node_modules/two/package.json", r#"{"version": "1.2.3"}"#);
+    let text = "[servers.a]\ncommand = \"npx\"\nargs = [\"--cache\", \"two\", \"-y\", \"two\"]\n";
+    let file = home.config(text);
+    let found = Diagnosis::of(&home, &["--offline", "--fix", "--yes"]);
+    assert!(found.finding("unpinned-package").is_some(), "{found:#?}");
+    assert_eq!(fs::read_to_string(file).unwrap(), text);
+}

@@ -59,6 +59,18 @@ fn a_server_with_a_filter_of_tools_is_another_server() {
 }
 
 #[test]
+fn a_server_of_the_older_transport_is_another_server() {
+    let home = Home::new();
+    home.config("[servers.one]\ntype = 'http'\nurl = 'https://example.com/mcp'\n");
+    home.write(
+        ".cursor/mcp.json",
+        r#"{"mcpServers": {"two": {"type": "sse", "url": "https://example.com/mcp"}}}"#,
+    );
+    home.run(&["import", "cursor", "--yes"]).ends_with(0);
+    assert_eq!(names(&home), ["one", "two"]);
+}
+
+#[test]
 fn a_server_without_a_filter_is_not_one_that_has_a_filter() {
     let home = Home::new();
     home.write(".gemini/settings.json", GEMINI);

@@ -26,7 +26,11 @@ pub(super) fn pinned(program: &str, package: &str, server: &str, file: &Path) ->
     let document = Document::open(file).ok()?;
     let place = fix::place(&document, &path)?;
     let mut args = document.get(&place)?;
-    let arg = args.as_array_mut()?.iter_mut().find(|arg| **arg == json!(package))?;
+    let mut named = args.as_array_mut()?.iter_mut().filter(|arg| **arg == json!(package));
+    // Of two equal arguments only one is the package.
+    let (Some(arg), None) = (named.next(), named.next()) else {
+        return None;
+    };
     *arg = json!(wanted);
     let remedy = Remedy::Set {
         file: file.to_owned(),

@@ -94,6 +94,13 @@ impl Identity {
         let single = SINGLE
             .iter()
             .filter_map(|key| Some(((*key).to_owned(), server.get(*key)?)));
+        // Servers may serve both at one URL, and the older transport is not always tried.
+        let is_sse = |value: &&Value| value.as_str().is_some_and(|kind| kind.eq_ignore_ascii_case("sse"));
+        let kind = ["type", "transport"]
+            .iter()
+            .find_map(|key| server.get(*key))
+            .filter(is_sse);
+        let single = single.chain(kind.map(|kind| ("type".to_owned(), kind)));
         let tables = TABLES
             .iter()
             .filter_map(|key| Some((*key, server.get(*key)?.as_object()?)));
