@@ -174,17 +174,16 @@ fn json(arg: &str) -> Option<(Range<usize>, Vec<Secret>)> {
     let mut left = vec![("", &json)];
     while let Some((key, value)) = left.pop() {
         match value {
-            Value::String(text) => {
-                // What follows `Bearer`.
-                let last = text.split_whitespace().next_back().unwrap_or_default();
-                let is_named = AUTHORIZATION.iter().any(|name| name.eq_ignore_ascii_case(key));
-                if !last.is_empty() && is_named || mask::is_secret_string(key, last) || is_token_like(last) {
-                    secrets.push(Secret::new(last));
-                }
+            // With the scheme that is before the credentials.
+            Value::String(text) if AUTHORIZATION.iter().any(|name| name.eq_ignore_ascii_case(key)) => {
+                secrets.extend(secrets_in(key, text));
+            }
+            Value::String(text) if mask::is_secret_string(key, text) || is_token_like(text) => {
+                secrets.push(Secret::new(text.as_str()));
             }
             Value::Array(items) => left.extend(items.iter().map(|item| (key, item))),
             Value::Object(entries) => left.extend(entries.iter().map(|(key, value)| (key.as_str(), value))),
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
     Some((start..arg.len(), secrets))
@@ -292,6 +291,8 @@ mod tests {
             (&["-HAuthorization: Bearer abc-123"], &["abc-123"]),
             (&["--password-env", "MyPassVar"], &[]),
             (&[r#"[{"apiKey": "hunter2secret"}]"#], &["hunter2secret"]),
+            (&[r#"{"password": "correct horse 42"}"#], &["correct horse 42"]),
+            (&[r#"--headers={"Authorization": "Bearer abc"}"#], &["abc"]),
             (
                 &[r#"{"key": "colour", "path": "/secrets/dir", "x": "ghp_0123456789abcdef0123"}"#],
                 &["ghp_0123456789abcdef0123"],
