@@ -264,7 +264,7 @@ fn overview(hosts: &[&'static Host], plan: &Plan) -> String {
 /// What comes next: the variables to set, with the servers that need them, and commands.
 fn next(plan: &Plan, unset: &BTreeMap<String, Vec<String>>) -> String {
     let mut text = "next:\n".to_owned();
-    let has_servers = !plan.rows.is_empty();
+    let has_servers = !plan.rows.is_empty() || !plan.target.entries().is_empty();
     let variables = unset.iter().map(|(variable, servers)| {
         let servers = one_line(&servers.join(", "));
         (
@@ -279,7 +279,7 @@ fn next(plan: &Plan, unset: &BTreeMap<String, Vec<String>>) -> String {
             ("pegboard call SERVER.TOOL key=value", "calls one"),
         ],
         false => [
-            ("pegboard tools", "lists the tools of the built-in demo server"),
+            ("pegboard tools", "lists the tools"),
             ("pegboard add time -- uvx mcp-server-time", "adds a server"),
             ("pegboard doctor", "checks it"),
         ],

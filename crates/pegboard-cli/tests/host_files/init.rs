@@ -137,3 +137,12 @@ fn a_first_config_of_another_format_and_a_host_beside_it() {
     assert_eq!(written["servers"]["demo"]["args"][0], "demo-server");
     assert_eq!(ran["hosts"][0]["action"], "added");
 }
+
+#[test]
+fn the_next_steps_beside_a_server_of_the_config_are_about_it() {
+    let home = Home::new();
+    home.config("[servers.a]\ncommand = 'cat'\n");
+    home.run(&["init", "--yes"])
+        .ends_with(0)
+        .prints("lists the tools of all servers");
+}
