@@ -234,11 +234,7 @@ fn selected(settings: &Settings, options: &Doctor) -> Result<Vec<ServerName>, Co
 /// What a server runs or connects to, without arguments: they may be secrets.
 fn title(config: &Config, name: &ServerName) -> String {
     match config.servers.get(name).map(|server| &server.transport) {
-        Some(Transport::Stdio(command)) => match command.program.split_once(char::is_whitespace) {
-            // A command line in place of a program.
-            Some((program, _)) if !program.contains('/') => format!("{program} …"),
-            _ => command.program.clone(),
-        },
+        Some(Transport::Stdio(command)) => program::shown(&command.program),
         Some(other) => other
             .endpoint()
             .map(|endpoint| endpoint.url.to_string())

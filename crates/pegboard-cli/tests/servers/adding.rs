@@ -95,23 +95,26 @@ fn a_secret_in_clear_is_warned_of_and_never_shown() {
 #[test]
 fn a_secret_in_a_command_line_that_is_taken_for_a_program_is_never_shown() {
     let home = Home::new();
-    home.config("[servers.a]\ncommand = 'no-such-server -y x --token canary-8c1f-77'\n");
-    for args in [
-        &["list"][..],
-        &["get", "a"],
-        &["config", "show"],
-        &["tools"],
-        &["tools", "-o", "json"],
-        &["call", "a.t"],
-        &["status"],
-        &["doctor"],
-    ] {
-        let ran = home.run(args);
-        assert!(
-            !ran.out.contains("canary") && !ran.err.contains("canary"),
-            "{args:?}: {ran:?}"
-        );
+    for program in ["no-such-server", "/no/such/server"] {
+        home.config(&format!(
+            "[servers.a]\ncommand = '{program} -y x --token canary-8c1f-77'\n"
+        ));
+        for args in [
+            &["list"][..],
+            &["get", "a"],
+            &["config", "show"],
+            &["tools"],
+            &["tools", "-o", "json"],
+            &["call", "a.t"],
+            &["status"],
+            &["doctor"],
+        ] {
+            let ran = home.run(args);
+            let said = format!("{}{}", ran.out, ran.err);
+            assert!(!said.contains("canary"), "{program}, {args:?}: {said}");
+        }
     }
+    home.config("[servers.a]\ncommand = 'no-such-server -y x'\n");
     home.run(&["tools"])
         .ends_with(3)
         .says("write the program alone in `command`, and its arguments in `args`");

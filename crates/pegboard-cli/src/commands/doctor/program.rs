@@ -142,8 +142,16 @@ pub(super) fn check(section: &mut Section, command: &Command, written: &Written<
     }
 }
 
+/// A program as it is shown. One with options is a command line in the wrong place, whose options may be secrets.
+pub(super) fn shown(program: &str) -> String {
+    match program.split_once(" -") {
+        Some((program, _)) => format!("{program} …"),
+        None => program.to_owned(),
+    }
+}
+
 fn missing(command: &Command, path: &OsStr) -> Finding {
-    let program = &command.program;
+    let program = shown(&command.program);
     if program.contains(['/', '\\']) {
         return Finding::new(&kinds::PROGRAM_MISSING, format!("{program} does not exist"))
             .fix("correct the path in `command`");
@@ -155,7 +163,7 @@ fn missing(command: &Command, path: &OsStr) -> Finding {
             path.to_string_lossy()
         ),
     };
-    Finding::new(&kinds::PROGRAM_MISSING, found).fix(install(program))
+    Finding::new(&kinds::PROGRAM_MISSING, found).fix(install(&program))
 }
 
 /// How a well-known program is installed.
