@@ -26,7 +26,7 @@ pub struct Limits {
     /// The timeout for writing one message.
     #[serde(with = "duration_text")]
     pub write_timeout: Duration,
-    /// How long a stdio server may stay silent before the other era is tried on a second process.
+    /// How long a stdio server may stay silent before it is asked in the other era, too.
     #[serde(with = "duration_text")]
     pub era_silence: Duration,
     /// How long a server has to exit after its input is closed, and again after it is sent a termination signal.

@@ -92,6 +92,8 @@ impl Link {
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         // Closing lets `wait` return; a closed tracker still accepts tasks.
         tasks.close();
+        let closing = TaskTracker::new();
+        closing.close();
         let (usage, holders) = (Usage::new(released), Arc::<Holders>::default());
         let checks = Arc::<HealthChecks>::default();
         let plan = Arc::new(RwLock::new(Arc::new(plan)));
@@ -112,6 +114,7 @@ impl Link {
             known: known.clone(),
             usage: usage.clone(),
             holders: holders.clone(),
+            closing,
             tasks: tasks.clone(),
         };
         let link = Self(Arc::new(LinkInner {

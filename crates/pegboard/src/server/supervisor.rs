@@ -41,6 +41,7 @@ impl Supervisor {
                 }
             }
             self.publish(Phase::Closed);
+            self.closing.wait().await;
         }
         .instrument(span)
         .await;

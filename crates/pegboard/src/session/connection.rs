@@ -67,6 +67,17 @@ impl Framing {
             _ => (self.meta(request.offers), ""),
         }
     }
+
+    fn envelope(&self, request: &Request<'_>) -> Envelope {
+        Envelope {
+            version: self.version.clone(),
+            modern: self.modern_meta.as_ref().map(|_| ModernEnvelope {
+                method: request.method.clone(),
+                name: request.name.map(str::to_owned),
+                params: request.mirrored.to_vec(),
+            }),
+        }
+    }
 }
 
 impl RpcConnection {
@@ -109,10 +120,32 @@ impl RpcConnection {
         self.send_request(&request, |_| ())?.response(patience).await?.result()
     }
 
+    /// Sends a request of another era than the connection's, and waits for its result.
+    pub(super) async fn request_in(
+        &self,
+        framing: &Framing,
+        request: Request<'_>,
+        patience: Patience,
+    ) -> Result<Bytes, Fault> {
+        self.send_framed(framing, &request, |_| ())?
+            .response(patience)
+            .await?
+            .result()
+    }
+
     /// Sends a request. `registered` gets its id before the server can know it. Dropping the returned value before the response has come
     /// cancels the request.
     pub(super) fn send_request(
         &self,
+        request: &Request<'_>,
+        registered: impl FnOnce(u64),
+    ) -> Result<InFlight<'_>, Fault> {
+        self.send_framed(&self.framing, request, registered)
+    }
+
+    fn send_framed(
+        &self,
+        framing: &Framing,
         request: &Request<'_>,
         registered: impl FnOnce(u64),
     ) -> Result<InFlight<'_>, Fault> {
@@ -128,21 +161,21 @@ impl RpcConnection {
             started: Instant::now(),
             receiver,
         };
-        self.write_request(&in_flight.receiver, request);
+        self.write_request(framing, &in_flight.receiver, request);
         Ok(in_flight)
     }
 
     /// Sends a request and ignores its response. Returns its id, or `None` if the connection has ended.
     pub(super) fn send_and_forget(&self, request: &Request<'_>) -> Option<u64> {
         let receiver = self.dispatcher.pending().register_for(None).ok()?;
-        self.write_request(&receiver, request);
+        self.write_request(&self.framing, &receiver, request);
         self.dispatcher.pending().remove(receiver.id);
         Some(receiver.id)
     }
 
-    fn write_request(&self, receiver: &ResponseReceiver, request: &Request<'_>) {
+    fn write_request(&self, framing: &Framing, receiver: &ResponseReceiver, request: &Request<'_>) {
         let level = self.log_level.get();
-        let (common, capabilities) = self.framing.meta_for(request);
+        let (common, capabilities) = framing.meta_for(request);
         let meta = Meta {
             common,
             capabilities,
@@ -156,7 +189,7 @@ impl RpcConnection {
             body,
             id: Some(receiver.id),
             delivery: receiver.delivery.clone(),
-            envelope: self.envelope(request),
+            envelope: framing.envelope(request),
             taken: None,
         });
     }
@@ -215,14 +248,7 @@ impl RpcConnection {
     }
 
     pub(super) fn envelope(&self, request: &Request<'_>) -> Envelope {
-        Envelope {
-            version: self.framing.version.clone(),
-            modern: self.framing.modern_meta.as_ref().map(|_| ModernEnvelope {
-                method: request.method.clone(),
-                name: request.name.map(str::to_owned),
-                params: request.mirrored.to_vec(),
-            }),
-        }
+        self.framing.envelope(request)
     }
 
     /// Closes the wire, and waits until its tasks and processes have ended.

@@ -1,10 +1,11 @@
 //! Connects to a server: negotiates the protocol era and version, and remembers the era.
 //!
 //! If the era is neither configured nor remembered, `initialize` is sent first on stdio, because many published servers exit or hang on anything
-//! else. If the server is silent, `server/discover` is sent to a second process, so that a slow server is not killed. WebSockets and servers in
-//! this process also get `initialize` first. Over HTTP the newest era is tried first.
+//! else. If the server is silent, `server/discover` is sent to the same process: a slow server is neither killed nor started twice. WebSockets
+//! and servers in this process also get `initialize` first. Over HTTP the newest era is tried first.
 
 mod connect_attempt;
+mod over_pipe;
 mod protocol_versions;
 
 use std::{
@@ -63,6 +64,7 @@ pub(crate) async fn connect(spec: &Spec, limit: Duration, tasks: &TaskTracker) -
         deadline,
         tasks,
         is_modern_lost: AtomicBool::new(false),
+        is_legacy_known: AtomicBool::new(false),
     };
     let established = match transport {
         Some(Transport::Stdio(_)) => {
@@ -86,6 +88,11 @@ pub(crate) async fn connect(spec: &Spec, limit: Duration, tasks: &TaskTracker) -
         }
         Err(fault) => {
             let fault = fault.masked(&spec.masker);
+            if let Some(fingerprint) = fingerprint
+                && attempt.is_legacy_known.load(Ordering::Relaxed)
+            {
+                spec.memory.remember(&fingerprint, RememberedEra::Legacy);
+            }
             Err(ConnectError {
                 behind: failure_behind(&spec.target, &fault).map(Box::new),
                 fault,
@@ -107,115 +114,6 @@ fn failure_behind(target: &Target, fault: &Fault) -> Option<Failure> {
 }
 
 impl ConnectAttempt<'_> {
-    /// Connects over a stream of messages: stdio, WebSocket, or a server in this process. After `silence` without a response the other era
-    /// is tried on a second process.
-    async fn over_pipe(
-        &self,
-        remembered: Option<RememberedEra>,
-        silence: Option<Duration>,
-    ) -> Result<(Established, RememberedEra), Fault> {
-        match (&self.spec.era, remembered) {
-            (EraChoice::Legacy, _) => self.connect_legacy().await.map(legacy),
-            (EraChoice::Modern, _) => self.connect_modern(self.deadline).await.map(modern),
-            (EraChoice::Version(version), _) if version == MODERN_VERSION => {
-                self.connect_modern(self.deadline).await.map(modern)
-            }
-            (EraChoice::Version(_), _) => self.connect_legacy().await.map(legacy),
-            (EraChoice::Probe, _) | (EraChoice::Auto, Some(RememberedEra::Modern)) => self.discover_first().await,
-            (EraChoice::Auto, Some(RememberedEra::Legacy | RememberedEra::Sse)) => {
-                // The server is more likely to be slow than to have changed, so the other era is tried later.
-                let patience = self.spec.limits.connect_timeout / 2;
-                self.initialize_first(silence.map(|silence| silence.max(patience)))
-                    .await
-            }
-            (EraChoice::Auto, None) => self.initialize_first(silence).await,
-        }
-    }
-
-    /// Sends `initialize`. If that is rejected, sends `server/discover` to the same process; if the process exits or is silent, to another
-    /// one.
-    async fn initialize_first(&self, silence: Option<Duration>) -> Result<(Established, RememberedEra), Fault> {
-        let mut connection = self.open().await?;
-        let fault = match self.race_eras(&mut connection, silence).await {
-            Ok(RaceWinner::Legacy(peer)) => return Ok(legacy(Established { connection, peer })),
-            // Dropping `connection` closes the silent process in the background.
-            Ok(RaceWinner::Modern(established)) => return Ok(modern(established)),
-            Err(fault) => fault,
-        };
-        match &fault.kind {
-            FaultKind::Error(_) => match self.discover(&mut connection, self.probe_deadline()).await {
-                Ok(peer) => Ok(modern(Established { connection, peer })),
-                Err(discover_fault) => {
-                    self.is_modern_lost.store(is_lost(&discover_fault), Ordering::Relaxed);
-                    connection.close().await;
-                    Err(fault)
-                }
-            },
-            FaultKind::Ended(end) if end.reason.may_speak_other_era() && self.can_open_again() => {
-                connection.close().await;
-                let again = self.connect_modern(self.probe_deadline()).await;
-                again.map(modern).map_err(|_| fault)
-            }
-            _ => {
-                connection.close().await;
-                Err(fault)
-            }
-        }
-    }
-
-    /// Sends `initialize`, and after `silence` sends `server/discover` to a second process. The first response wins.
-    async fn race_eras(&self, connection: &mut RpcConnection, silence: Option<Duration>) -> Result<RaceWinner, Fault> {
-        let initializing = self.initialize(connection);
-        tokio::pin!(initializing);
-        let Some(silence) = silence else {
-            return initializing.await.map(RaceWinner::Legacy);
-        };
-        tokio::select! {
-            biased;
-            peer = &mut initializing => return peer.map(RaceWinner::Legacy),
-            () = tokio::time::sleep(silence) => {}
-        }
-        tracing::debug!("the server is silent; trying the other era on a second process");
-        let discovering = self.connect_modern(self.probe_deadline());
-        tokio::select! {
-            biased;
-            peer = &mut initializing => peer.map(RaceWinner::Legacy),
-            Ok(established) = discovering => Ok(RaceWinner::Modern(established)),
-            else => initializing.await.map(RaceWinner::Legacy),
-        }
-    }
-
-    /// Sends `server/discover`. If that is rejected, sends `initialize` to the same process; if the process exits or is silent, to another
-    /// one.
-    async fn discover_first(&self) -> Result<(Established, RememberedEra), Fault> {
-        let mut connection = self.open().await?;
-        match self.discover(&mut connection, self.probe_deadline()).await {
-            Ok(peer) => return Ok(modern(Established { connection, peer })),
-            Err(fault)
-                if matches!(
-                    fault.kind,
-                    FaultKind::Error(_) | FaultKind::Unreadable(_) | FaultKind::NoVersion(_)
-                ) =>
-            {
-                match self.initialize(&mut connection).await {
-                    Ok(peer) => return Ok(legacy(Established { connection, peer })),
-                    Err(fault) if !matches!(fault.kind, FaultKind::Ended(_)) => {
-                        connection.close().await;
-                        return Err(fault);
-                    }
-                    Err(_) => connection.close().await,
-                }
-            }
-            Err(fault) => {
-                connection.close().await;
-                if matches!(&fault.kind, FaultKind::Ended(end) if !end.reason.may_speak_other_era()) {
-                    return Err(fault);
-                }
-            }
-        }
-        self.connect_legacy().await.map(legacy)
-    }
-
     /// Connects over HTTP: in the newest era first, then with the handshake, then over HTTP+SSE if the config leaves the transport open.
     async fn over_http(
         &self,
@@ -293,12 +191,6 @@ impl ConnectAttempt<'_> {
     fn probe_deadline(&self) -> Deadline {
         self.deadline.at_most(PROBE_TIMEOUT)
     }
-}
-
-/// The era that responded first.
-enum RaceWinner {
-    Legacy(PeerInfo),
-    Modern(Established),
 }
 
 fn legacy(established: Established) -> (Established, RememberedEra) {

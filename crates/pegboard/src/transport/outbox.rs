@@ -99,6 +99,16 @@ impl Outbox {
         self.filled.notify_one();
     }
 
+    /// Drops the messages that were not written, because nobody writes them any more. Whoever waits for one of them is woken.
+    pub(super) fn clear(&self) {
+        let mut queue = self.lock();
+        let dropped = std::mem::take(&mut queue.messages);
+        queue.bytes = 0;
+        queue.batch_written();
+        drop(queue);
+        drop(dropped);
+    }
+
     #[cfg(all(test, feature = "explore"))]
     pub(super) fn queued_bytes(&self) -> usize {
         self.lock().bytes

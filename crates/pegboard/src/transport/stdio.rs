@@ -90,6 +90,7 @@ impl Stdio {
         tasks.spawn(async move {
             let reason = run(reading, writing, &outbox, &process, &stop).await;
             outbox.close();
+            outbox.clear();
             process.stop();
             if let EndReason::Exited(_) = reason {
                 // The last stderr lines often say why it exited. The wait is short: see `collect_stderr`.

@@ -13,6 +13,7 @@ mod faults;
 mod fixtures;
 mod load;
 mod memory;
+mod one_process;
 mod own_process;
 mod start;
 mod stop;

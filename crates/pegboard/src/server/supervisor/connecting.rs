@@ -55,17 +55,21 @@ impl Supervisor {
             self.starts.clone(),
             self.processes.clone(),
         );
-        let (tasks, before) = (self.tasks.clone(), self.known.latest());
+        let (closing, before) = (self.closing.clone(), self.known.latest());
         let starting = async {
             // Even a zero sleep would last until the timer's next tick.
             if !after.is_zero() {
                 tokio::time::sleep(after).await;
             }
+            if plan.spec.is_process() {
+                // Two processes of one server could fight over a lock, a port or a file.
+                closing.wait().await;
+            }
             // Bounds processes and sockets, not CPU time: a start mostly waits.
             let began = Instant::now();
             let _permit = starts.acquire_owned().await;
             let process = process_permit(&plan.spec, processes).map_err(|error| *error)?;
-            let started = connect_and_list(&plan, (list_scope, before), limit, &tasks, process).await;
+            let started = connect_and_list(&plan, (list_scope, before), limit, &closing, process).await;
             started.map(|started| (started, began.elapsed()))
         };
         tokio::pin!(starting);

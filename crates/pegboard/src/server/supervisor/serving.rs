@@ -135,10 +135,11 @@ impl Supervisor {
         self.close_before(step, &session).await
     }
 
-    /// Closes a session in the background: other calls may still get their responses on it while the next one is opened.
+    /// Closes a session in the background: other calls may still get their responses on it while the next one is opened. A process has ended
+    /// before the next one is started.
     fn retire(&mut self, session: &Arc<Session>) {
         let (old, process) = (session.clone(), self.process.take());
-        self.tasks.spawn(async move {
+        self.closing.spawn(async move {
             old.close().await;
             drop(process);
         });

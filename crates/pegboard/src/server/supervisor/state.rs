@@ -56,6 +56,8 @@ pub(in crate::server) struct Supervisor {
     pub(in crate::server) known: Arc<KnownCatalog>,
     pub(in crate::server) usage: Arc<Usage>,
     pub(in crate::server) holders: Arc<Holders>,
+    /// Closes sessions that were given up before the next start. A server that is a process is not started again before they have ended.
+    pub(in crate::server) closing: TaskTracker,
     /// The tasks that must end before the link counts as closed.
     pub(in crate::server) tasks: TaskTracker,
 }

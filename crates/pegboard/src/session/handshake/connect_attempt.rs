@@ -45,6 +45,8 @@ pub(super) struct ConnectAttempt<'a> {
     pub(super) tasks: &'a TaskTracker,
     /// Set if the request in the newest era was lost, so that the server may support it all the same.
     pub(super) is_modern_lost: AtomicBool,
+    /// Set if the server has completed a handshake, even if it was lost afterwards.
+    pub(super) is_legacy_known: AtomicBool,
 }
 
 /// A connection whose handshake has succeeded.
@@ -131,8 +133,13 @@ impl ConnectAttempt<'_> {
 
     /// Performs the handshake of the eras that have one.
     pub(super) async fn initialize(&self, connection: &mut RpcConnection) -> Result<PeerInfo, Fault> {
-        let started = Instant::now();
         connection.set_framing(Framing::default());
+        let result = self.ask_initialize(connection).await?;
+        self.complete_handshake(connection, result).await
+    }
+
+    /// Sends `initialize` and waits for its result.
+    pub(super) async fn ask_initialize(&self, connection: &RpcConnection) -> Result<InitializeResult, Fault> {
         let requested = match &self.spec.era {
             EraChoice::Version(version) => version.as_str(),
             EraChoice::Auto | EraChoice::Probe | EraChoice::Modern | EraChoice::Legacy => LEGACY_VERSIONS[0],
@@ -142,8 +149,18 @@ impl ConnectAttempt<'_> {
             .with("capabilities", &self.responder.capabilities(Era::Legacy))
             .with("clientInfo", &*self.spec.client);
         let request = Request::new("initialize", params);
-        let result = connection.request(request, Patience::until(self.deadline)).await?;
-        let result: InitializeResult = parse_result(&result)?;
+        let patience = Patience::until(self.deadline);
+        let result = connection.request_in(&Framing::default(), request, patience).await?;
+        parse_result(&result)
+    }
+
+    /// Agrees on the version of an `initialize` result, and ends the handshake.
+    pub(super) async fn complete_handshake(
+        &self,
+        connection: &mut RpcConnection,
+        result: InitializeResult,
+    ) -> Result<PeerInfo, Fault> {
+        let started = Instant::now();
         let Some(version) = result.version else {
             return Err(Fault::unreadable("it does not name a protocol version"));
         };
@@ -170,11 +187,24 @@ impl ConnectAttempt<'_> {
     /// Sends `server/discover`, which replaces the handshake in the newest era.
     pub(super) async fn discover(&self, connection: &mut RpcConnection, deadline: Deadline) -> Result<PeerInfo, Fault> {
         connection.set_framing(self.modern_framing());
+        let result = self.ask_discover(connection, deadline).await?;
+        Ok(self.complete_discovery(connection, result).await)
+    }
+
+    /// Sends `server/discover` and waits for its result.
+    pub(super) async fn ask_discover(
+        &self,
+        connection: &RpcConnection,
+        deadline: Deadline,
+    ) -> Result<DiscoverResult, Fault> {
+        let framing = self.modern_framing();
         let mut result = Err(Fault::unreadable("not asked yet"));
         // A server may reject a supported version once, to test whether the client reads its list of versions.
         for _ in 0..2 {
             let request = Request::new("server/discover", Params::default());
-            result = connection.request(request, Patience::until(deadline)).await;
+            result = connection
+                .request_in(&framing, request, Patience::until(deadline))
+                .await;
             match &result {
                 Err(fault)
                     if supported_versions(fault)
@@ -191,14 +221,20 @@ impl ConnectAttempt<'_> {
         if !result.versions.iter().any(|version| version == MODERN_VERSION) {
             return Err(no_common_version(&result.versions));
         }
+        Ok(result)
+    }
+
+    /// Speaks the newest era from now on, with a server that has answered `server/discover`.
+    pub(super) async fn complete_discovery(&self, connection: &mut RpcConnection, result: DiscoverResult) -> PeerInfo {
+        connection.set_framing(self.modern_framing());
         connection
             .wire()
             .established(&connection.envelope(&Request::new("server/discover", Params::default())))
             .await;
-        Ok(result.declaration.into_peer_info(Era::Modern, MODERN_VERSION.into()))
+        result.declaration.into_peer_info(Era::Modern, MODERN_VERSION.into())
     }
 
-    fn modern_framing(&self) -> Framing {
+    pub(super) fn modern_framing(&self) -> Framing {
         let (responder, client) = (&self.responder, self.spec.client.clone());
         let meta = ModernMeta::new(MODERN_VERSION, client, responder.offers(), responder.has_roots());
         Framing {
@@ -238,7 +274,7 @@ fn supported_versions(fault: &Fault) -> Vec<String> {
 }
 
 #[derive(Deserialize)]
-struct InitializeResult {
+pub(super) struct InitializeResult {
     #[serde(rename = "protocolVersion", default)]
     version: Option<String>,
     #[serde(flatten)]
@@ -246,7 +282,7 @@ struct InitializeResult {
 }
 
 #[derive(Deserialize)]
-struct DiscoverResult {
+pub(super) struct DiscoverResult {
     #[serde(rename = "supportedVersions", default)]
     versions: Vec<String>,
     #[serde(flatten)]
