@@ -14,3 +14,4 @@ mod processes;
 mod report;
 mod rmcp_client;
 mod scratch;
+mod tasks;

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::{
+    client_capabilities::TASKS,
     core::Core,
     definitions::{self, ToolStyle},
     listen::no_such_resource,
@@ -72,10 +73,15 @@ impl BoardEndpoint {
             (None, "") => None,
             (None, _) => Some(of_servers),
         };
-        let capabilities = json!({
+        let mut capabilities = json!({
             "tools": {"listChanged": true}, "prompts": {"listChanged": true}, "completions": {}, "logging": {},
             "resources": {"listChanged": true, "subscribe": true},
         });
+        if client.version().is_modern() {
+            capabilities["extensions"] = json!({ TASKS: {} });
+        } else {
+            capabilities["tasks"] = json!({"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}});
+        }
         Ok(Description {
             capabilities: object(capabilities),
             server_info: object(json!({"name": "pegboard", "title": "Pegboard", "version": env!("CARGO_PKG_VERSION")})),

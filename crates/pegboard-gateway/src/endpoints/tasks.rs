@@ -299,6 +299,8 @@ impl Core {
     ) -> Result<ForwardedResult, RpcError> {
         let mut params: Map<String, Value> = params.parse()?;
         params.insert("taskId".into(), kept.text.as_str().into());
+        // What the task was started with; some clients repeat it in every request about it.
+        params.remove("task");
         let params = raw(&params)?;
         match self
             .pass_on_request(tools, &kept.server, method, &params, exchange)

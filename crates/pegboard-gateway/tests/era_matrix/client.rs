@@ -79,6 +79,8 @@ pub(crate) struct Client {
     token: Option<String>,
     capabilities: Value,
     session: Option<String>,
+    /// What the server declares in its handshake with a legacy client.
+    pub(crate) declared: Value,
     /// Further headers of every request.
     pub(crate) more_headers: Vec<(&'static str, String)>,
     /// Fields of `_meta` in every request.
@@ -131,6 +133,7 @@ impl Client {
             token: token.map(str::to_owned),
             capabilities,
             session: None,
+            declared: Value::Null,
             more_headers: Vec::new(),
             meta: Map::new(),
             general: mpsc::channel(1).1,
@@ -152,8 +155,9 @@ impl Client {
         if let Replies::Http(response) = &replies {
             self.session = response.header("mcp-session-id").map(str::to_owned);
         }
-        let welcome = self.next(&mut replies).await;
+        let mut welcome = self.next(&mut replies).await;
         assert!(welcome["result"]["protocolVersion"].is_string(), "{welcome}");
+        self.declared = welcome["result"]["capabilities"].take();
         self.tell(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))
             .await;
         if let Wire::Http { address, path } = &self.wire {

@@ -61,6 +61,50 @@ async fn a_task_is_polled_to_its_result() {
     .await;
 }
 
+/// The TypeScript SDK 1.x repeats the params of the start in every request about the task.
+#[tokio::test]
+async fn requests_about_a_task_may_have_params_that_say_nothing() {
+    in_all_combinations(async |_, mut client| {
+        let mut params = id_of(&start(&mut client, "task").await);
+        params["task"] = json!({"ttl": 60_000});
+        params["unknown"] = json!([1]);
+        assert_eq!(
+            client.ask("tasks/get", params.clone()).await.result()["status"],
+            "completed"
+        );
+        if client.era == Era::Legacy {
+            let result = client.ask("tasks/result", params.clone()).await;
+            assert!(result.result()["content"].is_array());
+            client.ask("tasks/list", json!({"task": {"ttl": 1}})).await.result();
+        }
+        client.ask("tasks/cancel", params).await.result();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_board_declares_the_tasks_that_it_serves() {
+    for era in crate::ERAS {
+        let fixture = Fixture::new(era).await;
+        for of_client in crate::ERAS {
+            let mut client =
+                Client::connect(&fixture.address, "/mcp", of_client, crate::everything_of(of_client)).await;
+            let described = match of_client {
+                Era::Legacy => client.declared.clone(),
+                Era::Modern => client.ask("server/discover", json!({})).await.result()["capabilities"].clone(),
+            };
+            let declared = match of_client {
+                Era::Legacy => &described["tasks"]["requests"]["tools"]["call"],
+                Era::Modern => &described["extensions"]["io.modelcontextprotocol/tasks"],
+            };
+            assert!(declared.is_object(), "{of_client:?}: {described}");
+            let id = id_of(&start(&mut client, "s__task").await);
+            let status = client.ask("tasks/get", id).await;
+            assert_eq!(status.result()["status"], "completed");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_task_is_cancelled_on_its_server() {
     in_all_combinations(async |fixture, mut client| {

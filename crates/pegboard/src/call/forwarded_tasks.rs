@@ -30,7 +30,14 @@ struct Tasks {
     order: VecDeque<(ServerName, String)>,
 }
 
-/// The ids in a result or in params.
+/// The id in the params of a request. All else is for the server: some clients repeat the `task` that they have started the task with.
+#[derive(Deserialize)]
+struct ParamsId {
+    #[serde(rename = "taskId")]
+    id: String,
+}
+
+/// The ids in a result.
 #[derive(Deserialize)]
 struct Ids {
     #[serde(default, rename = "taskId")]
@@ -82,11 +89,8 @@ impl ForwardedTasks {
 
     /// Whether the params of a request name a task of this view.
     pub(crate) fn has(&self, server: &ServerName, params: &RawValue) -> bool {
-        let ids = serde_json::from_str::<Ids>(params.get());
-        let Ok(Ids { id: Some(id), .. }) = ids else {
-            return false;
-        };
-        self.has_id(server, &id)
+        let named = serde_json::from_str::<ParamsId>(params.get());
+        named.is_ok_and(|named| self.has_id(server, &named.id))
     }
 
     /// Whether this is the id of a task of this view.
@@ -125,6 +129,8 @@ mod tests {
         assert!(tasks.has(&server, &params("a")) && tasks.has(&server, &params("b")));
         assert!(!tasks.has(&server, &params("c")) && !tasks.has(&other, &params("a")));
         assert!(!tasks.has(&server, &RawValue::from_string("{}".to_owned()).unwrap()));
+        let repeated = r#"{"taskId":"a","task":{"ttl":60000},"more":[1]}"#;
+        assert!(tasks.has(&server, &RawValue::from_string(repeated.to_owned()).unwrap()));
         tasks.add(&server, "d");
         assert!(tasks.has_id(&server, "d") && !tasks.has_id(&other, "d"));
         for number in 0..MAX_TASKS {
