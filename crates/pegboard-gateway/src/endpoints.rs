@@ -11,6 +11,7 @@ mod client_tools;
 mod confirmations;
 mod core;
 mod definitions;
+mod era_hints;
 mod failures;
 mod hosts;
 mod listen;

@@ -20,6 +20,7 @@ use serde_json::{
 use super::{
     client_tools::ClientTools,
     core::Core,
+    era_hints,
     failures::{call_failed, call_of_command_failed, request_failed, unmarked},
     mirrored,
     pass_on::{server_error, unknown_outcome},
@@ -101,7 +102,14 @@ impl Core {
         }
         match forwarded {
             Forwarded::Result(result) if result.kind() == ResultKind::Complete => match result.is_error() {
-                true => lacking().map_or_else(|| self.of_server(complete(result)), Err),
+                true => lacking().map_or_else(
+                    || {
+                        let has_type = result.has_result_type();
+                        let result = complete(result);
+                        self.of_server(era_hints::explain_result(&tools.toolset, &name, result, has_type))
+                    },
+                    Err,
+                ),
                 false => Ok(complete(result)),
             },
             Forwarded::Result(result) => {
@@ -109,7 +117,8 @@ impl Core {
                 self.of_server(answer)
             }
             Forwarded::Error { code, message, data } => {
-                Err(lacking().unwrap_or_else(|| server_error(code, message, data)))
+                let error = || era_hints::explain_error(&tools.toolset, &name, server_error(code, message, data));
+                Err(lacking().unwrap_or_else(error))
             }
             Forwarded::Failed(failure) if matches!(self.scope, Scope::Approved(_)) => call_of_command_failed(&failure),
             Forwarded::Failed(failure) => call_failed(&failure, || tools.toolset.is_built_in(&name)),

@@ -1,6 +1,6 @@
 //! Questions beyond tool calls, and between clients that share a server.
 
-use pegboard_testkit::{FakeServer, Question};
+use pegboard_testkit::{FakeServer, Question, Tool};
 use serde_json::{Value, json};
 
 use crate::{
@@ -122,4 +122,56 @@ async fn an_abandoned_question_does_not_hold_up_a_client_that_answers_none() {
     assert!(first.ask("tools/call", answered).await.text().contains("late"));
     serving.abort();
     board.shutdown().await;
+}
+
+/// The server does not say for which call it asks, so that its calls must not overlap.
+#[tokio::test]
+async fn every_question_of_a_shared_process_finds_its_client_if_calls_run_one_by_one() {
+    let config = process(&server(Era::Legacy)) + "serial = true\n";
+    let (board, address, serving) = serve(&config, |gateway| gateway).await;
+    board.settle(http::PATIENCE).await;
+    let calls = (0..6).map(|number| {
+        let address = address.clone();
+        async move {
+            let era = ERAS[number % 2];
+            let mut client = Client::connect(&address, SERVER, era, everything_of(era)).await;
+            let outcome = client.call("elicit", json!({})).await;
+            assert_eq!(outcome.questions, ["elicitation/create"], "{}", outcome.response);
+            assert!(outcome.text().contains("green"), "{}", outcome.response);
+        }
+    });
+    futures_util::future::join_all(calls).await;
+    serving.abort();
+    board.shutdown().await;
+}
+
+/// What SDKs say when a tool sends a question in the era that has none.
+#[tokio::test]
+async fn a_tool_that_cannot_ask_in_the_newest_era_is_told_with_the_setting() {
+    let said =
+        "Cannot send 'elicitation/create': this transport context has no back-channel for server-initiated requests.";
+    let tools = [
+        Tool::new("fails").fails_with(said),
+        Tool::new("refuses").refuses(-32600, said),
+        Tool::new("other").fails_with("no such file"),
+    ];
+    for (of_server, is_told) in [(Era::Modern, true), (Era::Legacy, false)] {
+        let fake = tools.iter().cloned().fold(server(of_server), FakeServer::tool);
+        let fixture = Fixture::with(fake, |gateway| gateway).await;
+        for era in ERAS {
+            let mut client = Client::connect(&fixture.address, SERVER, era, everything_of(era)).await;
+            for tool in ["fails", "refuses"] {
+                let response = client.call(tool, json!({})).await.response.to_string();
+                assert!(response.contains("has no back-channel"), "{response}");
+                assert_eq!(
+                    response.contains("servers.s.era"),
+                    is_told,
+                    "{era:?} {tool}: {response}"
+                );
+            }
+            let other = client.call("other", json!({})).await.response.to_string();
+            assert!(!other.contains("hint:"), "{other}");
+        }
+        fixture.board.shutdown().await;
+    }
 }

@@ -21,8 +21,9 @@ const CROSSING: Duration = Duration::from_secs(600);
 const MAX_CANCELLED: usize = 256;
 
 const AMBIGUOUS: &str = "calls of several clients are in flight or were just cancelled, and the request does not say which of them it belongs \
-                         to, so no client was asked; send it on the response stream of the call, support protocol version 2026-07-28, or \
-                         give each client a connection of its own (`scope = \"session\"` in the config)";
+                         to, so no client was asked; send it on the response stream of the call, or support protocol version \
+                         2026-07-28; in the config, `serial = true` runs the server's calls one after the other, and \
+                         `scope = \"session\"` gives each client a connection of its own";
 const NO_CALL: &str = "no call that this request could belong to is in flight, so no client was asked";
 
 /// Where a question of the server goes.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::{
-    config::{Command, Transport},
+    config::{Command, EraChoice, Transport},
     private_file,
 };
 
@@ -87,14 +87,18 @@ fn write(file: &Path, known: &BTreeMap<String, RememberedEra>) -> std::io::Resul
     private_file::replace(file, &serde_json::to_vec(known)?)
 }
 
-/// Hashes what identifies a server: its program, arguments and their modification time, or its URL.
-pub(super) fn fingerprint(transport: &Transport) -> String {
+/// Hashes what identifies a server: its program, arguments and their modification time, or its URL. An entry whose config names an era has a
+/// memory of its own: what it is made to speak says nothing about what the server would speak with others.
+pub(super) fn fingerprint(transport: &Transport, era: &EraChoice) -> String {
     let mut hash = Sha256::new();
     let mut add = |part: &[u8]| {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);
     };
     add(transport.kind().as_bytes());
+    if era.is_firm() {
+        add(format!("{era:?}").as_bytes());
+    }
     match transport {
         Transport::Stdio(command) => {
             add(command.program.as_bytes());
@@ -166,8 +170,20 @@ mod tests {
 
     #[test]
     fn another_argument_means_another_server() {
-        let of = |args: &[&str]| fingerprint(&Transport::Stdio(Command::new("x").args(args.iter().copied())));
+        let of = |args: &[&str]| {
+            let transport = Transport::Stdio(Command::new("x").args(args.iter().copied()));
+            fingerprint(&transport, &EraChoice::Auto)
+        };
         assert_eq!(of(&["a"]), of(&["a"]));
         assert_ne!(of(&["a", "b"]), of(&["ab"]));
+    }
+
+    #[test]
+    fn a_named_era_is_remembered_apart() {
+        let transport = Transport::Stdio(Command::new("x"));
+        let of = |era: EraChoice| fingerprint(&transport, &era);
+        assert_eq!(of(EraChoice::Auto), of(EraChoice::Probe));
+        assert_ne!(of(EraChoice::Auto), of(EraChoice::Legacy));
+        assert_ne!(of(EraChoice::Modern), of(EraChoice::Legacy));
     }
 }

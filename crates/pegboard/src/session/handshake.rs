@@ -54,7 +54,7 @@ pub(crate) async fn connect(spec: &Spec, limit: Duration, tasks: &TaskTracker) -
         Target::Configured(transport) => Some(&**transport),
         Target::InProcess(_) | Target::StandIn(_) => None,
     };
-    let fingerprint = transport.map(era_memory::fingerprint);
+    let fingerprint = transport.map(|transport| era_memory::fingerprint(transport, &spec.era));
     let remembered = fingerprint
         .as_deref()
         .and_then(|fingerprint| spec.memory.recall(fingerprint));
