@@ -142,6 +142,7 @@ fn gateway(page: &mut Page, overview: &Overview) {
     page.single(&families::HTTP_IN_FLIGHT, number(counts.in_flight as u64));
     page.single(&families::CONNECTIONS, number(counts.connections.open as u64));
     page.single(&families::ACCEPTED, number(counts.connections.accepted));
+    page.single(&families::UNDELIVERED, number(counts.undelivered));
     page.single(&families::SESSIONS, number(counts.sessions as u64));
 }
 

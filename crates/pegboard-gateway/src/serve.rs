@@ -17,6 +17,7 @@ mod routes;
 mod site;
 mod tls;
 mod traffic;
+mod watched_stream;
 
 pub use gateway::{Gateway, GatewayBuilder, ServeError};
 pub use listeners::{Listeners, LocalClient};

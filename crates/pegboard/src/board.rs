@@ -247,6 +247,12 @@ impl Pegboard {
         registry.tallies().read(registry.events().lost(), buffered)
     }
 
+    /// Whether a large message of a server waits for room among the messages that are buffered (`max_buffered`), so that nothing is read from
+    /// that server. Whoever keeps results for clients that do not read them should drop those then.
+    pub fn is_short_of_buffers(&self) -> bool {
+        self.0.factory.budget.is_short()
+    }
+
     /// The changes of a server's catalog since the board was opened, the newest last. For a session-scoped server, the changes that each
     /// open view has seen.
     pub fn changes(&self, name: impl AsRef<str>) -> Vec<CatalogChange> {

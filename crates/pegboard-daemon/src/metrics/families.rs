@@ -67,6 +67,7 @@ families! {
     HTTP_IN_FLIGHT = Gauge "pegboard_http_requests_in_flight" [] "HTTP requests that are being handled. Streams on which a client only listens do not count.";
     CONNECTIONS = Gauge "pegboard_http_connections_open" [] "Connections that are open.";
     ACCEPTED = Counter "pegboard_http_connections_total" [] "Connections that were accepted.";
+    UNDELIVERED = Counter "pegboard_http_undelivered_total" [] "Connections that were closed because their clients did not read what was sent.";
     SESSIONS = Gauge "pegboard_http_sessions_open" [] "Sessions of legacy clients that are open.";
     RELOADS = Counter "pegboard_config_reloads_total" ["outcome"] "Reloads of the config: applied, or failed and changed nothing.";
     RELOAD_OK = Gauge "pegboard_config_last_reload_successful" [] "Whether the newest reload was applied.";

@@ -165,4 +165,8 @@ impl Endpoints for BoardEndpoints {
     fn halt(&self) {
         self.each(|endpoint| endpoint.halt());
     }
+
+    fn is_short_of_buffers(&self) -> bool {
+        self.board.is_short_of_buffers()
+    }
 }

@@ -11,6 +11,9 @@ use super::{raw_result::RawResult, rpc_error::RpcError};
 /// Up to this length a result is copied into one buffer with its envelope: one write of one buffer costs less than three.
 const COPIED: usize = 4 * 1024;
 
+/// Longer results take room in the buffers that a server shares with others.
+const BUFFERED: usize = 64 * 1024;
+
 /// A JSON-RPC message to the client, in up to three parts.
 #[derive(Clone, Debug)]
 pub(crate) struct Outgoing {
@@ -93,6 +96,13 @@ impl Outgoing {
         let mut whole = BytesMut::with_capacity(self.len());
         self.parts().into_iter().for_each(|part| whole.put_slice(part));
         whole.freeze()
+    }
+
+    /// Copies a long message, so that whoever keeps it does not keep the buffer of its server.
+    pub(crate) fn detach(&mut self) {
+        if self.body.len() > BUFFERED {
+            self.body = Bytes::copy_from_slice(&self.body);
+        }
     }
 
     /// The code, if the message is a response with an error.

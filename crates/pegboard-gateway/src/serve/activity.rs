@@ -75,6 +75,11 @@ impl Activity {
         }
     }
 
+    /// Whether the client does not read what is sent.
+    pub(super) fn is_stalled(&self) -> bool {
+        self.stalled.load(Ordering::Relaxed) != 0
+    }
+
     /// Completes when the connection must be closed. Must be polled after each poll of the connection.
     pub(super) fn poll_expired(&self, mut sleep: Pin<&mut Sleep>, cx: &mut Context<'_>) -> Poll<()> {
         let Some(deadline) = self.deadline() else {

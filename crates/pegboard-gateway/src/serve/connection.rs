@@ -2,7 +2,6 @@
 
 use std::{
     convert::Infallible,
-    io::{self, IoSlice},
     pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll},
@@ -13,7 +12,7 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
+    io::{AsyncRead, AsyncWrite},
     sync::OwnedSemaphorePermit,
     time::{Instant, sleep_until, timeout},
 };
@@ -24,6 +23,7 @@ use super::{
     listeners::{Arrival, ClientStream},
     site::{MAX_HEAD, Site},
     tls,
+    watched_stream::WatchedStream,
 };
 use crate::wire::ResponseBody;
 
@@ -63,10 +63,7 @@ where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let activity = Activity::new();
-    let io = TokioIo::new(Watched {
-        stream,
-        activity: activity.clone(),
-    });
+    let io = TokioIo::new(WatchedStream::new(stream, activity.clone(), site.clone()));
     let service = service_fn(|request| {
         let (site, busy) = (site.clone(), activity.begin());
         async move {
@@ -107,8 +104,13 @@ where
         }
         activity.poll_expired(expiry.as_mut(), cx).map(Ok)
     });
-    if let Err(error) = outcome.await {
-        tracing::debug!(%error, "connection ended badly");
+    match outcome.await {
+        Err(error) => tracing::debug!(%error, "connection ended badly"),
+        Ok(()) if activity.is_stalled() => {
+            tracing::warn!("a client does not read its results: its connection is closed, the results are dropped");
+            site.traffic.undelivered();
+        }
+        Ok(()) => {}
     }
 }
 
@@ -133,61 +135,5 @@ impl Body for SentBody {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
-    }
-}
-
-/// A stream that notes when the client sends and when it does not read.
-#[derive(Debug)]
-struct Watched<S> {
-    stream: S,
-    activity: Arc<Activity>,
-}
-
-impl<S> Watched<S> {
-    fn note(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
-        match written {
-            Poll::Pending => self.activity.stalled(),
-            Poll::Ready(_) => self.activity.sent(),
-        }
-        written
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
-        if buffer.filled().len() > before {
-            self.activity.received();
-        }
-        read
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.note(written)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        parts: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, parts);
-        self.note(written)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }

@@ -34,6 +34,8 @@ pub struct GatewayMetrics {
     pub requests: Vec<(&'static str, &'static str, u64)>,
     /// The requests that were refused before they were handled, by reason.
     pub refused: Vec<(&'static str, u64)>,
+    /// The connections that were closed with what was not sent yet, because their clients did not read.
+    pub undelivered: u64,
 }
 
 impl Monitor {
@@ -46,6 +48,7 @@ impl Monitor {
             in_flight: site.as_ref().map_or(0, |site| site.in_flight()),
             requests: self.traffic.requests(),
             refused: self.traffic.refusals(),
+            undelivered: self.traffic.undelivered_so_far(),
         }
     }
 

@@ -101,6 +101,7 @@ pub(super) struct Traffic {
     accepted: AtomicU64,
     requests: [[AtomicU64; CLASSES.len()]; PathLabel::ALL.len()],
     refused: [AtomicU64; REASONS.len()],
+    undelivered: AtomicU64,
     is_draining: AtomicBool,
 }
 
@@ -130,6 +131,16 @@ impl Traffic {
         if let Some(at) = REASONS.iter().position(|known| *known == reason) {
             self.refused[at].fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// Counts a connection that was closed because its client did not read what was sent.
+    pub(super) fn undelivered(&self) {
+        self.undelivered.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many connections were closed because their clients did not read.
+    pub(super) fn undelivered_so_far(&self) -> u64 {
+        self.undelivered.load(Ordering::Relaxed)
     }
 
     /// The responses so far, by path and class of status.

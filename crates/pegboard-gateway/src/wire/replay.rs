@@ -151,10 +151,14 @@ impl ReplayStream {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives the next event its place and keeps it within the limits.
-    fn keep(&self, state: &mut State, message: Outgoing) -> u64 {
+    /// Gives the next event its place and keeps it within the limits. What is kept takes no room of the server that it came from; without
+    /// room for it, it is kept only until it is taken.
+    fn keep(&self, state: &mut State, mut message: Outgoing) -> u64 {
         state.last += 1;
         let (place, length) = (state.last, message.len());
+        if self.all.has_room_for(length) {
+            message.detach();
+        }
         state.kept_bytes += length;
         state.kept.push_back(Kept::new(place, message, &self.all));
         while state.kept.len() > MAX_EVENTS || (state.kept_bytes > MAX_BYTES && state.kept.len() > 1) {
@@ -226,7 +230,8 @@ impl ReplayStream {
         let collector = Reader {
             number: state.reader,
             after: state.last,
-            can_resume: true,
+            // No other one follows it: at the end of the runtime that would never end.
+            can_resume: false,
             is_primed: true,
             stream: self.clone(),
         };
@@ -297,6 +302,10 @@ impl Source {
 }
 
 impl KeptBytes {
+    fn has_room_for(&self, length: usize) -> bool {
+        self.0.load(Ordering::Relaxed).saturating_add(length) <= MAX_ALL_BYTES
+    }
+
     fn is_full(&self) -> bool {
         self.0.load(Ordering::Relaxed) > MAX_ALL_BYTES
     }

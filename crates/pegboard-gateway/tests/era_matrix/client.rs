@@ -399,7 +399,7 @@ impl Client {
         self.session.clone()
     }
 
-    fn request(&mut self, method: &str, mut params: Value) -> (Value, Vec<(&'static str, String)>) {
+    pub(crate) fn request(&mut self, method: &str, mut params: Value) -> (Value, Vec<(&'static str, String)>) {
         self.last_id += 1;
         let mut meta = self.meta.clone();
         if let Value::Object(own) = params["_meta"].take() {

@@ -9,6 +9,7 @@ mod isolation;
 mod logs;
 mod mirrored;
 mod questions;
+mod slow_clients;
 mod tasks;
 
 use serde_json::{Value, json};

@@ -109,6 +109,11 @@ impl Dispatcher {
         &self.pending
     }
 
+    /// Whether a message of the board waits for room in the byte budget.
+    pub(super) fn is_held_up(&self) -> bool {
+        self.budget.is_short()
+    }
+
     pub(super) fn progress(&self) -> &Arc<ProgressSubscribers> {
         &self.progress
     }

@@ -35,6 +35,11 @@ pub(crate) struct Session {
 }
 
 impl Session {
+    /// Whether servers may not be read at the moment, because large messages wait for room.
+    pub(crate) fn is_held_up(&self) -> bool {
+        self.connection.dispatcher().is_held_up()
+    }
+
     /// Waits until the server notifies us that its tools, resources or prompts have changed.
     pub(crate) async fn list_changed(&self) {
         self.connection.dispatcher().list_changed.notified().await;

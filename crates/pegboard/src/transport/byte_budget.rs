@@ -39,8 +39,10 @@ struct Pool {
     free: Arc<Semaphore>,
     /// The total in units. It only grows, because acquired permits cannot be revoked.
     units: AtomicUsize,
-    /// How many messages wait for a permit.
+    /// How many messages wait for a permit because of other connections.
     waiting: AtomicUsize,
+    /// How many messages wait for a permit, for whatever reason.
+    held_up: AtomicUsize,
 }
 
 impl Default for ByteBudget {
@@ -56,6 +58,7 @@ impl ByteBudget {
             free: Arc::new(Semaphore::new(units)),
             units: AtomicUsize::new(units),
             waiting: AtomicUsize::new(0),
+            held_up: AtomicUsize::new(0),
         }))
     }
 
@@ -70,6 +73,11 @@ impl ByteBudget {
     pub(crate) fn used(&self) -> usize {
         let units = self.0.units.load(Ordering::Relaxed);
         units.saturating_sub(self.0.free.available_permits()) * UNIT
+    }
+
+    /// Whether a connection is not read because one of its messages waits for a permit.
+    pub(crate) fn is_short(&self) -> bool {
+        self.0.held_up.load(Ordering::Relaxed) > 0
     }
 
     /// The total in bytes.
@@ -147,6 +155,7 @@ impl Quota {
     /// Waits for a permit of `bytes`, capped at the largest permit of one message.
     pub(crate) async fn acquire(&self, bytes: usize) -> Result<Permit, NoRoom> {
         let count = permits(bytes.min(self.max_permit));
+        let _held_up = Waiting::new(&self.budget.0.held_up);
         let acquiring = async {
             let own = self.own.clone().acquire_many_owned(count).await.ok()?;
             // Counted only now: from here on, only other connections can make it wait.

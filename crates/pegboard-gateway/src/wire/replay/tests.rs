@@ -118,3 +118,42 @@ async fn an_ended_stream_ends_its_reader() {
     assert_eq!(waiting.await.unwrap(), None);
     assert!(stream.has_ended());
 }
+
+/// A long message that tells when the buffer that it came in is released.
+struct Buffer(Vec<u8>, Arc<AtomicUsize>);
+
+impl AsRef<[u8]> for Buffer {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        self.1.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[tokio::test]
+async fn a_long_event_that_is_kept_takes_no_room_of_its_server() {
+    let (_sender, stream) = stream();
+    let released = Arc::<AtomicUsize>::default();
+    let long = format!("{{\"number\":{}}}", "1".repeat(200_000));
+    let length = long.len();
+    let mut sent = 0;
+    let mut send = || {
+        let buffer = Buffer(long.clone().into_bytes(), released.clone());
+        stream.push(Outgoing::notification("n", Bytes::from_owner(buffer)));
+        sent += 1;
+        sent
+    };
+    assert_eq!(send(), released.load(Ordering::Relaxed));
+    // Other streams keep all that may be kept, so that this one keeps nothing longer than it is needed.
+    stream.all.0.fetch_add(MAX_ALL_BYTES - length, Ordering::Relaxed);
+    let sent = send();
+    assert_eq!(sent, released.load(Ordering::Relaxed) + 1);
+    let mut reader = stream.read(Some(1), false);
+    next(&mut reader).await.unwrap();
+    assert_eq!(sent, released.load(Ordering::Relaxed));
+    stream.all.0.fetch_sub(MAX_ALL_BYTES - length, Ordering::Relaxed);
+}
