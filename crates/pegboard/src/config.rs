@@ -41,6 +41,7 @@ mod project_file;
 mod project_floor;
 mod project_rules;
 mod protective;
+mod queue_names;
 mod redact;
 mod relative_path;
 mod resolve;

@@ -15,7 +15,7 @@ use super::{
     loaded::{Loaded, Origin, PendingTrust},
     misconfigured::Misconfigured,
     problem::{MAX_PROBLEMS, Problem, Report, Severity, join},
-    project_file, project_floor, project_rules, protective,
+    project_file, project_floor, project_rules, protective, queue_names,
     relative_path::with_folders,
     resolve::{self, Context, audit, gateway, masking, serve, views},
     server::ServerConfig,
@@ -105,6 +105,7 @@ fn load(sources: &[Source], env: &Env<'_>) -> Loaded {
     config.serve = serve;
     let unknown_servers = views::unknown_servers(top, config);
     loaded.problems.extend(unknown_views.into_iter().chain(unknown_servers));
+    queue_names::bind(&mut loaded);
     loaded
 }
 

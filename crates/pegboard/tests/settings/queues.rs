@@ -20,6 +20,19 @@ async fn a_queue_bounds_the_calls_of_its_servers() {
     }
 }
 
+/// ai-agent calls the queue of servers that name none `default`.
+#[tokio::test(start_paused = true)]
+async fn the_queue_default_bounds_the_calls_of_servers_that_name_none() {
+    for (top, settings, expected) in [
+        ("queues = { default = 1 }", "", 40),
+        ("queues = { default = 2 }\npreset = 'ai-agent'", "", 20),
+        ("queues = { default = 1, other = 4 }", "queue = 'other'", 10),
+        ("queues = { other = 1 }", "", 10),
+    ] {
+        assert_eq!(seconds(top, settings).await, expected, "{top} {settings}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_server_bounds_its_calls() {
     for (settings, expected) in [
