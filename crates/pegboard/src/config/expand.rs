@@ -1,4 +1,4 @@
-//! Expands variables in values: `${VAR}`, `${VAR:-default}`, `${env:VAR}` and `{{.VAR}}`, and references to a keyring: `${keyring:SERVICE/USER}`.
+//! Expands variables in values: `${VAR}`, `${VAR:-default}`, `${env:VAR}` and `{{.VAR}}` or `{{ .VAR }}`, and references to a keyring: `${keyring:SERVICE/USER}`.
 //!
 //! Values are expanded once, after parsing: the value of a variable is neither expanded again nor split. `$$` is an escaped `$`.
 
@@ -202,14 +202,16 @@ pub(super) fn expand(text: &str, env: &Env<'_>) -> (String, Vec<ExpandError>) {
     (value, errors)
 }
 
-/// The offset of the next `$$`, `${` or `{{.`.
+/// The offset of the next `$$`, `${` or `{{.`, which may have spaces before the dot.
 fn next_mark(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     memchr::memchr2_iter(b'$', b'{', bytes).find(|at| {
         let next = bytes.get(at + 1..).unwrap_or(&[]);
         match bytes.get(*at) {
             Some(b'$') => matches!(next.first(), Some(b'$' | b'{')),
-            _ => next.starts_with(b"{."),
+            _ => next
+                .strip_prefix(b"{")
+                .is_some_and(|inner| inner.trim_ascii_start().starts_with(b".")),
         }
     })
 }
@@ -234,12 +236,13 @@ fn dollar(mark: &str) -> (Piece<'_>, usize) {
     variable(mark, length, name.strip_prefix("env:").unwrap_or(name), default)
 }
 
-/// Parses the `{{.…}}` at the start of `mark`; returns its length too.
+/// Parses the `{{ .… }}` at the start of `mark`; returns its length too.
 fn braces(mark: &str) -> (Piece<'_>, usize) {
-    match mark.find("}}") {
-        Some(end) => variable(mark, end + 2, mark.get(3..end).unwrap_or("").trim(), None),
-        None => malformed(mark, mark.len(), Malformed::Unclosed),
-    }
+    let Some(end) = mark.find("}}") else {
+        return malformed(mark, mark.len(), Malformed::Unclosed);
+    };
+    let inner = mark.get(2..end).unwrap_or("").trim();
+    variable(mark, end + 2, inner.strip_prefix('.').unwrap_or(inner), None)
 }
 
 fn variable<'t>(mark: &'t str, length: usize, name: &'t str, default: Option<&'t str>) -> (Piece<'t>, usize) {
@@ -284,8 +287,9 @@ mod tests {
             ("plain", "plain"),
             ("${A}", "one"),
             ("x${A}y${B2}z", "xoneytwoz"),
-            ("{{.A}}-{{ .A}}", "one-{{ .A}}"),
-            ("{{.A }}", "one"),
+            ("{{.A}}-{{ .A}}-{{ .A }}", "one-one-one"),
+            ("{{.A }}-{{\t.A\t}}", "one-one"),
+            ("{{A}} {{ A }} { {.A}}", "{{A}} {{ A }} { {.A}}"),
             ("${env:A}", "one"),
             ("${NO:-def}", "def"),
             ("${NO:-}", ""),
@@ -343,7 +347,7 @@ mod tests {
         fn any_text_can_be_taken_apart_and_escaped(text in ".*") {
             let _ = expand(&text, &env());
             let escaped = text.replace('$', "$$");
-            if !text.contains("{{.") {
+            if !text.contains("{{") {
                 proptest::prop_assert_eq!(expand(&escaped, &env()).0, text);
             }
         }
