@@ -75,12 +75,15 @@ pub(super) async fn run(mut context: Context<'_>, options: cli::Call) -> Exit {
             options.json.as_deref() == Some("-") || request.reads_stdin(),
         );
         let board = servers.board(config.clone()).tools_only().host(user).open();
-        // Result limits are for models. The command prints whole results unless `--max-result` is given.
+        // Result limits are for models. The command prints whole results unless `--max-result` is given. An agent that reads its output has to
+        // know which text is from outside, so fences stay.
         let view = match options.max_result {
             None => View::new().whole_results(),
             Some(bytes) => View::new().cut_results(bytes),
         };
-        let view = view.approver(approval::Approval::new(options.yes, &context.output));
+        let view = view
+            .keep_fences()
+            .approver(approval::Approval::new(options.yes, &context.output));
         let toolset = board.toolset_with(view);
         let mut events = board.events();
         let (limit, output) = (context.deadline, context.output.clone());

@@ -54,6 +54,8 @@ mod questions;
 #[cfg(unix)]
 mod reload_load;
 mod resources;
+#[cfg(unix)]
+mod result_settings;
 mod safety;
 #[cfg(unix)]
 mod serve;

@@ -109,7 +109,7 @@ impl Entry {
 /// The view of a caller: the whole board or a view of the config, with the limits of its token.
 fn view(board: &Pegboard, key: &Key, settings: &GatewaySettings) -> Result<View, Problem> {
     let (view, name) = match &key.view {
-        None => (View::new().whole_results(), "api".to_owned()),
+        None => (View::new().configured_limits(), "api".to_owned()),
         Some(name) => {
             let gone = || {
                 let detail = format!("the config has no view `{}` any more", name.escape_debug());

@@ -20,17 +20,22 @@ pub(super) enum Scope {
 }
 
 impl Scope {
-    /// Creates the view that shows it. Results are whole unless the config's view limits them.
+    /// Creates the view that shows it. Results are as the config of their servers or the view says. Clients that ask for
+    /// approval themselves are commands of this program: they have the same config, and apply these settings and the grants of their views.
     pub(super) fn view(&self, board: &Pegboard) -> Result<View, RpcError> {
         let view = match self {
-            Self::Board => View::new().whole_results(),
+            Self::Board => View::new().configured_limits(),
             Self::View(name) => board.configured_view(name).ok_or_else(|| {
                 let message = format!("the config has no view `{}` any more", name.escape_debug());
                 RpcError::new(RpcError::INTERNAL, message)
             })?,
             Self::Server(server) | Self::Approved(server) => {
                 let selection = Selection::new().server(server.as_str());
-                View::new().selection(selection).naming(NameStyle::Bare).whole_results()
+                let view = View::new().selection(selection).naming(NameStyle::Bare);
+                match self {
+                    Self::Approved(_) => view.whole_results().trust_client_grants(),
+                    Self::Server(_) | Self::Board | Self::View(_) => view.configured_limits(),
+                }
             }
         };
         Ok(view.for_client())

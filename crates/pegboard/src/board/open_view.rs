@@ -46,6 +46,7 @@ impl Pegboard {
             host: view.host.clone(),
         };
         let registry = &self.0.registry;
+        view.result_options.always_readable |= registry.configured().iter().any(|server| may_spill(&view, server));
         let own = ViewServers::open(registry, view.name.clone(), &identity, view.own_roots(), brought);
         let naming = self.0.naming.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Toolset::new(own, view.with_default_naming(&naming), self.0.snapshots.clone())
@@ -74,6 +75,14 @@ impl Pegboard {
         server.preset_catalog(catalog);
         server
     }
+}
+
+/// Whether the settings of a server let a view spill its results, as far as the view shows the server.
+fn may_spill(view: &View, server: &Server) -> bool {
+    let (rules, name) = (&view.rules, server.name().as_str());
+    view.result_options.may_spill(&server.config_snapshot().policy)
+        && rules.has_server(name)
+        && rules.selection().is_none_or(|selection| selection.has_server(name))
 }
 
 /// Whether a server has this name, ignoring ASCII case.

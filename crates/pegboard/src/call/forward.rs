@@ -45,11 +45,11 @@ pub(crate) fn answered(call: ForwardedCall<'_>, reply: Reply) -> Forwarded {
 pub(super) fn keeps_raw(context: &CallContext<'_>, call: &ToolCall) -> bool {
     let (view, policy) = (context.view, &context.config.policy);
     let is_checked = policy.output_check != OutputCheck::Off && context.tool().output_schema.is_some();
-    context.forwarded.is_some()
-        && view.result_options.are_whole()
-        && !view.hooks.see_replies()
-        && call.key.is_none()
-        && !is_checked
+    let is_unchanged = || {
+        let results = present::results_of_tool(policy, &context.tool().name);
+        view.result_options.leave_unchanged(results, policy.summarise.as_ref())
+    };
+    context.forwarded.is_some() && is_unchanged() && !view.hooks.see_replies() && call.key.is_none() && !is_checked
 }
 
 /// Whether invisible characters are removed from the texts of a server.
@@ -108,7 +108,7 @@ pub(crate) async fn mask_forwarded(
     }
 }
 
-/// The result in an answer: unparsed, or written from its parts.
+/// The result in an answer: unparsed, or written from its parts. Structured content stays, because tools with an output schema must have it.
 fn of_answer(answer: Answer, is_error: bool) -> ForwardedResult {
     if let Some(raw) = answer.raw {
         return *raw;
@@ -116,7 +116,7 @@ fn of_answer(answer: Answer, is_error: bool) -> ForwardedResult {
     let mut result = Map::new();
     result.insert(
         "content".to_owned(),
-        serde_json::to_value(&answer.content).unwrap_or_default(),
+        serde_json::to_value(answer.rendered_blocks()).unwrap_or_default(),
     );
     if let Some(structured) = answer.structured {
         result.insert("structuredContent".to_owned(), structured);

@@ -84,8 +84,8 @@ pub(super) async fn mask(outcome: Outcome, sanitizes: bool, server: &Server, dea
     masking.mask(outcome, server.masker().current()).await
 }
 
-/// The limits for results of a tool: under its name, else under the first glob that matches it, else those of its server.
-fn results_of_tool(policy: &Policy, tool: &str) -> Results {
+/// The settings for results of a tool: under its name, else under the first glob that matches it, else those of its server.
+pub(super) fn results_of_tool(policy: &Policy, tool: &str) -> Results {
     if policy.tool_results.is_empty() {
         return policy.result;
     }
@@ -116,7 +116,9 @@ impl ResultRules<'_> {
 
     async fn answer(&self, mut answer: Answer, failed: bool, notes: &mut Notes) -> Outcome {
         answer.rendering = self.rendering(failed);
-        let summarise = self.summarise.filter(|_| !failed && self.options.summarises());
+        let summarise = self
+            .summarise
+            .filter(|_| !failed && self.options.summarises(self.summarise));
         if binary_content::stays(&self.results) && limit_size::surely_fits(self, &answer, summarise) {
             return outcome_of(answer, failed);
         }

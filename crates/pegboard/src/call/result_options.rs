@@ -7,7 +7,7 @@ use std::{
 
 use super::summarise::{self, summariser::Summariser};
 use crate::{
-    config::{Images, Results, Summarise, SummaryModel, TooLong},
+    config::{Images, Policy, Results, Summarise, SummaryModel, TooLong},
     outcome::truncate::Count,
     spill::{Spill, SpillLimits},
 };
@@ -22,6 +22,8 @@ pub(crate) struct ResultOptions {
     pub(super) tokenizer: Option<Tokenizer>,
     pub(super) summariser: Option<Arc<dyn Summariser>>,
     pub(super) limits: SpillLimits,
+    /// Whether whole and truncated results keep the fence that the config asks for.
+    pub(super) keeps_fence: bool,
     /// Whether `read_output` is listed before there is an output to read.
     pub(crate) always_readable: bool,
     /// Created when the view is opened: toolsets do not share spilled outputs.
@@ -41,6 +43,8 @@ type ModelClient = (SummaryModel, Arc<dyn Summariser>);
 pub(super) enum Size {
     #[default]
     Configured,
+    /// Whole, except for limits that the config sets.
+    WhereSet,
     Whole,
     AtMost(usize),
     /// The view's own limits, instead of those of the config.
@@ -66,12 +70,20 @@ impl ResultOptions {
                 clean: limits.clean || results.clean,
                 ..limits
             },
-            Size::Whole => plain(results.whole()),
+            Size::WhereSet => Results {
+                max_bytes: if results.sets_max_bytes() {
+                    results.max_bytes
+                } else {
+                    usize::MAX
+                },
+                ..results
+            },
+            Size::Whole => self.plain(results.whole()),
             Size::AtMost(bytes) => Results {
                 max_bytes: bytes,
                 ceiling: bytes,
                 mode: TooLong::HeadTail,
-                ..plain(results.whole())
+                ..self.plain(results.whole())
             },
         }
     }
@@ -89,14 +101,44 @@ impl ResultOptions {
         matches!(self.size, Size::Configured | Size::Limits(_))
     }
 
-    /// Whether results are returned whole.
-    pub(super) fn are_whole(&self) -> bool {
-        matches!(self.size, Size::Whole)
+    /// Whether a result under these settings is returned exactly as it was received, so that it need not be parsed.
+    pub(super) fn leave_unchanged(&self, results: Results, summarise: Option<&Summarise>) -> bool {
+        match self.size {
+            Size::Whole => !(self.keeps_fence && results.fence),
+            Size::WhereSet => self.limited(results).is_plain() && !self.summarises(summarise),
+            Size::Configured | Size::AtMost(_) | Size::Limits(_) => false,
+        }
     }
 
-    /// Whether results are summarised at all.
-    pub(super) fn summarises(&self) -> bool {
-        matches!(self.size, Size::Configured | Size::Limits(_))
+    /// Whether long results are summarised under this policy. A client's whole result is not truncated because no model is configured.
+    pub(super) fn summarises(&self, policy: Option<&Summarise>) -> bool {
+        match self.size {
+            Size::Configured | Size::Limits(_) => policy.is_some(),
+            Size::WhereSet => policy.is_some_and(|policy| policy.model.is_some() || self.summariser.is_some()),
+            Size::Whole | Size::AtMost(_) => false,
+        }
+    }
+
+    /// Whether the config limits results of a server with this policy, so that they may be spilled although the view has no limits of its own.
+    pub(crate) fn may_spill(&self, policy: &Policy) -> bool {
+        let may_spill = |results: &Results| {
+            let is_limited = results.sets_max_bytes() || results.max_lines.is_some() || results.max_tokens.is_some();
+            (is_limited && results.spills()) || results.images == Images::Spill
+        };
+        matches!(self.size, Size::WhereSet)
+            && (may_spill(&policy.result)
+                || policy.tool_results.values().any(may_spill)
+                || self.summarises(policy.summarise.as_ref()))
+    }
+
+    /// Turns off everything that is done for models, and spills nothing.
+    fn plain(&self, results: Results) -> Results {
+        Results {
+            fence: results.fence && self.keeps_fence,
+            images: Images::Keep,
+            find_images: false,
+            ..results
+        }
     }
 
     fn model(&self, wanted: &SummaryModel) -> Option<Arc<dyn Summariser>> {
@@ -126,16 +168,6 @@ impl ResultOptions {
 
     pub(crate) fn reader(&self) -> Arc<str> {
         self.reader.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
-/// Turns off everything that is done for models, and spills nothing.
-fn plain(results: Results) -> Results {
-    Results {
-        fence: false,
-        images: Images::Keep,
-        find_images: false,
-        ..results
     }
 }
 

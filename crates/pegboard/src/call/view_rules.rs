@@ -45,6 +45,8 @@ pub(crate) struct Rules {
     pub(super) deny: Vec<String>,
     pub(super) selection: Option<Arc<Selection>>,
     pub(super) grants: Option<Grants>,
+    /// Whether the client checks the capabilities that tools require.
+    pub(super) trusts_client_grants: bool,
     pub(super) checks: Vec<Arc<CallCheck>>,
     pub(super) approver: Option<Arc<dyn Approver>>,
     pub(super) approval_timeout: Option<Duration>,
@@ -97,6 +99,7 @@ impl Rules {
             deny,
             selection,
             grants,
+            trusts_client_grants,
             checks: _,
             approver: _,
             approval_timeout: _,
@@ -113,6 +116,7 @@ impl Rules {
             deny: deny.clone(),
             selection: selection.clone(),
             grants: grants.clone(),
+            trusts_client_grants: *trusts_client_grants,
         }
     }
 
@@ -129,6 +133,7 @@ pub(crate) struct ShownRules {
     deny: Vec<String>,
     selection: Option<Arc<Selection>>,
     grants: Option<Grants>,
+    trusts_client_grants: bool,
 }
 
 impl ShownRules {
@@ -139,6 +144,7 @@ impl ShownRules {
             && self.deny == rules.deny
             && self.selection == rules.selection
             && self.grants == rules.grants
+            && self.trusts_client_grants == rules.trusts_client_grants
     }
 }
 

@@ -3,7 +3,7 @@
 //! A setting without a rule here is left out with a warning.
 
 use super::{
-    fields::{SERVER, TopTable, masking as of_masking, pattern, server, top as top_fields},
+    fields::{SERVER, TopTable, masking as of_masking, pattern, server, top as top_fields, view as view_fields},
     key::Key,
     loaded::Loaded,
     problem::{Report, join},
@@ -92,8 +92,19 @@ pub(super) fn apply(written: Values, loaded: &mut Loaded, report: &mut Report) -
     own
 }
 
-/// Adds the views whose names no other file has. A view can only show less of the board, but another file's clients rely on its own.
+/// Adds the views whose names no other file has. A view can only show less of the board, but another file's clients rely on its own. Grants would show
+/// tools that require a capability, so a view with some is left out.
 fn add_views(mut found: Found, loaded: &mut Loaded, report: &mut Report) {
+    if let Setting::Map(added) = &mut found.setting {
+        added.retain(|name, view| {
+            let has_grants = matches!(view, Setting::Table(values) if values.find(&view_fields::GRANTS).is_some());
+            if has_grants {
+                let path = join(&found.key, name);
+                report.warn(found.at, &path, "is left out: a project file cannot grant capabilities");
+            }
+            !has_grants
+        });
+    }
     let known = TopTable::new(&loaded.top).find(&top_fields::VIEWS);
     if let (Some(Setting::Map(known)), Setting::Map(added)) = (known.map(|known| &known.setting), &mut found.setting) {
         for name in known.keys() {

@@ -27,6 +27,11 @@ pub struct ViewConfig {
     pub naming: Option<NameStyle>,
     /// Which calls a person must approve, where that is stricter than the server's own setting.
     pub approval: Approval,
-    /// How results are limited and formatted. `None` returns them whole.
+    /// The words that are granted, as in [`Grants::of_words`](crate::Grants::of_words). `None` does not restrict the view, and grants no capability
+    /// that a tool requires.
+    pub grants: Option<Vec<String>>,
+    /// Whether it has tools that list and read resources, as in [`View::resource_tools`](crate::View::resource_tools).
+    pub resource_tools: bool,
+    /// How results are limited and formatted. `None` means as the config of their servers says.
     pub result: Option<Results>,
 }

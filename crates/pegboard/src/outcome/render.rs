@@ -34,6 +34,47 @@ impl Answer {
         Cow::Owned(blocks)
     }
 
+    /// The blocks for a client that makes a text of them itself, so that this text is close to [`Answer::text`]: adjacent texts are joined if
+    /// the separator is not a newline, structured content is a block where it is shown, and all of it is fenced like the text.
+    pub(crate) fn rendered_blocks(&self) -> Cow<'_, [Content]> {
+        let is_default = self.rendering.join == Join::Newline && self.rendering.structured == Structured::ContentFirst;
+        let has_hidden_text = self.is_fenced() && self.content.is_empty();
+        if is_default && !has_hidden_text {
+            return self.blocks();
+        }
+        let (shown, structured) = self.shown();
+        let content = if shown { self.joined_blocks() } else { Vec::new() };
+        // Without a fence, a client finds structured content beside the blocks.
+        let structured = structured.filter(|_| !is_default || has_hidden_text);
+        let structured = structured.map(|structured| Content::text(structured.to_string()));
+        let shown = Self {
+            rendering: self.rendering.clone(),
+            ..Self::from_content(content.into_iter().chain(structured))
+        };
+        Cow::Owned(shown.blocks().into_owned())
+    }
+
+    /// The blocks, adjacent texts joined.
+    fn joined_blocks(&self) -> Vec<Content> {
+        let separator = match self.rendering.join {
+            Join::Newline => return self.content.clone(),
+            Join::First => return self.content.iter().take(1).cloned().collect(),
+            Join::EmptyLine => "\n\n",
+            Join::Nothing => "",
+        };
+        let mut blocks: Vec<Content> = Vec::with_capacity(self.content.len());
+        for block in &self.content {
+            match (blocks.last_mut(), block) {
+                (Some(Content::Text { text: before, .. }), Content::Text { text, .. }) => {
+                    before.push_str(separator);
+                    before.push_str(text);
+                }
+                _ => blocks.push(block.clone()),
+            }
+        }
+        blocks
+    }
+
     /// Returns whether its text is fenced as untrusted.
     pub(crate) fn is_fenced(&self) -> bool {
         self.rendering.fence.is_some()

@@ -34,9 +34,10 @@ impl Toolset {
     /// Calls a tool like [`Toolset::call`], and returns the result as the server sent it.
     ///
     /// Everything before and after the exchange is as for [`Toolset::call`]: routing, policy, approval, queue, retries, limits, events and
-    /// counters. In a view with [`View::whole_results`](crate::View::whole_results) the result is passed on as bytes unless a rule needs its
-    /// parts: a cache, a check of structured results, a hook or an idempotency key. Otherwise it is parsed, processed as the view and the
-    /// config say, and written again.
+    /// counters. In a view with [`View::whole_results`](crate::View::whole_results) or
+    /// [`View::configured_limits`](crate::View::configured_limits) the result is passed on as bytes unless a rule needs its parts: a setting of
+    /// `result` that changes it, a cache, a check of structured results, a hook or an idempotency key. Otherwise it is parsed, processed as the
+    /// view and the config say, and written again: fenced, joined and truncated in its blocks.
     ///
     /// ```
     /// use pegboard::{Toolset, ToolCall, forward::{Forwarded, Forwarding}};

@@ -107,14 +107,15 @@ async fn a_view_asks_a_person_where_it_is_stricter_than_the_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_view_returns_results_whole_unless_it_limits_them() {
+async fn a_view_limits_results_as_it_says_or_as_their_server_says() {
     let fake = FakeServer::new("fx").tool(Tool::new("big").answers(Answer::Bytes(200_000)));
-    // The server's own limit is for models that a program gives the results to.
-    let server = "result = { max_bytes = 1000, mode = 'head' }";
-    for (settings, most) in [
-        ("", None),
-        ("result = { max_bytes = 5000, mode = 'head' }", Some(6000)),
-        ("result = { max_bytes = '100KiB', mode = 'head' }", Some(110_000)),
+    let limit = "result = { max_bytes = 1000, mode = 'head' }";
+    for (settings, server, most) in [
+        // The default is for models that a program gives the results to.
+        ("", "", None),
+        ("", limit, Some(1100)),
+        ("result = { max_bytes = 5000, mode = 'head' }", limit, Some(6000)),
+        ("result = { max_bytes = '100KiB', mode = 'head' }", limit, Some(110_000)),
     ] {
         let stage = Stage::of_file(&format!("[views.v]\n{settings}\n"), server, &fake);
         let tools = stage.board.toolset_with(stage.board.configured_view("v").unwrap());
@@ -123,6 +124,38 @@ async fn a_view_returns_results_whole_unless_it_limits_them() {
             None => assert_eq!(length, 200_000, "{settings}"),
             Some(most) => assert!(length < most && length > most / 2, "{settings}: {length}"),
         }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_view_grants_capabilities_and_offers_resources_to_its_clients() {
+    let fake = three().resource("file:///a", "text of a");
+    let server = "tools.write.requires = ['operator']";
+    for (settings, shown) in [
+        ("", &["fx__read_a", "fx__read_b"][..]),
+        ("grants = ['operator']", &[]),
+        (
+            "grants = ['mcp_fx', 'operator']",
+            &["fx__read_a", "fx__read_b", "fx__write"],
+        ),
+        ("grants = ['mcp_fx_read_a']", &["fx__read_a"]),
+        ("grants = []", &[]),
+    ] {
+        let stage = Stage::of_file(&format!("[views.v]\n{settings}\n"), server, &fake);
+        let tools = stage.board.toolset_with(stage.board.configured_view("v").unwrap());
+        assert_eq!(names(&tools).await, shown, "{settings}");
+    }
+    for (settings, has_tools) in [("resource_tools = true", true), ("resource_tools = false", false)] {
+        let (_stage, tools) = of_view(settings, &fake);
+        let is_listed = names(&tools).await.contains(&"pegboard__read_resource".to_owned());
+        assert_eq!(is_listed, has_tools, "{settings}");
+        let reply = call(
+            &tools,
+            "pegboard__read_resource",
+            json!({"server": "fx", "uri": "file:///a"}),
+        )
+        .await;
+        assert_eq!(reply.text() == "text of a", has_tools, "{settings}: {}", reply.text());
     }
 }
 

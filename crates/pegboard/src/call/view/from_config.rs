@@ -1,9 +1,9 @@
 //! A view as the config describes it.
 
 use super::View;
-use crate::config::ViewConfig;
+use crate::{config::ViewConfig, grant::Grants};
 
-/// Results are whole unless the config limits them.
+/// Results are limited as the view says, else as the config of their servers says.
 impl From<&ViewConfig> for View {
     fn from(config: &ViewConfig) -> Self {
         let mut view = Self::new()
@@ -13,9 +13,11 @@ impl From<&ViewConfig> for View {
             .approval(config.approval);
         view.naming.clone_from(&config.naming);
         view.tool_budget = config.budget;
+        view.resource_tools = config.resource_tools;
+        view.rules.grants = config.grants.as_ref().map(Grants::of_words);
         match config.result {
             Some(limits) => view.limit_results(limits),
-            None => view.whole_results(),
+            None => view.configured_limits(),
         }
     }
 }

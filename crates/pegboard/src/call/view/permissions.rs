@@ -42,6 +42,12 @@ impl View {
         self
     }
 
+    /// Shows tools whatever capabilities they require, for a client that has the same config and checks them for its own agents.
+    pub fn trust_client_grants(mut self) -> Self {
+        self.rules.trusts_client_grants = true;
+        self
+    }
+
     /// Adds a check that may forbid a call because of its arguments, with the reason. It runs before approval is requested, and must be
     /// fast.
     pub fn check(mut self, check: impl Fn(&Proposed<'_>) -> Result<(), String> + Send + Sync + 'static) -> Self {

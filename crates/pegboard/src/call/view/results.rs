@@ -10,12 +10,30 @@ use crate::{
 };
 
 impl View {
-    /// Returns results whole, without limits, fences and summaries, for programs and people instead of models. [`Toolset::forward_call`] then
+    /// Returns results whole, without limits, summaries and, unless [kept](Self::keep_fences), fences, for programs and people instead of models. [`Toolset::forward_call`] then
     /// passes them on as bytes.
     ///
     /// [`Toolset::forward_call`]: crate::Toolset::forward_call
     pub fn whole_results(mut self) -> Self {
         self.result_options.size = Size::Whole;
+        self
+    }
+
+    /// Returns results as the settings of their servers say, but limits their size only where the config or a preset sets a limit: without one
+    /// they are whole. For clients that forward results to a model and have limits of their own. Summaries are made if a summariser or a model
+    /// for them is configured.
+    ///
+    /// [`Toolset::forward_call`] passes a result on as bytes if no setting changes it.
+    ///
+    /// [`Toolset::forward_call`]: crate::Toolset::forward_call
+    pub fn configured_limits(mut self) -> Self {
+        self.result_options.size = Size::WhereSet;
+        self
+    }
+
+    /// Keeps the fence around the text of servers with `result.fence` in a view with whole or truncated results.
+    pub fn keep_fences(mut self) -> Self {
+        self.result_options.keeps_fence = true;
         self
     }
 

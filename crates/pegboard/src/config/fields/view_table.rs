@@ -4,7 +4,7 @@ use super::results::result;
 use crate::config::{
     field::{DefaultValue, Kind, Word},
     from_setting::Naming,
-    key::{Nested, choice, either, nested, optional_count, section, text, texts, word},
+    key::{Nested, choice, either, flag, nested, optional_count, section, text, texts, word},
     policy::Approval,
 };
 
@@ -33,7 +33,9 @@ section! {
             .aka(&["tool_budget"]);
         NAMING: Option<Naming> = either("naming", NAMING_KINDS, None, DefaultValue::None, "How its tools are named: a style, or a template such as `{server}_{tool}`.");
         APPROVAL: Approval = choice("approval", "Which of its calls a person must approve, where that is stricter than `approval` of the server.");
-        RESULT: Nested<result::In> = nested("result", Kind::Table(&result::SECTION), "How results are limited and formatted, instead of as their servers say. Without it, results are returned whole.")
+        GRANTS: Vec<String> = texts("grants", "The capabilities of its agent: `mcp_integration` for all tools, `mcp_SERVER` or `mcp_SERVER_TOOL` for some, and words that tools require; not restricted when not set.").aka(&["capabilities"]);
+        RESOURCE_TOOLS: bool = flag("resource_tools", false, "Whether it has tools that list and read the resources of its servers.");
+        RESULT: Nested<result::In> = nested("result", Kind::Table(&result::SECTION), "How results are limited and formatted, instead of as their servers say. Without it, results are as their servers say, and whole where no limit is set.")
             .aka(&["results"]);
     }
 }

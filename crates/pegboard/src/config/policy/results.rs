@@ -45,6 +45,22 @@ impl Results {
         matches!(self.mode, TooLong::Spill | TooLong::Summarise) || self.images == Images::Spill
     }
 
+    /// Whether the config or a preset sets `max_bytes`. A written limit also sets the ceiling.
+    pub(crate) fn sets_max_bytes(self) -> bool {
+        self.max_bytes != Self::DEFAULT.max_bytes || self.ceiling != Self::DEFAULT.ceiling
+    }
+
+    /// Whether a result under these settings keeps its size, its blocks and its form. What `clean` removes is not considered.
+    pub(crate) fn is_plain(self) -> bool {
+        let plain = Self {
+            clean: self.clean,
+            mode: self.mode,
+            ceiling: self.ceiling,
+            ..Self::DEFAULT.whole()
+        };
+        self == plain
+    }
+
     /// Returns these settings without any limit.
     #[must_use]
     pub fn whole(self) -> Self {
@@ -59,7 +75,7 @@ impl Results {
 
 impl Results {
     /// The default, also shown by the table of fields.
-    pub(in crate::config) const DEFAULT: Self = Self {
+    pub(crate) const DEFAULT: Self = Self {
         max_bytes: 48 << 10,
         max_lines: None,
         max_tokens: None,

@@ -44,6 +44,8 @@ fn view(table: Table<'_, fields::In>) -> ViewConfig {
         budget: table.get(&fields::BUDGET),
         naming: table.get(&fields::NAMING).and_then(|naming| naming.0.ok()),
         approval: table.get(&fields::APPROVAL),
+        grants: table.set(&fields::GRANTS),
+        resource_tools: table.get(&fields::RESOURCE_TOOLS),
         result: table.table(&fields::RESULT).map(results::of_view),
     }
 }

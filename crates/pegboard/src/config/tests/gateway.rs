@@ -208,7 +208,7 @@ fn a_project_file_adds_views_and_changes_neither_those_of_others_nor_the_gateway
     std::fs::write(&user, "[views.mine]\ntools = ['1']\n").unwrap();
     let project = folder.join("project.toml");
     let text = format!(
-        "[views.mine]\ntools = ['2']\n[views.theirs]\ntools = ['3']\n[serve]\nhosts = ['evil']\n[serve.tokens.t]\nsha256 = '{DIGEST}'\n"
+        "[views.mine]\ntools = ['2']\n[views.theirs]\ntools = ['3']\n[views.more]\ngrants = ['operator']\n[serve]\nhosts = ['evil']\n[serve.tokens.t]\nsha256 = '{DIGEST}'\n"
     );
     std::fs::write(&project, text).unwrap();
     let mut store = TrustStore::at(folder.join("state/trust.json"));
@@ -216,9 +216,14 @@ fn a_project_file_adds_views_and_changes_neither_those_of_others_nor_the_gateway
     let loaded = Config::load(&[Source::file(user), Source::project(project, &store)], &env());
     assert_eq!(loaded.config.views["mine"].tools, ["1"]);
     assert_eq!(loaded.config.views["theirs"].tools, ["3"]);
+    assert!(!loaded.config.views.contains_key("more"));
     assert_eq!(loaded.config.serve, ServeConfig::default());
     let problems: Vec<String> = loaded.problems.iter().map(ToString::to_string).collect();
     let problems = problems.join("\n");
+    assert!(
+        problems.contains("views.more: is left out: a project file cannot grant capabilities"),
+        "{problems}"
+    );
     assert!(
         problems.contains("views.mine: is left out: another config file has a view of that name"),
         "{problems}"

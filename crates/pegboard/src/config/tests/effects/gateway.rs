@@ -39,6 +39,11 @@ pub(super) const ROWS: &[Row] = &[
         &["view.approval"],
     ),
     (
+        "settings/views.rs",
+        "a_view_grants_capabilities_and_offers_resources_to_its_clients",
+        &["view.grants", "view.resource_tools"],
+    ),
+    (
         HTTP_API,
         "a_server_that_the_config_does_not_have_needs_the_flag",
         &["serve.allow_new_servers"],
