@@ -115,16 +115,42 @@ async fn one_server_that_hangs_does_not_hold_up_forty_nine_others() {
     board.shutdown().await;
 }
 
-/// A failure that only a config change can fix is not retried.
+/// Waits for a fact about a board.
+async fn until(what: &str, is_so: impl Fn() -> bool) {
+    let waiting = async {
+        while !is_so() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let waited = tokio::time::timeout(secs(60), waiting).await;
+    assert!(waited.is_ok(), "it never came to this: {what}");
+}
+
+/// A failure that only a config change can fix is not retried: while another server is started again and again, this one is not.
 #[tokio::test]
 async fn a_missing_program_is_not_started_in_a_loop() {
     let command = pegboard::config::Command::new("no-such-program-anywhere");
-    let board = board(pegboard::ServerConfig::new(pegboard::config::Transport::Stdio(command)));
-    board.settle(PATIENCE).await;
-    let status = board.status().servers[0].clone();
+    let mut missing = pegboard::ServerConfig::new(pegboard::config::Transport::Stdio(command));
+    let mut crashing = process(&good().fault(Fault::ExitsAtStart {
+        code: 3,
+        stderr: String::new(),
+    }));
+    for config in [&mut missing, &mut crashing] {
+        config.policy.restart.backoff = vec![Duration::from_millis(10)];
+    }
+    let board = boards([("missing", missing), ("crashing", crashing)]);
+    let failed = |server: &str| board.metrics().servers[&name(server)].failed_starts;
+    until("the other one has failed three times", || failed("crashing") >= 3).await;
+    assert_eq!(failed("missing"), 1, "it was started again");
+    let rows = board.status().servers;
+    let status = rows.iter().find(|row| row.name.as_str() == "missing").unwrap().clone();
     assert_eq!(status.state, State::Down);
     let error = status.last_error.expect("an error");
     assert!(error.hint.expect("a hint").contains("absolute path"));
+    // Only an operator's request starts it again.
+    board.reconnect(&name("missing")).await;
+    until("it is tried once more", || failed("missing") == 2).await;
+    board.shutdown().await;
 }
 
 /// A shared server has one process for all views; a server of scope `session` has one process per view.

@@ -119,6 +119,20 @@ async fn a_required_server_makes_the_board_ready_before_the_first_view_and_after
         let not_ready = boards([("fx", broken)]);
         not_ready.settle(secs(5)).await;
         assert!(!not_ready.status().ready);
+        // All required servers must have started, and only those.
+        for (is_required, is_ready) in [(true, false), (false, true)] {
+            let mut second = stage.broken();
+            second.required = is_required;
+            let two = boards([("fx", required.clone()), ("second", second)]);
+            if required.start == Start::Explicit {
+                two.connect(name("fx"), required.clone()).await.unwrap();
+            }
+            two.settle(secs(5)).await;
+            let is_up = || two.status().servers.iter().any(|row| row.state == State::Ready);
+            until("the server that works is ready", is_up).await;
+            assert_eq!(two.status().ready, is_ready, "required: {is_required}");
+            two.shutdown().await;
+        }
         board.shutdown().await;
         not_ready.shutdown().await;
         stage.board.shutdown().await;

@@ -278,8 +278,14 @@ async fn seed_000_a_failed_health_check_reinitializes() {
 /// servers.
 #[tokio::test(start_paused = true)]
 async fn seed_000_a_server_that_is_gone_is_unhealthy_until_a_check_finds_it() {
-    for (row, kills) in [("killed between calls", true), ("lists nothing any more", false)] {
-        let stage = Stage::new("tarsy", "scope = 'shared'", &good()).await;
+    for (row, kills, scope) in [
+        ("killed between calls", true, "shared"),
+        ("lists nothing any more", false, "shared"),
+        ("killed, a server for each session", true, "session"),
+        ("lists nothing, a server for each session", false, "session"),
+        ("killed, several connections", true, "pool(2)"),
+    ] {
+        let stage = Stage::new("tarsy", &format!("scope = '{scope}'"), &good()).await;
         stage.board.settle(PATIENCE).await;
         assert!(stage.board.status().healthy, "{row}");
         let dead = crashing().fault_on(

@@ -86,7 +86,7 @@ fn tests() -> BTreeSet<String> {
 }
 
 /// Whether the lines directly before the function have a test attribute.
-fn is_test(text: &str, name: &str) -> bool {
+pub(super) fn is_test(text: &str, name: &str) -> bool {
     let Some(at) = text.find(&format!("fn {name}(")) else {
         return false;
     };

@@ -2,6 +2,7 @@
 //! ARCHITECTURE.md describes the tree as it is.
 
 mod attack_table;
+mod named_tests;
 mod source;
 
 use std::{

@@ -54,12 +54,18 @@ async fn every_failure_is_a_reply_with_words() {
         let reply = call(&tools, "fx.t", json!({})).await;
         assert_outcome(&reply, kind, ran);
         assert!(reply.is_error() && !reply.text().is_empty(), "{kind:?}");
+        // A call without a proper answer may have run, and the model is told so in words. An error of the tool is its answer.
+        let is_told = reply
+            .text()
+            .contains("It may have been carried out. Check the state before repeating it");
+        assert_eq!(is_told, kind != Kind::ToolError, "{kind:?}: {}", reply.text());
     }
     let fake = FakeServer::new("fx").tool(Tool::new("t"));
     let (board, _handle) = in_memory(&fake);
     let tools = board.toolset();
     let unknown = call(&tools, "fx.nobody", json!({})).await;
     assert_outcome(&unknown, Kind::UnknownTool, false);
+    assert!(!unknown.text().contains("may have"), "{}", unknown.text());
     board.disable(&name("fx")).await;
     assert_outcome(&call(&tools, "fx.t", json!({})).await, Kind::Unavailable, false);
     board.shutdown().await;

@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use pegboard::{
-    Answer, Config, Kind, Listing, NameStyle, NativeTool, NativeTools, Pegboard, Provider, Secret, Selection,
+    Answer, Config, Grants, Kind, Listing, NameStyle, NativeTool, NativeTools, Pegboard, Provider, Secret, Selection,
     ServerConfig, ToolCall, Toolset, View,
     config::{Command, Transport},
 };
@@ -128,6 +128,24 @@ async fn the_server_that_has_the_name_for_such_tools_keeps_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn native_tools_of_the_board_are_named_and_granted_like_those_of_a_server() {
+    let local = NativeTools::new([says_whose("search", "the program's")]);
+    let board = Pegboard::builder(Config::default())
+        .in_process(name("local"), local)
+        .open();
+    for (grants, expected) in [
+        (Grants::new(), &[][..]),
+        (Grants::of_words(["mcp_local"]), &["mcp_local_search"]),
+        (Grants::of_words(["mcp_integration"]), &["mcp_local_search"]),
+    ] {
+        let tools = board.toolset_with(View::new().grants(grants).naming(NameStyle::McpSingle));
+        assert_eq!(names(&tools.list(PATIENCE).await), expected);
+        let kind = call(&tools, "local.search", json!({})).await.outcome.kind();
+        assert_eq!(kind == Kind::Ok, !expected.is_empty(), "{kind:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn filters_are_about_servers_but_what_is_denied_stays_denied() {
     let (board, _handle) = in_memory(&server());
     let selection = Selection::new().tools("fx", ["search"]);
@@ -137,6 +155,12 @@ async fn filters_are_about_servers_but_what_is_denied_stays_denied() {
         (
             brings(["mine", "other"]).deny(["mine", "read"]),
             &["other", "fx__search"],
+        ),
+        // They need no capability, and keep their names in every style.
+        (brings(["mine"]).grants(Grants::new()), &["mine"]),
+        (
+            brings(["mine"]).grants(Grants::new()).naming(NameStyle::McpSingle),
+            &["mine"],
         ),
     ] {
         let tools = board.toolset_with(view);

@@ -63,6 +63,23 @@ async fn a_servers_life_is_told_from_its_start_to_its_end() {
     assert_eq!(events.next().await, None, "the events end with the board");
 }
 
+/// What minion calls `reconnecting`.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_started_again_is_connecting_with_restarts() {
+    let (board, handle) = lazy(|_| ());
+    let tools = board.toolset();
+    call(&tools, "fx.t", json!({})).await;
+    let row = || board.status().servers[0].clone();
+    assert_eq!((row().state, row().restarts), (State::Ready, 0));
+    let slow = good().fault(Fault::SlowStart { ms: 20_000 });
+    handle.change(|script| *script = slow.script().clone());
+    handle.kill();
+    tokio::time::sleep(secs(5)).await;
+    assert_eq!((row().state, row().restarts), (State::Connecting, 1));
+    tokio::time::sleep(secs(30)).await;
+    assert_eq!((row().state, row().restarts), (State::Ready, 1));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_ready_server_tells_how_long_its_start_took() {
     let (board, _handle) = lazy(|_| ());
