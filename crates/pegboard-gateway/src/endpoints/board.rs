@@ -1,14 +1,10 @@
 //! [`BoardEndpoint`]: all servers of the board, or those of a view, as one.
 
-use std::{
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::sync::Arc;
 
 use futures_util::{FutureExt, future::BoxFuture, stream::BoxStream};
 use pegboard::{Pegboard, catalog::Instructions};
 use serde_json::{Map, Value, json};
-use tokio::time::Instant;
 
 use super::{
     client_capabilities::TASKS,
@@ -28,33 +24,17 @@ use crate::{
     sign_in::SignInLinks,
 };
 
-/// How long a listing waits for servers that are starting. Clients are notified of those that come later.
-const PATIENCE: Duration = Duration::from_millis(1500);
-
-/// How long listings wait for them after the first one: many hosts list once, right after they have started everything, and do not heed
-/// notifications. Hosts give a server about 10 seconds to start.
-const FIRST_PATIENCE: Duration = Duration::from_secs(8);
-
 /// Serves the servers of a board as one: tools under the names of the view, resources under their URIs, prompts named like tools.
 #[derive(Debug)]
 pub(super) struct BoardEndpoint {
     core: Arc<Core>,
-    /// When the first listing was asked for.
-    first_listing: OnceLock<Instant>,
 }
 
 impl BoardEndpoint {
     pub(super) fn new(board: Pegboard, scope: Scope, links: SignInLinks) -> Self {
         Self {
             core: Arc::new(Core::new(board, scope, links)),
-            first_listing: OnceLock::new(),
         }
-    }
-
-    /// How long a listing waits for servers that are starting.
-    fn patience(&self) -> Duration {
-        let first = self.first_listing.get_or_init(Instant::now);
-        FIRST_PATIENCE.saturating_sub(first.elapsed()).max(PATIENCE)
     }
 
     fn describe_for(&self, client: &Arc<Client>) -> Result<Description, RpcError> {
@@ -115,7 +95,7 @@ impl BoardEndpoint {
 
     async fn list_tools(&self, request: &Request, exchange: &Exchange) -> Answer {
         let tools = self.core.tools(exchange.client())?;
-        let mut listing = tools.toolset.list(self.patience()).await;
+        let mut listing = tools.toolset.list(tools.listing_patience()).await;
         self.core.add_sign_in_tools(&tools, exchange.client(), &mut listing);
         definitions::list("tools", &listing.tools, &request.params, |listed| {
             definitions::tool(listed, ToolStyle::default())
@@ -124,7 +104,7 @@ impl BoardEndpoint {
 
     async fn list_resources(&self, request: &Request, exchange: &Exchange) -> Answer {
         let tools = self.core.tools(exchange.client())?;
-        let all = tools.toolset.resources(self.patience()).await.resources;
+        let all = tools.toolset.resources(tools.listing_patience()).await.resources;
         let uris = listed_uris(&all);
         let listed: Vec<_> = all.iter().zip(&uris).collect();
         definitions::list("resources", &listed, &request.params, |(resource, uri)| {
@@ -134,7 +114,7 @@ impl BoardEndpoint {
 
     async fn list_templates(&self, request: &Request, exchange: &Exchange) -> Answer {
         let tools = self.core.tools(exchange.client())?;
-        let all = tools.toolset.resources(self.patience()).await.templates;
+        let all = tools.toolset.resources(tools.listing_patience()).await.templates;
         let uris = listed_uris(&all);
         let listed: Vec<_> = all.iter().zip(&uris).collect();
         definitions::list("resourceTemplates", &listed, &request.params, |(template, uri)| {
@@ -144,7 +124,7 @@ impl BoardEndpoint {
 
     async fn list_prompts(&self, request: &Request, exchange: &Exchange) -> Answer {
         let tools = self.core.tools(exchange.client())?;
-        let all = tools.toolset.prompts(self.patience()).await.prompts;
+        let all = tools.toolset.prompts(tools.listing_patience()).await.prompts;
         let names = listed_prompts(&tools.toolset, &all);
         let listed: Vec<_> = all.iter().zip(&names).collect();
         definitions::list("prompts", &listed, &request.params, |(prompt, name)| {
@@ -206,7 +186,7 @@ impl BoardEndpoint {
 
     async fn owner_of_prompt(&self, name: &str, exchange: &Exchange) -> Result<(String, String), RpcError> {
         let tools = self.core.tools(exchange.client())?;
-        let all = tools.toolset.prompts(self.patience()).await.prompts;
+        let all = tools.toolset.prompts(tools.listing_patience()).await.prompts;
         let names = listed_prompts(&tools.toolset, &all);
         let found = names.iter().position(|listed| listed == name).map(|at| &all[at]);
         let found = found.map(|prompt| (prompt.server.to_string(), prompt.name.clone()));
@@ -230,7 +210,7 @@ impl BoardEndpoint {
 
     async fn owner_of(&self, uri: &str, exchange: &Exchange) -> Result<Owned, RpcError> {
         let tools = self.core.tools(exchange.client())?;
-        let listing = tools.toolset.resources(self.patience()).await;
+        let listing = tools.toolset.resources(tools.listing_patience()).await;
         owner_of_uri(&listing, uri).ok_or_else(|| no_such_resource(uri, exchange.client().version().is_modern()))
     }
 }
@@ -254,13 +234,12 @@ impl Service for BoardEndpoint {
 
     fn listen(&self, client: &Arc<Client>, filter: Filter) -> BoxStream<'static, Event> {
         let (core, of, uris) = (self.core.clone(), client.clone(), filter.uris.clone());
-        let patience = self.patience();
         let wanted = async move {
             let Ok(tools) = core.tools(&of) else { return Vec::new() };
             if uris.is_empty() {
                 return Vec::new();
             }
-            let listing = tools.toolset.resources(patience).await;
+            let listing = tools.toolset.resources(tools.listing_patience()).await;
             let owned = uris.into_iter().filter_map(|uri| {
                 let owned = owner_of_uri(&listing, &uri)?;
                 Some((uri, owned.server, owned.uri))

@@ -3,7 +3,7 @@
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -27,6 +27,13 @@ use crate::protocol::{Client, RpcError};
 
 /// How long a toolset is kept for a task at most, and for a task without a limit.
 const MAX_TASK_TIME: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How long a listing of several servers waits for those that are starting. Clients are notified of those that come later.
+const PATIENCE: Duration = Duration::from_millis(1500);
+
+/// How long the listings of a client wait for them after its first one: many hosts list once, right after they have connected, and do not
+/// heed notifications. Hosts give a server about 10 seconds to start.
+const FIRST_PATIENCE: Duration = Duration::from_secs(8);
 
 /// Whose requests go through a toolset: those of a principal whose access tokens have the same rights.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -54,6 +61,8 @@ pub(super) struct ClientTools {
     settings: Arc<GatewaySettings>,
     /// When the last of its tasks expires.
     tasks_until: Mutex<Option<Instant>>,
+    /// When its first listing was asked for.
+    first_listing: OnceLock<Instant>,
 }
 
 impl ClientTools {
@@ -90,7 +99,15 @@ impl ClientTools {
             wanted_levels: WantedLevels::new(audience),
             settings,
             tasks_until: Mutex::default(),
+            first_listing: OnceLock::new(),
         }))
+    }
+
+    /// How long a listing waits for servers that are starting. Counted per toolset, because a toolset may have servers of its own, which
+    /// start when it is opened.
+    pub(super) fn listing_patience(&self) -> Duration {
+        let first = self.first_listing.get_or_init(Instant::now);
+        FIRST_PATIENCE.saturating_sub(first.elapsed()).max(PATIENCE)
     }
 
     /// Waits until the config says that it should show something else.

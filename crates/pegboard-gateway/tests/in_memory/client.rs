@@ -6,7 +6,7 @@ use pegboard::{
     Config, Env, Format, Pegboard,
     in_process::{ByteSink, ByteSource, Dialer},
 };
-use pegboard_gateway::{BoardPart, GatewayHost, InMemory, SignInLinks, board_service};
+use pegboard_gateway::{BoardPart, GatewayHost, InMemory, Service, SignInLinks, board_service};
 use pegboard_testkit::{FakeServer, MemoryHandle};
 use serde_json::{Value, json};
 
@@ -56,8 +56,12 @@ impl Client {
     }
 
     pub(crate) async fn connect(board: &Pegboard, part: BoardPart, era: Era) -> Self {
-        let connection =
-            InMemory::connect(board_service(board.clone(), part, SignInLinks::default())).expect("randomness");
+        Self::connect_to(board_service(board.clone(), part, SignInLinks::default()), era).await
+    }
+
+    /// A further client of an endpoint.
+    pub(crate) async fn connect_to(endpoint: Arc<dyn Service>, era: Era) -> Self {
+        let connection = InMemory::connect(endpoint).expect("randomness");
         let mut client = Self {
             era,
             connection,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pegboard_gateway::BoardPart;
+use pegboard_gateway::{BoardPart, SignInLinks, board_service};
 use pegboard_testkit::{FakeServer, Fault, Tool, When};
 use serde_json::json;
 use tokio::time::Instant;
@@ -83,4 +83,39 @@ async fn the_first_listing_of_all_servers_waits_for_those_that_start_and_later_o
     }
     client.notified("notifications/tools/list_changed").await;
     assert_eq!(client.tools().await, ["git__log"]);
+}
+
+/// With `scope = "session"` every session starts its servers, however long the endpoint has been listed by others.
+#[tokio::test(start_paused = true)]
+async fn the_first_listing_of_every_session_and_view_waits_for_its_own_servers() {
+    let config = format!("{CONFIG}scope = \"session\"\n[views.tight]\nservers = [\"git\"]\n");
+    let board = board(&config, &[("git", starting(Duration::from_secs(3)))]);
+    for part in [BoardPart::Whole, BoardPart::View("tight".to_owned())] {
+        let endpoint = board_service(board.clone(), part, SignInLinks::default());
+        for session in 0..3 {
+            let mut client = Client::connect_to(endpoint.clone(), Era::Legacy).await;
+            assert_eq!(client.tools().await, ["git__log"], "session {session}");
+            // Longer than the wait of a first listing.
+            tokio::time::sleep(Duration::from_secs(20)).await;
+        }
+    }
+}
+
+/// A listing that is not the client's first one does not hold up a host that lists often.
+#[tokio::test(start_paused = true)]
+async fn the_first_listing_of_a_session_does_not_lengthen_those_of_others() {
+    let board = board(CONFIG, &[("git", starting(Duration::from_secs(60)))]);
+    let endpoint = board_service(board.clone(), BoardPart::Whole, SignInLinks::default());
+    let mut first = Client::connect_to(endpoint.clone(), Era::Legacy).await;
+    let mut second = Client::connect_to(endpoint, Era::Legacy).await;
+    for (client, expected) in [(&mut first, 8000), (&mut second, 8000)] {
+        let asked = Instant::now();
+        assert_eq!(client.tools().await, [""; 0]);
+        assert_eq!(asked.elapsed().as_millis(), expected);
+    }
+    for client in [&mut first, &mut second] {
+        let asked = Instant::now();
+        assert_eq!(client.tools().await, [""; 0]);
+        assert_eq!(asked.elapsed().as_millis(), 1500);
+    }
 }
