@@ -218,3 +218,14 @@ async fn a_call_is_one_span_that_tells_how_it_went() {
     );
     assert!(!log.text().contains("private words"));
 }
+
+#[tokio::test]
+async fn the_end_of_a_process_is_logged_with_its_server_and_its_status() {
+    let (log, _logging) = Log::start("pegboard=info");
+    let board = board(process(&good()));
+    board.settle(PATIENCE).await;
+    let pid = board.status().servers[0].pid.unwrap();
+    board.shutdown().await;
+    let lines = log.lines(&["the process has ended", "fx", &format!("pid={pid}")]);
+    assert_eq!(lines.len(), 1, "{}", log.text());
+}

@@ -1,6 +1,7 @@
 //! Health checks of idle servers.
 
-use pegboard_testkit::{FakeServer, Fault, When};
+use pegboard_testkit::{FakeServer, Fault, Tool, When};
+use serde_json::json;
 
 use crate::{fixtures::*, support::*};
 
@@ -57,4 +58,21 @@ async fn a_due_probe_may_restart_a_lost_server() {
         tokio::time::sleep(secs(30)).await;
         assert_eq!(stage.starts(), expected, "{settings}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_probe_that_is_due_during_a_call_follows_the_call() {
+    let slow = good().tool(Tool::new("slow").after(secs(10)).answers_text("done"));
+    let stage = Stage::new("health_interval = '100s'\nhealth_probe = 'list_tools'", &slow);
+    stage.tools.list(PATIENCE).await;
+    let listed = stage.handle.count("tools/list");
+    tokio::time::sleep(secs(95)).await;
+    assert_eq!(call(&stage.tools, "fx.slow", json!({})).await.text(), "done");
+    assert_eq!(stage.handle.count("tools/list"), listed, "none during the call");
+    tokio::time::sleep(secs(30)).await;
+    assert_eq!(
+        stage.handle.count("tools/list"),
+        listed + 1,
+        "not a whole interval later"
+    );
 }

@@ -52,7 +52,12 @@ impl Supervisor {
         // Kept across iterations, so that another event does not lose a notification.
         let mut change = Box::pin(settled_change(&session, Duration::ZERO));
         let mut keeping = Box::pin(session.reconcile());
-        let mut quiet = Box::pin(quiet(&session, self.probe_schedule(), Duration::ZERO));
+        let mut quiet = Box::pin(quiet(
+            &session,
+            self.probe_schedule(),
+            Due::AfterInterval,
+            Duration::ZERO,
+        ));
         let idle = || Box::pin(usage.idle(|| holders.idle_after()));
         let mut idling = idle();
         let end = loop {
@@ -110,13 +115,13 @@ impl Supervisor {
                 Event::Tick if is_stale(&live) => self.relist(&mut live).await,
                 Event::Tick => {}
                 Event::Quiet => {
-                    // A server that works on a call may be unable to answer a probe.
-                    if self.usage.count() == 0
-                        && let Err(end) = self.probe(&mut live).await
-                    {
+                    // A server that works on a call may be unable to answer a probe: it is probed soon after.
+                    let is_busy = self.usage.count() > 0;
+                    if !is_busy && let Err(end) = self.probe(&mut live).await {
                         break end;
                     }
-                    quiet.set(self::quiet(&session, self.probe_schedule(), TICK));
+                    let due = if is_busy { Due::Postponed } else { Due::AfterInterval };
+                    quiet.set(self::quiet(&session, self.probe_schedule(), due, TICK));
                 }
                 Event::Idle => {
                     if self.usage.end() {
@@ -285,14 +290,26 @@ fn closed(why: &str) -> WireEnd {
     WireEnd::new(EndReason::Replaced(why.to_owned()))
 }
 
+/// When a probe by listing is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Due {
+    AfterInterval,
+    /// It was due while the server worked on a call.
+    Postponed,
+}
+
 /// Waits until the next probe is due, and at least for `pause`: when the server has sent nothing for the probe interval. Listings are due by
 /// time alone, because other traffic says nothing about them.
-async fn quiet(session: &Session, probe_schedule: Option<(Probe, Duration)>, pause: Duration) {
+async fn quiet(session: &Session, probe_schedule: Option<(Probe, Duration)>, due: Due, pause: Duration) {
     let Some((probe, limit)) = probe_schedule else {
         return std::future::pending().await;
     };
     if probe == Probe::ListTools {
-        return tokio::time::sleep(limit).await;
+        let wait = match due {
+            Due::AfterInterval => limit,
+            Due::Postponed => pause.min(limit),
+        };
+        return tokio::time::sleep(wait).await;
     }
     tokio::time::sleep(pause.min(limit)).await;
     loop {

@@ -20,6 +20,7 @@ use std::{process::ExitStatus, time::Duration};
 
 use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tracing::Instrument as _;
 
 use crate::{
     config::{Command, Limits, Sandbox, SandboxLevel},
@@ -80,14 +81,17 @@ impl Process {
             exit,
             stop: stop.clone(),
         };
-        let grace = limits.stop_timeout;
-        tasks.spawn(async move {
+        let (grace, pid) = (limits.stop_timeout, process.pid);
+        let watching = async move {
             let mut child = child;
             let status = child.watch(&stop, grace).await;
+            tracing::info!(pid, %status, "the process has ended");
             // Published before the cleanup: waiters need the exit of the process only.
             exited.send_replace(Some(status));
             child.kill_descendants().await;
-        });
+        };
+        // The span names the server.
+        tasks.spawn(watching.in_current_span());
         Ok((process, pipes))
     }
 
