@@ -43,7 +43,6 @@ pub(super) async fn run<L: Listed>(mut context: Context<'_>) -> Exit {
         Ok(config) => config,
         Err(complaint) => return context.refuse(&complaint, &nothing).await,
     };
-    let enabled = enabled(&config);
     settings.announce(&context.output);
     let starting = StartingServers::new(&config);
     let what = format!("asking the servers for their {}s", L::NOUN);
@@ -62,7 +61,7 @@ pub(super) async fn run<L: Listed>(mut context: Context<'_>) -> Exit {
         Ending::Interrupted => interrupted(&context.output, &nothing),
         Ending::TimeUp => time_up(&context.output, &nothing),
         Ending::Done(mut found) => {
-            let exit = exit(found.unavailable(), enabled, context.is_late());
+            let exit = exit(found.unavailable(), &config, context.is_late());
             if context.output.is_json() {
                 found.warnings().splice(..0, settings.warnings());
                 Report::json(exit, &found)
@@ -81,19 +80,27 @@ pub(super) async fn run<L: Listed>(mut context: Context<'_>) -> Exit {
     context.close(&board, report).await
 }
 
-/// The number of servers that are switched on.
-pub(super) fn enabled(config: &Config) -> usize {
-    config.servers.values().filter(|server| server.enabled).count()
-}
-
-/// The exit code of a listing: success if at least one of the `enabled` servers was listed. Misconfigured servers are not among them.
-pub(super) fn exit(unavailable: &[Unavailable], enabled: usize, is_late: bool) -> Exit {
-    let unreached = unavailable.iter().filter(|server| !is_misconfigured(server));
-    if unreached.count() < enabled || enabled == 0 {
-        Exit::Done
-    } else if is_late {
+/// The exit code of a listing: success if every required server was listed, and at least one of those that are switched on. Misconfigured
+/// servers are not among the latter.
+pub(super) fn exit(unavailable: &[Unavailable], config: &Config, is_late: bool) -> Exit {
+    let enabled = config.servers.values().filter(|server| server.enabled).count();
+    let is_required = |server: &&Unavailable| {
+        let name = server.server.as_str();
+        let configured = config.servers.get(name).map(|server| server.required);
+        let unusable = config.misconfigured.get(name).map(|server| server.required);
+        configured.or(unusable).unwrap_or_default()
+    };
+    let mut missing: Vec<&Unavailable> = unavailable.iter().filter(is_required).collect();
+    if missing.is_empty() {
+        let unreached = unavailable.iter().filter(|server| !is_misconfigured(server));
+        if unreached.count() < enabled || enabled == 0 {
+            return Exit::Done;
+        }
+        missing.extend(unavailable);
+    }
+    if is_late {
         Exit::Timeout
-    } else if unavailable.iter().all(|server| server.state == State::NeedsAuth) {
+    } else if missing.iter().all(|server| server.state == State::NeedsAuth) {
         Exit::SignIn
     } else {
         Exit::Unavailable

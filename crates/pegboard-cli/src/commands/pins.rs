@@ -91,9 +91,8 @@ async fn compare(mut context: Context<'_>, names: Vec<String>, work: Work) -> Ex
         config.misconfigured.clear();
     }
     settings.announce(&context.output);
-    let enabled = listing::enabled(&config);
     let starting = StartingServers::new(&config);
-    let board = settings::whole_board(config).tools_only().open();
+    let board = settings::whole_board(config.clone()).tools_only().open();
     let (toolset, patience) = (board.toolset(), context.deadline.remaining());
     let asking = context.waiting(
         &starting,
@@ -105,7 +104,7 @@ async fn compare(mut context: Context<'_>, names: Vec<String>, work: Work) -> Ex
         Ending::Interrupted => interrupted(&context.output, &Document::default()),
         Ending::TimeUp => time_up(&context.output, &Document::default()),
         Ending::Done(listing) => {
-            let exit = listing::exit(&listing.unavailable, enabled, context.is_late());
+            let exit = listing::exit(&listing.unavailable, &config, context.is_late());
             match meant(&board.pin_changes(), &wanted, &listing) {
                 Err(complaint) => {
                     let report = empty(&context.output, complaint.exit, &Document::default());

@@ -57,7 +57,6 @@ pub(super) async fn run(mut context: Context<'_>, options: cli::Tools) -> Exit {
         config.servers.retain(|name, _| named.contains(name));
         settings.tell_only_of(named.iter().map(ServerName::as_str));
     }
-    let enabled = listing::enabled(&config);
     settings.announce(&context.output);
     let starting = StartingServers::new(&config);
     let what = "asking the servers for their tools";
@@ -85,7 +84,7 @@ pub(super) async fn run(mut context: Context<'_>, options: cli::Tools) -> Exit {
                     server.hint = advice.or(server.hint.take());
                 }
             }
-            let exit = listing::exit(&found.unavailable, enabled, context.is_late());
+            let exit = listing::exit(&found.unavailable, &config, context.is_late());
             let known: BTreeSet<String> = found.tools.iter().map(|listed| listed.tool.dotted_name()).collect();
             if let Some(query) = &options.search {
                 let matches = toolset.find(query, SEARCHED);

@@ -19,7 +19,7 @@ use super::{
     relative_path::with_folders,
     resolve::{self, Context, audit, gateway, masking, serve, views},
     server::ServerConfig,
-    setting::{Rank, Values},
+    setting::{Rank, Setting, Values},
     source::{Approval, Source},
     spelling::{nearest, snake},
     tree::{Entry, Format, Value},
@@ -292,6 +292,12 @@ impl<'a> Layer<'a> {
     }
 }
 
+/// Whether servers that do not say so themselves are required.
+fn required(top: &Values) -> bool {
+    let required = top.find(&server::REQUIRED.field);
+    required.is_some_and(|found| matches!(found.setting, Setting::Bool(true)))
+}
+
 /// Whether a source before has a server of this name.
 fn is_taken(name: &ServerName, loaded: &Loaded) -> bool {
     loaded.config.servers.contains_key(name) || loaded.config.misconfigured.contains_key(name)
@@ -337,7 +343,7 @@ impl ServerReader<'_> {
         {
             let message = format!("the name is too close to `{other}`: models and providers mix up case, `-` and `_`");
             report.error_with(entry.at, &path, message, "rename one of them");
-            let misconfigured = Misconfigured::new(settings, report.errors_from(before));
+            let misconfigured = Misconfigured::new(settings, required(&loaded.top), report.errors_from(before));
             loaded.config.misconfigured.insert(name, misconfigured);
             return;
         }
@@ -358,7 +364,7 @@ impl ServerReader<'_> {
             }
             _ => {
                 let errors = self.lost.iter().chain(report.errors_from(before));
-                let misconfigured = Misconfigured::new(settings, errors);
+                let misconfigured = Misconfigured::new(settings, required(&loaded.top), errors);
                 loaded.config.misconfigured.insert(name, misconfigured);
             }
         }

@@ -87,8 +87,8 @@ impl Misconfigured {
         }
     }
 
-    /// Creates the entry of a server with these settings and errors.
-    pub(super) fn new<'a>(settings: &[Entry], errors: impl Iterator<Item = &'a Problem>) -> Self {
+    /// Creates the entry of a server with these settings and errors. `required` holds for servers that do not set it themselves.
+    pub(super) fn new<'a>(settings: &[Entry], required: bool, errors: impl Iterator<Item = &'a Problem>) -> Self {
         let (mut why, mut problems) = (Vec::new(), Vec::new());
         for error in errors {
             let setting = error.field.splitn(3, '.').nth(2);
@@ -106,7 +106,7 @@ impl Misconfigured {
             why: why.join("; "),
             problems,
             transport: transport(settings),
-            required: find(settings, &server::REQUIRED).is_some_and(|required| *required == Value::Bool(true)),
+            required: find(settings, &server::REQUIRED).map_or(required, |own| *own == Value::Bool(true)),
             pending_trust: None,
         }
     }

@@ -87,6 +87,7 @@ section! {
         of::MAX_PAGES.field.for_all();
         of::MAX_ITEMS.field.for_all();
         of::MAX_IN_FLIGHT.field.for_all();
+        of::REQUIRED.field.for_all().doc("Whether the board is ready only when every server is ready; a server's own setting overrides it.");
         of::START.field.for_all();
         of::ERA.field.for_all();
         of::SCOPE.field.for_all();

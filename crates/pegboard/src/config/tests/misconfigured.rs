@@ -98,3 +98,13 @@ fn a_source_that_cannot_be_read_is_named() {
     let loaded = Config::load(&sources, &env());
     assert_eq!(loaded.unreadable, ["/no/such/file.toml", "bad", "words", "--server"]);
 }
+
+#[test]
+fn servers_are_required_as_the_top_of_the_file_says_also_those_with_errors() {
+    let text = "required = true\n[servers.a]\ncommand = 'a'\n[servers.b]\ncommand = 'b'\nrequired = false\n\
+                [servers.c]\ncommand = 'c'\ncomand = 1\n[servers.d]\ncommand = 'd'\ncomand = 1\nrequired = false\n";
+    let config = Config::from_text(text, Format::Toml, &env()).config;
+    let servers: Vec<_> = config.servers.values().map(|server| server.required).collect();
+    let misconfigured: Vec<_> = config.misconfigured.values().map(|server| server.required).collect();
+    assert_eq!((servers, misconfigured), (vec![true, false], vec![true, false]));
+}
