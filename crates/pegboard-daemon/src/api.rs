@@ -25,8 +25,9 @@ mod sign_ins;
 mod state;
 mod toolsets;
 
+pub(crate) use documents::NoteDocument;
 pub(crate) use routes::{router, unknown_path, wrong_method};
 pub use server_settings::{ResolvedServer, ServerSettings, UnresolvedServer};
-pub(crate) use servers::status;
+pub(crate) use servers::{all_warnings, status};
 pub(crate) use sign_ins::sign_ins;
 pub(crate) use state::ApiState;

@@ -12,7 +12,7 @@ use pegboard::status::{BoardStatus, ServerStatus, State as ServerState};
 use pegboard_gateway::Caller;
 use serde_json::{Value, json};
 
-use crate::{access, overview::Overview, sign_in_waits::SignInWaits};
+use crate::{access, api, overview::Overview, sign_in_waits::SignInWaits};
 
 /// Says whether clients should be sent here. A probe needs no token and is told the states of required servers only; a caller that may
 /// read the whole board is also told why they are not ready.
@@ -64,7 +64,7 @@ pub(crate) async fn health(State(overview): State<Overview>, caller: Option<axum
         for server in &status.servers {
             *states.entry(server.state.as_str()).or_default() += 1;
         }
-        let troubled = status.servers.iter().filter(|server| is_troubled(server.state));
+        let troubled = status.servers.iter().filter(|server| is_troubled(server));
         let (waiting, troubled): (Vec<_>, Vec<_>) = troubled.partition(|server| waits.has(server));
         let rows = |servers: Vec<&ServerStatus>| -> Vec<Value> {
             let rows = servers.into_iter().map(|server| row(server, &waits, true));
@@ -79,9 +79,10 @@ pub(crate) async fn health(State(overview): State<Overview>, caller: Option<axum
         if !waiting.is_empty() {
             document["servers"]["needs_auth"] = rows(waiting).into();
         }
-        document["warnings"] = json!(status.warnings);
+        document["warnings"] = json!(api::all_warnings(&status, &overview.reloads));
         document["reload"] = json!({
             "applied_at": last.applied_at, "applied": last.applied, "failures": last.failures, "failed": failed,
+            "notes": last.notes.iter().map(api::NoteDocument::from).collect::<Vec<_>>(),
         });
     }
     answer(StatusCode::OK, document)
@@ -93,18 +94,20 @@ fn word(overview: &Overview, status: &BoardStatus, waits: &SignInWaits) -> &'sta
         "stopping"
     } else if !waits.is_ready(&overview.board, status) {
         "not_ready"
-    } else if !waits.is_healthy(status) || overview.reloads.last().failed.is_some() {
+    } else if !waits.is_healthy(status) || !overview.reloads.last().is_in_effect() {
         "degraded"
     } else {
         "ready"
     }
 }
 
-fn is_troubled(state: ServerState) -> bool {
-    !matches!(
-        state,
-        ServerState::Ready | ServerState::Idle | ServerState::Connecting | ServerState::Disabled
-    )
+/// Whether a server has failed and has not been ready since. It may be tried once more just now.
+pub(crate) fn is_troubled(server: &ServerStatus) -> bool {
+    match server.state {
+        ServerState::Ready | ServerState::Idle | ServerState::Disabled => false,
+        ServerState::Connecting => server.last_error.is_some(),
+        _ => true,
+    }
 }
 
 fn row(server: &ServerStatus, waits: &SignInWaits, with_error: bool) -> Value {

@@ -17,7 +17,7 @@ use http::header::CONTENT_TYPE;
 use pegboard::metrics::{CallMetrics, Histogram, Metrics, ServerMetrics};
 use pegboard_gateway::Caller;
 
-use crate::{access, overview::Overview};
+use crate::{access, health, overview::Overview};
 use families::Family;
 use text::{MEDIA_TYPE, Page, number};
 
@@ -106,24 +106,32 @@ fn servers(page: &mut Page, metrics: &Metrics, overview: &Overview) {
     histograms(page, &families::STARTS, metrics, |server| &server.ready_after);
     let status = overview.board.status();
     // A server that each view or principal has for itself has several rows.
-    let mut rows: BTreeMap<&str, (bool, usize)> = BTreeMap::new();
+    let mut rows: BTreeMap<&str, (bool, usize, bool)> = BTreeMap::new();
     let mut states: BTreeMap<&str, u64> = BTreeMap::new();
     for server in &status.servers {
-        let (is_ready, queued) = rows.entry(server.name.as_str()).or_default();
+        let (is_ready, queued, is_troubled) = rows.entry(server.name.as_str()).or_default();
         *is_ready |= server.state == pegboard::status::State::Ready;
         *queued += server.queued;
+        *is_troubled |= health::is_troubled(server) && !server.draining;
         *states.entry(server.state.as_str()).or_default() += 1;
     }
-    let ready = rows.iter().map(|(name, (is_ready, _))| (vec![*name], flag(*is_ready)));
+    let ready = rows.iter().map(|(name, (is_ready, ..))| (vec![*name], flag(*is_ready)));
     page.family(&families::SERVER_READY, ready);
     let queued = rows
         .iter()
-        .map(|(name, (_, queued))| (vec![*name], number(*queued as u64)));
+        .map(|(name, (_, queued, _))| (vec![*name], number(*queued as u64)));
     page.family(&families::QUEUED, queued);
+    let troubled = rows.iter();
+    let troubled = troubled.map(|(name, (.., is_troubled))| (vec![*name], flag(*is_troubled)));
+    page.family(&families::SERVER_TROUBLED, troubled);
     let states = states.iter().map(|(state, count)| (vec![*state], number(*count)));
     page.family(&families::SERVER_STATES, states);
     let is_ready = overview.sign_in_waits().is_ready(&overview.board, &status);
     page.single(&families::READY, flag(is_ready && !overview.is_stopping()));
+    for (family, category) in [(&families::AUDIT_OK, "audit"), (&families::JOURNAL_OK, "journal")] {
+        let is_ok = status.warnings.iter().all(|warning| warning.category != category);
+        page.single(family, flag(is_ok));
+    }
 }
 
 fn gateway(page: &mut Page, overview: &Overview) {
@@ -154,6 +162,10 @@ fn reloads(page: &mut Page, overview: &Overview) {
         outcomes.map(|(outcome, count)| (vec![outcome], number(count))),
     );
     page.single(&families::RELOAD_OK, flag(last.failed.is_none()));
+    page.single(
+        &families::CONFIG_IN_EFFECT,
+        flag(last.failed.is_none() && last.notes.is_empty()),
+    );
     page.single(&families::APPLIED_AT, timestamp(last.applied_at));
 }
 

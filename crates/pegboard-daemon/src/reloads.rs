@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
+use pegboard::{ServerName, board::Applied};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot},
     time::timeout,
@@ -50,6 +51,8 @@ pub struct ReloadState {
     pub failed: Option<FailedReload>,
     /// What of the applied config is not in effect.
     pub notes: Vec<ReloadNote>,
+    /// What the newest reload that was applied has changed.
+    pub changes: Arc<Applied>,
     /// How many reloads were applied.
     pub applied: u64,
     /// How many reloads failed.
@@ -62,8 +65,18 @@ pub struct ReloadState {
 pub struct ReloadNote {
     /// A word by which programs tell such notes apart.
     pub topic: &'static str,
+    /// The server that it is about.
+    pub server: Option<ServerName>,
     /// What is not in effect, and what to do.
     pub message: String,
+}
+
+impl ReloadState {
+    /// Returns `true` if the newest config was applied and every server has its settings. Settings that take effect at the next start do not
+    /// count.
+    pub fn is_in_effect(&self) -> bool {
+        self.failed.is_none() && self.notes.iter().all(|note| note.server.is_none())
+    }
 }
 
 impl ReloadNote {
@@ -71,7 +84,16 @@ impl ReloadNote {
     pub fn new(topic: &'static str, message: impl Into<String>) -> Self {
         Self {
             topic,
+            server: None,
             message: message.into(),
+        }
+    }
+
+    /// Creates the note of a server whose new settings are not in effect.
+    pub fn of_server(server: ServerName, message: impl Into<String>) -> Self {
+        Self {
+            server: Some(server),
+            ..Self::new("server", message)
         }
     }
 }
@@ -118,6 +140,7 @@ impl Reloads {
             applied_at: Timestamp::now(),
             failed: None,
             notes: Vec::new(),
+            changes: Arc::default(),
             applied: 0,
             failures: 0,
         };
@@ -170,15 +193,17 @@ impl Reloads {
 
     /// Notes that a config was applied.
     pub fn applied(&self) {
-        self.applied_with(&[]);
+        self.applied_with(&[], Applied::default());
     }
 
-    /// Notes that a config was applied, and what of it is not in effect.
-    pub fn applied_with(&self, notes: &[ReloadNote]) {
+    /// Notes that a config was applied, what of it is not in effect, and what has changed.
+    pub fn applied_with(&self, notes: &[ReloadNote], changes: Applied) {
+        let changes = Arc::new(changes);
         self.state.rcu(|state| ReloadState {
             applied_at: Timestamp::now(),
             failed: None,
             notes: notes.to_vec(),
+            changes: changes.clone(),
             applied: state.applied.saturating_add(1),
             failures: state.failures,
         });

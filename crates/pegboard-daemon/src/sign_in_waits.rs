@@ -47,7 +47,8 @@ impl SignInWaits {
             let refuses_principal = row.principal.is_some() && row.state == State::NeedsAuth;
             matches!(row.state, State::Ready | State::Idle | State::Disabled) || refuses_principal || self.has(row)
         };
-        status.healthy || status.servers.iter().filter(|row| !row.draining).all(is_well)
+        let mut counted = status.servers.iter().filter(|row| !row.draining);
+        status.healthy || (!status.refuses_calls() && counted.all(is_well))
     }
 
     /// How the person signs in whom an instance of a server waits for.

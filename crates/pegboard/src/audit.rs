@@ -15,7 +15,7 @@ mod writer;
 pub use entry::{AdminChange, ChangeOutcome};
 pub(crate) use entry::{ArgumentsEntry, AuditDecision, AuditRule, Entry};
 pub use verify::{AuditBreak, AuditBreakKind, AuditCheck, verify};
-pub(crate) use writer::AuditLog;
+pub(crate) use writer::{AuditFailure, AuditLog};
 
 #[cfg(test)]
 mod tests;

@@ -114,22 +114,27 @@ impl Pegboard {
     /// Returns the current status: one row for each live server, with the view that owns it, if any.
     pub fn status(&self) -> BoardStatus {
         let servers = self.0.registry.status();
-        BoardStatus {
+        let mut status = BoardStatus {
             queues: self.0.factory.shared.queues.status(),
             healthy: health::is_healthy(&servers),
             ready: self.is_ready(&servers),
             warnings: self.warnings(&servers),
             servers,
-        }
+        };
+        status.healthy &= !status.refuses_calls();
+        status
     }
 
-    /// Servers that are not healthy, and definitions that changed or look like attacks.
+    /// Servers that are not healthy, definitions that changed or look like attacks, and records that cannot be written.
     fn warnings(&self, rows: &[ServerStatus]) -> Vec<Warning> {
         let mut warnings = health::warnings(rows);
         for server in self.0.registry.all_servers() {
             warnings.extend(health::definition_warnings(&server));
         }
         warnings.dedup_by(|a, b| a.id == b.id);
+        let audit = self.0.audit.as_ref().and_then(AuditLog::failure);
+        warnings.extend(audit.map(health::audit_warning));
+        warnings.extend(self.0.journal.problem().map(health::journal_warning));
         warnings
     }
 
@@ -153,7 +158,9 @@ impl Pegboard {
     /// The servers that wait for a sign-in, for views without a principal. One that only refuses requests is none of them.
     pub fn awaiting_sign_in(&self) -> Vec<ServerName> {
         let configured = self.0.registry.configured();
-        let waiting = configured.iter().filter(|server| server.phase().awaits_sign_in());
+        let waiting = configured
+            .iter()
+            .filter(|server| server.reported_phase().awaits_sign_in());
         waiting.map(|server| server.name().clone()).collect()
     }
 

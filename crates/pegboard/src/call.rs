@@ -83,7 +83,7 @@ pub use forwarding::{Forwarded, Forwarding};
 pub(crate) use guard::CallGuard;
 pub use hook::{Budget, Called, Hook};
 pub(crate) use journal::Journal;
-pub use journal::{CallJournal, JournalEntry};
+pub use journal::{CallJournal, JournalEntry, JournalProblem};
 pub(crate) use owner_usage::{InFlightSlot, UsageByPrincipal};
 pub(crate) use prepare_arguments::check_standalone;
 pub(crate) use resource::read_resource;

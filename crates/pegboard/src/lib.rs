@@ -288,7 +288,7 @@ pub mod forward {
 
 /// The journal of calls in flight.
 pub mod journal {
-    pub use crate::call::{CallJournal, JournalEntry};
+    pub use crate::call::{CallJournal, JournalEntry, JournalProblem};
 }
 
 /// Hooks around every call of a view, and the budget of a view.

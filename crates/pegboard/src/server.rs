@@ -13,6 +13,7 @@ mod connection_plan;
 mod event_publisher;
 mod exposure;
 mod health_check;
+mod instance_history;
 mod known_catalog;
 mod link;
 mod link_context;

@@ -16,12 +16,22 @@ pub struct BoardStatus {
     pub servers: Vec<ServerStatus>,
     /// The queues that several servers share, by name.
     pub queues: Vec<QueueStatus>,
-    /// Whether every enabled server is healthy.
+    /// Whether every enabled server is healthy and calls are not refused for lack of a required audit log.
     pub healthy: bool,
     /// Whether every required server is ready.
     pub ready: bool,
     /// Conditions that an operator should know about.
     pub warnings: Vec<Warning>,
+}
+
+/// The id of the warning that calls are refused because of the audit log.
+pub(crate) const AUDIT_REQUIRED: &str = "audit:required";
+
+impl BoardStatus {
+    /// Returns `true` if every call is refused, because the audit log is required and cannot be written.
+    pub fn refuses_calls(&self) -> bool {
+        self.warnings.iter().any(|warning| warning.id == AUDIT_REQUIRED)
+    }
 }
 
 /// A snapshot of one server.
@@ -61,7 +71,9 @@ pub struct ServerStatus {
     pub capabilities: Option<Map<String, Value>>,
     /// The usage instructions that it declares.
     pub instructions: Option<String>,
-    /// How many tools it offers.
+    /// How current `tools`, `resources` and `prompts` are.
+    pub tool_cache: ToolCacheState,
+    /// How many tools it offers; while it is not ready, how many it had when it was last listed.
     pub tools: usize,
     /// How many of its tools are held until a person accepts their definitions; `tools` does not count them.
     #[serde(skip_serializing_if = "is_zero")]
@@ -85,6 +97,9 @@ pub struct ServerStatus {
     pub breaker: &'static str,
     /// Whether the board needs it to be ready.
     pub required: bool,
+    /// Whether its config says `start = "explicit"` and neither the program nor an operator has connected it: its tools are offered to nobody.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub awaits_connect: bool,
     /// How long the last start took, including the first listing of tools, while it is ready.
     pub ready_after_ms: Option<f64>,
     /// Calls so far: of this server if a view owns it, otherwise of all servers that the board has had under this name.
@@ -232,6 +247,36 @@ label!(
     ]
 );
 
+/// How current the known tools of a server are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ToolCacheState {
+    /// None are known.
+    Empty,
+    /// None are known yet: the server is being started.
+    Populating,
+    /// They are those of the current session.
+    Ready,
+    /// They were listed by an earlier session, or the server says that its listing has expired.
+    Stale,
+}
+
+impl ToolCacheState {
+    /// The name in text and JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Empty => "empty",
+            Self::Populating => "populating",
+            Self::Ready => "ready",
+            Self::Stale => "stale",
+        }
+    }
+}
+
+label!(ToolCacheState, "tool cache state", [Empty, Populating, Ready, Stale]);
+
 /// A protocol era: without a handshake (2026-07-28 and later), or with one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
@@ -325,8 +370,8 @@ pub struct Warning {
     pub message: String,
     /// Details.
     pub details: String,
-    /// The server it is about.
-    pub server: ServerName,
+    /// The server it is about; `None` if it is about the whole board.
+    pub server: Option<ServerName>,
     /// Since when.
     #[cfg_attr(feature = "schemars", schemars(with = "String"))]
     pub created_at: Timestamp,

@@ -78,7 +78,7 @@ fn json_has_the_promised_shape() {
         json!({
             "name": "good", "state": "ready", "since": null, "transport": "stdio", "era": "legacy", "protocol_version": "2025-11-25",
             "server_info": {"name": "fx", "version": "1.0.0"}, "instructions": null, "description": null, "scope": "shared",
-            "capabilities": {"resources": {"listChanged": true}, "tools": {"listChanged": true}}, "tools": 1, "resources": 1, "prompts": 0,
+            "capabilities": {"resources": {"listChanged": true}, "tools": {"listChanged": true}}, "tool_cache": "ready", "tools": 1, "resources": 1, "prompts": 0,
             "pid": null, "restarts": 0, "in_flight": 0, "queued": 0, "breaker": "closed", "required": false,
             "ready_after_ms": null, "calls": {"total": 0, "failed": 0, "avg_ms": 0.0}, "last_error": null,
             "checked_at": null, "check_error": null,

@@ -10,6 +10,7 @@ use http::{
 };
 use pegboard::{
     ServerName,
+    board::Applied,
     jiff::Timestamp,
     serde_json::{Map, Value},
     status::{QueueStatus, ServerStatus, Warning},
@@ -19,7 +20,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::problem::Problem;
-use crate::reloads::ReloadState;
+use crate::reloads::{ReloadNote, ReloadState};
 
 /// The state of servers.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -48,10 +49,10 @@ pub(super) struct WarningsDocument {
 /// A condition that an operator should know about.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Warning")]
-pub(super) struct WarningDocument {
+pub(crate) struct WarningDocument {
     /// A stable id for one category and server.
     pub(super) id: String,
-    /// `mcp_health`, `definitions` or `config`.
+    /// `mcp_health`, `definitions`, `config`, `not_connected`, `audit` or `journal`.
     pub(super) category: &'static str,
     /// A one-line message.
     pub(super) message: String,
@@ -71,7 +72,7 @@ impl From<Warning> for WarningDocument {
             category: warning.category,
             message: warning.message,
             details: warning.details,
-            server: Some(warning.server),
+            server: warning.server,
             created_at: warning.created_at,
         }
     }
@@ -89,14 +90,37 @@ impl WarningDocument {
             created_at: failed.at,
         });
         let notes = state.notes.iter().map(|note| Self {
-            id: format!("config:{}", note.topic),
+            id: match &note.server {
+                Some(server) => format!("config:{}:{server}", note.topic),
+                None => format!("config:{}", note.topic),
+            },
             category: "config",
-            message: "a part of the config is not in effect".to_owned(),
+            message: match &note.server {
+                Some(server) => format!("the new settings of server `{server}` are not in effect"),
+                None => "a part of the config is not in effect".to_owned(),
+            },
             details: note.message.clone(),
-            server: None,
+            server: note.server.clone(),
             created_at: state.applied_at,
         });
         failed.chain(notes).collect()
+    }
+
+    /// The warning about a server that nobody has connected, if its config leaves that to an operator.
+    pub(super) fn of_unconnected(row: &ServerStatus) -> Option<Self> {
+        let name = &row.name;
+        row.awaits_connect.then(|| Self {
+            id: format!("not_connected:{name}"),
+            category: "not_connected",
+            message: format!("server `{name}` is not connected, so its tools are offered to nobody"),
+            details: format!(
+                "its config says `start = \"explicit\"`: connect it with `POST /api/v1/mcp/servers/{name}/reconnect`, with a \
+                 command that uses it, such as `pegboard tools --server {name}`, or by naming it with `--server {name}` at \
+                 the start; `start = \"lazy\"` connects it when it is needed"
+            ),
+            server: Some(name.clone()),
+            created_at: row.since,
+        })
     }
 }
 
@@ -111,6 +135,32 @@ pub(super) struct ReloadedDocument {
     pub(super) applied: u64,
     /// How many reloads have failed since the start.
     pub(super) failures: u64,
+    /// What the newest reload has changed, and which servers failed.
+    pub(super) servers: Applied,
+    /// What of the config is not in effect.
+    pub(super) notes: Vec<NoteDocument>,
+}
+
+/// Something of the config that is not in effect.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ReloadNote")]
+pub(crate) struct NoteDocument {
+    /// `server`, `restart` or `tokens`.
+    topic: &'static str,
+    /// The server that it is about.
+    server: Option<ServerName>,
+    /// What is not in effect, and what to do.
+    message: String,
+}
+
+impl From<&ReloadNote> for NoteDocument {
+    fn from(note: &ReloadNote) -> Self {
+        Self {
+            topic: note.topic,
+            server: note.server.clone(),
+            message: note.message.clone(),
+        }
+    }
 }
 
 /// The tools that the caller sees. It is written by [`Listing`](pegboard::Listing).

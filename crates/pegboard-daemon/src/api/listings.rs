@@ -7,7 +7,7 @@ use axum::{
     response::Response,
 };
 use http::{StatusCode, Uri};
-use pegboard::{Provider, State as ServerState};
+use pegboard::{ListedTool, Provider, State as ServerState, Toolset};
 use serde::Deserialize;
 
 use super::{access::Reader, documents::json, problem::Problem, state::ApiState};
@@ -44,11 +44,10 @@ pub(super) async fn tools(
     {
         return Err(Problem::no_server(server));
     }
-    let toolset = api.toolset_for(&caller, provider.unwrap_or_default())?;
+    let toolset = api.listings(&caller, provider.unwrap_or_default())?;
     let mut listing = toolset.list(PATIENCE).await;
     if let Some(words) = &query.search {
-        let found = toolset.find(words, SEARCHED);
-        listing.tools = found.into_iter().map(|found| found.tool).collect();
+        listing.tools = search(&toolset, words, &listing.tools);
     }
     if let Some(server) = &query.server {
         listing.tools.retain(|listed| listed.tool.server.as_str() == server);
@@ -62,20 +61,33 @@ pub(super) async fn tools(
         }
     }
     Ok(match provider {
-        // Exactly the array that the provider's API takes.
-        Some(_) => json(StatusCode::OK, &listing.definitions()),
+        // Exactly the array that the provider's API takes. It has no place for a mark, so tools that cannot be called are left out.
+        Some(_) => {
+            listing.tools.retain(|listed| listed.available);
+            json(StatusCode::OK, &listing.definitions())
+        }
         None => json(StatusCode::OK, &listing),
     })
 }
 
+/// The listed tools that match a query, best match first.
+fn search(toolset: &Toolset, words: &str, listed: &[ListedTool]) -> Vec<ListedTool> {
+    let found = toolset.find(words, SEARCHED).into_iter();
+    // The listing knows which tools cannot be called.
+    let marked = |name: &str| listed.iter().find(|listed| listed.name == name).cloned();
+    found
+        .map(|found| marked(&found.tool.name).unwrap_or(found.tool))
+        .collect()
+}
+
 /// `GET resources`.
 pub(super) async fn resources(State(api): State<Arc<ApiState>>, Reader(caller): Reader) -> Result<Response, Problem> {
-    let listing = api.toolset(&caller)?.resources(PATIENCE).await;
+    let listing = api.listings(&caller, Provider::Mcp)?.resources(PATIENCE).await;
     Ok(json(StatusCode::OK, &listing))
 }
 
 /// `GET prompts`.
 pub(super) async fn prompts(State(api): State<Arc<ApiState>>, Reader(caller): Reader) -> Result<Response, Problem> {
-    let listing = api.toolset(&caller)?.prompts(PATIENCE).await;
+    let listing = api.listings(&caller, Provider::Mcp)?.prompts(PATIENCE).await;
     Ok(json(StatusCode::OK, &listing))
 }

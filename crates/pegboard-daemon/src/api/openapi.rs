@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
 use http::StatusCode;
-use pegboard::ListedTool;
+use pegboard::{ListedTool, Provider};
 use serde_json::{Value, json};
 
 use super::{access::Reader, documents::json_bytes, listings::PATIENCE, problem::Problem, state::ApiState};
@@ -20,7 +20,7 @@ const MAX_TOOLS: usize = 10_000;
 
 /// `GET /openapi.json`.
 pub(super) async fn openapi(State(api): State<Arc<ApiState>>, Reader(caller): Reader) -> Result<Response, Problem> {
-    let mut tools = api.toolset(&caller)?.list(PATIENCE).await.tools;
+    let mut tools = api.listings(&caller, Provider::Mcp)?.list(PATIENCE).await.tools;
     tools.truncate(MAX_TOOLS);
     let needs_token = api.board.gateway_settings().serve.requires_token();
     let failed = |error: String| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error);

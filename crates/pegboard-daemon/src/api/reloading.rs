@@ -42,6 +42,8 @@ pub(super) async fn reload(State(api): State<Arc<ApiState>>, Admin(caller): Admi
         applied_at: last.applied_at,
         applied: last.applied,
         failures: last.failures,
+        servers: last.changes.as_ref().clone(),
+        notes: last.notes.iter().map(Into::into).collect(),
     };
     Ok(json(StatusCode::OK, &document))
 }

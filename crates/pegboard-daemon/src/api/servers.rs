@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::{extract::State, response::Response};
 use http::StatusCode;
 use pegboard::{
-    Pegboard, State as ServerState,
+    Pegboard, ServerName, State as ServerState,
     status::{BoardStatus, ServerStatus, Warning},
 };
 use pegboard_gateway::Caller;
@@ -47,14 +47,28 @@ pub(super) async fn warnings(State(api): State<Arc<ApiState>>, Reader(caller): R
 /// The status of the whole board.
 pub(crate) fn status(board: &Pegboard, reloads: &Reloads) -> Value {
     let status = board.status();
-    let warnings = status.warnings.into_iter().map(Into::into);
     serde_json::json!(StatusDocument {
+        warnings: all_warnings(&status, reloads),
         servers: status.servers,
         queues: status.queues,
         healthy: status.healthy,
         ready: status.ready,
-        warnings: warnings.chain(WarningDocument::of_reload(&reloads.last())).collect(),
     })
+}
+
+/// The warnings of a board, and those about its config.
+pub(crate) fn all_warnings(status: &BoardStatus, reloads: &Reloads) -> Vec<WarningDocument> {
+    let of_board = status.warnings.iter().cloned().map(Into::into);
+    let unconnected = unconnected(&status.servers);
+    let of_config = WarningDocument::of_reload(&reloads.last());
+    of_board.chain(unconnected).chain(of_config).collect()
+}
+
+/// One warning for each server that nobody has connected. Its views have instances of their own.
+fn unconnected(rows: &[ServerStatus]) -> Vec<WarningDocument> {
+    let mut warnings: Vec<_> = rows.iter().filter_map(WarningDocument::of_unconnected).collect();
+    warnings.dedup_by(|one, before| one.id == before.id);
+    warnings
 }
 
 /// The status of the servers that a caller sees, or of one of them.
@@ -69,20 +83,27 @@ pub(super) fn document(api: &ApiState, caller: &Caller, only: Option<&str>) -> S
         ..
     } = status;
     let is_wanted = |name: &str| only.is_none_or(|only| only == name) && api.sees(caller, name);
+    let is_whole = only.is_none() && caller.view().is_none();
     let mut warnings: Vec<Warning> = warnings;
     let mut queues = queues;
     servers.retain(|row| is_wanted(row.name.as_str()) && is_of(caller, row));
-    warnings.retain(|warning| is_wanted(warning.server.as_str()) && is_about(caller, warning));
-    let is_whole = only.is_none() && caller.view().is_none();
+    warnings.retain(|warning| match &warning.server {
+        Some(server) => is_wanted(server.as_str()) && is_about(caller, warning, server),
+        None => is_whole,
+    });
     if !is_whole {
         // A queue may be shared with servers that the caller does not see.
         queues.clear();
         healthy = servers.iter().all(|row| is_well(row) || waits.has(row));
     }
     let mut warnings: Vec<WarningDocument> = warnings.into_iter().map(Into::into).collect();
-    if is_whole {
-        warnings.extend(WarningDocument::of_reload(&api.reloads.last()));
-    }
+    warnings.extend(unconnected(&servers));
+    let mut of_config = WarningDocument::of_reload(&api.reloads.last());
+    of_config.retain(|warning| match &warning.server {
+        Some(server) => is_wanted(server.as_str()),
+        None => is_whole,
+    });
+    warnings.extend(of_config);
     StatusDocument {
         servers,
         queues,
@@ -103,15 +124,15 @@ fn is_of(caller: &Caller, row: &ServerStatus) -> bool {
 }
 
 /// Whether a caller sees a warning about a server that it sees.
-fn is_about(caller: &Caller, warning: &Warning) -> bool {
+fn is_about(caller: &Caller, warning: &Warning, server: &ServerName) -> bool {
     let Some(of) = warning.id.strip_prefix("mcp_health:") else {
         return true;
     };
     // Further parts name the view or the principal that alone uses the server.
     let own = caller
         .principal()
-        .map(|principal| format!("{}:principal:{principal}", warning.server));
-    caller.view().is_none() || of == warning.server.as_str() || own.as_deref() == Some(of)
+        .map(|principal| format!("{server}:principal:{principal}"));
+    caller.view().is_none() || of == server.as_str() || own.as_deref() == Some(of)
 }
 
 fn is_well(row: &ServerStatus) -> bool {

@@ -7,7 +7,12 @@ use pegboard_gateway::{Caller, Monitor, SignInLinks};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::{places::Places, problem::Problem, server_settings::ServerSettings, toolsets::CallerToolsets};
+use super::{
+    places::Places,
+    problem::Problem,
+    server_settings::ServerSettings,
+    toolsets::{CallerToolsets, Purpose},
+};
 use crate::reloads::Reloads;
 
 /// The most long bodies of requests that are read or handled at once.
@@ -62,21 +67,23 @@ impl ApiState {
         &self.board
     }
 
-    /// The toolset of a caller.
+    /// The toolset for the calls of a caller.
     pub(super) fn toolset(&self, caller: &Caller) -> Result<Toolset, Problem> {
-        self.toolset_for(caller, Provider::Mcp)
+        self.toolsets.of(&self.board, caller, Provider::Mcp, Purpose::Calls)
     }
 
-    /// The toolset of a caller, with the names and definitions of a provider.
-    pub(super) fn toolset_for(&self, caller: &Caller, provider: Provider) -> Result<Toolset, Problem> {
-        self.toolsets.of(&self.board, caller, provider)
+    /// The toolset that lists what a caller sees, with the names and definitions of a provider. It calls no tools.
+    pub(super) fn listings(&self, caller: &Caller, provider: Provider) -> Result<Toolset, Problem> {
+        self.toolsets.of(&self.board, caller, provider, Purpose::Listings)
     }
 
     /// Whether the caller sees a server of this name.
     pub(crate) fn sees(&self, caller: &Caller, server: &str) -> bool {
         match caller.view() {
             None => true,
-            Some(_) => self.toolset(caller).is_ok_and(|toolset| toolset.has_server(server)),
+            Some(_) => self
+                .listings(caller, Provider::Mcp)
+                .is_ok_and(|toolset| toolset.has_server(server)),
         }
     }
 }

@@ -36,6 +36,16 @@ struct Key {
     rights: Option<CallerRights>,
     view: Option<String>,
     provider: Provider,
+    purpose: Purpose,
+}
+
+/// What a toolset is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Purpose {
+    Calls,
+    /// Lists what is known of the servers. It has no servers of its own, so that a listing starts none that a client needs, and leaves no
+    /// failures behind.
+    Listings,
 }
 
 #[derive(Debug)]
@@ -48,12 +58,19 @@ struct Entry {
 
 impl CallerToolsets {
     /// The toolset of a caller, opened if there is none or the config has changed.
-    pub(super) fn of(&self, board: &Pegboard, caller: &Caller, provider: Provider) -> Result<Toolset, Problem> {
+    pub(super) fn of(
+        &self,
+        board: &Pegboard,
+        caller: &Caller,
+        provider: Provider,
+        purpose: Purpose,
+    ) -> Result<Toolset, Problem> {
         let key = Key {
             principal: caller.principal().cloned(),
             rights: caller.rights(),
             view: caller.view().map(str::to_owned),
             provider,
+            purpose,
         };
         // Read before the view, so that a change in between opens the toolset again.
         let settings = board.gateway_settings();
@@ -120,6 +137,9 @@ fn view(board: &Pegboard, key: &Key, settings: &GatewaySettings) -> Result<View,
         }
     };
     let mut view = view.for_client().provider(key.provider).name(name);
+    if key.purpose == Purpose::Listings {
+        view = view.catalog_only();
+    }
     let Some(principal) = &key.principal else {
         return Ok(view);
     };
@@ -164,11 +184,11 @@ mod tests {
         let board = Pegboard::builder(Config::default()).open();
         let toolsets = CallerToolsets::default();
         let kept = || lock(&toolsets.kept).len();
-        let open = |provider| toolsets.of(&board, &Caller::default(), provider).unwrap();
-        open(Provider::Mcp);
-        open(Provider::Mcp);
+        let open = |provider, purpose| toolsets.of(&board, &Caller::default(), provider, purpose).unwrap();
+        open(Provider::Mcp, Purpose::Calls);
+        open(Provider::Mcp, Purpose::Calls);
         assert_eq!(kept(), 1);
-        open(Provider::OpenAi);
+        open(Provider::OpenAi, Purpose::Listings);
         assert_eq!(kept(), 2);
         tokio::time::sleep(IDLE + 2 * SWEEP).await;
         assert_eq!(kept(), 0);

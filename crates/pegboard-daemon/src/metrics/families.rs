@@ -58,6 +58,7 @@ families! {
     FAILED_STARTS = Counter "pegboard_server_failed_starts_total" ["server"] "Starts that failed.";
     RESTARTS = Counter "pegboard_server_restarts_total" ["server"] "Restarts after the session of the server ended.";
     FAILED_PROBES = Counter "pegboard_server_failed_probes_total" ["server"] "Health probes that timed out.";
+    SERVER_TROUBLED = Gauge "pegboard_server_troubled" ["server"] "Whether an instance of the server has failed and has not been ready since.";
     READY = Gauge "pegboard_ready" [] "Whether every required server is ready and the daemon does not stop.";
     VIEWS = Gauge "pegboard_views_open" [] "Views that are open.";
     EVENTS_LOST = Counter "pegboard_events_lost_total" [] "Events that slow subscribers have missed.";
@@ -72,6 +73,9 @@ families! {
     RELOADS = Counter "pegboard_config_reloads_total" ["outcome"] "Reloads of the config: applied, or failed and changed nothing.";
     RELOAD_OK = Gauge "pegboard_config_last_reload_successful" [] "Whether the newest reload was applied.";
     APPLIED_AT = Gauge "pegboard_config_applied_timestamp_seconds" [] "When the config was last applied.";
+    CONFIG_IN_EFFECT = Gauge "pegboard_config_in_effect" [] "Whether everything that the applied config says is in effect.";
+    AUDIT_OK = Gauge "pegboard_audit_ok" [] "Whether the newest records of the audit log were written; 1 without an audit log.";
+    JOURNAL_OK = Gauge "pegboard_journal_ok" [] "Whether calls in flight are noted for the case of a crash; 1 without a journal.";
     BUILD = Gauge "pegboard_build_info" ["version"] "The version of the program; always 1.";
     STARTED_AT = Gauge "process_start_time_seconds" [] "When the daemon was started.";
     MEMORY = Gauge "process_resident_memory_bytes" [] "Resident memory of the daemon, without its servers.";

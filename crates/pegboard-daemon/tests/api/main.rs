@@ -8,5 +8,6 @@
 mod access;
 mod calls;
 mod events;
+mod failures;
 mod fixture;
 mod requests;

@@ -2,13 +2,14 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     thread,
     time::Duration,
 };
 
+use jiff::Timestamp;
 use tokio::{
     sync::{mpsc, oneshot},
     time::Instant,
@@ -41,6 +42,22 @@ pub(crate) struct AuditLog {
     is_required: bool,
     /// How many records were lost since the log said so.
     lost: Arc<AtomicU64>,
+    failure: Arc<CurrentFailure>,
+}
+
+/// Why the newest records could not be written; `None` once one was.
+type CurrentFailure = Mutex<Option<AuditFailure>>;
+
+/// Why the audit log cannot be written.
+#[derive(Debug, Clone)]
+pub(crate) struct AuditFailure {
+    /// The file, and what is wrong with it.
+    pub(crate) reason: String,
+    /// What an operator can do about it.
+    pub(crate) hint: &'static str,
+    /// Whether calls are refused meanwhile.
+    pub(crate) is_required: bool,
+    pub(crate) since: Timestamp,
 }
 
 #[derive(Debug)]
@@ -56,15 +73,18 @@ impl AuditLog {
     pub(crate) fn open(config: AuditConfig, events: EventSender) -> Self {
         let (records, queue) = mpsc::channel(QUEUE);
         let lost = Arc::default();
+        let failure = Arc::default();
         let log = Self {
             records,
             is_required: config.required,
             lost: Arc::clone(&lost),
+            failure: Arc::clone(&failure),
         };
         let writer = Writer {
             config,
             events,
             lost,
+            failure,
             queue,
             reported: None,
         };
@@ -74,8 +94,14 @@ impl AuditLog {
         if let Err(error) = started {
             // Without its receiver the channel is closed, and a required log refuses all calls.
             tracing::error!(%error, "the thread of the audit log cannot be started");
+            note_failure(&log.failure, log.is_required, ENDED, error.to_string());
         }
         log
+    }
+
+    /// Why the log cannot be written, until a record is written again.
+    pub(crate) fn failure(&self) -> Option<AuditFailure> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Passes a record to the writer. If too many wait, the record is lost, and the log will say so.
@@ -144,6 +170,18 @@ fn hint(why: &str) -> &'static str {
     }
 }
 
+/// Notes a failure, since when the log cannot be written. A later one only changes the reason.
+fn note_failure(current: &CurrentFailure, is_required: bool, why: &str, reason: String) {
+    let mut current = current.lock().unwrap_or_else(PoisonError::into_inner);
+    let since = current.as_ref().map_or_else(Timestamp::now, |failure| failure.since);
+    *current = Some(AuditFailure {
+        reason,
+        hint: hint(why),
+        is_required,
+        since,
+    });
+}
+
 const ENDED: &str = "its writer has ended";
 
 /// The state of the writer's thread.
@@ -151,6 +189,7 @@ struct Writer {
     config: AuditConfig,
     events: EventSender,
     lost: Arc<AtomicU64>,
+    failure: Arc<CurrentFailure>,
     queue: mpsc::Receiver<Message>,
     /// When the current failure was last reported.
     reported: Option<Instant>,
@@ -192,7 +231,8 @@ impl Writer {
             false => log_file::append(&self.config, &mut entries).map_err(|error| error.to_string()),
         };
         match &result {
-            Ok(()) => self.reported = None,
+            Ok(()) if entries.is_empty() => {}
+            Ok(()) => self.recovered(),
             Err(why) => {
                 // Calls that wait for their record are refused, so theirs are not missing.
                 let missing = records - written.len() as u64;
@@ -208,7 +248,17 @@ impl Writer {
         }
     }
 
+    fn recovered(&mut self) {
+        self.reported = None;
+        let before = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if before.is_some() {
+            tracing::info!(file = %self.config.file.display(), "the audit log is written again");
+        }
+    }
+
     fn report(&mut self, why: &str) {
+        let reason = format!("{}: {why}", self.config.file.display());
+        note_failure(&self.failure, self.config.required, why, reason);
         if self.reported.is_some_and(|at| at.elapsed() < REPORT_EVERY) {
             return;
         }
@@ -217,7 +267,7 @@ impl Writer {
         tracing::warn!(%file, why, "the audit log cannot be written");
         self.events.send(|| Event::AuditFailed {
             reason: format!("{file}: {why}"),
-            at: jiff::Timestamp::now(),
+            at: Timestamp::now(),
         });
     }
 }

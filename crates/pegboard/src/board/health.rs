@@ -1,8 +1,10 @@
 //! Health, readiness and warnings, derived from the servers' status rows.
 
 use crate::{
+    audit::AuditFailure,
+    call::JournalProblem,
     server::Server,
-    status::{ServerStatus, State, Warning},
+    status::{AUDIT_REQUIRED, ServerStatus, State, Warning},
 };
 
 /// Whether every enabled server is ready or idle. Draining servers do not count, nor does one that refuses a principal's credentials.
@@ -34,10 +36,45 @@ pub(super) fn definition_warnings(server: &Server) -> Vec<Warning> {
         category: "definitions",
         message: format!("server `{}` has definitions to look at", server.name()),
         details,
-        server: server.name().clone(),
+        server: Some(server.name().clone()),
         created_at: jiff::Timestamp::now(),
     });
     warnings.collect()
+}
+
+/// The warning about an audit log that cannot be written.
+pub(super) fn audit_warning(failure: AuditFailure) -> Warning {
+    let (id, message) = match failure.is_required {
+        true => (
+            AUDIT_REQUIRED,
+            "calls are refused, because the audit log cannot be written",
+        ),
+        false => ("audit:optional", "calls are missing from the audit log"),
+    };
+    let details = match failure.is_required {
+        true => format!("{}; {}", failure.reason, failure.hint),
+        false => failure.reason,
+    };
+    Warning {
+        id: id.to_owned(),
+        category: "audit",
+        message: message.to_owned(),
+        details,
+        server: None,
+        created_at: failure.since,
+    }
+}
+
+/// The warning about a journal in which calls cannot be noted.
+pub(super) fn journal_warning(problem: JournalProblem) -> Warning {
+    Warning {
+        id: "journal".to_owned(),
+        category: "journal",
+        message: "calls in flight are not noted, so a crash would leave them untold".to_owned(),
+        details: problem.message,
+        server: None,
+        created_at: problem.since,
+    }
 }
 
 fn counted(rows: &[ServerStatus]) -> impl Iterator<Item = &ServerStatus> {
@@ -63,7 +100,7 @@ fn warning(row: &ServerStatus) -> Option<Warning> {
         category: "mcp_health",
         message: format!("server `{}`{of_view} is {}", row.name, row.state.as_str()),
         details: error.message.clone(),
-        server: row.name.clone(),
+        server: Some(row.name.clone()),
         created_at: row.since,
     })
 }

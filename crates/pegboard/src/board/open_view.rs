@@ -44,6 +44,7 @@ impl Pegboard {
             credentials: view.credentials.clone().map(|credentials| credentials.0),
             variables: view.variables.clone(),
             host: view.host.clone(),
+            catalog_only: view.catalog_only,
         };
         let registry = &self.0.registry;
         view.result_options.always_readable |= registry.configured().iter().any(|server| may_spill(&view, server));

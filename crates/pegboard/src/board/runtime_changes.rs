@@ -41,6 +41,9 @@ pub struct Applied {
     pub retuned: Vec<ServerName>,
     /// Servers that the board has no room for.
     pub refused: Vec<ServerName>,
+    /// Servers that go on under their old settings, because the new ones do not work. `errors` says why. The next [`Pegboard::apply`] tries
+    /// the new settings again.
+    pub kept: Vec<ServerName>,
     /// Servers that could not be started, or whose config is invalid. A new one stays on the board and is retried as its config says. If an
     /// older server worked, it continues under its old settings and is not among `replaced`.
     pub errors: Vec<Unavailable>,
@@ -157,7 +160,10 @@ impl Pegboard {
                     applied.record(name, kind);
                     applied.errors.push(error);
                 }
-                Err(NotConnected::NotReplaced(error)) => applied.errors.push(error),
+                Err(NotConnected::NotReplaced(error)) => {
+                    applied.kept.push(name);
+                    applied.errors.push(error);
+                }
                 Err(NotConnected::TooManyServers { .. } | NotConnected::Closing | NotConnected::NameTaken(_)) => {
                     applied.refused.push(name);
                 }
@@ -225,6 +231,21 @@ impl Pegboard {
         let name = &name;
         let instances = self.0.registry.instances_to_restart(name);
         join_all(instances.iter().map(Server::reconnect)).await;
+        !instances.is_empty()
+    }
+
+    /// Permits the start of a server whose config says `start = "explicit"`: from now on it is started when it is needed. Returns `false` if
+    /// there is no server of that name.
+    pub fn request(&self, name: impl AsRef<str>) -> bool {
+        let Ok(name) = ServerName::parse(name.as_ref()) else {
+            return false;
+        };
+        let instances = self.0.registry.instances(&name);
+        let is_new = instances.iter().any(|server| !server.is_requested());
+        instances.iter().for_each(Server::request);
+        if is_new {
+            self.0.registry.bump_revision();
+        }
         !instances.is_empty()
     }
 
@@ -413,7 +434,11 @@ impl Pegboard {
         for (name, misconfigured) in &config.misconfigured {
             let placeholder = self.0.factory.misconfigured(name.clone(), misconfigured);
             let server = match self.0.registry.get(name) {
-                Some(running) if !running.is_misconfigured() || running.is_refused_like(&placeholder) => running,
+                Some(running) if !running.is_misconfigured() => {
+                    applied.kept.push(name.clone());
+                    running
+                }
+                Some(running) if running.is_refused_like(&placeholder) => running,
                 _ => {
                     self.0.registry.put(&placeholder).wait().await;
                     placeholder

@@ -2,6 +2,8 @@
 
 use std::{fmt, sync::Arc};
 
+use jiff::Timestamp;
+
 use crate::{caller::Principal, name::ServerName, sync::caught_now};
 
 /// Notes the calls in flight. See [`Builder::journal`](crate::Builder::journal).
@@ -13,6 +15,31 @@ pub trait CallJournal: Send + Sync + 'static {
 
     /// Removes a call that was answered, refused or cancelled.
     fn end(&self, ticket: u64);
+
+    /// Why calls cannot be noted now; `None` if they can. It is among the warnings of [`Pegboard::status`](crate::Pegboard::status).
+    fn problem(&self) -> Option<JournalProblem> {
+        None
+    }
+}
+
+/// Why calls in flight cannot be noted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct JournalProblem {
+    /// What is wrong, and what to do.
+    pub message: String,
+    /// Since when.
+    pub since: Timestamp,
+}
+
+impl JournalProblem {
+    /// Creates a problem.
+    pub fn new(message: impl Into<String>, since: Timestamp) -> Self {
+        Self {
+            message: message.into(),
+            since,
+        }
+    }
 }
 
 /// A call in flight. Calls of tools that only read are not noted.
@@ -36,6 +63,12 @@ pub(crate) struct Journal(Option<Arc<dyn CallJournal>>);
 impl Journal {
     pub(crate) fn of(journal: impl CallJournal) -> Self {
         Self(Some(Arc::new(journal)))
+    }
+
+    /// Why calls cannot be noted now.
+    pub(crate) fn problem(&self) -> Option<JournalProblem> {
+        let journal = self.0.as_deref()?;
+        caught_now(|| journal.problem()).ok()?
     }
 
     /// Notes a call until the returned value is dropped.

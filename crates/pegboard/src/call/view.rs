@@ -80,6 +80,8 @@ pub struct View {
     pub(crate) tool_budget: Option<usize>,
     /// Whether a model may list and read resources.
     pub(crate) resource_tools: bool,
+    /// Whether the view only lists what is known of the servers.
+    pub(crate) catalog_only: bool,
     /// Searches tools by meaning.
     pub(crate) embeddings: Option<Arc<Embeddings>>,
     pub(crate) hooks: Hooks,
@@ -324,6 +326,15 @@ impl View {
     /// Sets a function that adds entries to the `_meta` of every call; the call's own entries win.
     pub fn meta(mut self, meta: impl Fn(Called<'_>) -> Map<String, Value> + Send + Sync + 'static) -> Self {
         self.hooks.meta = Some(Arc::new(meta));
+        self
+    }
+
+    /// Makes a view that lists tools, resources and prompts and calls none, for dashboards and APIs.
+    ///
+    /// It gets no instances of session-scoped servers, so opening it starts nothing. A server is started only if nothing is known of it, and
+    /// the tools of a server that is down are kept, with [`ListedTool::available`](crate::ListedTool::available) set to `false`.
+    pub fn catalog_only(mut self) -> Self {
+        self.catalog_only = true;
         self
     }
 

@@ -10,7 +10,7 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::{outage::Outage, phase::Phase, view_tag::ViewTag};
+use super::{instance_history::InstanceHistory, outage::Outage, phase::Phase, view_tag::ViewTag};
 use crate::{
     caller::Principal,
     catalog::CatalogDiff,
@@ -35,6 +35,8 @@ pub(super) struct EventPublisher {
     masker: ServerMasker,
     events: EventSender,
     counts: Arc<ServerCounters>,
+    /// What this instance and others have last learned about the server.
+    history: Arc<InstanceHistory>,
     published: Mutex<PublishedState>,
 }
 
@@ -54,6 +56,7 @@ impl EventPublisher {
         masker: ServerMasker,
         events: EventSender,
         counts: Arc<ServerCounters>,
+        history: Arc<InstanceHistory>,
         state: State,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -62,6 +65,7 @@ impl EventPublisher {
             masker,
             events,
             counts,
+            history,
             published: Mutex::new(PublishedState {
                 state,
                 pool: 0,
@@ -146,6 +150,10 @@ impl EventPublisher {
             Phase::Ready(live) => (None, is_new.then_some(live.start)),
             Phase::Disabled | Phase::Idle | Phase::Closed => (None, None),
         };
+        // A connection of several that fails says nothing about a server with others.
+        if best == Some(phase.state()) {
+            self.history.record(phase);
+        }
         if let Some(state) = best {
             self.publish(&mut published, state, why, ready_after);
         }

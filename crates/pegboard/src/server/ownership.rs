@@ -5,7 +5,10 @@ use std::{
     time::Duration,
 };
 
-use super::{availability::Availability, phase::Phase, server_handle::Server, view_tag::ViewTag};
+use super::{
+    availability::Availability, instance_history::InstanceHistory, phase::Phase, server_handle::Server,
+    view_tag::ViewTag,
+};
 use crate::{
     config::{Scope, ServerConfig, Start},
     credential::{CredentialSource, Credentials},
@@ -172,12 +175,12 @@ impl Server {
         if let Some(host) = host {
             spec.host = host.host().clone();
         }
-        self.copy_with(spec)
+        self.copy_with(spec, self.0.history.clone())
     }
 
     /// Creates an idle server with the same settings and another way to connect.
-    pub(super) fn copy_with(&self, spec: Spec) -> Self {
-        let mut fresh = Self::without_link(self.config().as_ref().clone(), spec, &self.0.shared);
+    pub(super) fn copy_with(&self, spec: Spec, history: Arc<InstanceHistory>) -> Self {
+        let mut fresh = Self::without_link(self.config().as_ref().clone(), spec, history, &self.0.shared);
         if let Some(inner) = Arc::get_mut(&mut fresh.0) {
             inner.is_requested = self.0.is_requested.clone();
             inner.switch = self.0.switch.clone();

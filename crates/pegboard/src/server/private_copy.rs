@@ -1,6 +1,12 @@
 //! Copies of servers that only one view or principal uses: with its credentials, and its values in header templates.
 
-use super::{availability::Availability, outage::Outage, server_handle::Server, view_instances::ViewInstances};
+use super::{
+    availability::Availability,
+    outage::Outage,
+    server_handle::{Server, history},
+    view_identity::CurrentProvider,
+    view_instances::ViewInstances,
+};
 use crate::{
     config::BadHeader,
     session::{HostHandle, Spec},
@@ -19,19 +25,32 @@ impl Server {
             Err(bad) => (self.0.spec.target.clone(), Some(bad)),
         };
         let host = owner.host.as_ref().map_or(&self.0.spec.host, HostHandle::host).clone();
-        let copy = self.copy_with(Spec {
+        let spec = Spec {
             credentials,
             host,
             owner: Some(owner.tag.number),
             target,
             masker: self.0.spec.masker.of_user(owner.tag.number),
             ..self.0.spec.clone()
-        });
+        };
+        let history = match self.is_same_for(owner) {
+            true => self.0.history.clone(),
+            false => history(&self.config(), &self.0.shared),
+        };
+        let copy = self.copy_with(spec, history);
         if let Some(bad) = bad_header {
             let outage = Outage::bad_variables(&bad.to_string());
             drop(copy.set_availability(Availability::Refused(outage.into())));
         }
         copy
+    }
+
+    /// Whether the owner's instance is the same program with the same settings as the board's: a process that gets no credentials. What one
+    /// instance learns about it then holds for the others.
+    fn is_same_for(&self, owner: &ViewInstances) -> bool {
+        let provider = owner.provider.as_ref().and_then(CurrentProvider::get);
+        let has_credentials = provider.is_some() || self.configured_credentials().is_some();
+        self.config().transport.endpoint().is_none() && !has_credentials
     }
 
     /// The target with the owner's values in its header templates.

@@ -18,11 +18,23 @@ impl Server {
             Phase::Ready(live) => Some(self.exposed(live, &pool).catalog().clone()),
             Phase::Disabled | Phase::Closed => None,
             Phase::Idle | Phase::Connecting(_) | Phase::Down(_) => {
-                let latest = pool.first().known().latest()?;
+                // A spare stands for the instances of all views.
+                let of_others = || self.0.history.catalog().filter(|_| self.is_spare());
+                let latest = of_others().or_else(|| pool.first().known().latest())?;
                 let exposure = self.exposure(&latest, None, &pool);
                 Some(exposure.catalog().cloned().unwrap_or(latest))
             }
         }
+    }
+
+    /// Like [`Server::catalog`], but also with the last catalogue of another instance of the server.
+    pub(super) fn last_catalog(&self) -> Option<Arc<Catalog>> {
+        self.catalog().or_else(|| {
+            let pool = self.pool().filter(|_| self.is_requested())?;
+            let latest = self.0.history.catalog()?;
+            let exposure = self.exposure(&latest, None, &pool);
+            Some(exposure.catalog().cloned().unwrap_or(latest))
+        })
     }
 
     /// Sets the catalogue of a server before its first start.

@@ -16,6 +16,7 @@ use super::{
     connection_plan::ConnectionPlan,
     event_publisher::EventPublisher,
     exposure::Exposure,
+    instance_history::InstanceHistory,
     operator_switch::OperatorSwitch,
     outage::{Cause, Outage},
     phase::{Live, Phase},
@@ -62,6 +63,8 @@ pub(super) struct ServerInner {
     /// The counters of all servers of this name, lock-free.
     pub(super) counts: Arc<ServerCounters>,
     pub(super) publisher: Arc<EventPublisher>,
+    /// What the instances of the server have last learned about it.
+    pub(super) history: Arc<InstanceHistory>,
     /// The last failed call.
     pub(super) failed_call: Mutex<Option<LastError>>,
     /// What agents see of the latest catalogues. Every call reads it, so reading takes no lock.
@@ -88,26 +91,34 @@ pub(super) struct ServerInner {
 impl Server {
     /// Creates a server. It is not started yet.
     pub(crate) fn new(config: ServerConfig, spec: Spec, shared: &Arc<BoardShared>) -> Self {
-        let server = Self::without_link(config, spec, shared);
+        let history = history(&config, shared);
+        let server = Self::without_link(config, spec, history, shared);
         server.follow_switch();
         server
     }
 
     /// Creates a server that the board refuses to start, because it has no room or the config is invalid. Every use fails with `why`.
     pub(crate) fn refused(config: ServerConfig, spec: Spec, shared: &Arc<BoardShared>, why: Outage) -> Self {
-        let server = Self::without_link(config, spec, shared);
+        let history = history(&config, shared);
+        let server = Self::without_link(config, spec, history, shared);
         // Published when the server is put on the board.
         server.mute();
         server.set_availability(Availability::Refused(why.into()));
         server
     }
 
-    pub(super) fn without_link(config: ServerConfig, spec: Spec, shared: &Arc<BoardShared>) -> Self {
+    pub(super) fn without_link(
+        config: ServerConfig,
+        spec: Spec,
+        history: Arc<InstanceHistory>,
+        shared: &Arc<BoardShared>,
+    ) -> Self {
         let counts = shared.tallies.of(&spec.name);
         let state = if config.enabled { State::Idle } else { State::Disabled };
         let (name, masker, events) = (spec.name.clone(), spec.masker.clone(), shared.events.clone());
         Self(Arc::new(ServerInner {
-            publisher: EventPublisher::new(name, masker, events, counts.clone(), state),
+            publisher: EventPublisher::new(name, masker, events, counts.clone(), history.clone(), state),
+            history,
             counts,
             name: spec.name.clone(),
             availability: ArcSwap::from_pointee(Availability::Off),
@@ -142,7 +153,8 @@ impl Server {
     #[cfg(test)]
     #[cfg(feature = "explore")]
     pub(super) fn over(link: &super::link::Link, config: ServerConfig, spec: Spec, shared: &Arc<BoardShared>) -> Self {
-        let server = Self::without_link(config, spec, shared);
+        let history = history(&config, shared);
+        let server = Self::without_link(config, spec, history, shared);
         let pool = Pool::over(link, &server.0.publisher);
         server.set_availability(Availability::On(pool.into()));
         server
@@ -408,4 +420,11 @@ impl Server {
             pool.close().await;
         }
     }
+}
+
+/// The history of a server without instances so far.
+pub(super) fn history(config: &ServerConfig, shared: &BoardShared) -> Arc<InstanceHistory> {
+    // Only the instances of a session-scoped server come and go.
+    let is_per_view = config.policy.scope == Scope::Session;
+    InstanceHistory::new(is_per_view.then(|| shared.revision.clone()))
 }

@@ -6,14 +6,19 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-use super::{health_check::HealthCheck, link::Link, phase::Phase, server_handle::Server};
+use super::{
+    health_check::HealthCheck,
+    link::Link,
+    phase::{Attempt, Live, Phase},
+    server_handle::Server,
+};
 use crate::{
     catalog::{Catalog, ToolKind},
     config::{SandboxLevel, Scope, Transport},
     mask,
     metrics::CallMetrics,
     outcome::{Content, Kind, Outcome, Reply, millis},
-    status::{CallCounts, LastError, PoolStatus, SandboxStatus, ServerStatus},
+    status::{CallCounts, LastError, PoolStatus, SandboxStatus, ServerStatus, ToolCacheState},
     transport::Target,
 };
 
@@ -81,17 +86,41 @@ impl Server {
         Some(check)
     }
 
+    /// The phase as operators see it: a server that failed for one view has failed until an instance of it is ready, also if that view is
+    /// closed and others have not used it yet.
+    pub(crate) fn reported_phase(&self) -> Phase {
+        match self.phase() {
+            Phase::Idle if self.is_requested() => self.0.history.outage().map_or(Phase::Idle, Phase::Down),
+            Phase::Connecting(attempt) if attempt.after.is_none() => Phase::Connecting(Attempt {
+                after: self.0.history.outage(),
+                ..attempt
+            }),
+            // No call retries a spare, and an instance has been ready since.
+            Phase::Down(_) if self.is_spare() && !self.is_refused() && self.0.history.outage().is_none() => Phase::Idle,
+            phase => phase,
+        }
+    }
+
+    /// Whether a call of one of its tools would reach it, or start it.
+    pub(crate) fn is_offered(&self) -> bool {
+        match self.reported_phase() {
+            Phase::Ready(_) | Phase::Idle => true,
+            Phase::Connecting(attempt) => attempt.after.is_none(),
+            Phase::Disabled | Phase::Down(_) | Phase::Closed => false,
+        }
+    }
+
     /// The status row of the server.
     pub(crate) fn status(&self) -> ServerStatus {
         let inner = &self.0;
-        let phase = self.phase();
+        let phase = self.reported_phase();
         let queue = inner.gate.stats();
         let session = phase.live().map(|live| &live.session);
-        // An idle server has its last known catalogue; that of a server which is down may be outdated.
+        // Without a session, the catalogue is the last known one.
         let catalog = match &phase {
             Phase::Ready(live) => Some(live.catalog().clone()),
-            Phase::Idle => self.catalog(),
-            Phase::Disabled | Phase::Connecting(_) | Phase::Down(_) | Phase::Closed => None,
+            Phase::Idle | Phase::Connecting(_) | Phase::Down(_) => self.last_catalog(),
+            Phase::Disabled | Phase::Closed => None,
         };
         let offers = |count: fn(&Catalog) -> usize| catalog.as_deref().map_or(0, count);
         let check = self.last_check();
@@ -118,6 +147,7 @@ impl Server {
             capabilities: session.map(|session| self.masked_map(session.peer.capabilities.clone())),
             instructions: self.instructions(),
             held: self.held_tools().len(),
+            tool_cache: cache_state(&phase, catalog.is_some()),
             tools: offers(|catalog| catalog.tools.len()),
             resources: offers(|catalog| catalog.resources.len()),
             prompts: offers(|catalog| catalog.prompts.len()),
@@ -130,6 +160,7 @@ impl Server {
             queued: queue.depth,
             breaker: self.breaker().state(Instant::now()).as_str(),
             required: self.config().required,
+            awaits_connect: !self.is_requested() && self.is_enabled() && !self.is_retired(),
             calls: match self.view() {
                 Some(_) => inner.calls.status(),
                 None => call_counts(&inner.counts.calls()),
@@ -189,6 +220,18 @@ impl Server {
         let queue = self.0.gate.stats();
         let uses = self.pool().map_or(0, |pool| pool.uses());
         queue.depth + queue.in_use.max(uses)
+    }
+}
+
+/// What is known of a server's tools.
+fn cache_state(phase: &Phase, is_known: bool) -> ToolCacheState {
+    let is_expired = |live: &Live| live.stale_at.is_some_and(|at| at <= Instant::now());
+    match phase {
+        Phase::Ready(live) if !is_expired(live) => ToolCacheState::Ready,
+        Phase::Disabled | Phase::Closed => ToolCacheState::Empty,
+        _ if is_known => ToolCacheState::Stale,
+        Phase::Connecting(_) => ToolCacheState::Populating,
+        _ => ToolCacheState::Empty,
     }
 }
 

@@ -25,6 +25,8 @@ pub(crate) struct ViewIdentity {
     pub(crate) variables: BTreeMap<String, String>,
     /// Answers what servers ask, in place of the board's host.
     pub(crate) host: Option<HostHandle>,
+    /// Whether the view only lists what is known of the servers.
+    pub(crate) catalog_only: bool,
 }
 
 impl ViewIdentity {

@@ -56,6 +56,8 @@ enum Owns {
     All,
     /// A principal: remote servers, and processes that get credentials.
     Connections,
+    /// A view that only lists: no processes. Remote servers that each view of a principal has for itself are asked with its credentials.
+    Listings,
 }
 
 impl ViewInstances {
@@ -71,7 +73,15 @@ impl ViewInstances {
             roots: roots.map(<[Root]>::to_vec),
             brought,
             variables: identity.variables.clone(),
-            ..Self::new(tag, identity, if is_own_principal { Owns::All } else { Owns::Sessions })
+            ..Self::new(
+                tag,
+                identity,
+                match is_own_principal {
+                    _ if identity.catalog_only => Owns::Listings,
+                    true => Owns::All,
+                    false => Owns::Sessions,
+                },
+            )
         }
     }
 
@@ -104,10 +114,18 @@ impl ViewInstances {
     pub(super) fn owns(&self, server: &Server, is_covered: bool) -> bool {
         match kind(server) {
             ServerKind::InProcess => false,
+            ServerKind::Session if self.owns == Owns::Listings => {
+                self.is_private() && server.config().transport.endpoint().is_some()
+            }
             ServerKind::Session | ServerKind::PerView => self.owns != Owns::Connections,
-            ServerKind::Remote => self.owns != Owns::Sessions,
-            ServerKind::Process => self.owns != Owns::Sessions && is_covered,
+            ServerKind::Remote => matches!(self.owns, Owns::All | Owns::Connections),
+            ServerKind::Process => matches!(self.owns, Owns::All | Owns::Connections) && is_covered,
         }
+    }
+
+    /// Whether the owner only lists what is known of the servers.
+    pub(super) fn is_catalog_only(&self) -> bool {
+        self.owns == Owns::Listings
     }
 
     /// Whether the instances may have credentials that the board's servers do not have.

@@ -48,6 +48,7 @@ impl ViewServers {
         let own = view.own();
         let own = || own.iter().chain(of_principal.as_deref().unwrap_or_default());
         let is_shared = |server: &&Server| match kind(server) {
+            ServerKind::Session if view.is_catalog_only() => !own().any(|own| own.name() == server.name()),
             ServerKind::Session | ServerKind::PerView => false,
             // A server that this view must not share is missing from `own` only while it is added or removed.
             ServerKind::Remote if view.is_private() => false,

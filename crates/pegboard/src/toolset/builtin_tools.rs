@@ -66,6 +66,7 @@ pub(super) fn listed(home: Home<'_>, definition: Value) -> ListedTool {
     let tool = Tool::built_in(home.name, definition).expect("what we define is a tool");
     let (provider, budget) = home.view.dialect();
     ListedTool {
+        available: true,
         kind: ToolKind::BuiltIn,
         risk: tool.risk(true),
         name: home.name_of(&tool),

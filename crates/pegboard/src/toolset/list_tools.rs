@@ -15,6 +15,7 @@ use crate::{
         sanitize::{has_invisible, is_invisible},
     },
     deadline::Deadline,
+    name::ServerName,
     outcome::Failure,
     provider::Provider,
     server::{Phase, Server},
@@ -50,13 +51,19 @@ impl Toolset {
         let deadline = Deadline::within(patience);
         let servers = self.selected_servers();
         let mut waiting = JoinSet::new();
+        let mut unavailable = Vec::new();
         for (at, server) in servers.iter().enumerate() {
-            if server.is_enabled() && !server.is_ready() && !is_listed_while_idle(server) {
+            if self.view.catalog_only && server.catalog().is_some() {
+                if let Phase::Down(outage) = server.reported_phase() {
+                    unavailable.push((at, Some(outage)));
+                }
+            } else if server.is_enabled() && !server.is_ready() && !is_listed_while_idle(server) {
                 let server = server.clone();
                 waiting.spawn(async move { (at, server.live(deadline).await.err()) });
             }
         }
         let mut outages: Vec<_> = waiting.join_all().await;
+        outages.extend(unavailable);
         self.recheck_held();
         outages.sort_by_key(|(at, _)| *at);
         let unavailable = outages.into_iter().filter_map(|(at, outage)| {
@@ -75,14 +82,31 @@ impl Toolset {
     pub(super) fn all_tools(&self) -> Vec<ListedTool> {
         let routes = self.table();
         let is_defined = |route: &Route| route.definition.is_some() || self.view.dialect().0 == Provider::Mcp;
-        let is_there = |route: &Route| route.server.phase().live().is_some() || is_listed_while_idle(&route.server);
+        let is_whole = self.view.catalog_only;
+        let is_there =
+            |route: &Route| is_whole || route.server.phase().live().is_some() || is_listed_while_idle(&route.server);
         let listed = routes
             .routes()
             .iter()
             .filter(|route| is_defined(route) && is_there(route));
-        let listed = listed.map(|route| ListedTool::of(route));
+        // Asked of the current servers: the table may have one that a view has taken over and closed since.
+        let down: Vec<ServerName> = match is_whole {
+            true => self.unoffered_servers(),
+            false => Vec::new(),
+        };
+        let listed = listed.map(|route| ListedTool {
+            available: !down.contains(&route.tool.server),
+            ..ListedTool::of(route)
+        });
         let listed = listed.chain(self.listed_read_output());
         listed.chain(self.listed_resource_tools()).collect()
+    }
+
+    /// The servers whose tools cannot be called now, as far as is known.
+    fn unoffered_servers(&self) -> Vec<ServerName> {
+        let servers = self.servers();
+        let down = servers.iter().filter(|server| !server.is_offered());
+        down.map(|server| server.name().clone()).collect()
     }
 
     pub(super) fn warnings(&self) -> Vec<String> {
@@ -125,7 +149,7 @@ impl Toolset {
     pub(super) fn known_catalogs(&self) -> Vec<Arc<Catalog>> {
         let all = self.servers();
         let visibility = Visibility::new(&self.view, &all);
-        let is_listed = |server: &Server| server.is_ready() || is_listed_while_idle(server);
+        let is_listed = |server: &Server| self.view.catalog_only || server.is_ready() || is_listed_while_idle(server);
         let mut servers = self.selected_servers();
         servers.retain(|server| is_listed(server) && visibility.check_resources_and_prompts(server.name()).is_ok());
         servers.iter().filter_map(Server::catalog).collect()

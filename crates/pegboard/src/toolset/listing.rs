@@ -105,6 +105,9 @@ pub struct ListedTool {
     pub kind: ToolKind,
     /// How much harm a call may do. Annotations of an MCP server lower it only if the server's config says `trust = true`.
     pub risk: Risk,
+    /// Whether its server can be called now, as far as is known. `false` only in a view that lists tools and calls none
+    /// ([`View::catalog_only`](crate::View::catalog_only)): other views leave out the tools of servers that are down.
+    pub available: bool,
 }
 
 /// The server name of tools that have no server.
@@ -139,6 +142,7 @@ impl ListedTool {
             name: name.to_owned(),
             tool: Arc::new(tool),
             definition: None,
+            available: true,
         })
     }
 
@@ -150,6 +154,7 @@ impl ListedTool {
             name: route.name.clone(),
             tool: route.tool.clone(),
             definition: route.definition.clone(),
+            available: true,
         }
     }
 
@@ -182,7 +187,7 @@ impl ListedTool {
 impl Serialize for ListedTool {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let tool = &self.tool;
-        let mut listed = serializer.serialize_struct("ListedTool", 10)?;
+        let mut listed = serializer.serialize_struct("ListedTool", 10 + usize::from(!self.available))?;
         listed.serialize_field("name", &self.name)?;
         listed.serialize_field("server", &tool.server)?;
         listed.serialize_field("tool", &tool.name)?;
@@ -193,6 +198,9 @@ impl Serialize for ListedTool {
         listed.serialize_field("annotations", &tool.annotations)?;
         listed.serialize_field("kind", &self.kind)?;
         listed.serialize_field("risk", &self.risk)?;
+        if !self.available {
+            listed.serialize_field("available", &false)?;
+        }
         listed.end()
     }
 }
@@ -237,7 +245,7 @@ impl Unavailable {
     pub(crate) fn of(server: &Server, outage: &Outage) -> Self {
         Self {
             server: server.name().clone(),
-            state: server.phase().state(),
+            state: server.reported_phase().state(),
             error: outage.describe(),
             hint: outage.hint.clone(),
         }

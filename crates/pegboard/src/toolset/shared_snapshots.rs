@@ -74,6 +74,10 @@ impl Entry {
 impl SharedSnapshots {
     /// The snapshot of a view at this revision of the board: a shared one, or one of its own if it owns servers.
     pub(super) fn of(&self, (revision, _): Revision, servers: &ViewServers, view: &View) -> Arc<Snapshot> {
+        if view.catalog_only {
+            // Its servers are not those of other views with the same rules.
+            return self.build(&servers.usable(), view);
+        }
         match servers.shared_only().filter(|_| view.home.is_none()) {
             Some(shared) => self.shared(revision, shared, view),
             None => match servers.principal_only().filter(|_| view.home.is_none()) {

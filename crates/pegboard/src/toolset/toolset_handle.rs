@@ -68,7 +68,7 @@ impl Toolset {
         self.servers.close().await;
     }
 
-    /// Fails if the view or its board is closed.
+    /// Fails if the view or its board is closed, or if the view calls no tools.
     pub(super) fn check_open(&self) -> Result<(), Failure> {
         if self.servers.registry().is_closing() {
             let message = "the board is closing and takes no more calls. Go on without tools.";
@@ -77,6 +77,10 @@ impl Toolset {
         if self.is_closed() {
             let message = "this view is closed and takes no more calls. Go on without tools.";
             return Err(Failure::new(Kind::Unavailable, message));
+        }
+        if self.view.catalog_only {
+            let message = "this view only lists tools. Open another one to call them.";
+            return Err(Failure::new(Kind::NotPermitted, message));
         }
         Ok(())
     }

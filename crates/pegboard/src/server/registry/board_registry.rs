@@ -183,7 +183,8 @@ impl Registry {
         owned.retain(|server| !server.is_of_principal() || !is_unused(server));
         let names: BTreeSet<&ServerName> = owned.iter().map(Server::name).collect();
         let is_shown = |server: &&Server| {
-            let is_idle_spare = server.is_spare() && is_unused(server);
+            let is_idle_spare =
+                server.is_spare() && (is_unused(server) || matches!(server.reported_phase(), Phase::Idle));
             !is_idle_spare || !names.contains(server.name())
         };
         let configured = self.configured();

@@ -64,7 +64,7 @@ impl Registry {
                 Some(ready) => Some(ready.clone()),
                 None => self
                     .get(server.name())
-                    .filter(|_| is_spare)
+                    .filter(|spare| is_spare && owner.owns(spare, false))
                     .map(|spare| self.instance_for(owner, &spare)),
             };
             displaced.extend(replace_instance(owner, server.name(), next, Some(server)));

@@ -1,6 +1,6 @@
 //! Opens and closes views.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::{Arc, Weak, atomic::Ordering};
 
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
@@ -151,7 +151,9 @@ impl Registry {
         let token = self.tasks.token();
         // A closed view is removed once more when its last handle is dropped.
         let was_open = state.views.remove(&view.tag.number).is_some();
-        let was_last = was_open && state.views.is_empty();
+        // A view that only lists has no instances, so that the spares stand in for those of the others.
+        let has_instances = |view: &Weak<ViewInstances>| view.upgrade().is_some_and(|view| !view.is_catalog_only());
+        let was_last = was_open && !state.views.values().any(has_instances);
         let of_principals = match &opened.key {
             Some(key) if was_open => self.leave_principal(&mut state.principals, key),
             _ => Vec::new(),
