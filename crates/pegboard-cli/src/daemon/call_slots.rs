@@ -6,11 +6,17 @@
 use std::{
     fs::File,
     os::unix::fs::FileExt as _,
-    sync::atomic::{AtomicU64, AtomicUsize, Ordering},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use pegboard::journal::{CallJournal, JournalEntry};
+use pegboard::{
+    jiff::Timestamp,
+    journal::{CallJournal, JournalEntry, JournalProblem},
+};
 use serde::Serialize;
 
 /// The length of a slot.
@@ -25,10 +31,22 @@ const MAX_TEXT: usize = 24;
 /// The ticket of a call without a slot.
 pub(super) const NOT_NOTED: u64 = u64::MAX;
 
+/// What is said if all slots are taken.
+const FULL: &str = "its 4096 slots are taken; `pegboard status` frees those that an earlier daemon has left";
+
 /// The calls in flight of this daemon.
 #[derive(Debug)]
 pub(crate) struct CallsInFlight {
     file: File,
+    slots: Arc<Slots>,
+    /// Whether the newest call could not be noted. Read by every call, so that the lock is taken only after a failure.
+    is_failing: AtomicBool,
+    problem: Mutex<Option<JournalProblem>>,
+}
+
+/// Which slots of a journal are taken.
+#[derive(Debug)]
+pub(super) struct Slots {
     /// One bit for each slot that is taken.
     taken: Vec<AtomicU64>,
     /// Where the last free slot was found.
@@ -48,15 +66,75 @@ pub(super) struct Line<'a> {
 impl CallsInFlight {
     /// The slots of a file, of which some are taken already.
     pub(super) fn new(file: File, kept: &[usize]) -> Self {
+        Self {
+            file,
+            slots: Arc::new(Slots::new(kept)),
+            is_failing: AtomicBool::new(false),
+            problem: Mutex::default(),
+        }
+    }
+
+    /// Which slots are taken.
+    pub(super) fn slots(&self) -> &Arc<Slots> {
+        &self.slots
+    }
+
+    /// Writes a call into a slot.
+    pub(super) fn note(&self, line: &Line<'_>) -> u64 {
+        let Some(slot) = self.slots.take() else {
+            self.failed(FULL.to_owned());
+            return NOT_NOTED;
+        };
+        let mut bytes = [b' '; SLOT];
+        bytes[SLOT - 1] = b'\n';
+        // What does not fit is cut off, and told as damaged.
+        let _ = serde_json::to_writer(&mut bytes[..SLOT - 1], line);
+        match self.file.write_all_at(&bytes, (slot * SLOT) as u64) {
+            Ok(()) if self.is_failing.load(Ordering::Relaxed) => self.recovered(),
+            Ok(()) => {}
+            Err(error) => self.failed(format!(
+                "its file cannot be written: {error}; free the disk of the folder"
+            )),
+        }
+        slot as u64
+    }
+
+    fn failed(&self, message: String) {
+        let mut problem = self.problem.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = problem.take();
+        // Said once for each outage and reason.
+        if before.as_ref().is_none_or(|before| before.message != message) {
+            tracing::warn!(why = message, "calls in flight cannot be noted in the journal");
+        }
+        let since = before.map_or_else(Timestamp::now, |before| before.since);
+        *problem = Some(JournalProblem::new(message, since));
+        self.is_failing.store(true, Ordering::Relaxed);
+    }
+
+    fn recovered(&self) {
+        let mut problem = self.problem.lock().unwrap_or_else(PoisonError::into_inner);
+        self.is_failing.store(false, Ordering::Relaxed);
+        if problem.take().is_some() {
+            tracing::info!("calls in flight are noted in the journal again");
+        }
+    }
+}
+
+impl Slots {
+    fn new(kept: &[usize]) -> Self {
         let taken: Vec<AtomicU64> = (0..SLOTS / 64).map(|_| AtomicU64::new(0)).collect();
         for slot in kept {
             taken[slot / 64].fetch_or(1 << (slot % 64), Ordering::Relaxed);
         }
         Self {
-            file,
             taken,
             last: AtomicUsize::new(0),
         }
+    }
+
+    /// Frees a slot.
+    pub(super) fn release(&self, slot: usize) {
+        self.taken[slot / 64].fetch_and(!(1 << (slot % 64)), Ordering::Release);
     }
 
     /// Takes a free slot.
@@ -77,20 +155,6 @@ impl CallsInFlight {
         }
         None
     }
-
-    /// Writes a call into a slot.
-    pub(super) fn note(&self, line: &Line<'_>) -> u64 {
-        let Some(slot) = self.take() else { return NOT_NOTED };
-        let mut bytes = [b' '; SLOT];
-        bytes[SLOT - 1] = b'\n';
-        // What does not fit is cut off, and told as damaged.
-        let _ = serde_json::to_writer(&mut bytes[..SLOT - 1], line);
-        let written = self.file.write_all_at(&bytes, (slot * SLOT) as u64);
-        if let Err(error) = written {
-            tracing::debug!(%error, "a call cannot be noted");
-        }
-        slot as u64
-    }
 }
 
 impl CallJournal for CallsInFlight {
@@ -109,7 +173,11 @@ impl CallJournal for CallsInFlight {
             return;
         };
         free(&self.file, slot);
-        self.taken[slot / 64].fetch_and(!(1 << (slot % 64)), Ordering::Release);
+        self.slots.release(slot);
+    }
+
+    fn problem(&self) -> Option<JournalProblem> {
+        self.problem.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

@@ -9,27 +9,30 @@ use std::{
     io::{self, Read as _, Seek as _},
     os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use rustix::fs::{FlockOperation, OFlags, flock};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    call_slots::{CallsInFlight, SLOT, SLOTS, free},
+    call_slots::{CallsInFlight, SLOT, SLOTS, Slots, free},
     folder::{self, user},
     identity::Identity,
 };
 use crate::{cli::Global, settings::Settings};
 
-/// The most calls of an earlier daemon that are told.
-const MAX_TOLD: usize = 100;
-
 /// The calls that earlier daemons did not finish and no command has shown.
 #[derive(Debug)]
 pub(crate) struct Untold {
     file: File,
+    /// Those of the calls, in order.
     slots: Vec<usize>,
+    /// The slots of this daemon's journal, which is the same file.
+    of_daemon: Arc<Slots>,
     calls: Vec<Unfinished>,
     was_shown: AtomicBool,
 }
@@ -46,6 +49,7 @@ impl Untold {
         }
         for slot in &self.slots {
             free(&self.file, *slot);
+            self.of_daemon.release(*slot);
         }
     }
 
@@ -104,6 +108,7 @@ pub(super) fn open_journal(path: &Path) -> io::Result<(CallsInFlight, Untold)> {
     let untold = Untold {
         file,
         slots,
+        of_daemon: journal.slots().clone(),
         calls,
         was_shown: AtomicBool::new(false),
     };
@@ -176,7 +181,7 @@ fn read(file: &File) -> io::Result<Vec<(usize, Unfinished)>> {
         });
         (index, call)
     };
-    Ok(slots.take(MAX_TOLD).map(one).collect())
+    Ok(slots.map(one).collect())
 }
 
 fn content(mut file: &File) -> io::Result<Vec<u8>> {
@@ -190,11 +195,11 @@ fn is_taken(slot: &[u8]) -> bool {
     slot.first().is_some_and(|first| *first != 0)
 }
 
-/// Frees all slots but these.
+/// Frees all slots but these, which are in order.
 fn free_others(file: &File, kept: &[usize]) -> io::Result<()> {
     let content = content(file)?;
     let slots = content.chunks(SLOT).enumerate();
-    for (index, _) in slots.filter(|(index, slot)| is_taken(slot) && !kept.contains(index)) {
+    for (index, _) in slots.filter(|(index, slot)| is_taken(slot) && kept.binary_search(index).is_err()) {
         free(file, index);
     }
     Ok(())
@@ -202,6 +207,8 @@ fn free_others(file: &File, kept: &[usize]) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use pegboard::{
         Answer, Config, NativeTool, NativeTools, Pegboard, ServerName, ToolCall, journal::CallJournal as _,
     };
@@ -257,7 +264,7 @@ mod tests {
         open_journal(&path).unwrap().1.shown();
         assert_eq!(told(&path), [""; 0], "it is told once");
         fs::write(&path, vec![b'x'; 3 * SLOT * SLOTS]).unwrap();
-        assert_eq!(told(&path).len(), MAX_TOLD);
+        assert_eq!(told(&path).len(), SLOTS);
     }
 
     #[test]
@@ -296,12 +303,74 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = File::create(folder.path().join("x.journal")).unwrap();
         let journal = CallsInFlight::new(file, &[]);
-        let mut slots: Vec<usize> = std::iter::from_fn(|| journal.take()).collect();
+        let mut slots: Vec<usize> = std::iter::from_fn(|| journal.slots().take()).collect();
         slots.sort_unstable();
         assert_eq!(slots, (0..SLOTS).collect::<Vec<_>>());
         journal.end(NOT_NOTED);
         journal.end(77);
-        assert_eq!(journal.take(), Some(77));
-        assert_eq!(journal.take(), None);
+        assert_eq!(journal.slots().take(), Some(77));
+        assert_eq!(journal.slots().take(), None);
+    }
+
+    fn line(id: &str) -> Line<'_> {
+        Line {
+            id,
+            server: "fx",
+            tool: "write",
+            principal: None,
+            started_unix_ms: now(),
+        }
+    }
+
+    #[test]
+    fn every_call_that_was_in_flight_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.journal");
+        let (killed, _) = open_journal(&path).unwrap();
+        for call in 0..SLOTS {
+            killed.note(&line(&format!("call-{call}")));
+        }
+        assert_eq!(killed.problem(), None);
+        drop(killed);
+        // The next daemon is killed before anyone has looked.
+        for _ in 0..2 {
+            let (_, untold) = open_journal(&path).unwrap();
+            let ids: BTreeSet<&str> = untold.calls().iter().map(|call| call.id.as_str()).collect();
+            assert_eq!(ids.len(), SLOTS);
+        }
+    }
+
+    #[test]
+    fn a_journal_without_room_says_so_until_a_call_is_noted_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.journal");
+        let (killed, _) = open_journal(&path).unwrap();
+        for _ in 0..SLOTS {
+            killed.note(&line("call"));
+        }
+        let (journal, untold) = open_journal(&path).unwrap();
+        assert_eq!(journal.note(&line("more")), NOT_NOTED);
+        let problem = journal.problem().unwrap();
+        assert!(problem.message.contains("4096 slots are taken"), "{problem:?}");
+        untold.shown();
+        assert_ne!(
+            journal.note(&line("more")),
+            NOT_NOTED,
+            "what was shown has freed its slots"
+        );
+        assert_eq!(journal.problem(), None);
+        assert_eq!(told(&path).len(), 1);
+    }
+
+    /// Every write to this device fails as on a full disk.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_journal_on_a_full_disk_says_so() {
+        let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let journal = CallsInFlight::new(full, &[]);
+        assert_eq!(journal.problem(), None);
+        journal.note(&line("call"));
+        let problem = journal.problem().unwrap();
+        assert!(problem.message.contains("cannot be written"), "{problem:?}");
     }
 }
