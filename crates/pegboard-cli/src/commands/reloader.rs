@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use pegboard::{
     Config, Pegboard, Problem, ServerName,
     audit::{AdminChange, ChangeOutcome},
+    board::Applied,
     config::ServeConfig,
 };
 use pegboard_daemon::{FailedReload, ReloadNote, Reloads};
@@ -137,11 +138,11 @@ impl Reloader<'_> {
         let outcome = match prepared {
             Ok((tls, config)) => {
                 self.apply_tls(tls);
-                let notes = self.apply(&settings, config).await;
+                let (notes, changes) = self.apply(&settings, config).await;
                 if let Role::Daemon(daemon) = self.role {
                     daemon.applied(digest);
                 }
-                self.reloads.applied_with(&notes);
+                self.reloads.applied_with(&notes, changes);
                 *sources = Sources::of(&settings);
                 Ok(())
             }
@@ -190,8 +191,8 @@ impl Reloader<'_> {
         }
     }
 
-    /// Applies a config. Returns what of it is not in effect.
-    async fn apply(&self, settings: &Settings, mut config: Config) -> Vec<ReloadNote> {
+    /// Applies a config. Returns what of it is not in effect, and what has changed.
+    async fn apply(&self, settings: &Settings, mut config: Config) -> (Vec<ReloadNote>, Applied) {
         let mut notes = Vec::new();
         let before = self.board.gateway_settings();
         for problem in settings.problems() {
@@ -233,25 +234,53 @@ impl Reloader<'_> {
         };
         for error in applied.errors.iter().filter(|error| !is_told(&error.server)) {
             self.warn(&format!("server `{}`: {}", error.server, error.error));
+            tracing::warn!(server = %error.server, error = error.error, "a server of the new config failed");
         }
-        let counts = [
-            (applied.added.len(), "added"),
-            (applied.removed.len(), "removed"),
-            (applied.replaced.len(), "replaced"),
-            (applied.retuned.len(), "changed"),
-        ];
-        let counts = counts.iter().filter(|(count, _)| *count > 0);
-        let counts: Vec<String> = counts.map(|(count, what)| format!("{count} {what}")).collect();
-        let servers = match counts.as_slice() {
-            [] => "no server changed".to_owned(),
-            counts => format!("servers: {}", counts.join(", ")),
-        };
-        self.output.note(&format!("config reloaded; {servers}"));
-        notes
+        let kept = kept(&applied);
+        for note in &kept {
+            self.warn(&note.message);
+        }
+        notes.extend(kept);
+        self.output.note(&format!("config reloaded; {}", summary(&applied)));
+        (notes, applied)
     }
 
     fn warn(&self, message: &str) {
         self.output.say(&output::warning(message));
+    }
+}
+
+/// The servers that go on under their old settings. The file says something else until a reload succeeds.
+fn kept(applied: &Applied) -> Vec<ReloadNote> {
+    let notes = applied.kept.iter().map(|server| {
+        let why = applied.errors.iter().find(|error| error.server == *server);
+        let why = why.map_or("they do not work", |error| error.error.as_str());
+        let message = format!(
+            "server `{server}` goes on under its old settings, because of the new ones: {why}; mend the config or the \
+             server, and reload"
+        );
+        ReloadNote::of_server(server.clone(), message)
+    });
+    notes.collect()
+}
+
+/// How many servers a reload has changed, and how many failed.
+fn summary(applied: &Applied) -> String {
+    let failed = applied.errors.len().saturating_sub(applied.kept.len());
+    let counts = [
+        (applied.added.len(), "added"),
+        (applied.removed.len(), "removed"),
+        (applied.replaced.len(), "replaced"),
+        (applied.retuned.len(), "changed"),
+        (applied.kept.len(), "kept under their old settings"),
+        (failed, "failed"),
+        (applied.refused.len(), "refused"),
+    ];
+    let counts = counts.iter().filter(|(count, _)| *count > 0);
+    let counts: Vec<String> = counts.map(|(count, what)| format!("{count} {what}")).collect();
+    match counts.as_slice() {
+        [] => "no server changed".to_owned(),
+        counts => format!("servers: {}", counts.join(", ")),
     }
 }
 
