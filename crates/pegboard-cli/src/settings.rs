@@ -4,7 +4,7 @@ mod boards;
 
 #[cfg(unix)]
 pub(crate) use boards::state_folder;
-pub(crate) use boards::{board, lasting_board, pins_folder, set, whole_board, with_tokens};
+pub(crate) use boards::{board, lasting_board, pins_folder, set, started_when_needed, whole_board, with_tokens};
 
 use std::{
     collections::BTreeSet,
@@ -14,7 +14,7 @@ use std::{
 
 use pegboard::{
     Config, Env, Format, Kind, Loaded, Problem, ServerName,
-    config::{Misconfigured, Reading, Source, Transport, TrustStore, ValueOrigin},
+    config::{Misconfigured, Reading, Source, Start, Transport, TrustStore, ValueOrigin},
 };
 use serde_json::json;
 
@@ -257,6 +257,12 @@ impl Settings {
         if !self.only.is_empty() {
             let is_wanted = |name: &ServerName| self.only.iter().any(|wanted| wanted == name.as_str());
             config.select(is_wanted);
+            // Whoever names a server connects it.
+            for server in config.servers.values_mut() {
+                if server.start == Start::Explicit {
+                    server.start = Start::Lazy;
+                }
+            }
         }
         Ok(config)
     }

@@ -46,7 +46,7 @@ impl ServerSource {
     /// A board with these servers.
     pub(super) fn board(&self, config: Config) -> Builder {
         match &self.daemon {
-            Some(daemon) => daemon.board(config),
+            Some(daemon) => daemon.board(settings::started_when_needed(config)),
             None => settings::board(config),
         }
     }

@@ -77,6 +77,7 @@ pub(super) async fn run(mut context: Context<'_>, options: Serve) -> Exit {
         context.output.say(&output::warning(&call.to_string()));
     }
     let board = serving::open_noting(config, journal);
+    serving::warn_of_unconnected(&board, &context.output);
     let stop = CancellationToken::new();
     let added = Arc::new(AddedServers::new(context.global.clone()));
     let daemon = Daemon::new(board.clone(), reloads.clone())

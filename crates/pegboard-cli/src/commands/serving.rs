@@ -13,6 +13,7 @@ use pegboard_gateway::{Gateway, GatewayHost, Scope, Scopes, Sealer, Tls, Token};
 use crate::{
     daemon::CallsInFlight,
     exit::Exit,
+    output::{self, Output},
     settings::{self, Complaint, Settings},
 };
 
@@ -113,6 +114,18 @@ pub(super) fn open_noting(config: Config, journal: Option<CallsInFlight>) -> Peg
             .journal(journal)
             .open(),
         None => open(config),
+    }
+}
+
+/// Warns of the servers that wait to be connected: their tools are offered to nobody.
+pub(super) fn warn_of_unconnected(board: &Pegboard, output: &Output) {
+    let rows = board.status().servers;
+    for row in rows.iter().filter(|row| row.awaits_connect) {
+        let name = &row.name;
+        output.say(&output::warning(&format!(
+            "server `{name}` is not connected, so its tools are offered to nobody: its config says `start = \"explicit\"`; name it with \
+             `--server {name}` at the start, or set `start = \"lazy\"`"
+        )));
     }
 }
 

@@ -372,14 +372,16 @@ fn text(exit: Exit, status: &Shown, is_late: bool, is_verbose: bool) -> Report {
     }
 }
 
-/// Adds the warnings that the table does not show: definitions that changed or look like attacks, and a config that is not in effect.
+/// Adds the warnings that the table does not show: definitions that changed or look like attacks, a config that is not in effect, servers
+/// that wait to be connected, and records that cannot be written.
 fn with_warnings(report: Report, status: &Shown) -> Report {
     let warnings = status.warnings.iter();
     warnings.fold(report, |report, warning| {
         match (warning.category.as_str(), warning.server.as_deref()) {
             ("definitions", Some(server)) => report.warning(&format!("{server}: {}", warning.details)),
-            ("config", None) => report.warning(&format!("{}\n{}", warning.message, warning.details)),
-            _ => report,
+            // The table shows it.
+            ("mcp_health", _) => report,
+            _ => report.warning(&format!("{}\n{}", warning.message, warning.details)),
         }
     })
 }

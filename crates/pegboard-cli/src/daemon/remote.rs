@@ -30,12 +30,14 @@ pub(super) fn board(mut config: Config, socket: PathBuf, starter: Option<Starter
 }
 
 /// Leaves to the daemon what must happen once: it writes the audit log, pins and scans definitions, starts servers and decides who shares
-/// them. Filters, approval, masking and limits hold in both.
+/// them. Filters, approval, masking and limits hold in both, and a server that waits to be connected is not dialed.
 pub(crate) fn adapt(config: &mut Config) {
     config.audit = None;
     for server in config.servers.values_mut() {
         server.required = false;
-        server.start = Start::Lazy;
+        if server.start != Start::Explicit {
+            server.start = Start::Lazy;
+        }
         // The era with a handshake has a session, to which the requests of servers and the servers of one session belong.
         server.era = EraChoice::Legacy;
         server.policy.pins = Pins::Off;

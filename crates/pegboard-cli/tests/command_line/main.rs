@@ -80,5 +80,7 @@ mod status;
 #[cfg(unix)]
 mod stopped;
 mod token;
+#[cfg(unix)]
+mod told_failures;
 mod tools;
 mod trust;

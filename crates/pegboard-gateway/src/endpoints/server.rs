@@ -70,6 +70,10 @@ impl ServerEndpoint {
     }
 
     async fn describe_for(&self, client: &Arc<Client>) -> Result<Description, RpcError> {
+        if let Scope::Approved(name) = &self.core.scope {
+            // A command of the user names the server, which connects it as it would without a daemon.
+            self.core.board.request(name.as_str());
+        }
         let tools = self.core.tools(client)?;
         let described = tokio::time::timeout(self.patience().0, tools.toolset.server_info(&self.server)).await;
         let Ok(described) = described else {
