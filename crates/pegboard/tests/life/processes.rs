@@ -126,7 +126,7 @@ async fn until(what: &str, is_so: impl Fn() -> bool) {
     assert!(waited.is_ok(), "it never came to this: {what}");
 }
 
-/// A failure that only a config change can fix is not retried: while another server is started again and again, this one is not.
+/// A failure that somebody has to mend first is not retried by the backoff: while another server is started again and again, this one is not.
 #[tokio::test]
 async fn a_missing_program_is_not_started_in_a_loop() {
     let command = pegboard::config::Command::new("no-such-program-anywhere");
@@ -147,7 +147,7 @@ async fn a_missing_program_is_not_started_in_a_loop() {
     assert_eq!(status.state, State::Down);
     let error = status.last_error.expect("an error");
     assert!(error.hint.expect("a hint").contains("absolute path"));
-    // Only an operator's request starts it again.
+    // An operator's request starts it at once.
     board.reconnect(&name("missing")).await;
     until("it is tried once more", || failed("missing") == 2).await;
     board.shutdown().await;
