@@ -65,7 +65,7 @@ async fn serve(listener: TcpListener, notes: String, stop: CancellationToken) ->
     let service = Service {
         board: board.clone(),
         sessions: Arc::new([("ann-session", "ann"), ("bob-session", "bob"), ("eve-session", "eve")].into()),
-        tokens: Tokens(Arc::new(upstream::tokens())),
+        tokens: Arc::new(Tokens(upstream::tokens())),
     };
     let router = Router::new()
         .route("/tools/{tool}", post(call_tool))
@@ -87,7 +87,8 @@ struct Service {
     board: Pegboard,
     /// The user of each session of this service. A real one asks its database.
     sessions: Arc<HashMap<&'static str, &'static str>>,
-    tokens: Tokens,
+    /// One provider for all requests, so that the requests of one user share connections.
+    tokens: Arc<Tokens>,
 }
 
 impl Service {
@@ -134,8 +135,7 @@ fn status(kind: Kind) -> StatusCode {
 }
 
 /// The tokens with which users reach the upstream server. A real service keeps them in a vault and refreshes them here.
-#[derive(Clone)]
-struct Tokens(Arc<HashMap<Principal, &'static str>>);
+struct Tokens(HashMap<Principal, &'static str>);
 
 impl Credentials for Tokens {
     fn credential<'a>(

@@ -7,6 +7,7 @@ use crate::{
     call::View,
     catalog::{Catalog, HeaderRule},
     config::{Scope, ServerConfig, Start},
+    credential::ViewCredentials,
     name::ServerName,
     native::NativeTools,
     server::{Server, ViewIdentity, ViewServers},
@@ -38,10 +39,13 @@ impl Pegboard {
         view.embeddings = view.embeddings.or_else(|| self.0.embeddings.clone());
         let brought = view.tools.clone().map(|tools| self.view_tools_server(tools));
         view.home = brought.as_ref().map(|server| server.name().clone());
+        // The toolset does not hold them, so that those of a view that was dropped can end.
+        let credentials = view.credentials.take();
         let identity = ViewIdentity {
             principal: view.principal.clone(),
             rights: view.caller_rights,
-            credentials: view.credentials.clone().map(|credentials| credentials.0),
+            credentials_key: credentials.as_ref().map(ViewCredentials::key),
+            credentials: credentials.map(|credentials| credentials.provider),
             variables: view.variables.clone(),
             host: view.host.clone(),
             catalog_only: view.catalog_only,

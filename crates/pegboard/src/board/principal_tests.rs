@@ -99,6 +99,10 @@ impl Credentials for Tokens {
         !is_process || self.covers_processes.load(Ordering::Relaxed)
     }
 
+    fn identity(&self) -> Option<String> {
+        Some("all that a principal may do".to_owned())
+    }
+
     fn credential<'a>(
         &'a self,
         _: CredentialRequest<'a>,
@@ -119,6 +123,80 @@ async fn only_views_of_the_same_principal_share_a_connection() {
         hello(view).await;
     }
     assert_eq!(connections(&handle), 3);
+    board.shutdown().await;
+}
+
+/// A provider that does not say what its credentials allow.
+struct Unnamed;
+
+impl Credentials for Unnamed {
+    fn credential<'a>(
+        &'a self,
+        _: CredentialRequest<'a>,
+    ) -> Pin<Box<dyn Future<Output = Result<Credential, CredentialError>> + Send + 'a>> {
+        Box::pin(async { Ok(Credential::none()) })
+    }
+}
+
+/// A provider whose name for its credentials cannot be found out.
+struct Panicking;
+
+impl Credentials for Panicking {
+    fn credential<'a>(
+        &'a self,
+        _: CredentialRequest<'a>,
+    ) -> Pin<Box<dyn Future<Output = Result<Credential, CredentialError>> + Send + 'a>> {
+        Box::pin(async { Ok(Credential::none()) })
+    }
+
+    fn identity(&self) -> Option<String> {
+        panic!("no name")
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn views_of_a_principal_share_connections_only_if_their_credentials_are_the_same() {
+    let (board, handle) = board(remote());
+    let (unnamed, one) = (of("alice").credentials(Unnamed), Arc::new(Unnamed));
+    let views = [
+        (of("alice"), 1),
+        (of("alice"), 1),
+        (unnamed.clone(), 2),
+        (unnamed.clone(), 2),
+        (of("alice").credentials(Unnamed), 3),
+        (of("alice").credentials(one.clone()), 4),
+        (of("alice").credentials(one.clone()), 4),
+        (of("alice").credentials(Arc::new(Unnamed)), 5),
+        (of("alice").credentials(Tokens::default()), 6),
+        (of("alice").credentials(Tokens::default()), 6),
+        (of("alice").credentials(Arc::new(Tokens::default())), 6),
+        (of("alice").credentials(Panicking), 7),
+        (of("alice").credentials(Panicking), 8),
+        (of("bob").credentials(one), 9),
+        (unnamed.principal("bob"), 10),
+    ];
+    let mut open = Vec::new();
+    for (view, expected) in views {
+        let tools = board.toolset_with(view);
+        hello(&tools).await;
+        assert_eq!(connections(&handle), expected);
+        open.push(tools);
+    }
+    board.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn servers_whose_credentials_no_view_can_have_again_end_with_their_last_view() {
+    let (board, handle) = board(remote());
+    let view = of("alice").credentials(Unnamed);
+    let tools = [board.toolset_with(view.clone()), board.toolset_with(view.clone())];
+    hello(&tools[0]).await;
+    drop(tools);
+    assert_eq!(board.0.registry.known_principals(), 1, "the view may be opened again");
+    hello(&board.toolset_with(view)).await;
+    assert_eq!(connections(&handle), 1);
+    assert_eq!(board.0.registry.known_principals(), 0);
+    board.0.factory.shared.link_context.closing.wait().await;
     board.shutdown().await;
 }
 

@@ -6,7 +6,6 @@ mod results;
 
 use std::{
     collections::BTreeMap,
-    fmt,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -36,7 +35,7 @@ use crate::{
     audit::AuditLog,
     caller::{Caller, CallerView, Principal, QuotaOwner},
     config::Rate,
-    credential::{CallerRights, Credentials},
+    credential::{CallerRights, Credentials, ViewCredentials},
     event::EventSender,
     metrics::BoardCounters,
     name::{NameRules, NameStyle, ServerName},
@@ -158,8 +157,8 @@ impl View {
 
     /// Sets whom the calls of this view are made for. Callbacks see it in their [`Caller`](crate::Caller).
     ///
-    /// Views with equal principals share connections to remote servers, with their sessions and catalogs; views with different ones never
-    /// do. The connections stay open for a minute after the last view of a principal, so a view can be opened for each request.
+    /// Views with equal principals and [credentials](View::credentials) share connections to remote servers, with their sessions and catalogs;
+    /// others never do. The connections stay open for a minute after the last of these views, so a view can be opened for each request.
     pub fn principal(mut self, principal: impl Into<Principal>) -> Self {
         self.principal = Some(principal.into());
         self
@@ -174,9 +173,10 @@ impl View {
 
     /// Sets the credentials that this view's servers are used with, in addition to those of the config.
     ///
-    /// Of views with equal principals, the one opened last sets the credentials for all of them, so a view per request can bring a fresh
-    /// token. A view without a principal shares its connections with no other view. A stdio server is shared by all views unless
-    /// [`Credentials::covers`] returns `true` for its process; each principal then has a process of its own.
+    /// Every request to a server is made with the credentials of the view that it is made for: views with equal principals share a connection
+    /// only if they are clones with one provider, have clones of one `Arc`, or if [`Credentials::identity`] says that their credentials allow the
+    /// same. A view without a principal shares its connections with no other view. A stdio server is shared by all views unless
+    /// [`Credentials::covers`] returns `true` for its process; it then has a process for each principal and identity.
     ///
     /// ```
     /// use pegboard::{Credential, Credentials, View, credential::{CredentialError, CredentialRequest}};
@@ -196,7 +196,7 @@ impl View {
     /// let view = View::new().principal("alice").credentials(UserToken("token of alice".to_owned()));
     /// ```
     pub fn credentials(mut self, credentials: impl Credentials) -> Self {
-        self.credentials = Some(ViewCredentials(Arc::new(credentials)));
+        self.credentials = Some(ViewCredentials::new(credentials));
         self
     }
 
@@ -423,15 +423,5 @@ impl View {
             return Err(Failure::new(Kind::Unavailable, message));
         }
         Ok(())
-    }
-}
-
-/// The credentials of a view. `Debug` shows nothing of them.
-#[derive(Clone)]
-pub(crate) struct ViewCredentials(pub(crate) Arc<dyn Credentials>);
-
-impl fmt::Debug for ViewCredentials {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ViewCredentials")
     }
 }

@@ -1,6 +1,6 @@
 //! What a program implements and returns: [`Credentials`], and the [`Credential`] for a server.
 
-use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
+use std::{any::Any, fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use super::{
     caller_tokens::CallerRights,
@@ -29,6 +29,22 @@ pub trait Credentials: Send + Sync + 'static {
         request: CredentialRequest<'a>,
     ) -> Pin<Box<dyn Future<Output = Result<Credential, CredentialError>> + Send + 'a>>;
 
+    /// Names what these credentials allow, for views of one principal: the name of the account, its scopes, the session of the user. Views with
+    /// equal principals and equal names share connections, and the provider of the view that was opened last is asked for all of them, so that a
+    /// view per request can bring a fresh token with the same rights.
+    ///
+    /// Without a name (the default) only a [`View`](crate::View) and its clones share connections, because another provider may have a token
+    /// with other rights. Clones of one `Arc` have the same name. Names are neither printed nor sent.
+    fn identity(&self) -> Option<String> {
+        None
+    }
+
+    /// What keeps the memory of this provider from being used by another one, if [`Credentials::identity`] is its address.
+    #[doc(hidden)]
+    fn allocation(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        None
+    }
+
     /// Whether the server refuses the credential with status 403 too, so that another one is requested. Otherwise 403 means that a right is
     /// missing, which no other credential has.
     fn is_refused_by_forbidden(&self, server: &ServerName) -> bool {
@@ -45,6 +61,41 @@ pub trait Credentials: Send + Sync + 'static {
     ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
         let _ = (server, principal);
         Box::pin(std::future::pending())
+    }
+}
+
+/// One provider for many views, which share connections if their principals are equal.
+impl<T: Credentials + ?Sized> Credentials for Arc<T> {
+    fn covers(&self, server: &ServerName, is_process: bool) -> bool {
+        self.as_ref().covers(server, is_process)
+    }
+
+    fn credential<'a>(
+        &'a self,
+        request: CredentialRequest<'a>,
+    ) -> Pin<Box<dyn Future<Output = Result<Credential, CredentialError>> + Send + 'a>> {
+        self.as_ref().credential(request)
+    }
+
+    fn identity(&self) -> Option<String> {
+        let address = || format!("{:p}", Self::as_ptr(self).cast::<()>());
+        Some(self.as_ref().identity().unwrap_or_else(address))
+    }
+
+    fn allocation(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        Some(Arc::new(Self::downgrade(self)))
+    }
+
+    fn is_refused_by_forbidden(&self, server: &ServerName) -> bool {
+        self.as_ref().is_refused_by_forbidden(server)
+    }
+
+    fn renewed<'a>(
+        &'a self,
+        server: &'a ServerName,
+        principal: Option<&'a Principal>,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        self.as_ref().renewed(server, principal)
     }
 }
 

@@ -31,7 +31,7 @@ pub(crate) struct CredentialSource {
     principal: Option<Principal>,
     /// Which of the principal's access tokens may be exchanged.
     rights: Option<CallerRights>,
-    /// The newest provider. Views with equal principals replace it.
+    /// The newest provider. Views with equal principals and credentials replace it.
     provider: ArcSwap<Arc<dyn Credentials>>,
     state: Mutex<State>,
     /// Held by the request that renews the credential, so that concurrent requests ask the provider once.

@@ -8,7 +8,9 @@ use super::{server_handle::Server, view_tag::ViewTag};
 use crate::{
     caller::Principal,
     config::{PRINCIPAL, Scope},
-    credential::{CallerRights, Credential, CredentialError, CredentialRequest, CredentialSource, Credentials},
+    credential::{
+        CallerRights, Credential, CredentialError, CredentialRequest, CredentialSource, Credentials, CredentialsKey,
+    },
     name::ServerName,
     session::HostHandle,
     sync::caught_now,
@@ -21,6 +23,8 @@ pub(crate) struct ViewIdentity {
     /// Which of the principal's access tokens may be exchanged.
     pub(crate) rights: Option<CallerRights>,
     pub(crate) credentials: Option<Arc<dyn Credentials>>,
+    /// Tells the credentials from those of other views.
+    pub(crate) credentials_key: Option<CredentialsKey>,
     /// The variables of header templates that the view sets.
     pub(crate) variables: BTreeMap<String, String>,
     /// Answers what servers ask, in place of the board's host.
@@ -89,7 +93,7 @@ pub(super) fn kind(server: &Server) -> ServerKind {
     }
 }
 
-/// The provider of an identity. Views with equal principals replace it.
+/// The provider of an identity. Views with equal principals and credentials replace it.
 #[derive(Default)]
 pub(super) struct CurrentProvider(ArcSwapOption<Arc<dyn Credentials>>);
 

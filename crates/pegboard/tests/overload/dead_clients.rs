@@ -97,6 +97,10 @@ impl Credentials for Token {
     ) -> Pin<Box<dyn Future<Output = Result<Credential, CredentialError>> + Send + 'a>> {
         Box::pin(async { Ok(Credential::none().env("CALLER_TOKEN", "a-token-of-alice")) })
     }
+
+    fn identity(&self) -> Option<String> {
+        Some("alice".to_owned())
+    }
 }
 
 /// A client of the modern era has a view for each request, and its process serves the next one.

@@ -18,10 +18,11 @@ use crate::support::*;
 /// A new secret for every token, so that a token is never the same twice.
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
-/// The token of one principal. A server sees its owner before the first `.`.
+/// The token of one principal. A server sees its owner before the first `.`: the principal, and its rights after a `:` if it has several tokens.
 pub(crate) struct Token {
     owner: &'static str,
     covers_processes: bool,
+    is_named: bool,
     secret: u64,
 }
 
@@ -30,6 +31,7 @@ impl Token {
         Self {
             owner,
             covers_processes: false,
+            is_named: true,
             secret: NEXT.fetch_add(1, Ordering::Relaxed),
         }
     }
@@ -41,11 +43,23 @@ impl Token {
             ..Self::of(owner)
         }
     }
+
+    /// Does not say what it allows, so no other token stands for it.
+    pub(crate) fn unnamed(self) -> Self {
+        Self {
+            is_named: false,
+            ..self
+        }
+    }
 }
 
 impl Credentials for Token {
     fn covers(&self, _: &ServerName, is_process: bool) -> bool {
         !is_process || self.covers_processes
+    }
+
+    fn identity(&self) -> Option<String> {
+        self.is_named.then(|| self.owner.to_owned())
     }
 
     fn credential<'a>(
@@ -54,7 +68,7 @@ impl Credentials for Token {
     ) -> Pin<Box<dyn Future<Output = Result<Credential, CredentialError>> + Send + 'a>> {
         assert_eq!(
             request.principal.map(AsRef::as_ref),
-            Some(self.owner),
+            Some(principal(self.owner)),
             "the wrong one is asked"
         );
         let token = format!("{}.secret-token-{:08}", self.owner, self.secret);
@@ -90,9 +104,19 @@ pub(crate) fn board_of(server: ServerConfig) -> Pegboard {
         .open()
 }
 
+/// The principal of a token's owner.
+pub(crate) fn principal(owner: &str) -> &str {
+    owner.split(':').next().unwrap_or_default()
+}
+
 /// A view of a principal with a fresh token.
 pub(crate) fn of(owner: &'static str) -> View {
-    View::new().principal(owner).credentials(Token::of(owner))
+    with(Token::of(owner))
+}
+
+/// A view of a token's principal.
+pub(crate) fn with(token: Token) -> View {
+    View::new().principal(principal(token.owner)).credentials(token)
 }
 
 /// What the server told about a call.

@@ -1,5 +1,5 @@
 //! The history checker: many tasks of several principals on one board, with equal call ids. No token, answer, cached answer, kept reply or
-//! output ever reaches the wrong principal.
+//! output ever reaches the wrong principal, nor views of the same principal that have another token.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,8 +23,8 @@ const TASKS: u64 = 64;
 const STEPS: u64 = 6;
 /// How many calls end between two changes of the board.
 const CALLS_PER_CHANGE: usize = 32;
-/// Who calls. The last one has neither a principal nor a token.
-const CALLERS: [&str; 3] = ["alice", "bob", ""];
+/// Who calls. The first two are one principal with two tokens, the last one has neither a principal nor a token.
+const CALLERS: [&str; 4] = ["alice:read", "alice:write", "bob", ""];
 
 /// Whether the tokens go into processes.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -52,7 +52,7 @@ struct History {
 /// The board under test. Each caller has one view that stays open, and opens others for single calls.
 struct Stage {
     board: Pegboard,
-    kept: [Toolset; 3],
+    kept: [Toolset; CALLERS.len()],
     tokens: Tokens,
     history: History,
 }
@@ -78,7 +78,7 @@ impl Stage {
     }
 
     async fn step(&self, rng: &mut Rng, task: u64, step: u64) {
-        let caller = usize::try_from(rng.next() % 3).unwrap();
+        let caller = usize::try_from(rng.next() % CALLERS.len() as u64).unwrap();
         let action = rng.next() % 6;
         let tools = self.tools(caller, action >= 4 || rng.next().is_multiple_of(2));
         // The ids of calls are the same for all callers.
@@ -179,7 +179,7 @@ impl Stage {
 fn view(caller: &'static str, tokens: Tokens) -> View {
     match (caller, tokens) {
         ("", _) => View::new(),
-        (caller, Tokens::InProcesses) => View::new().principal(caller).credentials(Token::for_processes(caller)),
+        (caller, Tokens::InProcesses) => with(Token::for_processes(caller)),
         (caller, _) => of(caller),
     }
 }

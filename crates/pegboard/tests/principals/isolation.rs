@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::{fixtures::*, support::*};
 
 #[tokio::test]
-async fn the_newest_view_of_a_principal_sets_its_token() {
+async fn of_tokens_that_allow_the_same_the_newest_is_sent() {
     let server = fake(Era::Legacy).serve_http().await.unwrap();
     let board = board_of(at(&server.url()));
     let first = board.toolset_with(of("alice"));
@@ -31,6 +31,85 @@ async fn the_newest_view_of_a_principal_sets_its_token() {
     board.shutdown().await;
 }
 
+/// The wires on which a credential is sent, and a server at each.
+async fn wires() -> [(ServerConfig, NetHandle); 3] {
+    let http = fake(Era::Legacy).serve_http().await.unwrap();
+    let sse = fake(Era::Legacy).serve_sse().await.unwrap();
+    let ws = fake(Era::Modern).serve_ws().await.unwrap();
+    let websocket = ServerConfig::new(Transport::WebSocket(endpoint(&ws.url())));
+    [(at(&http.url()), http), (at(&sse.url()), sse), (websocket, ws)]
+}
+
+#[tokio::test]
+async fn a_call_uses_the_credentials_of_its_own_view() {
+    for (settings, server) in wires().await {
+        let board = board_of(settings);
+        let owner = async |tools: &Toolset| told(&call(tools, "fx.act", json!({})).await)["owner"].clone();
+        let read = board.toolset_with(with(Token::of("alice:read").unnamed()));
+        let write = board.toolset_with(with(Token::of("alice:write").unnamed()));
+        let admin = board.toolset_with(of("alice:admin"));
+        let bare = board.toolset_with(View::new().principal("alice"));
+        for _ in 0..2 {
+            assert_eq!(owner(&write).await, "alice:write");
+            assert_eq!(owner(&admin).await, "alice:admin");
+            assert_eq!(owner(&read).await, "alice:read");
+            assert_eq!(owner(&bare).await, "");
+        }
+        // Nothing is lent by views that are gone either, to those that are open nor to later ones.
+        drop((write, admin));
+        assert_eq!(owner(&read).await, "alice:read");
+        assert_eq!(owner(&bare).await, "");
+        drop((read, bare));
+        assert_eq!(owner(&board.toolset_with(View::new().principal("alice"))).await, "");
+        assert_eq!(owner(&board.toolset_with(of("alice:read"))).await, "alice:read");
+        board.shutdown().await;
+        drop(server);
+    }
+}
+
+#[tokio::test]
+async fn a_process_with_the_credentials_of_a_view_is_not_lent_to_others_of_its_principal() {
+    let board = board_of(process(&fake(Era::Legacy)));
+    let views = [
+        ("alice:write", with(Token::for_processes("alice:write").unnamed())),
+        ("alice:read", with(Token::for_processes("alice:read"))),
+        ("", View::new().principal("alice")),
+        ("", of("alice:read-remote")),
+    ];
+    let views = views.map(|(owner, view)| (owner, board.toolset_with(view)));
+    for (owner, tools) in &views {
+        assert_eq!(told(&call(tools, "fx.act", json!({})).await)["owner"], *owner);
+    }
+    board.shutdown().await;
+}
+
+#[tokio::test]
+async fn results_keys_and_outputs_are_not_lent_to_views_with_other_credentials() {
+    let server = fake(Era::Legacy).serve_http().await.unwrap();
+    let board = board_of(caching(at(&server.url())));
+    let views = [
+        ("alice:write", of("alice:write")),
+        ("alice:read", with(Token::of("alice:read").unnamed())),
+        ("", View::new().principal("alice")),
+    ];
+    let views = views.map(|(owner, view)| (owner, board.toolset_with(view)));
+    let mut handles = Vec::new();
+    for (owner, tools) in &views {
+        let cached = call(tools, "fx.whoami", json!({})).await;
+        assert_eq!((cached.cached, told(&cached)["owner"].as_str()), (false, Some(*owner)));
+        let keyed = tools.call(ToolCall::new("fx.act").key("key-1")).await;
+        assert_eq!(told(&keyed)["owner"], *owner);
+        handles.push(call(tools, "fx.act", json!({"pad": 20_000})).await.handle.unwrap());
+    }
+    for (number, (_, tools)) in views.iter().enumerate() {
+        for (owner, handle) in handles.iter().enumerate() {
+            let read = call(tools, "read_output", json!({"handle": handle, "grep": "line 19999"})).await;
+            assert_eq!(read.text().contains("line 19999"), owner == number, "{}", read.text());
+        }
+    }
+    board.shutdown().await;
+}
+
 #[tokio::test]
 async fn no_principal_gets_the_token_or_the_session_of_the_board_or_of_another() {
     let server = fake(Era::Legacy).serve_http().await.unwrap();
@@ -41,7 +120,7 @@ async fn no_principal_gets_the_token_or_the_session_of_the_board_or_of_another()
         board.toolset(),
     );
     // Without credentials of its own, a principal still has a session of its own.
-    let carol = board.toolset_with(pegboard::View::new().principal("carol"));
+    let carol = board.toolset_with(View::new().principal("carol"));
     let mut sessions = Vec::new();
     for (tools, owner) in [(&alice, "alice"), (&bob, "bob"), (&anonymous, ""), (&carol, "")] {
         let told = told(&call(tools, "fx.act", json!({})).await);
@@ -115,9 +194,7 @@ async fn a_process_per_principal_gets_its_credentials_and_ends_with_the_board() 
     let board = board_of(process(&fake(Era::Legacy)));
     let mut pids = Vec::new();
     for owner in ["alice", "bob"] {
-        let view = pegboard::View::new()
-            .principal(owner)
-            .credentials(Token::for_processes(owner));
+        let view = View::new().principal(owner).credentials(Token::for_processes(owner));
         let told = told(&call(&board.toolset_with(view), "fx.act", json!({})).await);
         assert_eq!(told["owner"], owner);
         pids.push(told["session"].as_str().unwrap().parse::<u32>().unwrap());

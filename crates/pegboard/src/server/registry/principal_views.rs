@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     board_registry::Registry,
-    principals::{EndedPrincipal, MAX_KEPT, PrincipalKey, Principals},
+    principals::{EndedPrincipal, Left, MAX_KEPT, PrincipalKey, Principals},
 };
 use crate::{
     name::ServerName,
@@ -26,7 +26,7 @@ impl Registry {
         instances
     }
 
-    /// Gives a known principal the credentials of its newest view. The caller holds the state lock, and drops the result after it.
+    /// Gives a known principal the provider of its newest view, whose credentials allow the same. The caller holds the state lock, and drops the result after it.
     pub(super) fn update_principal(
         &self,
         known: &ViewInstances,
@@ -59,8 +59,10 @@ impl Registry {
         principals: &mut Principals,
         key: &PrincipalKey,
     ) -> Vec<EndedPrincipal> {
-        if !principals.leave(key, Instant::now()) {
-            return Vec::new();
+        match principals.leave(key, Instant::now()) {
+            Left::Views => return Vec::new(),
+            Left::Ended(ended) => return ended.into_iter().collect(),
+            Left::Idle => {}
         }
         // Without a runtime no timer can end them.
         let most = match Handle::try_current() {

@@ -10,7 +10,7 @@ use tokio::{task::AbortHandle, time::Instant};
 
 use crate::{
     caller::Principal,
-    credential::CallerRights,
+    credential::{CallerRights, CredentialsKey},
     server::{server_handle::Server, view_instances::ViewInstances},
 };
 
@@ -25,6 +25,20 @@ pub(super) const MAX_KEPT: usize = 256;
 pub(super) struct PrincipalKey {
     pub(super) principal: Principal,
     pub(super) rights: Option<CallerRights>,
+    /// `None` for views that have only the credentials of the config.
+    pub(super) credentials: Option<CredentialsKey>,
+}
+
+/// What the end of a view leaves.
+#[derive(Debug)]
+#[must_use]
+pub(super) enum Left {
+    /// Other views of its principal.
+    Views,
+    /// A principal without views, which is kept for a while.
+    Idle,
+    /// A principal that ends, because no view can have its credentials again.
+    Ended(Option<EndedPrincipal>),
 }
 
 /// The principals of a board.
@@ -84,20 +98,23 @@ impl Principals {
         (instances, false)
     }
 
-    /// Counts the end of a view. Returns whether it was the last one of its principal.
-    pub(super) fn leave(&mut self, key: &PrincipalKey, now: Instant) -> bool {
+    /// Counts the end of a view.
+    pub(super) fn leave(&mut self, key: &PrincipalKey, now: Instant) -> Left {
         let Some(known) = self.known.get_mut(key) else {
-            return false;
+            return Left::Views;
         };
         known.views = known.views.saturating_sub(1);
         if known.views > 0 {
-            return false;
+            return Left::Views;
+        }
+        if key.credentials.as_ref().is_some_and(CredentialsKey::is_over) {
+            return Left::Ended(self.take(key));
         }
         let number = self.next_idle;
         self.next_idle += 1;
         known.idle = Some(number);
         self.idle.insert(number, (now, key.clone()));
-        true
+        Left::Idle
     }
 
     /// Removes idle principals, the oldest first, until at most `most` are left.

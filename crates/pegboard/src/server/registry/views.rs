@@ -59,6 +59,7 @@ impl Registry {
         let key = identity.principal.clone().map(|principal| PrincipalKey {
             principal,
             rights: identity.rights,
+            credentials: identity.credentials_key.clone(),
         });
         // Dropped after the lock is released.
         let mut replaced = None;
