@@ -46,7 +46,7 @@ use tokio::sync::{Semaphore, watch};
 use crate::{
     args::CompiledSchemas,
     audit::{AdminChange, AuditLog, Entry},
-    call::{Embeddings, Journal, UsageByPrincipal, View},
+    call::{CallMemories, Embeddings, Journal, UsageByPrincipal, View},
     credential::CallerTokens,
     deadline::Deadline,
     event::Events,
@@ -86,6 +86,8 @@ struct Inner {
     compiled_schemas: Arc<CompiledSchemas>,
     /// What the principals use of their limits.
     usage: UsageByPrincipal,
+    /// What the toolsets of each principal remember of their calls.
+    memories: CallMemories,
     /// The naming of tools in views that set none.
     naming: Mutex<NameStyle>,
     /// The named views and the settings of the gateway.
@@ -338,6 +340,7 @@ impl Pegboard {
     pub async fn shutdown(&self) {
         self.0.registry.close();
         self.0.registry.close_servers().await;
+        self.0.memories.clear();
         self.0.factory.shared.link_context.closing.wait().await;
         #[cfg(feature = "oauth")]
         self.0.factory.sign_ins.close().await;

@@ -41,6 +41,7 @@ mod view_rules;
 
 // Cache.
 mod cache;
+mod call_memory;
 
 // Queue, session and exchange, with retries.
 mod deliver;
@@ -72,6 +73,7 @@ mod embeddings;
 
 pub use approval::{Approvals, Approved, Approver, Decision, Question};
 pub(crate) use audience::Audience;
+pub(crate) use call_memory::{CallMemories, MemoryOwner};
 pub(crate) use crossing::{check_params, check_text};
 pub use embeddings::Embedder;
 pub(crate) use embeddings::Embeddings;
@@ -145,9 +147,11 @@ pub(crate) async fn run(
 /// Runs the call, or returns the reply of an earlier call with the same idempotency key.
 async fn run_once(context: &CallContext<'_>, call: &mut ToolCall) -> Reply {
     let name = context.tool().dotted_name();
+    let is_own = context.view.home.as_ref() == Some(context.server().name());
     let key = idempotency::IdempotencyKey {
         tool: name.clone(),
         key: call.key.clone().unwrap_or_default(),
+        server: is_own.then(|| context.server().number()),
     };
     let (id, asked, id_given) = (call.id.clone(), call.asked().to_owned(), call.has_given_id());
     let arguments = call.arguments.clone();

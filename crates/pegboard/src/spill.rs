@@ -1,6 +1,6 @@
-//! Stores outputs that are too large for a model in temporary files of one toolset.
+//! Stores outputs that are too large for a model in temporary files of one toolset, or of those of a principal.
 //!
-//! A handle is a random number that cannot be guessed. The folder belongs to one toolset and is removed with it. Outputs are masked before
+//! A handle is a random number that cannot be guessed. The folder is removed with the last toolset, or with the memory of the principal. Outputs are masked before
 //! they are stored. Files hold the output unchanged; it is pretty-printed when it is read. When a limit is reached, the oldest output is
 //! evicted and its file is overwritten with the newest, which costs half as much as removing one file and creating another.
 
@@ -32,7 +32,7 @@ use folder::Folder;
 const MAX_TTL: Duration = Duration::from_secs(24 * 3600);
 
 /// Limits on the outputs that one toolset stores in files.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct SpillLimits {
     /// How long an output is kept; at most a day.

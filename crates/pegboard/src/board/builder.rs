@@ -17,7 +17,7 @@ use super::sign_in_provider::{SignIns, TokenFolder};
 use super::{GatewaySettings, Inner, Pegboard, approval_defaults::ApprovalDefaults, server_factory::ServerFactory};
 use crate::{
     audit::AuditLog,
-    call::{Approvals, Approver, CallJournal, Embedder, Embeddings, Journal, UsageByPrincipal},
+    call::{Approvals, Approver, CallJournal, CallMemories, Embedder, Embeddings, Journal, UsageByPrincipal},
     catalog::store::CatalogStore,
     config::{BreakerPolicy, Capabilities, Config, ServerConfig},
     credential::{CallerTokens, Credentials},
@@ -344,6 +344,7 @@ impl Builder {
             snapshots: Arc::default(),
             compiled_schemas: Arc::default(),
             usage: UsageByPrincipal::default(),
+            memories: CallMemories::default(),
             naming,
             gateway,
             gateway_changed: watch::Sender::new(()),

@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError};
 
 use super::Pegboard;
 use crate::{
-    call::View,
+    call::{MemoryOwner, View},
     catalog::{Catalog, HeaderRule},
     config::{Scope, ServerConfig, Start},
     credential::ViewCredentials,
@@ -50,6 +50,14 @@ impl Pegboard {
             host: view.host.clone(),
             catalog_only: view.catalog_only,
         };
+        view.memory = view.principal.clone().map(|principal| {
+            self.0.memories.open(MemoryOwner {
+                principal,
+                rights: identity.rights,
+                credentials: identity.credentials_key.clone(),
+                limits: view.result_options.spill_limits().clone(),
+            })
+        });
         let registry = &self.0.registry;
         view.result_options.always_readable |= registry.configured().iter().any(|server| may_spill(&view, server));
         let own = ViewServers::open(registry, view.name.clone(), &identity, view.own_roots(), brought);

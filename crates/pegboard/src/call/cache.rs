@@ -22,7 +22,7 @@ const MAX_ENTRIES: usize = 1000;
 /// The most bytes of cached payload.
 const MAX_BYTES: usize = 32 << 20;
 
-/// The cached answers of one view. Views do not share them.
+/// The cached answers of one view, or of the views of a principal.
 #[derive(Debug, Default)]
 pub(crate) struct Cache(Mutex<Entries>);
 

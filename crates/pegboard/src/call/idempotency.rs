@@ -20,11 +20,11 @@ use crate::{
 /// The `_meta` entry that passes the key to the server.
 pub(super) const META_KEY: &str = "dev.pegboard/idempotencyKey";
 /// How long the reply is kept for calls with the same key, counted from the end of the call.
-const LIFETIME: Duration = Duration::from_secs(600);
+pub(super) const LIFETIME: Duration = Duration::from_secs(600);
 /// The most keys that are remembered; the calls that ended first are evicted first.
 const MAX_KEYS: usize = 1024;
 
-/// The idempotency keys of one view.
+/// The idempotency keys of one view, or of the views of a principal.
 #[derive(Debug, Default)]
 pub(crate) struct IdempotencyKeys(Mutex<HashMap<IdempotencyKey, KeyedCall>>);
 
@@ -33,6 +33,8 @@ pub(crate) struct IdempotencyKeys(Mutex<HashMap<IdempotencyKey, KeyedCall>>);
 pub(super) struct IdempotencyKey {
     pub(super) tool: String,
     pub(super) key: String,
+    /// The server's unique number if the tool is one of the view's own: another view may have another tool of that name.
+    pub(super) server: Option<u64>,
 }
 
 /// The call that claimed a key.
@@ -189,7 +191,11 @@ mod tests {
 
     fn key(key: impl Into<String>) -> IdempotencyKey {
         let tool = "fx.pay".to_owned();
-        IdempotencyKey { tool, key: key.into() }
+        IdempotencyKey {
+            tool,
+            key: key.into(),
+            server: None,
+        }
     }
 
     fn done(text: &str) -> Reply {

@@ -26,7 +26,7 @@ pub(crate) struct ResultOptions {
     pub(super) keeps_fence: bool,
     /// Whether `read_output` is listed before there is an output to read.
     pub(crate) always_readable: bool,
-    /// Created when the view is opened: toolsets do not share spilled outputs.
+    /// Set when the view is opened. Only toolsets of a principal share spilled outputs.
     pub(crate) spill: Spill,
     /// The name of `read_output` as models see it. Set by the toolset.
     reader: Arc<Mutex<Arc<str>>>,
@@ -53,9 +53,21 @@ pub(super) enum Size {
 
 impl ResultOptions {
     /// Prepares the options for one toolset.
+    #[cfg(test)]
     pub(crate) fn opened(self) -> Self {
+        let spill = Spill::new(self.limits.clone());
+        self.opened_with(spill)
+    }
+
+    /// The limits of the outputs that are spilled.
+    pub(crate) fn spill_limits(&self) -> &SpillLimits {
+        &self.limits
+    }
+
+    /// Prepares the options for a toolset that spills its outputs there.
+    pub(super) fn opened_with(self, spill: Spill) -> Self {
         Self {
-            spill: Spill::new(self.limits.clone()),
+            spill,
             reader: Arc::default(),
             ..self
         }

@@ -19,6 +19,7 @@ use super::{
     audience::Audience,
     cache::Cache,
     call_limits::CallLimits,
+    call_memory::CallMemory,
     embeddings::{Embedder, Embeddings},
     forwarded_tasks::ForwardedTasks,
     hook::{Budget, Called, Hook, Hooks},
@@ -90,7 +91,9 @@ pub struct View {
     pub(crate) audience: Audience,
     /// How results are processed, and the spilled outputs.
     pub(crate) result_options: ResultOptions,
-    // State that outlives a call. Each toolset has its own: see `opened`.
+    // State that outlives a call: see `opened`.
+    /// The cached answers, idempotency keys and spilled outputs of a principal; set when the view is opened.
+    pub(crate) memory: Option<CallMemory>,
     pub(crate) cache: Arc<Cache>,
     pub(crate) idempotency_keys: Arc<IdempotencyKeys>,
     /// The tasks that clients of this view poll by themselves.
@@ -354,17 +357,20 @@ impl View {
         self
     }
 
-    /// Prepares the view for one toolset: state that outlives a call is not shared with other toolsets.
+    /// Prepares the view for one toolset: state that outlives a call is not shared with other toolsets, except the memory of a principal.
     pub(crate) fn opened(self, name: Arc<str>, number: u64, events: EventSender, tallies: Arc<BoardCounters>) -> Self {
         let owner = self.principal.clone().map(QuotaOwner::Principal);
+        let memory = self.memory.clone();
+        let memory = memory.unwrap_or_else(|| CallMemory::new(self.result_options.spill_limits()));
         Self {
             name: Some(name),
             owner: owner.unwrap_or(QuotaOwner::View(number)),
-            cache: Arc::default(),
-            idempotency_keys: Arc::default(),
+            cache: memory.cache.clone(),
+            idempotency_keys: memory.idempotency_keys.clone(),
             forwarded_tasks: Arc::default(),
             call_limits: Arc::default(),
-            result_options: self.result_options.opened(),
+            result_options: self.result_options.opened_with(memory.spill.clone()),
+            memory: Some(memory),
             events,
             tallies,
             is_closed: Arc::default(),

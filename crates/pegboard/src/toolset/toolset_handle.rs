@@ -59,12 +59,14 @@ impl Toolset {
         self.open_state.has_ended() || self.servers.registry().is_closing()
     }
 
-    /// Closes the view: it accepts no more calls, the servers that it owns are stopped, and its spilled outputs are removed. Waits until that
-    /// is done. All clones of the toolset close together.
+    /// Closes the view: it accepts no more calls, the servers that it owns are stopped, and its spilled outputs are removed, unless other
+    /// toolsets of its principal may read them. Waits until that is done. All clones of the toolset close together.
     pub async fn close(&self) {
         self.open_state.end();
         self.view.is_closed.store(true, Ordering::Release);
-        self.view.result_options.spill.close().await;
+        if let Some(memory) = &self.view.memory {
+            memory.close().await;
+        }
         self.servers.close().await;
     }
 

@@ -1,7 +1,7 @@
 //! Single rules of isolation between principals, with real servers.
 
-use pegboard::{Pegboard, ToolCall};
-use pegboard_testkit::Era;
+use pegboard::{Answer, NativeTool, NativeTools, Pegboard, ServerConfig, ToolCall, Toolset, View, config::Transport};
+use pegboard_testkit::{Era, NetHandle};
 use serde_json::json;
 
 use crate::{fixtures::*, support::*};
@@ -168,6 +168,48 @@ async fn caches_keys_and_outputs_stay_within_a_view() {
         .iter()
         .filter(|call| call.method == "tools/call" && call.params["arguments"].get("pad").is_none());
     assert_eq!(keyed.count(), 4, "one `whoami` and one `act` for each");
+    board.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_toolset_per_request_goes_on_with_the_cache_keys_and_outputs_of_its_principal() {
+    let server = fake(Era::Legacy).serve_http().await.unwrap();
+    let board = board_of(caching(at(&server.url())));
+    let first = board.toolset_with(of("alice"));
+    let whoami = call(&first, "fx.whoami", json!({})).await;
+    let keyed = first.call(ToolCall::new("fx.act").key("key-1")).await;
+    let handle = call(&first, "fx.act", json!({"pad": 20_000})).await.handle.unwrap();
+    first.close().await;
+    let calls = server.count("tools/call");
+
+    let second = board.toolset_with(of("alice"));
+    let cached = call(&second, "fx.whoami", json!({})).await;
+    assert!(cached.cached);
+    assert_eq!(told(&cached), told(&whoami));
+    let again = second.call(ToolCall::new("fx.act").key("key-1")).await;
+    assert_eq!(told(&again), told(&keyed));
+    let read = call(&second, "read_output", json!({"handle": handle, "grep": "line 19999"})).await;
+    assert!(read.text().contains("alice line 19999"), "{}", read.text());
+    assert_eq!(server.count("tools/call"), calls, "nothing was carried out twice");
+    board.shutdown().await;
+}
+
+/// A tool of one request may do something else than that of another.
+#[tokio::test]
+async fn a_key_for_a_tool_of_the_view_itself_holds_for_that_view_only() {
+    let board = Pegboard::open(pegboard::Config::default());
+    for answer in ["first", "second"] {
+        let tool = NativeTool::new(
+            "basket",
+            "Shows the basket.",
+            json!({"type": "object"}),
+            move |_| async move { Ok(Answer::from_text(answer)) },
+        );
+        let tools = board.toolset_with(View::new().principal("alice").tools(NativeTools::new([tool])));
+        for _ in 0..2 {
+            assert_eq!(tools.call(ToolCall::new("basket").key("key-1")).await.text(), answer);
+        }
+    }
     board.shutdown().await;
 }
 
