@@ -49,6 +49,14 @@ impl Owner {
             rights: client.rights(),
         }
     }
+
+    #[cfg(test)]
+    pub(super) fn new(principal: Option<&str>, rights: Option<CallerRights>) -> Self {
+        Self {
+            principal: principal.map(Principal::new),
+            rights,
+        }
+    }
 }
 
 /// The toolset of one legacy client, or of all modern clients of an owner.

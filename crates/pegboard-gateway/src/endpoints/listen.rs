@@ -16,7 +16,11 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{
-    client_tools::ClientTools, confirmations::Confirmed, core::Core, failures::request_failed, pass_on::log_params,
+    client_tools::{ClientTools, Owner},
+    confirmations::Confirmed,
+    core::Core,
+    failures::request_failed,
+    pass_on::log_params,
 };
 use crate::{
     protocol::{Client, Event, Filter, RpcError},
@@ -227,8 +231,8 @@ impl Source {
                 other("notifications/elicitation/complete", json!({ "elicitationId": id }))
             }
             ServerEvent::TaskStatus { id, params } => {
-                let principal = self.client.principal();
-                let Some(own) = self.core.tasks.id_of(principal, server, id) else {
+                let owner = Owner::of(&self.client);
+                let Some(own) = self.core.tasks.id_of(&owner, server, id) else {
                     return true;
                 };
                 let mut params = params.clone();

@@ -1,4 +1,4 @@
-//! [`OwnTasks`]: which tasks each principal has started, for its lists of tasks.
+//! [`OwnTasks`]: which tasks each principal has started, for its lists of tasks. Tokens with other rights do not see them.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -6,9 +6,8 @@ use std::{
 };
 
 use bytes::Bytes;
-use pegboard::Principal;
 
-use super::request_state::Kept;
+use super::{client_tools::Owner, request_state::Kept};
 
 /// The most tasks of a principal that are listed. The oldest are forgotten first; their ids stay valid.
 const MAX_TASKS: usize = 256;
@@ -17,9 +16,9 @@ const MAX_PRINCIPALS: usize = 1024;
 /// The most bytes of results that are kept for a principal's clients that wanted a task and got a result at once.
 const MAX_RESULTS: usize = 8 << 20;
 
-/// The tasks that were started at one endpoint, by principal.
+/// The tasks that were started at one endpoint, by principal and rights.
 #[derive(Debug, Default)]
-pub(super) struct OwnTasks(Mutex<HashMap<Option<Principal>, VecDeque<OwnTask>>>);
+pub(super) struct OwnTasks(Mutex<HashMap<Owner, VecDeque<OwnTask>>>);
 
 /// A task that a client has started.
 #[derive(Clone, Debug)]
@@ -33,13 +32,13 @@ pub(super) struct OwnTask {
 
 impl OwnTasks {
     /// Remembers a task.
-    pub(super) fn add(&self, principal: Option<&Principal>, task: OwnTask) {
+    pub(super) fn add(&self, owner: &Owner, task: OwnTask) {
         let mut all = self.lock();
-        if all.len() >= MAX_PRINCIPALS && !all.contains_key(&principal.cloned()) {
+        if all.len() >= MAX_PRINCIPALS && !all.contains_key(owner) {
             // Lists are a convenience; one principal's must not cost another its memory.
             return;
         }
-        let tasks = all.entry(principal.cloned()).or_default();
+        let tasks = all.entry(owner.clone()).or_default();
         tasks.push_back(task);
         let results = |tasks: &VecDeque<OwnTask>| -> usize {
             let results = tasks.iter().filter_map(|task| task.result.as_ref());
@@ -51,36 +50,38 @@ impl OwnTasks {
     }
 
     /// The principal's tasks, oldest first.
-    pub(super) fn of(&self, principal: Option<&Principal>) -> Vec<OwnTask> {
+    pub(super) fn of(&self, owner: &Owner) -> Vec<OwnTask> {
         let all = self.lock();
-        all.get(&principal.cloned())
+        all.get(owner)
             .map(|tasks| tasks.iter().cloned().collect())
             .unwrap_or_default()
     }
 
     /// The principal's task with this id.
-    pub(super) fn find(&self, principal: Option<&Principal>, id: &str) -> Option<OwnTask> {
+    pub(super) fn find(&self, owner: &Owner, id: &str) -> Option<OwnTask> {
         let all = self.lock();
-        all.get(&principal.cloned())?.iter().find(|task| task.id == id).cloned()
+        all.get(owner)?.iter().find(|task| task.id == id).cloned()
     }
 
     /// The client's id of the principal's task that a server calls `text`.
-    pub(super) fn id_of(&self, principal: Option<&Principal>, server: &str, text: &str) -> Option<String> {
+    pub(super) fn id_of(&self, owner: &Owner, server: &str, text: &str) -> Option<String> {
         let all = self.lock();
         let task = all
-            .get(&principal.cloned())?
+            .get(owner)?
             .iter()
             .find(|task| task.kept.server == server && task.kept.text == text);
         task.map(|task| task.id.clone())
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Option<Principal>, VecDeque<OwnTask>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Owner, VecDeque<OwnTask>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use pegboard::credential::CallerRights;
+
     use super::{super::request_state::KeptKind, *};
 
     fn task(id: usize, bytes: usize) -> OwnTask {
@@ -97,27 +98,36 @@ mod tests {
     }
 
     #[test]
-    fn each_principal_sees_its_own_tasks_only() {
+    fn each_principal_sees_the_tasks_of_its_own_rights_only() {
         let tasks = OwnTasks::default();
-        let (ada, bob) = (Principal::new("ada"), Principal::new("bob"));
-        tasks.add(Some(&ada), task(1, 0));
-        assert_eq!(tasks.of(Some(&ada)).len(), 1);
-        assert!(tasks.of(Some(&bob)).is_empty() && tasks.of(None).is_empty());
-        assert!(tasks.find(Some(&bob), "sealed-1").is_none() && tasks.find(Some(&ada), "sealed-1").is_some());
-        assert_eq!(tasks.id_of(Some(&ada), "s", "1").as_deref(), Some("sealed-1"));
-        assert_eq!(tasks.id_of(Some(&bob), "s", "1"), None);
+        let [reads, writes] = [1, 2].map(|digest| Some(CallerRights::new([digest; 32])));
+        let ada = Owner::new(Some("ada"), reads);
+        tasks.add(&ada, task(1, 0));
+        assert_eq!(tasks.of(&ada).len(), 1);
+        assert!(tasks.find(&ada, "sealed-1").is_some());
+        assert_eq!(tasks.id_of(&ada, "s", "1").as_deref(), Some("sealed-1"));
+        for other in [
+            Owner::new(Some("bob"), reads),
+            Owner::new(None, reads),
+            Owner::new(Some("ada"), writes),
+            Owner::new(Some("ada"), None),
+        ] {
+            assert!(tasks.of(&other).is_empty(), "{other:?}");
+            assert!(tasks.find(&other, "sealed-1").is_none(), "{other:?}");
+            assert_eq!(tasks.id_of(&other, "s", "1"), None, "{other:?}");
+        }
     }
 
     #[test]
     fn their_number_and_their_results_are_bounded() {
-        let tasks = OwnTasks::default();
+        let (tasks, anyone) = (OwnTasks::default(), Owner::new(None, None));
         for id in 0..MAX_TASKS + 3 {
-            tasks.add(None, task(id, 0));
+            tasks.add(&anyone, task(id, 0));
         }
-        let kept = tasks.of(None);
+        let kept = tasks.of(&anyone);
         assert_eq!((kept.len(), kept[0].id.as_str()), (MAX_TASKS, "sealed-3"));
-        tasks.add(None, task(999, MAX_RESULTS));
-        tasks.add(None, task(1000, 1));
-        assert_eq!(tasks.of(None).len(), 1);
+        tasks.add(&anyone, task(999, MAX_RESULTS));
+        tasks.add(&anyone, task(1000, 1));
+        assert_eq!(tasks.of(&anyone).len(), 1);
     }
 }

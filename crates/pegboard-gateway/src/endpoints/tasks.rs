@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{
-    client_tools::ClientTools,
+    client_tools::{ClientTools, Owner},
     core::Core,
     failures::{call_failed, request_failed},
     own_tasks::OwnTask,
@@ -284,7 +284,7 @@ impl Core {
             kept,
             result: at_once,
         };
-        self.tasks.add(exchange.client().principal(), own);
+        self.tasks.add(&Owner::of(exchange.client()), own);
         Ok(RawResult::from_text(to_text(&created)?.into(), is_modern))
     }
 
@@ -345,8 +345,8 @@ impl Core {
 
     /// Answers a request about a call that was answered at once.
     fn finished_request(&self, method: &str, id: &str, exchange: &Exchange) -> Answer {
-        let principal = exchange.client().principal();
-        let found = self.tasks.find(principal, id).and_then(|task| task.result);
+        let owner = Owner::of(exchange.client());
+        let found = self.tasks.find(&owner, id).and_then(|task| task.result);
         let Some((result, at)) = found else {
             return Err(RpcError::invalid_params(
                 "the result of this task is not kept any longer",
@@ -363,7 +363,7 @@ impl Core {
 
     /// Lists the client's own tasks. Those that their servers no longer know are left out.
     async fn list_tasks(&self, tools: &ClientTools, params: &Params, exchange: &Exchange) -> Answer {
-        let own = self.tasks.of(exchange.client().principal());
+        let own = self.tasks.of(&Owner::of(exchange.client()));
         let (own, next) = page(&own, params)?;
         let asked = stream::iter(own.to_vec()).map(|task| self.listed_task(tools, task, exchange));
         let tasks: Vec<Option<Value>> = asked.buffered(CONCURRENT).collect().await;

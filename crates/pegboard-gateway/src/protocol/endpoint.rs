@@ -226,7 +226,7 @@ impl Endpoint {
         peer: Option<&Arc<Peer>>,
     ) -> Result<Running, RpcError> {
         let origin = Origin::new(modern.peer, &request.method, &request.params);
-        let call = self.parked.attach(parked, client.principal(), &origin, wants)?;
+        let call = self.parked.attach(parked, client, &origin, wants)?;
         let entry = match peer.map(|peer| peer.enter(&request.id, &call.shared)).transpose() {
             Ok(entry) => entry,
             Err(error) => {

@@ -13,8 +13,8 @@ use serde_json::{Map, Value, json};
 use tokio::{sync::Notify, task::AbortHandle, time::Instant};
 
 use super::{
-    exchange::Shared, limits::Limits, params::Params, request_stream::Wants, rpc_error::RpcError, sealer::Purpose,
-    service::Answer,
+    client::Client, exchange::Shared, limits::Limits, params::Params, request_stream::Wants, rpc_error::RpcError,
+    sealer::Purpose, service::Answer,
 };
 
 /// All waiting calls of an endpoint. Dropping it aborts their work.
@@ -152,17 +152,17 @@ impl ParkedCalls {
         }
     }
 
-    /// Attaches a request to the call that its state names, which must be one of the same principal, connection, method and params.
+    /// Attaches a request to the call that its state names, which must be one of the same rights, connection, method and params.
     pub(super) fn attach(
         &self,
         state: &[u8],
-        principal: Option<&Principal>,
+        client: &Client,
         origin: &Origin,
         wants: Wants,
     ) -> Result<Arc<ParkedCall>, RpcError> {
         let (id, round) = parse_state(state).ok_or_else(unknown)?;
         let call = self.calls().get(&id).cloned().ok_or_else(unknown)?;
-        if call.principal() != principal || call.origin.peer != origin.peer {
+        if call.shared.client.caller() != client.caller() || call.origin.peer != origin.peer {
             return Err(unknown());
         }
         if call.origin != *origin {

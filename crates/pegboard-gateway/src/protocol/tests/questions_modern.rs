@@ -1,6 +1,9 @@
 //! Questions to a modern client: a result that asks for input, and a next request that attaches to the same work.
 
+use pegboard::credential::CallerRights;
+
 use super::*;
+use crate::door::Scope;
 
 fn asking(id: u64, tool: &str) -> Request {
     modern(id, "tools/call", json!({"name": tool, "arguments": {}}))
@@ -149,6 +152,31 @@ async fn a_state_is_of_use_only_to_its_principal_and_endpoint() {
             .unwrap_err();
         assert_eq!(refused.code, RpcError::INVALID_PARAMS);
         assert!(refused.message.contains("requestState"), "{refused:?}");
+    }
+    let rights = CallerRights::new([7; 32]);
+    let with_other_rights = [
+        Caller {
+            rights: Some(rights),
+            ..caller(Some("ada"))
+        },
+        Caller {
+            view: Some("narrow".into()),
+            ..caller(Some("ada"))
+        },
+        Caller {
+            scopes: [Scope::Call].into_iter().collect(),
+            ..caller(Some("ada"))
+        },
+    ];
+    for other in with_other_rights {
+        let refused = rig
+            .endpoint
+            .start_modern(&other, again(2, "asks", state, answers.clone()));
+        assert_eq!(
+            code(refused),
+            RpcError::INVALID_PARAMS,
+            "another token of the principal: {other:?}"
+        );
     }
     let sealer = Arc::new(Sealer::with_key(&[7; 32]));
     let elsewhere = Endpoint::new("/mcp/other", rig.service.clone(), sealer, Limits::default());
