@@ -263,7 +263,8 @@ impl Link {
         let deadline = Deadline::within(RECONNECT);
         while !deadline.has_passed() {
             let waited = tokio::time::timeout(RESEND, phase.wait_for(has_restarted)).await;
-            if is_sent && waited.is_ok() {
+            // A supervisor that is gone restarts nothing.
+            if is_sent && waited.is_ok() || self.0.commands.is_closed() {
                 return;
             }
             // The channel was full.

@@ -265,6 +265,17 @@ impl Outage {
         Self::new(Cause::Closed, "the board is closed")
     }
 
+    /// The runtime that ran the server's tasks is gone, but the board is still used.
+    pub(super) fn runtime_ended() -> Self {
+        Self {
+            hint: Some("keep the runtime in which the board was opened until the board is shut down, or open the board in one that lasts".to_owned()),
+            ..Self::new(
+                Cause::Closed,
+                "the async runtime in which the board was opened has ended, and its connections with it",
+            )
+        }
+    }
+
     pub(super) fn still_starting() -> Self {
         Self {
             hint: Some("it is still starting; ask again in a moment, or raise `connect_timeout`".to_owned()),

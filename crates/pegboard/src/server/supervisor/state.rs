@@ -27,6 +27,7 @@ use crate::{
         revision::Revision,
     },
     session::ListScope,
+    transport::{EndReason, WireEnd},
 };
 
 /// The owner of a link's session.
@@ -60,6 +61,22 @@ pub(in crate::server) struct Supervisor {
     pub(in crate::server) closing: TaskTracker,
     /// The tasks that must end before the link counts as closed.
     pub(in crate::server) tasks: TaskTracker,
+}
+
+impl Drop for Supervisor {
+    /// Corrects the phase of a supervisor that was dropped before it could stop: the runtime of its task has ended, or it panicked. Callers of
+    /// another runtime would take a server for ready that nothing reads from any more. No event is published, because this may be the end of
+    /// the program.
+    fn drop(&mut self) {
+        let last = self.phase.borrow().clone();
+        if matches!(last, Phase::Closed) {
+            return;
+        }
+        self.show(Phase::Down(Outage::runtime_ended().into()));
+        if let Some(live) = last.live() {
+            live.session.abort(WireEnd::new(EndReason::Closed));
+        }
+    }
 }
 
 /// The next state of a supervisor.
@@ -135,15 +152,19 @@ impl Supervisor {
 
     /// Publishes a phase and increments the revision as one step: a reader that sees the new phase also sees the new revision, and uses no
     /// outdated snapshot.
-    pub(super) fn publish(&self, mut phase: Phase) {
+    pub(super) fn publish(&self, phase: Phase) {
+        self.show(phase);
+        let shown = self.phase.borrow().clone();
+        self.holders.report(|reporter| reporter.changed(&shown));
+    }
+
+    fn show(&self, mut phase: Phase) {
         let ready = phase.live().map(|live| live.ready.clone());
         self.phase.send_modify(|shown| {
             std::mem::swap(shown, &mut phase);
             self.ready.store(ready);
             self.revision.bump();
         });
-        let shown = self.phase.borrow().clone();
-        self.holders.report(|reporter| reporter.changed(&shown));
     }
 
     pub(super) fn publish_connecting(&self) {
