@@ -351,6 +351,10 @@ impl Pegboard {
 }
 
 #[cfg(test)]
+mod ended_runtime_tests;
+#[cfg(test)]
+mod panicking_callback_tests;
+#[cfg(test)]
 mod principal_tests;
 #[cfg(test)]
 mod restart_tests;

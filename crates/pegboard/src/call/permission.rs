@@ -19,7 +19,7 @@ use crate::{
     config::{Approval, Policy, Taint},
     filter::{Case, Globs},
     outcome::{Failure, Kind},
-    sync::{Panicked, caught},
+    sync::{Panicked, caught, caught_now},
 };
 
 /// The most characters of its arguments that a person is shown.
@@ -116,8 +116,10 @@ fn run_checks(context: &CallContext<'_>, arguments: &Arguments) -> Result<(), Fa
     };
     checks
         .iter()
-        .try_for_each(|check| check(&proposed))
-        .map_err(|why| refused(&why))
+        .try_for_each(|check| match caught_now(|| check(&proposed)) {
+            Ok(checked) => checked.map_err(|why| refused(&why)),
+            Err(Panicked) => Err(panicked("a check")),
+        })
 }
 
 /// What the config requires for a call, the strictest last.

@@ -20,6 +20,7 @@ use crate::{
     call::ToolCall,
     outcome::{Kind, Outcome, Reply},
     provider::Provider,
+    sync::{Panicked, caught},
 };
 
 /// Several executors as one, for example tools of the program before those of a board.
@@ -62,8 +63,17 @@ impl ToolExecutor for ChainedTools {
             if self.is_closed() {
                 return Listing::of([]);
             }
-            let listings = join_all(self.executors.iter().map(|executor| executor.list(patience))).await;
-            joined(listings)
+            let listings = self.executors.iter().map(|executor| async move {
+                let listing = caught(async { executor.list(patience).await }).await;
+                listing.unwrap_or_else(|Panicked| {
+                    let mut listing = Listing::of([]);
+                    listing
+                        .warnings
+                        .push("an executor of the program panicked when it listed its tools".to_owned());
+                    listing
+                })
+            });
+            joined(join_all(listings).await)
         })
     }
 
@@ -80,19 +90,23 @@ impl ToolExecutor for ChainedTools {
                 return Reply::refused(&call, Kind::UnknownTool, "there are no tools");
             };
             for executor in first {
-                let reply = executor.call(call.clone()).await;
+                let reply = call_caught(executor.as_ref(), call.clone()).await;
                 if !is_unknown(&reply) {
                     return reply;
                 }
             }
-            last.call(call).await
+            call_caught(last.as_ref(), call).await
         })
     }
 
     fn close(&self) -> Boxed<'_, ()> {
         self.is_closed.store(true, Ordering::Release);
         Box::pin(async {
-            join_all(self.executors.iter().map(|executor| executor.close())).await;
+            let closing = self
+                .executors
+                .iter()
+                .map(|executor| caught(async { executor.close().await }));
+            join_all(closing).await;
         })
     }
 
@@ -101,6 +115,21 @@ impl ToolExecutor for ChainedTools {
         let are_all_closed = !self.executors.is_empty() && executors.all(|executor| executor.is_closed());
         are_all_closed || self.is_closed.load(Ordering::Acquire)
     }
+}
+
+/// Calls an executor, which is the program's code. A call that panicked may have run.
+async fn call_caught(executor: &dyn ToolExecutor, call: ToolCall) -> Reply {
+    let lost = Reply::lost(
+        &call,
+        Kind::Internal,
+        "an executor of the program panicked during the call",
+    );
+    caught(async { executor.call(call).await })
+        .await
+        .unwrap_or_else(|Panicked| {
+            tracing::error!(id = %lost.id, "an executor of the program panicked during a call");
+            lost
+        })
 }
 
 /// Whether the executor has no such tool. A lost call may have run, so its kind does not count.
@@ -160,6 +189,36 @@ mod tests {
         let unknown = chain.call(ToolCall::new("nowhere")).await;
         assert_eq!(unknown.outcome.kind(), Kind::UnknownTool);
         assert!(ChainedTools::new().call(ToolCall::new("x")).await.is_error());
+    }
+
+    #[tokio::test]
+    async fn an_executor_that_panics_costs_its_own_answers_only() {
+        struct Panics;
+        impl ToolExecutor for Panics {
+            fn list(&self, _: Duration) -> Boxed<'_, Listing> {
+                panic!("no list")
+            }
+
+            fn call(&self, _: ToolCall) -> Boxed<'_, Reply> {
+                Box::pin(async { panic!("no call") })
+            }
+
+            fn close(&self) -> Boxed<'_, ()> {
+                panic!("no close")
+            }
+        }
+        let chain = ChainedTools::new()
+            .and(StubTools::new().answers("a.x", "one"))
+            .and(Panics);
+        let listing = chain.list(PATIENCE).await;
+        assert_eq!(listing.tools.len(), 1);
+        assert!(listing.warnings[0].contains("panicked"), "{:?}", listing.warnings);
+        assert_eq!(chain.call(ToolCall::new("a.x")).await.text(), "one");
+        let lost = chain.call(ToolCall::new("b.y").id("call-7")).await;
+        assert_eq!((lost.outcome.kind(), lost.id.as_str()), (Kind::Internal, "call-7"));
+        assert!(matches!(&lost.outcome, Outcome::Lost(failure) if failure.may_have_executed));
+        chain.close().await;
+        assert!(chain.is_closed());
     }
 
     #[tokio::test]

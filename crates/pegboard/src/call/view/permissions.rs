@@ -49,7 +49,7 @@ impl View {
     }
 
     /// Adds a check that may forbid a call because of its arguments, with the reason. It runs before approval is requested, and must be
-    /// fast.
+    /// fast. A call whose check panics is refused.
     pub fn check(mut self, check: impl Fn(&Proposed<'_>) -> Result<(), String> + Send + Sync + 'static) -> Self {
         self.rules.checks.push(Arc::new(check));
         self

@@ -7,6 +7,7 @@ use crate::{
     call::{result_options::Size, summarise::summariser::Summariser},
     config::Results,
     spill::SpillLimits,
+    sync::{Panicked, caught_now},
 };
 
 impl View {
@@ -52,8 +53,15 @@ impl View {
     }
 
     /// Sets the tokenizer. The default estimates a quarter of the bytes. It must not count more tokens than there are bytes.
+    /// If it panics, every byte counts as a token.
     pub fn tokenizer(mut self, count: impl Fn(&str) -> usize + Send + Sync + 'static) -> Self {
-        self.result_options.tokenizer = Some(Arc::new(count));
+        let counted = move |text: &str| {
+            caught_now(|| count(text)).unwrap_or_else(|Panicked| {
+                tracing::error!("the tokenizer of the program panicked; every byte counts as a token");
+                text.len()
+            })
+        };
+        self.result_options.tokenizer = Some(Arc::new(counted));
         self
     }
 

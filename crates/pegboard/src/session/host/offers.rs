@@ -5,13 +5,17 @@ use std::{fmt, sync::Arc};
 use serde_json::{Map, Value, json};
 
 use super::host_trait::Host;
-use crate::status::Era;
+use crate::{
+    status::Era,
+    sync::{Panicked, caught_now},
+};
 
 /// The capabilities that a host offers, as a set.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::session) struct Offers(u8);
 
 impl Offers {
+    const NONE: Self = Self(0);
     pub(in crate::session) const ELICITATION: Self = Self(1);
     pub(in crate::session) const PAGES: Self = Self(1 << 1);
     pub(in crate::session) const SAMPLING: Self = Self(1 << 2);
@@ -129,9 +133,16 @@ pub(crate) struct HostHandle {
 
 impl HostHandle {
     pub(crate) fn new(host: Arc<dyn Host>) -> Self {
+        let asked = caught_now(|| (Offers::of(&*host), host.takes_requests()));
+        let (offers, takes_requests) = asked.unwrap_or_else(|Panicked| {
+            tracing::error!(
+                "the host of the program panicked when it was asked what it offers; it counts as offering nothing"
+            );
+            (Offers::NONE, false)
+        });
         Self {
-            offers: Offers::of(&*host),
-            takes_requests: host.takes_requests(),
+            offers,
+            takes_requests,
             host,
         }
     }
