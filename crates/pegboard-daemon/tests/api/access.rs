@@ -1,6 +1,7 @@
 //! Who may use which route.
 
 use http::{Request, StatusCode};
+use pegboard_testkit::{FakeServer, Fault, Rule, Tool, When};
 use serde_json::json;
 use tower_service::Service as _;
 
@@ -154,4 +155,83 @@ async fn a_token_without_a_view_sees_the_rest_of_the_board() {
         .map(|row| row["name"].as_str().unwrap().to_owned())
         .collect();
     assert_eq!(names, ["away", "fx", "other"]);
+}
+
+#[tokio::test]
+async fn queues_and_failed_reloads_are_shown_to_tokens_without_a_view_only() {
+    let fixture = Fixture::with_settings("[queues]\nshared = 2\n").await;
+    let _ = fixture.reloads.failed("it has errors", Some("line 3"));
+    for (who, path, is_shown) in [
+        (Who::Read, "servers", true),
+        (Who::Operator, "servers", true),
+        (Who::Other, "servers", false),
+        // The document of one server is not that of the board.
+        (Who::Read, "servers/other", false),
+        (Who::Other, "servers/other", false),
+    ] {
+        let (status, text) = fixture.get(who, &format!("{API}/{path}")).await;
+        assert_eq!(status, 200, "{who:?}: {text}");
+        let document = crate::fixture::json(&text);
+        let has_queue = document["queues"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|row| row["name"] == "shared");
+        assert_eq!(has_queue, is_shown, "{who:?} {path}: {text}");
+        assert_eq!(text.contains("it has errors"), is_shown, "{who:?} {path}: {text}");
+    }
+    for (who, is_shown) in [(Who::Read, true), (Who::Other, false)] {
+        let (_, text) = fixture.get(who, &format!("{API}/warnings")).await;
+        assert_eq!(text.contains("it has errors"), is_shown, "{who:?}: {text}");
+        let (_, text) = fixture.get(who, "/health").await;
+        assert_eq!(text.contains("it has errors"), is_shown, "{who:?}: {text}");
+    }
+}
+
+/// The board's own connection works, and that of one principal does not, so every row of the document is a principal's.
+#[tokio::test]
+async fn readiness_names_principals_and_errors_to_those_who_may_read_the_whole_board_only() {
+    let needed = FakeServer::new("needed").tool(Tool::new("peek").answers_text("seen"));
+    let needed = needed.serve_http().await.unwrap();
+    let settings = format!("[servers.needed]\nurl = '{}'\nrequired = true\n", needed.url());
+    let fixture = Fixture::with_settings(&settings).await;
+    needed.change(|script| {
+        for method in ["initialize", "server/discover"] {
+            script.faults.push(Rule {
+                when: When::method(method),
+                fault: Fault::HtmlPage,
+            });
+        }
+    });
+    let call = r#"{"name": "needed.peek"}"#;
+    let (_, reply) = fixture.post(Who::Client, &format!("{API}/call"), call).await;
+    assert_ne!(crate::fixture::json(&reply)["outcome"]["kind"], "ok", "{reply}");
+    let rows = fixture.board.status().servers;
+    let down = rows
+        .iter()
+        .find(|row| row.principal.is_some() && row.last_error.is_some());
+    let why = down.unwrap().last_error.as_ref().unwrap().message.clone();
+    for (who, is_told) in [
+        (Who::Nobody, false),
+        (Who::Call, false),
+        (Who::Admin, false),
+        (Who::Other, false),
+        (Who::Read, true),
+        (Who::Operator, true),
+    ] {
+        let (_, text) = fixture.get(who, "/readyz").await;
+        assert!(text.contains("\"needed\""), "{who:?}: {text}");
+        assert_eq!(text.contains("Client"), is_told, "{who:?}: {text}");
+        let document = crate::fixture::json(&text);
+        let errors = document["not_ready"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|row| row["error"].as_str());
+        assert_eq!(
+            errors.filter(|error| *error == why).count(),
+            usize::from(is_told),
+            "{who:?}: {text}"
+        );
+    }
 }

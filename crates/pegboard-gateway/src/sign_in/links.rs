@@ -224,3 +224,33 @@ impl FinishedSignIns {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_sign_in_wakes_those_who_wait_for_that_principal_and_server() {
+        let links = SignInLinks::default();
+        let (ada, bob) = (Principal::new("ada"), Principal::new("bob"));
+        let [wiki, mail] = ["wiki", "mail"].map(|name| ServerName::parse(name).unwrap());
+        let mut to_wiki = links.watch(Some(&ada), Some(&wiki));
+        let mut to_any = links.watch(Some(&ada), None);
+        let mut of_nobody = links.watch(None, None);
+        links.finished(Some(&bob), &wiki);
+        for watch in [&mut to_wiki, &mut to_any, &mut of_nobody] {
+            assert_eq!(watch.next().now_or_never(), None, "it is another principal's");
+        }
+        links.finished(None, &wiki);
+        assert_eq!(to_wiki.next().now_or_never(), None);
+        assert_eq!(of_nobody.next().now_or_never(), Some(Some(wiki.clone())));
+        links.finished(Some(&ada), &mail);
+        assert_eq!(to_wiki.next().now_or_never(), None, "it is another server");
+        assert_eq!(to_any.next().now_or_never(), Some(Some(mail)));
+        links.finished(Some(&ada), &wiki);
+        assert_eq!(to_wiki.next().now_or_never(), Some(Some(wiki.clone())));
+        assert_eq!(to_any.next().now_or_never(), Some(Some(wiki)));
+    }
+}

@@ -63,6 +63,14 @@ impl Upstream {
             .count()
     }
 
+    /// Lets the calls continue that wait at a gate of the server.
+    pub(crate) fn open_gate(&self, gate: &str) {
+        match self {
+            Self::Http(server) => server.open_gate(gate),
+            Self::Process { .. } => unreachable!("the gates of processes stay closed"),
+        }
+    }
+
     /// Waits until the server has received a message with one of these methods.
     pub(crate) async fn wait_for(&self, methods: &[&str]) {
         let received = async {

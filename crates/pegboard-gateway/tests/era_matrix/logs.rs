@@ -1,5 +1,6 @@
 //! Which client gets which logs, and what servers are told to log.
 
+use pegboard_testkit::Tool;
 use serde_json::{Value, json};
 
 use crate::{
@@ -56,6 +57,39 @@ async fn the_logs_of_a_call_go_to_the_client_that_made_it() {
             assert_eq!(client.logs_so_far(), 0);
         }
         fixture.board.shutdown().await;
+    }
+}
+
+/// Both clients listen to the server while one of them has it log.
+#[tokio::test]
+async fn the_logs_and_progress_of_a_call_do_not_go_to_a_call_that_runs_beside_it() {
+    for upstream in [Era::Legacy, Era::Modern] {
+        for era in [Era::Legacy, Era::Modern] {
+            let gated = Tool::new("gated").waits_at("gate").answers_text("through");
+            let fixture = Fixture::with(server(upstream).tool(gated), |gateway| gateway).await;
+            let meta = json!({"progressToken": "mine", "io.modelcontextprotocol/logLevel": "debug"});
+            let params = |tool: &str| json!({"name": tool, "arguments": {}, "_meta": meta.clone()});
+            let mut first = fixture.client(Link::Http, era).await;
+            let mut second = fixture.client(Link::Http, era).await;
+            if era == Era::Legacy {
+                set_level(&mut first, "debug").await;
+                set_level(&mut second, "debug").await;
+            }
+            let waiting = first.ask("tools/call", params("gated"));
+            let beside = async {
+                fixture.server.wait_for(&["tools/call"]).await;
+                for tool in ["log", "progress"] {
+                    let outcome = second.ask("tools/call", params(tool)).await;
+                    outcome.result();
+                    assert!(!outcome.notifications.is_empty(), "{tool} notifies");
+                }
+                fixture.server.open_gate("gate");
+            };
+            let (outcome, ()) = tokio::join!(waiting, beside);
+            assert_eq!(outcome.text(), "through");
+            assert!(outcome.notifications.is_empty(), "{:?}", outcome.notifications);
+            fixture.board.shutdown().await;
+        }
     }
 }
 

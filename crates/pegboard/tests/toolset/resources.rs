@@ -86,6 +86,59 @@ async fn a_model_lists_and_reads_resources() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_page_with_resources_of_an_untrusted_server_is_untrusted() {
+    let templated = || notes().template(json!({"uriTemplate": "note:{name}", "name": "a note"}));
+    for trust in [false, true] {
+        let mut settings = in_process_settings();
+        settings.policy.trust = trust;
+        let (board, _handles) = open([("fx", &templated(), settings)]);
+        let tools = board.toolset_with(View::new().resource_tools());
+        for tool in ["list_resources", "list_resource_templates"] {
+            let page = call(&tools, tool, json!({})).await;
+            assert_eq!(page.untrusted, !trust, "{tool}: {}", page.text());
+            let behind = call(&tools, tool, json!({"cursor": "zzz"})).await;
+            assert!(!behind.untrusted, "nothing of a server is in it: {}", behind.text());
+        }
+        board.shutdown().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn built_in_tools_say_what_they_reach() {
+    let (board, _handle) = in_memory(&notes());
+    for (view, expected) in [
+        (
+            View::new().tool_budget(1),
+            [
+                ("call_tool", false, true),
+                ("describe_tool", true, false),
+                ("find_tools", true, false),
+            ],
+        ),
+        (
+            View::new().resource_tools(),
+            [
+                ("list_resource_templates", true, false),
+                ("list_resources", true, false),
+                ("read_resource", true, false),
+            ],
+        ),
+    ] {
+        let listing = board.toolset_with(view).list(PATIENCE).await;
+        let built_in = listing.tools.iter().filter(|tool| tool.kind == ToolKind::BuiltIn);
+        let mut hints: Vec<_> = built_in
+            .map(|tool| {
+                let hint = |name: &str| tool.tool.annotations.as_ref().unwrap()[name].as_bool().unwrap();
+                (tool.tool.name.as_str(), hint("readOnlyHint"), hint("openWorldHint"))
+            })
+            .collect();
+        hints.sort_unstable();
+        assert_eq!(hints, expected);
+    }
+    board.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_names_step_aside_for_servers() {
     let own = FakeServer::new("pegboard")
         .tool(Tool::new("read_resource").answers_text("the server's"))
