@@ -112,7 +112,7 @@ fn advice(outage: &Outage) -> &'static str {
     match outage.kind() {
         Kind::NeedsAuth => FOR_A_PERSON,
         Kind::RestartInProgress => "Call again in a moment.",
-        _ if outage.is_final() => "Calling again does not help. Go on without it.",
+        _ if outage.is_final() && outage.next_start_in().is_none() => "Calling again does not help. Go on without it.",
         _ => LATER,
     }
 }

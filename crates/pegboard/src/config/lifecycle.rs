@@ -31,8 +31,8 @@ pub struct Restart {
     /// The waits before each attempt; the last one repeats. Empty for the schedule of the board.
     #[serde(with = "duration_text")]
     pub backoff: Vec<Duration>,
-    /// The number of failed starts in a row after which automatic restarts end. Calls then make one attempt at a time, at most one per
-    /// longest wait.
+    /// The number of failed starts in a row after which automatic restarts end, except those of [`Health::restart`]. Calls then make one
+    /// attempt at a time, at most one per longest wait.
     pub max_attempts: Option<u32>,
     /// How long a call waits for a restart; with zero it fails at once.
     #[serde(with = "duration_text")]
@@ -82,7 +82,8 @@ pub struct Health {
     /// The timeout for the response.
     #[serde(with = "duration_text")]
     pub timeout: Duration,
-    /// Whether a server whose session was lost is restarted when a probe is due, even if [`Restart::enabled`] is `false`.
+    /// Whether a server that is down is started when a probe is due, even if [`Restart::enabled`] is `false` or [`Restart::max_attempts`] are
+    /// used up. A server that has never been ready is started too.
     pub restart: bool,
 }
 

@@ -117,6 +117,7 @@ retry = { attempts = 3, backoff = ["1s", "2s", "4s", "8s", "16s", "30s"] }
 restart = { backoff = ["1s", "2s", "4s", "8s", "16s", "30s"], max_attempts = 4 }
 breaker = { failures = 5, percent = 50, of = 10, open = "30s", probes = 3, successes = 2 }
 health_interval = "30s"
+health_restart = true
 env_policy = "inherit"
 transports = ["stdio", "http"]
 capabilities = ["tools"]

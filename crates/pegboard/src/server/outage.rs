@@ -103,7 +103,7 @@ pub(crate) enum Cause {
     CrashLooping,
     /// The server requires authentication.
     NeedsAuth,
-    /// A retry cannot help: the config or the server must change first.
+    /// The config or the server must change before a retry helps. It is retried rarely.
     Broken,
     /// The config is invalid, so the server was never started.
     Misconfigured,
@@ -133,7 +133,7 @@ impl Outage {
         }
     }
 
-    /// A failed start. If the first start shows that the peer rejects our requests as invalid or does not speak MCP, the outage is final. A
+    /// A failed start. If the first start shows that the peer rejects our requests as invalid or does not speak MCP, the outage is lasting. A
     /// server that was ready before may be in the middle of an update.
     pub(super) fn of_start(error: &ConnectError, is_first: bool) -> Self {
         let cause = match cause_of(error) {
@@ -284,9 +284,10 @@ impl Outage {
     }
 
     /// The server has used up the starts that its config allows.
-    pub(super) fn given_up_after(mut self, starts: u32) -> Self {
+    pub(super) fn given_up_after(mut self, starts: u32, is_checked: bool) -> Self {
+        let by = if is_checked { "health check, a call" } else { "call" };
         self.message = format!(
-            "{}; after {starts} failed starts it is started only for a call, or by an operator",
+            "{}; after {starts} failed starts it is started only for a {by}, or by an operator",
             self.message
         );
         self
@@ -317,7 +318,7 @@ impl Outage {
         self.next.is_on_demand()
     }
 
-    /// Whether a retry without any change cannot help.
+    /// Whether a retry helps only after a change: of the config, the server, or its credentials.
     pub(crate) fn is_final(&self) -> bool {
         matches!(
             self.cause,
@@ -378,7 +379,7 @@ impl Outage {
         let seconds_left = |at: Instant| at.saturating_duration_since(Instant::now()).as_millis().div_ceil(1000);
         let text = match (self.next.automatic, self.next.on_demand, self.cause) {
             // What a person must do first takes longer than that.
-            (_, Some(_), Cause::NeedsAuth) => return None,
+            (_, Some(_), Cause::NeedsAuth) if self.awaits_sign_in => return None,
             (_, Some(at), _) if seconds_left(at) > 0 => format!("a call starts it again in {} s", seconds_left(at)),
             (_, Some(_), _) => "the next call starts it again".to_owned(),
             (Some(at), None, _) if seconds_left(at) > 0 => format!("next try in {} s", seconds_left(at)),

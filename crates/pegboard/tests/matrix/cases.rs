@@ -73,8 +73,8 @@ const TOO_LARGE: &str = "lost limit_exceeded, may have run, ran 1; then ok, ran 
 const TIMEOUT: &str = "lost timeout, may have run, ran 1; then ok, ran 1";
 const DOWN: &str = "refused unavailable, ran 0";
 
-/// A part of the error of a server that is not restarted automatically.
-const NOT_RETRIED: &str = "it is not tried again before it is reconnected";
+/// A part of the error of a server that is restarted rarely, because somebody has to mend it first.
+const RARELY_RETRIED: &str = "next try in 60 s";
 
 /// A case on all wires and in both eras, whose call ends at once.
 fn case(id: &'static str, fault: &'static str, must: &'static str, how: How, end: &'static str) -> Case {

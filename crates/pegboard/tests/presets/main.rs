@@ -11,6 +11,7 @@ mod files;
 mod fixtures;
 mod life;
 mod limits;
+mod outages;
 mod results;
 mod seed_000;
 mod seed_001;

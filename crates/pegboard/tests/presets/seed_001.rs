@@ -308,7 +308,7 @@ async fn seed_001_who_does_not_wait_for_failing_starts() {
 }
 
 /// ai-agent, background retries: a web page in place of the server, such as a maintenance page, is an ordinary outage if callers wait for
-/// failing starts. Otherwise it is not an MCP server until an operator reconnects it.
+/// failing starts. Otherwise it is not taken for an MCP server, and tried again after a minute or when an operator reconnects it.
 #[tokio::test]
 async fn seed_001_a_web_page_in_place_of_the_server_is_retried() {
     let page = good().fault_on(When::always(), Fault::HtmlPage);
@@ -326,7 +326,7 @@ async fn seed_001_a_web_page_in_place_of_the_server_is_retried() {
         let (reply, ()) = tokio::join!(call(&tools, "fx.hello", json!({})), recovering);
         assert_eq!(reply.is_error(), !waits, "{preset}: {}", reply.text());
         if !waits {
-            assert_contains(&reply.text(), &["text/html", "not tried again"]);
+            assert_contains(&reply.text(), &["text/html", "next try in 60 s"]);
             assert!(board.reconnect(&name("fx")).await);
         }
         ready(&board).await;

@@ -26,16 +26,18 @@ fn seed_004_configuration_errors() {
     }
 }
 
-/// minion, 8.1 and 8.4, connection errors: three retries with growing pauses, then none.
+/// minion, 8.1 and 8.4, connection errors: three retries with growing pauses, then one with every health check.
 #[tokio::test(start_paused = true)]
 async fn seed_004_connection_errors() {
     let stage = Stage::new("minion", "", &silent()).await;
     assert_outcome(&stage.call("hello").await, Kind::Unavailable, false);
-    tokio::time::sleep(secs(3600)).await;
+    tokio::time::sleep(secs(120)).await;
     assert_eq!(stage.starts(), 4, "one attempt and three retries");
     let status = stage.board.status().servers[0].clone();
     assert_eq!(status.state, State::Down);
     assert_contains(&status.last_error.unwrap().message, &["after 4 failed starts"]);
+    tokio::time::sleep(secs(30)).await;
+    assert_eq!(stage.starts(), 5, "a health check");
 }
 
 /// minion, 5.3: a call on a disconnected client connects it, also after the retries are used up; many calls make few attempts.
@@ -66,9 +68,12 @@ async fn seed_004_a_call_connects_a_server_that_was_given_up() {
     // After a successful start all retries are available again.
     stage.handle.change(|script| *script = crashing().script().clone());
     stage.handle.kill();
-    tokio::time::sleep(secs(200)).await;
-    let message = stage.board.status().servers[0].last_error.clone().unwrap().message;
-    assert_contains(&message, &["after 4 failed starts"]);
+    let message = || stage.board.status().servers[0].last_error.clone().unwrap().message;
+    let began = Instant::now();
+    while !message().contains("after 4 failed starts") {
+        assert!(began.elapsed() < secs(200), "{}", message());
+        tokio::time::sleep(secs(1)).await;
+    }
 }
 
 /// minion, 8.4: call retries pause 1, 2 and 4 seconds.

@@ -104,7 +104,7 @@ section! {
         HEALTH_INTERVAL: Interval = either("health_interval", &[Kind::Word(&[word("off")]), LIMIT], Interval(Health::DEFAULT.interval), HEALTH_INTERVAL_SHOWN, "After how much silence the server is probed; with `off` only after a call has timed out.")
             .aka(&["health_check_interval"]);
         HEALTH_TIMEOUT: Duration = limit("health_timeout", Health::DEFAULT.timeout, "The timeout for the response to a probe.");
-        HEALTH_RESTART: bool = flag("health_restart", Health::DEFAULT.restart, "Whether a server whose connection was lost is restarted when a probe is due, also with `restart = false`.");
+        HEALTH_RESTART: bool = flag("health_restart", Health::DEFAULT.restart, "Whether a server that is down is started when a probe is due, also with `restart = false` or after `max_attempts` failed starts, and also if it was never ready.");
         BREAKER: Nested<breaker::In> = nested("breaker", Kind::Either(&[Kind::Bool, Kind::Word(&[word("off")]), Kind::Table(&breaker::SECTION)]), "The circuit breaker: when calls are rejected at once because the server keeps failing.")
             .aka(&["circuit_breaker"]);
         SESSION_GONE_STATUS: Vec<u16> = list("session_gone_status", &Kind::Count { min: 1, max: 1_000_000 }, "HTTP statuses, besides 404, with which this server reports that the session is gone; the response must mention a session.");

@@ -20,18 +20,14 @@ use crate::{
 const RENEWAL: Duration = Duration::from_secs(10);
 /// The shortest time for which an outage is published if a call may end it, so that callers which waited for the start see it.
 const MIN_OUTAGE: Duration = Duration::from_secs(1);
+/// The wait before the next start after a failure that a retry alone does not mend, such as a wrong certificate, a refused token or a missing
+/// program. Whoever mends it does so at the server, where nobody can tell us.
+const LASTING: Duration = Duration::from_secs(60);
 
 impl Supervisor {
-    /// Publishes the failure of a start and decides on the next one. There is none if a retry cannot help.
+    /// Publishes the failure of a start and decides on the next one, which is rare if a retry is unlikely to help.
     pub(super) fn failed(&mut self, error: &ConnectError) -> Step {
-        let (text, spec) = (error.to_string(), &self.plan().spec);
-        let text = spec.masker.text(&text);
-        // A separate target, so that a program which displays outages itself can filter it out.
-        match spec.owner.is_some() && error.fault.needs_auth() {
-            // Each user has to sign in once.
-            true => tracing::info!(target: "pegboard::start", error = %text, "the start failed"),
-            false => tracing::warn!(target: "pegboard::start", error = %text, "the start failed"),
-        }
+        self.log_failed_start(error);
         self.holders.report(|reporter| reporter.start_failed());
         // With `start_wait`, all first starts are retried.
         let is_first = self.history.generation == 0 && self.plan().restart.start_wait.is_zero();
@@ -40,14 +36,11 @@ impl Supervisor {
             outage.hint = Some(hint);
         }
         self.checks.record(Some(outage.message.clone()));
+        // Respects the server's `Retry-After`.
+        let retry_after = error.retry_after().unwrap_or_default();
         if outage.is_final() {
             let cause = outage.cause;
-            // At the next call, the program may have another credential.
-            let next = if cause == Cause::NeedsAuth && self.plan().spec.credentials.is_some() {
-                NextStart::on_demand_in(MIN_OUTAGE)
-            } else {
-                NextStart::NEVER
-            };
+            let next = self.after_lasting_failure(&outage, error.behind.is_some(), retry_after);
             return self.down(outage, cause, next);
         }
         let cause = if self.history.generation > 0 {
@@ -59,13 +52,16 @@ impl Supervisor {
         let restart = &plan.restart;
         self.history.failures = self.history.failures.saturating_add(1);
         if restart.max_attempts.is_some_and(|most| self.history.failures >= most) {
-            let outage = outage.given_up_after(self.history.failures);
             // A busy agent must not start a broken server with every call.
-            let pause = self.history.schedule(&restart.backoff).longest();
-            return self.down(outage, cause, NextStart::on_demand_in(pause));
+            let pause = self.history.schedule(&restart.backoff).longest().max(retry_after);
+            let every = self.probe_delay();
+            let outage = outage.given_up_after(self.history.failures, every.is_some());
+            let next = NextStart {
+                automatic: every.map(|every| Instant::now() + every.max(pause)),
+                ..NextStart::on_demand_in(pause)
+            };
+            return self.down(outage, cause, next);
         }
-        // Respects the server's `Retry-After`.
-        let retry_after = error.retry_after().unwrap_or_default();
         let delay = self.history.next_wait(&restart.backoff).max(retry_after);
         if !restart.enabled {
             let next = match self.probe_delay() {
@@ -89,6 +85,39 @@ impl Supervisor {
         self.history.last_outage = Some(outage);
         self.publish_connecting();
         Step::Wait(next)
+    }
+
+    fn log_failed_start(&self, error: &ConnectError) {
+        let (message, plan) = (error.to_string(), self.plan());
+        let text = plan.spec.masker.text(&message);
+        let is_known = self.history.outage_began.is_some()
+            && (self.history.last_outage.as_ref()).is_some_and(|last| last.is_final() && last.message == message);
+        // A separate target, so that a program which displays outages itself can filter it out.
+        match plan.spec.owner.is_some() && error.fault.needs_auth() {
+            // A lasting failure is reported once, however often the start is tried.
+            _ if is_known => tracing::debug!(target: "pegboard::start", error = %text, "the start failed again"),
+            // Each user has to sign in once.
+            true => tracing::info!(target: "pegboard::start", error = %text, "the start failed"),
+            false => tracing::warn!(target: "pegboard::start", error = %text, "the start failed"),
+        }
+    }
+
+    /// The next start after a failure that somebody has to mend. Only a sign-in is waited for without further starts: it starts the server itself.
+    fn after_lasting_failure(&self, outage: &Outage, is_of_supervised: bool, retry_after: Duration) -> NextStart {
+        let plan = self.plan();
+        let in_time = |wait: Duration| Instant::now() + wait.max(retry_after);
+        // Another supervisor knows more at the next call. So does the program, which may have another credential by then.
+        let is_for_calls = is_of_supervised || (outage.cause == Cause::NeedsAuth && plan.spec.credentials.is_some());
+        let is_kept = plan.restart.enabled || self.probe_delay().is_some();
+        let is_automatic = is_kept && (is_of_supervised || !outage.awaits_sign_in);
+        NextStart {
+            automatic: is_automatic.then(|| in_time(LASTING.max(self.probe_delay().unwrap_or_default()))),
+            on_demand: match (is_for_calls, is_automatic) {
+                (true, _) => Some(in_time(MIN_OUTAGE)),
+                (false, true) => None,
+                (false, false) => Some(in_time(LASTING)),
+            },
+        }
     }
 
     /// A session has ended. Restarts the server while callers wait, if the delay before the restart is short. Otherwise publishes an outage:
@@ -143,12 +172,12 @@ impl Supervisor {
         Step::Connect { after, patience }
     }
 
-    /// The delay after which a health check starts a lost server whose automatic restarts are disabled; `None` if none does.
+    /// The delay after which a health check starts a server that no automatic restart starts; `None` if none does.
     fn probe_delay(&self) -> Option<Duration> {
         let health = self.plan().health;
-        let is_probed = health.restart && health.probe != Probe::Never;
-        // A server that has never been ready is started by calls only.
-        health.interval.filter(|_| is_probed && self.history.generation > 0)
+        health
+            .interval
+            .filter(|_| health.restart && health.probe != Probe::Never)
     }
 
     /// Resets the restart schedule and the crash history after a healthy session.

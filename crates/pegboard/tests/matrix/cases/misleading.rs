@@ -3,7 +3,7 @@
 use pegboard_testkit::{Fault, When};
 
 use super::{
-    AT_LIMIT, NOT_RETRIED, TIMEOUT, TOO_LARGE, UNREADABLE, WEB, WELL, at_start, before, case, on_call, only, play,
+    AT_LIMIT, RARELY_RETRIED, TIMEOUT, TOO_LARGE, UNREADABLE, WEB, WELL, at_start, before, case, on_call, only, play,
 };
 use crate::{case::Case, stage::MESSAGE};
 
@@ -134,7 +134,7 @@ fn starts() -> Vec<Case> {
                     stage,
                     When::method("initialize"),
                     noise,
-                    &["lines of text", NOT_RETRIED],
+                    &["lines of text", RARELY_RETRIED],
                 )
                 .await;
                 format!("{outcome}; {} starts", stage.count("initialize"))

@@ -6,7 +6,7 @@ use pegboard::{
 };
 use pegboard_testkit::{Fault, When, refused_address, stalled_listener};
 
-use super::{DOWN, NOT_RETRIED, at_start, cannot_run, case, diagnosis, play};
+use super::{DOWN, RARELY_RETRIED, at_start, cannot_run, case, diagnosis, play};
 use crate::{
     case::{Case, Wire},
     stage::Stage,
@@ -193,7 +193,7 @@ fn networks() -> Vec<Case> {
                 stage.open_at(config).await;
                 format!(
                     "{}; {} requests",
-                    diagnosis(stage, &["client certificate", "`tls.cert`", NOT_RETRIED]).await,
+                    diagnosis(stage, &["client certificate", "`tls.cert`", RARELY_RETRIED]).await,
                     net.requests().len()
                 )
             }),
@@ -232,7 +232,7 @@ fn networks() -> Vec<Case> {
             "F017",
             "the URL serves a sign-in page in place of the server",
             "unavailable and not retried, with the start of the page",
-            play!(|stage| at_start(stage, When::default(), Fault::HtmlPage, &["text/html", NOT_RETRIED]).await),
+            play!(|stage| at_start(stage, When::default(), Fault::HtmlPage, &["text/html", RARELY_RETRIED]).await),
             DOWN,
         )
         .on("H2L")
