@@ -109,6 +109,7 @@ impl PreparedCall<'_> {
         let result = live.session.call(call).await;
         drop(noted);
         match &result {
+            Err(fault) if fault.is_unreachable() => breaker.unreachable(ticket, Instant::now()),
             // A timeout says nothing about a server that is not read for want of room.
             Err(fault) if fault.is_transport() && !live.session.is_held_up() => breaker.failure(ticket, Instant::now()),
             Ok(_) | Err(_) => breaker.success(ticket),

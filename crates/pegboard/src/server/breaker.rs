@@ -20,6 +20,12 @@ use crate::{
 
 /// The `retry_after` of calls that are refused while all probes are in flight.
 const PROBING: Duration = Duration::from_secs(1);
+/// Attempts that were in flight together and fail within this time count as one failure, as do all that do not reach the server within it: a
+/// server that is restarted is away for a moment.
+const ONE_OUTAGE: Duration = Duration::from_millis(500);
+/// How long the breaker stays open at first if the server was not reached, and the most after probes that did not reach it either. Such a
+/// probe costs the server nothing, and a caller gets through within a second of the server's return.
+const UNREACHABLE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(1));
 
 /// The circuit breaker of one server. Clones share it.
 #[derive(Debug, Clone)]
@@ -79,51 +85,60 @@ impl Breaker {
     /// Requests permission for an attempt. Report its outcome with the ticket; dropping the ticket reports nothing.
     pub(crate) fn allow(&self, now: Instant) -> Result<Ticket, Open> {
         if let Some(period) = self.0.fast_path_period() {
-            return Ok(Ticket(Admission::Passed { period }));
+            return Ok(Ticket(Admission::Passed { period, failures: 0 }));
         }
-        let permitted = self.0.change(|circuit| circuit.allow(now));
-        permitted.map(|(period, is_probe)| {
-            Ticket(if is_probe {
+        let (period, permitted) = self
+            .0
+            .change(|circuit| circuit.allow(now).map(|permitted| (circuit.period, permitted)))?;
+        Ok(Ticket(match permitted {
+            Permitted::Probe => {
                 let breaker = self.0.clone();
                 Admission::Probe(Some(ProbePermit { period, breaker }))
-            } else {
-                Admission::Passed { period }
-            })
-        })
+            }
+            Permitted::After { failures } => Admission::Passed { period, failures },
+        }))
     }
 
     /// Like [`Breaker::allow`] with the current time, which is read only if failures have been counted.
     pub(crate) fn allow_now(&self) -> Result<Ticket, Open> {
         match self.0.fast_path_period() {
-            Some(period) => Ok(Ticket(Admission::Passed { period })),
+            Some(period) => Ok(Ticket(Admission::Passed { period, failures: 0 })),
             None => self.allow(Instant::now()),
         }
     }
 
     /// Reports that the attempt succeeded.
     pub(crate) fn success(&self, ticket: Ticket) {
-        self.report(ticket, None);
+        self.report(ticket, Outcome::Succeeded);
     }
 
     /// Reports that the attempt failed.
     pub(crate) fn failure(&self, ticket: Ticket, now: Instant) {
-        self.report(ticket, Some(now));
+        self.report(ticket, Outcome::Failed(now));
     }
 
-    /// Records an outcome: a failure at the time `failed`, or a success.
-    fn report(&self, mut ticket: Ticket, failed: Option<Instant>) {
-        let period = match &mut ticket.0 {
+    /// Reports that the attempt did not reach the server.
+    pub(crate) fn unreachable(&self, ticket: Ticket, now: Instant) {
+        self.report(ticket, Outcome::Unreachable(now));
+    }
+
+    fn report(&self, mut ticket: Ticket, outcome: Outcome) {
+        let (period, failures) = match &mut ticket.0 {
             // A success cannot change the circuit here.
-            Admission::Passed { period } if failed.is_none() && self.0.fast_path_period() == Some(*period) => return,
-            Admission::Passed { period } => *period,
+            Admission::Passed { period, .. }
+                if outcome == Outcome::Succeeded && self.0.fast_path_period() == Some(*period) =>
+            {
+                return;
+            }
+            Admission::Passed { period, failures } => (*period, *failures),
             Admission::Probe(probe) => match probe.take() {
-                Some(probe) => probe.period,
+                Some(probe) => (probe.period, 0),
                 None => return,
             },
         };
         self.0.change(|circuit| {
             if circuit.period == period {
-                circuit.record(failed);
+                circuit.record(outcome, failures);
             }
         });
     }
@@ -134,7 +149,7 @@ impl Breaker {
             circuit.half_open_if_due(now);
             match circuit.state {
                 CircuitState::Closed { .. } => BreakerState::Closed,
-                CircuitState::Open { until } => BreakerState::Open {
+                CircuitState::Open { until, .. } => BreakerState::Open {
                     retry_after: until.saturating_duration_since(now),
                 },
                 CircuitState::HalfOpen { .. } => BreakerState::HalfOpen,
@@ -162,8 +177,8 @@ pub(crate) struct Ticket(Admission);
 
 #[derive(Debug)]
 enum Admission {
-    /// Given while the breaker is closed.
-    Passed { period: u64 },
+    /// Given while the breaker is closed, after so many failures in a row.
+    Passed { period: u64, failures: u32 },
     /// One of the few probes. `None` once its outcome is reported.
     Probe(Option<ProbePermit>),
 }
@@ -224,15 +239,47 @@ struct Circuit {
 enum CircuitState {
     Closed {
         failures_in_a_row: u32,
+        /// When the last of the failures in a row happened.
+        last_failure: Option<Instant>,
         /// The last outcomes, `true` for a failure. At most as many as the rule covers.
         outcomes: VecDeque<bool>,
     },
     Open {
         until: Instant,
+        opened: Opened,
     },
     HalfOpen {
         running: u32,
         successes: u32,
+        opened: Opened,
+    },
+}
+
+/// Why the breaker is open.
+#[derive(Debug, Clone, Copy)]
+enum Opened {
+    ByFailures,
+    /// The server was not reached. The breaker stays open for `pause`.
+    Unreachable {
+        pause: Duration,
+    },
+}
+
+/// The outcome of an attempt, with the time of a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    Succeeded,
+    Failed(Instant),
+    Unreachable(Instant),
+}
+
+/// A permitted attempt.
+#[derive(Debug, Clone, Copy)]
+enum Permitted {
+    Probe,
+    /// An ordinary attempt, after so many failures in a row.
+    After {
+        failures: u32,
     },
 }
 
@@ -240,6 +287,7 @@ impl Default for CircuitState {
     fn default() -> Self {
         Self::Closed {
             failures_in_a_row: 0,
+            last_failure: None,
             outcomes: VecDeque::new(),
         }
     }
@@ -264,23 +312,27 @@ impl Circuit {
 
     /// Changes from open to half open once the open time has passed.
     fn half_open_if_due(&mut self, now: Instant) {
-        if matches!(self.state, CircuitState::Open { until } if until <= now) {
+        if let CircuitState::Open { until, opened } = self.state
+            && until <= now
+        {
             self.enter(CircuitState::HalfOpen {
                 running: 0,
                 successes: 0,
+                opened,
             });
         }
     }
 
-    /// The period of a permitted attempt, and whether it is a probe.
-    fn allow(&mut self, now: Instant) -> Result<(u64, bool), Open> {
+    fn allow(&mut self, now: Instant) -> Result<Permitted, Open> {
         self.half_open_if_due(now);
         let Some(rule) = self.rule else {
-            return Ok((self.period, false));
+            return Ok(Permitted::After { failures: 0 });
         };
         match &mut self.state {
-            CircuitState::Closed { .. } => Ok((self.period, false)),
-            CircuitState::Open { until } => Err(Open {
+            CircuitState::Closed { failures_in_a_row, .. } => Ok(Permitted::After {
+                failures: *failures_in_a_row,
+            }),
+            CircuitState::Open { until, .. } => Err(Open {
                 retry_after: until.saturating_duration_since(now),
             }),
             CircuitState::HalfOpen { running, .. } if *running >= rule.probes => Err(Open {
@@ -288,30 +340,41 @@ impl Circuit {
             }),
             CircuitState::HalfOpen { running, .. } => {
                 *running += 1;
-                Ok((self.period, true))
+                Ok(Permitted::Probe)
             }
         }
     }
 
-    fn record(&mut self, failed: Option<Instant>) {
+    /// Records the outcome of an attempt that was permitted after `failures` failures in a row.
+    fn record(&mut self, outcome: Outcome, failures: u32) {
         let Some(rule) = self.rule else { return };
         let trips = match &mut self.state {
             CircuitState::Closed {
                 failures_in_a_row,
+                last_failure,
                 outcomes,
             } => {
-                *failures_in_a_row = if failed.is_some() { *failures_in_a_row + 1 } else { 0 };
+                let is_recent = |now| last_failure.is_some_and(|at| now < at + ONE_OUTAGE);
+                let failed_at = match outcome {
+                    Outcome::Succeeded => None,
+                    // Attempts that were in flight together fail together.
+                    Outcome::Failed(now) if *failures_in_a_row > failures && is_recent(now) => return,
+                    Outcome::Unreachable(now) if is_recent(now) => return,
+                    Outcome::Failed(now) | Outcome::Unreachable(now) => Some(now),
+                };
+                *last_failure = failed_at;
+                *failures_in_a_row = if failed_at.is_some() { *failures_in_a_row + 1 } else { 0 };
                 if rule.percent > 0 {
                     outcomes.truncate(rule.of - 1);
-                    outcomes.push_front(failed.is_some());
+                    outcomes.push_front(failed_at.is_some());
                 }
                 let bad = outcomes.iter().filter(|bad| **bad).count();
                 *failures_in_a_row >= rule.failures
                     || (rule.percent > 0 && outcomes.len() == rule.of && 100 * bad > rule.percent as usize * rule.of)
             }
-            CircuitState::HalfOpen { running, successes } => {
+            CircuitState::HalfOpen { running, successes, .. } => {
                 *running = running.saturating_sub(1);
-                if failed.is_none() {
+                if outcome == Outcome::Succeeded {
                     *successes += 1;
                     if *successes >= rule.successes {
                         self.enter(CircuitState::default());
@@ -323,9 +386,32 @@ impl Circuit {
             // No ticket is given while the breaker is open, so none of this period can be reported.
             CircuitState::Open { .. } => false,
         };
-        if let (true, Some(now)) = (trips, failed) {
-            self.enter(CircuitState::Open { until: now + rule.open });
+        if trips {
+            self.open(&rule, outcome);
         }
+    }
+
+    fn open(&mut self, rule: &Rule, outcome: Outcome) {
+        let (now, pause, opened) = match (outcome, &self.state) {
+            (Outcome::Succeeded, _) => return,
+            (Outcome::Failed(now), _) => (now, rule.open, Opened::ByFailures),
+            (Outcome::Unreachable(now), state) => {
+                let pause = match state {
+                    CircuitState::HalfOpen {
+                        opened: Opened::Unreachable { pause },
+                        ..
+                    } => (*pause * 2).min(UNREACHABLE.1),
+                    CircuitState::Closed { .. } | CircuitState::Open { .. } | CircuitState::HalfOpen { .. } => {
+                        UNREACHABLE.0
+                    }
+                };
+                (now, pause.min(rule.open), Opened::Unreachable { pause })
+            }
+        };
+        self.enter(CircuitState::Open {
+            until: now + pause,
+            opened,
+        });
     }
 }
 

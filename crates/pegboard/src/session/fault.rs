@@ -151,6 +151,11 @@ impl Fault {
         }
     }
 
+    /// Returns `true` if the request provably did not reach the server, because no connection could be made or a proxy refused it.
+    pub(crate) fn is_unreachable(&self) -> bool {
+        self.sent != Sent::Maybe && matches!(self.kind, FaultKind::Wire(_)) && self.is_transport()
+    }
+
     pub(crate) fn needs_auth(&self) -> bool {
         matches!(&self.kind, FaultKind::Wire(failure) | FaultKind::Dial(DialError::Failed(failure)) if failure.kind.needs_auth())
     }

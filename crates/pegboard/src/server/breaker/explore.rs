@@ -19,10 +19,11 @@ fn attempt(breaker: &Breaker, now: Instant) -> Vec<Ticket> {
     let mut kept = Vec::new();
     for _ in 0..2 {
         if let Ok(ticket) = breaker.allow(now) {
-            match shuttle::rand::thread_rng().gen_range(0..4) {
+            match shuttle::rand::thread_rng().gen_range(0..5) {
                 0 => breaker.success(ticket),
                 1 => breaker.failure(ticket, now),
-                2 => drop(ticket),
+                2 => breaker.unreachable(ticket, now),
+                3 => drop(ticket),
                 _ => kept.push(ticket),
             }
         }
@@ -33,7 +34,7 @@ fn attempt(breaker: &Breaker, now: Instant) -> Vec<Ticket> {
 
 fn check(breaker: &Breaker) {
     let circuit = breaker.0.circuit.lock().unwrap();
-    if let CircuitState::HalfOpen { running, successes } = circuit.state {
+    if let CircuitState::HalfOpen { running, successes, .. } = circuit.state {
         assert!(running <= RULE.probes, "{running} probes at once");
         assert!(successes < RULE.successes, "it should have closed");
     }

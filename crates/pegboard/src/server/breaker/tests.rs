@@ -17,7 +17,8 @@ fn minion() -> Rule {
 /// Runs a script of letters and returns the state at each `?`.
 ///
 /// `s` and `f` are attempts that succeed or fail, `a` starts an attempt and leaves it in flight, `S` and `F` report the outcome of the oldest
-/// attempt in flight, `d` drops it, `1`…`9` advance the clock by that many tens of seconds, `?` reads the state and `r` resets.
+/// attempt in flight, `d` drops it, `u` is an attempt that does not reach the server, `1`…`9` advance the clock by that many tens of seconds,
+/// `.` by a tenth of a second, `?` reads the state and `r` resets.
 fn check(rule: Rule, story: &str) -> String {
     let breaker = Breaker::new(BreakerPolicy::On(rule));
     let mut now = Instant::now();
@@ -33,6 +34,11 @@ fn check(rule: Rule, story: &str) -> String {
                 Ok(ticket) => breaker.failure(ticket, now),
                 Err(_) => seen.push('x'),
             },
+            'u' => match breaker.allow(now) {
+                Ok(ticket) => breaker.unreachable(ticket, now),
+                Err(_) => seen.push('x'),
+            },
+            '.' => now += Duration::from_millis(100),
             'a' => match breaker.allow(now) {
                 Ok(ticket) => under_way.push_back(ticket),
                 Err(_) => seen.push('x'),
@@ -80,6 +86,44 @@ fn the_default_rule_goes_through_its_states_as_the_table_says() {
         ("afffff3daa", "x", "so there is still one probe only"),
         ("fffff3ar?F?", "CC", "a verdict of a probe says nothing after a reset"),
         ("fffffr?", "C", "a reset closes it"),
+    ] {
+        assert_eq!(check(Rule::default(), story), expected, "{story}: {why}");
+    }
+}
+
+#[test]
+fn failures_of_one_moment_count_once_and_an_unreachable_server_is_tried_again_soon() {
+    for (story, expected, why) in [
+        (
+            "aaaaaaFFFFFF?",
+            "C",
+            "attempts that were in flight together fail together",
+        ),
+        ("aaaaaaF1F1F1F1F?", "O", "unless they fail at other times"),
+        ("aaaaaaFFFFFFffff?", "O", "the next attempts count again"),
+        ("uuuuuuuu....uuuu?", "C", "a moment without the server is one failure"),
+        ("u.....u.....u.....u.....?u?", "CO", "a longer time is several"),
+        ("u.....u.....u.....s.....u.....u?", "C", "a success starts the row anew"),
+        (
+            "u.....u.....u.....u.....u....?.?",
+            "OH",
+            "it stays open for half a second",
+        ),
+        (
+            "u.....u.....u.....u.....u.....u.........?.?u.........?.?",
+            "OHOH",
+            "then for a second, and never longer",
+        ),
+        (
+            "u.....u.....u.....u.....u.....s?",
+            "C",
+            "a probe that arrives closes it",
+        ),
+        (
+            "u.....u.....u.....u.....u.....f2?1?",
+            "OH",
+            "one that fails later opens it for its whole time",
+        ),
     ] {
         assert_eq!(check(Rule::default(), story), expected, "{story}: {why}");
     }
@@ -163,7 +207,15 @@ struct Model {
     /// When the current period began and its state.
     kind: Kind,
     verdicts: Vec<bool>,
+    last_failure: Option<Instant>,
     probes: Vec<usize>,
+}
+
+/// An attempt that the model permitted: its period, and how many failures in a row preceded it.
+#[derive(Debug, Clone, Copy)]
+struct Given {
+    period: usize,
+    after: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -181,7 +233,11 @@ impl Model {
         self.probes.clear();
     }
 
-    fn allow(&mut self, now: Instant, id: usize) -> Option<usize> {
+    fn in_a_row(&self) -> usize {
+        self.verdicts.iter().rev().take_while(|good| !**good).count()
+    }
+
+    fn allow(&mut self, now: Instant, id: usize) -> Option<Given> {
         if let Kind::Open { since } = self.kind
             && now - since >= self.rule.open
         {
@@ -195,19 +251,33 @@ impl Model {
         if let_through && self.kind == Kind::HalfOpen {
             self.probes.push(id);
         }
-        let_through.then_some(self.period)
+        let_through.then_some(Given {
+            period: self.period,
+            after: self.in_a_row(),
+        })
     }
 
-    fn end(&mut self, now: Instant, id: usize, period: usize, good: Option<bool>) {
-        if period != self.period {
+    fn end(&mut self, now: Instant, id: usize, given: Given, good: Option<bool>) {
+        if given.period != self.period {
             return;
         }
         self.probes.retain(|probe| *probe != id);
+        // Time passes in whole seconds, so only failures of the same instant are one.
+        if self.kind == Kind::Closed
+            && good == Some(false)
+            && self.in_a_row() > given.after
+            && self.last_failure == Some(now)
+        {
+            return;
+        }
+        if good == Some(false) {
+            self.last_failure = Some(now);
+        }
         self.verdicts.extend(good);
         if good.is_none() {
             return;
         }
-        let in_a_row = self.verdicts.iter().rev().take_while(|good| !**good).count();
+        let in_a_row = self.in_a_row();
         let (percent, of) = (self.rule.percent as usize, self.rule.of);
         let recent: Vec<_> = self.verdicts.iter().rev().take(of).collect();
         let bad = recent.iter().filter(|good| !***good).count();
@@ -235,8 +305,8 @@ proptest! {
     ) {
         let rule = Rule { failures, percent, of, probes, successes, open: Duration::from_secs(30) };
         let breaker = Breaker::new(BreakerPolicy::On(rule));
-        let mut model = Model { rule, period: 0, kind: Kind::Closed, verdicts: Vec::new(), probes: Vec::new() };
-        let mut under_way: Vec<(usize, usize, Ticket)> = Vec::new();
+        let mut model = Model { rule, period: 0, kind: Kind::Closed, verdicts: Vec::new(), last_failure: None, probes: Vec::new() };
+        let mut under_way: Vec<(usize, Given, Ticket)> = Vec::new();
         let mut now = Instant::now();
         for (id, step) in steps.into_iter().enumerate() {
             match step {
