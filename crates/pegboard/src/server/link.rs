@@ -190,12 +190,14 @@ impl Link {
     }
 
     /// Waits for a session whose generation is not `old_generation`, and starts the server if needed. Fails with the outage if the server is
-    /// down.
-    pub(super) async fn live_after(&self, old_generation: u64) -> Result<Live, Arc<Outage>> {
+    /// down, unless a restart is due within the caller's time and the wait for restarts.
+    pub(super) async fn live_after(&self, old_generation: u64, deadline: Deadline) -> Result<Live, Arc<Outage>> {
         let mut phase = self.0.phase.clone();
+        let patience = self.restart_patience(deadline);
         // A caller waits for one start at most. `awaited` is the outage that this start should end.
         let (mut has_start_begun, mut awaited) = (false, None);
         loop {
+            let mut pause = RESEND;
             match &*phase.borrow_and_update() {
                 Phase::Ready(live) if live.generation != old_generation => return Ok(live.clone()),
                 Phase::Ready(_) => self.send(Command::Replace(old_generation)),
@@ -207,6 +209,9 @@ impl Link {
                     self.send(Command::Start);
                     (has_start_begun, awaited) = (true, Some(outage.clone()));
                 }
+                Phase::Down(outage) if !patience.has_passed() && outage.restarts_by(patience.instant()) => {
+                    pause = pause.min(patience.remaining());
+                }
                 Phase::Down(outage) => return Err(outage.clone()),
                 Phase::Idle => {
                     self.send(Command::Start);
@@ -215,9 +220,18 @@ impl Link {
                 Phase::Disabled | Phase::Closed => return Err(Outage::closed().into()),
             }
             // The command may have been dropped, because the channel was full.
-            if let Ok(Err(_)) = tokio::time::timeout(RESEND, phase.changed()).await {
+            if let Ok(Err(_)) = tokio::time::timeout(pause, phase.changed()).await {
                 return Err(Outage::closed().into());
             }
+        }
+    }
+
+    /// Until when a caller waits for restarts after one has failed. With a `start_wait` all callers have shared one wait already.
+    fn restart_patience(&self, deadline: Deadline) -> Deadline {
+        let restart = &self.plan().restart;
+        match restart.start_wait.is_zero() {
+            true => deadline.at_most(restart.wait),
+            false => Deadline::within(Duration::ZERO),
         }
     }
 

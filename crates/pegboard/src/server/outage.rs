@@ -21,6 +21,9 @@ const A_MOMENT: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone)]
 pub(crate) struct Outage {
     pub(crate) cause: Cause,
+    /// Whether the next start may succeed although this one failed, and tells so quickly. A start that timed out is likely to do so again, and
+    /// another supervisor has decided already how long callers wait.
+    may_end_soon: bool,
     /// Whether a person can end it with a sign-in: the server asked for a token of the kind that one gives.
     pub(super) awaits_sign_in: bool,
     pub(crate) message: String,
@@ -121,6 +124,7 @@ impl Outage {
     pub(super) fn new(cause: Cause, message: impl Into<String>) -> Self {
         Self {
             cause,
+            may_end_soon: true,
             awaits_sign_in: false,
             message: message.into(),
             hint: None,
@@ -145,6 +149,7 @@ impl Outage {
             cause => cause,
         };
         Self {
+            may_end_soon: error.behind.is_none() && !matches!(error.fault.kind, FaultKind::TimedOut { .. }),
             awaits_sign_in: cause == Cause::NeedsAuth && asks_for_sign_in(error),
             hint: error.hint(),
             stderr: match &error.fault.kind {
@@ -316,6 +321,11 @@ impl Outage {
     /// Whether a call starts the server instead of failing.
     pub(super) fn starts_on_call(&self) -> bool {
         self.next.is_on_demand()
+    }
+
+    /// Whether a restart is due by `time` that is worth waiting for.
+    pub(super) fn restarts_by(&self, time: Instant) -> bool {
+        self.cause == Cause::RestartFailed && self.may_end_soon && self.next.automatic.is_some_and(|at| at <= time)
     }
 
     /// Whether a retry helps only after a change: of the config, the server, or its credentials.

@@ -135,13 +135,13 @@ impl Pool {
     }
 
     /// Waits for a session whose generation is not `old_generation`.
-    pub(super) async fn live_after(&self, old_generation: u64) -> Result<Live, Arc<Outage>> {
+    pub(super) async fn live_after(&self, old_generation: u64, deadline: Deadline) -> Result<Live, Arc<Outage>> {
         let mut failed = 0;
         loop {
             let Some((link, using)) = self.pick_or_wait().await else {
                 continue;
             };
-            match link.live_after(old_generation).await {
+            match link.live_after(old_generation, deadline).await {
                 Ok(live) => return Ok(live.with_use(using)),
                 Err(outage) => {
                     failed += 1;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{
     availability::Availability,
     outage::{Cause, Outage},
-    phase::Live,
+    phase::{Live, Phase},
     pool::Pool,
     queue::{Permit, Refused},
     server_handle::Server,
@@ -40,17 +40,18 @@ impl Server {
                     }
                     (usable, _) => usable?,
                 };
-                match pool.live_after(old_generation).await {
+                match pool.live_after(old_generation, deadline).await {
                     // The server was disabled or enabled, or its settings changed, while the call waited.
                     Err(outage) if outage.cause == Cause::Closed && !self.is_current_pool(&pool) => {}
                     reached => return reached.map(|live| self.exposed(live, &pool)),
                 }
             }
         };
-        deadline
-            .run(waiting)
-            .await
-            .unwrap_or_else(|_| Err(self.phase().overdue().into()))
+        let reached = deadline.run(waiting).await;
+        reached.unwrap_or_else(|_| match self.phase() {
+            Phase::Down(outage) => Err(outage),
+            phase => Err(phase.overdue().into()),
+        })
     }
 
     /// Returns a session if one is ready now.

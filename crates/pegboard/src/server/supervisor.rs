@@ -1,8 +1,9 @@
 //! The task that owns the session of a link. Each state is a function, each transition its return value.
 //!
 //! The supervisor publishes a [`Phase`] to callers. While a server is down, calls fail at once. The supervisor retries in the background without
-//! going back to `Connecting`, so that no caller waits for a start that is likely to fail again. There are two exceptions: while first starts
-//! fail, callers wait as long as `start_wait` says, and a server without automatic restarts is started by the next call.
+//! going back to `Connecting`, so that no caller waits for a start that is likely to fail again. There are three exceptions: while first starts
+//! fail, callers wait as long as `start_wait` says; they wait over the backoff of restarts that fail quickly, as long as `restart.wait` says;
+//! and a server without automatic restarts is started by the next call.
 
 mod command;
 mod connecting;
