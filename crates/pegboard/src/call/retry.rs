@@ -128,7 +128,7 @@ pub(crate) struct Attempts {
     pub(crate) made: u32,
     /// How many of them repeated a call that may have been executed.
     pub(crate) repeated: u32,
-    /// Whether one of them was made because the server had dropped our session.
+    /// Whether one of them was made because the session had ended before the call.
     pub(crate) renewed: bool,
     /// Whether one of them was made after the server was listed again.
     pub(crate) refreshed: bool,
@@ -267,15 +267,17 @@ impl<'a> RetryState<'a> {
     }
 
     /// Decides what follows a failed attempt. Everything but `Stop` counts as the next attempt and is paid from the server's retry budget,
-    /// except the one attempt per call after an expired session: all calls in flight hit that at once, and none of them was executed.
+    /// except the one attempt per call after an expired session, which is made even without retries: all calls in flight hit that at once, and
+    /// none of them was executed.
     pub(crate) fn after(&mut self, fault: &Fault, left: Duration, budget: &RetryBudget, now: Instant) -> Next {
-        if self.attempts.made > self.rule.attempts {
+        let is_renewal = is_renewal(fault);
+        let is_free = is_renewal && !self.attempts.renewed && fault.sent != Sent::Maybe;
+        let retries = self.attempts.made - 1 - u32::from(self.attempts.renewed);
+        if retries >= self.rule.attempts && !is_free {
             return Next::Stop;
         }
         let delay = self.delay();
         let next = decide(fault, &self.class, &self.attempts, left, delay);
-        let is_renewal = matches!(&fault.kind, FaultKind::Wire(failure) if failure.kind == FailureKind::SessionGone);
-        let is_free = is_renewal && !self.attempts.renewed && fault.sent != Sent::Maybe;
         if next == Next::Stop || !(is_free || budget.withdraw(now)) {
             return Next::Stop;
         }
@@ -289,6 +291,15 @@ impl<'a> RetryState<'a> {
     /// How many attempts were made, including the one in flight.
     pub(crate) fn attempts(&self) -> u32 {
         self.attempts.made
+    }
+}
+
+/// Whether the session had ended before the call, on either side, so that only a new one is needed.
+fn is_renewal(fault: &Fault) -> bool {
+    match &fault.kind {
+        FaultKind::Wire(failure) => failure.kind == FailureKind::SessionGone,
+        FaultKind::Ended(end) => end.reason == EndReason::Closed && fault.sent == Sent::No,
+        _ => false,
     }
 }
 
