@@ -145,7 +145,14 @@ impl<'a> CallGuard<'a> {
     }
 
     /// Ends a call without a route. `is_listed` says whether the reply names a tool that its server lists.
-    pub(crate) fn refuse(self, reply: &Reply, rule: AuditRule, is_listed: bool) {
+    pub(crate) fn refuse(mut self, reply: &Reply, rule: AuditRule, is_listed: bool) {
+        // A server that was never ready has no tools to route to, but its failures are its own.
+        if is_outage(reply.outcome.kind())
+            && let Some(counts) = reply.server.as_ref().and_then(|server| self.view.tallies.find(server))
+        {
+            counts.begin();
+            self.counters = Counters::Server(BorrowedOrShared::Shared(counts));
+        }
         self.decide(reply, is_listed, AuditDecision::Denied, Some(rule));
         self.end(reply, is_listed);
     }
@@ -231,6 +238,14 @@ impl std::fmt::Debug for CallGuard<'_> {
             .field("call", &self.info)
             .finish_non_exhaustive()
     }
+}
+
+/// Whether a call of this kind failed because its server is not ready.
+fn is_outage(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::Unavailable | Kind::NeedsAuth | Kind::RestartFailed | Kind::RestartInProgress | Kind::Timeout
+    )
 }
 
 impl CallInfo {

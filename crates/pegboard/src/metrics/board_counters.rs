@@ -20,7 +20,7 @@ const MAX_REMOVED: usize = 1024;
 /// The counters of one board.
 #[derive(Debug, Default)]
 pub(crate) struct BoardCounters {
-    /// Locked when a server is created and when the counters are read, never by a call.
+    /// Locked when a server is created, when the counters are read, and by a call of a server that was never ready.
     names: Mutex<Names>,
     pub(crate) unrouted: CallCounters,
     pub(crate) own_tools: CallCounters,
@@ -70,6 +70,12 @@ impl BoardCounters {
         };
         names.counts.insert(name.clone(), named);
         counts
+    }
+
+    /// The counters of the servers of one name, if there is or was one.
+    pub(crate) fn find(&self, name: &ServerName) -> Option<Arc<ServerCounters>> {
+        let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        names.counts.get(name).map(|named| named.counts.clone())
     }
 
     /// How many calls are in flight on all servers.
