@@ -138,8 +138,8 @@ impl Pages<'_> {
         self.in_flight = Some(self.session.connection.send_request(&request, |_| ()));
     }
 
-    /// Returns the items of the next page, or `None` after the last. Fails if the list does not end or repeats a cursor, because a partial
-    /// list would look complete.
+    /// Returns the items of the next page, or `None` after the last one that fits. Fails if the list has too many pages or repeats a cursor,
+    /// because a partial list without a warning would look complete.
     async fn next(&mut self, partial: &mut PartialCatalog) -> Result<Option<Vec<Item>>, Fault> {
         let Some(in_flight) = self.in_flight.take() else {
             return Ok(None);
@@ -158,7 +158,15 @@ impl Pages<'_> {
         partial.bytes += self.bytes;
         partial.restrict_freshness(freshness);
         match next {
-            None => partial.catalog.warnings.extend(self.truncate_surplus(&mut items)),
+            Some(_) if self.items > self.session.limits.max_items => {
+                self.truncate_surplus(&mut items);
+                partial.catalog.warnings.push(self.left_out_rest());
+            }
+            None => {
+                let (surplus, all) = (self.truncate_surplus(&mut items), self.items);
+                let warning = (surplus > 0).then(|| self.left_out(&format!("{surplus} of {all} {}", self.key)));
+                partial.catalog.warnings.extend(warning);
+            }
             Some(cursor) => {
                 self.check_cursor(&cursor)?;
                 // Sent before this page is parsed, so that the server works meanwhile.
@@ -171,8 +179,11 @@ impl Pages<'_> {
     /// Fails if there may be no further page, or if its cursor is invalid.
     fn check_cursor(&mut self, cursor: &str) -> Result<(), Fault> {
         let (method, count, limits) = (self.method, self.count, &self.session.limits);
-        let problem = if count >= limits.max_pages || self.items > limits.max_items {
-            format!("{method} did not end after {count} pages with {} items", self.items)
+        let problem = if count >= limits.max_pages {
+            format!(
+                "{method} did not end after {count} pages with {} items (`max_pages` of the server)",
+                self.items
+            )
         } else if cursor.len() > MAX_CURSOR {
             format!("{method} gave a cursor of {} bytes", cursor.len())
         } else if !self.seen.insert(cursor.to_owned()) {
@@ -183,13 +194,22 @@ impl Pages<'_> {
         Err(Fault::unreadable(problem))
     }
 
-    /// Truncates the last page to the item limit. Returns a warning if that dropped items.
-    fn truncate_surplus(&self, items: &mut Vec<Item>) -> Option<String> {
-        let (all, limit) = (self.items, self.session.limits.max_items);
-        let surplus = all.checked_sub(limit).filter(|surplus| *surplus > 0)?;
+    /// Truncates the last page to the item limit. Returns how many items that dropped.
+    fn truncate_surplus(&self, items: &mut Vec<Item>) -> usize {
+        let surplus = self.items.saturating_sub(self.session.limits.max_items);
         items.truncate(items.len().saturating_sub(surplus));
-        let key = self.key;
-        Some(format!("{surplus} of {all} {key} were left out: the limit is {limit}"))
+        surplus
+    }
+
+    /// The warning about a list with further pages.
+    fn left_out_rest(&self) -> String {
+        let (key, limit) = (self.key, self.session.limits.max_items);
+        self.left_out(&format!("the {key} after the first {limit}"))
+    }
+
+    fn left_out(&self, what: &str) -> String {
+        let limit = self.session.limits.max_items;
+        format!("{what} were left out: the limit is {limit} (`max_items` of the server)")
     }
 }
 
