@@ -26,6 +26,14 @@ const RELIST: Duration = Duration::from_secs(1);
 /// How often the sleep detector and the age of the listing are checked, and the shortest time between two probes.
 const TICK: Duration = Duration::from_secs(15);
 
+/// A call timeout from which on calls have no limit of their own, so that a server which is silent has to be asked whether it lives.
+const NO_CALL_LIMIT: Duration = Duration::from_secs(24 * 3600);
+/// How long a server may be silent during such calls before it is asked, and between two such questions.
+const ASK: Duration = Duration::from_secs(60);
+/// How long a server may be silent during such calls before it counts as dead. Long, because one that works on a call may be unable to
+/// answer.
+const SILENT: Duration = Duration::from_secs(600);
+
 /// An event of a ready server.
 enum Event {
     Stop,
@@ -47,6 +55,7 @@ impl Supervisor {
         let (usage, holders) = (self.usage.clone(), self.holders.clone());
         let began = Instant::now();
         let mut sleep = SleepDetector::new();
+        let mut silence = Silence::default();
         let mut tick = tokio::time::interval_at(Instant::now() + TICK, TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // Kept across iterations, so that another event does not lose a notification.
@@ -113,7 +122,11 @@ impl Supervisor {
                     }
                 }
                 Event::Tick if is_stale(&live) => self.relist(&mut live).await,
-                Event::Tick => {}
+                Event::Tick => {
+                    if let Err(end) = self.check_silence(&session, &mut silence).await {
+                        break end;
+                    }
+                }
                 Event::Quiet => {
                     // A server that works on a call may be unable to answer a probe: it is probed soon after.
                     let is_busy = self.usage.count() > 0;
@@ -241,6 +254,37 @@ impl Supervisor {
         Err(closed(&why))
     }
 
+    /// Asks a silent server whether it lives, while calls without a limit of their own wait for it. Any message is a sign of life.
+    async fn check_silence(&self, session: &Session, silence: &mut Silence) -> Result<(), WireEnd> {
+        let plan = self.plan();
+        // A server that is not read for want of room is not silent.
+        let is_limited = plan.spec.limits.call_timeout < NO_CALL_LIMIT;
+        if self.usage.count() == 0 || is_limited || session.is_held_up() {
+            *silence = Silence::default();
+            return Ok(());
+        }
+        let now = Instant::now();
+        let since = *silence.waiting_since.get_or_insert(now);
+        let silent_for = session.idle_for().min(now - since);
+        if silent_for >= SILENT {
+            let seconds = SILENT.as_secs();
+            let why = format!("it sent nothing for {seconds} s, not even an answer to a probe, while a call waited");
+            self.checks.record(Some(why.clone()));
+            return Err(closed(&why));
+        }
+        if silent_for >= ASK && silence.asked_at.is_none_or(|at| now - at >= ASK) {
+            silence.asked_at = Some(now);
+            tokio::select! {
+                biased;
+                () = self.stop.cancelled() => {}
+                end = session.ended() => return Err(end),
+                // An error is an answer too. Without one the server may still be busy.
+                _ = session.probe(plan.health.timeout) => {}
+            }
+        }
+        Ok(())
+    }
+
     /// Publishes another catalogue of the same session.
     fn replace_catalog(&self, live: &mut Live, catalog: Catalog, freshness: Freshness) {
         for warning in catalog
@@ -279,6 +323,15 @@ impl Supervisor {
             }
         }
     }
+}
+
+/// What is known about a server that is silent while calls wait for it.
+#[derive(Debug, Default)]
+struct Silence {
+    /// Since when calls have been in flight without a break.
+    waiting_since: Option<Instant>,
+    /// When the server was last asked.
+    asked_at: Option<Instant>,
 }
 
 /// Whether the listing's TTL has passed on a server that sends no change notifications.
