@@ -52,6 +52,10 @@ fn top(entries: Vec<Entry>, shaped: &mut Shaped, report: &mut Report) {
         }
     }
     gather_reconnecting(shaped);
+    let settings = shaped.servers.iter_mut().flat_map(|(_, settings)| settings);
+    for setting in settings.chain(&mut shaped.rest) {
+        count_first_starts(setting);
+    }
     if foreign {
         leave_out_foreign(shaped, report);
     }
@@ -84,6 +88,25 @@ fn gather_reconnecting(shaped: &mut Shaped) {
             switch.value = Value::Map(std::iter::once(enabled).chain(parts).collect());
         }
         None => shaped.rest.push(entry("restart", Node::new(Value::Map(parts), at))),
+    }
+}
+
+/// Converts minion's number of starts after the first one to `max_attempts`, which counts all of them.
+fn count_first_starts(setting: &mut Entry) {
+    let Value::Map(parts) = &mut setting.value.value else {
+        return;
+    };
+    if snake(&setting.key) != "restart" {
+        return;
+    }
+    for part in parts
+        .iter_mut()
+        .filter(|part| snake(&part.key) == "max_reconnect_retries")
+    {
+        if let Value::Int(retries @ 0..) = &mut part.value.value {
+            *retries = retries.saturating_add(1);
+            part.key = "max_attempts".to_owned();
+        }
     }
 }
 

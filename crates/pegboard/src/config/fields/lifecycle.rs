@@ -48,7 +48,7 @@ section! {
             "The waits before each attempt; the last one repeats. A single wait is doubled up to 30 seconds.",
         )
         .aka(&["reconnect_backoff"]);
-        MAX_ATTEMPTS: Option<u32> = optional_count("max_attempts", (1, 1_000_000), "The number of failed starts in a row after which only a call or an operator starts it.")
+        MAX_ATTEMPTS: Option<u32> = optional_count("max_attempts", (1, 1_000_000), "The number of failed starts in a row after which only a health check (`health_restart`), a call or an operator starts it.")
             .aka(&["max_retries", "attempts", "max_reconnect_retries"]);
         CALL_WAIT: std::time::Duration = duration("wait", WAIT, Restart::WAIT, "How long a call waits for a restart; with zero it fails at once.")
             .aka(&["restart_wait"]);

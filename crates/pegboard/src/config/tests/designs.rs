@@ -227,7 +227,7 @@ Servers:
     );
     for server in config.servers.values() {
         let restart = &server.policy.restart;
-        assert_eq!((restart.enabled, restart.max_attempts), (true, Some(5)));
+        assert_eq!((restart.enabled, restart.max_attempts), (true, Some(6)));
         assert_eq!(restart.backoff, [2, 4, 8, 16, 30].map(secs));
     }
 }
@@ -236,6 +236,14 @@ Servers:
 fn minions_manager_can_turn_reconnecting_off() {
     let text = "preset = 'minion'\nEnableAutoReconnect = false\n[servers.x]\ncommand = 'a'\n";
     assert!(!server(text).policy.restart.enabled);
+    for (retries, starts) in [(0, 1), (1, 2), (5, 6)] {
+        let text = format!("preset = 'minion'\nMaxReconnectRetries = {retries}\n[servers.x]\ncommand = 'a'\n");
+        assert_eq!(
+            server(&text).policy.restart.max_attempts,
+            Some(starts),
+            "{retries} retries"
+        );
+    }
     assert_eq!(
         problems("MaxReconnectRetries = -1\nEnableAutoReconnect = true\nrestart = false"),
         [
