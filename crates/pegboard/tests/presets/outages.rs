@@ -82,7 +82,7 @@ async fn wait_until_well(stage: &Stage, what: &str) -> Duration {
             return began.elapsed();
         }
         assert!(began.elapsed() < ENDS_WITHIN, "{what}: {:?}", status.servers);
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
     }
 }
 
@@ -112,9 +112,13 @@ async fn play(preset: &str, settings: &str, age: Age, (kind, broken): &(&str, Fa
 async fn play_all(preset: &str) {
     for kind in &kinds() {
         for scope in ["shared", "session", "pool(2)"] {
-            for required in [false, true] {
-                let settings = format!("scope = '{scope}'\nrequired = {required}");
-                for age in Age::ALL {
+            for age in Age::ALL {
+                // Later, `required` only keeps a lazy server from being idle.
+                for required in [false, true]
+                    .into_iter()
+                    .filter(|required| age == Age::FirstStart || *required)
+                {
+                    let settings = format!("scope = '{scope}'\nrequired = {required}");
                     play(preset, &settings, age, kind).await;
                 }
             }
@@ -200,5 +204,97 @@ async fn a_lasting_failure_is_retried_once_a_minute_and_the_error_says_when() {
         let later = stage.starts() - starts;
         // A start makes one connection per era.
         assert!((55..=130).contains(&later), "{preset}: {later}");
+    }
+}
+
+/// A call waits over the backoff of restarts that fail quickly, if the server is back within the wait for restarts. Under ai-agent and minion
+/// callers have shared one wait already, and fail at once.
+#[tokio::test(start_paused = true)]
+async fn a_call_waits_over_the_backoff_of_a_restart() {
+    for (preset, waits) in row([true, true, false, true, true, false]) {
+        let stage = Stage::new(preset, "restart = true", &good()).await;
+        assert_eq!(unfenced(&stage.call("hello").await.text()), "hi", "{preset}");
+        stage.handle.change(|script| *script = crashing().script().clone());
+        stage.handle.kill();
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+        let recovering = async {
+            tokio::time::sleep(secs(2)).await;
+            stage.handle.change(|script| *script = good().script().clone());
+        };
+        let (reply, ()) = tokio::join!(stage.call("hello"), recovering);
+        assert_eq!(!reply.is_error(), waits, "{preset}: {}", reply.text());
+    }
+}
+
+/// The wait for restarts has a limit, and a start that is not due within it is not waited for.
+#[tokio::test(start_paused = true)]
+async fn a_call_does_not_wait_for_a_restart_that_is_due_too_late() {
+    let stage = Stage::new("pegboard", "restart = { backoff = ['0s', '20s'] }", &good()).await;
+    assert_eq!(stage.call("hello").await.text(), "hi");
+    stage.handle.change(|script| *script = crashing().script().clone());
+    stage.handle.kill();
+    tokio::time::sleep(secs(5)).await;
+    let began = Instant::now();
+    let reply = stage.call("hello").await;
+    assert_contains(&reply.text(), &["next try in 15 s"]);
+    assert_eq!(began.elapsed(), Duration::ZERO);
+    // The next restart fails too, after nine seconds.
+    tokio::time::sleep(secs(6)).await;
+    let reply = stage.call("hello").await;
+    assert_contains(&reply.text(), &["next try in 20 s"]);
+    assert_eq!(began.elapsed(), secs(15));
+}
+
+/// A call that the design gives no limit ends after ten minutes without a sign of life; a server that answers probes is waited for.
+#[tokio::test(start_paused = true)]
+async fn a_call_without_a_limit_ends_when_its_server_shows_no_sign_of_life() {
+    for preset in ["antwort", "goat"] {
+        let dead = good().fault_on(When::tool("hello"), Fault::StopsReading);
+        let stage = Stage::new(preset, "", &dead).await;
+        // An idle time before the call is no silence during it.
+        tokio::time::sleep(secs(30)).await;
+        let began = Instant::now();
+        let reply = stage.call("hello").await;
+        assert!(reply.outcome.may_have_executed(), "{preset}: {}", reply.text());
+        let took = began.elapsed().as_secs();
+        assert!((600..=640).contains(&took), "{preset}: {took}");
+
+        let busy = FakeServer::new("fx").tool(Tool::new("hello").answers_text("hi").after(secs(3600)));
+        let stage = Stage::new(preset, "", &busy).await;
+        assert_eq!(unfenced(&stage.call("hello").await.text()), "hi", "{preset}");
+        assert!(
+            stage.handle.count("ping") >= 30,
+            "{preset}: {}",
+            stage.handle.count("ping")
+        );
+    }
+}
+
+/// The failed calls of a server that was never ready are its own, so that its error rate shows them.
+#[tokio::test(start_paused = true)]
+async fn the_calls_of_a_server_that_was_never_ready_count_under_it() {
+    for (preset, ()) in row([(); 6]) {
+        let stage = Stage::new(preset, "", &crashing()).await;
+        assert!(stage.call("hello").await.is_error(), "{preset}");
+        let metrics = stage.board.metrics();
+        let calls = &metrics.servers[&name("fx")].calls;
+        assert_eq!((calls.total, metrics.unrouted.total), (1, 0), "{preset}");
+    }
+}
+
+/// A server with more tools than `max_items` offers what fits, with a warning that names the setting, however many pages it has.
+#[tokio::test(start_paused = true)]
+async fn a_server_with_too_many_tools_offers_what_fits_and_the_warning_names_the_setting() {
+    for pages_of in [50, 1000] {
+        let tools = (0..200).map(|number| Tool::new(format!("t{number:03}")).answers_text("ok"));
+        let fake = FakeServer::new("fx").tools(tools).pages_of(pages_of);
+        let stage = Stage::new("pegboard", "max_items = 120", &fake).await;
+        let listing = stage.tools.list(PATIENCE).await;
+        assert_eq!(listing.tools.len(), 120, "{pages_of}");
+        assert_eq!(stage.call("t119").await.text(), "ok", "{pages_of}");
+        assert_contains(
+            &listing.warnings.join("\n"),
+            &["were left out: the limit is 120 (`max_items` of the server)"],
+        );
     }
 }
