@@ -13,6 +13,9 @@ use super::{dialer::daemon_dialer, start::Starter};
 /// How long the daemon may take to report a server that has not started in time.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
 
+/// How long a call waits for a daemon that is restarted.
+const DAEMON_WAIT: Duration = Duration::from_secs(10);
+
 /// The waits before a connection to the daemon is opened again. The daemon has its own for the server.
 const RECONNECT: [Duration; 4] = [
     Duration::ZERO,
@@ -47,6 +50,10 @@ pub(crate) fn adapt(config: &mut Config) {
         server.policy.health.interval = None;
         // The daemon's own limit passes first, so that it can say what the server did meanwhile.
         server.limits.connect_timeout += ANSWER_TIME;
-        server.policy.restart.backoff = RECONNECT.to_vec();
+        // The restarts of the server are those of the daemon; these are of the connection to it.
+        let restart = &mut server.policy.restart;
+        (restart.enabled, restart.max_attempts) = (true, None);
+        (restart.wait, restart.start_wait) = (DAEMON_WAIT, Duration::ZERO);
+        restart.backoff = RECONNECT.to_vec();
     }
 }
