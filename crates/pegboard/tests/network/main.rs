@@ -16,6 +16,7 @@ mod eras;
 mod headers;
 mod http_2;
 mod malformed;
+mod outages;
 mod redirects;
 mod refusals;
 mod secrets;

@@ -121,6 +121,10 @@ pub(crate) struct Front {
 }
 
 impl Front {
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     pub(crate) fn url(&self, scheme: &str, host: &str, path: &str) -> String {
         format!("{scheme}://{host}:{}{path}", self.address.port())
     }
