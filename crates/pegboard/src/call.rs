@@ -45,6 +45,7 @@ mod call_memory;
 
 // Queue, session and exchange, with retries.
 mod deliver;
+mod delivery;
 mod error;
 mod journal;
 mod native_caller;
@@ -75,6 +76,7 @@ pub use approval::{Approvals, Approved, Approver, Decision, Question};
 pub(crate) use audience::Audience;
 pub(crate) use call_memory::{CallMemories, MemoryOwner};
 pub(crate) use crossing::{check_params, check_text};
+pub use delivery::Delivery;
 pub use embeddings::Embedder;
 pub(crate) use embeddings::Embeddings;
 pub(crate) use error::{failure_of, not_admitted, unavailable};

@@ -286,9 +286,9 @@ pub mod forward {
     };
 }
 
-/// The journal of calls in flight.
+/// The journal of calls in flight, and whether a single call may have run.
 pub mod journal {
-    pub use crate::call::{CallJournal, JournalEntry, JournalProblem};
+    pub use crate::call::{CallJournal, Delivery, JournalEntry, JournalProblem};
 }
 
 /// Hooks around every call of a view, and the budget of a view.

@@ -106,6 +106,9 @@ impl PreparedCall<'_> {
             pass_on: self.pass_on,
         };
         let noted = self.note(tool);
+        if let Some(delivery) = &self.call.delivery {
+            delivery.sending();
+        }
         let result = live.session.call(call).await;
         drop(noted);
         match &result {
@@ -166,6 +169,9 @@ impl PreparedCall<'_> {
                 }
             };
             record.may_have_run |= fault.sent == Sent::Maybe;
+            if let Some(delivery) = self.call.delivery.as_ref().filter(|_| !record.may_have_run) {
+                delivery.not_run();
+            }
             tracing::debug!(id = %self.call.id, %fault, ?after, "the call is made again");
             tokio::time::sleep(after).await;
             // Released first: its slot in the pool may be the one that is acquired next.

@@ -183,6 +183,9 @@ async fn begin(context: &CallContext<'_>, call: &ToolCall, record: &mut Record) 
     record.attempts = 1;
     let meta = view.hooks.meta(route, view.caller_view(), call)?;
     let meta = with_caller(meta, view, route, call);
+    if let Some(delivery) = &call.delivery {
+        delivery.sending();
+    }
     let begun = live.session.start_call(Call {
         tool: &route.tool,
         arguments: arguments.as_raw(),

@@ -12,6 +12,7 @@ use std::{
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
+use super::delivery::Delivery;
 use crate::{
     args::Arguments,
     config::Reading,
@@ -25,7 +26,7 @@ const GENERATED: &str = "call-";
 
 /// One tool call as the caller requests it.
 ///
-/// It can be stored as JSON before it is made, all but the channel for progress; give it an [id](ToolCall::id) then, because generated ids
+/// It can be stored as JSON before it is made, all but the channel for progress and its [delivery](ToolCall::delivery); give it an [id](ToolCall::id) then, because generated ids
 /// are unique in one process only. A reader ignores fields that it does not know, and needs no more than the name.
 ///
 /// ```
@@ -69,6 +70,8 @@ pub struct ToolCall {
     pub key: Option<String>,
     /// Runs the call as a task where the tool leaves the choice.
     pub as_task: bool,
+    /// Learns whether the call may have run, for a program that may cancel it.
+    pub(crate) delivery: Option<Arc<dyn Delivery>>,
     /// The number in the id while the id is the generated one.
     pub(super) generated_number: Option<u64>,
     /// The name that the model wrote, if a built-in tool such as `call_tool` forwards the call to another tool.
@@ -96,6 +99,7 @@ impl ToolCall {
             meta: Map::new(),
             key: None,
             as_task: false,
+            delivery: None,
         }
     }
 
@@ -189,6 +193,13 @@ impl ToolCall {
     #[must_use]
     pub fn progress(mut self, progress: mpsc::Sender<Progress>) -> Self {
         self.progress = Some(progress);
+        self
+    }
+
+    /// Sets what learns whether the call may have run. A call that the program cancels, by dropping its future, has no reply that says it.
+    #[must_use]
+    pub fn delivery(mut self, delivery: Arc<dyn Delivery>) -> Self {
+        self.delivery = Some(delivery);
         self
     }
 
