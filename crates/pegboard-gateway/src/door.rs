@@ -21,6 +21,7 @@ use http::HeaderMap;
 pub use caller::Caller;
 pub(crate) use oauth::{Resource, ResourceServer, WELL_KNOWN};
 pub(crate) use rejection::Rejection;
+pub(crate) use revocation::Revocation;
 pub use scope::{Scope, Scopes};
 pub(crate) use site_check::{Origin, SiteCheck};
 pub(crate) use token_fault::TokenFault;

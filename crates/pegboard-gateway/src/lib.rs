@@ -20,4 +20,4 @@ pub use serve::{
     Gateway, GatewayBuilder, GatewayMetrics, Listeners, LocalClient, Monitor, ServeError, Tls, TlsError, TrafficCounts,
 };
 pub use sign_in::{NoSignInPage, OpenedLink, SignInLink, SignInLinks, SignInVisit};
-pub use wire::{InMemory, serve_stdio};
+pub use wire::{AnswersCall, InMemory, serve_stdio};

@@ -5,6 +5,7 @@
 mod capability;
 mod client;
 mod connection;
+mod early_end;
 mod endpoint;
 mod events;
 mod exchange;
@@ -42,6 +43,7 @@ pub use version::Version;
 
 pub(crate) use capability::check as check_capability;
 pub(crate) use connection::Connection;
+pub(crate) use early_end::EarlyEnd;
 pub(crate) use endpoint::Endpoint;
 pub(crate) use limits::Limits;
 pub(crate) use message::{Broken, Incoming, MAX_MESSAGE, Message, parse};

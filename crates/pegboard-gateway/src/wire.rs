@@ -27,6 +27,7 @@ pub(crate) use body_limit::BodyLimit;
 pub use in_memory::InMemory;
 pub(crate) use lines::{LinesWire, is_lines_upgrade};
 pub(crate) use response::{HttpResponse, empty, json_bytes, method_not_allowed, problem};
+pub use response_body::AnswersCall;
 pub(crate) use response_body::ResponseBody;
 pub(crate) use sse::SseWire;
 pub use stdio::serve_stdio;

@@ -1,6 +1,15 @@
 //! Calls of tools: by name with `POST call`, and by path with `POST tools/{server}/{tool}`.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    pin::pin,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::Poll,
+    time::Duration,
+};
 
 use axum::{
     body::Body,
@@ -13,9 +22,10 @@ use axum::{
 use futures_util::StreamExt as _;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header::ACCEPT};
 use pegboard::{
-    Arguments, Failure, Kind, Outcome, Reply, Selection, ServerName, ToolCall, Toolset, toolset::CallEvent,
+    Arguments, Failure, Kind, Outcome, Reply, Selection, ServerName, ToolCall, Toolset, journal::Delivery,
+    toolset::CallEvent,
 };
-use pegboard_gateway::Scope;
+use pegboard_gateway::{AnswersCall, Caller, Monitor, Scope};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
@@ -139,9 +149,9 @@ pub(super) async fn call(
         return Ok(reply::response(&api, &toolset.refuse_call(&call, &why)));
     }
     if wants_events(&headers) {
-        return Ok(stream(&api, &toolset, call));
+        return Ok(stream(&api, caller, &toolset, call));
     }
-    Ok(reply::response(&api, &answered(&api, &toolset, call).await))
+    Ok(reply::response(&api, &answered(&api, &caller, &toolset, call).await))
 }
 
 /// `POST tools/{server}/{tool}`: the body is the arguments.
@@ -182,9 +192,9 @@ pub(super) async fn call_tool(
     }
     let call = ToolCall::new(name).arguments(arguments);
     if wants_events(&headers) {
-        return Ok(stream(&api, &toolset, call));
+        return Ok(stream(&api, caller, &toolset, call));
     }
-    let reply = answered(&api, &toolset, call).await;
+    let reply = answered(&api, &caller, &toolset, call).await;
     Ok(match &reply.outcome {
         Outcome::Done(answer) => match &answer.structured {
             Some(structured) if found.output_schema.is_some() => json(StatusCode::OK, structured),
@@ -196,26 +206,46 @@ pub(super) async fn call_tool(
     })
 }
 
-/// Calls a tool. Dropped when the client goes away, which cancels the call; so does a shutdown that waits no longer.
-async fn answered(api: &ApiState, toolset: &Toolset, call: ToolCall) -> Reply {
-    let cut_off = CutOff::of(&call);
+/// Calls a tool. Dropped when the client goes away, which cancels the call; so do a shutdown that waits no longer, and the withdrawal of the
+/// client's token.
+async fn answered(api: &ApiState, caller: &Caller, toolset: &Toolset, call: ToolCall) -> Reply {
+    let (call, cut_off) = CutOff::watch(call);
+    let mut called = pin!(toolset.call(call));
+    let mut over = pin!(no_more_time(&api.monitor, caller));
+    std::future::poll_fn(|cx| {
+        let ended = over.as_mut().poll(cx);
+        // A call that was not sent yet must not be sent now. The reply to one that was may be there.
+        if (ended.is_pending() || cut_off.is_sent())
+            && let Poll::Ready(reply) = called.as_mut().poll(cx)
+        {
+            return Poll::Ready(reply);
+        }
+        ended.map(|why| cut_off.reply(why))
+    })
+    .await
+}
+
+/// Completes when a call in flight is waited for no longer, with the reason.
+async fn no_more_time(monitor: &Monitor, caller: &Caller) -> &'static str {
     tokio::select! {
-        biased;
-        reply = toolset.call(call) => reply,
-        () = api.monitor.halted() => cut_off.reply(),
+        () = caller.withdrawn() => "the token is no longer valid",
+        () = monitor.halted() => "the daemon stops",
     }
 }
 
-/// The events of a call: created, progress, completed. Dropping the stream cancels the call; so does a shutdown that waits no longer.
-fn stream(api: &Arc<ApiState>, toolset: &Toolset, call: ToolCall) -> Response {
-    let cut_off = CutOff::of(&call);
+/// The events of a call: created, progress, completed. Dropping the stream cancels the call; a shutdown that waits no longer and the withdrawal
+/// of the client's token end it with a reply.
+fn stream(api: &Arc<ApiState>, caller: Caller, toolset: &Toolset, call: ToolCall) -> Response {
+    let (call, cut_off) = CutOff::watch(call);
+    let reason = Arc::new(OnceLock::new());
+    let noted = reason.clone();
     let monitor = api.monitor.clone();
     let api = api.clone();
     let mut is_complete = false;
     let events = toolset
         .stream(call)
         .map(Some)
-        .take_until(async move { monitor.halted().await })
+        .take_until(async move { noted.set(no_more_time(&monitor, &caller).await) })
         .chain(futures_util::stream::iter([None]))
         .filter_map(move |event| {
             let event = match event {
@@ -224,7 +254,10 @@ fn stream(api: &Arc<ApiState>, toolset: &Toolset, call: ToolCall) -> Response {
                     Some(event)
                 }
                 None if is_complete => None,
-                None => Some(CallEvent::Completed(Box::new(cut_off.reply()))),
+                None => {
+                    let why = reason.get().copied().unwrap_or("the call has ended without a result");
+                    Some(CallEvent::Completed(Box::new(cut_off.reply(why))))
+                }
             };
             std::future::ready(
                 event
@@ -234,7 +267,9 @@ fn stream(api: &Arc<ApiState>, toolset: &Toolset, call: ToolCall) -> Response {
             )
         });
     let stream = Sse::new(events).keep_alive(KeepAlive::new().interval(HEARTBEAT));
-    unbuffered(stream.into_response())
+    let mut response = unbuffered(stream.into_response());
+    response.extensions_mut().insert(AnswersCall);
+    response
 }
 
 fn frame(api: &ApiState, event: &CallEvent) -> Option<Event> {
@@ -248,25 +283,53 @@ fn frame(api: &ApiState, event: &CallEvent) -> Option<Event> {
     Event::default().event(name).json_data(&whole["data"]).ok()
 }
 
-/// What the reply of a call needs that a shutdown cuts off.
+/// What the reply of a call needs that is cut off.
 struct CutOff {
     call: ToolCall,
     started: Instant,
+    sent: Arc<Sent>,
+}
+
+/// Whether a call was sent to its server.
+#[derive(Debug, Default)]
+struct Sent(AtomicBool);
+
+impl Delivery for Sent {
+    fn sending(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    fn not_run(&self) {
+        self.0.store(false, Ordering::Release);
+    }
 }
 
 impl CutOff {
-    /// Keeps the name and the id, not the arguments.
-    fn of(call: &ToolCall) -> Self {
-        Self {
+    /// Watches whether a call is sent. Keeps its name and id, not the arguments.
+    fn watch(call: ToolCall) -> (ToolCall, Self) {
+        let sent = Arc::<Sent>::default();
+        let cut_off = Self {
             call: ToolCall::new(call.name.clone()).id(call.id.clone()),
             started: Instant::now(),
-        }
+            sent: sent.clone(),
+        };
+        (call.delivery(sent), cut_off)
     }
 
-    fn reply(&self) -> Reply {
-        let message = "the daemon stops, and the call was cancelled; it may have taken effect";
-        let failure = Failure::new(Kind::Cancelled, message).after_sending();
-        self.call.unanswered(Outcome::Lost(failure), self.started.elapsed())
+    fn is_sent(&self) -> bool {
+        self.sent.0.load(Ordering::Acquire)
+    }
+
+    /// The reply to the call, which was cancelled: it is lost if it was sent.
+    fn reply(&self, why: &str) -> Reply {
+        let outcome = if self.is_sent() {
+            let message = format!("{why}, and the call was cancelled; it may have taken effect");
+            Outcome::Lost(Failure::new(Kind::Cancelled, message).after_sending())
+        } else {
+            let message = format!("{why}, and the call was not sent; it has had no effect");
+            Outcome::Refused(Failure::new(Kind::Cancelled, message))
+        };
+        self.call.unanswered(outcome, self.started.elapsed())
     }
 }
 

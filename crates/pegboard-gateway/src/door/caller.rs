@@ -21,7 +21,8 @@ pub struct Caller {
     pub(crate) scopes: Scopes,
     /// Whether it came with an access token of an authorization server.
     pub(crate) has_access_token: bool,
-    /// Cancelled when the token is removed, expires or gets other rights. Everything that the client has open ends then.
+    /// Cancelled when the token is removed, expires or gets other rights. What the client has open ends then, but calls that a token has
+    /// admitted outlast its time.
     pub(crate) revoked: Revocation,
 }
 
@@ -54,9 +55,15 @@ impl Caller {
         }
     }
 
-    /// Completes when its token is removed, expires or gets other rights. Responses end then by themselves.
+    /// Completes when its token is removed, expires or gets other rights. Responses end then by themselves, unless they are marked as
+    /// [those of calls](crate::AnswersCall).
     pub async fn revoked(&self) {
         self.revoked.cancelled().await;
+    }
+
+    /// Completes when its token is removed or gets other rights, and never because it expires: a call that was admitted before goes on then.
+    pub async fn withdrawn(&self) {
+        self.revoked.withdrawn().await;
     }
 }
 

@@ -8,40 +8,51 @@ use std::{
     },
 };
 
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 /// Notifies all that was opened with a token when the token is good no longer. Clones are of the same token.
+///
+/// A token that expires admits nothing more, but calls that it admitted before run on. One that is withdrawn ends them too.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Revocation(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
+    /// Cancelled when the token expires or is withdrawn.
     notice: CancellationToken,
-    has_expired: AtomicBool,
+    /// Cancelled when the token is withdrawn.
+    withdrawal: CancellationToken,
+    /// Read at each poll of a request, which must not lock.
+    is_withdrawn: AtomicBool,
 }
 
 impl Revocation {
     /// Says that the token was removed or withdrawn, or has other rights.
     pub(crate) fn cancel(&self) {
+        // Before the notices, so that everything that is notified knows which end it is.
+        self.0.is_withdrawn.store(true, Ordering::Release);
+        self.0.withdrawal.cancel();
         self.0.notice.cancel();
     }
 
     /// Says that the time of the token is over.
     pub(crate) fn expire(&self) {
-        if !self.is_cancelled() {
-            // Before the notice, so that nobody takes this for a removal.
-            self.0.has_expired.store(true, Ordering::Release);
-            self.cancel();
-        }
+        self.0.notice.cancel();
     }
 
+    /// Whether the token is good no longer.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.0.notice.is_cancelled()
     }
 
+    /// Whether the token was removed or withdrawn, or has other rights. Does not lock.
+    pub(crate) fn is_withdrawn(&self) -> bool {
+        self.0.is_withdrawn.load(Ordering::Acquire)
+    }
+
     /// Whether the token is no longer good only because its time is over.
     pub(crate) fn has_expired(&self) -> bool {
-        self.0.has_expired.load(Ordering::Acquire)
+        self.is_cancelled() && !self.is_withdrawn()
     }
 
     /// Completes when the token is good no longer.
@@ -49,7 +60,18 @@ impl Revocation {
         self.0.notice.cancelled()
     }
 
-    pub(crate) fn notice(&self) -> &CancellationToken {
-        &self.0.notice
+    /// Completes when the token is withdrawn; never if it only expires.
+    pub(crate) fn withdrawn(&self) -> impl Future<Output = ()> + '_ {
+        self.0.withdrawal.cancelled()
+    }
+
+    /// As [`Revocation::cancelled`].
+    pub(crate) fn cancelled_owned(&self) -> WaitForCancellationFutureOwned {
+        self.0.notice.clone().cancelled_owned()
+    }
+
+    /// As [`Revocation::withdrawn`].
+    pub(crate) fn withdrawn_owned(&self) -> WaitForCancellationFutureOwned {
+        self.0.withdrawal.clone().cancelled_owned()
     }
 }

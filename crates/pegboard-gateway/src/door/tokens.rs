@@ -106,6 +106,14 @@ impl Tokens {
             }
         }
         let mut revoked: Vec<Caller> = gone.into_values().cloned().collect();
+        // The calls of a token that has expired go on until it is removed.
+        let is_kept = |token: &&Token| self.known.iter().any(|kept| kept.digest == token.digest);
+        let expired = before.known.iter().filter(|token| token.caller.revoked.has_expired());
+        revoked.extend(
+            expired
+                .filter(|token| !is_kept(token))
+                .map(|token| token.caller.clone()),
+        );
         if !before.required {
             if self.required {
                 revoked.push(before.anyone.clone());

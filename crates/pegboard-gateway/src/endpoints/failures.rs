@@ -48,7 +48,7 @@ pub(super) fn request_failed(failure: &Failure) -> RpcError {
         Kind::InvalidArguments | Kind::UnknownTool | Kind::NotPermitted => RpcError::INVALID_PARAMS,
         _ => failure.code.unwrap_or(RpcError::INTERNAL),
     };
-    RpcError::new(code, failure.message.clone()).data(meta(failure))
+    RpcError::new(code, failure.message.clone()).data(data(failure))
 }
 
 /// Whether a request failed for lack of a sign-in, and nothing has run.
@@ -64,7 +64,7 @@ fn is_overload(failure: &Failure) -> bool {
 
 fn busy(failure: &Failure) -> RpcError {
     let wait = failure.retry_after.unwrap_or(Duration::from_secs(1));
-    let mut data = meta(failure);
+    let mut data = data(failure);
     data["retry_after"] = u64::try_from(wait.as_millis().div_ceil(1000).max(1))
         .unwrap_or(u64::MAX)
         .into();
@@ -83,6 +83,13 @@ fn meta(failure: &Failure) -> serde_json::Value {
         KIND: failure.kind,
         MAY_HAVE_EXECUTED: failure.may_have_executed,
     })
+}
+
+/// The same for an error, whose data also says in the words of all errors of a gateway whether the request may have run.
+fn data(failure: &Failure) -> serde_json::Value {
+    let mut data = meta(failure);
+    data["may_have_executed"] = failure.may_have_executed.into();
+    data
 }
 
 /// A server's result without the fields of failures, for clients that must be able to believe them.

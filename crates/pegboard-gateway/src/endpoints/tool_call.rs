@@ -52,13 +52,14 @@ impl Core {
         {
             return answer;
         }
-        let call = tool_call(&name, params)?;
+        let mut call = tool_call(&name, params)?;
         let is_modern = exchange.client().version().is_modern();
         if !is_modern && params.has_others() && params.field("task").is_some_and(|task| task.starts_with(b"{")) {
             let answer = Box::pin(self.start_task(&tools, call, params, exchange)).await;
             let server = self.scope.server().cloned().or_else(|| tools.toolset.server_of(&name));
             return Box::pin(self.or_sign_in_link(&tools, server.as_ref(), &request.method, answer, exchange)).await;
         }
+        call = call.delivery(exchange.delivery());
         let capabilities = tools.capabilities.of(exchange.client());
         let mut forwarding = Forwarding::new().capabilities(capabilities.json);
         forwarding.returns_input_requests = is_modern;
@@ -91,7 +92,7 @@ impl Core {
                 Offered::Told(told) => return told.of_call(&failure),
                 Offered::Page(error) => return Err(error),
                 Offered::Taken => {
-                    let mut again = tool_call(&name, params)?;
+                    let mut again = tool_call(&name, params)?.delivery(exchange.delivery());
                     // Questions of the server find the client by the id.
                     if let Some(id) = &id {
                         again.id.clone_from(id);

@@ -2,10 +2,7 @@
 //! bounded queue in the order in which they are ready.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
@@ -16,6 +13,7 @@ use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
 use super::{
+    early_end::EarlyEnd,
     endpoint::Endpoint,
     message::{self, Broken, Incoming, MAX_MESSAGE, Message, Request},
     outgoing::Outgoing,
@@ -23,7 +21,7 @@ use super::{
     rpc_error::RpcError,
     running::{Running, Step},
 };
-use crate::door::Caller;
+use crate::door::{Caller, Revocation};
 
 /// How long requests in flight may take to finish when the connection is closed.
 const FINISH_TIME: Duration = Duration::from_millis(250);
@@ -34,8 +32,8 @@ pub(crate) struct Connection {
     endpoint: Arc<Endpoint>,
     peer: Arc<Peer>,
     tasks: TaskTracker,
-    /// Whether new requests are refused, because the server stops.
-    is_draining: AtomicBool,
+    /// Why new requests are refused; empty while they are taken.
+    draining: OnceLock<EarlyEnd>,
 }
 
 impl Connection {
@@ -46,13 +44,15 @@ impl Connection {
             endpoint: endpoint.clone(),
             peer,
             tasks: TaskTracker::new(),
-            is_draining: AtomicBool::new(false),
+            draining: OnceLock::new(),
         };
         (connection, outbox)
     }
 
     /// Handles one message. Each request runs in a task of its own; this waits only while the queue is full.
     pub(crate) async fn receive(&self, bytes: &Bytes) {
+        // Held before it is asked whether requests are still taken, so that a drain waits for a request that is being started.
+        let _receiving = self.tasks.token();
         match message::parse(bytes) {
             Ok(Incoming::One(Message::Request(request))) => match self.start(request) {
                 // Not in a task, because the number of these is not limited otherwise.
@@ -98,10 +98,27 @@ impl Connection {
 
     /// Refuses new requests from now on, and waits until those in flight are answered. Their answers are in the queue then. Notifications and
     /// answers to questions are still taken meanwhile, because requests in flight may need them.
-    pub(crate) async fn drain(&self) {
-        self.is_draining.store(true, Ordering::Relaxed);
+    pub(crate) async fn drain(&self, why: EarlyEnd) {
+        // The first reason is given to all.
+        let _ = self.draining.set(why);
         self.tasks.close();
         self.tasks.wait().await;
+    }
+
+    /// Waits until the token of the client is good no longer, and then until the requests in flight are answered: with their results if the
+    /// token has expired, and with errors if it is withdrawn.
+    pub(crate) async fn drain_after(&self, revoked: &Revocation) {
+        revoked.cancelled().await;
+        self.peer.end_listening();
+        if revoked.has_expired() {
+            tokio::select! {
+                () = self.drain(EarlyEnd::TokenExpired) => return,
+                () = revoked.withdrawn() => {}
+            }
+        }
+        // Each request notices by itself that the token is withdrawn.
+        self.peer.wake();
+        self.drain(EarlyEnd::TokenWithdrawn).await;
     }
 
     /// Lets the requests in flight notice that their endpoint was halted: they are answered with an error.
@@ -112,7 +129,7 @@ impl Connection {
     /// Gives requests in flight a moment to finish, cancels the rest and ends the queue.
     pub(crate) async fn close(self) {
         if !self.finish(FINISH_TIME).await {
-            self.peer.close();
+            self.peer.close(EarlyEnd::SessionEnded);
             // What is left waits for a wire that no longer writes, and ends when the queue is dropped.
             self.finish(FINISH_TIME).await;
         }
@@ -148,8 +165,10 @@ impl Connection {
 
     fn start(&self, request: Request) -> Result<Running, Outgoing> {
         let id = request.id.clone();
-        if self.is_draining.load(Ordering::Relaxed) && &*request.method != "ping" {
-            return Err(Outgoing::error(Some(&id), &RpcError::refused_by_shutdown()));
+        if let Some(why) = self.draining.get()
+            && &*request.method != "ping"
+        {
+            return Err(Outgoing::error(Some(&id), &why.error(false)));
         }
         self.endpoint
             .start(&self.peer, request)
@@ -172,7 +191,7 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.peer.close();
+        self.peer.close(EarlyEnd::SessionEnded);
     }
 }
 

@@ -1,6 +1,13 @@
 //! [`Endpoint`]: a service at one path. All wires start their requests here.
 
-use std::{borrow::Cow, fmt, sync::Arc};
+use std::{
+    borrow::Cow,
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU8, Ordering},
+    },
+};
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -10,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     client::Client,
-    exchange::{Exchange, Shared},
+    exchange::{self, Exchange, Shared},
     handshake,
     json_fields::fields,
     limits::Limits,
@@ -24,13 +31,16 @@ use super::{
     request_meta::RequestMeta,
     request_stream::{RequestStream, Wants},
     rpc_error::RpcError,
-    running::{Modern, Running},
+    running::{Modern, Running, is_cacheable},
     scope_check,
     sealer::{EndpointSealer, Purpose, Sealer},
     service::{Answer, Filter, Service},
     subscriptions,
 };
 use crate::door::Caller;
+
+/// The request of a modern client that listens for events.
+const LISTEN: &str = "subscriptions/listen";
 
 /// A service at one path, for all clients on all wires.
 pub(crate) struct Endpoint {
@@ -39,7 +49,8 @@ pub(crate) struct Endpoint {
     parked: Arc<ParkedCalls>,
     limits: Limits,
     stop: CancellationToken,
-    halt: CancellationToken,
+    /// Set when requests in flight get no more time.
+    halt: Arc<AtomicBool>,
 }
 
 impl Endpoint {
@@ -54,7 +65,7 @@ impl Endpoint {
             parked: Arc::new(ParkedCalls::new(limits.clone())),
             limits,
             stop: CancellationToken::new(),
-            halt: CancellationToken::new(),
+            halt: Arc::default(),
         })
     }
 
@@ -63,7 +74,7 @@ impl Endpoint {
         Peer::open(caller, self.service.clone(), self.parked.clone(), self.limits.clone())
     }
 
-    /// Cancels the calls of a principal that wait for answers of its clients.
+    /// Cancels the calls of a principal that wait for answers of its clients, because its token was withdrawn.
     pub(crate) fn end_calls_of(&self, principal: Option<&Principal>) {
         self.parked.remove_principal(principal);
     }
@@ -75,7 +86,7 @@ impl Endpoint {
 
     /// Cancels the requests in flight: each gets an error the next time it is polled. The wire must poll them.
     pub(crate) fn halt(&self) {
-        self.halt.cancel();
+        self.halt.store(true, Ordering::Release);
     }
 
     /// The number of calls that wait for their client.
@@ -121,7 +132,7 @@ impl Endpoint {
         let client = Arc::new(handshake::client(peer.caller(), &request.params)?);
         // Stored before the response is ready, so that a request right behind finds it.
         peer.settle(client.clone());
-        let shared = self.shared(client.clone(), Wants::default(), Some(peer));
+        let shared = self.shared(client.clone(), Wants::default(), &request, Some(peer));
         let entry = peer.enter(&request.id, &shared)?;
         let service = self.service.clone();
         let work = async move {
@@ -147,10 +158,10 @@ impl Endpoint {
                 let outcome = set_level(peer, &request);
                 return Ok(Running::answered(request.id, outcome));
             }
-            (Some(_), "subscriptions/listen") => return Err(RpcError::method_not_found(&request.method)),
+            (Some(_), LISTEN) => return Err(RpcError::method_not_found(&request.method)),
             (Some(client), _) => self.permitted(client, &request)?,
         };
-        let shared = self.shared(client, meta.wants(peer.level()), Some(peer));
+        let shared = self.shared(client, meta.wants(peer.level()), &request, Some(peer));
         let entry = peer.enter(&request.id, &shared)?;
         let (id, service, exchange) = (request.id.clone(), self.service.clone(), Exchange(shared.clone()));
         let work: BoxFuture<'static, Answer> = match &*request.method {
@@ -179,13 +190,7 @@ impl Endpoint {
         {
             return self.resume(&client, wants, &parked, request, modern, peer);
         }
-        let shared = Arc::new(Shared {
-            client,
-            stream: RequestStream::new(wants),
-            sealer: self.sealer.clone(),
-            questions: None,
-            question_time: self.limits.question_time,
-        });
+        let shared = self.shared(client, wants, &request, None);
         if let Some(answers) = request.params.field("inputResponses") {
             shared.stream.give(answers_of(&answers).collect());
         }
@@ -195,7 +200,7 @@ impl Endpoint {
             "server/discover" => {
                 Box::pin(async move { handshake::discovery(service.describe(exchange.client()).await?) })
             }
-            "subscriptions/listen" => Box::pin(subscriptions::listen(service, request, exchange, self.stop.clone())),
+            LISTEN => Box::pin(subscriptions::listen(service, request, exchange, self.stop.clone())),
             "initialize" | "ping" | "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe" => {
                 return Err(RpcError::method_not_found(&request.method));
             }
@@ -244,13 +249,19 @@ impl Endpoint {
         Ok(Running::attached(request.id, call, modern, entry).until(&self.halt))
     }
 
-    fn shared(&self, client: Arc<Client>, wants: Wants, peer: Option<&Arc<Peer>>) -> Arc<Shared> {
+    /// `peer` is the one that is asked questions: that of a legacy request.
+    fn shared(&self, client: Arc<Client>, wants: Wants, request: &Request, peer: Option<&Arc<Peer>>) -> Arc<Shared> {
         Arc::new(Shared {
             client,
             stream: RequestStream::new(wants),
             sealer: self.sealer.clone(),
             questions: peer.map(|peer| peer.questions.clone()),
             question_time: self.limits.question_time,
+            effect: AtomicU8::new(match only_reads(&request.method) {
+                true => exchange::NONE,
+                false => exchange::UNKNOWN,
+            }),
+            is_listening: &*request.method == LISTEN,
         })
     }
 }
@@ -270,6 +281,11 @@ fn answers_of(answers: &Bytes) -> impl Iterator<Item = (String, Bytes)> {
         let key = field.key()?;
         answer.starts_with(b"{").then_some((key, answer))
     })
+}
+
+/// Whether a request changes nothing, however often it is sent.
+fn only_reads(method: &str) -> bool {
+    method == "initialize" || method == LISTEN || is_cacheable(method)
 }
 
 fn empty() -> Answer {

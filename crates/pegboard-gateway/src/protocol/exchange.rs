@@ -1,8 +1,15 @@
 //! [`Exchange`]: what a service can do for the client while it answers one request.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU8, Ordering},
+    },
+    time::Duration,
+};
 
 use bytes::{BufMut, Bytes, BytesMut};
+use pegboard::journal::Delivery;
 use serde_json::{Map, Value};
 use tokio::time::timeout;
 
@@ -31,6 +38,34 @@ pub(super) struct Shared {
     pub(super) questions: Option<Arc<Questions>>,
     /// How long a question may wait for its answer.
     pub(super) question_time: Duration,
+    /// Whether the request may have taken effect: one of the constants below.
+    pub(super) effect: AtomicU8,
+    /// Whether the client only listens, so that the request never ends by itself.
+    pub(super) is_listening: bool,
+}
+
+/// The service does not say, so a request that was started may have taken effect.
+pub(super) const UNKNOWN: u8 = 0;
+/// Nothing was done that a client could notice.
+pub(super) const NONE: u8 = 1;
+/// It was sent to a server.
+const SENT: u8 = 2;
+
+impl Shared {
+    /// Whether the request, which was started, may have taken effect.
+    pub(super) fn may_have_executed(&self) -> bool {
+        self.effect.load(Ordering::Acquire) != NONE
+    }
+}
+
+impl Delivery for Shared {
+    fn sending(&self) {
+        self.effect.store(SENT, Ordering::Release);
+    }
+
+    fn not_run(&self) {
+        self.effect.store(NONE, Ordering::Release);
+    }
 }
 
 impl Exchange {
@@ -97,6 +132,13 @@ impl Exchange {
             let message = format!("the client's answer to `{method}` cannot be read: {error}");
             RpcError::new(RpcError::INVALID_PARAMS, message)
         })
+    }
+
+    /// What is told when the request is sent to a server. Until then the request has had no effect.
+    pub(crate) fn delivery(&self) -> Arc<dyn Delivery> {
+        let effect = &self.0.effect;
+        let _ = effect.compare_exchange(UNKNOWN, NONE, Ordering::AcqRel, Ordering::Acquire);
+        self.0.clone()
     }
 
     /// Whether the client was asked and has not come back yet.

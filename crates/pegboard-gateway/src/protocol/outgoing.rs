@@ -22,7 +22,7 @@ pub(crate) struct Outgoing {
     body: Bytes,
     tail: Bytes,
     error: Option<i64>,
-    /// The field `retry_after` of the error's data, in seconds.
+    /// The field `retry_after` of the error's data, in seconds; `None` if the request may have taken effect.
     retry_after: Option<NonZeroU32>,
 }
 
@@ -48,7 +48,8 @@ impl Outgoing {
         head.put_slice(id.unwrap_or("null").as_bytes());
         head.put_slice(b",\"error\":");
         let error_text = to_text(error);
-        let seconds = error.data.as_ref().and_then(|data| data.get("retry_after")?.as_u64());
+        let data = error.data.as_ref().filter(|_| !error.may_have_executed());
+        let seconds = data.and_then(|data| data.get("retry_after")?.as_u64());
         let retry_after = seconds.and_then(|seconds| NonZeroU32::new(u32::try_from(seconds).unwrap_or(u32::MAX)));
         Self {
             retry_after,

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use tokio::{sync::Notify, task::AbortHandle, time::Instant};
 
 use super::{
-    client::Client, exchange::Shared, limits::Limits, params::Params, request_stream::Wants, rpc_error::RpcError,
+    client::Client, early_end::EarlyEnd, exchange::Shared, limits::Limits, params::Params, request_stream::Wants, rpc_error::RpcError,
     sealer::Purpose, service::Answer,
 };
 
@@ -117,24 +117,26 @@ impl ParkedCalls {
             limits: self.limits.clone(),
         });
         let mut calls = self.calls();
-        let evicted = self.make_room(&mut calls, call.principal())?;
+        let evicted = self.make_room(&mut calls, &call)?;
         // Under the lock, so that a call that is removed has a task to abort.
         let task = tokio::spawn(drive(work, call.clone(), Arc::downgrade(self)));
         call.state().task = Some(task.abort_handle());
         calls.insert(call.id, call.clone());
         drop(calls);
         if let Some(evicted) = evicted {
-            evicted.abort();
+            evicted.abort(EarlyEnd::SessionEnded);
         }
         Ok(call)
     }
 
-    /// Makes room for a call of a principal. Beyond the limits, its call that has waited longest for an answer is removed and returned.
+    /// Makes room for a call. Beyond the limits, the call of its principal that has waited longest for an answer is removed and returned.
     fn make_room(
         &self,
         calls: &mut HashMap<u128, Arc<ParkedCall>>,
-        principal: Option<&Principal>,
+        call: &ParkedCall,
     ) -> Result<Option<Arc<ParkedCall>>, RpcError> {
+        let principal = call.principal();
+        let full = || full(call.shared.may_have_executed());
         let own = || calls.values().filter(|call| call.principal() == principal);
         if calls.len() < self.limits.parked_calls && own().count() < self.limits.parked_calls_per_principal {
             return Ok(None);
@@ -189,25 +191,25 @@ impl ParkedCalls {
     pub(super) fn remove(&self, call: &ParkedCall) {
         let removed = self.calls().remove(&call.id);
         if let Some(call) = removed {
-            call.abort();
+            call.abort(EarlyEnd::SessionEnded);
         }
     }
 
     /// Removes all calls of a connection.
     pub(super) fn remove_peer(&self, peer: u64) {
-        self.remove_all(|call| call.origin.peer == Some(peer));
+        self.remove_all(EarlyEnd::SessionEnded, |call| call.origin.peer == Some(peer));
     }
 
-    /// Removes all calls of a principal.
+    /// Removes all calls of a principal whose token was withdrawn.
     pub(super) fn remove_principal(&self, principal: Option<&Principal>) {
-        self.remove_all(|call| call.principal() == principal);
+        self.remove_all(EarlyEnd::TokenWithdrawn, |call| call.principal() == principal);
     }
 
-    fn remove_all(&self, is_gone: impl Fn(&ParkedCall) -> bool) {
+    fn remove_all(&self, end: EarlyEnd, is_gone: impl Fn(&ParkedCall) -> bool) {
         let mut calls = self.calls();
         let gone: Vec<_> = calls.extract_if(|_, call| is_gone(call)).collect();
         drop(calls);
-        gone.iter().for_each(|(_, call)| call.abort());
+        gone.iter().for_each(|(_, call)| call.abort(end));
     }
 
     #[cfg(test)]
@@ -222,18 +224,30 @@ impl ParkedCalls {
 
 impl Drop for ParkedCalls {
     fn drop(&mut self) {
-        self.calls().values().for_each(|call| call.abort());
+        self.calls()
+            .values()
+            .for_each(|call| call.abort(EarlyEnd::SessionEnded));
     }
 }
 
-fn full() -> RpcError {
-    let message = "too many calls wait for answers of their clients; answer some of them or try later";
-    RpcError::new(RpcError::BUSY, message).data(json!({"retry_after": 1}))
+/// The error of a call that asks its client while too many others wait. A call that may have run must not be made again just like that.
+fn full(may_have_executed: bool) -> RpcError {
+    let (message, data) = if may_have_executed {
+        let message =
+            "too many calls wait for answers of their clients, so this one was cancelled; it may have taken effect";
+        (message, json!({"may_have_executed": true}))
+    } else {
+        let message = "too many calls wait for answers of their clients; answer some of them or try later";
+        (message, json!({"may_have_executed": false, "retry_after": 1}))
+    };
+    RpcError::new(RpcError::BUSY, message).data(data)
 }
 
+/// The error of a request whose call is gone. What the call has done until it asked its client is not known any more.
 fn unknown() -> RpcError {
-    let message = "`requestState` is unknown: the answer came too late, or too many later calls wait for answers; send the request without it";
-    RpcError::invalid_params(message)
+    let message = "`requestState` is unknown: the answer came too late, or too many later calls wait for answers. The call was \
+                   cancelled and may have taken effect, so check that before you make it again";
+    RpcError::invalid_params(message).data(json!({"may_have_executed": true}))
 }
 
 fn parse_state(state: &[u8]) -> Option<(u128, u32)> {
@@ -278,13 +292,18 @@ impl ParkedCall {
         state.is_expired
     }
 
-    /// Aborts the work. No request can be attached any more.
-    fn abort(&self) {
+    /// Aborts the work. A request that is attached gets an error, and no other can be attached any more.
+    fn abort(&self, end: EarlyEnd) {
         let mut state = self.state();
         state.is_expired = true;
+        if state.outcome.is_none() {
+            state.outcome = Some(Err(end.error(self.shared.may_have_executed())));
+        }
         if let Some(task) = &state.task {
             task.abort();
         }
+        drop(state);
+        self.shared.stream.wake();
     }
 
     /// Completes when the client was asked and has not answered in time.
@@ -322,7 +341,7 @@ async fn drive(work: BoxFuture<'static, Answer>, call: Arc<ParkedCall>, calls: W
     let work = AssertUnwindSafe(work).catch_unwind();
     let outcome = tokio::select! {
         biased;
-        outcome = work => Some(outcome.unwrap_or_else(|_| Err(RpcError::panicked()))),
+        outcome = work => Some(outcome.unwrap_or_else(|_| Err(RpcError::panicked(call.shared.may_have_executed())))),
         () = call.expired() => None,
     };
     if let Some(outcome) = outcome {

@@ -16,6 +16,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::{
     client::Client,
+    early_end::EarlyEnd,
     events,
     exchange::Shared,
     limits::Limits,
@@ -92,11 +93,6 @@ impl Peer {
         self.state().client.as_ref().map(|client| client.version())
     }
 
-    /// Whether the session or connection has ended.
-    pub(crate) fn is_closed(&self) -> bool {
-        self.state().is_closed
-    }
-
     /// Whether the version has batches, which only 2025-03-26 does.
     pub(crate) fn allows_batches(&self) -> bool {
         self.version() == Some(Version::V2025_03_26)
@@ -136,15 +132,30 @@ impl Peer {
         self.questions.answered(id, outcome);
     }
 
-    /// Ends the session: cancels what is in flight and stops its events.
-    pub(crate) fn close(&self) {
+    /// Ends the session: cancels what is in flight, each request with an error that names `end`, and stops its events. The wire must poll the
+    /// requests, so that they are answered.
+    pub(crate) fn close(&self, end: EarlyEnd) {
         let mut state = self.state();
         state.is_closed = true;
-        state.in_flight.values().for_each(|shared| shared.stream.cancel());
+        state.in_flight.values().for_each(|shared| shared.stream.end(end));
         let ended = (state.events.take(), std::mem::take(&mut state.subscriptions));
         drop(state);
         drop(ended);
         self.parked.remove_peer(self.number);
+    }
+
+    /// Whether requests are in flight that end by themselves.
+    pub(crate) fn has_requests(&self) -> bool {
+        self.state().in_flight.values().any(|shared| !shared.is_listening)
+    }
+
+    /// Ends the requests with which the client only listens, without a response.
+    pub(super) fn end_listening(&self) {
+        let state = self.state();
+        let listening = state.in_flight.values().filter(|shared| shared.is_listening);
+        let listening: Vec<Arc<Shared>> = listening.cloned().collect();
+        drop(state);
+        listening.iter().for_each(|shared| shared.stream.cancel());
     }
 
     /// Polls the requests in flight again, so that they notice what has changed.

@@ -5,7 +5,7 @@ use std::{
     fmt,
     sync::{
         Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU8, Ordering},
     },
     task::Waker,
 };
@@ -14,10 +14,13 @@ use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 use tokio::sync::{Notify, oneshot};
 
-use super::{log_level::LogLevel, outgoing::Outgoing};
+use super::{early_end::EarlyEnd, log_level::LogLevel, outgoing::Outgoing};
 
 /// The capacity of the queue. When it is full the work waits, so that a client that does not read delays only its own request.
 const QUEUE: usize = 16;
+
+/// The client has cancelled the request.
+const CANCELLED: u8 = 1;
 
 /// What the client wants to see of a request.
 #[derive(Clone, Debug, Default)]
@@ -52,7 +55,8 @@ pub(super) struct RequestStream {
     has_wants: AtomicBool,
     /// Whether there is or was anything in the state. Most requests never send anything, and are not locked.
     is_used: AtomicBool,
-    is_cancelled: AtomicBool,
+    /// 0 while the request goes on, [`CANCELLED`], or the number of an [`EarlyEnd`].
+    end: AtomicU8,
     /// Whether the client was asked and has not come back yet.
     is_parked: AtomicBool,
     /// The task that polls [`super::running::Running`].
@@ -232,13 +236,32 @@ impl RequestStream {
         state.wants = wants;
     }
 
+    /// Cancels the request for its client, who gets no response.
     pub(super) fn cancel(&self) {
-        self.is_cancelled.store(true, Ordering::Release);
+        self.set_end(CANCELLED);
+    }
+
+    /// Ends the request early. The client is told.
+    pub(super) fn end(&self, end: EarlyEnd) {
+        self.set_end(end as u8);
+    }
+
+    /// The first end counts.
+    fn set_end(&self, end: u8) {
+        let _ = self.end.compare_exchange(0, end, Ordering::AcqRel, Ordering::Acquire);
         self.reader.wake();
     }
 
     pub(super) fn is_cancelled(&self) -> bool {
-        self.is_cancelled.load(Ordering::Acquire)
+        self.end.load(Ordering::Acquire) == CANCELLED
+    }
+
+    /// Why the request ends early; `None` while it goes on.
+    pub(super) fn early_end(&self) -> Option<EarlyEnd> {
+        match self.end.load(Ordering::Acquire) {
+            0 => None,
+            end => EarlyEnd::from_number(end),
+        }
     }
 
     /// Wakes `waker` for the next message, question or cancellation.

@@ -1,7 +1,7 @@
 //! [`RpcError`]: the `error` of a response.
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The `error` of a JSON-RPC response.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -31,7 +31,8 @@ impl RpcError {
     pub const BUSY: i64 = -32000;
     /// The resource does not exist.
     pub const RESOURCE_NOT_FOUND: i64 = -32002;
-    /// The server stops before the request is done.
+    /// The gateway ends the request before it is done: it stops, the session has ended, or the token is no longer valid. The field
+    /// `may_have_executed` of the data says whether the request may have taken effect.
     pub const STOPPING: i64 = -32010;
     /// The token of the client lacks the scope that the request needs.
     pub const FORBIDDEN: i64 = -32011;
@@ -65,20 +66,18 @@ impl RpcError {
     }
 
     /// The error for work that panicked. The panic itself is logged by its hook.
-    pub(super) fn panicked() -> Self {
+    pub(super) fn panicked(may_have_executed: bool) -> Self {
         Self::new(Self::INTERNAL, "the server failed while it answered this request")
+            .data(json!({"may_have_executed": may_have_executed}))
     }
 
-    /// The error for work that a shutdown has cancelled.
-    pub(super) fn stopping() -> Self {
-        let message = "the server stops, and the request was cancelled; it may have taken effect";
-        Self::new(Self::STOPPING, message)
-    }
-
-    /// The error for a request that came after the shutdown began.
-    pub(super) fn refused_by_shutdown() -> Self {
-        let message = "the server stops, and the request was not started; send it again when the server is back";
-        Self::new(Self::STOPPING, message)
+    /// Whether the data says that the request may have taken effect.
+    pub(super) fn may_have_executed(&self) -> bool {
+        let says = |data: &Value, field: &str| data.get(field) == Some(&Value::Bool(true));
+        let fields = ["may_have_executed", "pegboard/may_have_executed"];
+        self.data
+            .as_ref()
+            .is_some_and(|data| fields.into_iter().any(|field| says(data, field)))
     }
 
     /// Sets the data.

@@ -6,7 +6,10 @@ use std::{
     mem,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -14,9 +17,9 @@ use std::{
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
 use tokio::time::{Sleep, sleep};
-use tokio_util::sync::CancellationToken;
 
 use super::{
+    early_end::EarlyEnd,
     exchange::Shared,
     outgoing::Outgoing,
     params::Params,
@@ -51,10 +54,12 @@ pub(crate) struct Running {
     /// `None` in the legacy era.
     modern: Option<Modern>,
     entry: Option<Entry>,
+    /// Whether the work was polled. Until then the request has had no effect.
+    has_started: bool,
     /// Completes when the questions that are open have waited long enough for others; `None` while there is none.
     together: Option<Pin<Box<Sleep>>>,
-    /// Cancelled when the server gives the request no more time.
-    halt: Option<CancellationToken>,
+    /// Set when the server gives requests no more time.
+    halt: Option<Arc<AtomicBool>>,
 }
 
 enum Work {
@@ -83,6 +88,7 @@ impl Running {
             outcome: Some(outcome),
             modern: None,
             entry: None,
+            has_started: false,
             together: None,
             halt: None,
         }
@@ -103,6 +109,7 @@ impl Running {
             outcome: None,
             modern,
             entry,
+            has_started: false,
             together: None,
             halt: None,
         }
@@ -117,14 +124,15 @@ impl Running {
             outcome: None,
             modern: Some(modern),
             entry,
+            has_started: true,
             together: None,
             halt: None,
         }
     }
 
-    /// Answers with an error once `halt` is cancelled.
+    /// Answers with an error once `halt` is set.
     #[must_use]
-    pub(super) fn until(mut self, halt: &CancellationToken) -> Self {
+    pub(super) fn until(mut self, halt: &Arc<AtomicBool>) -> Self {
         self.halt = Some(halt.clone());
         self
     }
@@ -142,6 +150,18 @@ impl Running {
     /// Takes the entry in the list of requests in flight, for a wire that frees the id only when there is room for the response.
     pub(super) fn take_entry(&mut self) -> Option<Entry> {
         self.entry.take()
+    }
+
+    /// Whether the client only listens with the request, which never ends by itself.
+    pub(crate) fn is_listening(&self) -> bool {
+        self.shared.as_ref().is_some_and(|shared| shared.is_listening)
+    }
+
+    /// Ends the request early. It is answered the next time it is polled.
+    pub(crate) fn end(&self, end: EarlyEnd) {
+        if let Some(shared) = &self.shared {
+            shared.stream.end(end);
+        }
     }
 
     /// Drops notifications from now on, because the wire can carry only the response. Questions to a legacy client go to its outbox.
@@ -170,11 +190,7 @@ impl Running {
             return Poll::Ready(Step::Message(message));
         }
         if self.outcome.is_none() {
-            self.poll_work(context);
-        }
-        if self.outcome.is_none() && self.halt.as_ref().is_some_and(CancellationToken::is_cancelled) {
-            self.end_work();
-            self.outcome = Some(Err(RpcError::stopping()));
+            self.poll_work_or_end(&shared, context);
         }
         // What the work has sent goes before its result.
         if let Some(message) = shared.stream.pop() {
@@ -187,6 +203,30 @@ impl Running {
             return Poll::Ready(self.respond());
         }
         Poll::Pending
+    }
+
+    /// Polls the work, unless the request ends early.
+    fn poll_work_or_end(&mut self, shared: &Shared, context: &mut Context<'_>) {
+        let end = self.early_end(shared);
+        // Work that has had no effect must not begin to have one now. A result that is ready is delivered.
+        if end.is_none() || (self.has_started && shared.may_have_executed()) {
+            self.has_started = true;
+            self.poll_work(context);
+        }
+        if let (None, Some(end)) = (&self.outcome, end) {
+            let may_have_executed = self.has_started && shared.may_have_executed();
+            self.end_work();
+            self.outcome = Some(Err(end.error(may_have_executed)));
+        }
+    }
+
+    /// Why the request ends now, whether its work is done or not. Does not lock.
+    fn early_end(&self, shared: &Shared) -> Option<EarlyEnd> {
+        let is_halted = || self.halt.as_ref().is_some_and(|halt| halt.load(Ordering::Acquire));
+        let is_withdrawn = || shared.client.caller().revoked.is_withdrawn();
+        let end = shared.stream.early_end();
+        end.or_else(|| is_withdrawn().then_some(EarlyEnd::TokenWithdrawn))
+            .or_else(|| is_halted().then_some(EarlyEnd::Stopping))
     }
 
     /// Waits until the questions that belong together are there, and makes them the outcome.
@@ -207,7 +247,10 @@ impl Running {
             Work::Here(work) => match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
                 Ok(Poll::Pending) => return,
                 Ok(Poll::Ready(outcome)) => outcome,
-                Err(_) => Err(RpcError::panicked()),
+                Err(_) => {
+                    let may_have_executed = self.shared.as_ref().is_some_and(|shared| shared.may_have_executed());
+                    Err(RpcError::panicked(may_have_executed))
+                }
             },
             Work::Parked(call, _) => match call.take_outcome() {
                 Some(outcome) => outcome,
@@ -222,7 +265,7 @@ impl Running {
     /// Parks the call and returns the result that asks the client.
     fn ask(&mut self, shared: &Arc<Shared>, requests: &Map<String, Value>) -> Answer {
         let Some(modern) = &self.modern else {
-            return Err(RpcError::panicked());
+            return Err(RpcError::panicked(shared.may_have_executed()));
         };
         let call = match mem::replace(&mut self.work, Work::Over) {
             Work::Here(work) => {
@@ -230,7 +273,7 @@ impl Running {
                 modern.parked.park(shared.clone(), origin, work)?
             }
             Work::Parked(call, _) => call,
-            Work::Over => return Err(RpcError::panicked()),
+            Work::Over => return Err(RpcError::panicked(shared.may_have_executed())),
         };
         let state = call.detach()?;
         let result = json!({"resultType": "input_required", "inputRequests": requests, "requestState": state});
@@ -280,7 +323,7 @@ impl fmt::Debug for Running {
 }
 
 /// The methods whose results a modern client may cache.
-fn is_cacheable(method: &str) -> bool {
+pub(super) fn is_cacheable(method: &str) -> bool {
     matches!(
         method,
         "server/discover"

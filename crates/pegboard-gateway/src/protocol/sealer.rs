@@ -9,6 +9,7 @@ use ring::{
     aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey},
     rand::{SecureRandom, SystemRandom},
 };
+use serde_json::json;
 
 use super::rpc_error::RpcError;
 
@@ -96,9 +97,10 @@ impl EndpointSealer {
     /// Opens what [`EndpointSealer::seal`] returned for the same principal.
     pub(super) fn open(&self, principal: Option<&Principal>, text: &str) -> Result<(Purpose, Vec<u8>), RpcError> {
         let refused = || {
-            RpcError::invalid_params(
-                "`requestState` is not one that this endpoint gave to you; send the request without it",
-            )
+            // It may be one from before a restart.
+            let message = "`requestState` is not one that this endpoint gave to you, or the server has restarted since; a call that it \
+                           continues may have taken effect, so check that before you make it again";
+            RpcError::invalid_params(message).data(json!({"may_have_executed": true}))
         };
         // Base64 needs four bytes for three.
         if text.len() > (MAX_SEALED + 64).div_ceil(3) * 4 {

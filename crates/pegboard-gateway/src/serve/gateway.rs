@@ -143,7 +143,8 @@ impl Gateway {
     }
 
     /// Replaces the tokens. Requests with a token that is gone are refused from now on, and what clients have open with it ends: requests,
-    /// streams, WebSockets and sessions. So it is for a token with another name or view.
+    /// streams, WebSockets and sessions. So it is for a token with another name or view. A call in flight is cancelled, and its client is told
+    /// whether it may have run.
     ///
     /// Returns `false`, and changes nothing, if requests need a token now and would need none then: a gateway does not become an open one
     /// while it serves.
@@ -262,6 +263,7 @@ impl GatewayBuilder {
                 body: 4 * 1024 * 1024,
                 sessions: 1024,
                 session_idle: Duration::from_secs(30 * 60),
+                linger: Duration::from_secs(60),
             },
             in_flight: 4096,
             listen: ListenLimits {
@@ -350,6 +352,13 @@ impl GatewayBuilder {
     /// Sets how long a session without a request or a stream is kept. 30 minutes by default.
     pub fn session_idle(mut self, time: Duration) -> Self {
         self.wire.session_idle = time;
+        self
+    }
+
+    /// Sets how long a call of a legacy client goes on after its event stream broke, and how long its response is kept for a client that comes
+    /// back. 60 seconds by default. Later the client is told that the call may have run.
+    pub fn resume_time(mut self, time: Duration) -> Self {
+        self.wire.linger = time;
         self
     }
 

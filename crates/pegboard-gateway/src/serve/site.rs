@@ -2,6 +2,7 @@
 
 use std::{
     fmt,
+    pin::pin,
     sync::Arc,
     task::Poll,
     time::{Duration, SystemTime},
@@ -10,6 +11,7 @@ use std::{
 use arc_swap::{ArcSwap, ArcSwapOption};
 use axum::Router;
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use http::{
     HeaderValue, Method, Request, StatusCode, Uri,
     header::{HOST, ORIGIN, WWW_AUTHENTICATE},
@@ -28,12 +30,12 @@ use super::{
     traffic::{BUSY, PathLabel, TOO_LONG, Traffic, VIEW},
 };
 use crate::{
-    door::{self, Caller, Door, Origin, Rejection, TokenFault, Verdict},
+    door::{self, Caller, Door, Origin, Rejection, Revocation, TokenFault, Verdict},
     protocol::Endpoint,
     sign_in::SignInLinks,
     wire::{
-        Endpoints, HttpResponse, HttpWire, LinesWire, NoEndpoint, ResponseBody, SseWire, Target, WebSocketWire, empty,
-        is_lines_upgrade, is_upgrade, method_not_allowed, problem,
+        AnswersCall, Endpoints, HttpResponse, HttpWire, LinesWire, NoEndpoint, ResponseBody, SseWire, Target,
+        WebSocketWire, empty, is_lines_upgrade, is_upgrade, method_not_allowed, problem,
     },
 };
 
@@ -43,6 +45,14 @@ pub(super) const MAX_HEAD: usize = 64 * 1024;
 const MAX_VERIFICATIONS: usize = 4;
 /// The limit on the time between the end of the old rules and the new ones.
 const DOOR_CHANGE: Duration = Duration::from_secs(1);
+
+/// Why a request is waited for no longer.
+enum Ended {
+    /// Its token is good no longer.
+    Token,
+    /// The time of the shutdown is over.
+    Halted,
+}
 
 /// What a gateway serves.
 pub(super) struct Site {
@@ -105,7 +115,8 @@ impl Site {
         }
         self.sign_in_links.end_revoked();
         self.http.end_revoked();
-        for caller in revoked {
+        // A client whose token has expired may come back with a new one and answer what its calls have asked.
+        for caller in revoked.iter().filter(|caller| caller.revoked.is_withdrawn()) {
             self.endpoints.end_calls_of(caller.principal.as_ref());
         }
     }
@@ -192,12 +203,22 @@ impl Site {
         }
         let revoked = caller.revoked.clone();
         let has_access_token = caller.has_access_token;
-        tokio::select! {
+        let only_reads = matches!(parts.method, Method::GET | Method::HEAD);
+        let mut handled = pin!(self.admitted((route, arrival), &uri, parts, body, caller));
+        let ended = tokio::select! {
             biased;
-            // Dropping the request cancels its calls.
-            () = revoked.cancelled() => self.refuse(Rejection::Token, asked),
-            mut response = self.admitted((route, arrival), &uri, parts, body, caller) => {
-                response.body_mut().end_with(revoked.notice());
+            response = &mut handled => Ok(response),
+            ended = self.ended(&revoked, only_reads) => Err(ended),
+        };
+        let ended = match ended {
+            Ok(response) => Ok(response),
+            // It may have happened after the request was polled, and a call that was begun says itself how it ended.
+            Err(ended) => handled.as_mut().now_or_never().ok_or(ended),
+        };
+        match ended {
+            Ok(mut response) => {
+                let answers_call = response.extensions_mut().remove::<AnswersCall>().is_some();
+                response.body_mut().end_with(&revoked, answers_call);
                 if has_access_token
                     && response.status() == StatusCode::FORBIDDEN
                     && let Some(challenge) = protected_resource::insufficient(&self.door.load(), asked)
@@ -206,10 +227,25 @@ impl Site {
                 }
                 response
             }
-            // The connection polls all of this when the time of the shutdown is over.
-            () = std::future::poll_fn(|_| if self.halt.is_cancelled() { Poll::Ready(()) } else { Poll::Pending }) => {
-                problem(StatusCode::SERVICE_UNAVAILABLE, "the server stops; try again later")
+            // Nothing of these requests has run: their bodies have not come, or they call no tool.
+            Err(Ended::Token) => self.refuse(Rejection::Token, asked),
+            Err(Ended::Halted) => problem(StatusCode::SERVICE_UNAVAILABLE, "the server stops; try again later"),
+        }
+    }
+
+    /// Completes when a request is waited for no longer. A token that expires only ends requests that read.
+    async fn ended(&self, revoked: &Revocation, only_reads: bool) -> Ended {
+        let token = async {
+            revoked.cancelled().await;
+            if !only_reads {
+                revoked.withdrawn().await;
             }
+        };
+        tokio::select! {
+            biased;
+            () = token => Ended::Token,
+            // The connection polls all of this when the time of the shutdown is over.
+            () = std::future::poll_fn(|_| if self.halt.is_cancelled() { Poll::Ready(()) } else { Poll::Pending }) => Ended::Halted,
         }
     }
 

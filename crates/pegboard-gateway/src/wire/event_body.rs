@@ -21,6 +21,9 @@ const KEEP_ALIVE_TIME: Duration = Duration::from_secs(15);
 pub(super) trait EventSource: Send {
     /// Returns the next message, or `None` at the end.
     fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<(Option<EventId>, Outgoing)>>;
+
+    /// Whether the stream goes on when the token of its client is good no longer, until what it answers has ended.
+    fn outlives_token(&mut self) -> bool;
 }
 
 /// An event stream.
@@ -48,6 +51,11 @@ impl EventBody {
     pub(super) fn first(mut self, bytes: Bytes) -> Self {
         self.ready = event_frame::one(bytes);
         self
+    }
+
+    /// As [`EventSource::outlives_token`].
+    pub(super) fn outlives_token(&mut self) -> bool {
+        self.source.as_mut().is_some_and(|source| source.outlives_token())
     }
 
     pub(super) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Frame<Bytes>>> {

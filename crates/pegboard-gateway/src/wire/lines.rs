@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     door::Caller,
-    protocol::{Connection, Endpoint, MAX_MESSAGE, Outgoing},
+    protocol::{Connection, EarlyEnd, Endpoint, MAX_MESSAGE, Outgoing},
 };
 
 /// The name of the protocol in `Upgrade`.
@@ -126,7 +126,7 @@ impl LinesWire {
         };
         let draining = async {
             self.closing.cancelled().await;
-            let mut drained = std::pin::pin!(connection.drain());
+            let mut drained = std::pin::pin!(connection.drain(EarlyEnd::Stopping));
             tokio::select! {
                 () = &mut drained => return,
                 () = self.halted.cancelled() => connection.halt(),
@@ -136,9 +136,9 @@ impl LinesWire {
         // The client is read meanwhile, because requests in flight may wait for its answers.
         let is_drained = tokio::select! {
             biased;
-            () = revoked.cancelled() => false,
             () = reading => false,
             () = &mut writing => false,
+            () = connection.drain_after(&revoked) => true,
             () = draining => true,
         };
         if is_drained {

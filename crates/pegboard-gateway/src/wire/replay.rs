@@ -15,7 +15,7 @@ use tokio::{sync::mpsc, time::Instant};
 use tokio_util::task::TaskTracker;
 
 use super::{event_body::EventSource, event_frame::EventId};
-use crate::protocol::{Outgoing, Running, Step};
+use crate::protocol::{EarlyEnd, Outgoing, RpcError, Running, Step};
 
 /// The limit on the events that one stream keeps.
 const MAX_EVENTS: usize = 256;
@@ -26,8 +26,14 @@ const MAX_BYTES: usize = 1024 * 1024;
 /// The limit on the bytes that all streams keep.
 const MAX_ALL_BYTES: usize = 64 * 1024 * 1024;
 
-/// How long a call goes on after its stream broke, and how long the events of a finished one are kept.
-pub(super) const LINGER: Duration = Duration::from_secs(60);
+/// What all streams of a gateway share, and how long they are kept.
+#[derive(Clone, Debug)]
+pub(super) struct Keeping {
+    pub(super) all: Arc<KeptBytes>,
+    pub(super) tasks: TaskTracker,
+    /// How long a call goes on after its stream broke, and how long the events of a finished one are kept.
+    pub(super) linger: Duration,
+}
 
 /// The bytes that all streams of a gateway keep.
 #[derive(Debug, Default)]
@@ -40,6 +46,8 @@ pub(super) struct ReplayStream {
     state: Mutex<State>,
     all: Arc<KeptBytes>,
     tasks: TaskTracker,
+    /// How long a call goes on after its stream broke.
+    linger: Duration,
 }
 
 /// Where the messages of a stream come from.
@@ -68,11 +76,13 @@ struct State {
 struct Kept {
     place: u64,
     message: Outgoing,
+    /// The id of the request that the message answers.
+    answered: Option<Box<str>>,
     all: Arc<KeptBytes>,
 }
 
 impl ReplayStream {
-    pub(super) fn new(number: u64, source: Source, all: Arc<KeptBytes>, tasks: TaskTracker) -> Arc<Self> {
+    pub(super) fn new(number: u64, source: Source, kept: &Keeping) -> Arc<Self> {
         let state = State {
             source,
             kept: VecDeque::new(),
@@ -85,8 +95,9 @@ impl ReplayStream {
         Arc::new(Self {
             number,
             state: Mutex::new(state),
-            all,
-            tasks,
+            all: kept.all.clone(),
+            tasks: kept.tasks.clone(),
+            linger: kept.linger,
         })
     }
 
@@ -120,10 +131,10 @@ impl ReplayStream {
     /// Puts a message before all others.
     pub(super) fn push(&self, message: Outgoing) {
         let mut state = self.lock();
-        self.keep(&mut state, message);
+        self.keep(&mut state, message, None);
     }
 
-    /// Ends the stream, which cancels its calls.
+    /// Ends the stream, which cancels its calls. Nobody is told.
     pub(super) fn end(&self) {
         let mut state = self.lock();
         let source = std::mem::replace(&mut state.source, Source::Ended);
@@ -136,10 +147,22 @@ impl ReplayStream {
         }
     }
 
-    /// Returns `true` if no client will come back: nothing happens any more, and its last reader left long ago.
-    pub(super) fn is_stale(&self) -> bool {
+    /// Ends the calls of the stream early. The errors that say so are its last events.
+    fn end_calls(&self, end: EarlyEnd) {
         let state = self.lock();
-        matches!(state.source, Source::Ended) && state.left.is_some_and(|left| left.elapsed() >= LINGER)
+        if let Source::Calls(calls) = &state.source {
+            calls.iter().for_each(|call| call.end(end));
+        }
+    }
+
+    /// Drops the events of a stream that has ended and whose last reader left long ago. A client that comes back all the same is told that its
+    /// request was answered, and that the response is gone.
+    pub(super) fn forget_if_stale(&self, linger: Duration) {
+        let mut state = self.lock();
+        let is_ended = matches!(state.source, Source::Ended);
+        if is_ended && state.left.is_some_and(|left| left.elapsed() >= linger) {
+            state.forget_until(u64::MAX);
+        }
     }
 
     /// Returns `true` if the stream has ended.
@@ -153,19 +176,18 @@ impl ReplayStream {
 
     /// Gives the next event its place and keeps it within the limits. What is kept takes no room of the server that it came from; without
     /// room for it, it is kept only until it is taken.
-    fn keep(&self, state: &mut State, mut message: Outgoing) -> u64 {
+    fn keep(&self, state: &mut State, mut message: Outgoing, answered: Option<Box<str>>) {
         state.last += 1;
         let (place, length) = (state.last, message.len());
         if self.all.has_room_for(length) {
             message.detach();
         }
         state.kept_bytes += length;
-        state.kept.push_back(Kept::new(place, message, &self.all));
+        state.kept.push_back(Kept::new(place, message, answered, &self.all));
         while state.kept.len() > MAX_EVENTS || (state.kept_bytes > MAX_BYTES && state.kept.len() > 1) {
             let Some(oldest) = state.kept.pop_front() else { break };
             state.kept_bytes -= oldest.message.len();
         }
-        place
     }
 
     fn poll(&self, reader: &mut Reader, cx: &mut Context<'_>) -> Poll<Option<(EventId, Outgoing)>> {
@@ -175,8 +197,8 @@ impl ReplayStream {
         }
         if reader.after == state.last {
             match state.source.poll(cx) {
-                Poll::Ready(Some(message)) => {
-                    self.keep(&mut state, message);
+                Poll::Ready(Some((message, answered))) => {
+                    self.keep(&mut state, message, answered);
                     if matches!(&state.source, Source::Calls(calls) if calls.is_empty()) {
                         state.source = Source::Ended;
                     }
@@ -227,6 +249,7 @@ impl ReplayStream {
         }
         // The number is given here, so that a client that comes back meanwhile has a later one.
         state.reader += 1;
+        let linger_time = self.linger;
         let collector = Reader {
             number: state.reader,
             after: state.last,
@@ -236,12 +259,12 @@ impl ReplayStream {
             stream: self.clone(),
         };
         drop(state);
-        self.tasks.spawn(linger(self.clone(), collector));
+        self.tasks.spawn(linger(self.clone(), collector, linger_time));
     }
 }
 
 /// Collects the events of calls whose client is away, until they end or a client comes back.
-async fn linger(stream: Arc<ReplayStream>, mut collector: Reader) {
+async fn linger(stream: Arc<ReplayStream>, mut collector: Reader, time: Duration) {
     let collected = async {
         while std::future::poll_fn(|cx| stream.poll(&mut collector, cx))
             .await
@@ -253,40 +276,52 @@ async fn linger(stream: Arc<ReplayStream>, mut collector: Reader) {
         }
         Ok(())
     };
-    let outcome = tokio::time::timeout(LINGER, collected).await;
+    let outcome = tokio::time::timeout(time, collected).await;
+    if !matches!(outcome, Ok(Ok(()))) {
+        // The client does not come back. If it does all the same, it finds the errors that say so.
+        stream.end_calls(EarlyEnd::StreamLost);
+        while std::future::poll_fn(|cx| stream.poll(&mut collector, cx))
+            .await
+            .is_some()
+        {}
+    }
     // This is no client that left.
     collector.number = 0;
-    if !matches!(outcome, Ok(Ok(()))) {
-        stream.end();
-    }
 }
 
 impl State {
+    /// Drops the events up to a place. Of a response, the error is left that says that it is gone.
     fn forget_until(&mut self, place: u64) {
-        while self.kept.front().is_some_and(|kept| kept.place <= place) {
-            if let Some(kept) = self.kept.pop_front() {
-                self.kept_bytes -= kept.message.len();
+        let mut kept_bytes = 0;
+        self.kept.retain_mut(|kept| {
+            let is_left = kept.place > place || kept.shrink();
+            if is_left {
+                kept_bytes += kept.message.len();
             }
-        }
+            is_left
+        });
+        self.kept_bytes = kept_bytes;
     }
 }
 
 impl Source {
-    /// The next message; `None` when all calls have ended.
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Outgoing>> {
+    /// The next message, with the id of the request that it answers; `None` when all calls have ended.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<(Outgoing, Option<Box<str>>)>> {
         match self {
             Self::Ended => Poll::Ready(None),
-            Self::Outbox(outbox) => outbox.poll_recv(cx),
+            Self::Outbox(outbox) => outbox
+                .poll_recv(cx)
+                .map(|message| message.map(|message| (message, None))),
             Self::Calls(calls) => {
                 let mut index = 0;
                 while let Some(call) = calls.get_mut(index) {
                     match call.poll_next(cx) {
                         Poll::Pending => index += 1,
-                        Poll::Ready(Step::Message(message)) => return Poll::Ready(Some(message)),
+                        Poll::Ready(Step::Message(message)) => return Poll::Ready(Some((message, None))),
                         Poll::Ready(Step::Done(response)) => {
-                            drop(calls.swap_remove(index));
-                            if response.is_some() {
-                                return Poll::Ready(response);
+                            let call = calls.swap_remove(index);
+                            if let Some(response) = response {
+                                return Poll::Ready(Some((response, Some(call.id().into()))));
                             }
                         }
                     }
@@ -312,13 +347,27 @@ impl KeptBytes {
 }
 
 impl Kept {
-    fn new(place: u64, message: Outgoing, all: &Arc<KeptBytes>) -> Self {
+    fn new(place: u64, message: Outgoing, answered: Option<Box<str>>, all: &Arc<KeptBytes>) -> Self {
         all.0.fetch_add(message.len(), Ordering::Relaxed);
         Self {
             place,
             message,
+            answered,
             all: all.clone(),
         }
+    }
+
+    /// Replaces a response by the error that says that it is gone. Returns `false` for other messages, which are dropped whole.
+    fn shrink(&mut self) -> bool {
+        let Some(id) = &self.answered else { return false };
+        // An early end is short, and says more.
+        if self.message.error_code() != Some(RpcError::STOPPING) {
+            let gone = Outgoing::error(Some(id), &EarlyEnd::ResponseDropped.error(true));
+            self.all.0.fetch_add(gone.len(), Ordering::Relaxed);
+            self.all.0.fetch_sub(self.message.len(), Ordering::Relaxed);
+            self.message = gone;
+        }
+        true
     }
 }
 
@@ -341,6 +390,11 @@ pub(super) struct Reader {
 }
 
 impl EventSource for Reader {
+    /// The stream of a call goes on: the call decides when it ends.
+    fn outlives_token(&mut self) -> bool {
+        !matches!(self.stream.lock().source, Source::Outbox(_))
+    }
+
     fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<(Option<EventId>, Outgoing)>> {
         // The priming event is taken before the first event is asked for.
         self.can_resume |= self.is_primed;

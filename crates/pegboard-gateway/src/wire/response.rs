@@ -32,7 +32,15 @@ pub(crate) fn empty(status: StatusCode) -> HttpResponse {
     response
 }
 
-/// An error of HTTP itself.
+/// An error of HTTP itself about a request that was admitted before and may have run.
+pub(super) fn lost(status: StatusCode, detail: &str) -> HttpResponse {
+    let title = status.canonical_reason().unwrap_or("Error");
+    let body = json!({"type": "about:blank", "title": title, "status": status.as_u16(), "detail": detail,
+        "may_have_executed": true});
+    with_body(status, PROBLEM, ResponseBody::full(body.to_string()))
+}
+
+/// An error of HTTP itself. Nothing of the request has run: some of these invite the client to send it again.
 pub(crate) fn problem(status: StatusCode, detail: &str) -> HttpResponse {
     let title = status.canonical_reason().unwrap_or("Error");
     let body = json!({"type": "about:blank", "title": title, "status": status.as_u16(), "detail": detail});
@@ -55,8 +63,9 @@ pub(crate) fn method_not_allowed(allow: &'static str, detail: &str) -> HttpRespo
 /// A message with the status that its error calls for.
 pub(crate) fn message(message: &Outgoing, is_modern: bool) -> HttpResponse {
     let status = match message.error_code() {
-        // A server's own error may have the code of overload, but does not say when to come back.
-        Some(RpcError::BUSY) if message.retry_after().is_none() => StatusCode::OK,
+        // A server's own error may have the code of overload, but does not say when to come back. A request that may have run is not to be
+        // sent again, and programs do that on their own after such a status.
+        Some(RpcError::BUSY | RpcError::STOPPING) if message.retry_after().is_none() => StatusCode::OK,
         Some(code) => status_of(code, is_modern),
         None => StatusCode::OK,
     };

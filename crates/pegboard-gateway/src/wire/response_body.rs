@@ -10,17 +10,57 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
 use tokio::sync::OwnedSemaphorePermit;
-use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use super::{event_body::EventBody, session::InUse};
-use crate::protocol::Outgoing;
+use crate::{door::Revocation, protocol::Outgoing};
 
 /// The body of a response: a message in parts, an event stream, or a body of another router.
 pub(crate) struct ResponseBody {
     kind: Kind,
     held: Held,
-    /// Ends a stream when it completes.
-    end: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
+    /// Ends a stream with the token of its client.
+    end: Option<Box<TokenEnd>>,
+}
+
+/// Marks the response to a call, as an extension of the response of [another router](crate::GatewayBuilder::others): it goes on when the token
+/// of its client expires, because the call was admitted before. It must end by itself once [`Caller::withdrawn`](crate::Caller::withdrawn)
+/// completes, and say then whether the call may have run.
+#[derive(Clone, Copy, Debug)]
+pub struct AnswersCall;
+
+/// Waits for the end of a token.
+struct TokenEnd {
+    revoked: Revocation,
+    notice: Pin<Box<WaitForCancellationFutureOwned>>,
+    /// Whether the body is that of a call.
+    answers_call: bool,
+    has_expired: bool,
+}
+
+impl TokenEnd {
+    /// Returns `true` if the body ends now, unless it has something left to say. What goes on is polled again when more happens to the token.
+    fn poll_over(&mut self, kind: &mut Kind, cx: &mut Context<'_>) -> bool {
+        loop {
+            if self.notice.as_mut().poll(cx).is_pending() {
+                return false;
+            }
+            let goes_on = match kind {
+                Kind::Parts(_) => true,
+                Kind::Events(events) => events.outlives_token(),
+                Kind::Other(_) => self.answers_call && !self.revoked.is_withdrawn(),
+            };
+            if !goes_on {
+                return true;
+            }
+            if self.has_expired || self.revoked.is_withdrawn() {
+                // What is left ends by itself.
+                return false;
+            }
+            self.has_expired = true;
+            self.notice = Box::pin(self.revoked.withdrawn_owned());
+        }
+    }
 }
 
 /// What is kept until a response was sent or the client is gone.
@@ -71,11 +111,17 @@ impl ResponseBody {
         &mut self.held
     }
 
-    /// Ends the body early when `stop` is cancelled, unless all of it is there already.
-    pub(crate) fn end_with(&mut self, stop: &CancellationToken) {
+    /// Ends the body early when the token of its client is good no longer, unless all of it is there already or it answers a call: such a body
+    /// goes on when the token expires, and ends by itself when it is withdrawn.
+    pub(crate) fn end_with(&mut self, revoked: &Revocation, answers_call: bool) {
         // The head of a body of known length may have been sent, with that length.
         if self.size_hint().exact().is_none() {
-            self.end = Some(Box::pin(stop.clone().cancelled_owned()));
+            self.end = Some(Box::new(TokenEnd {
+                notice: Box::pin(revoked.cancelled_owned()),
+                revoked: revoked.clone(),
+                answers_call,
+                has_expired: false,
+            }));
         }
     }
 
@@ -93,16 +139,24 @@ impl Body for ResponseBody {
     type Error = axum::Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        if let Some(end) = &mut self.end
-            && end.as_mut().poll(cx).is_ready()
-        {
-            *self = Self::empty();
-        }
-        match &mut self.kind {
+        let this = &mut *self;
+        let (is_over, answers_call) = match &mut this.end {
+            Some(end) => (end.poll_over(&mut this.kind, cx), end.answers_call),
+            None => (false, false),
+        };
+        let frame = match &mut this.kind {
             Kind::Parts(parts) => Poll::Ready(next_part(parts).map(|part| Ok(Frame::data(part)))),
+            // Nothing of a stream on which a client only listens is sent any more.
+            Kind::Events(_) if is_over => Poll::Ready(None),
             Kind::Events(events) => events.poll_frame(cx).map(|frame| frame.map(Ok)),
+            Kind::Other(_) if is_over && !answers_call => Poll::Ready(None),
             Kind::Other(body) => Pin::new(body).poll_frame(cx),
+        };
+        if is_over && (frame.is_pending() || matches!(frame, Poll::Ready(None))) {
+            *this = Self::empty();
+            return Poll::Ready(None);
         }
+        frame
     }
 
     fn is_end_stream(&self) -> bool {
@@ -144,10 +198,10 @@ mod tests {
     }
 
     fn ended(body: axum::body::Body) -> ResponseBody {
-        let stop = CancellationToken::new();
+        let token = Revocation::default();
         let mut body = ResponseBody::other(body);
-        body.end_with(&stop);
-        stop.cancel();
+        body.end_with(&token, false);
+        token.expire();
         body
     }
 

@@ -11,15 +11,14 @@ use std::{
 
 use pegboard::Principal;
 use tokio::{sync::mpsc, time::Instant};
-use tokio_util::task::TaskTracker;
 
 use super::{
     event_frame::EventId,
-    replay::{KeptBytes, Reader, ReplayStream, Source},
+    replay::{Keeping, Reader, ReplayStream, Source},
 };
 use crate::{
     door::Caller,
-    protocol::{Endpoint, Outgoing, Peer, Running},
+    protocol::{EarlyEnd, Endpoint, Outgoing, Peer, Running},
 };
 
 /// The limit on the streams of requests that a session keeps. Ended ones are dropped first.
@@ -37,8 +36,7 @@ pub(super) struct Session {
     general: Arc<ReplayStream>,
     streams: Mutex<VecDeque<Arc<ReplayStream>>>,
     last_stream: AtomicU64,
-    kept: Arc<KeptBytes>,
-    tasks: TaskTracker,
+    keeping: Keeping,
     /// How many requests and streams are open.
     open: AtomicUsize,
     used: Mutex<Instant>,
@@ -53,18 +51,16 @@ impl Session {
         endpoint: Arc<Endpoint>,
         caller: Caller,
         (peer, outbox): (Arc<Peer>, mpsc::Receiver<Outgoing>),
-        kept: Arc<KeptBytes>,
-        tasks: TaskTracker,
+        keeping: Keeping,
     ) -> Self {
         Self {
             endpoint,
             peer,
             caller,
-            general: ReplayStream::new(GENERAL, Source::Outbox(outbox), kept.clone(), tasks.clone()),
+            general: ReplayStream::new(GENERAL, Source::Outbox(outbox), &keeping),
             streams: Mutex::default(),
             last_stream: AtomicU64::new(GENERAL),
-            kept,
-            tasks,
+            keeping,
             open: AtomicUsize::new(0),
             used: Mutex::new(Instant::now()),
         }
@@ -80,9 +76,14 @@ impl Session {
         self.caller == *caller
     }
 
-    /// Returns `true` if the token that it was opened with was revoked.
+    /// Returns `true` if the token that it was opened with is good no longer. Nothing new is started then.
     pub(super) fn is_revoked(&self) -> bool {
         self.caller.revoked.is_cancelled()
+    }
+
+    /// Returns `true` if the session ends with its token now. When the token has expired, the requests that it admitted are answered first.
+    pub(super) fn ends_with_token(&self) -> bool {
+        self.is_revoked() && !(self.caller.revoked.has_expired() && self.peer.has_requests())
     }
 
     /// Marks the session as in use until the returned value is dropped.
@@ -110,7 +111,7 @@ impl Session {
     /// Adds the stream of a request or of a batch.
     pub(super) fn add_stream(&self, calls: Vec<Running>) -> Arc<ReplayStream> {
         let number = self.last_stream.fetch_add(1, Ordering::Relaxed) + 1;
-        let stream = ReplayStream::new(number, Source::Calls(calls), self.kept.clone(), self.tasks.clone());
+        let stream = ReplayStream::new(number, Source::Calls(calls), &self.keeping);
         let mut streams = self.streams();
         let is_full = streams.len() >= MAX_STREAMS;
         let oldest = if is_full {
@@ -147,24 +148,22 @@ impl Session {
         self.general.end();
     }
 
-    /// Ends everything that the session runs.
+    /// Ends everything that the session runs. Requests in flight are answered with an error by whatever polls them.
     pub(super) fn end(&self) {
         self.general.end();
-        let streams = std::mem::take(&mut *self.streams());
-        for stream in streams {
-            stream.end();
-        }
-        self.peer.close();
+        self.peer.close(match self.caller.revoked.is_withdrawn() {
+            true => EarlyEnd::TokenWithdrawn,
+            false => EarlyEnd::SessionEnded,
+        });
     }
 
-    /// Drops the streams that no client will come back for.
+    /// Drops the events of streams that no client will come back for.
     pub(super) fn sweep(&self) {
-        let mut streams = self.streams();
-        let (stale, kept) = streams.drain(..).partition(|stream| stream.is_stale());
-        *streams = kept;
-        drop(streams);
-        let stale: VecDeque<_> = stale;
-        drop(stale);
+        // Shared, because what is dropped must not be dropped under the lock.
+        let streams: Vec<_> = self.streams().iter().cloned().collect();
+        streams
+            .iter()
+            .for_each(|stream| stream.forget_if_stale(self.keeping.linger));
     }
 
     fn streams(&self) -> MutexGuard<'_, VecDeque<Arc<ReplayStream>>> {

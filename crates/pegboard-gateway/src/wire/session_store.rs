@@ -32,7 +32,7 @@ pub(super) trait SessionStore: fmt::Debug + Send + Sync {
     /// Ends the streams on which clients only listen, because the server stops.
     fn end_listening(&self);
 
-    /// Ends the sessions whose tokens were revoked.
+    /// Ends the sessions whose tokens were revoked. One whose token has expired ends when its requests in flight are answered.
     fn end_revoked(&self);
 
     /// Ends all sessions of this process.

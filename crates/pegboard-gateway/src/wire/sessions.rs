@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
 use super::{
-    replay::KeptBytes,
+    replay::Keeping,
     secret_id::SecretId,
     session::{InUse, Session},
     session_store::{NotOpened, SessionStore},
@@ -38,22 +38,24 @@ pub(super) struct Sessions {
     open: RwLock<Open>,
     max: usize,
     idle: Duration,
-    kept: Arc<KeptBytes>,
-    tasks: TaskTracker,
+    keeping: Keeping,
     has_sweeper: AtomicBool,
     /// For the task that ends idle sessions.
     this: Weak<Self>,
 }
 
 impl Sessions {
-    pub(super) fn new(max: usize, idle: Duration) -> Arc<Self> {
+    pub(super) fn new(max: usize, idle: Duration, linger: Duration) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
             this: this.clone(),
             open: RwLock::default(),
             max,
             idle,
-            kept: Arc::default(),
-            tasks: TaskTracker::new(),
+            keeping: Keeping {
+                all: Arc::default(),
+                tasks: TaskTracker::new(),
+                linger,
+            },
             has_sweeper: AtomicBool::new(false),
         })
     }
@@ -77,7 +79,7 @@ impl Sessions {
             evicted.end();
         }
         if !self.has_sweeper.swap(true, Ordering::AcqRel) {
-            self.tasks.spawn(sweep(self.this.clone()));
+            self.keeping.tasks.spawn(sweep(self.this.clone()));
         }
         true
     }
@@ -87,7 +89,7 @@ impl Sessions {
     fn sweep(&self) {
         let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
         let idle: Vec<_> = open
-            .extract_if(|_, session| session.is_revoked() || session.idle().is_some_and(|idle| idle >= self.idle))
+            .extract_if(|_, session| session.ends_with_token() || session.idle().is_some_and(|idle| idle >= self.idle))
             .collect();
         let others: Vec<_> = open.values().cloned().collect();
         drop(open);
@@ -104,8 +106,7 @@ impl SessionStore for Sessions {
         opened: (Arc<Peer>, mpsc::Receiver<Outgoing>),
     ) -> Result<SecretId, NotOpened> {
         let id = SecretId::random().map_err(|_| NotOpened::NoId)?;
-        let (kept, tasks) = (self.kept.clone(), self.tasks.clone());
-        let session = Session::new(endpoint.clone(), caller.clone(), opened, kept, tasks);
+        let session = Session::new(endpoint.clone(), caller.clone(), opened, self.keeping.clone());
         match self.insert(id, &Arc::new(session), caller) {
             true => Ok(id),
             false => Err(NotOpened::Full),
@@ -143,7 +144,7 @@ impl SessionStore for Sessions {
 
     fn end_revoked(&self) {
         let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
-        let revoked: Vec<_> = open.extract_if(|_, session| session.is_revoked()).collect();
+        let revoked: Vec<_> = open.extract_if(|_, session| session.ends_with_token()).collect();
         drop(open);
         revoked.iter().for_each(|(_, session)| session.end());
     }

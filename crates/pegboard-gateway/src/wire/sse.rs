@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     door::Caller,
-    protocol::{Connection, Endpoint, Outgoing},
+    protocol::{Connection, EarlyEnd, Endpoint, Outgoing},
 };
 
 /// How long a message may wait for space in a connection's queue.
@@ -171,11 +171,16 @@ struct Events {
     id: SecretId,
     queue: mpsc::Receiver<Outgoing>,
     streams: Arc<Streams>,
-    /// Completes when the server stops and all requests are answered; `None` afterwards.
+    /// Completes when the server stops or the token ends, and all requests are answered; `None` afterwards.
     drained: Option<BoxFuture<'static, ()>>,
 }
 
 impl EventSource for Events {
+    /// It ends by itself when its requests are answered.
+    fn outlives_token(&mut self) -> bool {
+        true
+    }
+
     fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<(Option<EventId>, Outgoing)>> {
         let message = match self.queue.poll_recv(cx) {
             Poll::Ready(message) => message,
@@ -192,10 +197,13 @@ impl EventSource for Events {
     }
 }
 
-/// Waits until the server stops, and then until the requests of a stream are answered.
+/// Waits until the server stops or the token ends, and then until the requests of a stream are answered.
 async fn drained(stream: Arc<Stream>, closing: CancellationToken, halted: CancellationToken) {
-    closing.cancelled().await;
-    let mut drained = pin!(stream.connection.drain());
+    tokio::select! {
+        () = closing.cancelled() => {}
+        () = stream.connection.drain_after(&stream.caller.revoked) => return,
+    }
+    let mut drained = pin!(stream.connection.drain(EarlyEnd::Stopping));
     tokio::select! {
         () = &mut drained => return,
         () = halted.cancelled() => stream.connection.halt(),

@@ -17,7 +17,7 @@ use tokio::{
 
 use crate::{
     door::Caller,
-    protocol::{Connection, Endpoint, Limits, MAX_MESSAGE, Outgoing, Sealer, Service},
+    protocol::{Connection, EarlyEnd, Endpoint, Limits, MAX_MESSAGE, Outgoing, Sealer, Service},
 };
 
 /// The number of lines read ahead. Few, because each may have 4 MiB.
@@ -97,7 +97,7 @@ async fn serve_lines(
     };
     // Ends the streams on which the client only listens.
     endpoint.stop();
-    let drained = connection.drain();
+    let drained = connection.drain(EarlyEnd::Stopping);
     if input_ended {
         return tokio::select! {
             biased;

@@ -38,6 +38,8 @@ pub(crate) struct Limits {
     pub(crate) sessions: usize,
     /// How long a session without a request or a stream is kept.
     pub(crate) session_idle: Duration,
+    /// How long a call goes on after its stream broke, and how long the events of a finished one are kept.
+    pub(crate) linger: Duration,
 }
 
 /// Serves streamable HTTP for all endpoints of a gateway.
@@ -60,7 +62,7 @@ impl HttpWire {
     pub(crate) fn new(limits: Limits, bodies: BodyLimit) -> Self {
         Self {
             bodies,
-            sessions: Sessions::new(limits.sessions, limits.session_idle),
+            sessions: Sessions::new(limits.sessions, limits.session_idle, limits.linger),
         }
     }
 
@@ -140,7 +142,7 @@ impl HttpWire {
                 Ok(None) => response::empty(StatusCode::ACCEPTED),
                 Err(refusal) => refuse(None, refusal),
             },
-            Ok(Incoming::Batch(batch)) => match self.session(visit) {
+            Ok(Incoming::Batch(batch)) => match self.session_for_requests(visit) {
                 Ok(session) => batch::answer(session, batch, visit.accepts).await,
                 Err(refusal) => refuse(None, refusal),
             },
@@ -161,7 +163,7 @@ impl HttpWire {
     }
 
     async fn legacy(&self, visit: Visit<'_>, request: Request) -> Result<HttpResponse, Refusal> {
-        let session = self.session(visit)?;
+        let session = self.session_for_requests(visit)?;
         let running = visit
             .endpoint
             .start(&session.0.peer, request)
@@ -212,6 +214,9 @@ impl HttpWire {
         let session = match self.session_if_any(visit) {
             Ok(Some(session)) => session,
             Ok(None) => return method_not_allowed("POST", "only POST works without a session"),
+            Err((status, error)) if visit.headers.contains_key(LAST_EVENT_ID) => {
+                return response::lost(status, &format!("{}. {STREAM_GONE}", error.message));
+            }
             Err((status, error)) => return problem(status, &error.message),
         };
         if !visit.accepts.events {
@@ -222,8 +227,8 @@ impl HttpWire {
             Some(last) => {
                 let last = last.to_str().ok().and_then(EventId::parse);
                 let Some(reader) = last.and_then(|last| session.0.resume(last)) else {
-                    let detail = "the stream of this Last-Event-ID is no longer kept; send the request again";
-                    return problem(StatusCode::BAD_REQUEST, detail);
+                    let detail = format!("the stream of this Last-Event-ID is no longer kept. {STREAM_GONE}");
+                    return response::lost(StatusCode::BAD_REQUEST, &detail);
                 };
                 reader
             }
@@ -245,15 +250,20 @@ impl HttpWire {
         }
     }
 
-    /// The session that a legacy message names.
-    fn session(&self, visit: Visit<'_>) -> Result<InUse, Refusal> {
-        self.session_if_any(visit)?.ok_or_else(|| {
+    /// The session that a legacy request names.
+    fn session_for_requests(&self, visit: Visit<'_>) -> Result<InUse, Refusal> {
+        let session = self.session_if_any(visit)?.ok_or_else(|| {
             let message = "the Mcp-Session-Id header is missing; send `initialize` first";
             (
                 StatusCode::BAD_REQUEST,
                 RpcError::new(RpcError::INVALID_REQUEST, message),
             )
-        })
+        })?;
+        match session.0.is_revoked() {
+            // It only lasts until its requests in flight are answered.
+            true => Err(no_session()),
+            false => Ok(session),
+        }
     }
 
     fn session_if_any(&self, visit: Visit<'_>) -> Result<Option<InUse>, Refusal> {
@@ -261,10 +271,7 @@ impl HttpWire {
         let Some(id) = ids.next() else { return Ok(None) };
         let id = SecretId::parse(id.as_bytes()).filter(|_| ids.next().is_none());
         let session = id.and_then(|id| self.sessions.enter(id, visit.caller, visit.endpoint));
-        let Some(session) = session else {
-            let error = RpcError::new(RpcError::INVALID_REQUEST, NO_SESSION);
-            return Err((StatusCode::NOT_FOUND, error));
-        };
+        let session = session.ok_or_else(no_session)?;
         headers::check_version(visit.headers).map_err(|error| (StatusCode::BAD_REQUEST, error))?;
         Ok(Some(session))
     }
@@ -283,4 +290,14 @@ async fn modern(visit: Visit<'_>, mut request: Request) -> Result<HttpResponse, 
     Ok(answer::modern(running, visit.accepts).await)
 }
 
+fn no_session() -> Refusal {
+    (
+        StatusCode::NOT_FOUND,
+        RpcError::new(RpcError::INVALID_REQUEST, NO_SESSION),
+    )
+}
+
 const NO_SESSION: &str = "no such session; send `initialize` again";
+
+/// What a client is told that comes back for a stream too late for everything.
+const STREAM_GONE: &str = "The request that it answered may have taken effect, so check that before you send it again";

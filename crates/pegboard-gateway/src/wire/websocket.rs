@@ -33,7 +33,7 @@ use super::{
 };
 use crate::{
     door::Caller,
-    protocol::{Connection, Endpoint, Outgoing},
+    protocol::{Connection, EarlyEnd, Endpoint, Outgoing},
 };
 
 /// The timeout of writing one frame.
@@ -134,7 +134,7 @@ impl WebSocketWire {
         let seen = AtomicBool::new(true);
         let drained = async {
             self.closing.cancelled().await;
-            let mut drained = pin!(connection.drain());
+            let mut drained = pin!(connection.drain(EarlyEnd::Stopping));
             tokio::select! {
                 () = &mut drained => return,
                 () = self.halted.cancelled() => connection.halt(),
@@ -161,7 +161,12 @@ impl WebSocketWire {
         };
         let write = async {
             let mut missed = 0;
-            let mut drained = pin!(drained);
+            let mut over = pin!(async {
+                tokio::select! {
+                    () = connection.drain_after(&revoked) => (close_code::POLICY, "the token is no longer valid"),
+                    () = drained => (close_code::AWAY, "the server stops"),
+                }
+            });
             loop {
                 let frame = tokio::select! {
                     biased;
@@ -169,14 +174,14 @@ impl WebSocketWire {
                         Some(frame) => frame,
                         None => return None,
                     },
-                    () = &mut drained => {
+                    goodbye = &mut over => {
                         // Answers can have come since the queue was polled.
                         while let Some(frame) = queue.try_recv().ok().and_then(frame) {
                             if !send(&mut sink, frame).await {
                                 return None;
                             }
                         }
-                        return Some((close_code::AWAY, "the server stops"));
+                        return Some(goodbye);
                     }
                     _ = pings.tick() => {
                         missed = if seen.swap(false, Ordering::Relaxed) { 0 } else { missed + 1 };
@@ -197,7 +202,6 @@ impl WebSocketWire {
         };
         let goodbye = tokio::select! {
             biased;
-            () = revoked.cancelled() => Some((close_code::POLICY, "the token is no longer valid")),
             goodbye = read => goodbye,
             goodbye = write => goodbye,
             // The client does not read.

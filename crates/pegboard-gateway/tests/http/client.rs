@@ -13,7 +13,7 @@ pub(crate) const BOTH: (&str, &str) = ("accept", "application/json, text/event-s
 pub(crate) const JSON: (&str, &str) = ("content-type", "application/json");
 
 /// The limit on every wait of a test.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// One connection.
 pub(crate) struct Http {

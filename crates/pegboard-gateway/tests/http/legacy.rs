@@ -137,9 +137,17 @@ async fn delete_frees_the_calls_of_the_session() {
     server.probe.until_waiting(2).await;
     assert_eq!(http.ask("DELETE", "/mcp", &headers, "").await.status, 204);
     server.probe.until_waiting(0).await;
-    // The one whose response has not begun is told why.
+    // The one whose response has not begun is told why, and that it may have run.
     let response = waiting[0].response().await;
-    assert_eq!((response.status, response.json()["id"].as_i64()), (404, Some(1)));
+    assert_eq!((response.status, response.json()["id"].as_i64()), (200, Some(1)));
+    let error = response.json()["error"].clone();
+    assert_eq!(
+        (error["code"].as_i64(), &error["data"]),
+        (
+            Some(-32010),
+            &json!({"may_have_executed": true, "reason": "session_ended"})
+        )
+    );
 }
 
 #[tokio::test]

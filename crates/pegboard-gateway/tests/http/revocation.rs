@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use futures_util::{SinkExt, StreamExt};
 use pegboard_gateway::Token;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::{net::TcpStream, time::Instant};
 use tokio_tungstenite::{
     WebSocketStream,
@@ -12,7 +12,7 @@ use tokio_tungstenite::{
 };
 
 use crate::{
-    client::{BOTH, Http, JSON, call, initialize, modern_call, modern_headers, modern_meta, request},
+    client::{BOTH, Http, JSON, call, initialize, modern_call, modern_headers, modern_meta, request, text_of},
     door::{ALICE, BOB, token},
     service::{Running, start, start_with},
     websocket::connect_with,
@@ -84,8 +84,11 @@ impl Open {
         }
     }
 
+    /// Everything ends with the token, and calls in flight are lost.
     async fn ends(mut self) {
         let started = Instant::now();
+        let frame = self.websocket.next().await.unwrap().unwrap();
+        is_lost(&serde_json::from_str(frame.to_text().unwrap()).unwrap());
         let frame = self.websocket.next().await.unwrap().unwrap();
         let Message::Close(Some(close)) = frame else {
             panic!("{frame:?}");
@@ -95,10 +98,40 @@ impl Open {
             assert_eq!(stream.event().await, None);
         }
         for call in &mut self.calls {
-            assert_eq!(call.response().await.status, 401);
+            let response = call.response().await;
+            assert_eq!(response.status, 200);
+            is_lost(&response.json());
         }
         assert!(started.elapsed() < SOON, "{:?}", started.elapsed());
     }
+
+    /// Calls in flight outlast the time of the token, and the rest ends.
+    async fn outlasts(mut self, server: &Running) {
+        for stream in &mut self.streams {
+            assert_eq!(stream.event().await, None);
+        }
+        server.probe.until_waiting(RUNNING).await;
+        server.probe.release.notify_waiters();
+        let frame = self.websocket.next().await.unwrap().unwrap();
+        assert_eq!(
+            text_of(&serde_json::from_str(frame.to_text().unwrap()).unwrap()),
+            "released"
+        );
+        let frame = self.websocket.next().await.unwrap().unwrap();
+        let Message::Close(Some(close)) = frame else {
+            panic!("{frame:?}");
+        };
+        assert_eq!(close.code, CloseCode::Policy);
+        for call in &mut self.calls {
+            assert_eq!(call.response().await.text(), "released");
+        }
+    }
+}
+
+fn is_lost(answer: &Value) {
+    assert_eq!(answer["error"]["code"], -32010, "{answer}");
+    let data = json!({"may_have_executed": true, "reason": "token_withdrawn"});
+    assert_eq!(answer["error"]["data"], data);
 }
 
 /// Sends a request whose response is a stream.
@@ -174,15 +207,18 @@ async fn a_stream_ends_when_its_token_expires() {
 }
 
 #[tokio::test]
-async fn a_token_that_expires_earlier_than_before_ends_at_that_time() {
+async fn calls_outlast_a_token_that_expires_and_nothing_else_does() {
     let server = with(&alice_and_bob()).await;
     let alice = Open::by(&server, ALICE).await;
     let expires = SystemTime::now() + Duration::from_millis(200);
     let sooner = token("alice", "pgb_alice").expires(expires);
     assert!(server.gateway.set_tokens(vec![sooner], true));
-    server.probe.until_waiting(0).await;
+    alice.outlasts(&server).await;
     assert!(SystemTime::now() >= expires);
-    alice.ends().await;
+    let mut http = Http::connect(server.address).await;
+    let headers = [&modern_headers("echo")[..], &[ALICE]].concat();
+    let response = http.ask("POST", "/mcp", &headers, &modern_call(9, "echo")).await;
+    assert_eq!(response.status, 401);
 }
 
 #[tokio::test]

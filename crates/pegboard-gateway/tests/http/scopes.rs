@@ -136,5 +136,7 @@ async fn a_token_that_loses_a_scope_loses_what_it_has_open() {
     let narrowed = token("client", "pgb_client").scopes([Scope::Read].into_iter().collect());
     assert!(server.gateway.set_tokens(vec![narrowed], true));
     server.probe.until_waiting(0).await;
+    let lost = next(&mut socket).await.unwrap();
+    assert_eq!(lost["error"]["data"]["may_have_executed"], true, "{lost}");
     assert_eq!(next(&mut socket).await, None);
 }

@@ -112,7 +112,9 @@ async fn on_a_connection_a_quick_response_overtakes_a_slow_one() {
     connection.receive(&line(&answer)).await;
     assert_eq!(receive(&mut outbox).await["result"]["answer"]["action"], "accept");
     connection.close().await;
-    assert!(outbox.recv().await.is_none(), "the slow one has no response");
+    let cancelled = receive(&mut outbox).await;
+    assert_eq!(cancelled["error"]["data"]["may_have_executed"], true, "{cancelled}");
+    assert!(outbox.recv().await.is_none(), "the queue has ended");
     assert_eq!(rig.service.running(), 0);
 }
 

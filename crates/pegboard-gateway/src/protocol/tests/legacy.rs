@@ -1,6 +1,7 @@
 //! The legacy era: a handshake, sessions, and state between requests.
 
 use super::*;
+use crate::protocol::EarlyEnd;
 
 #[tokio::test(start_paused = true)]
 async fn a_handshake_settles_on_a_version_that_has_one() {
@@ -139,9 +140,21 @@ async fn dropping_a_request_cancels_it() {
 #[tokio::test(start_paused = true)]
 async fn the_end_of_a_session_ends_its_requests() {
     let session = rig().session("2025-11-25", json!({})).await;
-    let mut running = session.start(call(1, "endless", json!({}))).unwrap();
-    session.peer.close();
-    assert!(matches!(step(&mut running).await, Step::Done(None)));
+    let mut begun = session.start(call(1, "endless", json!({}))).unwrap();
+    let mut waiting = session.start(call(3, "endless", json!({}))).unwrap();
+    assert!(futures_util::poll!(std::pin::pin!(begun.next())).is_pending());
+    session.peer.close(EarlyEnd::SessionEnded);
+    for (running, may_have_executed) in [(&mut begun, true), (&mut waiting, false)] {
+        let Step::Done(Some(answer)) = step(running).await else {
+            panic!("the client is told");
+        };
+        let answer: Value = serde_json::from_slice(&answer.into_bytes()).unwrap();
+        let data = json!({"may_have_executed": may_have_executed, "reason": "session_ended"});
+        assert_eq!(
+            (&answer["error"]["code"], &answer["error"]["data"]),
+            (&json!(RpcError::STOPPING), &data)
+        );
+    }
     assert_eq!(
         code(session.start(call(2, "echo", json!({})))),
         RpcError::INVALID_REQUEST

@@ -1,7 +1,7 @@
 //! Events that belong to no request.
 
 use super::*;
-use crate::protocol::{Event, LogLevel};
+use crate::protocol::{EarlyEnd, Event, LogLevel};
 
 fn updated(uri: &str) -> Event {
     Event::ResourceUpdated { uri: uri.into() }
@@ -48,7 +48,7 @@ async fn events_end_with_the_session() {
     let rig = rig();
     let session = rig.session("2025-11-25", json!({})).await;
     assert_eq!(rig.service.events.receiver_count(), 1);
-    session.peer.close();
+    session.peer.close(EarlyEnd::SessionEnded);
     tokio::task::yield_now().await;
     assert_eq!(rig.service.events.receiver_count(), 0);
     session.tell("notifications/initialized", json!({}));

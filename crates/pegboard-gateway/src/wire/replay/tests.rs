@@ -23,9 +23,17 @@ async fn next(reader: &mut Reader) -> Option<String> {
     event.as_ref().map(text)
 }
 
+fn keeping() -> Keeping {
+    Keeping {
+        all: Arc::default(),
+        tasks: TaskTracker::new(),
+        linger: Duration::from_secs(60),
+    }
+}
+
 fn stream() -> (mpsc::Sender<Outgoing>, Arc<ReplayStream>) {
     let (sender, outbox) = mpsc::channel(1024);
-    let stream = ReplayStream::new(0, Source::Outbox(outbox), Arc::default(), TaskTracker::new());
+    let stream = ReplayStream::new(0, Source::Outbox(outbox), &keeping());
     (sender, stream)
 }
 

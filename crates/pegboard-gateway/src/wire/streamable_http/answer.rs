@@ -48,8 +48,6 @@ pub(super) async fn legacy(mut running: Running, session: InUse, accepts: Accept
         First::Done(answer) => {
             return match answer {
                 Some(answer) if accepts.json => response::message(&answer, false),
-                // The client deleted the session, or another has evicted it.
-                None if session.0.peer.is_closed() => refuse(Some(running.id()), session_ended()),
                 answer => last(answer, accepts),
             };
         }
@@ -102,14 +100,6 @@ pub(super) fn receive(session: &Session, message: Message) {
     }
 }
 
-fn session_ended() -> Refusal {
-    let error = RpcError::new(
-        RpcError::INVALID_REQUEST,
-        "the session has ended; send `initialize` again",
-    );
-    (StatusCode::NOT_FOUND, error)
-}
-
 pub(super) fn refuse(id: Option<&str>, (status, error): Refusal) -> HttpResponse {
     response::error_message(status, &Outgoing::error(id, &error))
 }
@@ -157,6 +147,11 @@ struct Call {
 }
 
 impl EventSource for Call {
+    /// A call goes on, or is answered with an error.
+    fn outlives_token(&mut self) -> bool {
+        self.first.is_some() || self.running.as_ref().is_some_and(|running| !running.is_listening())
+    }
+
     fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<(Option<EventId>, Outgoing)>> {
         if let Some(first) = self.first.take() {
             return Poll::Ready(Some((None, first)));
