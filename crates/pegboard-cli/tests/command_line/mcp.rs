@@ -249,6 +249,52 @@ fn a_signal_lets_the_calls_in_flight_be_answered() {
     home.assert_gone("fx");
 }
 
+#[test]
+fn calls_that_outlast_a_signal_are_told_whether_they_may_have_run() {
+    let home = Home::new();
+    let fake = FakeServer::new("fx").tool(Tool::new("stuck").after(Duration::from_secs(600)));
+    home.config(&home.entry("fx", fake, "stop_timeout = '200ms'\nmax_in_flight = 2"));
+    let (mut mcp, _) = Mcp::start(&home, &[]);
+    mcp.ready();
+    let modern = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {}});
+    let call = |mcp: &mut Mcp, id: u64, meta: &Value| {
+        let params = json!({"name": "fx__stuck", "arguments": {}, "_meta": meta});
+        mcp.send(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}));
+    };
+    call(&mut mcp, 10, &json!({}));
+    call(&mut mcp, 11, &modern);
+    until("the server has two calls", || home.log("fx").count("tools/call") == 2);
+    // These wait for the first two.
+    call(&mut mcp, 12, &json!({}));
+    call(&mut mcp, 13, &modern);
+    mcp.exchange(&json!({"jsonrpc": "2.0", "id": 14, "method": "ping"}));
+    let sent = Command::new("kill")
+        .args(["-TERM", &mcp.child.id().to_string()])
+        .status();
+    assert!(sent.unwrap().success());
+    let mut told: Vec<(u64, bool)> = Vec::new();
+    while told.len() < 4 {
+        let message = mcp.receive();
+        if let Some(id) = message["id"].as_u64() {
+            let (error, data) = (&message["error"], &message["error"]["data"]);
+            assert_eq!(
+                (&error["code"], &data["reason"]),
+                (&json!(-32010), &json!("stopping")),
+                "{message}"
+            );
+            let may_have_executed = data["may_have_executed"].as_bool().unwrap();
+            assert_eq!(data["retry_after"].is_u64(), !may_have_executed, "{message}");
+            told.push((id, may_have_executed));
+        }
+    }
+    told.sort_unstable();
+    assert_eq!(told, [(10, true), (11, true), (12, false), (13, false)]);
+    assert_eq!(mcp.code(), Some(0));
+    assert_eq!(home.log("fx").count("tools/call"), 2);
+    home.assert_gone("fx");
+}
+
 /// A server that starts so slowly that no test waits for it, and does not end by itself.
 fn stuck(home: &Home) {
     let fake = FakeServer::new("fx")
