@@ -24,6 +24,7 @@ mod raw_json;
 mod server_masker;
 mod span;
 mod withheld;
+mod wrapped_tokens;
 
 #[cfg(test)]
 mod tests;

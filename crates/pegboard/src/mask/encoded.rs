@@ -25,15 +25,72 @@ const CONFIG: GeneralPurposeConfig = GeneralPurposeConfig::new()
 const STANDARD: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, CONFIG);
 const URL_SAFE: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, CONFIG);
 
-/// Returns the encoded parts of a text in which `has_token` finds a token.
-pub(super) fn find(text: &str, has_token: &impl Fn(&str) -> Result<bool, Failed>) -> Result<Vec<Range<usize>>, Failed> {
+/// Returns the encoded parts of a text in which `has_token` finds a token. Calls `visit` with every run that is long enough to be encoded.
+pub(super) fn find(
+    text: &str,
+    has_token: &impl Fn(&str) -> Result<bool, Failed>,
+    visit: &mut impl FnMut(&Range<usize>),
+) -> Result<Vec<Range<usize>>, Failed> {
     let mut found = Vec::new();
-    for range in base64_runs(text.as_bytes()).chain(percent_runs(text.as_bytes())) {
+    let mut wrapped = 0..0;
+    for range in base64_runs(text.as_bytes()) {
+        if !continues(text, wrapped.end, range.start) {
+            add_wrapped(text, &wrapped, has_token, &mut found)?;
+            wrapped.start = range.start;
+        }
+        wrapped.end = range.end;
+        visit(&range);
+        if has_token_inside(&text[range.clone()], has_token, 0)? {
+            found.push(range);
+        }
+    }
+    add_wrapped(text, &wrapped, has_token, &mut found)?;
+    for range in percent_runs(text.as_bytes()) {
         if has_token_inside(&text[range.clone()], has_token, 0)? {
             found.push(range);
         }
     }
     Ok(found)
+}
+
+/// Whether there is nothing but a line break and the indentation of a line between two places.
+fn continues(text: &str, end: usize, start: usize) -> bool {
+    let between = &text.as_bytes()[end..start];
+    end > 0 && between.len() < MIN_LEN && memchr(b'\n', between).is_some() && between.trim_ascii().is_empty()
+}
+
+/// Adds a base64 text of several lines in which there is a token.
+fn add_wrapped(
+    text: &str,
+    lines: &Range<usize>,
+    has_token: &impl Fn(&str) -> Result<bool, Failed>,
+    found: &mut Vec<Range<usize>>,
+) -> Result<(), Failed> {
+    // The last line may be too short for a run of its own.
+    let rest = &text[lines.end..];
+    let indent = rest.len() - rest.trim_start().len();
+    let last = rest[indent..]
+        .bytes()
+        .take(MIN_LEN)
+        .take_while(|b| is_base64(*b))
+        .count();
+    let padding = rest[indent + last..].bytes().take(2).take_while(|b| *b == b'=').count();
+    let ends = rest[indent + last + padding..].is_empty()
+        || rest[indent + last + padding..].starts_with(['\r', '\n', '"', '\'']);
+    let has_last = last > 0 && ends && continues(text, lines.end, lines.end + indent);
+    let with_last = has_last.then_some(lines.end + indent + last + padding);
+    for end in with_last.into_iter().chain([lines.end]) {
+        let lines = lines.start..end;
+        if lines.is_empty() || memchr(b'\n', text[lines.clone()].as_bytes()).is_none() {
+            continue;
+        }
+        let joined: String = text[lines.clone()].split_ascii_whitespace().collect();
+        if has_token_inside(&joined, has_token, 0)? {
+            found.push(lines);
+            break;
+        }
+    }
+    Ok(())
 }
 
 fn has_token_inside(
@@ -131,7 +188,7 @@ fn is_base64(byte: u8) -> bool {
 }
 
 /// The runs of at least [`MIN_LEN`] characters of base64, with padding.
-fn base64_runs(bytes: &[u8]) -> impl Iterator<Item = Range<usize>> {
+pub(super) fn base64_runs(bytes: &[u8]) -> impl Iterator<Item = Range<usize>> {
     let mut at = 0;
     std::iter::from_fn(move || {
         while at + MIN_LEN <= bytes.len() {
@@ -183,7 +240,7 @@ mod tests {
     use super::*;
 
     fn found(text: &str) -> Vec<&str> {
-        let ranges = find(text, &|decoded| Ok(decoded.contains("canary"))).unwrap();
+        let ranges = find(text, &|decoded| Ok(decoded.contains("canary")), &mut |_| {}).unwrap();
         ranges.into_iter().map(|range| &text[range]).collect()
     }
 
@@ -198,6 +255,26 @@ mod tests {
         }
         let thrice = general_purpose::STANDARD.encode(&twice);
         assert_eq!(found(&thrice), [""; 0]);
+    }
+
+    #[test]
+    fn what_is_wrapped_into_lines_is_found_as_a_whole() {
+        let once = general_purpose::STANDARD.encode(format!("{} the canary {}", "x".repeat(43), "y".repeat(21)));
+        for width in [60, 64, 76] {
+            let lines: Vec<&str> = once
+                .as_bytes()
+                .chunks(width)
+                .map(|line| str::from_utf8(line).unwrap())
+                .collect();
+            for separator in ["\n", "\r\n", "\n    "] {
+                let wrapped = lines.join(separator);
+                let text = format!("data: |\n  {wrapped}\nend");
+                assert!(
+                    found(&text).iter().any(|found| found.starts_with(&wrapped)),
+                    "{width} {separator:?}"
+                );
+            }
+        }
     }
 
     #[test]

@@ -1,28 +1,39 @@
-//! Finds known secrets in a text, also in JSON, URL, base64 and hex encoding.
+//! Finds known secrets in a text, in every form in which a program writes them.
+//!
+//! A text is not searched for a list of encodings. Four-byte [grams](grams) of the written forms tell where a secret may be, which most texts
+//! pass without a hit. Around a hit the text is [decoded](view) in every way that is known, again if the result has a hit as well, and each
+//! result is searched for the plain values, whatever their case.
 
-use std::{
-    collections::{BTreeSet, HashSet},
-    sync::Arc,
-};
+mod grams;
+mod view;
+
+use std::{collections::BTreeSet, ops::Range, sync::Arc};
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
-use base64::{
-    Engine as _,
-    engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD},
-};
+use memchr::memchr;
 
+use self::{
+    grams::Grams,
+    view::{Escapes, View},
+};
 use super::{span::Span, withheld::Failed};
 use crate::secret::Secret;
 
 /// The shortest value that is searched, in bytes. Values such as `1` or `true` would mask half of every text.
 pub(super) const MIN_LEN: usize = 6;
-/// The shortest base64 encoding that is searched. Shorter ones match by chance.
-const MIN_ENCODED: usize = 10;
+/// The shortest value that is found in another case, or with a line break in it. Shorter ones match by chance.
+const MIN_DISTINCT: usize = 10;
+/// How often a text is decoded: base64 in base64 in a JSON string.
+const MAX_DEPTH: usize = 3;
+/// How many times as long as a value its longest written form is, and how much may stand between its lines.
+const MAX_GROWTH: usize = 8;
+const MAX_BETWEEN: usize = 64;
+/// How many bytes are decoded for each byte of a text, and for any text.
+const MAX_WORK: usize = 256;
+const MIN_WORK: usize = 4 << 20;
 /// The name under which known secrets are counted.
 const COUNTED_AS: &str = "secret";
 const PLACEHOLDER: &str = "[MASKED_SECRET]";
-/// The distance between the four-byte grams that are looked up in a text. Every value is long enough to contain one of them.
-const STEP: usize = MIN_LEN - 3;
 
 /// The length from which on a value is searched in parts, in bytes.
 const MAX_CHUNK: usize = 1024;
@@ -46,24 +57,25 @@ struct Segment {
     /// Whether no secret has a character that JSON escapes.
     is_printable: bool,
     matcher: Matcher,
-    count: usize,
-    /// The first grams of every encoding; a text without any of them holds no secret.
-    grams: HashSet<[u8; 4]>,
-    /// A bitmap of the grams' hashes, checked before the set.
-    bits: Vec<u64>,
+    /// The values that the matcher finds.
+    values: Vec<String>,
+    /// The grams of every written form; a text without any of them holds no secret.
+    grams: Grams,
+    /// How far from a gram its value may begin or end.
+    reach: usize,
 }
 
 enum Matcher {
     /// None of the secrets is long enough to be searched.
     Empty,
-    Encodings(AhoCorasick),
-    /// The encodings are too large for a matcher, so every text is withheld.
+    Values(AhoCorasick),
+    /// The values are too large for a matcher, so every text is withheld.
     Broken,
 }
 
 impl std::fmt::Debug for KnownValues {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let count: usize = self.segments.iter().map(|segment| segment.count).sum();
+        let count: usize = self.segments.iter().map(|segment| segment.values.len()).sum();
         write!(f, "{count} values")
     }
 }
@@ -117,6 +129,11 @@ impl KnownValues {
         Ok(spans)
     }
 
+    /// Whether a text holds a value. Fails if a segment has no matcher.
+    pub(super) fn occur_in(&self, text: &str) -> Result<bool, Failed> {
+        self.find(text).map(|found| !found.is_empty())
+    }
+
     /// Whether no value has a character that JSON escapes.
     pub(super) fn are_printable(&self) -> bool {
         self.segments.iter().all(|segment| segment.is_printable)
@@ -141,46 +158,44 @@ impl KnownValues {
 
 impl Segment {
     fn new(secrets: Vec<Secret>) -> Self {
-        let mut encodings = BTreeSet::new();
-        for secret in &secrets {
-            let value = secret.expose().trim();
-            if value.len() >= MIN_LEN && !is_common(value) {
-                chunks(value).for_each(|chunk| encodings.extend(encodings_of(chunk)));
+        let mut values = BTreeSet::new();
+        let is_searched = |value: &&str| value.len() >= MIN_LEN && !is_common(value);
+        let exposed = secrets.iter().map(|secret| secret.expose().trim());
+        let parts: Vec<&str> = exposed.filter(is_searched).flat_map(chunks).collect();
+        for part in &parts {
+            // In the body of a form, a plus sign stands for a space.
+            values.insert(part.replace(' ', "+"));
+            values.insert((*part).to_owned());
+            if part.len() >= MIN_DISTINCT {
+                values.insert(part.chars().rev().collect());
             }
         }
-        let bytes: usize = encodings.iter().map(String::len).sum();
+        let bytes: usize = values.iter().map(String::len).sum();
         let built = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
+            .ascii_case_insensitive(true)
             .kind((bytes > MAX_DFA_BYTES).then_some(AhoCorasickKind::ContiguousNFA))
-            .build(&encodings);
-        let grams: HashSet<[u8; 4]> = encodings
-            .iter()
-            .flat_map(|encoding| encoding.as_bytes().windows(4).take(STEP))
-            .filter_map(|gram| gram.try_into().ok())
-            .collect();
-        let mut bits = vec![0; if grams.is_empty() { 0 } else { BIT_WORDS }];
-        for gram in &grams {
-            let hash = hash(*gram);
-            bits[hash / 64] |= 1 << (hash % 64);
-        }
+            .build(&values);
         let is_escaped = |c: char| c.is_control() || matches!(c, '"' | '\\');
         let is_printable = secrets
             .iter()
             .all(|secret| !secret.expose().trim().contains(is_escaped));
+        let longest = parts.iter().map(|part| part.len()).max().unwrap_or(0);
+        let matcher = match built {
+            _ if values.is_empty() => Matcher::Empty,
+            Ok(matcher) => Matcher::Values(matcher),
+            Err(error) => {
+                tracing::warn!(%error, "the known secrets cannot be looked for, so everything is withheld");
+                Matcher::Broken
+            }
+        };
         Self {
-            secrets,
             is_printable,
-            grams,
-            bits,
-            count: encodings.len(),
-            matcher: match built {
-                _ if encodings.is_empty() => Matcher::Empty,
-                Ok(matcher) => Matcher::Encodings(matcher),
-                Err(error) => {
-                    tracing::warn!(%error, "the known secrets cannot be looked for, so everything is withheld");
-                    Matcher::Broken
-                }
-            },
+            matcher,
+            grams: Grams::new(parts.into_iter()),
+            values: values.into_iter().collect(),
+            reach: longest * MAX_GROWTH + MAX_BETWEEN,
+            secrets,
         }
     }
 
@@ -190,49 +205,128 @@ impl Segment {
 
     fn find(&self, text: &str, spans: &mut Vec<Span>) -> Result<(), Failed> {
         match &self.matcher {
-            Matcher::Encodings(matcher) if self.may_occur_in(text) => {
-                let found = matcher.find_iter(text);
-                spans.extend(found.map(|found| Span::new(found.range(), COUNTED_AS, PLACEHOLDER)));
+            Matcher::Values(matcher) => {
+                let mut search = Search {
+                    segment: self,
+                    matcher,
+                    work: text.len().saturating_mul(MAX_WORK).saturating_add(MIN_WORK),
+                };
+                let found = search.run(text.as_bytes(), MIN_LEN, 0)?;
+                spans.extend(found.into_iter().map(|range| Span::new(range, COUNTED_AS, PLACEHOLDER)));
                 Ok(())
             }
-            Matcher::Encodings(_) | Matcher::Empty => Ok(()),
+            Matcher::Empty => Ok(()),
             Matcher::Broken => Err(Failed),
         }
     }
 
-    /// Whether a text contains a gram of an encoding. Most texts do not, and skip the matcher.
-    fn may_occur_in(&self, text: &str) -> bool {
-        let is_gram = |gram: &[u8]| {
-            let Ok(gram) = <[u8; 4]>::try_from(gram) else {
-                return false;
-            };
-            let hash = hash(gram);
-            self.bits[hash / 64] >> (hash % 64) & 1 == 1 && self.grams.contains(&gram)
-        };
-        !self.bits.is_empty() && text.as_bytes().windows(4).step_by(STEP).any(is_gram)
+    fn contains(&self, text: &str) -> bool {
+        let mut spans = Vec::new();
+        self.find(text, &mut spans).is_err() || spans.iter().any(|span| span.range == (0..text.len()))
+    }
+}
+
+/// One search of a text for the values of a segment.
+struct Search<'s> {
+    segment: &'s Segment,
+    matcher: &'s AhoCorasick,
+    /// How many more bytes may be decoded. A text that was made to take longer is withheld.
+    work: usize,
+}
+
+impl Search<'_> {
+    /// Returns the ranges of a text that hold a value of at least `min` bytes. Costs one pass over a text without grams.
+    fn run(&mut self, text: &[u8], min: usize, depth: usize) -> Result<Vec<Range<usize>>, Failed> {
+        let (segment, reach) = (self.segment, self.segment.reach);
+        let mut all = Vec::new();
+        let mut places = segment.grams.places(text).peekable();
+        while let Some(first) = places.next() {
+            let mut near = vec![first];
+            let mut window = first.saturating_sub(reach)..first + reach;
+            while let Some(next) = places.next_if(|next| *next <= window.end + reach) {
+                window.end = next + reach;
+                near.push(next);
+            }
+            window.end = window.end.min(text.len());
+            let part = &text[window.clone()];
+            let mut found = self.find_values(part, min);
+            // Grams in plain values are explained.
+            let mut explained = found.iter().peekable();
+            near.retain(|place| {
+                let place = place - window.start;
+                while explained.next_if(|range| range.end <= place).is_some() {}
+                explained.peek().is_none_or(|range| place < range.start)
+            });
+            if depth < MAX_DEPTH && !near.is_empty() {
+                for (view, min) in views(part) {
+                    self.work = self.work.checked_sub(view.bytes.len()).ok_or(Failed)?;
+                    let inner = self.run(&view.bytes, min, depth + 1)?;
+                    found.extend(inner.iter().filter_map(|range| view.source(range)));
+                }
+            }
+            all.extend(
+                found
+                    .into_iter()
+                    .map(|range| range.start + window.start..range.end + window.start),
+            );
+        }
+        Ok(all)
     }
 
-    fn contains(&self, text: &str) -> bool {
-        match &self.matcher {
-            Matcher::Encodings(matcher) => matcher.find(text).is_some_and(|found| found.range() == (0..text.len())),
-            Matcher::Empty => false,
-            Matcher::Broken => true,
+    /// Returns the ranges of values that are not encoded, in order.
+    fn find_values(&self, text: &[u8], min: usize) -> Vec<Range<usize>> {
+        let is_value = |found: &aho_corasick::Match| {
+            let (value, part) = (
+                self.segment.values[found.pattern().as_usize()].as_bytes(),
+                &text[found.range()],
+            );
+            part.len() >= min && (part == value || is_distinct(value))
+        };
+        self.matcher
+            .find_iter(text)
+            .filter(is_value)
+            .map(|found| found.range())
+            .collect()
+    }
+}
+
+/// Decodes a text in every way that changes it, and returns for each result how long the values that count in it are.
+fn views(text: &[u8]) -> Vec<(View, usize)> {
+    let has = |byte: u8| memchr(byte, text).is_some();
+    let mut views = vec![
+        (view::decode_runs(text, 6, view::base64_digit), MIN_LEN),
+        (view::decode_runs(text, 5, view::base32_digit), MIN_LEN),
+        (view::decode_hex(text), MIN_LEN),
+        (view::decode_decimals(text), MIN_LEN),
+        (view::join_spaced(text), MIN_DISTINCT),
+    ];
+    let unescaped = view::unescape(text, Escapes::Common);
+    if has(b'\n') {
+        let joined = view::unescape(text, Escapes::Joined);
+        if joined.bytes.len() < unescaped.bytes.len() {
+            views.push((joined, MIN_DISTINCT));
         }
     }
+    if unescaped.bytes.len() < text.len() {
+        views.push((unescaped, MIN_LEN));
+    }
+    if has(b'=') {
+        let quoted_printable = view::unescape(text, Escapes::QuotedPrintable);
+        if quoted_printable.bytes.len() < text.len() {
+            views.push((quoted_printable, MIN_LEN));
+        }
+    }
+    views
 }
 
-/// Up to how many bytes of encodings the matcher may be a DFA, which is faster. A DFA takes about 300 bytes for each of them, so the tokens of
+/// Whether a value is the same secret in another case. Words are written in any case, so only values with letters and digits are.
+fn is_distinct(value: &[u8]) -> bool {
+    value.len() >= MIN_DISTINCT && value.iter().any(u8::is_ascii_digit) && value.iter().any(u8::is_ascii_alphabetic)
+}
+
+/// Up to how many bytes of values the matcher may be a DFA, which is faster. A DFA takes about 300 bytes for each of them, so the tokens of
 /// many users would fill the memory.
 const MAX_DFA_BYTES: usize = 16 << 10;
-
-/// The size of the bitmap, in 64-bit words.
-const BIT_WORDS: usize = 1 << 10;
-
-/// Hashes a gram to a bit of the bitmap.
-fn hash(gram: [u8; 4]) -> usize {
-    let spread = u32::from_le_bytes(gram).wrapping_mul(0x9e37_79b1);
-    usize::try_from(spread >> 16).unwrap_or(0)
-}
 
 /// Whether a value is a common word or one repeated character. Configs have such values under secret names, and masking them would mask half
 /// of every text.
@@ -270,205 +364,5 @@ fn chunks(value: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The value as it is, and its JSON, HTML, URL, base64 and hex encodings.
-fn encodings_of(value: &str) -> Vec<String> {
-    let mut encodings = vec![value.to_owned()];
-    encodings.extend(json_encodings(value));
-    encodings.push(html(value));
-    encodings.push(percent(value, false));
-    encodings.push(percent(value, true));
-    encodings.extend(
-        url::form_urlencoded::byte_serialize(value.as_bytes())
-            .fold(None, |all: Option<String>, part| Some(all.unwrap_or_default() + part)),
-    );
-    let hex: String = value.bytes().map(|b| format!("{b:02x}")).collect();
-    encodings.push(hex.to_ascii_uppercase());
-    encodings.push(hex);
-    encodings.extend(
-        base64_encodings(value)
-            .into_iter()
-            .filter(|encoding| encoding.len() >= MIN_ENCODED),
-    );
-    encodings
-}
-
-/// The value in a JSON string: as most programs write it, with escaped slashes, with escaped HTML characters, and in ASCII only.
-fn json_encodings(value: &str) -> Vec<String> {
-    let Ok(quoted) = serde_json::to_string(value) else {
-        return Vec::new();
-    };
-    let json = quoted[1..quoted.len() - 1].to_owned();
-    let escaped = |is_escaped: fn(char) -> bool| {
-        let mut out = String::new();
-        for c in json.chars() {
-            let mut units = [0; 2];
-            match is_escaped(c) {
-                true => c
-                    .encode_utf16(&mut units)
-                    .iter()
-                    .for_each(|unit| out.push_str(&format!("\\u{unit:04x}"))),
-                false => out.push(c),
-            }
-        }
-        out
-    };
-    vec![
-        json.replace('/', "\\/"),
-        escaped(|c| matches!(c, '<' | '>' | '&')),
-        escaped(|c| matches!(c, '<' | '>' | '&' | '\'' | '+')),
-        escaped(|c| !c.is_ascii()),
-        json,
-    ]
-}
-
-/// The value in an HTML or XML text.
-fn html(value: &str) -> String {
-    let mut out = String::new();
-    for c in value.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-/// The base64 encodings of a value at each of the three alignments, without the characters that depend on neighbouring bytes.
-fn base64_encodings(value: &str) -> Vec<String> {
-    let mut encodings = vec![STANDARD.encode(value)];
-    for before in 0..3_usize {
-        let padded = [vec![b'x'; before], value.as_bytes().to_vec()].concat();
-        let from = (before * 4).div_ceil(3);
-        let until = padded.len() * 8 / 6;
-        for text in [STANDARD_NO_PAD.encode(&padded), URL_SAFE_NO_PAD.encode(&padded)] {
-            encodings.push(text[from..until].to_owned());
-        }
-    }
-    encodings
-}
-
-/// Percent-encodes everything but letters, digits and `-._~`.
-fn percent(value: &str, lower: bool) -> String {
-    let mut out = String::new();
-    for b in value.bytes() {
-        match b {
-            b if b.is_ascii_alphanumeric() || b"-._~".contains(&b) => out.push(char::from(b)),
-            b if lower => out.push_str(&format!("%{b:02x}")),
-            b => out.push_str(&format!("%{b:02X}")),
-        }
-    }
-    out
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn hides(value: &str, text: &str) -> bool {
-        !KnownValues::new([Secret::new(value)]).find(text).unwrap().is_empty()
-    }
-
-    #[test]
-    fn a_value_is_found_in_every_form() {
-        let value = "p@ss \"wörd\"/1";
-        for text in [
-            value.to_owned(),
-            serde_json::to_string(&format!("x{value}")).unwrap(),
-            "p%40ss%20%22w%C3%B6rd%22%2F1".to_owned(),
-            "p%40ss+%22w%C3%B6rd%22%2F1".to_owned(),
-            "p%40ss%20%22w%c3%b6rd%22%2f1".to_owned(),
-            "70407373202277c3b67264222f31".to_owned(),
-            "p@ss \\\"w\\u00f6rd\\\"/1".to_owned(),
-            "p@ss \\\"wörd\\\"\\/1".to_owned(),
-            "p@ss &quot;wörd&quot;/1".to_owned(),
-        ] {
-            assert!(hides(value, &text), "{text}");
-        }
-        for before in ["", "u", "me", "you", "user:"] {
-            for after in ["", "a", "bc", "def"] {
-                let text = format!("{before}{value}{after}");
-                assert!(hides(value, &STANDARD.encode(&text)), "{text}");
-                assert!(hides(value, &URL_SAFE_NO_PAD.encode(&text)), "{text}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_value_is_found_at_every_place() {
-        for value in ["abc123", "s3cret-value", "a-much-longer-value-than-these"] {
-            for before in 0..20 {
-                for after in 0..5 {
-                    let text = format!("{}{value}{}", "x".repeat(before), "y".repeat(after));
-                    assert!(hides(value, &text), "{text}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn a_long_value_is_found_as_a_whole_and_in_parts() {
-        let value: String = (0..1000).map(|n| format!("{n:x}é")).collect();
-        let values = KnownValues::new([Secret::new(value.as_str())]);
-        let spans = values.find(&value).unwrap();
-        let covered: usize = spans.iter().map(|span| span.range.len()).sum();
-        assert_eq!(covered, value.len());
-        let longest = values.segments.iter().map(|segment| segment.count).max();
-        assert!(longest < Some(200), "{longest:?}");
-    }
-
-    #[test]
-    fn short_and_common_values_hide_nothing() {
-        for value in ["", "1", "true", "debug", "default", "aaaaaaaa", "Bearer"] {
-            assert!(!hides(value, &format!("x {value} y")), "{value}");
-        }
-    }
-
-    #[test]
-    fn no_value_is_printed() {
-        assert_eq!(format!("{:?}", KnownValues::default()), "0 values");
-        assert!(!format!("{:?}", KnownValues::new([Secret::new("hunter2hunter2")])).contains("hunter2"));
-    }
-
-    #[test]
-    fn a_further_secret_costs_a_segment_and_not_a_matcher_for_all() {
-        let secret = |n: usize| Secret::new(format!("user-{n}-token-{n:08}"));
-        let mut values = KnownValues::default();
-        let mut built = 0;
-        for n in 0..2000 {
-            let old = values.segments.clone();
-            values = values.with(vec![secret(n)]);
-            let is_new = |segment: &&Arc<Segment>| !old.iter().any(|old| Arc::ptr_eq(old, segment));
-            let new: usize = values.segments.iter().filter(is_new).map(|segment| segment.len()).sum();
-            assert!(new <= MAX_SEGMENT, "the {n}th secret built {new}");
-            built += new;
-        }
-        assert!(built < 2000 * 10, "{built} for 2000 secrets");
-        assert!(
-            values.segments.len() <= 2 * 2000 / MAX_SEGMENT + 9,
-            "{}",
-            values.segments.len()
-        );
-        for n in [0, 1, 255, 256, 1000, 1999] {
-            assert_eq!(
-                values.find(&format!("it is {}.", secret(n).expose())).unwrap().len(),
-                1,
-                "{n}"
-            );
-        }
-    }
-
-    #[test]
-    fn what_is_not_held_any_more_goes_with_its_segment() {
-        let secret = |n: usize| Secret::new(format!("user-{n}-token-{n:08}"));
-        let all = KnownValues::new((0..100).map(secret));
-        let some = all.without(|held| (0..40).any(|n| *held == secret(n)));
-        assert_eq!(some.segments.iter().map(|segment| segment.len()).sum::<usize>(), 40);
-        assert_eq!(some.find(secret(39).expose()).unwrap().len(), 1);
-        assert!(some.find(secret(40).expose()).unwrap().is_empty());
-        assert!(all.without(|_| false).segments.is_empty());
-    }
-}
+mod tests;

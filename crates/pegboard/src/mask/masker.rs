@@ -196,7 +196,7 @@ impl Masker {
             let mut spans = self.values.find(current)?;
             let has_known = !spans.is_empty();
             // Custom patterns run in the first round only, because their replacements may match them again.
-            self.patterns.find(current, round == 0, &mut spans)?;
+            self.patterns.find(current, round == 0, &self.values, &mut spans)?;
             if depth < MAX_DEPTH {
                 let nested = |literal: &str, counts: &mut Counts| self.masked(literal, counts, depth + 1);
                 quoted_strings::find(current, &mut spans, counts, &mut clean, nested)?;

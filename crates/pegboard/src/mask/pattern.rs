@@ -6,7 +6,7 @@ use memchr::{memchr, memrchr};
 use regex::bytes::{Regex, RegexBuilder};
 
 use super::{
-    assignments,
+    assignments, encoded,
     named_values::{self, NamedValue},
     plausibility,
     policy::MaskStyle,
@@ -54,6 +54,8 @@ pub(super) enum Detection {
     Assigned(&'static str),
     /// The values of names of secrets, see [`named_values`].
     Named,
+    /// A function that looks at each long run of letters, digits, `+`, `/`, `-` and `_`, and returns the token that it is a part of.
+    InRuns(fn(&[u8], &Range<usize>) -> Option<Range<usize>>),
     /// A search function.
     Find(fn(&str) -> Vec<Range<usize>>),
     /// A function that also chooses the replacements.
@@ -136,6 +138,9 @@ impl Pattern {
                     .map(|range| self.span(range)),
             ),
             Detection::FindSpans(find) => spans.extend(find(text)),
+            Detection::InRuns(_) => {
+                spans.extend(encoded::base64_runs(text.as_bytes()).filter_map(|run| self.find_in_run(text, &run)));
+            }
             Detection::Named => {
                 let found = named_values::find(text, from);
                 spans.extend(found.into_iter().map(|found| self.named_span(found, style)));
@@ -147,12 +152,21 @@ impl Pattern {
         Ok(())
     }
 
+    /// Returns the token that a run is a part of.
+    pub(super) fn find_in_run(&'static self, text: &str, run: &Range<usize>) -> Option<Span> {
+        let Detection::InRuns(find) = self.detection else {
+            return None;
+        };
+        let found = find(text.as_bytes(), run)?;
+        (self.check)("", text.get(found.clone())?).then(|| self.span(found))
+    }
+
     /// Whether all matches are in the line of a keyword.
     pub(super) fn is_near_keyword(&self) -> bool {
         match self.detection {
             Detection::Token(_) | Detection::Assigned(_) => true,
             Detection::Groups(_) => *self.is_in_line.get_or_init(|| self.has_no_blank()),
-            Detection::Named | Detection::Find(_) | Detection::FindSpans(_) => false,
+            Detection::Named | Detection::InRuns(_) | Detection::Find(_) | Detection::FindSpans(_) => false,
         }
     }
 
@@ -206,7 +220,7 @@ impl Pattern {
         Ok(())
     }
 
-    fn span(&'static self, range: Range<usize>) -> Span {
+    pub(super) fn span(&'static self, range: Range<usize>) -> Span {
         let placeholder = self.placeholder.get_or_init(|| span::placeholder(self.name));
         Span::new(range, self.name, placeholder)
     }
@@ -274,7 +288,7 @@ impl Pattern {
             Detection::Token(token) => compile(&format!("{BEFORE}({token})")).ok(),
             Detection::Groups(groups) => compile(groups).ok(),
             Detection::Assigned(key) => compile(&assignments::pattern(key)).ok(),
-            Detection::Named | Detection::Find(_) | Detection::FindSpans(_) => None,
+            Detection::Named | Detection::InRuns(_) | Detection::Find(_) | Detection::FindSpans(_) => None,
         });
         compiled.as_ref().ok_or(Failed)
     }

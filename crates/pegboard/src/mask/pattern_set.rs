@@ -2,6 +2,7 @@
 
 use std::{
     fmt,
+    ops::Range,
     sync::{Arc, LazyLock},
 };
 
@@ -10,11 +11,13 @@ use regex::bytes::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 use super::{
     encoded,
     keywords::{Keywords, Places},
-    pattern::{LOOK_BACK, Pattern},
+    known_values::KnownValues,
+    pattern::{Detection, LOOK_BACK, Pattern},
     patterns,
     policy::{BadMasking, CustomPattern, MaskStyle, Masking},
     span::Span,
     withheld::Failed,
+    wrapped_tokens,
 };
 
 /// The largest compiled expression of an operator, in bytes.
@@ -39,6 +42,8 @@ pub(super) struct PatternSet {
     is_many: Vec<bool>,
     /// The patterns without keywords, which run on every text.
     always: Vec<usize>,
+    /// The patterns that look at every long run of letters and digits.
+    in_runs: Vec<usize>,
     custom: Vec<Custom>,
     except: Option<RegexSet>,
     style: MaskStyle,
@@ -127,9 +132,11 @@ impl PatternSet {
         }
         let is_near = |at: &usize| active[*at].is_near_keyword();
         let is_many = by_keyword.iter().map(|patterns| patterns.iter().any(is_near)).collect();
-        let is_always = |at: &usize| active[*at].keywords.is_empty();
+        let is_in_runs = |at: &usize| matches!(active[*at].detection, Detection::InRuns(_));
+        let is_always = |at: &usize| active[*at].keywords.is_empty() && !is_in_runs(at);
         Self {
             always: (0..active.len()).filter(is_always).collect(),
+            in_runs: (0..active.len()).filter(is_in_runs).collect(),
             keywords: Keywords::new(keywords),
             by_keyword,
             is_many,
@@ -142,7 +149,13 @@ impl PatternSet {
     }
 
     /// Adds the spans of all secrets in a text.
-    pub(super) fn find(&self, text: &str, with_custom: bool, spans: &mut Vec<Span>) -> Result<(), Failed> {
+    pub(super) fn find(
+        &self,
+        text: &str,
+        with_custom: bool,
+        values: &KnownValues,
+        spans: &mut Vec<Span>,
+    ) -> Result<(), Failed> {
         if self.is_broken {
             return Err(Failed);
         }
@@ -150,18 +163,23 @@ impl PatternSet {
         let most = most_places(text);
         let places = self.keywords.places(text, most, &self.is_many);
         let near = self.near(&places, most);
-        for (at, first) in self.firsts(&places).into_iter().enumerate() {
+        let firsts = self.firsts(&places);
+        for (at, first) in firsts.iter().enumerate() {
             let Some(first) = first else { continue };
             match near.get(at) {
                 Some(Some(places)) => self.active[at].find_near(text, places, self.style, spans)?,
                 _ => self.active[at].find_in(text, first.saturating_sub(LOOK_BACK), self.style, spans)?,
             }
         }
+        self.find_over_lines(text, &firsts, spans)?;
         for at in &self.always {
             self.active[*at].find_in(text, 0, self.style, spans)?;
         }
         if !self.active.is_empty() {
-            for range in encoded::find(text, &|decoded| self.has_token(decoded))? {
+            let mut visit = |run: &Range<usize>| spans.extend(self.find_in_run(text, run));
+            let has_secret = |decoded: &str| Ok(values.occur_in(decoded)? || self.has_token(decoded)?);
+            let encoded = encoded::find(text, &has_secret, &mut visit)?;
+            for range in encoded {
                 spans.push(Span::new(range, ENCODED, "[MASKED_ENCODED_SECRET]"));
             }
         }
@@ -172,6 +190,41 @@ impl PatternSet {
             let mut own = spans.split_off(known);
             own.retain(|span| !except.is_match(&text.as_bytes()[span.range.clone()]));
             spans.append(&mut own);
+        }
+        Ok(())
+    }
+
+    /// Returns the token that a run of letters and digits is or ends with.
+    fn find_in_run(&self, text: &str, run: &Range<usize>) -> Option<Span> {
+        let found = |at: &usize| self.active[*at].find_in_run(text, run);
+        self.in_runs.iter().find_map(found)
+    }
+
+    /// Adds the tokens with a distinctive format that a line break divides. `firsts` has a place for each pattern whose keyword occurs.
+    fn find_over_lines(&self, text: &str, firsts: &[Option<usize>], spans: &mut Vec<Span>) -> Result<(), Failed> {
+        let is_token =
+            |pattern: &&Pattern| pattern.is_distinctive() && matches!(pattern.detection, Detection::Token(_));
+        let candidates: Vec<&'static Pattern> = firsts
+            .iter()
+            .zip(&self.active)
+            .filter(|(first, pattern)| first.is_some() && is_token(pattern))
+            .map(|(_, pattern)| *pattern)
+            .collect();
+        if candidates.is_empty() {
+            return Ok(());
+        }
+        for wrapped in wrapped_tokens::find(text) {
+            for pattern in &candidates {
+                if !wrapped.begins_with_one_of(pattern.keywords) {
+                    continue;
+                }
+                for found in pattern.find(&wrapped.joined, 0, MaskStyle::Value)? {
+                    let parts = wrapped.parts(&found.range);
+                    if parts.len() > 1 {
+                        spans.extend(parts.into_iter().map(|range| pattern.span(range)));
+                    }
+                }
+            }
         }
         Ok(())
     }
@@ -193,10 +246,15 @@ impl PatternSet {
     }
 
     /// Whether a pattern may match a text or a part of it.
-    pub(super) fn may_find(&self, text: &str) -> bool {
+    pub(super) fn may_find(&self, text: &str, values: &KnownValues) -> bool {
         let finds = |at: &usize| !matches!(self.active[*at].find(text, 0, self.style), Ok(found) if found.is_empty());
-        let has_encoded =
-            || !matches!(encoded::find(text, &|decoded| self.has_token(decoded)), Ok(found) if found.is_empty());
+        let has_encoded = || {
+            let mut has_key = false;
+            let mut visit = |run: &Range<usize>| has_key |= self.find_in_run(text, run).is_some();
+            let has_secret = |decoded: &str| Ok(values.occur_in(decoded)? || self.has_token(decoded)?);
+            let encoded = encoded::find(text, &has_secret, &mut visit);
+            has_key || !matches!(encoded, Ok(found) if found.is_empty())
+        };
         self.is_broken
             || !self.custom.is_empty()
             || !self.candidates(text).is_empty()

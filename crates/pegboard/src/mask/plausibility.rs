@@ -38,7 +38,29 @@ pub(super) fn plausible(value: &str) -> bool {
     let value = value.trim();
     let is_reference = value.starts_with(['$', '<', '{', '%', '@', '(', '`']) || has_placeholder(value.as_bytes());
     let is_word = || WORDS.iter().any(|word| word.eq_ignore_ascii_case(value));
-    !value.is_empty() && !is_reference && is_varied(value) && !is_word()
+    !value.is_empty() && !is_reference && is_varied(value) && !is_word() && !is_instruction(value)
+}
+
+/// Whether a value tells the reader to replace it, as `changeme-in-production` does.
+pub(super) fn is_instruction(value: &str) -> bool {
+    const STARTS: [&str; 10] = [
+        "changeme",
+        "change-me",
+        "change_me",
+        "replaceme",
+        "replace-me",
+        "replace_me",
+        "your-",
+        "your_",
+        "insert-",
+        "insert_",
+    ];
+    let begins = |start: &&str| {
+        value
+            .get(..start.len())
+            .is_some_and(|begin| begin.eq_ignore_ascii_case(start))
+    };
+    STARTS.iter().any(|start| begins(&start)) && value.bytes().all(|b| b.is_ascii_alphabetic() || b"-_.!".contains(&b))
 }
 
 /// Whether a value contains `${`, `{{`, `...` or `…`. One pass, because every match is checked.

@@ -72,7 +72,7 @@ impl Masker {
     }
 
     fn finds_nothing(&self, text: &str) -> bool {
-        !self.patterns.may_find(text) && matches!(self.values.find(text), Ok(found) if found.is_empty())
+        !self.patterns.may_find(text, &self.values) && matches!(self.values.find(text), Ok(found) if found.is_empty())
     }
 }
 

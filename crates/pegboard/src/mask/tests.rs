@@ -2,6 +2,7 @@
 
 mod behaviour;
 mod corpus;
+mod held_out;
 mod kubernetes;
 mod properties;
 mod vectors;
@@ -168,4 +169,60 @@ fn samples_with_a_distinctive_format_are_hidden_in_base64_and_percent_encoding()
             assert!(!shown.contains(&encoded[..20]), "{name}: {shown}");
         }
     }
+}
+
+/// The text of a sample, and the secrets in it.
+fn joined(pieces: &[held_out::Piece]) -> (String, Vec<String>) {
+    let (mut text, mut secrets) = (String::new(), Vec::new());
+    for piece in pieces {
+        match piece {
+            held_out::Piece::Open(part) => text.push_str(part),
+            held_out::Piece::Secret(parts) => {
+                let secret = parts.concat();
+                text.push_str(&secret);
+                secrets.push(secret);
+            }
+        }
+    }
+    (text, secrets)
+}
+
+#[test]
+fn secrets_in_the_formats_of_many_vendors_and_tools_are_hidden() {
+    let masker = masker(&[]);
+    let mut seen = Vec::new();
+    for (name, pieces) in held_out::SECRETS {
+        let (text, secrets) = joined(pieces);
+        let shown = masker.text(&text).text.into_owned();
+        // A secret is seen if a third of it is.
+        let is_seen = |secret: &String| {
+            shown.contains(&secret[..secret.len() / 3]) || shown.contains(&secret[secret.len() - secret.len() / 3..])
+        };
+        if secrets.iter().any(is_seen) {
+            seen.push((name, shown));
+        }
+    }
+    assert!(
+        seen.is_empty(),
+        "{} of {} seen: {seen:#?}",
+        seen.len(),
+        held_out::SECRETS.len()
+    );
+}
+
+#[test]
+fn ordinary_texts_that_look_like_secrets_are_left_as_they_are() {
+    let masker = masker(&[]);
+    let shown = |text: &str| masker.text(text).text.into_owned();
+    let changed: Vec<_> = held_out::ORDINARY
+        .iter()
+        .filter(|(_, text)| shown(text) != *text)
+        .map(|(name, text)| (name, shown(text)))
+        .collect();
+    assert!(
+        changed.is_empty(),
+        "{} of {} changed: {changed:#?}",
+        changed.len(),
+        held_out::ORDINARY.len()
+    );
 }

@@ -73,6 +73,7 @@ pub(in crate::mask) fn is_no_literal(value: &str) -> bool {
         || is_variable(value)
         || has_template(bytes)
         || is_faded(bytes)
+        || plausibility::is_instruction(value)
         || WORDS.iter().any(|word| word.eq_ignore_ascii_case(value))
         || REFERENCES.iter().any(begins)
 }
@@ -244,6 +245,8 @@ mod tests {
             "{{ .Values.x }}",
             "****",
             "xxxxxx",
+            "changeme-in-production",
+            "your_password_here",
             "null",
             "%DB_PASS%",
             "op://a/b",

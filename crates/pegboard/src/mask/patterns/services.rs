@@ -1,15 +1,15 @@
 //! Tokens with a distinctive format, by the kind of service that issues them.
 
-use super::prefixless;
+use super::{prefixless, service_keys};
 use crate::mask::{
     pattern::{
-        Detection::{Assigned, Find, Groups, Token},
+        Detection::{Assigned, Find, Groups, InRuns, Token},
         Pattern, pattern,
     },
     plausibility,
 };
 
-pub(super) static CLOUD: [Pattern; 12] = [
+pub(super) static CLOUD: [Pattern; 17] = [
     pattern(
         "aws_session_token",
         &[
@@ -25,7 +25,40 @@ pub(super) static CLOUD: [Pattern; 12] = [
         Assigned(r"session[_.-]?token|security[_.-]?token"),
     )
     .check(|_, value| value.len() >= 100 && plausibility::is_mixed(value)),
-    pattern("aws_bedrock_key", &["absk"], Token(r"ABSK[0-9A-Za-z+/]{100,}={0,2}")),
+    pattern(
+        "aws_bedrock_key",
+        &["absk", "bedrock-api-key-"],
+        Token(r"(?:ABSK[0-9A-Za-z+/]{100,}={0,2}|bedrock-api-key-[0-9A-Za-z+/_-]{40,}={0,2})"),
+    ),
+    pattern(
+        "aws_registry_token",
+        // `AWS:` and the payload of a token of the Elastic Container Registry, in base64, and the payload alone.
+        &["qvdtomv5s", "eyjwyxlsb2fkijoi"],
+        Token(r"(?:QVdTOmV5S[0-9A-Za-z+/]{60,}|eyJwYXlsb2FkIjoi[0-9A-Za-z+/_-]{60,})={0,2}"),
+    ),
+    pattern(
+        "signed_url",
+        &["signature=", "signature%3d"],
+        Groups(
+            r"(?i)(?:[?&;, ]|%26|\\u0026|^)(?:x-(?:amz|goog|oss|cos|tos|obs|bce|ms)-)?signature(?:=|%3D)([0-9A-Z%+/_~-]{24,}=*)",
+        ),
+    )
+    .check(|_, value| plausibility::is_random(value) && plausibility::plausible(value)),
+    pattern(
+        "azure_ai_key",
+        &["jqqj99"],
+        Token(r"[0-9A-Za-z]{40,60}JQQJ99[0-9A-Za-z]{20,30}\b"),
+    ),
+    pattern(
+        "azure_function_key",
+        &[".azurewebsites.net"],
+        Groups(r#"(?i)\.azurewebsites\.net/[^\s"'?]*\?(?:[^\s"'?]*&)?code=([0-9A-Z_%-]{40,}=*)"#),
+    ),
+    pattern(
+        "azure_registry_password",
+        &["+acr"],
+        Token(r"[0-9A-Za-z+/]{42}\+ACR[0-9A-Za-z]{6}\b"),
+    ),
     pattern("gcp_api_key", &["aiza"], Token(r"AIza[0-9A-Za-z_-]{35}")),
     pattern("gcp_oauth_token", &["ya29."], Token(r"ya29\.[0-9A-Za-z_-]{30,}")),
     pattern(
@@ -74,10 +107,20 @@ pub(super) static VCS: [Pattern; 4] = [
         Token(r"(?:glpat|gldt|glptt|glrt|glcbt|glft|glimt|glagent|gloas|glsoat|glffct)-[0-9A-Za-z_.=-]{20,}"),
     ),
     pattern("bitbucket_app_password", &["atbb"], Token(r"ATBB[0-9A-Za-z]{32}\b")),
-    pattern("atlassian_token", &["atatt3"], Token(r"ATATT3[0-9A-Za-z_=-]{60,}")),
+    pattern(
+        "atlassian_token",
+        &["atatt3", "atctt3"],
+        Token(r"AT[AC]TT3[0-9A-Za-z_=-]{60,}"),
+    ),
 ];
 
-pub(super) static REGISTRY: [Pattern; 7] = [
+pub(super) static REGISTRY: [Pattern; 8] = [
+    pattern(
+        "package_registry_key",
+        &["oy2", "akcp", "cmvmdgtu", "clojars_"],
+        Token(r"(?:oy2[0-9a-z]{43}|AKCp[0-9A-Za-z]{60,}|cmVmdGtu[0-9A-Za-z]{50,}|CLOJARS_[0-9a-z]{60})\b"),
+    )
+    .check(|_, value| plausibility::is_random(value)),
     pattern("npm_token", &["npm_"], Token(r"npm_[0-9A-Za-z]{36}\b")),
     pattern(
         "npmrc_authtoken",
@@ -132,7 +175,18 @@ pub(super) static SECRETS_MANAGER: [Pattern; 6] = [
     ),
 ];
 
-pub(super) static AI: [Pattern; 6] = [
+pub(super) static AI: [Pattern; 7] = [
+    pattern(
+        "ai_service_key",
+        &[
+            "csk-", "fw_", "tgp_v1_", "nvapi-", "jina_", "tvly-", "pcsk_", "sk-lf-", "sk-helicone-", "vck_", "rpa_", "e2b_",
+            "bb_live_", "apify_api_", "ctx7sk-", "aq.ab", "wandb_v1_",
+        ],
+        Token(
+            r"(?:csk-[0-9a-z]{40,}|fw_[0-9A-Za-z]{22,24}|tgp_v1_[0-9A-Za-z_-]{40,}|nvapi-[0-9A-Za-z_-]{50,}|jina_[0-9A-Za-z_-]{40,}|tvly-(?:(?:dev|prod)-)?[0-9A-Za-z_-]{24,}|pcsk_[0-9A-Za-z]{5,7}_[0-9A-Za-z]{50,}|sk-(?:lf|helicone)-[0-9a-z-]{28,}|vck_[0-9A-Za-z]{40,}|rpa_[0-9A-Z]{40,}[0-9A-Za-z]*|e2b_[0-9a-f]{40}|bb_live_[0-9A-Za-z_-]{24,}|apify_api_[0-9A-Za-z]{30,}|ctx7sk-[0-9a-f-]{32,}|AQ\.Ab[0-9A-Za-z_-]{40,}|wandb_v1_[0-9A-Za-z_-]{40,})",
+        ),
+    )
+    .check(|_, value| plausibility::is_token_like(value)),
     pattern("anthropic_key", &["sk-ant-"], Token(r"sk-ant-[0-9a-z]+-[0-9A-Za-z_-]{40,}")),
     pattern(
         "openai_key",
@@ -150,7 +204,40 @@ pub(super) static AI: [Pattern; 6] = [
     pattern("langsmith_key", &["lsv2_"], Token(r"lsv2_(?:pt|sk)_[0-9a-f]{32}_[0-9a-f]{10}\b")),
 ];
 
-pub(super) static SAAS: [Pattern; 18] = [
+pub(super) static SAAS: [Pattern; 22] = [
+    pattern("service_key", &[], InRuns(service_keys::service_key)),
+    pattern(
+        "platform_token",
+        &[
+            "vcp_", "vercel_blob_rw_", "nfp_", "fm2_", "fo1_", "rnd_", "hrku-", "napi_", "pul-", "v1.0-",
+        ],
+        Token(
+            r"(?:vcp_[0-9A-Za-z]{40,}|vercel_blob_rw_[0-9A-Za-z]{16}_[0-9A-Za-z]{24,}|nfp_[0-9A-Za-z]{36,}|(?:fm2|fo1)_[0-9A-Za-z+/_-]{40,}={0,2}|rnd_[0-9A-Za-z]{28,}|HRKU-[0-9A-Za-z_-]{36,}|napi_[0-9a-z]{60,}|pul-[0-9a-f]{40}|v1\.0-[0-9a-f]{24}-[0-9a-f]{100,})",
+        ),
+    )
+    .check(|_, value| plausibility::is_token_like(value)),
+    pattern(
+        "developer_tool_token",
+        &[
+            "sgp_", "ccipat_", "cciprj_", "bkua_", "sqp_", "squ_", "sqa_", "dbtc_", "dbtu_", "pnu_", "phx_", "dt0c01.", "dt0s0",
+            "swmtkn-1-", "::server:",
+        ],
+        Token(
+            r"(?:sgp_(?:[0-9a-f]{16}_|local_)?[0-9a-f]{40}|CCIP(?:AT|RJ)_[0-9A-Za-z]{16,}_[0-9a-f]{40}|bkua_[0-9a-z]{40}|sq[pua]_[0-9a-f]{40}|dbt[cu]_[0-9A-Za-z_-]{40,}|pnu_[0-9A-Za-z]{36}|phx_[0-9A-Za-z]{40,}|dt0[cs]0[0-9]\.[0-9A-Z]{8,24}\.[0-9A-Z]{64}|SWMTKN-1-[0-9a-z]{49,50}-[0-9a-z]{25}|K10[0-9a-f]{64}::(?:server|agent):[0-9A-Za-z]{16,})",
+        ),
+    )
+    .check(|_, value| plausibility::is_token_like(value)),
+    pattern(
+        "business_service_token",
+        &[
+            "xkeysib-", "xsmtpsib-", "access_token$production$", "access-production-", "pat-na", "pat-eu", "cfpat-", "tfp_",
+            "sl.u.", ":apa91b", "1//0", "eaac", "webhook.office.com/",
+        ],
+        Token(
+            r"(?:xkeysib-[0-9a-f]{64}-[0-9A-Za-z]{16}|xsmtpsib-[0-9a-f]{64}-[0-9A-Za-z]{16}|access_token\$production\$[0-9a-z]{16}\$[0-9a-f]{32}|access-production-[0-9a-f-]{36}|pat-(?:na|eu)[0-9]-[0-9a-f]{8}-[0-9a-f-]{27}|CFPAT-[0-9A-Za-z_-]{43}|tfp_[0-9A-Za-z_]{40,}|sl\.u\.[0-9A-Za-z_-]{100,}|[0-9A-Za-z_-]{11,22}:APA91b[0-9A-Za-z_-]{100,}|1//0[0-9A-Za-z_-]{40,}|EAAC[0-9A-Za-z]{100,}|webhook\.office\.com/webhookb2/[0-9a-f@-]{36,80}/IncomingWebhook/[0-9a-f]{32}(?:/[0-9A-Za-z_-]{36,})?)",
+        ),
+    )
+    .check(|_, value| plausibility::is_token_like(value) || value.starts_with("webhook")),
     pattern(
         "slack_webhook",
         &["hooks.slack.com"],
@@ -165,7 +252,7 @@ pub(super) static SAAS: [Pattern; 18] = [
     pattern(
         "telegram_bot_token",
         &[":aa"],
-        Token(r"[0-9]{8,10}:AA[0-9A-Za-z_-]{32,34}"),
+        Token(r"(?:bot)?[0-9]{8,10}:AA[0-9A-Za-z_-]{32,34}"),
     ),
     pattern(
         "stripe_key",

@@ -11,7 +11,30 @@ use crate::mask::{
     plausibility,
 };
 
-pub(super) static STRUCTURE: [Pattern; 13] = [
+pub(super) static STRUCTURE: [Pattern; 16] = [
+    pattern(
+        "service_header",
+        &["x-postmark-", "ssws ", "response="],
+        Groups(
+            r#"(?i)(?:x-postmark-(?:server|account)-token(?:\\*["'])?[ \t]*[:=][ \t]*(?:\\*["'])?([0-9a-f-]{36})|\bSSWS[ \t]+([0-9A-Z_-]{30,})|\bdigest[ \t][^\r\n]*?\bresponse=\\*"([0-9a-f]{32,64})\\*")"#,
+        ),
+    ),
+    pattern(
+        "oracle_password",
+        &["jdbc:oracle:", "sqlplus", "sqlldr", "expdp ", "impdp "],
+        Groups(
+            r#"(?i)(?:jdbc:oracle:(?:thin|oci8?):|\b(?:sqlplus|sqlldr|expdp|impdp)\b[^\r\n|;/]*?[ \t])[0-9A-Z_.$#]{1,64}/(?:\\*["'])?([^\s"'@/$<>{}\\]{4,})(?:\\*["'])?@"#,
+        ),
+    )
+    .check(|_, value| plausibility::plausible(value)),
+    pattern(
+        "braced_password",
+        &["password={", "pwd={", "password = {", "pwd = {"],
+        Groups(
+            r#"(?i)(?:;[ \t]*(?:password|pwd)[ \t]*=[ \t]*\{((?:[^{}\r\n"]|\}\}){4,})\}|\b(?:password|pwd)[ \t]*=[ \t]*\{((?:[^{}\r\n"]|\}\}){4,})\}[ \t]*;[ \t]*[A-Z][A-Z ]{1,30}=)"#,
+        ),
+    )
+    .check(|_, value| plausibility::plausible(value)),
     pattern(documents::NAME, documents::KEYWORDS, FindSpans(documents::find)),
     pattern("pem_private_key", &["private key"], Find(pem::private_pem)),
     pattern(
@@ -60,9 +83,9 @@ pub(super) static STRUCTURE: [Pattern; 13] = [
     ),
     pattern(
         "login_flag",
-        &["sshpass", "mysql", "redis-cli", "docker login", "mariadb", "htpasswd", "chpasswd", "openssl enc", "7z ", "zip -p", "net use"],
+        &["sshpass", "add-authtoken", "wandb login", "mysql", "redis-cli", "docker login", "mariadb", "htpasswd", "chpasswd", "openssl enc", "7z ", "zip -p", "net use"],
         Groups(
-            r#"(?:\b|m)(?:sshpass[ \t]+-p[ \t]*["']?([^\s"'$<-][^\s"']{3,})|(?:mysql|mysqldump|mysqladmin|mariadb)\b[^\r\n|;]*?[ \t]-p["']?([^\s"'$<=-][^\s"']{3,})|redis-cli\b[^\r\n|;]*?[ \t](?:-a|--pass)[ \t]+["']?([^\s"'$<-][^\s"']{3,})|docker login\b[^\r\n|;]*?[ \t](?:-p|--password)[ \t=]+["']?([^\s"'$<-][^\s"']{3,})|htpasswd\b[^\r\n|;]*?[ \t]-[a-zA-Z]*b[a-zA-Z]*[ \t]+\S+[ \t]+\S+[ \t]+["']?([^\s"'$<-][^\s"']{3,})|echo[ \t]+["']?[0-9A-Za-z_-]+:([^\s"'$]{4,})["']?[ \t]*\|[ \t]*(?:sudo[ \t]+)?chpasswd|openssl enc\b[^\r\n|;]*?[ \t]-k[ \t]+["']?([^\s"'$<-][^\s"']{3,})|7z[ \t]+[a-z][ \t][^\r\n|;]*?-p["']?([^\s"'$<=-][^\s"']{3,})|zip -P[ \t]+["']?([^\s"'$<-][^\s"']{3,})|net use[ \t][^\r\n|;]*?/user:\S+[ \t]+["']?([^\s"'$</][^\s"']{3,}))"#,
+            r#"(?:\b|m)(?:(?:add-authtoken|wandb login)[ \t]+["']?([0-9A-Za-z_]{32,})|sshpass[ \t]+-p[ \t]*["']?([^\s"'$<-][^\s"']{3,})|(?:mysql|mysqldump|mysqladmin|mariadb)\b[^\r\n|;]*?[ \t]-p["']?([^\s"'$<=-][^\s"']{3,})|redis-cli\b[^\r\n|;]*?[ \t](?:-a|--pass)[ \t]+["']?([^\s"'$<-][^\s"']{3,})|docker login\b[^\r\n|;]*?[ \t](?:-p|--password)[ \t=]+["']?([^\s"'$<-][^\s"']{3,})|htpasswd\b[^\r\n|;]*?[ \t]-[a-zA-Z]*b[a-zA-Z]*[ \t]+\S+[ \t]+\S+[ \t]+["']?([^\s"'$<-][^\s"']{3,})|echo[ \t]+["']?[0-9A-Za-z_-]+:([^\s"'$]{4,})["']?[ \t]*\|[ \t]*(?:sudo[ \t]+)?chpasswd|openssl enc\b[^\r\n|;]*?[ \t]-k[ \t]+["']?([^\s"'$<-][^\s"']{3,})|7z[ \t]+[a-z][ \t][^\r\n|;]*?-p["']?([^\s"'$<=-][^\s"']{3,})|zip -P[ \t]+["']?([^\s"'$<-][^\s"']{3,})|net use[ \t][^\r\n|;]*?/user:\S+[ \t]+["']?([^\s"'$</][^\s"']{3,}))"#,
         ),
     )
     .check(|_, value| plausibility::plausible(value) && value.bytes().any(|b| !b.is_ascii_lowercase())),

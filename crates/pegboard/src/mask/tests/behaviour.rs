@@ -258,3 +258,23 @@ fn values_with_symbols_and_words_are_masked_in_what_commands_print() {
         assert!(masked.counts.iter().all(|(name, _)| name != WITHHELD_NAME));
     }
 }
+
+#[test]
+fn a_known_secret_is_found_in_base64_of_any_other_form() {
+    use base64::{Engine as _, engine::general_purpose::STANDARD};
+
+    let value = "hT7-Zq9_wX2.kLm4vB8n";
+    let masker = Masker::new(&Masking::default(), [Secret::new(value)]).unwrap();
+    let each = |write: fn(u8) -> String| value.bytes().map(write).collect::<String>();
+    for form in [
+        STANDARD.encode(STANDARD.encode(value)),
+        each(|b| format!("%{b:02X}")),
+        each(|b| format!("\\x{b:02x}")),
+        each(|b| format!("&#{b};")),
+        each(|b| format!("{b:02x} ")),
+    ] {
+        let encoded = STANDARD.encode(format!("the value: {form}"));
+        let shown = masker.text(&encoded).text.into_owned();
+        assert!(!shown.contains(&encoded[20..]), "{form}: {shown}");
+    }
+}
