@@ -25,6 +25,52 @@ const SCHEMES: &[&str] = &[
     "digest",
 ];
 
+/// Parameters of a credential that prove it, although their names say little: `sig=…`, `mac="…"`, the `response` of a digest.
+const PROOFS: &[&str] = &[
+    "sig",
+    "signature",
+    "oauth_signature",
+    "mac",
+    "hmac",
+    "response",
+    "auth",
+    "assertion",
+    "proof",
+];
+/// Parameters of a credential that anybody may know.
+const PUBLIC: &[&str] = &[
+    "realm",
+    "username",
+    "user",
+    "uri",
+    "url",
+    "qop",
+    "nc",
+    "nonce",
+    "cnonce",
+    "opaque",
+    "algorithm",
+    "headers",
+    "signedheaders",
+    "credential",
+    "keyid",
+    "id",
+    "ts",
+    "timestamp",
+    "created",
+    "expires",
+    "sr",
+    "se",
+    "skn",
+    "sv",
+    "sp",
+    "oauth_nonce",
+    "oauth_timestamp",
+    "oauth_consumer_key",
+    "oauth_signature_method",
+    "oauth_version",
+];
+
 /// Returns the secrets in the value under a name. The name is that of a variable, header, query parameter or JSON key.
 pub(crate) fn secrets_in(name: &str, value: &str) -> Vec<Secret> {
     let mut found = Found::default();
@@ -121,6 +167,9 @@ impl Found {
             self.push(value);
             self.words(value);
         }
+        if names_secret(name) {
+            self.parameters(value);
+        }
         self.pairs(value, depth);
         self.data_source(value);
     }
@@ -190,6 +239,7 @@ impl Found {
             return;
         }
         self.push(credentials);
+        self.parameters(credentials);
         if scheme == "basic"
             && let Ok(decoded) = STANDARD.decode(credentials)
             && let Ok(decoded) = String::from_utf8(decoded)
@@ -197,6 +247,24 @@ impl Found {
         {
             self.push(password);
             self.push(&decoded);
+        }
+    }
+
+    /// Adds the secret parameters of a credential, as in `Token token="…"`, `Digest username="…", response="…"`,
+    /// `AWS4-HMAC-SHA256 Credential=…, Signature=…` and `SharedAccessSignature sr=…&sig=…`.
+    fn parameters(&mut self, value: &str) {
+        let is_scheme = |word: &str| !word.contains(['=', '"', ',']);
+        let list = match value.split_once(' ') {
+            Some((scheme, list)) if is_scheme(scheme) => list,
+            _ => value,
+        };
+        for (name, value) in parameters(list) {
+            let lower = name.to_ascii_lowercase();
+            let is_public = PUBLIC.contains(&lower.as_str());
+            let is_named = PROOFS.contains(&lower.as_str()) || names_secret(name);
+            if !is_public && (is_named || is_secret("", value)) {
+                self.push_encoded(value);
+            }
         }
     }
 
@@ -279,6 +347,30 @@ fn scheme_of(value: &str) -> Option<(&'static str, &str)> {
     (!credentials.contains(' ')).then_some((*scheme, credentials))
 }
 
+/// The parameters `name=value` and `name="value"` of a list with commas, semicolons, ampersands or spaces between them.
+fn parameters(list: &str) -> Vec<(&str, &str)> {
+    let mut rest = list;
+    let mut found = Vec::new();
+    let is_separator = |c: char| c.is_whitespace() || matches!(c, ',' | ';' | '&');
+    while let Some((name, after)) = rest.split_once('=') {
+        let name = name.trim().rsplit(is_separator).next().unwrap_or_default();
+        let (value, next) = match after.trim_start().strip_prefix('"') {
+            Some(quoted) => quoted.split_once('"').unwrap_or((quoted, "")),
+            None => {
+                let end = after.find(is_separator).unwrap_or(after.len());
+                after.split_at(end)
+            }
+        };
+        // The padding of base64 is no parameter.
+        let is_name = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b));
+        if is_name && !value.trim_matches('=').is_empty() {
+            found.push((name, value));
+        }
+        rest = next;
+    }
+    found
+}
+
 /// Decodes percent escapes; a `+` stays.
 fn decoded(text: &str) -> String {
     let encoded = format!("x={}", text.replace('+', "%2B").replace('&', "%26"));
@@ -309,6 +401,68 @@ mod tests {
         );
         check("X-Thing", "token bucket", &[]);
         check("Cookie", "theme=dark; sid=s3cr3t-sid; lang=en", &["s3cr3t-sid"]);
+    }
+
+    #[test]
+    fn the_parts_of_a_credential_that_prove_it_are_secrets_by_themselves() {
+        for (value, want) in [
+            (r#"Token token="y_NbAkKc66ryYTWUXYEu""#, &["y_NbAkKc66ryYTWUXYEu"][..]),
+            ("Token token=tomato", &["tomato"]),
+            ("sig=q7Rt2mXz9w", &["q7Rt2mXz9w"]),
+            (
+                r#"Signature keyId="k1",algorithm="hmac-sha256",signature="potato==""#,
+                &["potato=="],
+            ),
+            (
+                r#"Digest username="me", realm="r", nonce="0a1b2c3d4e5f6a7b", uri="/", response="5b1f0c7d9e3a4826""#,
+                &["5b1f0c7d9e3a4826"],
+            ),
+            (
+                "AWS4-HMAC-SHA256 Credential=AKIA/20260101/eu/s3/aws4_request, SignedHeaders=host, Signature=9f86d081884c7d65",
+                &["9f86d081884c7d65"],
+            ),
+            (
+                "SharedAccessSignature sr=h&sig=a%2Fb%3D&se=1760000000&skn=root",
+                &["a%2Fb%3D", "a/b="],
+            ),
+            (
+                r#"Hawk id="dh37", ts="1353832234", nonce="j4h3g2", mac="6R4rV5iE+NPoym==""#,
+                &["6R4rV5iE+NPoym=="],
+            ),
+            (
+                r#"OAuth oauth_consumer_key="xvz1", oauth_token="370773112", oauth_signature="tnnArxj06c""#,
+                &["370773112", "tnnArxj06c"],
+            ),
+            ("GoogleLogin auth=DQAAAGgA7ZpQ", &["DQAAAGgA7ZpQ"]),
+        ] {
+            let found = secrets_in("Authorization", value);
+            for part in want {
+                assert!(
+                    found.iter().any(|secret| secret.expose() == *part),
+                    "{part} of {value}: {want:?}"
+                );
+            }
+            for public in [
+                "me",
+                "r",
+                "k1",
+                "hmac-sha256",
+                "host",
+                "0a1b2c3d4e5f6a7b",
+                "AKIA/20260101/eu/s3/aws4_request",
+            ] {
+                assert!(
+                    !found.iter().any(|secret| secret.expose() == public),
+                    "{public} of {value}"
+                );
+            }
+        }
+        check(
+            "Authorization",
+            "Basic bWU6aHVudGVyMg==",
+            &["bWU6aHVudGVyMg==", "hunter2", "me:hunter2"],
+        );
+        check("X-Thing", "a=b, c=d", &[]);
     }
 
     #[test]
