@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    hash::{BuildHasher as _, RandomState},
     panic::AssertUnwindSafe,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
@@ -21,6 +22,8 @@ use super::{
 #[derive(Debug)]
 pub(super) struct ParkedCalls {
     calls: Mutex<HashMap<u128, Arc<ParkedCall>>>,
+    /// Tells the states of this endpoint from those of other replicas, which share the key, and of this one before a restart.
+    replica: u64,
     limits: Limits,
 }
 
@@ -38,6 +41,7 @@ pub(super) struct Origin {
 #[derive(Debug)]
 pub(super) struct ParkedCall {
     id: u128,
+    replica: u64,
     pub(super) shared: Arc<Shared>,
     origin: Origin,
     state: Mutex<State>,
@@ -88,6 +92,7 @@ impl ParkedCalls {
     pub(super) fn new(limits: Limits) -> Self {
         Self {
             calls: Mutex::default(),
+            replica: RandomState::new().hash_one(()),
             limits,
         }
     }
@@ -104,6 +109,7 @@ impl ParkedCalls {
             .map_err(|_| RpcError::new(RpcError::INTERNAL, "no random numbers for a request state"))?;
         let call = Arc::new(ParkedCall {
             id: u128::from_be_bytes(id),
+            replica: self.replica,
             shared,
             origin,
             state: Mutex::new(State {
@@ -162,7 +168,10 @@ impl ParkedCalls {
         origin: &Origin,
         wants: Wants,
     ) -> Result<Arc<ParkedCall>, RpcError> {
-        let (id, round) = parse_state(state).ok_or_else(unknown)?;
+        let (replica, id, round) = parse_state(state).ok_or_else(unknown)?;
+        if replica != self.replica {
+            return Err(elsewhere());
+        }
         let call = self.calls().get(&id).cloned().ok_or_else(unknown)?;
         if call.shared.client.caller() != client.caller() || call.origin.peer != origin.peer {
             return Err(unknown());
@@ -250,9 +259,22 @@ fn unknown() -> RpcError {
     RpcError::invalid_params(message).data(json!({"may_have_executed": true}))
 }
 
-fn parse_state(state: &[u8]) -> Option<(u128, u32)> {
-    let (id, round) = state.split_first_chunk()?;
-    Some((u128::from_be_bytes(*id), u32::from_be_bytes(round.try_into().ok()?)))
+fn elsewhere() -> RpcError {
+    let message = "`requestState` is of a call that waits at another replica of this gateway, or that ended when the gateway restarted: send the \
+                   answer to the replica that asked, or the request without `requestState`; a load balancer must send all requests of a client \
+                   to the same replica";
+    RpcError::invalid_params(message)
+}
+
+fn parse_state(state: &[u8]) -> Option<(u64, u128, u32)> {
+    let (replica, rest) = state.split_first_chunk()?;
+    let (id, round) = rest.split_first_chunk()?;
+    let round = round.try_into().ok()?;
+    Some((
+        u64::from_be_bytes(*replica),
+        u128::from_be_bytes(*id),
+        u32::from_be_bytes(round),
+    ))
 }
 
 impl ParkedCall {
@@ -262,7 +284,8 @@ impl ParkedCall {
         let mut state = self.state();
         state.round += 1;
         state.until = Some(Instant::now() + self.limits.question_time);
-        let mut text = self.id.to_be_bytes().to_vec();
+        let mut text = self.replica.to_be_bytes().to_vec();
+        text.extend_from_slice(&self.id.to_be_bytes());
         text.extend_from_slice(&state.round.to_be_bytes());
         drop(state);
         self.changed.notify_waiters();

@@ -48,6 +48,8 @@ impl Coercion {
             return Some(node);
         }
         match given {
+            // `41.0` is an integer, but few servers read it as one.
+            JsonTypes::INTEGER if !types.has(JsonTypes::NUMBER) => without_fraction(raw.get()),
             JsonTypes::OBJECT => self.object(raw, subschema, path),
             JsonTypes::ARRAY => self.list(raw, subschema.items()?, path),
             _ => None,
@@ -147,6 +149,30 @@ fn type_of(raw: &RawValue) -> JsonTypes {
     }
 }
 
+/// Writes a JSON number that has a fraction or an exponent, but is an integer, as one. Returns `None` for other numbers.
+fn without_fraction(number: &str) -> Option<Node> {
+    /// The largest number up to which every integer has a floating-point number of its own.
+    const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
+    let written = match number.split_once('.') {
+        Some((whole, fraction)) if fraction.bytes().all(|b| b == b'0') => whole.to_owned(),
+        _ if number.contains(['.', 'e', 'E']) => {
+            let value: f64 = number.parse().ok()?;
+            (value.fract() == 0.0 && value.abs() <= MAX_EXACT).then(|| format!("{value:.0}"))?
+        }
+        _ => return None,
+    };
+    Node::json(if written == "-0" { "0" } else { &written })
+}
+
+/// Whether a JSON text may hold a number that is an integer with a fraction: `41.0`.
+pub(super) fn may_have_fraction(json: &str) -> bool {
+    let bytes = json.as_bytes();
+    memchr::memchr_iter(b'.', bytes).any(|at| {
+        let is_digit = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);
+        is_digit(at.checked_sub(1)) && bytes.get(at + 1) == Some(&b'0')
+    })
+}
+
 /// The location of a value inside the arguments.
 enum Path<'p> {
     Root,
@@ -202,6 +228,15 @@ mod tests {
     fn a_value_of_the_wrong_type_becomes_what_is_declared() {
         for (text, json, notes) in [
             (r#"{"n":"5"}"#, r#"{"n":5}"#, &["`n`: string was made integer"][..]),
+            (r#"{"n":41.0}"#, r#"{"n":41}"#, &[]),
+            (
+                r#"{"n":-12345678901234567890.00}"#,
+                r#"{"n":-12345678901234567890}"#,
+                &[],
+            ),
+            (r#"{"n":4.1e1}"#, r#"{"n":41}"#, &[]),
+            (r#"{"l":[1.0,2]}"#, r#"{"l":[1,2]}"#, &[]),
+            (r#"{"o":{"n":-0.0}}"#, r#"{"o":{"n":0}}"#, &[]),
             (r#"{"s":5}"#, r#"{"s":"5"}"#, &["`s`: integer was made string"]),
             (r#"{"s":1.50}"#, r#"{"s":"1.50"}"#, &["`s`: number was made string"]),
             (r#"{"s":true}"#, r#"{"s":"true"}"#, &["`s`: boolean was made string"]),

@@ -116,14 +116,20 @@ impl SchemaCheck {
             let notes = vec!["the arguments were not checked: that would take too long".to_owned()];
             return Ok(Checked { changed: None, notes });
         }
-        if validator.is_valid(&value) {
-            return Ok(Checked::default());
-        }
         let subschema = Subschema::root(schema);
-        let coerced = match mode {
-            Check::Relaxed | Check::Coerce => coerce::coerce(given, subschema),
-            Check::Off | Check::Required | Check::Strict => None,
-        };
+        let coerces = matches!(mode, Check::Relaxed | Check::Coerce);
+        if validator.is_valid(&value) {
+            // Values that are valid may be written in a way that few servers read, such as `41.0`.
+            let coerced = (coerces && coerce::may_have_fraction(given.as_raw().get()))
+                .then(|| coerce::coerce(given, subschema))
+                .flatten()
+                .filter(|(arguments, _)| json::value(arguments).is_ok_and(|value| validator.is_valid(&value)));
+            return Ok(coerced.map_or_else(Checked::default, |(arguments, notes)| Checked {
+                changed: Some(arguments),
+                notes,
+            }));
+        }
+        let coerced = coerces.then(|| coerce::coerce(given, subschema)).flatten();
         let (value, mut checked) = match coerced {
             Some((arguments, notes)) => {
                 let value = json::value(&arguments).map_err(|problem| vec![problem])?;

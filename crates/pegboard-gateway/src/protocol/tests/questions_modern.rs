@@ -241,6 +241,22 @@ async fn work_that_waits_for_its_client_ends_after_a_while() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_answer_at_another_replica_is_told_where_its_call_waits() {
+    let rig = rig();
+    let asked = ask(&rig, None, "asks").await;
+    // Replicas share the key and the path.
+    let sealer = Arc::new(Sealer::with_key(&[7; 32]));
+    let replica = Endpoint::new("/mcp", rig.service.clone(), sealer, Limits::default());
+    let answer = || again(2, "asks", &asked["requestState"], json!({"q1": {"action": "accept"}}));
+    let refused = replica.start_modern(&caller(None), answer()).unwrap_err();
+    assert_eq!(refused.code, RpcError::INVALID_PARAMS);
+    assert!(refused.message.contains("another replica"), "{refused:?}");
+    assert!(!refused.message.contains("too late"), "{refused:?}");
+    let done = response(rig.modern(None, answer())).await;
+    assert_eq!(done["result"]["answer"]["action"], "accept");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_result_waits_for_its_client_for_as_long_as_a_question() {
     let rig = rig();
     let asked = ask(&rig, None, "asks_and_gives_up").await;

@@ -139,6 +139,28 @@ fn arguments_that_fit_are_sent_as_they_were_written() {
 }
 
 #[test]
+fn an_integer_with_a_fraction_of_zero_is_accepted_and_sent_as_an_integer() {
+    for draft in [
+        "http://json-schema.org/draft-04/schema#",
+        "https://json-schema.org/draft/2020-12/schema",
+    ] {
+        let schema = json!({"$schema": draft, "type": "object", "properties": {
+            "n": {"type": "integer", "maximum": 50}, "x": {"type": "number"}, "s": {"type": "string"}}});
+        let check = |text: &str, mode: Check| checked(&schema, text, mode);
+        for mode in [Check::Coerce, Check::Relaxed] {
+            let sent = check(r#"{"n":41.0,"x":1.0,"s":"v1.0"}"#, mode);
+            assert_eq!(
+                sent,
+                Ok((r#"{"n":41,"x":1.0,"s":"v1.0"}"#.to_owned(), vec![])),
+                "{draft}"
+            );
+            assert!(check(r#"{"n":41.5}"#, mode).is_err(), "{draft}");
+            assert!(check(r#"{"n":51.0}"#, mode).is_err(), "{draft}");
+        }
+    }
+}
+
+#[test]
 fn both_drafts_are_understood() {
     let of = |draft: &str, extra: Value| {
         let mut schema = json!({"$schema": draft, "type": "object"});
