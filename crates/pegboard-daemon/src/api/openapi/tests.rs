@@ -54,6 +54,33 @@ fn it_is_the_same_each_time_and_its_references_lead_somewhere() {
 }
 
 #[test]
+fn no_two_types_have_the_same_name_for_a_generator() {
+    let titled = json!({"type": "object", "title": "Input", "properties": {"at": {"type": "object", "title": "Place", "properties": {}}}});
+    let tools = [
+        tool("get_item", titled.clone()),
+        tool("getItem", titled.clone()),
+        tool("get.item", titled),
+    ];
+    let document = document(&tools, true);
+    let schemas = document["components"]["schemas"].as_object().unwrap();
+    let ours: Vec<_> = schemas.iter().filter(|(name, _)| name.starts_with("tool.")).collect();
+    assert_eq!(ours.len(), 3, "{ours:?}");
+    assert!(
+        ours.iter().all(|(_, schema)| !schema.to_string().contains("\"title\"")),
+        "{ours:?}"
+    );
+    let letters = |name: &str| {
+        name.to_ascii_lowercase()
+            .replace(|c: char| !c.is_ascii_alphanumeric(), "")
+    };
+    let mut names: Vec<String> = schemas.keys().map(|name| letters(name)).collect();
+    names.sort_unstable();
+    let all = names.len();
+    names.dedup();
+    assert_eq!(names.len(), all, "{names:?}");
+}
+
+#[test]
 fn ten_thousand_tools_are_written_within_seconds() {
     let schema = json!({"type": "object", "properties": {"x": {"type": "string"}}});
     let tools: Vec<ListedTool> = (0..MAX_TOOLS)

@@ -70,10 +70,14 @@ impl Embedding<'_> {
     fn free_name(&mut self, wanted: &str) -> String {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
         let plain: String = wanted.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
-        // The id of the operation has no dots, so names must differ without them.
+        // Generators make other names of these, without punctuation and in another case, so they must differ in letters and digits.
+        let letters = |name: &str| -> String {
+            let letters = name.chars().filter(char::is_ascii_alphanumeric);
+            letters.map(|c| c.to_ascii_lowercase()).collect()
+        };
         let mut name = plain.clone();
         let mut number = 2;
-        while !self.names.insert(name.replace('.', "_")) {
+        while !self.names.insert(letters(&name)) {
             name = format!("{plain}_{number}");
             number += 1;
         }
@@ -89,9 +93,9 @@ impl Embedding<'_> {
             false => None,
         };
         match embedded {
-            Some(embedded) => {
+            Some(components) => {
                 self.left -= length;
-                self.schemas.insert(key.to_owned(), embedded);
+                self.schemas.extend(components);
             }
             None => {
                 self.schemas.insert(key.to_owned(), json!({"type": "object"}));
