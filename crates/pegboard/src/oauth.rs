@@ -54,5 +54,5 @@ pub(crate) use pick_up::StoreChange;
 pub(crate) use redirect_uri::RedirectUri;
 pub(crate) use session::SessionSummary;
 pub(crate) use signed_out::{Forgotten, SignedOut};
-pub(crate) use store_key::PlainText;
+pub(crate) use store_key::{FileKey, PlainText};
 pub(crate) use token_store::TokenStore;

@@ -43,9 +43,11 @@ pub(crate) fn with_tokens(builder: pegboard::Builder) -> pegboard::Builder {
     let Some(folder) = state("tokens") else {
         return builder;
     };
-    match uses_keyring() {
-        true => builder.token_store(folder).keyring(),
-        false => builder.token_store(folder),
+    let builder = builder.token_store(folder);
+    match std::env::var_os("PEGBOARD_TOKEN_KEY_FILE").filter(|path| !path.is_empty()) {
+        Some(path) => builder.token_key_file(path),
+        None if uses_keyring() => builder.keyring(),
+        None => builder,
     }
 }
 

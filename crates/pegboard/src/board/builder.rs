@@ -160,6 +160,15 @@ impl Builder {
         self
     }
 
+    /// Encrypts the files of [`Builder::token_store`] with the key in a file outside of the folder, for machines without a keyring: 32 random
+    /// bytes in base64, as `openssl rand -base64 32` prints them. While the file is missing or wrong, sign-ins fail and nothing is written. It
+    /// comes before a keyring.
+    #[cfg(feature = "oauth")]
+    pub fn token_key_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.tokens.key_file = Some(path.into());
+        self
+    }
+
     /// Encrypts the files of [`Builder::token_store`] with a key in the keyring of the operating system: the Secret Service of a Linux desktop
     /// (through `secret-tool`) or the keychain of macOS. The key is created when it is needed first. On a machine without such a keyring the files
     /// are not encrypted, and a keyring that is locked makes sign-ins fail until it is unlocked.

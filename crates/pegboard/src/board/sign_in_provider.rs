@@ -25,7 +25,7 @@ use crate::{
     },
     mask::KnownSecrets,
     name::ServerName,
-    oauth::{OAuthAccount, OAuthClient, OAuthError, PlainText, TokenStore, asks_for_token},
+    oauth::{FileKey, OAuthAccount, OAuthClient, OAuthError, PlainText, TokenStore, asks_for_token},
 };
 
 /// How long a server without a sign-in is used before the store is looked at again. A refusal ends that time.
@@ -37,6 +37,7 @@ const REFUSED: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone, Default)]
 pub(super) struct TokenFolder {
     pub(super) folder: Option<PathBuf>,
+    pub(super) key_file: Option<PathBuf>,
     #[cfg(feature = "keyring")]
     pub(super) uses_keyring: bool,
 }
@@ -46,6 +47,8 @@ pub(super) struct TokenFolder {
 pub(super) struct SignIns {
     /// The folder of the tokens; in memory without one.
     folder: Option<PathBuf>,
+    /// The file with the key that the files are encrypted with.
+    key_file: Option<PathBuf>,
     /// Whether the files are encrypted with a key in the keyring of the operating system.
     #[cfg(feature = "keyring")]
     uses_keyring: bool,
@@ -84,6 +87,7 @@ impl SignIns {
     pub(super) fn new(tokens: TokenFolder, caller_tokens: CallerTokens, secrets: KnownSecrets) -> Arc<Self> {
         Arc::new(Self {
             folder: tokens.folder,
+            key_file: tokens.key_file,
             #[cfg(feature = "keyring")]
             uses_keyring: tokens.uses_keyring,
             caller_tokens,
@@ -124,13 +128,14 @@ impl SignIns {
 
     fn opened(&self) -> &Opened {
         self.opened.get_or_init(|| {
-            let store = match &self.folder {
+            let store = match (&self.folder, &self.key_file) {
+                (Some(folder), Some(key)) => TokenStore::open(folder.clone(), Arc::new(FileKey(key.clone()))),
                 #[cfg(feature = "keyring")]
-                Some(folder) if self.uses_keyring => {
+                (Some(folder), None) if self.uses_keyring => {
                     TokenStore::open(folder.clone(), Arc::new(crate::oauth::KeyringKey::of_system(folder)))
                 }
-                Some(folder) => TokenStore::open(folder.clone(), Arc::new(PlainText)),
-                None => TokenStore::in_memory(),
+                (Some(folder), None) => TokenStore::open(folder.clone(), Arc::new(PlainText)),
+                (None, _) => TokenStore::in_memory(),
             };
             Opened {
                 client: OAuthClient::new(store, self.secrets.clone()),
