@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 
-pub use caller::Caller;
+pub use caller::{CallLimits, Caller};
 pub(crate) use oauth::{Resource, ResourceServer, WELL_KNOWN};
 pub(crate) use rejection::Rejection;
 pub(crate) use revocation::Revocation;

@@ -8,7 +8,7 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use pegboard_testkit::{FakeServer, Tool};
+use pegboard_testkit::{FakeServer, Fault, Tool, When};
 use ring::{
     rand::SystemRandom,
     signature::{Ed25519KeyPair, KeyPair as _},
@@ -133,6 +133,52 @@ fn status(served: &Served, (method, path): (&str, &str), bearer: &str) -> u16 {
     served
         .post(path, &[&headers[..], &modern].concat(), &request.to_string())
         .status
+}
+
+/// Calls a tool over the HTTP API, and returns whether the call was refused.
+fn is_refused(served: &Served, bearer: &str, tool: &str) -> bool {
+    let body = json!({"name": tool, "arguments": {}}).to_string();
+    let response = served.send("POST", "/api/v1/mcp/call", &[("Authorization", bearer)], &body);
+    response.status != 200
+}
+
+#[test]
+fn each_user_of_an_access_token_has_the_rate_and_the_number_of_calls_of_its_rule() {
+    let issuer = Issuer::start();
+    let home = Home::new();
+    let fake = FakeServer::new("fx")
+        .tool(Tool::new("read").answers_text("read it"))
+        .tool(Tool::new("mute"))
+        .fault_on(When::tool("mute"), Fault::NeverAnswers);
+    let entry = home.entry("fx", fake, "stop_timeout = '200ms'");
+    home.config(&format!(
+        "[serve]\npublic_url = 'https://mcp.example.com'\n[serve.oauth]\nissuer = '{}'\naudience = 'api://gateway'\n\
+         [[serve.oauth.rules]]\nclaim = 'groups'\nhas = 'few'\nrate = '2/h'\n\
+         [[serve.oauth.rules]]\nconcurrent = 1\n{entry}",
+        issuer.url
+    ));
+    let served = Served::start(&home, &[]);
+    let user = |name: &str, group: &str| issuer.bearer(&json!({"sub": name, "groups": [group]}));
+    let ada = user("ada", "few");
+    until("the server is ready", || {
+        let tools = served.tools_if_admitted("/mcp", &[("Authorization", &ada)]);
+        tools.is_some_and(|tools| tools.len() == 2)
+    });
+    let refused = |bearer: &str| is_refused(&served, bearer, "fx__read");
+    assert_eq!([&ada, &ada, &ada].map(|bearer| refused(bearer)), [false, false, true]);
+    assert!(!refused(&user("bob", "few")), "another user has a rate of its own");
+    // Another rule has no rate, but a number of calls at once.
+    let eve = user("eve", "many");
+    assert_eq!([&eve, &eve, &eve].map(|bearer| refused(bearer)), [false, false, false]);
+    let before = home.log("fx").count("tools/call");
+    let mut stream = served.connect();
+    let body = json!({"name": "fx__mute", "arguments": {}}).to_string();
+    served.write(&mut stream, "/api/v1/mcp/call", &[("Authorization", &eve)], &body);
+    until("the call has arrived", || {
+        home.log("fx").count("tools/call") == before + 1
+    });
+    assert!(refused(&eve));
+    assert!(!refused(&user("mal", "many")), "another user has calls of its own");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::{
 
 use http::StatusCode;
 use pegboard::{Pegboard, Principal, Provider, Toolset, View, board::GatewaySettings, credential::CallerRights};
-use pegboard_gateway::Caller;
+use pegboard_gateway::{CallLimits, Caller};
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -35,6 +35,7 @@ struct Key {
     principal: Option<Principal>,
     rights: Option<CallerRights>,
     view: Option<String>,
+    limits: CallLimits,
     provider: Provider,
     purpose: Purpose,
 }
@@ -69,6 +70,7 @@ impl CallerToolsets {
             principal: caller.principal().cloned(),
             rights: caller.rights(),
             view: caller.view().map(str::to_owned),
+            limits: caller.limits(),
             provider,
             purpose,
         };
@@ -151,6 +153,7 @@ fn view(board: &Pegboard, key: &Key, settings: &GatewaySettings) -> Result<View,
             view = view.max_in_flight(most);
         }
     }
+    view = key.limits.apply(view);
     if let Some(rights) = key.rights {
         view = view.caller_rights(rights);
     }

@@ -2,9 +2,29 @@
 
 use std::sync::Arc;
 
-use pegboard::{Principal, credential::CallerRights};
+use pegboard::{Principal, View, config::Rate, credential::CallerRights};
 
 use super::{revocation::Revocation, scope::Scopes};
+
+/// How many calls the holder of an access token may make.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct CallLimits {
+    pub(crate) rate: Option<Rate>,
+    pub(crate) concurrent: Option<usize>,
+}
+
+impl CallLimits {
+    /// Applies the limits to the view of the caller.
+    pub fn apply(self, mut view: View) -> View {
+        if let Some(rate) = self.rate {
+            view = view.rate(rate);
+        }
+        match self.concurrent {
+            Some(most) => view.max_in_flight(most),
+            None => view,
+        }
+    }
+}
 
 /// A client that was admitted. Equal callers have the same rights.
 ///
@@ -19,6 +39,8 @@ pub struct Caller {
     pub(crate) view: Option<Arc<str>>,
     /// What it may do.
     pub(crate) scopes: Scopes,
+    /// How many calls it may make, if that is not a matter of a token of the config.
+    pub(crate) limits: CallLimits,
     /// Whether it came with an access token of an authorization server.
     pub(crate) has_access_token: bool,
     /// Cancelled when the token is removed, expires or gets other rights. What the client has open ends then, but calls that a token has
@@ -40,6 +62,11 @@ impl Caller {
     /// Which of the principal's access tokens is exchanged for its calls; `None` if no server exchanges them.
     pub fn rights(&self) -> Option<CallerRights> {
         self.rights
+    }
+
+    /// How many calls it may make. The limits of a token of the config are those of its settings.
+    pub fn limits(&self) -> CallLimits {
+        self.limits
     }
 
     /// What it may do.
@@ -75,6 +102,7 @@ impl Default for Caller {
             rights: None,
             view: None,
             scopes: Scopes::ALL,
+            limits: CallLimits::default(),
             has_access_token: false,
             revoked: Revocation::default(),
         }

@@ -23,7 +23,10 @@ use super::{
     scope::Scope,
     wanted_logs::WantedLevels,
 };
-use crate::protocol::{Client, RpcError};
+use crate::{
+    door::CallLimits,
+    protocol::{Client, RpcError},
+};
 
 /// How long a toolset is kept for a task at most, and for a task without a limit.
 const MAX_TASK_TIME: Duration = Duration::from_secs(24 * 60 * 60);
@@ -40,6 +43,7 @@ const FIRST_PATIENCE: Duration = Duration::from_secs(8);
 pub(super) struct Owner {
     principal: Option<Principal>,
     rights: Option<CallerRights>,
+    limits: CallLimits,
 }
 
 impl Owner {
@@ -47,6 +51,7 @@ impl Owner {
         Self {
             principal: client.principal().cloned(),
             rights: client.rights(),
+            limits: client.caller().limits(),
         }
     }
 
@@ -95,7 +100,8 @@ impl ClientTools {
             view = view.approver(ClientApprover::new(exchanges.clone()));
         }
         if let Some(principal) = &owner.principal {
-            view = limited(view, settings.serve.tokens.get(principal.as_str())).principal(principal.clone());
+            let view_of_token = limited(view, settings.serve.tokens.get(principal.as_str()));
+            view = owner.limits.apply(view_of_token).principal(principal.clone());
         }
         if let Some(rights) = owner.rights {
             view = view.caller_rights(rights);

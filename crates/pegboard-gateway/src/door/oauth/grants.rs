@@ -14,7 +14,12 @@ use pegboard::{
 };
 
 use super::{Expired, claims::Claims, digest_of, policy::Admission};
-use crate::door::{caller::Caller, jwt::Proof, scope::Scopes, token_fault::TokenFault};
+use crate::door::{
+    caller::{CallLimits, Caller},
+    jwt::Proof,
+    scope::Scopes,
+    token_fault::TokenFault,
+};
 
 /// The most grants. The one that expires first is revoked to make room.
 const MAX_GRANTS: usize = 4096;
@@ -36,7 +41,7 @@ struct LastToken {
     digest: [u8; 32],
 }
 
-type Key = (Principal, Option<CallerRights>, Option<Arc<str>>, Scopes);
+type Key = (Principal, Option<CallerRights>, Option<Arc<str>>, Scopes, CallLimits);
 
 /// All grants of a gateway.
 #[derive(Debug, Default)]
@@ -70,6 +75,7 @@ impl Grant {
             rights: admission.rights,
             view: admission.view.clone(),
             scopes: admission.scopes,
+            limits: admission.limits,
             has_access_token: true,
             ..Caller::default()
         };
@@ -118,7 +124,7 @@ impl Grants {
         token: &str,
     ) -> Result<Arc<Grant>, TokenFault> {
         let (principal, view) = (admission.principal.clone(), admission.view.clone());
-        let key = (principal, admission.rights, view, admission.scopes);
+        let key = (principal, admission.rights, view, admission.scopes, admission.limits);
         let last = LastToken {
             expires: admission.expires,
             claims,

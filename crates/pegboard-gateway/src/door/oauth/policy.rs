@@ -17,7 +17,7 @@ use super::{
     refusals::{Refused, Shown},
 };
 use crate::door::{
-    caller::Caller,
+    caller::{CallLimits, Caller},
     scope::{Scope, Scopes},
     token_fault::TokenFault,
 };
@@ -43,6 +43,7 @@ pub(super) struct Admission {
     pub(super) rights: Option<CallerRights>,
     pub(super) view: Option<Arc<str>>,
     pub(super) scopes: Scopes,
+    pub(super) limits: CallLimits,
     /// When the token expires.
     pub(super) expires: SystemTime,
     /// The only paths that the token is for; `None` means all.
@@ -98,6 +99,10 @@ impl Policy {
             rights: None,
             view: rule.view.as_deref().map(Arc::from),
             scopes: rule.scopes.iter().filter_map(|scope| scope_of(*scope)).collect(),
+            limits: CallLimits {
+                rate: rule.rate,
+                concurrent: rule.concurrent,
+            },
             expires,
             paths,
         })

@@ -87,6 +87,9 @@ section! {
         VIEW: Option<Text> = located("view", "The view that holders of such tokens use. Without it, they use the whole board, every server and every view.");
         SCOPES: Vec<TokenScope> = list("scopes", &words::<TokenScope>(), "What holders of such tokens may do: `read`, `call`, `admin`. No scope includes another.")
             .shown(DefaultValue::Texts(&["read", "call"]));
+        RATE: Option<Rate> = parsed("rate", "How often each holder of such tokens may call tools, such as `60/min`.").aka(&["rate_limit"]);
+        CONCURRENT: Option<usize> = optional_count("concurrent", (1, 1_000_000), "The most calls of each holder of such tokens in flight at once; further ones are refused.")
+            .aka(&["max_concurrent", "concurrency"]);
     }
 }
 

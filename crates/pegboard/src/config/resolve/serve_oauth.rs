@@ -180,6 +180,8 @@ fn one_rule(entry: Table<'_, rule::In>) -> OAuthRule {
             Some(_) => entry.get(&rule::SCOPES).into_iter().collect(),
             None => TokenScope::of_a_client(),
         },
+        rate: entry.get(&rule::RATE),
+        concurrent: entry.get(&rule::CONCURRENT),
     }
 }
 

@@ -5,7 +5,10 @@ use std::{collections::BTreeSet, time::Duration};
 use serde::{Deserialize, Serialize};
 
 use super::token::TokenScope;
-use crate::{config::duration_text, secret::Secret};
+use crate::{
+    config::{duration_text, policy::Rate},
+    secret::Secret,
+};
 
 /// Whose access tokens the gateway accepts, and what their holders may do.
 ///
@@ -53,6 +56,10 @@ pub struct OAuthRule {
     /// What they may do.
     #[serde(default = "TokenScope::of_a_client")]
     pub scopes: BTreeSet<TokenScope>,
+    /// How often each of them may call tools.
+    pub rate: Option<Rate>,
+    /// The most calls of each of them in flight at once.
+    pub concurrent: Option<usize>,
 }
 
 /// The introspection endpoint of an authorization server (RFC 7662).

@@ -147,6 +147,11 @@ pub(super) const ROWS: &[Row] = &[
         ],
     ),
     (
+        SERVE_OAUTH,
+        "each_user_of_an_access_token_has_the_rate_and_the_number_of_calls_of_its_rule",
+        &["serve.oauth.rule.rate", "serve.oauth.rule.concurrent"],
+    ),
+    (
         INTROSPECTION,
         "the_server_is_asked_once_about_an_opaque_token",
         &[
