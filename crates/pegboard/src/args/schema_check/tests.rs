@@ -134,7 +134,7 @@ fn each_mode_checks_what_it_says() {
 
 #[test]
 fn arguments_that_fit_are_sent_as_they_were_written() {
-    let text = "{ \"title\" : \"5\",  \"limit\": 3.0, \"labels\": [ ] }";
+    let text = "{ \"title\" : \"5\",  \"limit\": 3, \"labels\": [ ] }";
     assert_eq!(checked(&issue(), text, Check::Coerce), Ok((text.to_owned(), vec![])));
 }
 
