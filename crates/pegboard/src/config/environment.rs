@@ -1,6 +1,6 @@
 //! The environment variables that a child process inherits under each [`EnvPolicy`].
 
-use super::transport::{EnvPolicy, is_loader};
+use super::{code_variables::names_code, transport::EnvPolicy};
 use crate::secret::mentions_secret;
 
 /// Variables that programs need to run: paths, user, locale, and certificates.
@@ -82,35 +82,6 @@ const PROXIES: &[&str] = &["ALL_PROXY", "FTP_PROXY", "HTTP_PROXY", "HTTPS_PROXY"
 /// index.
 const FAMILIES: &[&str] = &["NPM_CONFIG_", "PIP_", "PIPX_", "UV_", "XDG_", "YARN_"];
 
-/// Settings of package managers that name code to run, without their prefix.
-const RUNS_CODE: &[&str] = &[
-    "GIT",
-    "INIT_MODULE",
-    "NODE_OPTIONS",
-    "ONLOAD_SCRIPT",
-    "SCRIPT_SHELL",
-    "SHELL",
-];
-
-/// Variables that make programs load or run other code. They are never inherited, because our values are meant for this program; a config may set
-/// them.
-const CODE_LOADING: &[&str] = &[
-    "CLASSPATH",
-    "GIT_SSH",
-    "GIT_SSH_COMMAND",
-    "NODE_PATH",
-    "NODE_REPL_EXTERNAL_MODULE",
-    "PERL5DB",
-    "PERL5LIB",
-    "PROMPT_COMMAND",
-    "PYTHONHOME",
-    "PYTHONINSPECT",
-    "PYTHONPATH",
-    "RUBYLIB",
-    "_JAVA_OPTIONS",
-    "JDK_JAVA_OPTIONS",
-];
-
 /// API keys of model providers. They belong to the agent, not to its servers.
 const MODEL_KEYS: &[&str] = &[
     "ANTHROPIC_API_KEY",
@@ -151,8 +122,7 @@ impl EnvPolicy {
 /// Whether a child gets a variable only if its config sets it, even if it inherits all others.
 fn is_never_inherited(name: &str) -> bool {
     let upper = name.to_ascii_uppercase();
-    is_loader(name)
-        || CODE_LOADING.contains(&upper.as_str())
+    names_code(name)
         || MODEL_KEYS.contains(&upper.as_str())
         || OWN_PREFIXES.iter().any(|prefix| upper.starts_with(prefix))
 }
@@ -189,8 +159,8 @@ pub(super) fn carries_urls(name: &str) -> bool {
         return false;
     }
     let in_family = FAMILIES.iter().find_map(|family| upper.strip_prefix(family));
-    let is_harmless = |rest: &str| !RUNS_CODE.contains(&rest) && !mentions_secret(rest) && !rest.contains("AUTH");
-    PROXIES.contains(&upper.as_str()) || (in_family.is_some_and(is_harmless) && !is_loader(name))
+    let is_harmless = |rest: &str| !mentions_secret(rest) && !rest.contains("AUTH");
+    PROXIES.contains(&upper.as_str()) || (in_family.is_some_and(is_harmless) && !names_code(name))
 }
 
 #[cfg(test)]

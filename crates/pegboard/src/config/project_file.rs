@@ -10,14 +10,16 @@ use sha2::{Digest as _, Sha256};
 
 use super::{
     check::TableChecker,
+    code_variables::{decides_code, is_always_shown, names_code},
     env_file::{self, EnvFiles},
-    expand::{self, Env},
+    expand::{self, Env, Piece},
     field::{Kind, Section},
     fields::{SERVER, TOP, server},
     import,
     owned_file::{self, FileError, Links},
     problem::{Problem, Report, Severity, join},
     redact, relative_path, secret_detection,
+    secret_parts::is_urls,
     setting::{Rank, Setting, Unchecked},
     tree::{self, Entry, Format, Node, Value},
 };
@@ -195,12 +197,32 @@ fn described_env_file((path, text): (&Path, Result<&str, &str>)) -> (String, Jso
     (path.display().to_string(), content)
 }
 
-/// The value of an environment variable as written, hidden if it is a secret. Others are shown: `PATH` decides which program runs.
+/// The value of an environment variable as written, hidden if it is a secret. What decides which code runs is shown: `PATH`,
+/// `NODE_OPTIONS`, and whatever reads as code.
 fn variable(name: &str, written: &str) -> Json {
     match is_secret(name, written) {
-        true => secret_detection::shown_secret(written).into(),
-        false => written.into(),
+        true if is_always_shown(name) => match decides_code(name) && !names_code(name) && is_urls(written) {
+            true => reviewed_urls(written).into(),
+            false => written.into(),
+        },
+        true if !reads_as_code(written) => secret_detection::shown_secret(written).into(),
+        _ => written.into(),
     }
+}
+
+fn reviewed_urls(written: &str) -> String {
+    let urls: Vec<String> = written.split(' ').map(secret_detection::reviewed_url).collect();
+    urls.join(" ")
+}
+
+/// Whether a text, apart from the variables that it refers to, has characters of code.
+fn reads_as_code(written: &str) -> bool {
+    let is_code = |piece: &Piece<'_>| match piece {
+        Piece::Literal(text) => text.contains(CODE),
+        Piece::Variable { default, .. } => default.is_some_and(|default| default.contains(CODE)),
+        Piece::Malformed { .. } => true,
+    };
+    expand::pieces(written).iter().any(is_code)
 }
 
 /// A valid setting as written, secrets redacted.
@@ -216,16 +238,36 @@ fn shown(name: &str, setting: &Setting) -> Json {
             });
             Json::Object(variables.collect())
         }
-        Setting::List(items) if name == server::COMMAND.name || name == server::ARGS.name => {
+        Setting::List(items) if RUN.contains(&name) => {
             let texts = items.iter().filter_map(|item| match item {
                 Setting::Text(text) => Some(text.written.as_str()),
                 _ => None,
             });
             arguments(&texts.collect::<Vec<_>>())
         }
+        Setting::Text(line) if RUN.contains(&name) => {
+            let words: Vec<&str> = line.written.split(' ').collect();
+            match arguments(&words) {
+                Json::Array(words) => words
+                    .iter()
+                    .filter_map(Json::as_str)
+                    .collect::<Vec<_>>()
+                    .join(" ")
+                    .into(),
+                other => other,
+            }
+        }
+        Setting::Text(url) if name == server::URL.name => reviewed_urls(&url.written).into(),
         setting => redact::setting(name, setting),
     }
 }
+
+/// The settings that are run.
+const RUN: [&str; 3] = [
+    server::COMMAND.field.name,
+    server::ARGS.field.name,
+    server::HEADERS_HELPER.field.name,
+];
 
 /// Arguments, of which only the secret words are redacted.
 ///
@@ -255,8 +297,8 @@ fn without_secret_words(arg: &str) -> String {
     }
     // A host, or the name of a program that looks like a token, is what a person must see.
     let hide = |word: &str| match word.split_once('=') {
-        Some((name, value)) if value.contains("://") => format!("{name}={}", secret_detection::shown_url(value)),
-        _ if word.contains("://") => secret_detection::shown_url(word),
+        Some((name, value)) if value.contains("://") => format!("{name}={}", secret_detection::reviewed_url(value)),
+        _ if word.contains("://") => secret_detection::reviewed_url(word),
         Some((name, _)) => format!("{name}={HIDDEN}"),
         None if is_positional => format!("{}{HIDDEN}", word.chars().take(4).collect::<String>()),
         None => HIDDEN.to_owned(),
@@ -272,6 +314,19 @@ fn without_secret_words(arg: &str) -> String {
 /// A setting that was not validated.
 fn raw(section: &'static Section, entry: &Entry) -> Json {
     let field = section.find(&entry.key).map(|found| found.field);
+    if let (true, Value::Map(variables)) = (
+        field.is_some_and(|field| field.name == server::ENV.name),
+        &entry.value.value,
+    ) {
+        let variables = variables.iter().map(|entry| {
+            let shown = match &entry.value.value {
+                Value::Text(text) => variable(&entry.key, text),
+                _ => hidden(&entry.value),
+            };
+            (entry.key.clone(), shown)
+        });
+        return Json::Object(variables.collect());
+    }
     if field.is_some_and(|field| holds_secrets(&field.kind)) {
         return hidden(&entry.value);
     }
@@ -342,6 +397,10 @@ mod tests {
                 &["--registry=https://****@evil.example/"],
             ),
             (&["--token=${TOKEN}", "-v"], &["--token=${TOKEN}", "-v"]),
+            (
+                &["--index-url", "https://evil.example/p4ss/@good.example/"],
+                &["--index-url", "https://evil.example/p4ss/@good.example/"],
+            ),
         ] {
             let hidden: Vec<String> = expected.iter().map(|text| text.replace("****", HIDDEN)).collect();
             assert_eq!(arguments(args), Json::from(hidden), "{args:?}");

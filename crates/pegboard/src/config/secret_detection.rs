@@ -72,6 +72,15 @@ pub(super) fn shown_url(written: &str) -> String {
     shown
 }
 
+/// Redacts a URL for a person who approves it, so that its host is always seen: what stands before an `@` in the path is no user info to a program
+/// that reads the URL.
+pub(super) fn reviewed_url(written: &str) -> String {
+    match url_parts(written).user_info {
+        Some(user) if user.contains(['/', '\\']) => written.to_owned(),
+        _ => shown_url(written),
+    }
+}
+
 fn shown_pairs(pairs: &str) -> String {
     let shown: Vec<String> = pairs
         .split('&')

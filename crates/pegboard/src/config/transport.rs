@@ -193,23 +193,6 @@ pub enum EnvPolicy {
     Explicit,
 }
 
-/// Variables that make a program load or run code that its command line does not name.
-const LOADER: &[&str] = &[
-    "BASH_ENV",
-    "GCONV_PATH",
-    "JAVA_TOOL_OPTIONS",
-    "NODE_OPTIONS",
-    "PERL5OPT",
-    "PYTHONSTARTUP",
-    "RUBYOPT",
-];
-
-/// Whether a variable makes a program load or run code that its command line does not name.
-pub(crate) fn is_loader(name: &str) -> bool {
-    let name = name.to_ascii_uppercase();
-    name.starts_with("LD_") || name.starts_with("DYLD_") || LOADER.contains(&name.as_str())
-}
-
 /// Resource limits of each process of a server, on Linux; `None` for that of this process. A limit above that of this process has no
 /// effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

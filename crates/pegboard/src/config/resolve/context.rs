@@ -30,6 +30,11 @@ pub(in crate::config) struct Context<'a> {
 }
 
 impl Context<'_> {
+    /// Whether the server is one of a project file.
+    pub(super) fn is_project(&self) -> bool {
+        self.env_files.is_some()
+    }
+
     /// Reports an error of one of the server's settings.
     pub(super) fn refuse<T>(&mut self, at: Place, key: &str, message: &str) -> Option<T> {
         self.report.error(at, &join(self.path, key), message);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::context::Context;
 use crate::{
     config::{
+        code_variables::{decides_code, is_loader},
         env_file,
         fields::{ServerTable, rlimits, sandbox, server},
         key::Table,
@@ -12,7 +13,7 @@ use crate::{
         sandbox::{Sandbox, SandboxLevel, SandboxNetwork},
         secret_detection,
         setting::Text,
-        transport::{Command, Rlimits, is_loader},
+        transport::{Command, Rlimits},
         tree::Place,
     },
     secret::Secret,
@@ -155,12 +156,30 @@ fn environment(context: &mut Context<'_>, values: ServerTable<'_>) -> Option<BTr
         }
         env.insert(name, Secret::new(value.value));
     }
-    for name in env.keys().filter(|name| is_loader(name) && !allowed) {
-        good = false;
-        let at = values.at(&server::ENV).unwrap_or(context.at);
-        refuse_loader(context, name, at);
+    let at = values.at(&server::ENV).unwrap_or(context.at);
+    let passed = values.get(&server::ENV_PASS);
+    for name in env.keys() {
+        // The user's own settings of package managers are inherited anyway.
+        let is_set = is_loader(name) || !passed.contains(name);
+        if context.is_project() && decides_code(name) && is_set {
+            good = false;
+            refuse_in_project(context, name, at);
+        } else if is_loader(name) && !allowed {
+            good = false;
+            refuse_loader(context, name, at);
+        }
     }
     good.then_some(env)
+}
+
+/// A repository could make an ordinary command run any code with such a variable, in a value that few people can read.
+fn refuse_in_project(context: &mut Context<'_>, name: &str, at: Place) {
+    context.report.error_with(
+        at,
+        &join(&join(context.path, "env"), name),
+        "decides which code the program runs, and a project file cannot set it",
+        "set it for a server in a config file of your own, or name this file with `--config`",
+    );
 }
 
 fn refuse_loader(context: &mut Context<'_>, name: &str, at: Place) {
