@@ -45,6 +45,10 @@ pub(crate) fn edit(path: &Path) -> io::Result<File> {
 }
 
 fn open_with(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    // In a folder of others, another file of the user could be put in its place.
+    if let Ok(folder) = parent(path).metadata() {
+        refuse_foreign(&folder)?;
+    }
     readable_by_owner(options);
     refuse_links(options);
     let file = options.open(path)?;

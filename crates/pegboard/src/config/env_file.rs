@@ -18,7 +18,9 @@ pub(super) struct EnvFiles(BTreeMap<PathBuf, Result<String, String>>);
 impl EnvFiles {
     /// Reads a file, unless it was read before.
     pub(super) fn add(&mut self, path: PathBuf) {
-        self.0.entry(path).or_insert_with_key(|path| text(path, Links::Follow));
+        self.0
+            .entry(path)
+            .or_insert_with_key(|path| text(path, Links::FollowApproved));
     }
 
     /// The files and their texts, sorted by path; the text of a file that cannot be read is the reason.

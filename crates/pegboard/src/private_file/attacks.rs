@@ -7,7 +7,7 @@ use std::{
 };
 
 /// Asserts that a stored file is readable by its owner only, and that `is_read` returns `false` when the file was replaced by a link, may be
-/// written by others, or belongs to another user.
+/// written or replaced by others, or belongs to another user.
 pub(crate) fn assert_refused(path: &Path, is_read: impl Fn() -> bool) {
     let set_mode = |mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("the file is ours");
     let mode = fs::metadata(path).expect("the file exists").permissions().mode() & 0o777;
@@ -20,6 +20,12 @@ pub(crate) fn assert_refused(path: &Path, is_read: impl Fn() -> bool) {
         assert!(!is_read(), "it belongs to another user");
         chown(path, Some(0), None).expect("we are root");
     }
+    assert!(is_read());
+    let folder = path.parent().expect("it is in a folder");
+    let folder_mode = fs::metadata(folder).expect("the folder exists").permissions();
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).expect("the folder is ours");
+    assert!(!is_read(), "others may replace it");
+    fs::set_permissions(folder, folder_mode).expect("the folder is ours");
     assert!(is_read());
     let elsewhere = path.with_extension("elsewhere");
     fs::rename(path, &elsewhere).expect("the folder is ours");
