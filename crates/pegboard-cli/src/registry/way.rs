@@ -1,5 +1,7 @@
 //! The ways to run a server of a registry, each as the settings of our config.
 
+mod limits;
+
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
@@ -33,7 +35,7 @@ pub(crate) type Given = BTreeMap<String, Option<String>>;
 
 /// The ways to run a server, those that work without more software first.
 pub(crate) fn ways(entry: &Entry, given: &Given) -> Vec<Way> {
-    let remotes = entry.remotes.iter().map(|remote| of_remote(remote, given));
+    let remotes = entry.remotes.iter().map(|remote| of_remote(remote, &entry.name, given));
     let packages = entry.packages.iter().map(|package| of_package(package, given));
     let mut ways: Vec<Way> = remotes.chain(packages).collect();
     ways.sort_by_key(|way| (way.settings.is_err(), rank(&way.kind)));
@@ -45,8 +47,9 @@ fn rank(kind: &str) -> usize {
     order.iter().position(|known| *known == kind).unwrap_or(order.len())
 }
 
-fn of_remote(remote: &Remote, given: &Given) -> Way {
+fn of_remote(remote: &Remote, entry: &str, given: &Given) -> Way {
     let mut filling = Filling::new(given);
+    filling.remote = Some(entry);
     let url = filling
         .filled(&remote.url, &remote.variables, false, true)
         .unwrap_or_default();
@@ -93,7 +96,10 @@ fn of_package(package: &Package, given: &Given) -> Way {
     }
     let runtime = filling.arguments(&package.runtime_arguments);
     let arguments = filling.arguments(&package.arguments);
-    let command = checked(package).and_then(|()| command(package, &env, runtime, arguments));
+    let command = checked(package)
+        .and_then(|()| limits::check_env(&package.env, &env))
+        .and_then(|()| limits::check_runtime(&package.kind, &runtime))
+        .and_then(|()| command(package, &env, runtime, arguments));
     let shown = match &command {
         Ok(command) => command.join(" ").replace("$$", "$"),
         Err(_) => package.identifier.clone(),
@@ -129,6 +135,7 @@ fn checked(package: &Package) -> Result<(), String> {
     if !is_word(&package.identifier) || !version.is_none_or(is_word) {
         return Err("its name or version has characters that no package has".to_owned());
     }
+    limits::check_package(package)?;
     let usual = match package.kind.as_str() {
         "npm" => Some("https://registry.npmjs.org"),
         "pypi" => Some("https://pypi.org"),
@@ -201,6 +208,9 @@ fn command(
 struct Filling<'a> {
     given: &'a Given,
     needs: Vec<Need>,
+    /// The name of the entry of a remote server. Variables that the user has for others get its name as a prefix: its publisher would get their
+    /// values.
+    remote: Option<&'a str>,
 }
 
 impl<'a> Filling<'a> {
@@ -208,6 +218,7 @@ impl<'a> Filling<'a> {
         Self {
             given,
             needs: Vec::new(),
+            remote: None,
         }
     }
 
@@ -245,7 +256,13 @@ impl<'a> Filling<'a> {
 
     /// The value of an input that the publisher has not fixed.
     fn value(&mut self, input: &Input, name: &str) -> Option<String> {
-        let name = variable_name(name);
+        let name = match (variable_name(name), self.remote) {
+            (name, Some(entry)) if limits::is_of_others(&name, entry) => {
+                let last = entry.rsplit('/').next().unwrap_or_default();
+                format!("{}_{name}", variable_name(last))
+            }
+            (name, _) => name,
+        };
         let need = Need {
             name: name.clone(),
             description: input.description.clone(),

@@ -113,8 +113,16 @@ impl Plan {
             one_line(publisher),
             self.name,
             short(self.path()),
-            one_line(&self.way.shown)
+            self.line()
         );
+        // Everything that is written and not in the line above.
+        for (table, word) in [("env", "variable"), ("headers", "header")] {
+            let entries = self.settings.get(table).and_then(Value::as_object);
+            for (name, value) in entries.into_iter().flatten() {
+                let value = value.as_str().map_or_else(|| value.to_string(), one_line);
+                text.push_str(&format!("  {word} {} = {value}\n", one_line(name)));
+            }
+        }
         for name in self.missing() {
             text.push_str(&format!(
                 "  set the environment variable {} before it is used\n",
@@ -122,6 +130,15 @@ impl Plan {
             ));
         }
         text
+    }
+
+    /// The command line or the URL as it is written, each argument as one word.
+    fn line(&self) -> String {
+        let text = |key: &str| self.settings.get(key).and_then(Value::as_str).map(str::to_owned);
+        let args = self.settings.get("args").and_then(Value::as_array);
+        let args = args.into_iter().flatten().filter_map(Value::as_str).map(quoted);
+        let words: Vec<String> = text("command").or(text("url")).into_iter().chain(args).collect();
+        one_line(&words.join(" "))
     }
 
     /// The variables that the settings read.
@@ -144,6 +161,15 @@ impl Plan {
             "settings": self.settings,
             "needs": self.way.needs.iter().map(need_json).collect::<Vec<_>>(),
         })
+    }
+}
+
+/// An argument of the config for people, in quotes if it would look like several.
+fn quoted(argument: &str) -> String {
+    let shown = argument.replace("$$", "$");
+    match shown.is_empty() || shown.contains(|c: char| c.is_whitespace() || c == '"') {
+        true => format!("{shown:?}"),
+        false => shown,
     }
 }
 
