@@ -29,7 +29,8 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Sequence
-from typing import Any, Literal, NotRequired, TypedDict, cast
+from typing import Any, Literal, NotRequired, TypedDict
+from typing import cast as _cast
 
 
 class ToolError(Exception):
@@ -95,7 +96,7 @@ pub(super) fn source(server: &str, tools: &[Wrapped]) -> String {
         let full = quoted(&format!("{server}.{}", tool.tool));
         let _ = writeln!(
             functions,
-            "        return cast({}, _call(self._program, {full}, {{{}}}))",
+            "        return _cast({}, _call(self._program, {full}, {{{}}}))",
             quoted(&result),
             pairs.join(", ")
         );

@@ -173,6 +173,42 @@ fn a_tool_may_have_a_name_that_the_wrappers_use_themselves() {
 }
 
 #[test]
+fn an_argument_in_python_may_have_a_name_that_the_wrappers_use() {
+    let home = Home::new();
+    let names = [
+        "cast",
+        "json",
+        "subprocess",
+        "Any",
+        "program",
+        "self",
+        "_call",
+        "str",
+        "dict",
+        "ToolError",
+    ];
+    let properties: serde_json::Map<String, serde_json::Value> = names
+        .iter()
+        .map(|name| ((*name).to_owned(), serde_json::json!({"type": "string"})))
+        .collect();
+    let tool = Tool::new("go")
+        .answers_text("it went")
+        .schema(serde_json::json!({"type": "object", "properties": properties}));
+    let server = home.server("fx", FakeServer::new("fx").tool(tool));
+    home.run(&["generate", "python", "fx", &server, "--out", "fx.py"])
+        .ends_with(0);
+    let code = "import inspect, os, sys\nsys.path.insert(0, sys.argv[1])\nimport fx\n\
+                fx.subprocess.run = lambda *args, **kinds: type('Done', (), {'stdout': '{\"status\": \"done\", \"is_error\": false, \"text\": ' + \
+                fx.json.dumps(kinds['input']) + ', \"structured\": null}'})\n\
+                names = [name for name in inspect.signature(fx.Fx.go).parameters if name != 'self']\n\
+                print(len(names), fx.Fx().go(**{name: name for name in names}).count(':'))\n";
+    let folder = home.path("");
+    python(&home, &["-c", code, folder.to_str().unwrap()])
+        .ends_with(0)
+        .prints("10 10");
+}
+
+#[test]
 fn the_wrappers_in_rust_call_tools() {
     let demo = demo::Demo::new(env!("CARGO_BIN_EXE_pegboard"));
     let args = demo::CalculateArgs {

@@ -77,10 +77,14 @@ pub(super) fn is_metadata_service(address: IpAddr) -> bool {
         Ipv4Addr::new(169, 254, 170, 2),
         Ipv4Addr::new(100, 100, 100, 200),
     ];
-    const V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
+    // Of AWS and of Google Cloud.
+    const V6: [Ipv6Addr; 2] = [
+        Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254),
+        Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254),
+    ];
     match address {
         IpAddr::V4(address) => V4.contains(&address),
-        IpAddr::V6(address) => address == V6 || embedded_v4(address).is_some_and(|inner| V4.contains(&inner)),
+        IpAddr::V6(address) => V6.contains(&address) || embedded_v4(address).is_some_and(|inner| V4.contains(&inner)),
     }
 }
 
@@ -182,6 +186,7 @@ mod tests {
             "::ffff:169.254.169.254",
             "64:ff9b::a9fe:a9fe",
             "fd00:ec2::254",
+            "fd20:ce::254",
         ] {
             assert!(is_metadata_service(address.parse().unwrap()), "{address}");
         }

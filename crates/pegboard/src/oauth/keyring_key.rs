@@ -170,6 +170,17 @@ impl StoreKey for KeyringKey {
         }
     }
 
+    fn is_there(&self) -> Result<bool, String> {
+        let Some(keyring) = &self.keyring else {
+            return Ok(false);
+        };
+        match keyring.find(ENTRY) {
+            Ok(secret) => Ok(decoded(&secret).is_ok() || self.has_sealed_files()),
+            Err(error @ KeyringError::NoAnswer(_)) => Err(format!("{error}; {}", error.hint(ENTRY))),
+            Err(_) => Ok(self.has_sealed_files()),
+        }
+    }
+
     fn encrypts(&self) -> Result<bool, String> {
         let Some(keyring) = &self.keyring else {
             return Ok(false);

@@ -13,6 +13,11 @@ pub(crate) trait StoreKey: Debug + Send + Sync + 'static {
     /// on a blocking thread. An error means that there is a key that cannot be had at the moment.
     fn key(&self) -> Result<Option<[u8; 32]>, String>;
 
+    /// Whether there is a key already. It creates none. A file that is not encrypted is not taken then: another program may have written it.
+    fn is_there(&self) -> Result<bool, String> {
+        self.key().map(|key| key.is_some())
+    }
+
     /// Whether files are encrypted. It creates no key: one that is made with the first file counts.
     fn encrypts(&self) -> Result<bool, String> {
         self.key().map(|key| key.is_some())

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Sequence
-from typing import Any, Literal, NotRequired, TypedDict, cast
+from typing import Any, Literal, NotRequired, TypedDict
+from typing import cast as _cast
 
 
 class ToolError(Exception):
@@ -56,24 +57,24 @@ class Caller:
 
     def throw_1(self) -> Any:
         """* / throw 1; /* """
-        return cast("Any", _call(self._program, "caller.*/ throw 1; /*", {}))
+        return _cast("Any", _call(self._program, "caller.*/ throw 1; /*", {}))
 
     def a2(self) -> Any:
         """A scripted tool. """
-        return cast("Any", _call(self._program, "caller.a2", {}))
+        return _cast("Any", _call(self._program, "caller.a2", {}))
 
     def a_2_2(self) -> Any:
         """A scripted tool. """
-        return cast("Any", _call(self._program, "caller.a_2", {}))
+        return _cast("Any", _call(self._program, "caller.a_2", {}))
 
     def caller(self) -> Any:
         """A scripted tool. """
-        return cast("Any", _call(self._program, "caller.caller", {}))
+        return _cast("Any", _call(self._program, "caller.caller", {}))
 
     def use_(self, *, type_: Literal["self", "Self", "", "an \"odd\" \\ word"], a2: Any | None = None, a_2_2: dict[str, bool] | None = None, help: list[str | float] | None = None, self_: UseSelf | None = None, n: bool | None = None) -> UseResult:
         """'''* / throw 1; /* ''' """
-        return cast("UseResult", _call(self._program, "caller.use", {"type": type_, "a2": a2, "a_2": a_2_2, "help": help, "self": self_, "ünï\u001b": n}))
+        return _cast("UseResult", _call(self._program, "caller.use", {"type": type_, "a2": a2, "a_2": a_2_2, "help": help, "self": self_, "ünï\u001b": n}))
 
     def where_(self) -> Any:
         """A scripted tool. """
-        return cast("Any", _call(self._program, "caller.where", {}))
+        return _cast("Any", _call(self._program, "caller.where", {}))

@@ -103,6 +103,10 @@ pub(super) fn open(content: &[u8], name: &str, key: &dyn StoreKey) -> Result<Vec
                 .map_err(|_| broken())?;
             Ok(text.to_vec())
         }
+        // It was written before there was a key, or by another program that wants its tokens used.
+        (None, Some(_)) if key.is_there()? => Err(Problem::Damaged(
+            "it is not encrypted, although there is a key for it; sign in again".to_owned(),
+        )),
         (None, Some(plain)) => Ok(plain.get().as_bytes().to_vec()),
         (None, None) => Err(damaged()),
     }

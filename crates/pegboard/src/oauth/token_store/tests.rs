@@ -110,15 +110,18 @@ async fn a_file_is_private_and_with_a_key_unreadable() {
 }
 
 #[tokio::test]
-async fn a_plain_file_is_encrypted_with_the_first_write_after_a_key_appears() {
+async fn a_plain_file_is_not_taken_where_there_is_a_key() {
     let folder = tempfile::tempdir().unwrap();
     let plain = TokenStore::open(folder.path().to_owned(), Arc::new(PlainText));
     plain.put_account(&key("a"), &signed_in("c4nary-access")).await.unwrap();
+    // Another program could have written it. It is kept, and the user signs in again.
     let store = TokenStore::open(folder.path().to_owned(), Arc::new(Keyring(7)));
-    let account = store.account(&key("a")).await.unwrap().unwrap();
-    store.put_account(&key("a"), &account).await.unwrap();
+    assert_eq!(store.account(&key("a")).await, Ok(None));
+    assert!(store.damaged_file(&key("a")).await.is_some());
+    store.put_account(&key("a"), &signed_in("c4nary-access")).await.unwrap();
     let content = std::fs::read_to_string(file(folder.path(), &key("a"))).unwrap();
     assert!(!content.contains("c4nary"), "{content}");
+    assert!(store.account(&key("a")).await.unwrap().is_some());
 }
 
 #[tokio::test]
