@@ -31,6 +31,7 @@ mod needed_variables;
 mod own_entries;
 mod pins;
 mod plain_secrets;
+mod project_bounds;
 mod prompts;
 mod record;
 mod reload_triggers;

@@ -11,7 +11,7 @@ use pegboard::{
 };
 use serde_json::{Map, Value};
 
-use super::context::cut_short;
+use super::{context::cut_short, project_bounds};
 use crate::{
     cli::Global,
     document::{CutShort, Document, DocumentError, EditLock, Format},
@@ -219,6 +219,9 @@ impl ServersFile {
 
     /// Saves the file. A project file that was approved before the change stays approved: the user of this command has made it.
     pub(crate) fn save(&mut self) -> Result<(), Complaint> {
+        if self.is_project {
+            project_bounds::check(self.path())?;
+        }
         self.document.save().map_err(|error| broken(&error))?;
         if self.is_approved_project {
             let env = Env::process();

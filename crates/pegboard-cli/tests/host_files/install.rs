@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::home::Home;
+use super::home::{Home, Ran};
 
 const CURSOR: &str = r#"{
   "mcpServers": {
@@ -179,4 +179,27 @@ fn a_file_without_servers_becomes_as_it_was() {
     home.run(&["install", "gemini"]).ends_with(0);
     home.run(&["uninstall", "gemini"]).ends_with(0);
     assert_eq!(fs::read_to_string(file).unwrap(), text);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_of_a_project_does_not_lead_out_of_it() {
+    use std::os::unix::fs::symlink;
+
+    let home = Home::new();
+    let own = home.write("own/mcp.json", CURSOR);
+    home.write("repo/.git/HEAD", "");
+    symlink(home.path("own"), home.path("repo/.cursor")).unwrap();
+    symlink(home.path("own/pegboard.toml"), home.path("repo/pegboard.toml")).unwrap();
+    for args in [
+        &["install", "cursor", "--project"][..],
+        &["uninstall", "cursor", "--project"],
+        &["add", "--project", "x", "--", "true"],
+    ] {
+        let mut command = home.pegboard(args);
+        command.current_dir(home.path("repo"));
+        Ran::of(command).ends_with(5).says("out of the project");
+    }
+    assert_eq!(fs::read_to_string(own).unwrap(), CURSOR);
+    assert!(!home.path("own/pegboard.toml").exists());
 }

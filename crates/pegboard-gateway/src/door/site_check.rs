@@ -78,7 +78,14 @@ impl SiteCheck {
         let authority = origin
             .strip_prefix("http://")
             .or_else(|| origin.strip_prefix("https://"));
-        authority.is_some_and(|authority| self.is_this_machine(authority) || authority.eq_ignore_ascii_case(host))
+        // A page of any machine can have an IP address as its origin. It is one of ours only if the request goes to that address.
+        authority.is_some_and(|authority| {
+            authority.eq_ignore_ascii_case(host)
+                || is_loopback(authority)
+                || host_of(authority)
+                    .and_then(|host| host.parse::<IpAddr>().ok())
+                    .is_some_and(|ip| self.bound.contains(&ip.to_canonical()) && !ip.is_unspecified())
+        })
     }
 
     /// Returns `true` if `host` or `host:port` names this server.
@@ -94,14 +101,23 @@ impl SiteCheck {
     /// Returns `true` for `localhost`, loopback addresses and the bound ones. A browser cannot be made to resolve an IP address, so
     /// a server that listens on every interface accepts any of them.
     fn is_this_machine(&self, authority: &str) -> bool {
-        let Some(host) = host_of(authority) else { return false };
-        if host.eq_ignore_ascii_case("localhost") {
+        if is_loopback(authority) {
             return true;
         }
-        let Ok(ip) = host.parse::<IpAddr>() else { return false };
+        let Some(Ok(ip)) = host_of(authority).map(str::parse::<IpAddr>) else {
+            return false;
+        };
         let ip = ip.to_canonical();
-        ip.is_loopback() || self.bound.iter().any(|bound| *bound == ip || bound.is_unspecified())
+        self.bound.iter().any(|bound| *bound == ip || bound.is_unspecified())
     }
+}
+
+/// Returns `true` for `localhost` and loopback addresses.
+fn is_loopback(authority: &str) -> bool {
+    host_of(authority).is_some_and(|host| {
+        let is_loopback = |ip: IpAddr| ip.to_canonical().is_loopback();
+        host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(is_loopback)
+    })
 }
 
 /// The host of `host`, `host:port`, `[address]` or `[address]:port`.
@@ -217,6 +233,25 @@ mod tests {
             let outcome = check("127.0.0.1", &[("host", "localhost"), ("origin", origin)]);
             assert_eq!(outcome.is_ok(), admitted, "{origin}");
             assert!(admitted || outcome == Err(Rejection::Origin), "{origin}");
+        }
+    }
+
+    #[test]
+    fn a_gateway_on_every_address_takes_pages_of_its_own_address_only() {
+        for (bound, host, origin, admitted) in [
+            ("0.0.0.0", "192.0.2.7:7000", "http://192.0.2.7:7000", true),
+            ("0.0.0.0", "192.0.2.7:7000", "http://192.0.2.8:7000", false),
+            ("0.0.0.0", "192.0.2.7:7000", "http://192.0.2.7", false),
+            ("0.0.0.0", "192.0.2.7:7000", "http://203.0.113.9", false),
+            ("0.0.0.0", "192.0.2.7:7000", "http://0.0.0.0", false),
+            ("0.0.0.0", "192.0.2.7:7000", "http://[2001:db8::1]", false),
+            ("::", "[2001:db8::7]:7000", "http://[2001:db8::8]:7000", false),
+            ("::", "[2001:db8::7]:7000", "http://[2001:db8::7]:7000", true),
+            ("0.0.0.0", "192.0.2.7:7000", "http://localhost:3000", true),
+            ("192.0.2.7", "192.0.2.7:7000", "http://192.0.2.7:3000", true),
+        ] {
+            let outcome = check(bound, &[("host", host), ("origin", origin)]);
+            assert_eq!(outcome.is_ok(), admitted, "{origin} at {host} on {bound}");
         }
     }
 

@@ -15,7 +15,7 @@ use crate::{
             plan::{Action, Plan, Row},
             write,
         },
-        own_entries,
+        own_entries, project_bounds,
     },
     document::Document,
     exit::Exit,
@@ -332,7 +332,11 @@ pub(super) fn files(host: &Host, is_project: bool, name: &str, folders: &Folders
             true => folders.project(".continue/mcpServers"),
             false => folders.variable_or_home("CONTINUE_GLOBAL_DIR", ".continue", "mcpServers"),
         };
-        return Ok(vec![folder.join(format!("{name}.yaml"))]);
+        let file = folder.join(format!("{name}.yaml"));
+        if is_project {
+            project_bounds::check(&file)?;
+        }
+        return Ok(vec![file]);
     }
     if !is_project {
         return Ok(host.files_to_edit(folders));
@@ -344,6 +348,7 @@ pub(super) fn files(host: &Host, is_project: bool, name: &str, folders: &Folders
         hint: Some("leave out `--project`".to_owned()),
         exit: Exit::Usage,
     })?;
+    project_bounds::check(&file)?;
     Ok(vec![file])
 }
 
