@@ -188,3 +188,44 @@ impl Occupied {
         match self {}
     }
 }
+
+/// The user's own token for the gateways that the user runs, in the user's folder of state.
+pub(crate) struct OwnerToken {
+    pub(crate) path: PathBuf,
+    pub(crate) text: String,
+}
+
+impl OwnerToken {
+    /// The user's token, which is made if there is none.
+    pub(crate) fn open_or_create() -> Result<Self, String> {
+        let folder = crate::settings::state_folder().ok_or("there is no folder for it")?;
+        let path = folder.join("owner.token");
+        let failed = |error: std::io::Error| format!("{} cannot be used: {error}", path.display());
+        if let Ok(text) = std::fs::read_to_string(&path)
+            && !text.trim().is_empty()
+        {
+            return Ok(Self {
+                text: text.trim().to_owned(),
+                path,
+            });
+        }
+        let text = random_token().map_err(|error| error.to_string())?;
+        std::fs::create_dir_all(&folder).map_err(failed)?;
+        std::fs::write(&path, &text).map_err(failed)?;
+        Ok(Self { path, text })
+    }
+}
+
+/// A new token.
+pub(crate) fn random_token() -> Result<String, getrandom::Error> {
+    use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes)?;
+    Ok(format!("pgb_{}", URL_SAFE_NO_PAD.encode(bytes)))
+}
+
+/// The id of the user, which does not tell users apart here: each needs the token.
+pub(crate) fn user_id() -> u32 {
+    0
+}

@@ -7,6 +7,7 @@ mod caller;
 mod fetch;
 mod jwt;
 mod oauth;
+mod owner;
 mod rejection;
 mod revocation;
 mod scope;
@@ -20,13 +21,15 @@ use http::HeaderMap;
 
 pub use caller::{CallLimits, Caller};
 pub(crate) use oauth::{Resource, ResourceServer, WELL_KNOWN};
+pub use owner::Owner;
+pub(crate) use owner::Peer;
 pub(crate) use rejection::Rejection;
 pub(crate) use revocation::Revocation;
 pub use scope::{Scope, Scopes};
 pub(crate) use site_check::{Origin, SiteCheck};
 pub(crate) use token_fault::TokenFault;
 pub use tokens::Token;
-pub(crate) use tokens::Tokens;
+pub(crate) use tokens::{Presented, Tokens};
 
 /// The checks that every request passes before it is routed.
 #[derive(Debug)]
@@ -42,6 +45,8 @@ pub(crate) struct Door {
 pub(crate) enum Verdict {
     Admitted(Caller),
     Rejected(Rejection),
+    /// It has none, and is admitted as this caller if it comes from a process of the owner.
+    OfOwner(Owner, Caller),
     /// It may be an access token, and has to be verified.
     Unverified(Arc<ResourceServer>),
 }
@@ -50,7 +55,13 @@ impl Door {
     /// Looks at the token of a request to this path, without waiting.
     pub(crate) fn check(&self, headers: &HeaderMap, path: &str) -> Verdict {
         let rejection = match self.tokens.check(headers) {
-            Ok(caller) => return Verdict::Admitted(caller),
+            Ok(Presented::Known(caller)) => return Verdict::Admitted(caller),
+            Ok(Presented::OfOwner(caller)) => {
+                return match self.tokens.owner() {
+                    Some(owner) => Verdict::OfOwner(owner.clone(), caller),
+                    None => Verdict::Rejected(Rejection::NoToken),
+                };
+            }
             Err(rejection) => rejection,
         };
         let (Some(oauth), Rejection::Token) = (&self.oauth, rejection) else {

@@ -365,6 +365,6 @@ pub use outcome::{Answer, Content, Failure, Kind, Outcome, Reply};
 pub use provider::Provider;
 pub use secret::Secret;
 pub use session::Host;
-pub use shim::shim;
+pub use shim::{LocalPeer, shim};
 pub use status::State;
 pub use toolset::{ListedTool, Listing, ToolExecutor, Toolset};

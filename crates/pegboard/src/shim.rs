@@ -9,6 +9,8 @@
 //!
 //! A server with limits or a sandbox of its own starts as this program again (`launcher`), which restricts itself (`rlimits`, `sandbox`)
 //! and then executes the server, which may have a `scratch_folder` of its own (`folder_lock`). This program and the guard protect their own memory (`self_protection`).
+//!
+//! `local_peer` tells servers from other processes of the user at the other end of a connection (`socket_table`).
 
 #[cfg(target_os = "linux")]
 mod folder_lock;
@@ -26,6 +28,7 @@ mod guarded_servers;
 mod kill_timing;
 #[cfg(target_os = "linux")]
 mod launcher;
+mod local_peer;
 #[cfg(target_os = "linux")]
 mod parent_watch;
 #[cfg(target_os = "linux")]
@@ -39,14 +42,19 @@ pub(crate) mod rlimits;
 #[cfg(target_os = "linux")]
 mod sandbox;
 #[cfg(target_os = "linux")]
+mod sandboxed_servers;
+#[cfg(target_os = "linux")]
 mod scratch_folder;
 #[cfg(target_os = "linux")]
 mod self_protection;
 #[cfg(target_os = "linux")]
 mod server_handle;
 #[cfg(target_os = "linux")]
+mod socket_table;
+#[cfg(target_os = "linux")]
 mod spawn_request;
 
+pub use local_peer::LocalPeer;
 #[cfg(target_os = "linux")]
 pub(crate) use sandbox::{MissingPath, PackageCache, SandboxPlan, SandboxReport};
 #[cfg(target_os = "linux")]

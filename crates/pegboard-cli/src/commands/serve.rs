@@ -1,10 +1,17 @@
 //! `pegboard serve`: all tools at one MCP endpoint over HTTP, until a signal stops it.
 
-use std::{future::pending, net::SocketAddr, path::Path, pin::pin, sync::Arc, time::Duration};
+use std::{
+    future::pending,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
 
-use pegboard::{Config, ServerName};
+use pegboard::{Config, ServerName, config::TokenDigest};
 use pegboard_daemon::{Daemon, Reloads};
-use pegboard_gateway::{Gateway, Listeners};
+use pegboard_gateway::{Gateway, Listeners, Owner};
 use serde_json::json;
 use tokio::{net::TcpListener, time::Instant};
 use tokio_util::sync::CancellationToken;
@@ -19,7 +26,9 @@ use super::{
 };
 use crate::{
     cli::Serve,
-    daemon::{self, Detached, Identified, Identity, NotOccupied, Occupied, config_digest},
+    daemon::{
+        self, Detached, Identified, Identity, NotOccupied, Occupied, OwnerToken, config_digest, random_token, user_id,
+    },
     exit::Exit,
     output::{self, Report},
     settings::{Complaint, Settings},
@@ -33,7 +42,7 @@ pub(super) async fn run(mut context: Context<'_>, options: Serve) -> Exit {
     let settings = Settings::load(&context.global);
     let (reloads, requests) = Reloads::new();
     let triggers = Triggers::listen(&settings, &context.output, requests);
-    let nothing = json!({"addresses": [], "endpoints": [], "socket": null, "warnings": []});
+    let nothing = json!({"addresses": [], "endpoints": [], "socket": null, "token_file": null, "warnings": []});
     let notifier = Notifier::of_environment();
     let detached = options.detached.clone().map(Detached::new);
     let passed = match passed(&options) {
@@ -86,20 +95,22 @@ pub(super) async fn run(mut context: Context<'_>, options: Serve) -> Exit {
     let (tls, tls_warnings) = tls.map(|loaded| (loaded.tls, loaded.warnings)).unzip();
     let identified = Identified::new(config_digest(&settings.loaded.config));
     let local = daemon::router(identified.clone(), daemon.clone(), untold, context.logs.clone());
-    let gateway = match serving::gateway(&daemon, tls, local) {
+    let (owner, token_file) = match owner(&context) {
+        Ok(owner) => owner,
+        Err(complaint) => return context.refuse(&complaint, &nothing).await,
+    };
+    let gateway = match serving::gateway(&daemon, tls, owner, local) {
         Ok(gateway) => gateway,
         Err(complaint) => return context.refuse(&complaint, &nothing).await,
     };
     let socket = occupied.as_ref().map(|occupied| occupied.path().to_owned());
-    announce(
-        &mut context,
-        &settings,
-        &addresses,
-        socket.as_deref(),
-        &what,
-        tls_warnings,
-    )
-    .await;
+    // Where tokens are configured, that of the user counts at the socket only.
+    let token_file = token_file.filter(|_| !board.gateway_settings().serve.requires_token());
+    let files = Files {
+        socket: socket.as_deref(),
+        token: token_file.as_deref(),
+    };
+    announce(&mut context, &settings, &addresses, files, &what, tls_warnings).await;
     notifier.ready(&what);
     let started = board.gateway_settings();
     let listeners = Listeners::from(listeners);
@@ -173,6 +184,32 @@ fn occupy(context: &Context<'_>, settings: &Settings, options: &Serve) -> Result
             Ok(None)
         }
     }
+}
+
+/// The user who runs this gateway, and the file of that user's token. Without a place for the file, nobody has the token.
+fn owner(context: &Context<'_>) -> Result<(Owner, Option<PathBuf>), Complaint> {
+    let (text, path) = match OwnerToken::open_or_create() {
+        Ok(token) => (token.text, Some(token.path)),
+        Err(why) => {
+            context.output.note(&format!(
+                "requests that change what runs are refused without tokens in the config: there is no place for the token of this user: {why}"
+            ));
+            let random = random_token().map_err(|error| Complaint {
+                message: format!("the system has no random numbers: {error}"),
+                hint: None,
+                exit: Exit::Unavailable,
+            });
+            (random?, None)
+        }
+    };
+    Ok((Owner::new(user_id(), TokenDigest::of(&text).to_bytes()), path))
+}
+
+/// The files by which the commands of this user reach the gateway.
+#[derive(Clone, Copy)]
+struct Files<'a> {
+    socket: Option<&'a Path>,
+    token: Option<&'a Path>,
 }
 
 /// Waits until there has been no client for as long as `limit` says.
@@ -269,7 +306,7 @@ async fn announce(
     context: &mut Context<'_>,
     settings: &Settings,
     addresses: &[SocketAddr],
-    socket: Option<&Path>,
+    files: Files<'_>,
     what: &str,
     tls_warnings: Option<Vec<String>>,
 ) {
@@ -287,7 +324,7 @@ async fn announce(
     if context.output.is_json() {
         let warnings: Vec<String> = settings.warnings().chain(unsafe_ones).collect();
         let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
-        let document = json!({"addresses": addresses, "endpoints": endpoints, "socket": socket, "warnings": warnings});
+        let document = json!({"addresses": addresses, "endpoints": endpoints, "socket": files.socket, "token_file": files.token, "warnings": warnings});
         context.print(Report::json(Exit::Done, &document)).await;
         return;
     }
@@ -295,10 +332,16 @@ async fn announce(
     for endpoint in endpoints {
         context.output.note(&format!("listening on {endpoint}"));
     }
-    if let Some(socket) = socket {
+    if let Some(socket) = files.socket {
         context.output.note(&format!(
             "listening on {} for the commands of this user",
             socket.display()
+        ));
+    }
+    if let Some(token) = files.token.filter(|_| !addresses.is_empty()) {
+        context.output.note(&format!(
+            "this user needs no token for tools; changes over HTTP need the one in {}",
+            token.display()
         ));
     }
     context.output.note(what);

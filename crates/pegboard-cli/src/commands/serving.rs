@@ -8,7 +8,7 @@ use pegboard::{
     config::{ServeConfig, TokenConfig, TokenScope},
 };
 use pegboard_daemon::Daemon;
-use pegboard_gateway::{Gateway, GatewayHost, Scope, Scopes, Sealer, Tls, Token};
+use pegboard_gateway::{Gateway, GatewayHost, Owner, Scope, Scopes, Sealer, Tls, Token};
 
 use crate::{
     daemon::CallsInFlight,
@@ -130,7 +130,7 @@ pub(super) fn warn_of_unconnected(board: &Pegboard, output: &Output) {
 }
 
 /// The gateway of a daemon, with the settings of its config.
-pub(super) fn gateway(daemon: &Daemon, tls: Option<Tls>, more: Router) -> Result<Gateway, Complaint> {
+pub(super) fn gateway(daemon: &Daemon, tls: Option<Tls>, owner: Owner, more: Router) -> Result<Gateway, Complaint> {
     let board = daemon.board();
     let settings = board.gateway_settings();
     let serve = &settings.serve;
@@ -148,6 +148,7 @@ pub(super) fn gateway(daemon: &Daemon, tls: Option<Tls>, more: Router) -> Result
     let routes = daemon.with_sign_in_links(builder.sign_in_links()).router();
     let mut builder = builder
         .others(routes.merge(more))
+        .owner(owner)
         .hosts(serve.hosts.clone())
         .origins(serve.origins.clone())
         .max_connections(serve.max_connections)

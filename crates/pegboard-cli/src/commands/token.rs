@@ -1,6 +1,5 @@
 //! `pegboard token`: makes tokens for clients of the gateway, and prints digests of tokens.
 
-use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use pegboard::{Config, Env, Format, config::TokenDigest};
 use serde_json::{Map, Value, json};
 
@@ -11,15 +10,12 @@ use super::{
 };
 use crate::{
     cli::TokenNew,
+    daemon::random_token,
     exit::Exit,
     output::Report,
     settings::{Complaint, Settings},
 };
 
-/// How tokens begin, so that people and scanners recognise them.
-const PREFIX: &str = "pgb_";
-/// Random bytes of a token: 256 bits.
-const RANDOM: usize = 32;
 /// Longer than any token.
 const MAX_BYTES: u64 = 64 << 10;
 
@@ -35,7 +31,7 @@ pub(super) async fn new(mut context: Context<'_>, options: TokenNew) -> Exit {
         Ok(table) => table,
         Err(complaint) => return context.refuse(&complaint, &nothing).await,
     };
-    let token = match random() {
+    let token = match random_token() {
         Ok(token) => token,
         Err(error) => {
             let message = format!("the system has no random numbers: {error}");
@@ -83,12 +79,6 @@ pub(super) async fn hash(mut context: Context<'_>) -> Exit {
         (Err(problem), _) => empty(&context.output, Exit::Usage, &nothing).error(&problem, None),
     };
     context.print(report).await
-}
-
-fn random() -> Result<String, getrandom::Error> {
-    let mut bytes = [0; RANDOM];
-    getrandom::fill(&mut bytes)?;
-    Ok(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes)))
 }
 
 /// The TOML lines of the token. The values are texts, numbers and lists of texts, which JSON and TOML write alike.
@@ -206,14 +196,6 @@ fn token(bytes: Vec<u8>) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn tokens_have_a_prefix_and_are_never_the_same() {
-        let (first, second) = (random().unwrap(), random().unwrap());
-        assert!(first.starts_with(PREFIX));
-        assert_eq!(first.len(), PREFIX.len() + 43);
-        assert_ne!(first, second);
-    }
 
     #[test]
     fn a_name_is_one_that_the_config_accepts() {

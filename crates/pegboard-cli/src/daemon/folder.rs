@@ -76,7 +76,7 @@ fn missing(path: &Path, error: &io::Error) -> FolderError {
 }
 
 /// The user of this process.
-pub(super) fn user() -> u32 {
+pub(crate) fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 

@@ -1,4 +1,5 @@
-//! The little of HTTP/1.1 that a command needs at the socket of its daemon: a GET with a short answer, and an upgrade.
+//! The little of HTTP/1.1 that a command needs at the socket of its daemon: a GET with a short answer, and an upgrade. Both have the
+//! token of the user.
 
 use std::io;
 
@@ -6,6 +7,8 @@ use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::UnixStream,
 };
+
+use super::owner_token::OwnerToken;
 
 /// The longest head of a response.
 const MAX_HEAD: usize = 16 * 1024;
@@ -31,7 +34,9 @@ pub(super) async fn upgrade(stream: &mut UnixStream, path: &str) -> io::Result<R
 }
 
 async fn send(stream: &mut UnixStream, path: &str, headers: &str) -> io::Result<Response> {
-    let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n{headers}\r\n");
+    let token = OwnerToken::find().map(|token| format!("authorization: Bearer {token}\r\n"));
+    let token = token.unwrap_or_default();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n{token}{headers}\r\n");
     stream.write_all(request.as_bytes()).await?;
     let mut read = Vec::with_capacity(1024);
     let end = loop {

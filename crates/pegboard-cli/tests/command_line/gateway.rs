@@ -26,6 +26,8 @@ pub(crate) struct Served {
     pub(crate) addresses: usize,
     /// What it printed when it began to listen.
     pub(crate) document: Value,
+    /// The `Authorization` of the user who started it; `None` if tokens are configured.
+    pub(crate) owner: Option<String>,
     err: PathBuf,
 }
 
@@ -63,6 +65,7 @@ impl Served {
             address: String::new(),
             addresses: 0,
             document: Value::Null,
+            owner: None,
             err,
         };
         until("the gateway listens", || {
@@ -75,6 +78,10 @@ impl Served {
         served.addresses = document["addresses"].as_array().unwrap().len();
         let endpoint = document["endpoints"][0].as_str().unwrap();
         assert!(endpoint.ends_with(&format!("://{}/mcp", served.address)), "{endpoint}");
+        let token = document["token_file"]
+            .as_str()
+            .map(|file| fs::read_to_string(file).unwrap());
+        served.owner = token.map(|token| format!("Bearer {}", token.trim()));
         served.document = document;
         served
     }
@@ -139,6 +146,7 @@ impl Served {
         self.write_as("POST", stream, path, headers, body);
     }
 
+    /// Requests that change what runs have the token of the user, unless the test names another one.
     fn write_as(&self, method: &str, stream: &mut TcpStream, path: &str, headers: &[(&str, &str)], body: &str) {
         let mut head = format!(
             "{method} {path} HTTP/1.1\r\nContent-Length: {}\r\nConnection: close\r\n",
@@ -148,10 +156,18 @@ impl Served {
             ("Host", self.address.as_str()),
             ("Content-Type", "application/json"),
             ("Accept", "application/json, text/event-stream"),
+            (
+                "Authorization",
+                self.owner
+                    .as_deref()
+                    .filter(|_| changes(method, path))
+                    .unwrap_or_default(),
+            ),
         ];
         let is_set = |name: &str| headers.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
         let defaults = defaults.iter().filter(|(name, _)| !is_set(name));
-        for (name, value) in headers.iter().chain(defaults) {
+        let given = headers.iter().chain(defaults);
+        for (name, value) in given.filter(|(name, value)| !(value.is_empty() && name == &"Authorization")) {
             head.push_str(&format!("{name}: {value}\r\n"));
         }
         // A server that refuses a request may close the connection before it has read all of it.
@@ -281,4 +297,11 @@ fn joined(mut chunks: &str) -> String {
         chunks = rest[size..].trim_start_matches("\r\n");
     }
     body
+}
+
+/// Whether a request changes what runs, and so needs a token.
+fn changes(method: &str, path: &str) -> bool {
+    let verbs = ["reconnect", "enable", "disable", "refresh", "reload"];
+    let is_verb = path.rsplit('/').next().is_some_and(|last| verbs.contains(&last));
+    path.starts_with("/api/v1/mcp/") && (matches!(method, "PUT" | "DELETE") || (method == "POST" && is_verb))
 }

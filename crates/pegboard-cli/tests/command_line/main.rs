@@ -29,6 +29,8 @@ mod daemon_hello;
 mod daemon_kills;
 #[cfg(target_os = "linux")]
 mod daemon_terminal;
+#[cfg(target_os = "linux")]
+mod doors;
 #[cfg(unix)]
 mod gateway;
 mod help;

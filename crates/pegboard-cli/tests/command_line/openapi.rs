@@ -101,6 +101,13 @@ fn fuzz(home: &Home, served: &Served, document: &Path, which: &[&str]) {
             "--no-color",
         ])
         .args(["--phases", "examples,coverage,fuzzing", "--generation-database", "none"])
+        // Requests that change what runs need the token of the user.
+        .args(
+            served
+                .owner
+                .iter()
+                .map(|token| format!("--header=Authorization: {token}")),
+        )
         .args(which)
         .current_dir(home.path("."));
     let said = succeeded(&fuzzer.output().unwrap());

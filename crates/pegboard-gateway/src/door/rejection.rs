@@ -21,6 +21,11 @@ pub(crate) enum Rejection {
     NotText,
     #[error("a token is needed: send it as `Authorization: Bearer …`")]
     NoToken,
+    #[error(
+        "without a token, only processes of the user who started the gateway are served, and this request is of another one or of a sandboxed server: \
+         send that user's token, whose file `pegboard serve` names, as `Authorization: Bearer …`"
+    )]
+    NotOwner,
     #[error("the token is unknown or has expired")]
     Token,
     #[error("{0}")]
@@ -33,7 +38,7 @@ impl Rejection {
         match self {
             Self::NoHost | Self::Doubled | Self::NotText => StatusCode::BAD_REQUEST,
             Self::Host | Self::Origin | Self::CrossSite => StatusCode::FORBIDDEN,
-            Self::NoToken | Self::Token => StatusCode::UNAUTHORIZED,
+            Self::NoToken | Self::NotOwner | Self::Token => StatusCode::UNAUTHORIZED,
             Self::AccessToken(fault) => fault.status(),
         }
     }
@@ -44,7 +49,7 @@ impl Rejection {
             Self::NoHost | Self::Host => "host",
             Self::Origin | Self::CrossSite => "origin",
             Self::Doubled | Self::NotText => "header",
-            Self::NoToken => "no_token",
+            Self::NoToken | Self::NotOwner => "no_token",
             Self::Token => "token",
             Self::AccessToken(fault) => fault.label(),
         }
@@ -61,7 +66,7 @@ impl Rejection {
     /// The `WWW-Authenticate` header of the response of a gateway that knows no authorization server.
     pub(crate) fn challenge(self) -> Option<&'static str> {
         match self {
-            Self::NoToken => Some(r#"Bearer realm="pegboard""#),
+            Self::NoToken | Self::NotOwner => Some(r#"Bearer realm="pegboard""#),
             Self::Token => Some(r#"Bearer realm="pegboard", error="invalid_token""#),
             _ => None,
         }

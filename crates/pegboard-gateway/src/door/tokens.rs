@@ -11,7 +11,9 @@ use http::{HeaderMap, header::AUTHORIZATION};
 use pegboard::Principal;
 use ring::digest;
 
-use super::{caller::Caller, rejection::Rejection, revocation::Revocation, scope::Scopes, site_check::single};
+use super::{
+    caller::Caller, owner::Owner, rejection::Rejection, revocation::Revocation, scope::Scopes, site_check::single,
+};
 
 /// A token that clients may present as `Authorization: Bearer`, known by its SHA-256 digest.
 #[derive(Clone)]
@@ -72,8 +74,18 @@ pub(crate) struct Tokens {
     known: Vec<Token>,
     /// Whether requests need a token. A config whose tokens are all unusable must not make the gateway an open one.
     required: bool,
-    /// The caller of requests without a token, if none is needed.
+    /// The caller of requests without a token, if none is needed. With an owner, the caller with the owner's token.
     anyone: Caller,
+    /// The only user who needs no token, if there is one.
+    owner: Option<Owner>,
+}
+
+/// What tokens say of a request.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Presented {
+    Known(Caller),
+    /// None that counts. It is one of this caller if it comes from a process of the owner.
+    OfOwner(Caller),
 }
 
 impl Tokens {
@@ -86,7 +98,17 @@ impl Tokens {
             required: required || !known.is_empty(),
             known,
             anyone: Caller::default(),
+            owner: None,
         }
+    }
+
+    /// Admits only this user, if no token is configured.
+    pub(crate) fn set_owner(&mut self, owner: Option<Owner>) {
+        self.owner = owner;
+    }
+
+    pub(crate) fn owner(&self) -> Option<&Owner> {
+        self.owner.as_ref().filter(|_| !self.required)
     }
 
     /// Makes these the successors of `before`: what clients have open stays open if their token has the same rights now. Revokes the other
@@ -105,6 +127,7 @@ impl Tokens {
                 token.caller.revoked = old.revoked.clone();
             }
         }
+        self.owner.clone_from(&before.owner);
         let mut revoked: Vec<Caller> = gone.into_values().cloned().collect();
         // The calls of a token that has expired go on until it is removed.
         let is_kept = |token: &&Token| self.known.iter().any(|kept| kept.digest == token.digest);
@@ -147,17 +170,42 @@ impl Tokens {
         self.required
     }
 
-    /// The caller that a request's token names. Without tokens, every caller is the same one.
-    pub(crate) fn check(&self, headers: &HeaderMap) -> Result<Caller, Rejection> {
+    /// The caller that a request's token names. Without tokens and an owner, every caller is the same one.
+    pub(crate) fn check(&self, headers: &HeaderMap) -> Result<Presented, Rejection> {
         if !self.required {
-            return Ok(self.anyone.clone());
+            return Ok(match &self.owner {
+                Some(owner) if !presents(owner, headers) => Presented::OfOwner(self.without_token()),
+                _ => Presented::Known(self.anyone.clone()),
+            });
         }
         let header = single(headers, &AUTHORIZATION)?.ok_or(Rejection::NoToken)?;
         let (scheme, presented) = header.split_once(' ').ok_or(Rejection::Token)?;
         if !scheme.eq_ignore_ascii_case("bearer") {
             return Err(Rejection::NoToken);
         }
-        self.find(presented.trim_matches(' ')).ok_or(Rejection::Token)
+        let caller = self.find(presented.trim_matches(' ')).ok_or(Rejection::Token)?;
+        Ok(Presented::Known(caller))
+    }
+
+    /// The caller of a request at a local socket, whose other end is a process of the owner.
+    pub(crate) fn local(&self, headers: &HeaderMap) -> Caller {
+        match &self.owner {
+            Some(owner) if !presents(owner, headers) => self.without_token(),
+            _ => Caller::default(),
+        }
+    }
+
+    /// Whether a request has the token of the owner. Without an owner, every request is as good.
+    pub(crate) fn is_owner(&self, headers: &HeaderMap) -> bool {
+        self.owner.as_ref().is_none_or(|owner| presents(owner, headers))
+    }
+
+    /// A process of the owner, which may use tools and change nothing.
+    fn without_token(&self) -> Caller {
+        Caller {
+            scopes: Scopes::OF_A_CLIENT,
+            ..self.anyone.clone()
+        }
     }
 
     /// Demands a token from now on. Returns the caller of requests without one, which is revoked.
@@ -191,6 +239,12 @@ pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }
 
+/// Whether a request has the token of the owner.
+fn presents(owner: &Owner, headers: &HeaderMap) -> bool {
+    let digest = bearer(headers).map(|token| digest::digest(&digest::SHA256, token.as_bytes()));
+    digest.is_some_and(|digest| is_same(owner.digest(), digest.as_ref()))
+}
+
 /// Compares in a time that does not depend on the values.
 fn is_same(known: &[u8; 32], presented: &[u8]) -> bool {
     let differing = known.iter().zip(presented).fold(0, |all, (a, b)| all | (a ^ b));
@@ -215,7 +269,9 @@ mod tests {
         for value in headers {
             map.append(AUTHORIZATION, HeaderValue::from_str(value).unwrap());
         }
-        let caller = tokens.check(&map)?;
+        let Presented::Known(caller) = tokens.check(&map)? else {
+            return Ok(Some("the owner".to_owned()));
+        };
         Ok(caller.principal.map(|principal| principal.as_str().to_owned()))
     }
 
@@ -257,6 +313,39 @@ mod tests {
         let closed = Tokens::new(vec![], true);
         assert_eq!(check(&closed, &[]), Err(Rejection::NoToken));
         assert_eq!(check(&closed, &["Bearer x"]), Err(Rejection::Token));
+    }
+
+    #[test]
+    fn without_tokens_only_the_owners_token_has_all_rights() {
+        let digest = |text: &str| {
+            digest::digest(&digest::SHA256, text.as_bytes())
+                .as_ref()
+                .try_into()
+                .unwrap()
+        };
+        let mut open = Tokens::new(vec![], false);
+        open.set_owner(Some(Owner::new(1000, digest("mine"))));
+        let with = |value: &str| HeaderMap::from_iter([(AUTHORIZATION, HeaderValue::from_str(value).unwrap())]);
+        let all = Presented::Known(Caller::default());
+        let some = Caller {
+            scopes: Scopes::OF_A_CLIENT,
+            ..Caller::default()
+        };
+        assert_eq!(open.check(&with("Bearer mine")), Ok(all));
+        assert_eq!(open.local(&with("Bearer mine")), Caller::default());
+        for headers in [HeaderMap::new(), with("Bearer other"), with("Basic mine")] {
+            assert_eq!(
+                open.check(&headers),
+                Ok(Presented::OfOwner(some.clone())),
+                "{headers:?}"
+            );
+            assert_eq!(open.local(&headers), some, "{headers:?}");
+        }
+        // Where tokens are configured, these count alone.
+        let mut closed = Tokens::new(vec![token("alice", "a")], false);
+        closed.succeed(&open);
+        assert_eq!(closed.check(&with("Bearer mine")), Err(Rejection::Token));
+        assert!(closed.owner().is_none());
     }
 
     #[test]
@@ -302,7 +391,9 @@ mod tests {
     #[test]
     fn the_first_token_revokes_those_who_came_without() {
         let open = Tokens::new(vec![], false);
-        let anyone = open.check(&HeaderMap::new()).unwrap();
+        let Ok(Presented::Known(anyone)) = open.check(&HeaderMap::new()) else {
+            panic!("nobody is admitted")
+        };
         let mut still_open = Tokens::new(vec![], false);
         assert_eq!(still_open.succeed(&open), []);
         assert!(!anyone.revoked.is_cancelled());

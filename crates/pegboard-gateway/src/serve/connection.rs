@@ -9,7 +9,7 @@ use std::{
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use hyper::{server::conn::http1, service::service_fn};
+use hyper::{Request, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -25,7 +25,7 @@ use super::{
     tls,
     watched_stream::WatchedStream,
 };
-use crate::wire::ResponseBody;
+use crate::{door::Peer, wire::ResponseBody};
 
 /// What is read ahead. A head of [`MAX_HEAD`] fits; hyper refuses one that is longer than this by a part that depends on the network.
 const BUFFER: usize = MAX_HEAD;
@@ -44,13 +44,14 @@ pub(super) async fn serve<S: ClientStream>(
     let open = site.traffic.opened();
     let first = closing.run_until_cancelled(timeout(IDLE_TIME, stream.has_input()));
     if matches!(first.await, Some(Ok(true))) {
+        let peer = stream.peer().filter(|_| site.door.load().tokens.owner().is_some());
         // Boxed, so that a connection without a request has no room for a parser and buffers.
         match site.tls.load_full().filter(|_| arrival == Arrival::Network) {
-            None => Box::pin(serve_requests(stream, arrival, site, closing)).await,
+            None => Box::pin(serve_requests(stream, (arrival, peer), site, closing)).await,
             Some(tls) => {
                 let accepted = Box::pin(tls::accept(stream.into_tcp(), tls));
                 if let Some(Some(stream)) = closing.run_until_cancelled(accepted).await {
-                    Box::pin(serve_requests(stream, arrival, site, closing)).await;
+                    Box::pin(serve_requests(stream, (arrival, peer), site, closing)).await;
                 }
             }
         }
@@ -58,14 +59,21 @@ pub(super) async fn serve<S: ClientStream>(
     drop((open, permit));
 }
 
-async fn serve_requests<S>(stream: S, arrival: Arrival, site: Arc<Site>, closing: CancellationToken)
-where
+async fn serve_requests<S>(
+    stream: S,
+    (arrival, peer): (Arrival, Option<Peer>),
+    site: Arc<Site>,
+    closing: CancellationToken,
+) where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let activity = Activity::new();
     let io = TokioIo::new(WatchedStream::new(stream, activity.clone(), site.clone()));
-    let service = service_fn(|request| {
+    let service = service_fn(|mut request: Request<Incoming>| {
         let (site, busy) = (site.clone(), activity.begin());
+        if let Some(peer) = &peer {
+            request.extensions_mut().insert(peer.clone());
+        }
         async move {
             let response = site.handle(request, arrival).await;
             Ok::<_, Infallible>(response.map(|body| SentBody { body, busy }))

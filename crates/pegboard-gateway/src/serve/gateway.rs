@@ -30,7 +30,7 @@ use super::{
     traffic::TrafficCounts,
 };
 use crate::{
-    door::{Caller, Door, ResourceServer, SiteCheck, Token, Tokens},
+    door::{Caller, Door, Owner, ResourceServer, SiteCheck, Token, Tokens},
     protocol::{Endpoint, Limits as EndpointLimits, Sealer, Service},
     sign_in::{PageAddress, SignInLinks},
     wire::{BodyLimit, Endpoints, HttpResponse, HttpWire, Limits, LinesWire, SseWire, WebSocketWire},
@@ -66,6 +66,7 @@ pub struct GatewayBuilder {
     settings: DoorSettings,
     tokens: Vec<Token>,
     requires_token: bool,
+    owner: Option<Owner>,
     oauth: Option<ServeOAuth>,
     wire: Limits,
     in_flight: usize,
@@ -258,6 +259,7 @@ impl GatewayBuilder {
             settings: DoorSettings::default(),
             tokens: Vec::new(),
             requires_token: false,
+            owner: None,
             oauth: None,
             wire: Limits {
                 body: 4 * 1024 * 1024,
@@ -293,6 +295,14 @@ impl GatewayBuilder {
     /// Adds a token. As soon as there is one, every request needs one.
     pub fn token(mut self, token: Token) -> Self {
         self.tokens.push(token);
+        self
+    }
+
+    /// Serves only one user of this machine while no tokens are configured, and changes nothing without that user's token.
+    ///
+    /// Without an owner, a gateway on a loopback address that has no tokens serves every user of the machine.
+    pub fn owner(mut self, owner: Owner) -> Self {
+        self.owner = Some(owner);
         self
     }
 
@@ -400,6 +410,7 @@ impl GatewayBuilder {
     pub fn build(self) -> Gateway {
         let mut settings = self.settings;
         settings.tokens = Tokens::new(self.tokens, self.requires_token || self.oauth.is_some());
+        settings.tokens.set_owner(self.owner);
         settings.set_oauth(self.oauth.as_ref());
         let bodies = BodyLimit::new(self.wire.body);
         let site = Site {

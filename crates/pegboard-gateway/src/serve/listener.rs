@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     connection,
-    listeners::{Accept, Listeners},
+    listeners::{Accept, Arrival, Listeners},
     site::Site,
 };
 
@@ -90,8 +90,8 @@ async fn accept<A: Accept>(listener: A, site: Arc<Site>, permits: Arc<Semaphore>
             () = &mut stop => break,
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
             accepted = next => match accepted {
-                Ok((Some(stream), permit)) => {
-                    connections.spawn(connection::serve(stream, A::ARRIVAL, site.clone(), closing.clone(), permit));
+                Ok((Some((stream, arrival)), permit)) => {
+                    connections.spawn(connection::serve(stream, arrival, site.clone(), closing.clone(), permit));
                 }
                 Ok((None, _)) => {}
                 Err(error) => {
@@ -108,7 +108,7 @@ async fn accept<A: Accept>(listener: A, site: Arc<Site>, permits: Arc<Semaphore>
 async fn next<A: Accept>(
     listener: &A,
     permits: &Arc<Semaphore>,
-) -> io::Result<(Option<A::Stream>, OwnedSemaphorePermit)> {
+) -> io::Result<(Option<(A::Stream, Arrival)>, OwnedSemaphorePermit)> {
     let permit = permits.clone().acquire_owned().await.map_err(io::Error::other)?;
     Ok((listener.accept().await?, permit))
 }

@@ -7,6 +7,8 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
+use crate::door::Peer;
+
 /// What a gateway listens on: addresses, and on Unix also sockets for the processes of one user.
 #[derive(Debug, Default)]
 pub struct Listeners {
@@ -22,9 +24,11 @@ impl From<Vec<TcpListener>> for Listeners {
 }
 
 impl Listeners {
-    /// Adds a Unix socket for the processes of the user `uid`. Connections of other users are closed at once.
+    /// Adds a Unix socket for the processes of the user `uid`. Connections of other users, and of servers that this program has started, are
+    /// closed at once.
     ///
-    /// Requests on it need no token and have all rights, also those that start processes: protect the socket's file and folder.
+    /// Requests on it need no token. Without an [owner](crate::GatewayBuilder::owner) they have all rights, also those that start processes: protect
+    /// the socket's file and folder.
     #[cfg(unix)]
     #[must_use]
     pub fn local(mut self, listener: tokio::net::UnixListener, uid: u32) -> Self {
@@ -46,15 +50,16 @@ pub(super) enum Arrival {
     Network,
     /// A process of the user that the gateway runs for.
     Local,
+    /// A server of another program of that user, which may have a sandbox.
+    LocalServer,
 }
 
 /// Accepts connections.
 pub(super) trait Accept: Send + Sync + 'static {
     type Stream: ClientStream;
-    const ARRIVAL: Arrival;
 
-    /// The next connection; `None` for one that was refused.
-    fn accept(&self) -> impl Future<Output = io::Result<Option<Self::Stream>>> + Send;
+    /// The next connection, and where it comes from; `None` for one that was refused.
+    fn accept(&self) -> impl Future<Output = io::Result<Option<(Self::Stream, Arrival)>>> + Send;
 }
 
 /// The server's end of a connection.
@@ -64,19 +69,21 @@ pub(super) trait ClientStream: AsyncRead + AsyncWrite + Send + Unpin + 'static {
 
     /// The TCP connection that it is; `None` if it is another one. Only these are encrypted.
     fn into_tcp(self) -> Option<TcpStream>;
+
+    /// The other end of a TCP connection on this machine.
+    fn peer(&self) -> Option<Peer>;
 }
 
 impl Accept for TcpListener {
     type Stream = TcpStream;
-    const ARRIVAL: Arrival = Arrival::Network;
 
-    async fn accept(&self) -> io::Result<Option<TcpStream>> {
+    async fn accept(&self) -> io::Result<Option<(TcpStream, Arrival)>> {
         let (stream, _) = Self::accept(self).await?;
         // Without Nagle's algorithm a small response does not wait for the previous acknowledgement.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "cannot set TCP_NODELAY");
         }
-        Ok(Some(stream))
+        Ok(Some((stream, Arrival::Network)))
     }
 }
 
@@ -87,6 +94,10 @@ impl ClientStream for TcpStream {
 
     fn into_tcp(self) -> Option<TcpStream> {
         Some(self)
+    }
+
+    fn peer(&self) -> Option<Peer> {
+        Peer::new(self.peer_addr().ok()?, self.local_addr().ok()?)
     }
 }
 
@@ -99,7 +110,9 @@ mod local {
 
     use tokio::net::{TcpStream, UnixListener, UnixStream};
 
-    use super::{Accept, Arrival, ClientStream};
+    use pegboard::LocalPeer;
+
+    use super::{Accept, Arrival, ClientStream, Peer};
 
     /// A Unix socket for the processes of one user.
     #[derive(Debug)]
@@ -110,13 +123,22 @@ mod local {
 
     impl Accept for LocalListener {
         type Stream = UnixStream;
-        const ARRIVAL: Arrival = Arrival::Local;
 
-        async fn accept(&self) -> io::Result<Option<UnixStream>> {
+        async fn accept(&self) -> io::Result<Option<(UnixStream, Arrival)>> {
             let (stream, _) = self.listener.accept().await?;
             // The file's mode keeps others out already, except where a file system ignores modes.
             match stream.peer_cred() {
-                Ok(peer) if peer.uid() == self.uid => Ok(Some(stream)),
+                Ok(peer) if peer.uid() == self.uid => {
+                    let pid = peer.pid().and_then(|pid| u32::try_from(pid).ok()).unwrap_or_default();
+                    match LocalPeer::of_process(pid, peer.uid()) {
+                        LocalPeer::User(_) => Ok(Some((stream, Arrival::Local))),
+                        LocalPeer::ServerOfAnother => Ok(Some((stream, Arrival::LocalServer))),
+                        _ => {
+                            tracing::warn!(pid, "a process of a server was refused at the local socket");
+                            Ok(None)
+                        }
+                    }
+                }
                 Ok(peer) => {
                     tracing::warn!(
                         uid = peer.uid(),
@@ -139,6 +161,10 @@ mod local {
         }
 
         fn into_tcp(self) -> Option<TcpStream> {
+            None
+        }
+
+        fn peer(&self) -> Option<Peer> {
             None
         }
     }

@@ -30,7 +30,7 @@ use super::{
     traffic::{BUSY, PathLabel, TOO_LONG, Traffic, VIEW},
 };
 use crate::{
-    door::{self, Caller, Door, Origin, Rejection, Revocation, TokenFault, Verdict},
+    door::{self, Caller, Door, Origin, Peer, Rejection, Revocation, Scope, TokenFault, Verdict},
     protocol::Endpoint,
     sign_in::SignInLinks,
     wire::{
@@ -189,17 +189,29 @@ impl Site {
         if let Some(response) = protected_resource::metadata(&self.door.load(), asked, &parts.method) {
             return response;
         }
+        let arrival = match arrival {
+            // A sandbox keeps a server from the token. Without one it is a process of the user like others.
+            Arrival::LocalServer if self.door.load().tokens.is_owner(&parts.headers) => Arrival::Local,
+            Arrival::LocalServer => return self.refuse(Rejection::NotOwner, asked),
+            arrival => arrival,
+        };
         let caller = match arrival {
-            // A process of the same user could read the config and start the servers itself.
-            Arrival::Local => Caller::default(),
-            Arrival::Network => match self.admit(&parts).await {
+            // A process of the same user, and none of a server.
+            Arrival::Local => self.door.load().tokens.local(&parts.headers),
+            Arrival::Network | Arrival::LocalServer => match self.admit(&parts).await {
                 Ok(caller) => caller,
                 Err(_) if route == Route::Ready || self.is_sign_in_page(&uri) => Caller::without_rights(),
                 Err(rejection) => return self.refuse(rejection, asked),
             },
         };
-        if arrival == Arrival::Network && matches!(route, Route::Mcp(Target::Approved(_))) {
-            return problem(StatusCode::NOT_FOUND, "this path is served at the local socket only");
+        if matches!(route, Route::Mcp(Target::Approved(_))) {
+            if arrival == Arrival::Network {
+                return problem(StatusCode::NOT_FOUND, "this path is served at the local socket only");
+            }
+            // Its calls need no approval any more, so more than the user's id must open it: servers have that too.
+            if !caller.scopes.contains(Scope::Admin) {
+                return self.reject(Rejection::NotOwner);
+            }
         }
         let revoked = caller.revoked.clone();
         let has_access_token = caller.has_access_token;
@@ -257,6 +269,10 @@ impl Site {
         match verdict {
             Verdict::Admitted(caller) => Ok(caller),
             Verdict::Rejected(rejection) => Err(rejection),
+            Verdict::OfOwner(owner, caller) => match parts.extensions.get::<Peer>() {
+                Some(peer) if Box::pin(owner.is_at(peer)).await => Ok(caller),
+                _ => Err(Rejection::NotOwner),
+            },
             // Boxed, so that requests with known tokens do not carry its size.
             Verdict::Unverified(_) => Box::pin(self.verified(parts)).await,
         }
@@ -272,6 +288,7 @@ impl Site {
             let oauth = match verdict {
                 Verdict::Admitted(caller) => return Ok(caller),
                 Verdict::Rejected(rejection) => return Err(rejection),
+                Verdict::OfOwner(..) => return Err(Rejection::NoToken),
                 Verdict::Unverified(oauth) => oauth,
             };
             match door::verify(&oauth, &parts.headers, path).await {

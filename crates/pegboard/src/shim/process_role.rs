@@ -63,6 +63,12 @@ impl Role {
     }
 }
 
+/// Whether a process is a guard, by its command line.
+pub(super) fn is_guard(pid: u32) -> bool {
+    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    line.split(|byte| *byte == 0).nth(1) == Some(GUARD.as_bytes())
+}
+
 /// Whether this program can re-execute itself.
 pub(super) fn is_possible() -> bool {
     Path::new(PROGRAM).exists()

@@ -3,7 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use super::program_folders::program_folders;
-use crate::config::{Command, Sandbox, SandboxLevel, SandboxNetwork};
+use crate::{
+    config::{Command, Sandbox, SandboxLevel, SandboxNetwork},
+    shim::sandboxed_servers,
+};
 
 /// Programs, libraries and settings of the system, and what resolvers of names read.
 const SYSTEM: &[&str] = &[
@@ -114,6 +117,7 @@ impl SandboxPlan {
         if *level == SandboxLevel::Off {
             return Ok(None);
         }
+        sandboxed_servers::note();
         let home = home.filter(|home| home.is_absolute()).map(resolved);
         let is_wide = |path: &Path| {
             WIDE.iter().any(|wide| path == Path::new(wide))
