@@ -60,6 +60,7 @@ impl Owner {
         Self {
             principal: principal.map(Principal::new),
             rights,
+            limits: CallLimits::default(),
         }
     }
 }

@@ -14,8 +14,8 @@ use serde_json::{Map, Value, json};
 use tokio::{sync::Notify, task::AbortHandle, time::Instant};
 
 use super::{
-    client::Client, early_end::EarlyEnd, exchange::Shared, limits::Limits, params::Params, request_stream::Wants, rpc_error::RpcError,
-    sealer::Purpose, service::Answer,
+    client::Client, early_end::EarlyEnd, exchange::Shared, limits::Limits, params::Params, request_stream::Wants,
+    rpc_error::RpcError, sealer::Purpose, service::Answer,
 };
 
 /// All waiting calls of an endpoint. Dropping it aborts their work.
