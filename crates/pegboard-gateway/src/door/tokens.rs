@@ -403,6 +403,16 @@ mod tests {
     }
 
     #[test]
+    fn tokens_that_are_demanded_later_revoke_those_who_came_without() {
+        let mut tokens = Tokens::new(vec![], false);
+        let anyone = tokens.check(&HeaderMap::new()).unwrap();
+        assert_eq!(tokens.require(), [Caller::default()]);
+        assert!(anyone.revoked.is_cancelled());
+        assert_eq!(check(&tokens, &[]), Err(Rejection::NoToken));
+        assert_eq!(tokens.require(), [], "it is done once");
+    }
+
+    #[test]
     fn a_token_is_revoked_once_when_it_expires() {
         let (now, hour) = (SystemTime::now(), Duration::from_secs(3600));
         let tokens = Tokens::new(

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{
     client::{Client, Era},
-    fixture::{serve, server},
+    fixture::{Fixture, serve, server},
     http,
     isolation::{secret, token},
 };
@@ -189,6 +189,21 @@ async fn a_remembered_approval_is_for_the_same_principal_only() {
         assert_eq!(careful.executed(), 2);
         careful.close().await;
     }
+}
+
+/// At the local socket this path runs calls that were approved elsewhere.
+#[tokio::test]
+async fn calls_that_were_approved_elsewhere_are_not_taken_at_an_address() {
+    let fixture = Fixture::new(Era::Legacy).await;
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"},
+    }});
+    let headers = [("accept", "application/json, text/event-stream".to_owned())];
+    for (path, status) in [("/mcp/s", 200), ("/approved/mcp/s", 404)] {
+        let response = http::send(&fixture.address, "POST", path, &headers, &call.to_string()).await;
+        assert_eq!(response.status, status, "{path}");
+    }
+    fixture.board.shutdown().await;
 }
 
 #[tokio::test]
