@@ -235,3 +235,33 @@ async fn readiness_names_principals_and_errors_to_those_who_may_read_the_whole_b
         );
     }
 }
+
+#[tokio::test]
+async fn a_token_for_a_view_sees_no_connections_of_other_principals() {
+    let fixture = Fixture::new().await;
+    let peek = r#"{"name": "other.peek"}"#;
+    // One principal has a connection of its own that works, another one that does not.
+    let (status, text) = fixture.post(Who::Call, &format!("{API}/call"), peek).await;
+    assert_eq!(status, 200, "{text}");
+    fixture.other.change(|script| {
+        for method in ["initialize", "server/discover"] {
+            script.faults.push(Rule {
+                when: When::method(method),
+                fault: Fault::HtmlPage,
+            });
+        }
+    });
+    let (_, reply) = fixture.post(Who::Client, &format!("{API}/call"), peek).await;
+    assert_ne!(crate::fixture::json(&reply)["outcome"]["kind"], "ok", "{reply}");
+    for (who, is_shown) in [(Who::Operator, true), (Who::Other, false)] {
+        let (_, text) = fixture.get(who, &format!("{API}/servers")).await;
+        let document = crate::fixture::json(&text);
+        let rows = document["servers"].as_array().unwrap();
+        let of_call = rows
+            .iter()
+            .any(|row| row["name"] == "other" && row["principal"] == "Call");
+        assert_eq!(of_call, is_shown, "{who:?}: {text}");
+        let (_, text) = fixture.get(who, &format!("{API}/warnings")).await;
+        assert_eq!(text.contains("principal:Client"), is_shown, "{who:?}: {text}");
+    }
+}

@@ -80,6 +80,45 @@ async fn a_client_sees_its_own_calls_and_an_operator_all_of_them() {
     assert_eq!(other.completed().await, "of-other-again");
 }
 
+/// The servers that the events until the end of a call are about, each with the principal whose connection it is.
+async fn changes_until(listening: &mut Listening, id: &str) -> Vec<(String, Option<String>)> {
+    let mut changes = Vec::new();
+    loop {
+        let event = listening.next().await.unwrap();
+        if event["event"] == "call_completed" && event["id"] == id {
+            return changes;
+        }
+        if event["event"] == "server_changed" {
+            let text = |name: &str| event[name].as_str().map(str::to_owned);
+            changes.push((text("server").unwrap(), text("principal")));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_client_is_told_of_its_own_connections_and_an_operator_of_all() {
+    let fixture = Fixture::new().await;
+    let mut client = Listening::open(&fixture, Who::Client).await;
+    let mut operator = Listening::open(&fixture, Who::Operator).await;
+    let mut other = Listening::open(&fixture, Who::Other).await;
+    call(&fixture, Who::Call, "fx.read", "of-call").await;
+    call(&fixture, Who::Client, "fx.read", "of-client").await;
+    call(&fixture, Who::Other, "other.peek", "of-other").await;
+    let of_all = changes_until(&mut operator, "of-other").await;
+    for who in ["Call", "Client", "Other"] {
+        let is_told = of_all.iter().any(|(_, of)| of.as_deref() == Some(who));
+        assert!(is_told, "{who}: {of_all:?}");
+    }
+    let own = changes_until(&mut client, "of-client").await;
+    let is_own = |(_, of): &(String, Option<String>)| of.as_deref() == Some("Client");
+    assert!(own.iter().any(is_own), "{own:?}");
+    assert!(own.iter().all(|change| change.1.is_none() || is_own(change)), "{own:?}");
+    // It has the scope `admin`, in a view with one server.
+    let of_view = changes_until(&mut other, "of-other").await;
+    assert!(!of_view.is_empty(), "its own connection");
+    assert!(of_view.iter().all(|(server, _)| server == "other"), "{of_view:?}");
+}
+
 #[tokio::test]
 async fn a_stream_ends_with_the_token_and_with_the_daemon() {
     let fixture = Fixture::new().await;

@@ -81,7 +81,7 @@ pub(crate) struct Fixture {
     pub(crate) stop: CancellationToken,
     pub(crate) reloads: Reloads,
     pub(crate) requests: Option<ReloadRequests>,
-    _other: NetHandle,
+    pub(crate) other: NetHandle,
 }
 
 fn fx() -> FakeServer {
@@ -152,7 +152,7 @@ impl Fixture {
             stop,
             reloads,
             requests: Some(requests),
-            _other: other,
+            other,
         }
     }
 

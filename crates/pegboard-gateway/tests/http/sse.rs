@@ -4,7 +4,8 @@ use serde_json::json;
 
 use crate::{
     client::{Http, JSON, call, request, text_of},
-    service::start,
+    door::token,
+    service::{start, start_with},
 };
 
 #[tokio::test]
@@ -59,6 +60,24 @@ async fn closing_the_stream_ends_the_connection_and_its_calls() {
     server.probe.until_waiting(0).await;
     assert!(closed.elapsed().as_millis() < 1000, "{:?}", closed.elapsed());
     assert_eq!(http.ask("POST", &path, &[JSON], &call(2, "echo")).await.status, 404);
+}
+
+#[tokio::test]
+async fn a_stream_takes_messages_of_its_own_token_only() {
+    let server = start_with(|builder| builder.token(token("alice", "a")).token(token("bob", "b"))).await;
+    let [alice, bob] = ["Bearer a", "Bearer b"].map(|token| ("authorization", token));
+    let mut stream = Http::connect(server.address).await;
+    stream.ask("GET", "/sse", &[alice], "").await;
+    let path = stream.event().await.unwrap().data;
+    let params =
+        json!({"protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+    for (who, status) in [(bob, 404), (alice, 202)] {
+        let mut http = Http::connect(server.address).await;
+        let sent = http
+            .ask("POST", &path, &[JSON, who], &request(0, "initialize", &params))
+            .await;
+        assert_eq!(sent.status, status, "{who:?}");
+    }
 }
 
 #[tokio::test]

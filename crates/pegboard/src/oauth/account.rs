@@ -180,6 +180,12 @@ mod tests {
             with(&|settings| settings.grant = exchange("two")),
             account("https://mcp.example/mcp?tenant=1", OAuthConfig::default()).key(),
         ];
+        // A principal without a name is not the board.
+        keys.extend(["", "ada", "bob"].map(|principal| {
+            let board = account("https://mcp.example/mcp", OAuthConfig::default());
+            let principal = Some(Principal::new(principal));
+            OAuthAccount { principal, ..board }.key()
+        }));
         let all = keys.len();
         keys.sort_by(|a, b| a.as_str().cmp(b.as_str()));
         keys.dedup();
