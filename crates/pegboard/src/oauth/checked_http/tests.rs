@@ -69,6 +69,13 @@ async fn checked(dns: &Arc<FakeDns>, server: &str, url: &str) -> Result<Option<V
 }
 
 #[tokio::test]
+async fn a_public_server_that_is_known_by_its_address_cannot_name_private_ones() {
+    let (dns, inside) = (FakeDns::new(&[]), "https://10.0.0.1/");
+    assert!(checked(&dns, "https://93.184.216.34/mcp", inside).await.is_err());
+    assert!(checked(&dns, "https://10.0.0.7/mcp", inside).await.is_ok());
+}
+
+#[tokio::test]
 async fn a_public_server_cannot_name_addresses_of_other_networks() {
     let dns = FakeDns::new(&[
         ("mcp.example", &[&["93.184.216.34"]]),
