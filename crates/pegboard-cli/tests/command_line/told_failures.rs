@@ -54,7 +54,7 @@ fn a_reload_says_which_server_goes_on_under_its_old_settings_until_it_works() {
         assert_eq!(reloaded["servers"]["kept"], json!(["fx"]), "{reloaded}");
         assert_eq!(reloaded["servers"]["errors"][0]["server"], "fx", "{reloaded}");
         assert_eq!(reloaded["notes"][0]["server"], "fx", "{reloaded}");
-        served.says("1 kept under their old settings");
+        served.says("server `fx` goes on under its old settings");
         let id = "config:server:fx".to_owned();
         assert!(ids(&get(&served, "/api/v1/mcp/warnings")).contains(&id));
         let health = get(&served, "/health");
@@ -65,7 +65,7 @@ fn a_reload_says_which_server_goes_on_under_its_old_settings_until_it_works() {
         home.run(&["status"]).says("goes on under its old settings");
         let call = served.post(
             "/api/v1/mcp/call",
-            &[("content-type", "application/json")],
+            &[("Accept", "application/json")],
             r#"{"name": "fx.read"}"#,
         );
         assert_eq!(body(&call, 200)["text"], "read it", "the old server goes on");

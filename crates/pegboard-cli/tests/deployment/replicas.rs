@@ -213,7 +213,9 @@ fn questions_of_legacy_servers_and_approvals_are_answered_only_where_they_were_a
         let answered = question(&replicas, tool);
         assert_eq!(answered["error"]["code"], -32602, "{answered}");
         let message = answered["error"]["message"].as_str().unwrap();
+        assert!(message.contains("another replica"), "{message}");
         assert!(message.contains("may have taken effect"), "{message}");
+        assert_eq!(answered["error"]["data"]["may_have_executed"], true, "{answered}");
         assert_eq!(replicas.calls()[1], 0);
     }
 }

@@ -135,6 +135,7 @@ impl<'a> Home<'a> {
             ("127.0.0.1:", "PORT-"),
             (".bak-", "DATE----TIME---"),
             ("(down for ", "N"),
+            ("; next try in ", "N"),
         ] {
             shown = after_each(&shown, before, name);
         }

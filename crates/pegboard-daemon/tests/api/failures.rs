@@ -289,7 +289,9 @@ async fn a_server_that_waits_to_be_connected_is_named_until_it_is() {
     assert!(warned().await.unwrap().contains("/api/v1/mcp/servers/goat/reconnect"));
     let row = &stage.get_json(&format!("{API}/servers/goat")).await["servers"][0];
     assert_eq!((&row["state"], &row["awaits_connect"]), (&json!("idle"), &json!(true)));
-    let request = Request::post(format!("{API}/servers/goat/reconnect")).header("host", "localhost");
+    let request = Request::post(format!("{API}/servers/goat/reconnect"))
+        .header("host", "localhost")
+        .header("content-type", "application/json");
     let response = stage.gateway.router().call(request.body(Body::empty()).unwrap()).await;
     let (status, text) = read(response.unwrap()).await;
     assert!((200..300).contains(&status), "{text}");

@@ -259,11 +259,12 @@ fn unknown() -> RpcError {
     RpcError::invalid_params(message).data(json!({"may_have_executed": true}))
 }
 
+/// The error of an answer that reaches another replica than the one that asked. A request without `requestState` would make the call again.
 fn elsewhere() -> RpcError {
     let message = "`requestState` is of a call that waits at another replica of this gateway, or that ended when the gateway restarted: send the \
-                   answer to the replica that asked, or the request without `requestState`; a load balancer must send all requests of a client \
-                   to the same replica";
-    RpcError::invalid_params(message)
+                   answer to the replica that asked; a load balancer must send all requests of a client to the same replica. The call may have \
+                   taken effect, so check that before you make it again";
+    RpcError::invalid_params(message).data(json!({"may_have_executed": true}))
 }
 
 fn parse_state(state: &[u8]) -> Option<(u64, u128, u32)> {

@@ -59,14 +59,13 @@ fn a_board_whose_runtime_has_ended_says_so_at_once() {
         (board, tools)
     });
     // A call of another runtime, whose request nothing sends any more.
-    let hanging = second.block_on(async {
-        let mut hanging = Box::pin({
-            let tools = tools.clone();
-            async move { called(&tools, "used.hello").await }
-        });
+    let mut hanging = Box::pin({
+        let tools = tools.clone();
+        async move { called(&tools, "used.hello").await }
+    });
+    second.block_on(async {
         let waited = tokio::time::timeout(Duration::from_millis(50), &mut hanging).await;
         assert!(waited.is_err(), "the call waits for its answer");
-        hanging
     });
     drop(first);
     let states: Vec<State> = board.status().servers.iter().map(|row| row.state).collect();

@@ -266,9 +266,7 @@ fn effect(name: &str) -> Option<Effect> {
         Some(prefix) => name.starts_with(prefix),
         None => *pattern == name,
     };
-    let row = TABLE
-        .iter()
-        .find(|(_, names)| names.iter().any(|pattern| is_named(&pattern)));
+    let row = TABLE.iter().find(|(_, names)| names.iter().any(&is_named));
     row.map(|(effect, _)| *effect)
 }
 

@@ -53,15 +53,18 @@ fn problem(name: &ServerName, field: &str, queue: &str, found: &Found, config: &
         [] => "`queues` of the config defines none".to_owned(),
         known => format!("the queues are {}", known.join(", ")),
     };
+    // The value of a variable may be secret.
+    let queue = if found.variables.is_empty() {
+        format!("queue `{}`", queue.escape_debug())
+    } else {
+        "such queue".to_owned()
+    };
     Problem {
         severity: Severity::Warning,
         file: found.file.to_string(),
         line: Some(found.at.line),
         field: format!("servers.{name}.{field}"),
-        message: format!(
-            "there is no queue `{}`, so its calls wait in the queue `default`",
-            queue.escape_debug()
-        ),
+        message: format!("there is no {queue}, so its calls wait in the queue `default`"),
         hint: Some(hint),
     }
 }

@@ -12,6 +12,7 @@ use std::{collections::BTreeSet, ops::Range, sync::Arc};
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use memchr::memchr;
 
+pub(super) use self::view::MIN_LEN;
 use self::{
     grams::Grams,
     view::{Escapes, View},
@@ -19,8 +20,6 @@ use self::{
 use super::{span::Span, withheld::Failed};
 use crate::secret::Secret;
 
-/// The shortest value that is searched, in bytes. Values such as `1` or `true` would mask half of every text.
-pub(super) const MIN_LEN: usize = 6;
 /// The shortest value that is found in another case, or with a line break in it. Shorter ones match by chance.
 const MIN_DISTINCT: usize = 10;
 /// How often a text is decoded: base64 in base64 in a JSON string.

@@ -60,7 +60,7 @@ pub(super) fn is_instruction(value: &str) -> bool {
             .get(..start.len())
             .is_some_and(|begin| begin.eq_ignore_ascii_case(start))
     };
-    STARTS.iter().any(|start| begins(&start)) && value.bytes().all(|b| b.is_ascii_alphabetic() || b"-_.!".contains(&b))
+    STARTS.iter().any(begins) && value.bytes().all(|b| b.is_ascii_alphabetic() || b"-_.!".contains(&b))
 }
 
 /// Whether a value contains `${`, `{{`, `...` or `…`. One pass, because every match is checked.

@@ -58,7 +58,8 @@ pub(super) fn find(text: &str) -> impl Iterator<Item = WrappedToken> {
         if len < MIN_BEFORE {
             return None;
         }
-        let mut parts = vec![line.len() - len..line.len()];
+        let first = line.len() - len..line.len();
+        let mut parts = vec![first];
         let mut next = end + 1;
         while parts.len() < MAX_LINES
             && let Some(part) = next_part(text, next)

@@ -1,7 +1,7 @@
 //! The reference model: the state of a board after each step, in the simplest terms.
 //!
 //! A board has servers; each is one instance that all views share, or a spare and a copy for each view. An instance is off, idle, ready or
-//! down. The model covers exactly what an operator can observe.
+//! down. A server remembers the last failure of its instances until one is ready. The model covers exactly what an operator can observe.
 
 mod agents;
 mod operators;
@@ -23,8 +23,6 @@ const LOOP: usize = 5;
 const STEP: u64 = 20;
 /// No timer may fire this close to the end of a step, because it could fire before or after it.
 const NEAR: u64 = 15;
-
-use replacement::start;
 
 pub(crate) type Name = &'static str;
 pub(crate) type ViewId = u32;
@@ -72,19 +70,26 @@ impl fmt::Debug for Settings {
 
 /// The state of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Life {
+enum Life {
     Off,
     Idle,
     Ready,
-    Down { next: u64, looping: bool },
+    Down { next: u64, failure: Failure },
     Misconfigured,
+}
+
+/// How an instance failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Failure {
+    Down,
+    CrashLooping,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Instance {
     id: u32,
     view: Option<ViewId>,
-    pub(crate) life: Life,
+    life: Life,
     /// Whether a start of this instance, or of the one it replaces, has succeeded.
     listed: bool,
     /// Whether its catalog is known.
@@ -101,6 +106,8 @@ pub(crate) struct Server {
     /// The instance that all views share, or the spare for the next view.
     main: Instance,
     copies: Vec<Instance>,
+    /// The last failure of an instance, until one is ready. Idle instances show it.
+    failure: Option<Failure>,
 }
 
 impl Server {
@@ -311,12 +318,8 @@ impl Board {
         self.end_calls(Ending::Ok, |call| call.ends == at);
         let (now, refusing) = (self.now, self.refusing.clone());
         for (name, server) in &mut self.servers {
-            let settings = server.settings;
-            for instance in server.instances() {
-                if matches!(instance.life, Life::Down { next, .. } if next == at) {
-                    start(instance, settings, now, name, &refusing);
-                }
-            }
+            let is_due = |instance: &Instance| matches!(instance.life, Life::Down { next, .. } if next == at);
+            server.start(name, now, &refusing, is_due);
         }
     }
 }

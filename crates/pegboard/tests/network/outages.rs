@@ -1,6 +1,10 @@
 //! Outages of remote servers under every preset: once the server is well, each of them ends without an operator and without a call.
 //!
 //! The sockets are real, so the clock is only moved while nothing is in flight.
+#![expect(
+    clippy::disallowed_types,
+    reason = "tokio's clock is paused and moved; these waits are of real sockets"
+)]
 
 use std::{
     net::SocketAddr,

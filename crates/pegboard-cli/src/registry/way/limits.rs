@@ -89,9 +89,7 @@ pub(super) fn is_of_others(name: &str, entry: &str) -> bool {
         Some(prefix) => name.starts_with(prefix),
         None => *pattern == name,
     };
-    OF_OTHERS.iter().any(|pattern| is_named(&pattern))
-        || decides_code(name)
-        || (!is_own && std::env::var_os(name).is_some())
+    OF_OTHERS.iter().any(is_named) || decides_code(name) || (!is_own && std::env::var_os(name).is_some())
 }
 
 /// Fails unless the package is exactly one version of one package.
@@ -150,7 +148,7 @@ fn is_exact(kind: &str, version: &str) -> bool {
             let core = version.split(['-', '+']).next().unwrap_or_default();
             let parts: Vec<&str> = core.split('.').collect();
             let most = if kind == "nuget" { 4 } else { 3 };
-            (3..=most).contains(&parts.len()) && parts.iter().all(|part| is_number(&part)) && is_word(version, ".+-")
+            (3..=most).contains(&parts.len()) && parts.iter().all(is_number) && is_word(version, ".+-")
         }
         // `==` takes any version but one with `*`.
         "pypi" => {

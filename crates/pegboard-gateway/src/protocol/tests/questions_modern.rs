@@ -251,6 +251,7 @@ async fn an_answer_at_another_replica_is_told_where_its_call_waits() {
     let refused = replica.start_modern(&caller(None), answer()).unwrap_err();
     assert_eq!(refused.code, RpcError::INVALID_PARAMS);
     assert!(refused.message.contains("another replica"), "{refused:?}");
+    assert!(refused.message.contains("may have taken effect"), "{refused:?}");
     assert!(!refused.message.contains("too late"), "{refused:?}");
     let done = response(rig.modern(None, answer())).await;
     assert_eq!(done["result"]["answer"]["action"], "accept");

@@ -4,7 +4,7 @@
 
 use base64::{Engine as _, engine::general_purpose::STANDARD_NO_PAD};
 
-use super::MIN_LEN;
+use super::view::MIN_LEN;
 
 /// The distance between the grams that are looked up in a text. Every form has this many consecutive grams, so one of them is looked up.
 const STEP: usize = MIN_LEN - 3;

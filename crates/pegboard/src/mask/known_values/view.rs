@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use super::MIN_LEN;
+/// The shortest value that is searched, in bytes. Values such as `1` or `true` would mask half of every text.
+pub(in crate::mask) const MIN_LEN: usize = 6;
 
 /// A byte that separates unrelated parts of a view. It occurs in no UTF-8 text, so no value is found across it.
 const GAP: u8 = 0xff;

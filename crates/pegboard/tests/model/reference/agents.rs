@@ -1,6 +1,6 @@
 //! Steps of agents: open and close views, call and list tools.
 
-use super::{Board, Ending, InFlight, Instance, Life, Name, SLOW, Tool, ViewId, replacement::start_idle};
+use super::{Board, Ending, InFlight, Instance, Life, Name, SLOW, Tool, ViewId};
 
 impl Board {
     pub(super) fn open_view(&mut self) {
@@ -15,13 +15,9 @@ impl Board {
             self.copy_for(name, view);
             let (now, refusing) = (self.now, self.refusing.clone());
             let server = self.servers.get_mut(name).expect("it is there");
-            let (settings, is_wanted) = (server.settings, server.starts_unasked());
-            for copy in server
-                .copies
-                .iter_mut()
-                .filter(|copy| copy.view == Some(view) && is_wanted)
-            {
-                start_idle(copy, settings, now, name, &refusing);
+            if server.starts_unasked() {
+                let is_due = |own: &Instance| own.view == Some(view) && own.life == Life::Idle;
+                server.start(name, now, &refusing, is_due);
             }
         }
     }
@@ -64,7 +60,7 @@ impl Board {
             let is_required = server.settings.is_some_and(|settings| settings.required);
             if is_last && server.is_per_view() && is_required && server.starts_unasked() {
                 server.main.listed |= was_ready;
-                start_idle(&mut server.main, server.settings, now, name, &refusing);
+                server.start_idle_in_use(name, now, &refusing);
             }
         }
         for instance in gone {
@@ -135,12 +131,9 @@ impl Board {
         let Some(server) = self.servers.get_mut(name) else {
             return;
         };
-        let (settings, is_per_view) = (server.settings, server.is_per_view());
-        for instance in server.instances() {
-            if !is_per_view || instance.view == Some(view) {
-                start_idle(instance, settings, now, name, &refusing);
-            }
-        }
+        let is_per_view = server.is_per_view();
+        let is_due = |own: &Instance| own.life == Life::Idle && (!is_per_view || own.view == Some(view));
+        server.start(name, now, &refusing, is_due);
     }
 
     pub(super) fn list(&mut self, view: ViewId) {

@@ -1,8 +1,8 @@
 //! Steps of operators, failures of servers, and the shutdown of the board.
 
 use super::{
-    Board, Ending, LOOP, Life, Name, Place, RESTART, Server, Settings,
-    replacement::{start_anew, start_idle, switch_off, switch_on},
+    Board, Ending, Failure, Instance, LOOP, Life, Name, Place, RESTART, Server, Settings,
+    replacement::{switch_off, switch_on},
 };
 
 impl Board {
@@ -35,6 +35,7 @@ impl Board {
                 switch: None,
                 main,
                 copies: Vec::new(),
+                failure: None,
             },
         );
     }
@@ -59,15 +60,19 @@ impl Board {
             server.switch = None;
         }
         let is_enabled = server.is_enabled();
+        let is_restarted = |own: &Instance| own.life != Life::Ready && (!is_per_view || own.view.is_some());
         for instance in server.instances().filter(|instance| instance.life != Life::Ready) {
             if !is_enabled {
                 switch_off(instance);
                 continue;
             }
             switch_on(instance);
-            if !is_per_view || instance.view.is_some() {
-                start_anew(instance, Some(settings), now, name, &refusing);
+            if is_restarted(instance) {
+                instance.losses = 0;
             }
+        }
+        if is_enabled {
+            server.start(name, now, &refusing, is_restarted);
         }
         self.start(name, true);
         let server = self.servers.get_mut(name).expect("it is there");
@@ -85,10 +90,7 @@ impl Board {
         let Some(server) = server else { return };
         server.switch = Some(true);
         server.instances().for_each(switch_on);
-        let settings = server.settings;
-        for instance in server.in_use() {
-            start_idle(instance, settings, now, name, &refusing);
-        }
+        server.start_idle_in_use(name, now, &refusing);
     }
 
     pub(super) fn disable(&mut self, name: Name) {
@@ -118,13 +120,13 @@ impl Board {
         let mut left = Vec::new();
         self.returned = Some(self.servers.contains_key(name));
         if let Some(server) = self.servers.get_mut(name) {
-            let settings = server.settings;
             for instance in server.in_use() {
                 if !matches!(instance.life, Life::Off | Life::Misconfigured) {
                     left.push(instance.id);
-                    start_anew(instance, settings, now, name, &refusing);
+                    instance.losses = 0;
                 }
             }
+            server.start(name, now, &refusing, |own| left.contains(&own.id));
         }
         self.end_calls(Ending::Lost, |call| left.contains(&call.instance));
     }
@@ -138,13 +140,19 @@ impl Board {
             .into_iter()
             .filter(|server| is_at(server, place))
         {
+            let mut last = server.failure;
             for instance in server.instances().filter(|instance| instance.life == Life::Ready) {
                 instance.losses += 1;
-                let looping = instance.losses >= LOOP;
-                let next = now + if looping { 60_000 } else { RESTART };
-                instance.life = Life::Down { next, looping };
+                let (failure, wait) = match instance.losses {
+                    LOOP.. => (Failure::CrashLooping, 60_000),
+                    _ => (Failure::Down, RESTART),
+                };
+                let next = now + wait;
+                instance.life = Life::Down { next, failure };
+                last = Some(failure);
                 lost.push(instance.id);
             }
+            server.failure = last;
         }
         let draining = self
             .draining

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Board, Draining, Ending, InFlight, Instance, Life, Name, Place, RESTART, Server, Settings, ViewId};
+use super::{
+    Board, Draining, Ending, Failure, InFlight, Instance, Life, Name, Place, RESTART, Server, Settings, ViewId,
+};
 
 impl Board {
     /// Replaces a server. A ready server is replaced only by one that is ready.
@@ -81,6 +83,7 @@ impl Board {
             switch,
             main,
             copies: Vec::new(),
+            failure: None,
         };
         self.servers.insert(name, server);
         for view in self.views.clone() {
@@ -116,12 +119,8 @@ impl Board {
     pub(super) fn start(&mut self, name: Name, now: bool) {
         let (time, refusing) = (self.now, self.refusing.clone());
         let server = self.servers.get_mut(name).expect("it is there");
-        let settings = server.settings;
-        let is_due = now || settings.is_some_and(|settings| !settings.lazy || settings.required);
-        if server.is_enabled() && is_due {
-            for instance in server.in_use() {
-                start_idle(instance, settings, time, name, &refusing);
-            }
+        if server.is_enabled() && (now || server.starts_unasked()) {
+            server.start_idle_in_use(name, time, &refusing);
         }
     }
 
@@ -164,45 +163,38 @@ pub(super) fn switch_on(instance: &mut Instance) {
     }
 }
 
-pub(super) fn start_idle(
-    instance: &mut Instance,
-    settings: Option<Settings>,
-    now: u64,
-    name: Name,
-    refusing: &BTreeSet<(Name, Place)>,
-) {
-    if instance.life == Life::Idle {
-        start(instance, settings, now, name, refusing);
+impl Server {
+    /// Starts the instances that are in use and idle.
+    pub(super) fn start_idle_in_use(&mut self, name: Name, now: u64, refusing: &BTreeSet<(Name, Place)>) {
+        let has_copies = !self.copies.is_empty();
+        let is_due = |own: &Instance| own.life == Life::Idle && (own.view.is_some() || !has_copies);
+        self.start(name, now, refusing, is_due);
     }
-}
 
-/// Restarts an instance whatever its state, with a clear history.
-pub(super) fn start_anew(
-    instance: &mut Instance,
-    settings: Option<Settings>,
-    now: u64,
-    name: Name,
-    refusing: &BTreeSet<(Name, Place)>,
-) {
-    instance.losses = 0;
-    start(instance, settings, now, name, refusing);
-}
-
-pub(super) fn start(
-    instance: &mut Instance,
-    settings: Option<Settings>,
-    now: u64,
-    name: Name,
-    refusing: &BTreeSet<(Name, Place)>,
-) {
-    let Some(Settings { place, .. }) = settings else {
-        return;
-    };
-    if refusing.contains(&(name, place)) {
-        let next = now + RESTART;
-        instance.life = Life::Down { next, looping: false };
-    } else {
-        instance.life = Life::Ready;
-        (instance.listed, instance.known) = (true, true);
+    /// Starts the instances that are due, whatever their state. The server remembers whether they failed.
+    pub(super) fn start(
+        &mut self,
+        name: Name,
+        now: u64,
+        refusing: &BTreeSet<(Name, Place)>,
+        is_due: impl Fn(&Instance) -> bool,
+    ) {
+        let Some(Settings { place, .. }) = self.settings else {
+            return;
+        };
+        let failure = refusing.contains(&(name, place)).then_some(Failure::Down);
+        let mut due: Vec<_> = self.instances().filter(|instance| is_due(instance)).collect();
+        for instance in &mut due {
+            if let Some(failure) = failure {
+                let next = now + RESTART;
+                instance.life = Life::Down { next, failure };
+            } else {
+                instance.life = Life::Ready;
+                (instance.listed, instance.known) = (true, true);
+            }
+        }
+        if !due.is_empty() {
+            self.failure = failure;
+        }
     }
 }

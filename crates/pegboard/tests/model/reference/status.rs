@@ -1,6 +1,6 @@
 //! The observable state of a board: its rows, its health and whether it is ready.
 
-use super::{Board, Instance, Life, Name, Row};
+use super::{Board, Failure, Instance, Life, Name, Row};
 
 impl Board {
     pub(crate) fn rows(&self) -> Vec<Row> {
@@ -8,32 +8,36 @@ impl Board {
         for (name, server) in &self.servers {
             let rests = matches!(server.main.life, Life::Idle | Life::Off) || self.closed;
             if !(rests && server.is_per_view() && !server.copies.is_empty()) {
-                rows.push(self.row(name, &server.main, false));
+                rows.push(self.row(name, &server.main, server.failure, false));
             }
-            rows.extend(server.copies.iter().map(|copy| self.row(name, copy, false)));
+            let copies = server.copies.iter();
+            rows.extend(copies.map(|copy| self.row(name, copy, server.failure, false)));
         }
         rows.extend(
             self.draining
                 .iter()
-                .map(|draining| self.row(draining.name, &draining.instance, true)),
+                .map(|draining| self.row(draining.name, &draining.instance, None, true)),
         );
         rows.sort();
         rows
     }
 
-    fn row(&self, name: Name, instance: &Instance, draining: bool) -> Row {
+    /// The row of an instance. An idle one shows the last `failure` of its server.
+    fn row(&self, name: Name, instance: &Instance, failure: Option<Failure>, draining: bool) -> Row {
         Row {
             name: name.to_owned(),
             view: instance.view.map(|view| format!("view-{view}")),
             draining,
-            state: match instance.life {
+            state: match (instance.life, failure) {
                 _ if self.closed => "closed",
-                Life::Off => "disabled",
-                Life::Idle => "idle",
-                Life::Ready => "ready",
-                Life::Down { looping: true, .. } => "crash_looping",
-                Life::Down { looping: false, .. } => "down",
-                Life::Misconfigured => "misconfigured",
+                (Life::Off, _) => "disabled",
+                (Life::Ready, _) => "ready",
+                (Life::Misconfigured, _) => "misconfigured",
+                (Life::Down { failure, .. }, _) | (Life::Idle, Some(failure)) => match failure {
+                    Failure::Down => "down",
+                    Failure::CrashLooping => "crash_looping",
+                },
+                (Life::Idle, None) => "idle",
             },
             in_flight: self
                 .in_flight
