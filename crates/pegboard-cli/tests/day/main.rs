@@ -53,10 +53,13 @@ fn a_gateway_lives_through_a_day_of_faults_under_every_preset_and_scope() {
     assert!(failed.is_empty(), "these days went wrong: {failed:?}");
 }
 
+/// A step of the day.
+type Step = fn(&mut steps::Day<'_>);
+
 /// One day. What a failed step leaves running ends with the scene.
 fn live_through(scene: &Scene) {
     let mut day = steps::start_without_servers(scene);
-    let steps: [(&str, fn(&mut steps::Day<'_>)); 6] = [
+    let steps: [(&str, Step); 6] = [
         ("late servers", steps::late_servers_make_it_ready),
         ("killed process", steps::a_killed_process_is_replaced),
         ("outage", steps::an_outage_concerns_one_server),

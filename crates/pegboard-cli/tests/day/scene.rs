@@ -3,12 +3,12 @@
 use std::{
     fs,
     sync::{Mutex, MutexGuard},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use pegboard::config::TokenDigest;
 use pegboard_testkit::{FakeServer, NetHandle, Tool, is_alive};
-use tokio::runtime::Runtime;
+use tokio::{runtime::Runtime, time::Instant};
 
 use crate::{
     gateway::Served,
@@ -156,6 +156,7 @@ impl Scene {
     }
 
     /// Prints what a failed step may be explained by.
+    #[expect(clippy::print_stdout, reason = "explains a failure")]
     pub(crate) fn describe(&self, served: &Served, step: &str) {
         let err = served.err();
         let lines: Vec<&str> = err.lines().collect();
