@@ -42,7 +42,7 @@ fn check(breaker: &Breaker) {
 
 fn period(ticket: &Ticket) -> u64 {
     match &ticket.0 {
-        Admission::Passed { period } => *period,
+        Admission::Passed { period, .. } => *period,
         Admission::Probe(probe) => probe.as_ref().unwrap().period,
     }
 }
