@@ -186,7 +186,7 @@ fn occupy(context: &Context<'_>, settings: &Settings, options: &Serve) -> Result
     }
 }
 
-/// The user who runs this gateway, and the file of that user's token. Without a place for the file, nobody has the token.
+/// The user who runs this gateway, and the file of that user's token. Without a path for the file, no caller is admitted by a token.
 fn owner(context: &Context<'_>) -> Result<(Owner, Option<PathBuf>), Complaint> {
     let (text, path) = match OwnerToken::open_or_create() {
         Ok(token) => (token.text, Some(token.path)),

@@ -117,7 +117,7 @@ pub(super) fn open_noting(config: Config, journal: Option<CallsInFlight>) -> Peg
     }
 }
 
-/// Warns of the servers that wait to be connected: their tools are offered to nobody.
+/// Warns of `explicit` servers that are not connected yet: no client is offered their tools.
 pub(super) fn warn_of_unconnected(board: &Pegboard, output: &Output) {
     let rows = board.status().servers;
     for row in rows.iter().filter(|row| row.awaits_connect) {

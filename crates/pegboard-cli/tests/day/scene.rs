@@ -107,7 +107,7 @@ impl Scene {
         self.runtime.block_on(front.open(identity));
     }
 
-    /// Opens the remote server with a certificate of an authority that nobody trusts.
+    /// Opens the remote server with a certificate of an untrusted authority.
     pub(crate) fn open_web_with_wrong_certificate(&self) {
         let mut front = self.front();
         let identity = Authority::new().identity(front.address);

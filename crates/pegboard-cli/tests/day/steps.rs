@@ -93,7 +93,7 @@ pub(crate) fn a_killed_process_is_replaced(day: &mut Day<'_>) {
     day.as_many_processes_as_clients_need(1);
 }
 
-/// The remote server is away. It is not ready for all that time, whoever asks; calls of it are answered, and the other server works.
+/// The remote server is unreachable. Readiness fails during the whole outage, calls of it get an error, and the other server works.
 pub(crate) fn an_outage_concerns_one_server(day: &mut Day<'_>) {
     let (scene, served) = (day.scene, &day.served);
     let resident = day.resident();

@@ -106,7 +106,7 @@ impl WarningDocument {
         failed.chain(notes).collect()
     }
 
-    /// The warning about a server that nobody has connected, if its config leaves that to an operator.
+    /// The warning about an `explicit` server that is not connected yet.
     pub(super) fn of_unconnected(row: &ServerStatus) -> Option<Self> {
         let name = &row.name;
         row.awaits_connect.then(|| Self {

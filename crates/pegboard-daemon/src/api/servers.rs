@@ -64,7 +64,7 @@ pub(crate) fn all_warnings(status: &BoardStatus, reloads: &Reloads) -> Vec<Warni
     of_board.chain(unconnected).chain(of_config).collect()
 }
 
-/// One warning for each server that nobody has connected. Its views have instances of their own.
+/// One warning for each `explicit` server that is not connected yet. Its views have instances of their own.
 fn unconnected(rows: &[ServerStatus]) -> Vec<WarningDocument> {
     let mut warnings: Vec<_> = rows.iter().filter_map(WarningDocument::of_unconnected).collect();
     warnings.dedup_by(|one, before| one.id == before.id);
