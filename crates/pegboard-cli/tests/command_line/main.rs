@@ -27,6 +27,8 @@ mod daemon_failures;
 mod daemon_hello;
 #[cfg(unix)]
 mod daemon_kills;
+#[cfg(unix)]
+mod daemon_restarts;
 #[cfg(target_os = "linux")]
 mod daemon_terminal;
 #[cfg(target_os = "linux")]
@@ -43,6 +45,8 @@ mod interrupt;
 mod mask;
 #[cfg(unix)]
 mod mcp;
+#[cfg(unix)]
+mod mcp_fates;
 mod messages;
 #[cfg(target_os = "linux")]
 mod openapi;

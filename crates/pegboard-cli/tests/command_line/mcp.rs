@@ -29,7 +29,8 @@ pub(crate) struct Mcp {
 }
 
 impl Mcp {
-    fn spawn(home: &Home, options: &[&str]) -> Self {
+    /// Starts it without a handshake.
+    pub(crate) fn spawn(home: &Home, options: &[&str]) -> Self {
         let mut command = home.pegboard(&[&["mcp"], options].concat());
         let mut child = command
             .stdin(Stdio::piped())
@@ -63,7 +64,7 @@ impl Mcp {
         (mcp, hello["result"].clone())
     }
 
-    fn send(&mut self, message: &Value) {
+    pub(crate) fn send(&mut self, message: &Value) {
         writeln!(self.stdin.as_mut().unwrap(), "{message}").unwrap();
     }
 
@@ -108,6 +109,30 @@ impl Mcp {
         self.send(&json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": params}));
     }
 
+    /// Reads up to the answer to the request with this id.
+    #[track_caller]
+    pub(crate) fn answer_to(&mut self, id: u64) -> Value {
+        self.answers_to(&[id]).remove(0)
+    }
+
+    /// Reads until the requests with these ids are answered, and returns the answers as they came.
+    #[track_caller]
+    pub(crate) fn answers_to(&mut self, ids: &[u64]) -> Vec<Value> {
+        let mut answers = Vec::new();
+        while answers.len() < ids.len() {
+            let message = self.receive();
+            if message["id"].as_u64().is_some_and(|id| ids.contains(&id)) {
+                answers.push(message);
+            }
+        }
+        answers
+    }
+
+    /// Closes stdin, as a host does that needs it no longer.
+    pub(crate) fn close_input(&mut self) {
+        drop(self.stdin.take());
+    }
+
     /// Waits for the answer to a call; `None` if the process was killed.
     #[track_caller]
     pub(crate) fn answer(&mut self) -> Option<Value> {
@@ -126,7 +151,12 @@ impl Mcp {
     }
 
     fn tools(&mut self) -> Vec<String> {
-        let message = self.ask("tools/list", &json!({}));
+        self.tools_for(&json!({}))
+    }
+
+    /// The names of the tools for a client whose requests have this `_meta`.
+    fn tools_for(&mut self, meta: &Value) -> Vec<String> {
+        let message = self.ask("tools/list", &json!({ "_meta": meta }));
         let tools = message["result"]["tools"]
             .as_array()
             .unwrap_or_else(|| panic!("{message}"));
@@ -138,9 +168,14 @@ impl Mcp {
 
     /// Waits until the server has been listed.
     pub(crate) fn ready(&mut self) -> Vec<String> {
+        self.ready_for(&json!({}))
+    }
+
+    /// Waits until the server has been listed for a client whose requests have this `_meta`.
+    pub(crate) fn ready_for(&mut self, meta: &Value) -> Vec<String> {
         let mut tools = Vec::new();
         until("there are tools", || {
-            tools = self.tools();
+            tools = self.tools_for(meta);
             !tools.is_empty()
         });
         tools
