@@ -20,6 +20,8 @@ mod tls_front;
 
 use std::{panic, thread};
 
+use tokio::time::Instant;
+
 use scene::Scene;
 
 const PRESETS: [&str; 5] = ["tarsy", "ai-agent", "antwort", "goat", "minion"];
@@ -68,11 +70,13 @@ fn live_through(scene: &Scene) {
         ("clients come and go", steps::clients_come_and_go),
     ];
     for (name, step) in steps {
+        let began = Instant::now();
         let done = panic::catch_unwind(panic::AssertUnwindSafe(|| step(&mut day)));
         if let Err(problem) = done {
             scene.describe(&day.served, name);
             panic::resume_unwind(problem);
         }
+        scene.say(name, began.elapsed());
     }
     steps::stop_with_a_call_in_flight(day);
 }

@@ -60,6 +60,15 @@ impl Scene {
         scene
     }
 
+    /// The setting with a tenth of the preset's backoff, which in a day would be reset by minutes of health. None if restarts have no backoff.
+    fn short_backoff(&self) -> &'static str {
+        match self.preset {
+            "ai-agent" => "restart = { backoff = ['0s', '100ms', '200ms', '500ms', '1s', '3s', '6s'] }",
+            "goat" | "minion" => "restart = { backoff = ['100ms', '200ms', '400ms', '800ms', '1600ms', '3s'] }",
+            _ => "",
+        }
+    }
+
     /// Writes the config, with more servers at its end. Intervals are short, and tools have the same names under every preset.
     pub(crate) fn write_config(&self, more: &str) {
         let (preset, scope, home) = (self.preset, self.scope, &self.home);
@@ -78,10 +87,11 @@ impl Scene {
         let url = format!("https://{}/mcp", self.front().address);
         let ca = home.path("ca.pem");
         home.config(&format!(
-            "preset = '{preset}'\nnaming = 'dunder'\nhealth_interval = '2s'\nstop_timeout = '500ms'\n\
+            "preset = '{preset}'\nnaming = 'dunder'\nhealth_interval = '2s'\nstop_timeout = '500ms'\n{}\n\
              [serve.tokens.day]\nsha256 = '{digest}'\nscopes = ['read', 'call', 'admin']\n\
              [servers.proc]\ncommand = '/bin/sh'\nargs = ['-c', {script:?}]\nera = 'legacy'\nscope = '{scope}'\nrequired = true\n\
              [servers.web]\nurl = '{url}'\ntls = {{ ca = '{}' }}\nscope = '{scope}'\nrequired = true\n{more}\n",
+            self.short_backoff(),
             ca.display(),
         ));
     }
@@ -153,6 +163,12 @@ impl Scene {
             );
             std::thread::sleep(POLL);
         }
+    }
+
+    /// Prints how long a step took.
+    #[expect(clippy::print_stdout, reason = "explains how long a day is")]
+    pub(crate) fn say(&self, step: &str, took: Duration) {
+        println!("{}/{}, {step}: {} s", self.preset, self.scope, took.as_secs());
     }
 
     /// Prints what a failed step may be explained by.

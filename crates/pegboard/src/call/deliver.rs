@@ -111,6 +111,11 @@ impl PreparedCall<'_> {
         }
         let result = live.session.call(call).await;
         drop(noted);
+        if let Err(fault) = &result
+            && fault.is_transport()
+        {
+            live.session.note_failure();
+        }
         match &result {
             Err(fault) if fault.is_unreachable() => breaker.unreachable(ticket, Instant::now()),
             // A timeout says nothing about a server that is not read for want of room.
@@ -173,9 +178,9 @@ impl PreparedCall<'_> {
                 delivery.not_run();
             }
             tracing::debug!(id = %self.call.id, %fault, ?after, "the call is made again");
-            tokio::time::sleep(after).await;
-            // Released first: its slot in the pool may be the one that is acquired next.
+            // A call that waits uses no session, and its slot in the pool may be the one that is acquired next.
             drop(live);
+            tokio::time::sleep(after).await;
             live = server.live_after(lost_generation, deadline).await?;
             record.attempts = retries.attempts();
             // The tool may have been listed again since.

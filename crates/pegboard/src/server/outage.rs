@@ -120,6 +120,16 @@ pub(crate) enum Cause {
     Closed,
 }
 
+/// What is known of a server whose start failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Before {
+    Nothing,
+    /// Its config says that first starts may fail for a while.
+    Awaited,
+    /// It was ready once.
+    Ready,
+}
+
 impl Outage {
     pub(super) fn new(cause: Cause, message: impl Into<String>) -> Self {
         Self {
@@ -139,13 +149,17 @@ impl Outage {
 
     /// A failed start. If the first start shows that the peer rejects our requests as invalid or does not speak MCP, the outage is lasting. A
     /// server that was ready before may be in the middle of an update.
-    pub(super) fn of_start(error: &ConnectError, is_first: bool) -> Self {
+    pub(super) fn of_start(error: &ConnectError, before: Before) -> Self {
         let cause = match cause_of(error) {
             Cause::Failed
-                if is_first && error.behind.is_none() && !error.is_modern_lost && is_no_mcp(&error.fault.kind) =>
+                if before == Before::Nothing
+                    && error.behind.is_none()
+                    && !error.is_modern_lost
+                    && is_no_mcp(&error.fault.kind) =>
             {
                 Cause::Broken
             }
+            Cause::Broken if before == Before::Ready && !is_of_config(error) => Cause::Failed,
             cause => cause,
         };
         Self {
@@ -453,6 +467,16 @@ fn cause_of(error: &ConnectError) -> Cause {
         FaultKind::Dial(DialError::Failed(failure)) | FaultKind::Wire(failure) => of_failure(&failure.kind),
         _ => Cause::Failed,
     }
+}
+
+/// Whether a start failed for a reason on this side, which no update of the server removes.
+fn is_of_config(error: &ConnectError) -> bool {
+    let fault = &error.fault.kind;
+    error.behind.is_some()
+        || matches!(
+            fault,
+            FaultKind::Dial(DialError::Tls(_) | DialError::Setting(_) | DialError::NotBuilt(_))
+        )
 }
 
 /// Whether a start failed because a person has to sign in. A server that only refuses, with a 403 or without a challenge for a token, may want

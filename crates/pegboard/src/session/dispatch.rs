@@ -50,6 +50,8 @@ pub(crate) struct Dispatcher {
     unexpected: AtomicU64,
     /// When the last message arrived, by the connection's clock.
     last_message: AtomicU64,
+    /// The time after which a request last failed on its way; zero if none has.
+    last_failure: AtomicU64,
     /// Whether the server speaks the era in which it may not send requests.
     is_modern: AtomicBool,
     /// Whether the protocol version has batches.
@@ -92,6 +94,7 @@ impl Dispatcher {
             clock,
             unexpected: AtomicU64::new(0),
             last_message: AtomicU64::new(0),
+            last_failure: AtomicU64::new(0),
             is_modern: AtomicBool::new(false),
             accepts_batches: AtomicBool::new(false),
             requests,
@@ -134,6 +137,16 @@ impl Dispatcher {
     pub(super) fn idle_for(&self) -> Duration {
         let last_message = self.last_message.load(Ordering::Relaxed);
         Duration::from_millis(self.clock.now().saturating_sub(last_message))
+    }
+
+    /// Notes that a request failed on its way to the server or back.
+    pub(super) fn note_failure(&self) {
+        self.last_failure.store(self.clock.now() + 1, Ordering::Relaxed);
+    }
+
+    /// Whether a request has failed on its way since the last message of the server.
+    pub(super) fn is_in_doubt(&self) -> bool {
+        self.last_failure.load(Ordering::Relaxed) > self.last_message.load(Ordering::Relaxed)
     }
 
     /// Sets the receiver of other notifications.

@@ -136,6 +136,16 @@ impl Session {
         self.connection.dispatcher().idle_for()
     }
 
+    /// Notes that a request failed on its way to the server or back.
+    pub(crate) fn note_failure(&self) {
+        self.connection.dispatcher().note_failure();
+    }
+
+    /// Whether a request has failed on its way since the last message of the server, so that the server may be gone.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.connection.dispatcher().is_in_doubt()
+    }
+
     /// Waits for the end of the session.
     pub(crate) async fn ended(&self) -> WireEnd {
         self.connection.dispatcher().pending().until_ended().await

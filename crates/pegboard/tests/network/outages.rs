@@ -11,6 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use futures_util::{StreamExt, stream::FuturesUnordered};
 use pegboard::{Config, Env, Format, Pegboard, State, ToolCall, Toolset};
 use pegboard_testkit::{Era, Fault, NetHandle, When};
 use tokio::{
@@ -247,7 +248,7 @@ outages_end_by_themselves! {
     a_wrong_certificate_is_tried_again: WrongCertificate,
 }
 
-/// The error about a failure that somebody has to mend says when the next start is made.
+/// The error about a server that is away says when the next start is made, or that a call starts it.
 #[tokio::test]
 async fn errors_about_certificates_and_tokens_say_when_they_are_tried_again() {
     for (trouble, preset) in [
@@ -263,11 +264,74 @@ async fn errors_about_certificates_and_tokens_say_when_they_are_tried_again() {
         let began = Instant::now();
         loop {
             let text = hello(&tools).await.text();
-            if text.contains("next try in ") {
+            // Without restarts, a call ends an outage that may end by itself.
+            let is_by_call = trouble == Trouble::WrongCertificate;
+            let said = if is_by_call {
+                "a call starts it again in "
+            } else {
+                "next try in "
+            };
+            if text.contains(said) {
                 break;
             }
             assert!(began.elapsed() < secs(20), "{preset}, {trouble:?}: {text}");
             tokio::time::sleep(A_STEP).await;
+        }
+        board.shutdown().await;
+    }
+}
+
+/// The certificate of a server that was ready is wrong while it is replaced. Nobody waits a minute for the right one.
+#[tokio::test]
+async fn a_certificate_that_is_wrong_for_a_moment_is_tried_again_by_the_backoff() {
+    for preset in PRESETS {
+        let remote = Remote::new().await;
+        let board = remote.board(preset, "").await;
+        let tools = board.toolset();
+        call_until_answered(&tools, preset).await;
+        remote.begin(Trouble::WrongCertificate).await;
+        let began = Instant::now();
+        while !hello(&tools).await.text().contains("certificate") {
+            assert!(began.elapsed() < secs(20), "{preset}");
+            tokio::time::sleep(A_STEP).await;
+        }
+        remote.end(Trouble::WrongCertificate).await;
+        // In the real time of the backoff's first steps.
+        call_until_answered(&tools, preset).await;
+        board.shutdown().await;
+    }
+}
+
+/// A server that is gone is noticed by the check that is due, also while calls are tried again and again, so that it is never without one.
+#[tokio::test]
+async fn a_server_that_is_gone_is_noticed_while_calls_try_it_all_the_time() {
+    for preset in PRESETS {
+        let remote = Remote::new().await;
+        let board = remote
+            .board(preset, "required = true\nhealth_interval = '1s'\nbreaker = false")
+            .await;
+        let tools = board.toolset();
+        call_until_answered(&tools, preset).await;
+        remote.begin(Trouble::Refused).await;
+        let (callers, noticed) = (FuturesUnordered::new(), async {
+            let began = Instant::now();
+            while board.status().ready {
+                assert!(began.elapsed() < secs(20), "{preset}: {:?}", board.status().servers);
+                tokio::time::sleep(A_STEP).await;
+            }
+        });
+        for _ in 0..8 {
+            callers.push(async {
+                loop {
+                    let reply = hello(&tools).await;
+                    assert!(reply.is_error(), "{preset}: {}", reply.text());
+                    tokio::task::yield_now().await;
+                }
+            });
+        }
+        tokio::select! {
+            () = noticed => {}
+            () = callers.for_each(|()| std::future::ready(())) => {}
         }
         board.shutdown().await;
     }

@@ -9,7 +9,7 @@ use crate::{
     config::Probe,
     server::{
         backoff::was_healthy,
-        outage::{Cause, NextStart, Outage, is_crash},
+        outage::{Before, Cause, NextStart, Outage, is_crash},
         refused_credentials,
     },
     session::ConnectError,
@@ -29,9 +29,12 @@ impl Supervisor {
     pub(super) fn failed(&mut self, error: &ConnectError) -> Step {
         self.log_failed_start(error);
         self.holders.report(|reporter| reporter.start_failed());
-        // With `start_wait`, all first starts are retried.
-        let is_first = self.history.generation == 0 && self.plan().restart.start_wait.is_zero();
-        let mut outage = Outage::of_start(error, is_first);
+        let before = match (self.history.generation, self.plan().restart.start_wait) {
+            (0, Duration::ZERO) => Before::Nothing,
+            (0, _) => Before::Awaited,
+            _ => Before::Ready,
+        };
+        let mut outage = Outage::of_start(error, before);
         if let Some(hint) = refused_credentials::hint(&self.plan().spec, error) {
             outage.hint = Some(hint);
         }

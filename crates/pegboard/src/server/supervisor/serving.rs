@@ -128,8 +128,9 @@ impl Supervisor {
                     }
                 }
                 Event::Quiet => {
-                    // A server that works on a call may be unable to answer a probe: it is probed soon after.
-                    let is_busy = self.usage.count() > 0;
+                    // A server that works on a call may be unable to answer a probe: it is probed soon after. One that cannot be reached works on
+                    // none, however many calls are tried again and again.
+                    let is_busy = self.usage.count() > 0 && !session.is_in_doubt();
                     if !is_busy && let Err(end) = self.probe(&mut live).await {
                         break end;
                     }
