@@ -24,6 +24,7 @@ from mcp_types import (
     SamplingMessage,
     TextContent,
 )
+from pydantic import BaseModel
 
 # Some of what is used here will leave the protocol one day; until then it is tested.
 warnings.simplefilter("ignore")
@@ -125,6 +126,19 @@ async def ask_visit(ctx: Context) -> str | InputRequiredResult:
         params = ElicitRequestURLParams(message="Sign in.", url="https://example.org/sign-in")
         return wants("visit", page=ElicitRequest(params=params))
     return f"the user said {ctx.input_responses['page'].action}"
+
+
+class Colour(BaseModel):
+    """What the insisting tool asks for."""
+
+    colour: str
+
+
+@server.tool(structured_output=False)
+async def insist(ctx: Context) -> str:
+    """Send a question during the call, which only the era with a handshake has."""
+    answer = await ctx.elicit("Which colour?", Colour)
+    return f"the colour is {answer.data.colour}"
 
 
 @server.resource("note://{shelf}/{book}", name="books", mime_type="text/plain")

@@ -25,6 +25,8 @@ mod ownership;
 mod phase;
 mod pool;
 mod private_copy;
+mod question_link;
+mod question_session;
 mod queue;
 mod ready_session;
 mod refused_credentials;

@@ -1,6 +1,7 @@
-//! A hint for a call that failed because its server cannot ask in the era in which it is spoken to.
+//! A hint for a modern client whose call failed because its server cannot ask in the era in which it is spoken to.
 //!
-//! In the newest era a server returns its questions. Some tools of servers that speak both eras can only send them, which the older one has.
+//! In the newest era a server returns its questions. Some tools of servers that speak both eras can only send them, which the older one has. The
+//! calls of legacy clients that answer questions are made in the older era anyway, if the server opens a session in it.
 
 use memchr::memmem::find;
 use pegboard::{Toolset, status::Era};

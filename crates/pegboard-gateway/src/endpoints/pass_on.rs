@@ -56,6 +56,8 @@ impl Core {
         let mut forwarding = Forwarding::new().capabilities(capabilities.json).id(&*id);
         if exchange.client().version().is_modern() {
             forwarding = forwarding.returns_input_requests();
+        } else if capabilities.can_answer {
+            forwarding = forwarding.answers_requests();
         }
         let _registered = capabilities.can_answer.then(|| tools.exchanges.register(&id, exchange));
         let (progress, receiver) = mpsc::channel(PROGRESS);

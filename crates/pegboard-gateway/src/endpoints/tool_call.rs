@@ -64,6 +64,7 @@ impl Core {
         let mut forwarding = Forwarding::new().capabilities(capabilities.json);
         forwarding.returns_input_requests = is_modern;
         forwarding.returns_tasks = capabilities.takes_tasks;
+        forwarding.answers_requests = !is_modern && capabilities.can_answer;
         if params.has_others() {
             forwarding.params = Some(self.other_params(&tools, &name, params, exchange).await?);
         }
@@ -106,8 +107,11 @@ impl Core {
                 true => lacking().map_or_else(
                     || {
                         let has_type = result.has_result_type();
-                        let result = complete(result);
-                        self.of_server(era_hints::explain_result(&tools.toolset, &name, result, has_type))
+                        let mut result = complete(result);
+                        if is_modern {
+                            result = era_hints::explain_result(&tools.toolset, &name, result, has_type);
+                        }
+                        self.of_server(result)
                     },
                     Err,
                 ),
@@ -118,8 +122,12 @@ impl Core {
                 self.of_server(answer)
             }
             Forwarded::Error { code, message, data } => {
-                let error = || era_hints::explain_error(&tools.toolset, &name, server_error(code, message, data));
-                Err(lacking().unwrap_or_else(error))
+                let error = server_error(code, message, data);
+                let explained = || match is_modern {
+                    true => era_hints::explain_error(&tools.toolset, &name, error),
+                    false => error,
+                };
+                Err(lacking().unwrap_or_else(explained))
             }
             Forwarded::Failed(failure) if matches!(self.scope, Scope::Approved(_)) => call_of_command_failed(&failure),
             Forwarded::Failed(failure) => call_failed(&failure, || tools.toolset.is_built_in(&name)),

@@ -4,6 +4,7 @@ mod approvals;
 mod board;
 mod client;
 mod fixture;
+mod followed_eras;
 mod http;
 mod isolation;
 mod logs;

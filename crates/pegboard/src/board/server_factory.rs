@@ -169,6 +169,7 @@ impl ServerFactory {
             era: config.era.clone(),
             limits: config.limits,
             owner: None,
+            is_for_questions: false,
             budget: self.budget.clone(),
             host: self.host.clone(),
             client: self.client.clone(),

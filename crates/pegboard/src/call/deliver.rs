@@ -36,7 +36,7 @@ pub(super) async fn deliver(
         .await?;
     record.queued = permit.waited();
     server.retries().deposit();
-    let live = server.live(deadline).await?;
+    let live = for_client(context, server.live(deadline).await?, 0).await;
     record.attempts = 1;
     let prepared = PreparedCall {
         context,
@@ -59,6 +59,17 @@ pub(super) async fn deliver(
         Ok(result) => Ok(result),
         // Boxed, because it is rare and every call would pay for the space.
         Err(fault) => Box::pin(prepared.retry(live, fault, record)).await,
+    }
+}
+
+/// Returns the session for the client of a call that is passed on: one in which the server can ask it, if it answers.
+async fn for_client(context: &CallContext<'_>, live: Live, old_generation: u64) -> Live {
+    match context.forwarded {
+        Some(forwarded) if forwarded.answers_requests() => {
+            // Boxed, because it is rare and every call would pay for the space.
+            Box::pin(context.server().for_questions(live, old_generation, context.deadline)).await
+        }
+        _ => live,
     }
 }
 
@@ -182,6 +193,7 @@ impl PreparedCall<'_> {
             drop(live);
             tokio::time::sleep(after).await;
             live = server.live_after(lost_generation, deadline).await?;
+            live = for_client(self.context, live, lost_generation).await;
             record.attempts = retries.attempts();
             // The tool may have been listed again since.
             let listed = live.catalog().tools.iter().find(|listed| listed.name == tool.name);

@@ -53,6 +53,9 @@ pub struct Forwarding {
     pub returns_input_requests: bool,
     /// Whether a task is returned as soon as the server has created it, instead of being polled until it ends.
     pub returns_tasks: bool,
+    /// Whether the client answers requests that the server sends during the request. A server that speaks both eras over HTTP is then spoken to
+    /// in the older one, the only one in which it can send them, unless its config names an era. The session for that is opened when it is first needed.
+    pub answers_requests: bool,
     /// The id that a host sees as [`Caller::call`](crate::Caller::call) when the server asks during a request that is no tool call. Without it, one is
     /// generated; a tool call has its own.
     pub id: Option<String>,
@@ -92,6 +95,13 @@ impl Forwarding {
         self
     }
 
+    /// Speaks to servers in the era in which they can send requests to the client.
+    #[must_use]
+    pub fn answers_requests(mut self) -> Self {
+        self.answers_requests = true;
+        self
+    }
+
     /// Returns tasks as soon as they are created.
     #[must_use]
     pub fn returns_tasks(mut self) -> Self {
@@ -118,6 +128,11 @@ impl<'a> ForwardedCall<'a> {
 
     pub(super) fn pass_on(&self, keeps_raw: bool) -> PassOn<'a> {
         self.forwarding.pass_on(keeps_raw)
+    }
+
+    /// Whether the client answers requests that the server sends.
+    pub(super) fn answers_requests(&self) -> bool {
+        self.forwarding.answers_requests
     }
 
     /// Sets the error response with which the call ends.

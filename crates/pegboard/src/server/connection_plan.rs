@@ -1,14 +1,17 @@
 //! The settings that a connection is made with.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use crate::{
-    config::{Capabilities, Health, Limits, Restart, ServerConfig},
+    config::{Capabilities, EraChoice, Health, Limits, Probe, Restart, ServerConfig, Transport},
     credential::CredentialSource,
     mask::Masking,
     session::{ConfiguredTools, DesiredState, Spec},
     transport::Target,
 };
+
+/// The time limit of the handshake for questions: the server has just answered in the other era.
+const QUESTION_HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// The settings that a connection is made with.
 #[derive(Debug, Clone)]
@@ -44,6 +47,47 @@ impl ConnectionPlan {
         }
     }
 
+    /// The plan of a further connection, in the older era, in which servers send questions during calls. It is made and made again only when a
+    /// call needs it. `None` if the config names the era, or if the server is not reached over streamable HTTP.
+    pub(super) fn for_questions(&self) -> Option<Self> {
+        let Target::Configured(transport) = &self.spec.target else {
+            return None;
+        };
+        let (Transport::Auto(endpoint) | Transport::Http(endpoint)) = &**transport else {
+            return None;
+        };
+        if self.spec.era.is_firm() {
+            return None;
+        }
+        let limits = self.spec.limits;
+        Some(Self {
+            spec: Spec {
+                target: Target::Configured(Box::new(Transport::Http(endpoint.clone()))),
+                era: EraChoice::Legacy,
+                limits: Limits {
+                    connect_timeout: limits.connect_timeout.min(QUESTION_HANDSHAKE),
+                    ..limits
+                },
+                is_for_questions: true,
+                ..self.spec.clone()
+            },
+            restart: Restart {
+                enabled: false,
+                start_wait: Duration::ZERO,
+                ..self.restart.clone()
+            },
+            health: Health {
+                probe: match self.health.probe {
+                    Probe::ListTools => Probe::Auto,
+                    probe => probe,
+                },
+                restart: false,
+                ..self.health
+            },
+            ..self.clone()
+        })
+    }
+
     /// Whether one connection can serve both plans. Settings that are read per call do not count.
     pub(super) fn is_compatible_with(&self, other: &Self) -> bool {
         let (ours, theirs) = (&self.spec, &other.spec);
@@ -64,6 +108,7 @@ impl ConnectionPlan {
             && ours.owner == theirs.owner
             && is_same(ours.credentials.as_ref(), theirs.credentials.as_ref())
             && ours.era == theirs.era
+            && ours.is_for_questions == theirs.is_for_questions
             && ours.roots == theirs.roots
             && limits == theirs.limits
             && self.restart == other.restart

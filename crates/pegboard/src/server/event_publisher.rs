@@ -244,7 +244,8 @@ fn rank(state: State) -> u8 {
 /// Reports the phases of one link to one of the servers that lease it.
 #[derive(Debug, Clone)]
 pub(super) struct LinkReporter {
-    publisher: Arc<EventPublisher>,
+    /// `None` for a link whose phases are not those of the server.
+    publisher: Option<Arc<EventPublisher>>,
     pool: u64,
     index: usize,
     /// The generation of the last reported session.
@@ -255,9 +256,20 @@ pub(super) struct LinkReporter {
 impl LinkReporter {
     pub(super) fn new(publisher: &Arc<EventPublisher>, pool: u64, index: usize) -> Self {
         Self {
-            publisher: publisher.clone(),
+            publisher: Some(publisher.clone()),
             pool,
             index,
+            generation: 0,
+            restarts: 0,
+        }
+    }
+
+    /// Reports nothing.
+    pub(super) fn silent() -> Self {
+        Self {
+            publisher: None,
+            pool: 0,
+            index: 0,
             generation: 0,
             restarts: 0,
         }
@@ -267,12 +279,17 @@ impl LinkReporter {
     pub(super) fn attach(&mut self, phase: &Phase) {
         self.generation = phase.live().map_or(0, |live| live.generation);
         self.restarts = phase.restarts();
-        self.publisher.link_changed(self.pool, self.index, phase, false);
+        if let Some(publisher) = &self.publisher {
+            publisher.link_changed(self.pool, self.index, phase, false);
+        }
     }
 
     /// Reports a new phase of the link.
     pub(super) fn changed(&mut self, phase: &Phase) {
-        let counts = &self.publisher.counts;
+        let Some(publisher) = &self.publisher else {
+            return;
+        };
+        let counts = &publisher.counts;
         if let Some(again) = phase.restarts().checked_sub(self.restarts).filter(|again| *again > 0) {
             self.restarts = phase.restarts();
             counts.restarted(again);
@@ -282,16 +299,19 @@ impl LinkReporter {
             self.generation = live.generation;
             counts.ready(live.start);
         }
-        self.publisher
-            .link_changed(self.pool, self.index, phase, session.is_some());
+        publisher.link_changed(self.pool, self.index, phase, session.is_some());
     }
 
     pub(super) fn start_failed(&self) {
-        self.publisher.counts.start_failed();
+        if let Some(publisher) = &self.publisher {
+            publisher.counts.start_failed();
+        }
     }
 
     pub(super) fn probe_failed(&self, reason: &str) {
-        let publisher = &self.publisher;
+        let Some(publisher) = &self.publisher else {
+            return;
+        };
         publisher.counts.probe_failed();
         publisher.events.send(|| Event::ProbeFailed {
             server: publisher.server.clone(),
@@ -303,7 +323,9 @@ impl LinkReporter {
     }
 
     pub(super) fn catalog_changed(&self, diff: &CatalogDiff) {
-        let publisher = &self.publisher;
+        let Some(publisher) = &self.publisher else {
+            return;
+        };
         let kinds = [&diff.tools, &diff.resources, &diff.templates, &diff.prompts];
         publisher.events.send_server_change(|| Event::CatalogChanged {
             server: publisher.server.clone(),

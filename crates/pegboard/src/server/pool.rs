@@ -20,6 +20,7 @@ use super::{
     link_usage::{ReleaseNotifier, UseGuard},
     outage::Outage,
     phase::{Live, Phase},
+    question_link::QuestionLink,
     revision::Revision,
     supervisor::Command,
 };
@@ -40,6 +41,8 @@ pub(super) struct Pool {
     pick_lock: Mutex<()>,
     /// Notifies waiting calls when a use of any connection ends.
     released: Arc<ReleaseNotifier>,
+    /// A further connection for calls in which the server may send questions.
+    pub(super) question_link: QuestionLink,
 }
 
 impl Pool {
@@ -79,6 +82,7 @@ impl Pool {
             slots: slots(config).into(),
             pick_lock: Mutex::default(),
             released,
+            question_link: QuestionLink::default(),
         }
     }
 
@@ -92,6 +96,7 @@ impl Pool {
             slots: usize::MAX.into(),
             pick_lock: Mutex::default(),
             released: Arc::default(),
+            question_link: QuestionLink::default(),
         }
     }
 
@@ -212,12 +217,17 @@ impl Pool {
     /// Applies new settings. Returns whether the connections can stay.
     pub(super) fn retune(&self, plan: &ConnectionPlan, config: &ServerConfig, idle: Option<Duration>) -> bool {
         self.slots.store(slots(config), Ordering::Relaxed);
-        self.leases.len() == size(config)
+        let stay = self.leases.len() == size(config)
             && self
                 .leases
                 .iter()
                 .enumerate()
-                .all(|(at, hold)| hold.retune(plan.clone(), idle_after(config, idle, at)))
+                .all(|(at, hold)| hold.retune(plan.clone(), idle_after(config, idle, at)));
+        if stay {
+            self.question_link
+                .retune(self.first().plan().for_questions(), question_idle(config, idle));
+        }
+        stay
     }
 
     pub(super) fn start(&self) {
@@ -228,18 +238,25 @@ impl Pool {
         for link in self.links() {
             link.send(command);
         }
+        self.question_link.send(command);
     }
 
-    /// Lists the connection of `live` again.
+    /// Lists the connection of `live` again, or the first one if `live` is a session for questions.
     pub(super) async fn refresh_and_wait(&self, live: &Live, deadline: Deadline) {
         let generation = |link: &Link| link.phase().live().map(|live| live.generation);
-        if let Some(link) = self.links().find(|link| generation(link) == Some(live.generation)) {
+        if live.session.is_for_questions() {
+            if let Some(listed) = self.first().phase().live() {
+                self.first().refresh_and_wait(listed, deadline).await;
+            }
+        } else if let Some(link) = self.links().find(|link| generation(link) == Some(live.generation)) {
             link.refresh_and_wait(live, deadline).await;
         }
     }
 
-    /// Restarts all connections that are not idle, and the first one in any case.
+    /// Restarts all connections that are not idle, and the first one in any case. The one for questions is opened anew by the next call that needs
+    /// it.
     pub(super) async fn reconnect(&self) {
+        self.question_link.reset();
         let running = self.links().skip(1).filter(|link| !matches!(link.phase(), Phase::Idle));
         join_all(std::iter::once(self.first()).chain(running).map(Link::reconnect)).await;
     }
@@ -252,12 +269,13 @@ impl Pool {
     /// How many requests use connections that no other server shares.
     pub(super) fn uses(&self) -> usize {
         let own = self.leases.iter().filter(|hold| hold.is_sole_holder());
-        own.map(|hold| hold.link().uses()).sum()
+        own.map(|hold| hold.link().uses()).sum::<usize>() + self.question_link.uses()
     }
 
     /// Closes the connections that no other server shares, and waits until they are closed.
     pub(super) async fn close(&self) {
-        join_all(self.leases.iter().map(LinkLease::close)).await;
+        let question_link = self.question_link.close();
+        join_all(self.leases.iter().chain(question_link.as_deref()).map(LinkLease::close)).await;
     }
 }
 
@@ -333,4 +351,9 @@ fn idle_after(config: &ServerConfig, first: Option<Duration>, at: usize) -> Opti
         IdleStop::Auto if at > 0 => Some(IDLE),
         _ => first,
     }
+}
+
+/// How long the connection for questions may be idle. It was started for a few calls only.
+pub(super) fn question_idle(config: &ServerConfig, first: Option<Duration>) -> Option<Duration> {
+    idle_after(config, first, 1)
 }

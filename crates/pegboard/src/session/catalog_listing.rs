@@ -47,13 +47,16 @@ impl ListScope {
 impl Session {
     /// Lists the parts of the catalog that the server declares, and returns how long they may be cached. Configured tools that are not
     /// listed are added; if there are any, listing the tools may fail. Resources or prompts that cannot be listed stay as they were
-    /// `before`, with a warning.
+    /// `before`, with a warning. A session for questions lists nothing.
     pub(crate) async fn catalog(
         &self,
         scope: ListScope,
         configured: &ConfiguredTools,
         before: Option<&Catalog>,
     ) -> Result<(Catalog, Freshness), Fault> {
+        if self.is_for_questions {
+            return Ok(Default::default());
+        }
         let listed = self.list_catalog(scope, configured, before).await;
         listed.map_err(|fault| fault.masked(self.masker()))
     }

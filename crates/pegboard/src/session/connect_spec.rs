@@ -34,6 +34,9 @@ pub(crate) struct Spec {
     pub(crate) configured_credentials: Option<Arc<dyn Credentials>>,
     /// The number of the view or principal that alone uses the connection. Others neither share it nor learn its catalogue.
     pub(crate) owner: Option<u64>,
+    /// Whether the session is for calls only: another session of the server lists it and subscribes to its resources. Such a session is needed for
+    /// the server's questions, so it fails to open if it could not carry the answers.
+    pub(crate) is_for_questions: bool,
     /// The byte budget of the board's connections.
     pub(crate) budget: ByteBudget,
 }

@@ -72,6 +72,7 @@ fn spec_of(target: Target, era: EraChoice) -> Spec {
         credentials: None,
         configured_credentials: None,
         owner: None,
+        is_for_questions: false,
         budget: ByteBudget::default(),
     }
 }

@@ -56,6 +56,7 @@ impl Session {
             server: responder.server.clone(),
             limits: Limits::default(),
             has_offered_roots: false,
+            is_for_questions: false,
             responder,
             applied: AppliedState::default(),
         }

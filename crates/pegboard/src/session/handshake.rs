@@ -79,6 +79,15 @@ pub(crate) async fn connect(spec: &Spec, limit: Duration, tasks: &TaskTracker) -
         }
         Some(Transport::Sse(_)) => attempt.connect_legacy().await.map(legacy),
     };
+    let established = match established {
+        Ok((established, _)) if spec.is_for_questions && !established.connection.wire().has_session() => {
+            established.connection.close().await;
+            Err(Fault::unreadable(
+                "it opens no session, so it could not match answers to its questions",
+            ))
+        }
+        established => established,
+    };
     match established {
         Ok((established, era)) => {
             if let Some(fingerprint) = fingerprint {

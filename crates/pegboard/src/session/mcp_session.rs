@@ -30,6 +30,8 @@ pub(crate) struct Session {
     pub(super) responder: Arc<Responder>,
     /// Whether the handshake declared the `roots` capability.
     pub(super) has_offered_roots: bool,
+    /// Whether another session lists the server and subscribes to its resources.
+    pub(super) is_for_questions: bool,
     /// The part of the desired state that this session has applied.
     pub(super) applied: AppliedState,
 }
@@ -38,6 +40,11 @@ impl Session {
     /// Whether servers may not be read at the moment, because large messages wait for room.
     pub(crate) fn is_held_up(&self) -> bool {
         self.connection.dispatcher().is_held_up()
+    }
+
+    /// Whether the session is for calls only, because another one lists the server.
+    pub(crate) fn is_for_questions(&self) -> bool {
+        self.is_for_questions
     }
 
     /// Waits until the server notifies us that its tools, resources or prompts have changed.

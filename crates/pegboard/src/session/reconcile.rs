@@ -45,8 +45,10 @@ impl Session {
             let desired = watch.borrow_and_update().clone();
             self.announce_roots(&desired, &mut last_roots).await;
             self.request_log_level(desired.level).await;
-            self.reconcile_subscriptions(&desired, std::mem::take(&mut is_first))
-                .await;
+            if !self.is_for_questions {
+                self.reconcile_subscriptions(&desired, std::mem::take(&mut is_first))
+                    .await;
+            }
             if watch.changed().await.is_err() {
                 return std::future::pending().await;
             }

@@ -124,7 +124,10 @@ impl Toolset {
             true => None,
             false => Some(self.enter_read_queue(&target).await.map_err(refused)?),
         };
-        let (server, live) = self.ready_server(&name).await.map_err(refused)?;
+        let (server, mut live) = self.ready_server(&name).await.map_err(refused)?;
+        if request.may_be_asked() {
+            live = server.for_questions(live, 0, Deadline::within(LOOKUP_TIMEOUT)).await;
+        }
         // Completions are for the person who types; everything else may be for a model.
         if request.method != "completion/complete" && !server.config().policy.trust {
             self.view.rules.taint.mark(&name);
@@ -139,8 +142,14 @@ impl Toolset {
                 let lost = live.generation;
                 drop(live);
                 server.replace(lost);
-                match server.live_after(lost, Deadline::within(LOOKUP_TIMEOUT)).await {
-                    Ok(live) => self.send(&live, &request, &counted, patience).await,
+                let deadline = Deadline::within(LOOKUP_TIMEOUT);
+                match server.live_after(lost, deadline).await {
+                    Ok(mut live) => {
+                        if request.may_be_asked() {
+                            live = server.for_questions(live, lost, deadline).await;
+                        }
+                        self.send(&live, &request, &counted, patience).await
+                    }
                     Err(_) => Err(fault),
                 }
             }
@@ -204,6 +213,11 @@ struct Passed<'a> {
 }
 
 impl Passed<'_> {
+    /// Whether the server may send questions during the request. Those of a task belong to the session that started it.
+    fn may_be_asked(&self) -> bool {
+        self.forwarding.answers_requests && !self.method.starts_with("tasks/")
+    }
+
     /// Whether the request is sent again in a new session after this fault.
     fn may_repeat(&self, fault: &Fault) -> bool {
         fault.loses_session() && (fault.sent != Sent::Maybe || READING.contains(&self.method))

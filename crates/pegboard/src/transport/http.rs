@@ -105,6 +105,10 @@ impl Wire for Http {
         })
     }
 
+    fn has_session(&self) -> bool {
+        self.session.state().id.is_some()
+    }
+
     fn close(&self) -> Boxed<'_, ()> {
         Box::pin(async {
             http_client::flush(&self.notifications).await;

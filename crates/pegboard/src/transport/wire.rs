@@ -35,6 +35,12 @@ pub(crate) trait Wire: Send + Sync {
         Box::pin(std::future::ready(()))
     }
 
+    /// Whether the server knows which messages belong to one session, so that an answer to its question finds the call that asked it. Asked
+    /// after the handshake.
+    fn has_session(&self) -> bool {
+        true
+    }
+
     /// Closes the wire, and ends its tasks and the server's process. The limits of the server bound how long that takes.
     fn close(&self) -> Boxed<'_, ()>;
 

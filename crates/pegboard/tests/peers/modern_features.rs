@@ -3,6 +3,7 @@
 use pegboard::{
     Config, Pegboard, ServerConfig, ToolCall, Toolset,
     config::EraChoice,
+    forward::{Forwarded, Forwarding},
     toolset::CompletionOf,
     watch::{LogLevel, ServerEvent},
 };
@@ -31,6 +32,31 @@ async fn every_feature_of_the_typescript_sdk_is_used_on_stdio() {
 async fn every_feature_of_the_typescript_sdk_is_used_on_http() {
     let server = Listening::typescript_features().await;
     check(server.config()).await;
+}
+
+/// The server is spoken to in the modern era, in which the tool cannot send its question.
+#[tokio::test]
+async fn a_python_tool_that_sends_its_question_asks_a_client_that_answers_requests() {
+    let server = Listening::python_features().await;
+    let host = FullHost::default();
+    let mut servers = Config::default();
+    servers.servers.insert(name("fx"), server.config());
+    let board = Pegboard::builder(servers).host(host.clone()).open();
+    let tools = board.toolset();
+    tools.list(PATIENCE).await;
+    let insist = async |forwarding: Forwarding| match tools.forward_call(ToolCall::new("fx.insist"), &forwarding).await
+    {
+        Forwarded::Result(result) => String::from_utf8_lossy(result.json()).into_owned(),
+        Forwarded::Error { message, .. } => message,
+        other => panic!("{other:?}"),
+    };
+    assert_contains(&insist(Forwarding::new()).await, &["elicitation/create"]);
+    assert_eq!(host.elicited().len(), 0);
+    let answered = insist(Forwarding::new().answers_requests()).await;
+    assert_contains(&answered, &["the colour is Ada"]);
+    assert_eq!(host.elicited().len(), 1);
+    assert_eq!(spoken(&board), no_handshake());
+    board.shutdown().await;
 }
 
 async fn check(config: ServerConfig) {

@@ -118,7 +118,10 @@ impl Supervisor {
             tracing::info!("{warning}");
         }
         let (tools, version) = (catalog.tools.len(), &session.peer.version);
-        tracing::info!(tools, %version, ready_after_ms = millis(took), "ready");
+        match self.plan().spec.is_for_questions {
+            true => tracing::info!(%version, ready_after_ms = millis(took), "a session for its questions is open"),
+            false => tracing::info!(tools, %version, ready_after_ms = millis(took), "ready"),
+        }
         self.history.generation = self.generations.fetch_add(1, Ordering::Relaxed) + 1;
         self.history.failures = 0;
         self.history.outage_began = None;

@@ -93,6 +93,7 @@ fn server() -> (Server, thread::JoinHandle<u64>) {
         credentials: None,
         configured_credentials: None,
         owner: None,
+        is_for_questions: false,
         name: ServerName::parse("one").unwrap(),
         target: Target::Configured(Box::new(transport.clone())),
         era: EraChoice::default(),

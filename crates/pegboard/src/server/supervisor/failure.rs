@@ -99,6 +99,9 @@ impl Supervisor {
         match plan.spec.owner.is_some() && error.fault.needs_auth() {
             // A lasting failure is reported once, however often the start is tried.
             _ if is_known => tracing::debug!(target: "pegboard::start", error = %text, "the start failed again"),
+            _ if plan.spec.is_for_questions => {
+                tracing::info!(error = %text, "it opens no session for its questions; it is used without one");
+            }
             // Each user has to sign in once.
             true => tracing::info!(target: "pegboard::start", error = %text, "the start failed"),
             false => tracing::warn!(target: "pegboard::start", error = %text, "the start failed"),

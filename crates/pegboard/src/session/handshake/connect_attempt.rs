@@ -63,6 +63,7 @@ impl Established {
             server: spec.name.clone(),
             limits: spec.limits,
             has_offered_roots: responder.offers_roots(),
+            is_for_questions: spec.is_for_questions,
             responder,
             applied: AppliedState::default(),
         }
