@@ -26,7 +26,7 @@ pub(crate) use owner::Peer;
 pub(crate) use rejection::Rejection;
 pub(crate) use revocation::Revocation;
 pub use scope::{Scope, Scopes};
-pub(crate) use site_check::{Origin, SiteCheck};
+pub(crate) use site_check::{Origin, SiteCheck, is_probe};
 pub(crate) use token_fault::TokenFault;
 pub use tokens::Token;
 pub(crate) use tokens::{Presented, Tokens};

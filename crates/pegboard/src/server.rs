@@ -63,5 +63,5 @@ pub(crate) use retry_budget::RetryBudget;
 pub(crate) use screening::identity;
 pub(crate) use server_handle::Server;
 pub(crate) use shared_links::SharedLinks;
-pub(crate) use view_identity::ViewIdentity;
+pub(crate) use view_identity::{ShownServers, ViewIdentity};
 pub(crate) use view_servers::ViewServers;

@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Uri,
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Uri,
     header::{HOST, ORIGIN},
 };
 
@@ -151,6 +151,24 @@ pub(super) fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Op
     value.to_str().map(Some).map_err(|_| Rejection::NotText)
 }
 
+/// Whether a request is a probe of a load balancer, which names an address or nothing as its host. Pages cannot send it: what they know under a
+/// foreign name has that name as its host.
+pub(crate) fn is_probe<B>(request: &Request<B>) -> bool {
+    let headers = request.headers();
+    let is_without_name = match headers.get(HOST).map(HeaderValue::to_str) {
+        None => true,
+        Some(Ok(host)) => host_of(host)
+            .and_then(|host| host.parse::<IpAddr>().ok())
+            .is_some_and(|ip| !ip.is_unspecified()),
+        Some(Err(_)) => false,
+    };
+    is_without_name
+        && matches!(*request.method(), Method::GET | Method::HEAD)
+        && matches!(request.uri().path(), "/livez" | "/readyz")
+        && !headers.contains_key(ORIGIN)
+        && !headers.contains_key(SEC_FETCH_SITE)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -164,6 +182,38 @@ mod tests {
             map.append(*name, HeaderValue::from_static(value));
         }
         site.check(&Uri::from_static("/mcp"), &map)
+    }
+
+    #[test]
+    fn probes_of_load_balancers_need_no_name_of_this_server() {
+        let probe = |method: &str, path: &str, headers: &[(&'static str, &'static str)]| {
+            let request = Request::builder().method(method).uri(path);
+            let add = |request: http::request::Builder, (name, value): &(&'static str, &'static str)| {
+                request.header(*name, *value)
+            };
+            is_probe(&headers.iter().fold(request, add).body(()).unwrap())
+        };
+        for path in ["/livez", "/readyz"] {
+            assert!(probe("GET", path, &[]));
+            assert!(probe("HEAD", path, &[("host", "10.1.2.3:7337")]));
+            assert!(probe("GET", path, &[("host", "[fd00::1]:7337")]));
+            assert!(!probe("POST", path, &[]));
+            // A page whose name resolves to this machine.
+            assert!(!probe("GET", path, &[("host", "evil.example:7337")]));
+            assert!(!probe(
+                "GET",
+                path,
+                &[("host", "10.1.2.3"), ("origin", "http://10.1.2.3")]
+            ));
+            assert!(!probe(
+                "GET",
+                path,
+                &[("host", "10.1.2.3"), ("sec-fetch-site", "cross-site")]
+            ));
+        }
+        for path in ["/health", "/mcp", "/metrics", "/api/v1/mcp/servers", "/readyz/x"] {
+            assert!(!probe("GET", path, &[]), "{path}");
+        }
     }
 
     #[test]

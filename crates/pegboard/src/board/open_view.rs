@@ -49,6 +49,7 @@ impl Pegboard {
             variables: view.variables.clone(),
             host: view.host.clone(),
             catalog_only: view.catalog_only,
+            shown: view.rules.shown_servers(),
         };
         view.memory = view.principal.clone().map(|principal| {
             self.0.memories.open(MemoryOwner {
@@ -93,9 +94,7 @@ impl Pegboard {
 /// Whether the settings of a server let a view spill its results, as far as the view shows the server.
 fn may_spill(view: &View, server: &Server) -> bool {
     let (rules, name) = (&view.rules, server.name().as_str());
-    view.result_options.may_spill(&server.config_snapshot().policy)
-        && rules.has_server(name)
-        && rules.selection().is_none_or(|selection| selection.has_server(name))
+    view.result_options.may_spill(&server.config_snapshot().policy) && rules.shows_server(name)
 }
 
 /// Whether a server has this name, ignoring ASCII case.

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     args::Arguments,
     catalog::Tool,
-    config::Policy,
+    config::{Policy, Probe},
     server::Live,
     session::{Call, CallResult, Fault, FaultKind, PassOn, Patience, Progress},
     transport::Sent,
@@ -209,5 +209,5 @@ impl PreparedCall<'_> {
 /// Returns whether a failed call triggers a health check: only where no schedule would soon detect that the server is gone. Elsewhere calls
 /// keep trying until a check is due, because the next call finds a recovered server.
 fn needs_health_check(policy: &Policy) -> bool {
-    !policy.restart.enabled || policy.health.interval.is_none()
+    !policy.restart.enabled || policy.health.interval.is_none() || policy.health.probe == Probe::Never
 }

@@ -102,8 +102,8 @@ pub(super) fn after_a_lost_attempt(outcome: Outcome, tool: &str) -> Outcome {
     }
 }
 
-/// When to call again after a call was refused because the server reads too slowly. How long that lasts cannot be known.
-const BUSY_FOR: Duration = Duration::from_secs(1);
+/// When to call again after a call was refused because the server reads too slowly or could not be reached. How long that lasts cannot be known.
+const A_WHILE: Duration = Duration::from_secs(1);
 const FOR_A_PERSON: &str = "A person must act first. Go on without it.";
 const LATER: &str = "Call again later, or go on without it.";
 
@@ -219,9 +219,18 @@ fn has_no_room(fault: &Fault) -> bool {
     matches!(&fault.kind, FaultKind::Wire(failure) if failure.kind == FailureKind::NoRoom)
 }
 
-/// Returns whether the messages for the server are written more slowly than calls arrive.
-fn is_busy(fault: &Fault) -> bool {
-    matches!(&fault.kind, FaultKind::Wire(failure) if failure.kind == FailureKind::Busy)
+/// When to call again after a failure that lasts for an unknown time: messages for the server are written more slowly than calls arrive, or no
+/// connection to it could be made.
+fn unknown_wait(fault: &Fault) -> Option<Duration> {
+    let FaultKind::Wire(failure) = &fault.kind else {
+        return None;
+    };
+    let may_end_soon = match failure.kind {
+        FailureKind::Busy => true,
+        FailureKind::Connect(_) => fault.sent != Sent::Maybe,
+        _ => false,
+    };
+    may_end_soon.then_some(A_WHILE)
 }
 
 /// The message for a call that was certainly not executed, with advice for transient faults and for missing sign-ins.
@@ -269,7 +278,7 @@ pub(crate) fn failure_of(fault: &Fault, what: &str) -> Failure {
         hint,
         may_have_executed: fault.sent == Sent::Maybe,
         code: fault.rpc_code(),
-        retry_after: fault.retry_after().or_else(|| is_busy(fault).then_some(BUSY_FOR)),
+        retry_after: fault.retry_after().or_else(|| unknown_wait(fault)),
         ..Failure::new(kind, format!("{what} failed: {fault}")).caused_by(fault)
     }
 }
@@ -279,7 +288,7 @@ mod tests {
     use std::error::Error;
 
     use super::*;
-    use crate::transport::{RpcError, WireFailure};
+    use crate::transport::{ConnectFault, RpcError, WireFailure};
 
     fn rpc_error(code: i64) -> RpcError {
         serde_json::from_value(serde_json::json!({"code": code, "message": "no such note"})).unwrap()
@@ -298,6 +307,15 @@ mod tests {
             assert_eq!(failure.source().unwrap().to_string(), fault.to_string());
             assert!(failure.message.starts_with("reading note://a failed: "), "{failure}");
         }
+    }
+
+    /// A program that reads only the time, such as a client of the HTTP API, tries again.
+    #[test]
+    fn a_server_that_could_not_be_reached_may_be_called_again_soon() {
+        let kind = FailureKind::Connect(ConnectFault::Refused);
+        let failed = |sent| failure_of(&Fault::from(WireFailure::new(kind.clone(), sent, "refused")), "fx.echo");
+        assert_eq!(failed(Sent::No).retry_after, Some(A_WHILE));
+        assert_eq!(failed(Sent::Maybe).retry_after, None);
     }
 
     #[test]

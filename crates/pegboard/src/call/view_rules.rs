@@ -14,7 +14,13 @@ use crate::{
     filter::{Selection, fits},
     grant::Grants,
     name::ServerName,
+    server::ShownServers,
 };
+
+/// Whether a server is among those that globs name; no globs mean all.
+fn is_among(servers: &[String], server: &str) -> bool {
+    servers.is_empty() || servers.iter().any(|glob| fits(glob, server))
+}
 
 /// How long an approver may take by default.
 const APPROVAL_TIMEOUT: Duration = Duration::from_secs(300);
@@ -88,7 +94,23 @@ impl Rules {
 
     /// Whether a server is among those that the view shows.
     pub(crate) fn has_server(&self, server: &str) -> bool {
-        self.servers.is_empty() || self.servers.iter().any(|glob| fits(glob, server))
+        is_among(&self.servers, server)
+    }
+
+    /// Whether the view shows a server: it is among those of the view, and of its selection.
+    pub(crate) fn shows_server(&self, server: &str) -> bool {
+        self.has_server(server) && self.selection().is_none_or(|selection| selection.has_server(server))
+    }
+
+    /// Decides whether the view shows a server; `None` if it shows all.
+    pub(crate) fn shown_servers(&self) -> Option<ShownServers> {
+        let is_limited = !self.servers.is_empty() || self.selection.is_some();
+        let (servers, selection) = (self.servers.clone(), self.selection.clone());
+        is_limited.then(|| -> ShownServers {
+            Arc::new(move |server| {
+                is_among(&servers, server) && selection.as_ref().is_none_or(|selection| selection.has_server(server))
+            })
+        })
     }
 
     /// The rules that decide which tools are shown. Every field is named, so that a new one is not forgotten here.

@@ -16,6 +16,9 @@ use crate::{
     sync::caught_now,
 };
 
+/// Decides by its name whether a view shows a server.
+pub(crate) type ShownServers = Arc<dyn Fn(&str) -> bool + Send + Sync>;
+
 /// Whom a view's servers are used for, and with which credentials. Servers are not shared between different identities.
 #[derive(Clone, Default)]
 pub(crate) struct ViewIdentity {
@@ -31,6 +34,8 @@ pub(crate) struct ViewIdentity {
     pub(crate) host: Option<HostHandle>,
     /// Whether the view only lists what is known of the servers.
     pub(crate) catalog_only: bool,
+    /// The servers that the view shows; all of them without it. The others are not started for it.
+    pub(crate) shown: Option<ShownServers>,
 }
 
 impl ViewIdentity {

@@ -3,12 +3,13 @@
 use std::{
     any::Any,
     collections::BTreeMap,
+    fmt,
     sync::{Arc, Mutex, PoisonError, RwLock, atomic::Ordering},
 };
 
 use super::{
     server_handle::Server,
-    view_identity::{CurrentProvider, ServerKind, ViewIdentity, covers, kind},
+    view_identity::{CurrentProvider, ServerKind, ShownServers, ViewIdentity, covers, kind},
     view_tag::ViewTag,
 };
 use crate::{
@@ -18,7 +19,6 @@ use crate::{
 };
 
 /// The servers that one view owns, or that the views of one principal share. No other view uses them.
-#[derive(Debug)]
 pub(super) struct ViewInstances {
     pub(super) tag: ViewTag,
     /// The roots of the view's servers, in place of those of their config.
@@ -28,6 +28,8 @@ pub(super) struct ViewInstances {
     /// The in-process server of the tools that the program gave to this view.
     pub(super) brought: Option<Server>,
     owns: Owns,
+    /// The servers that the view shows; all of them without it.
+    shown: Option<ShownServers>,
     /// The variables of header templates.
     variables: BTreeMap<String, String>,
     /// The credentials of the instances. `None` for a view without a principal and without credentials.
@@ -60,6 +62,16 @@ enum Owns {
     Listings,
 }
 
+impl fmt::Debug for ViewInstances {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ViewInstances")
+            .field("tag", &self.tag)
+            .field("owns", &self.owns)
+            .field("own", &self.own)
+            .finish_non_exhaustive()
+    }
+}
+
 impl ViewInstances {
     /// The servers of a view.
     pub(super) fn of_view(
@@ -73,6 +85,7 @@ impl ViewInstances {
             roots: roots.map(<[Root]>::to_vec),
             brought,
             variables: identity.variables.clone(),
+            shown: identity.shown.clone(),
             ..Self::new(
                 tag,
                 identity,
@@ -103,6 +116,7 @@ impl ViewInstances {
             host: identity.host.clone(),
             brought: None,
             owns,
+            shown: None,
             variables: BTreeMap::new(),
             provider: (!identity.is_anonymous()).then(provider),
             own: RwLock::default(),
@@ -121,6 +135,11 @@ impl ViewInstances {
             ServerKind::Remote => matches!(self.owns, Owns::All | Owns::Connections),
             ServerKind::Process => matches!(self.owns, Owns::All | Owns::Connections) && is_covered,
         }
+    }
+
+    /// Whether the owner shows a server, so that it is started for it.
+    pub(super) fn shows(&self, server: &ServerName) -> bool {
+        self.shown.as_ref().is_none_or(|shown| shown(server.as_str()))
     }
 
     /// Whether the owner only lists what is known of the servers.

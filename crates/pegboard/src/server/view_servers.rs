@@ -23,7 +23,7 @@ pub(crate) struct ViewServers {
 }
 
 impl ViewServers {
-    /// Opens a view. It gets its own instance of each session-scoped server; those that start eagerly are started.
+    /// Opens a view. It gets its own instance of each session-scoped server; those that it shows and that start eagerly are started.
     pub(crate) fn open(
         registry: &Arc<Registry>,
         name: Option<Arc<str>>,

@@ -16,8 +16,7 @@ const MAX_CACHED: usize = 8;
 impl Toolset {
     /// Returns `true` if this view uses the server of this name, or would if the board had one.
     pub fn has_server(&self, server: &str) -> bool {
-        let is_selected = |selection: &Selection| selection.has_server(server);
-        self.view.rules.has_server(server) && self.view.rules.selection().is_none_or(is_selected)
+        self.view.rules.shows_server(server)
     }
 
     /// The servers that this view uses. Empty if its selection is invalid.

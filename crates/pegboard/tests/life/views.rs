@@ -1,7 +1,7 @@
 //! Servers of views as the board reports them: failures and changes.
 
 use pegboard::{
-    Kind, Pegboard, ServerConfig, State, View,
+    Config, Kind, Pegboard, Selection, ServerConfig, State, View,
     config::{Scope, Start},
     status::ToolCacheState,
 };
@@ -100,6 +100,53 @@ async fn a_spare_without_a_view_is_stopped_after_a_minute_unless_it_is_required(
         assert!(board.status().healthy);
         let tools = board.toolset();
         assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
+    }
+}
+
+/// A view gets its own servers started as far as it shows them, and leaves the spares of the others to other views.
+#[tokio::test(start_paused = true)]
+async fn a_view_starts_only_the_servers_that_it_shows() {
+    let (_unused, handle) = good().connect();
+    let narrow_views = || {
+        [
+            View::new().servers(["one"]),
+            View::new().selection(Selection::new().server("one")),
+        ]
+    };
+    for required in [false, true] {
+        let settings = of_views(|settings| settings.required = required);
+        let builder = Pegboard::builder(Config::default());
+        let builder = builder.in_process_with(name("one"), dialer(&handle), settings.clone());
+        let board = builder.in_process_with(name("two"), dialer(&handle), settings).open();
+        board.settle(PATIENCE).await;
+        // The spares, which wait for views.
+        let mut starts = handle.starts();
+        for view in narrow_views() {
+            let tools = board.toolset_with(view);
+            assert_eq!(call(&tools, "one.hello", json!({})).await.text(), "hi");
+            tokio::time::sleep(secs(10)).await;
+            let states: Vec<_> = board
+                .status()
+                .servers
+                .iter()
+                .map(|row| (row.name.to_string(), row.state))
+                .collect();
+            assert!(!states.contains(&("two".to_owned(), State::Down)), "{states:?}");
+            assert!(board.status().ready, "{states:?}");
+            tools.close().await;
+            tokio::time::sleep(secs(10)).await;
+        }
+        let more = handle.starts() - std::mem::replace(&mut starts, handle.starts());
+        // One for the second view, whose spare was taken by the first; and one for each view that ends, where the server is required.
+        assert_eq!(more, if required { 2 } else { 1 }, "required: {required}");
+        // A wide view takes what the narrow ones left, and another narrow one does not stand in for it.
+        let (narrow, wide) = (board.toolset_with(View::new().servers(["one"])), board.toolset());
+        assert_eq!(call(&wide, "two.hello", json!({})).await.text(), "hi");
+        wide.close().await;
+        tokio::time::sleep(secs(10)).await;
+        assert!(board.status().ready, "{:?}", board.status().servers);
+        drop(narrow);
+        board.shutdown().await;
     }
 }
 

@@ -319,6 +319,25 @@ async fn a_certificate_that_is_wrong_for_a_moment_is_tried_again_by_the_backoff(
     }
 }
 
+/// Where no check is scheduled, a call that does not reach the server is the reason for one.
+#[tokio::test]
+async fn a_failed_call_shows_that_a_server_is_gone_where_nothing_else_would() {
+    for preset in ["ai-agent", "antwort", "goat"] {
+        let remote = Remote::new().await;
+        let board = remote.board(preset, "required = true").await;
+        let tools = board.toolset();
+        call_until_answered(&tools, preset).await;
+        remote.begin(Trouble::Refused).await;
+        assert!(hello(&tools).await.is_error(), "{preset}");
+        let began = Instant::now();
+        while board.status().ready {
+            assert!(began.elapsed() < secs(20), "{preset}: {:?}", board.status().servers);
+            tokio::time::sleep(A_STEP).await;
+        }
+        board.shutdown().await;
+    }
+}
+
 /// A server that is gone is noticed by the check that is due, also while calls are tried again and again, so that it is never without one.
 #[tokio::test]
 async fn a_server_that_is_gone_is_noticed_while_calls_try_it_all_the_time() {

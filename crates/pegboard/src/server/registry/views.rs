@@ -39,7 +39,7 @@ pub(in crate::server) struct ForgottenView {
 }
 
 impl Registry {
-    /// Opens a view with its own instance of each session-scoped server. Those that start eagerly are started. Returns its name and servers.
+    /// Opens a view with its own instance of each session-scoped server. Those that it shows and that start eagerly are started. Returns its name and servers.
     pub(in crate::server) fn open_view(
         &self,
         name: Option<Arc<str>>,
@@ -82,7 +82,8 @@ impl Registry {
         state.views.insert(view.tag.number, Arc::downgrade(&view));
         drop(state);
         drop(replaced);
-        for server in view.own().iter().filter(|server| server.starts_with_view()) {
+        let is_wanted = |server: &&Server| server.starts_with_view() && view.shows(server.name());
+        for server in view.own().iter().filter(is_wanted) {
             server.start();
         }
         let key = key.filter(|_| principal.is_some());
@@ -114,14 +115,15 @@ impl Registry {
         owned.map(|server| self.instance_for(owner, server)).collect()
     }
 
-    /// Creates an owner's instance of a configured server. A view without credentials takes over a spare, which a new spare then replaces.
+    /// Creates an owner's instance of a configured server. A view without credentials takes over the spare of a server that it shows, which a
+    /// new spare then replaces.
     /// The caller holds the state lock.
     pub(super) fn instance_for(&self, owner: &ViewInstances, configured: &Server) -> Server {
-        let instance = match (&owner.provider, owner.needs_fresh()) {
-            (Some(_), _) => configured.private(owner),
-            (None, _) if kind(configured) == ServerKind::PerView => configured.private(owner),
-            (None, true) => configured.fresh_for(owner.host.as_ref()),
-            (None, false) => self.take_spare(configured),
+        let instance = match &owner.provider {
+            Some(_) => configured.private(owner),
+            None if kind(configured) == ServerKind::PerView => configured.private(owner),
+            None if owner.needs_fresh() || !owner.shows(configured.name()) => configured.fresh_for(owner.host.as_ref()),
+            None => self.take_spare(configured),
         };
         if let Some(roots) = &owner.roots {
             instance.set_roots(roots);
@@ -143,8 +145,8 @@ impl Registry {
         }
     }
 
-    /// Removes a view and returns its servers. If it was the last view, required spares are started, so that the servers stay ready. The
-    /// servers of its principal are kept for a while.
+    /// Removes a view and returns its servers. If it was the last view that shows a required server, the spare is started, so that the server
+    /// stays ready. The servers of its principal are kept for a while.
     pub(in crate::server) fn forget_view(self: &Arc<Self>, opened: &OpenedView) -> ForgottenView {
         let view = &opened.view;
         let mut state = self.lock();
@@ -153,8 +155,8 @@ impl Registry {
         // A closed view is removed once more when its last handle is dropped.
         let was_open = state.views.remove(&view.tag.number).is_some();
         // A view that only lists has no instances, so that the spares stand in for those of the others.
-        let has_instances = |view: &Weak<ViewInstances>| view.upgrade().is_some_and(|view| !view.is_catalog_only());
-        let was_last = was_open && !state.views.values().any(has_instances);
+        let others = state.views.values().filter_map(Weak::upgrade);
+        let others: Vec<_> = others.filter(|view| !view.is_catalog_only()).collect();
         let of_principals = match &opened.key {
             Some(key) if was_open => self.leave_principal(&mut state.principals, key),
             _ => Vec::new(),
@@ -162,8 +164,8 @@ impl Registry {
         let servers = view.all();
         view.replace_own(Vec::new());
         drop(state);
-        if was_last && !self.is_closing() {
-            self.start_required_spares(&servers);
+        if was_open && !self.is_closing() {
+            self.start_required_spares(&servers, &others);
         }
         ForgottenView {
             servers,
@@ -185,10 +187,11 @@ impl Registry {
         }
     }
 
-    /// While a view is open, it has its own instance of every session-scoped server. `servers` were those of the last view.
-    fn start_required_spares(&self, servers: &[Server]) {
+    /// Starts the required spares that no other view has an instance of. `servers` were those of the view that has ended.
+    fn start_required_spares(&self, servers: &[Server], others: &[Arc<ViewInstances>]) {
         for spare in self.configured().iter().filter(|server| server.is_spare()) {
-            if spare.config().required && spare.starts_automatically() {
+            let is_alone = !others.iter().any(|view| view.shows(spare.name()));
+            if is_alone && spare.config().required && spare.starts_automatically() {
                 if servers.iter().any(|own| own.name() == spare.name() && own.is_ready()) {
                     spare.mark_listed();
                 }

@@ -210,8 +210,13 @@ impl Supervisor {
     async fn probe(&self, live: &mut Live) -> Result<(), WireEnd> {
         let (plan, session) = (self.plan(), live.session.clone());
         let health = plan.health;
+        let probe = match health.probe {
+            // A request was lost on its way, so this is no probe of a server that is well.
+            Probe::Never if session.is_in_doubt() => Probe::Auto,
+            probe => probe,
+        };
         let asking = async {
-            match health.probe {
+            match probe {
                 Probe::Never => Ok(None),
                 Probe::ListTools if session.offers("tools") => {
                     let listing = session.relist_tools(&plan.described, live.catalog(), health.timeout);
@@ -227,7 +232,7 @@ impl Supervisor {
             answer = asking => answer,
         };
         let fault = match answer {
-            Ok(None) if health.probe == Probe::Never => return Ok(()),
+            Ok(None) if probe == Probe::Never => return Ok(()),
             Ok(listed) => {
                 self.checks.record(None);
                 let listed = listed.filter(|(catalog, _)| !CatalogDiff::between(live.catalog(), catalog).is_empty());
