@@ -55,8 +55,8 @@ fn calls_of_a_host_wait_for_the_next_daemon() {
         thread::sleep(OUTAGE);
         send(&mut host, 12);
         let daemon = Served::start(&home, &[]);
-        for id in [11, 12] {
-            assert_written(&host.answer_to(id));
+        for answer in host.answers_to(&[11, 12]) {
+            assert_written(&answer);
         }
         assert_eq!(
             home.log("fx").count("tools/call"),
