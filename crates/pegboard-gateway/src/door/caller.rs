@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pegboard::{Principal, View, config::Rate, credential::CallerRights};
+use tokio::sync::watch;
 
 use super::{revocation::Revocation, scope::Scopes};
 
@@ -26,7 +27,33 @@ impl CallLimits {
     }
 }
 
-/// A client that was admitted. Equal callers have the same rights.
+/// The limits of a caller, which a reload may change. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CurrentLimits(Arc<watch::Sender<CallLimits>>);
+
+impl CurrentLimits {
+    pub(crate) fn get(&self) -> CallLimits {
+        *self.0.borrow()
+    }
+
+    pub(crate) fn set(&self, limits: CallLimits) {
+        self.0.send_replace(limits);
+    }
+
+    /// Completes when they are others than `known`.
+    pub(crate) async fn changed(&self, known: CallLimits) {
+        // The sender lives as long as this.
+        let _ = self.0.subscribe().wait_for(|limits| *limits != known).await;
+    }
+}
+
+impl From<CallLimits> for CurrentLimits {
+    fn from(limits: CallLimits) -> Self {
+        Self(Arc::new(watch::Sender::new(limits)))
+    }
+}
+
+/// A client that was admitted. Equal callers have the same rights and limits.
 ///
 /// Requests that reach the router of [`GatewayBuilder::others`](crate::GatewayBuilder::others) carry it as an extension.
 #[derive(Clone, Debug)]
@@ -40,7 +67,7 @@ pub struct Caller {
     /// What it may do.
     pub(crate) scopes: Scopes,
     /// How many calls it may make, if that is not a matter of a token of the config.
-    pub(crate) limits: CallLimits,
+    pub(crate) limits: CurrentLimits,
     /// Whether it came with an access token of an authorization server.
     pub(crate) has_access_token: bool,
     /// Cancelled when the token is removed, expires or gets other rights. What the client has open ends then, but calls that a token has
@@ -66,7 +93,7 @@ impl Caller {
 
     /// How many calls it may make. The limits of a token of the config are those of its settings.
     pub fn limits(&self) -> CallLimits {
-        self.limits
+        self.limits.get()
     }
 
     /// What it may do.
@@ -102,7 +129,7 @@ impl Default for Caller {
             rights: None,
             view: None,
             scopes: Scopes::ALL,
-            limits: CallLimits::default(),
+            limits: CurrentLimits::default(),
             has_access_token: false,
             revoked: Revocation::default(),
         }
@@ -111,7 +138,7 @@ impl Default for Caller {
 
 impl PartialEq for Caller {
     fn eq(&self, other: &Self) -> bool {
-        let rights = |caller: &Self| (caller.rights, caller.scopes);
+        let rights = |caller: &Self| (caller.rights, caller.scopes, caller.limits());
         (&self.principal, &self.view, rights(self)) == (&other.principal, &other.view, rights(other))
     }
 }

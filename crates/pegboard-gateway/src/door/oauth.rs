@@ -83,7 +83,7 @@ impl ResourceServer {
     }
 
     /// Makes this the successor of `before`: keys that are known stay known, and what clients have open stays open if the new rules give them
-    /// the same rights. Returns the callers of the others, which are revoked.
+    /// the same rights, with the limits of the new rules. Returns the callers of the others, which are revoked.
     pub(crate) fn succeed(&mut self, before: &Self) -> Vec<Caller> {
         for keys in &mut self.issuers {
             let jwks_url = self.policy.settings().jwks_url.as_deref();
@@ -94,14 +94,14 @@ impl ResourceServer {
         }
         let now = SystemTime::now();
         let is_known = |proof: &Proof| self.issuers.iter().any(|keys| proof.is_by(keys));
-        let admits = |grant: &Grant| {
+        let admit = |grant: &Grant| {
             if !grant.is_proved(is_known) {
-                return false;
+                return None;
             }
-            let admission = self.policy.admit(&grant.claims(), now).ok();
-            admission.is_some_and(|admission| admission.is_for(&grant.caller))
+            let admission = self.policy.admit(&grant.claims(), now).ok()?;
+            admission.is_for(&grant.caller).then_some(admission.limits)
         };
-        before.grants.hand_over(&self.grants, admits)
+        before.grants.hand_over(&self.grants, admit)
     }
 
     /// Returns `true` if it was built from these settings.

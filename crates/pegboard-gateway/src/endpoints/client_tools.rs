@@ -38,12 +38,11 @@ const PATIENCE: Duration = Duration::from_millis(1500);
 /// heed notifications. Hosts give a server about 10 seconds to start.
 const FIRST_PATIENCE: Duration = Duration::from_secs(8);
 
-/// Whose requests go through a toolset: those of a principal whose access tokens have the same rights.
+/// Whose requests, toolsets and tasks belong together: those of a principal whose access tokens have the same rights.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Owner {
     principal: Option<Principal>,
     rights: Option<CallerRights>,
-    limits: CallLimits,
 }
 
 impl Owner {
@@ -51,7 +50,6 @@ impl Owner {
         Self {
             principal: client.principal().cloned(),
             rights: client.rights(),
-            limits: client.caller().limits(),
         }
     }
 
@@ -60,7 +58,6 @@ impl Owner {
         Self {
             principal: principal.map(Principal::new),
             rights,
-            limits: CallLimits::default(),
         }
     }
 }
@@ -73,6 +70,8 @@ pub(super) struct ClientTools {
     pub(super) wanted_levels: WantedLevels,
     /// The settings of the config that the toolset was opened with.
     settings: Arc<GatewaySettings>,
+    /// The limits of the client's access token that it was opened with.
+    limits: CallLimits,
     /// When the last of its tasks expires.
     tasks_until: Mutex<Option<Instant>>,
     /// When its first listing was asked for.
@@ -83,12 +82,13 @@ impl ClientTools {
     pub(super) fn open(
         board: &Pegboard,
         scope: &Scope,
-        owner: &Owner,
+        client: &Client,
         audience: Audience,
     ) -> Result<Arc<Self>, RpcError> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         // Read before the view, so that a change in between opens the toolset again.
         let settings = board.gateway_settings();
+        let limits = client.caller().limits();
         let exchanges = OpenExchanges::new(audience);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let mut view = scope
@@ -100,11 +100,11 @@ impl ClientTools {
         } else if !board.has_approver() {
             view = view.approver(ClientApprover::new(exchanges.clone()));
         }
-        if let Some(principal) = &owner.principal {
+        if let Some(principal) = client.principal() {
             let view_of_token = limited(view, settings.serve.tokens.get(principal.as_str()));
-            view = owner.limits.apply(view_of_token).principal(principal.clone());
+            view = limits.apply(view_of_token).principal(principal.clone());
         }
-        if let Some(rights) = owner.rights {
+        if let Some(rights) = client.rights() {
             view = view.caller_rights(rights);
         }
         Ok(Arc::new(Self {
@@ -113,6 +113,7 @@ impl ClientTools {
             capabilities: LastCapabilities::default(),
             wanted_levels: WantedLevels::new(audience),
             settings,
+            limits,
             tasks_until: Mutex::default(),
             first_listing: OnceLock::new(),
         }))
@@ -125,11 +126,14 @@ impl ClientTools {
         FIRST_PATIENCE.saturating_sub(first.elapsed()).max(PATIENCE)
     }
 
-    /// Waits until the config says that it should show something else.
-    pub(super) async fn outdated(&self, board: &Pegboard, scope: &Scope) {
+    /// Waits until the config says that it should show something else to its client, or limits it otherwise.
+    pub(super) async fn outdated(&self, board: &Pegboard, scope: &Scope, client: &Client) {
         let mut known = self.settings.clone();
-        while self.is_current(board, scope) {
-            known = board.gateway_settings_after(&known).await;
+        while self.is_current(board, scope, client) {
+            tokio::select! {
+                settings = board.gateway_settings_after(&known) => known = settings,
+                () = client.caller().limits.changed(self.limits) => {}
+            }
         }
     }
 
@@ -146,11 +150,11 @@ impl ClientTools {
         until.is_some_and(|until| now < until)
     }
 
-    /// Whether it shows what the config says now.
-    pub(super) fn is_current(&self, board: &Pegboard, scope: &Scope) -> bool {
+    /// Whether it shows what the config says now, with the limits that its client has now.
+    pub(super) fn is_current(&self, board: &Pegboard, scope: &Scope, client: &Client) -> bool {
         let now = board.gateway_settings();
         let same_tokens = Arc::ptr_eq(&self.settings, &now) || self.settings.serve.tokens == now.serve.tokens;
-        same_tokens && scope.is_same(&self.settings, &now)
+        same_tokens && self.limits == client.caller().limits() && scope.is_same(&self.settings, &now)
     }
 }
 
@@ -184,11 +188,11 @@ impl LegacyClient {
     pub(super) fn tools(&self, board: &Pegboard, scope: &Scope, client: &Client) -> Result<Arc<ClientTools>, RpcError> {
         let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(tools) = &*tools
-            && tools.is_current(board, scope)
+            && tools.is_current(board, scope, client)
         {
             return Ok(tools.clone());
         }
-        let opened = ClientTools::open(board, scope, &Owner::of(client), Audience::OneClient)?;
+        let opened = ClientTools::open(board, scope, client, Audience::OneClient)?;
         *tools = Some(opened.clone());
         Ok(opened)
     }

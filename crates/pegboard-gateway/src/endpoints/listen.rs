@@ -92,7 +92,7 @@ struct Source {
 /// Why a stream sends no more events.
 enum End {
     Closed,
-    /// The config has other rules for the client.
+    /// The config has other rules or limits for the client.
     Outdated,
 }
 
@@ -123,8 +123,8 @@ impl Source {
         let _subscriptions = self.subscribe(wanted).await;
         let (mut servers, mut known) = (SelectAll::<Named>::new(), HashSet::new());
         self.add_servers(&mut servers, &mut known);
-        let (core, tools) = (self.core.clone(), self.tools.clone());
-        let mut outdated = std::pin::pin!(tools.outdated(&core.board, &core.scope));
+        let (core, tools, client) = (self.core.clone(), self.tools.clone(), self.client.clone());
+        let mut outdated = std::pin::pin!(tools.outdated(&core.board, &core.scope, &client));
         loop {
             let sent = tokio::select! {
                 biased;

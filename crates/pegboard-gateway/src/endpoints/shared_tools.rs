@@ -1,4 +1,4 @@
-//! [`SharedTools`]: the toolsets that the modern clients of each principal share, if their tokens have the same rights.
+//! [`SharedTools`]: the toolsets that the modern clients of each principal share, if their tokens have the same rights and limits.
 
 use std::{
     collections::HashMap,
@@ -15,7 +15,10 @@ use super::{
     open_exchanges::Audience,
     scope::Scope,
 };
-use crate::protocol::{Client, RpcError};
+use crate::{
+    door::CallLimits,
+    protocol::{Client, RpcError},
+};
 
 /// The most owners whose toolsets are kept. The one that was not used for longest is dropped first.
 const MAX_OWNERS: usize = 256;
@@ -31,7 +34,10 @@ pub(super) struct SharedTools {
     sweeper: OnceLock<AbortOnDropHandle<()>>,
 }
 
-type Kept = HashMap<Owner, Entry>;
+type Kept = HashMap<Key, Entry>;
+
+/// Clients with other limits have toolsets of their own.
+type Key = (Owner, CallLimits);
 
 #[derive(Debug)]
 struct Entry {
@@ -42,26 +48,26 @@ struct Entry {
 impl SharedTools {
     /// The toolset of an owner's modern clients, opened if there is none or the config has changed.
     pub(super) fn of(&self, board: &Pegboard, scope: &Scope, client: &Client) -> Result<Arc<ClientTools>, RpcError> {
-        let owner = Owner::of(client);
-        if let Some(entry) = lock(&self.kept).get_mut(&owner)
-            && entry.tools.is_current(board, scope)
+        let key = (Owner::of(client), client.caller().limits());
+        if let Some(entry) = lock(&self.kept).get_mut(&key)
+            && entry.tools.is_current(board, scope, client)
         {
             entry.used = Instant::now();
             return Ok(entry.tools.clone());
         }
-        let tools = ClientTools::open(board, scope, &owner, Audience::Several)?;
-        self.keep(owner, tools.clone());
+        let tools = ClientTools::open(board, scope, client, Audience::Several)?;
+        self.keep(key, tools.clone());
         Ok(tools)
     }
 
-    fn keep(&self, owner: Owner, tools: Arc<ClientTools>) {
+    fn keep(&self, key: Key, tools: Arc<ClientTools>) {
         let mut kept = lock(&self.kept);
         let used = Instant::now();
         let mut dropped = Vec::new();
-        dropped.extend(kept.insert(owner, Entry { tools, used }));
+        dropped.extend(kept.insert(key, Entry { tools, used }));
         while kept.len() > MAX_OWNERS {
             let oldest = kept.iter().min_by_key(|(_, entry)| entry.used);
-            let oldest = oldest.map(|(owner, _)| owner.clone());
+            let oldest = oldest.map(|(key, _)| key.clone());
             dropped.extend(oldest.and_then(|oldest| kept.remove(&oldest)));
         }
         drop(kept);

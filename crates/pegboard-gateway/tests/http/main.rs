@@ -24,4 +24,5 @@ mod signer;
 mod sse;
 mod starting;
 mod tls;
+mod token_limits;
 mod websocket;

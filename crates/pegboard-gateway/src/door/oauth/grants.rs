@@ -75,7 +75,7 @@ impl Grant {
             rights: admission.rights,
             view: admission.view.clone(),
             scopes: admission.scopes,
-            limits: admission.limits,
+            limits: admission.limits.into(),
             has_access_token: true,
             ..Caller::default()
         };
@@ -216,12 +216,22 @@ impl Grants {
         (std::mem::take(&mut open.grants), std::mem::take(&mut open.ended))
     }
 
-    /// Gives `successor` the grants that it admits, revokes the others, and makes no more.
-    pub(super) fn hand_over(&self, successor: &Self, admits: impl Fn(&Grant) -> bool) -> Vec<Caller> {
+    /// Gives `successor` the grants that it admits, with the limits that it returns for them, revokes the others, and makes no more.
+    pub(super) fn hand_over(&self, successor: &Self, admit: impl Fn(&Grant) -> Option<CallLimits>) -> Vec<Caller> {
         let (grants, mut ended) = self.close();
-        let (kept, gone): (HashMap<_, _>, HashMap<_, _>) = grants.into_iter().partition(|(_, grant)| admits(grant));
-        successor.open().grants.extend(kept);
-        ended.extend(self.revoke(gone.into_values(), End::Revoked));
+        let mut gone = Vec::new();
+        let mut kept = successor.open();
+        for ((principal, rights, view, scopes, _), grant) in grants {
+            let Some(limits) = admit(&grant) else {
+                gone.push(grant);
+                continue;
+            };
+            grant.caller.limits.set(limits);
+            // Two grants that differed in their limits only are one now.
+            gone.extend(kept.grants.insert((principal, rights, view, scopes, limits), grant));
+        }
+        drop(kept);
+        ended.extend(self.revoke(gone.into_iter(), End::Revoked));
         ended
     }
 

@@ -229,7 +229,7 @@ impl Admission {
         })
     }
 
-    /// Returns `true` if the caller has the same rights.
+    /// Returns `true` if the caller has the same rights. Its limits may be others.
     pub(super) fn is_for(&self, caller: &Caller) -> bool {
         caller.principal.as_ref() == Some(&self.principal) && caller.view == self.view && caller.scopes == self.scopes
     }
