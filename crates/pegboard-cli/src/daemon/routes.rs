@@ -3,9 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::{
-    Extension, Json, Router,
-    extract::Path,
+    Json, Router,
+    extract::{Path, Request},
     http::StatusCode,
+    middleware::{Next, from_fn},
     response::{IntoResponse as _, Response},
     routing::get,
 };
@@ -23,58 +24,41 @@ const REFUSAL_TIME: Duration = Duration::from_secs(2);
 
 /// The routes under `/local`. They answer only at the local socket.
 pub(crate) fn router(identified: Identified, daemon: Daemon, untold: Option<Arc<Untold>>, logs: ServerLogs) -> Router {
+    let hello = async move || Json(identified.hello());
     let reported = daemon.clone();
-    let hello = async move |client: Option<Extension<LocalClient>>| -> Response {
-        match client {
-            Some(_) => Json(identified.hello()).into_response(),
-            None => StatusCode::NOT_FOUND.into_response(),
+    let status = async move || {
+        let mut status = reported.status();
+        if let Some(untold) = untold {
+            status["unfinished"] = json!(untold.calls());
+            untold.shown();
         }
-    };
-    let status = async move |client: Option<Extension<LocalClient>>| -> Response {
-        match client {
-            Some(_) => {
-                let mut status = reported.status();
-                if let Some(untold) = untold {
-                    status["unfinished"] = json!(untold.calls());
-                    untold.shown();
-                }
-                Json(status).into_response()
-            }
-            None => StatusCode::NOT_FOUND.into_response(),
-        }
+        Json(status)
     };
     let signed_in = daemon.clone();
-    let sign_ins = async move |client: Option<Extension<LocalClient>>| -> Response {
-        match client {
-            Some(_) => {
-                signed_in.board().follow_sign_ins().await;
-                match signed_in.sign_ins().await {
-                    Ok(document) => Json(document).into_response(),
-                    Err(error) => Json(json!({"error": error.to_string()})).into_response(),
-                }
-            }
-            None => StatusCode::NOT_FOUND.into_response(),
-        }
+    let sign_ins = async move || {
+        signed_in.board().follow_sign_ins().await;
+        Json(match signed_in.sign_ins().await {
+            Ok(document) => document,
+            Err(error) => json!({"error": error.to_string()}),
+        })
     };
-    let refusal = async move |client: Option<Extension<LocalClient>>, Path(tool): Path<String>| -> Response {
-        match client {
-            Some(_) => Json(refusal(daemon.board(), &tool).await).into_response(),
-            None => StatusCode::NOT_FOUND.into_response(),
-        }
-    };
-    let logs =
-        async move |client: Option<Extension<LocalClient>>, Path((server, number)): Path<(String, u64)>| -> Response {
-            match client {
-                Some(_) => Json(logs.after(&server, number)).into_response(),
-                None => StatusCode::NOT_FOUND.into_response(),
-            }
-        };
+    let refusal = async move |Path(tool): Path<String>| Json(refusal(daemon.board(), &tool).await);
+    let logs = async move |Path((server, number)): Path<(String, u64)>| Json(logs.after(&server, number));
     Router::new()
         .route("/local/hello", get(hello))
         .route("/local/status", get(status))
         .route("/local/logs/{server}/{number}", get(logs))
         .route("/local/sign-ins", get(sign_ins))
         .route("/local/refusals/{tool}", get(refusal))
+        .route_layer(from_fn(only_at_the_socket))
+}
+
+/// Answers requests that come from an address as if there were nothing.
+async fn only_at_the_socket(request: Request, next: Next) -> Response {
+    match request.extensions().get::<LocalClient>() {
+        Some(_) => next.run(request).await,
+        None => StatusCode::NOT_FOUND.into_response(),
+    }
 }
 
 /// Why a tool that a command does not see cannot be called. The call is recorded as any other, and cannot run: its arguments are unusable.

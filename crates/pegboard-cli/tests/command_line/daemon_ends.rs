@@ -11,27 +11,28 @@ use std::{
 use pegboard_testkit::{FakeServer, Tool};
 
 use super::{
+    daemon::RUN,
     gateway::Served,
     home::{Home, Ran},
 };
 
 /// The socket of the home's daemon.
-fn socket(home: &Home) -> PathBuf {
-    let run = fs::read_dir(home.path(".local/state/pegboard/run")).unwrap();
+pub(crate) fn socket(home: &Home) -> PathBuf {
+    let run = fs::read_dir(home.path(RUN)).unwrap();
     let mut paths = run.map(|entry| entry.unwrap().path());
     paths
         .find(|path| path.extension().is_some_and(|end| end == "sock"))
         .unwrap()
 }
 
-/// The answer of the daemon to a hello.
-fn hello(socket: &PathBuf) -> String {
-    let mut hello = String::new();
+/// The answer of the daemon to a request at its socket.
+pub(crate) fn get(socket: &PathBuf, path: &str) -> String {
+    let mut answer = String::new();
     let mut stream = UnixStream::connect(socket).unwrap();
-    let request = "GET /local/hello HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).unwrap();
-    stream.read_to_string(&mut hello).unwrap();
-    hello
+    stream.read_to_string(&mut answer).unwrap();
+    answer
 }
 
 #[test]
@@ -45,7 +46,7 @@ fn every_command_does_without_a_daemon_that_ends_after_its_hello() {
     let served = Served::start(&home, &[]);
     served.has_tool("fx__read");
     let socket = socket(&home);
-    let hello = hello(&socket);
+    let hello = get(&socket, "/local/hello");
     served.signal("KILL");
     served.code();
     for (args, printed, told) in [

@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::{Read as _, Write as _},
-    os::unix::net::{UnixListener, UnixStream},
+    os::unix::net::UnixListener,
     path::PathBuf,
     thread,
 };
@@ -11,7 +11,12 @@ use std::{
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::json;
 
-use super::{daemon::RUN, gateway::Served, home::Home, mcp::Mcp};
+use super::{
+    daemon_ends::{get, socket},
+    gateway::Served,
+    home::Home,
+    mcp::Mcp,
+};
 
 /// A home with the server `fx`, the socket of its daemon, which was killed, and the response in which that daemon said who it was.
 fn killed() -> (Home, PathBuf, String) {
@@ -20,15 +25,8 @@ fn killed() -> (Home, PathBuf, String) {
     home.config(&home.entry("fx", fake, "stop_timeout = '200ms'"));
     let served = Served::start(&home, &[]);
     served.has_tool("fx__read");
-    let run = fs::read_dir(home.path(RUN)).unwrap();
-    let mut paths = run.map(|entry| entry.unwrap().path());
-    let socket = paths.find(|path| path.extension().is_some_and(|end| end == "sock"));
-    let socket = socket.unwrap();
-    let mut hello = String::new();
-    let mut stream = UnixStream::connect(&socket).unwrap();
-    let request = "GET /local/hello HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
-    stream.write_all(request.as_bytes()).unwrap();
-    stream.read_to_string(&mut hello).unwrap();
+    let socket = socket(&home);
+    let hello = get(&socket, "/local/hello");
     served.signal("KILL");
     served.code();
     fs::remove_file(&socket).unwrap();

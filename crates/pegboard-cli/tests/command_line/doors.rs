@@ -6,6 +6,7 @@ use pegboard_testkit::{FakeServer, Tool};
 use serde_json::{Value, json};
 
 use super::{
+    daemon_ends::{get, socket},
     gateway::{Served, initialize},
     home::{Home, until},
 };
@@ -93,6 +94,27 @@ fn the_token_of_the_user_stays_and_only_the_user_can_read_it() {
     let bearer = format!("Bearer {}", first.trim());
     let response = served.send("GET", "/api/v1/mcp/servers", &[("Authorization", &bearer)], "");
     assert_eq!(response.status, 401, "{response:?}");
+}
+
+#[test]
+fn what_commands_ask_their_daemon_is_served_at_the_local_socket_only() {
+    let home = home();
+    let served = Served::start(&home, &[]);
+    served.has_tool("fx__read");
+    let token = served.owner.clone().unwrap();
+    let socket = socket(&home);
+    for path in [
+        "/local/hello",
+        "/local/status",
+        "/local/logs/fx/0",
+        "/local/sign-ins",
+        "/local/refusals/fx.nothing",
+    ] {
+        let response = served.send("GET", path, &[("Authorization", &token)], "");
+        assert_eq!((response.status, response.body.as_str()), (404, ""), "{path}");
+        let answer = get(&socket, path);
+        assert!(answer.starts_with("HTTP/1.1 200"), "{path}: {answer}");
+    }
 }
 
 /// Sends requests as another user, and prints the status of each.
