@@ -52,6 +52,8 @@ mod messages;
 mod openapi;
 mod pins;
 #[cfg(unix)]
+mod policy_settings;
+#[cfg(unix)]
 mod probes;
 #[cfg(target_os = "linux")]
 mod pty;
