@@ -1,6 +1,7 @@
 //! Who may use which route.
 
 use http::{Request, StatusCode};
+use pegboard::{ToolCall, View};
 use pegboard_testkit::{FakeServer, Fault, Rule, Tool, When};
 use serde_json::json;
 use tower_service::Service as _;
@@ -44,6 +45,8 @@ const ROUTES: &[(&str, &str, &str, [u16; 4])] = &[
     ("GET", "/api/v1/mcp/events", "", [200, 403, 403, 200]),
     ("POST", "/api/v1/mcp/reload", "", [403, 403, 503, 403]),
     ("GET", "/openapi.json", "", [200, 403, 403, 200]),
+    ("GET", "/health", "", [200, 403, 403, 200]),
+    ("GET", "/metrics", "", [200, 403, 403, 403]),
     ("DELETE", "/api/v1/mcp/servers/nobody", "", [403, 403, 404, 404]),
     ("DELETE", "/api/v1/mcp/servers/fx", "", [403, 403, 204, 404]),
 ];
@@ -58,6 +61,7 @@ async fn every_route_needs_its_scope_and_shows_only_the_view_of_the_token() {
         for (who, expected) in [
             (Who::Nobody, 401),
             (Who::Read, *reading),
+            (Who::Lesser, *reading),
             (Who::Call, *calling),
             (Who::Other, *other),
             (Who::Admin, *admin),
@@ -81,6 +85,38 @@ async fn every_route_needs_its_scope_and_shows_only_the_view_of_the_token() {
                     assert!(!text.contains(hidden), "{method} {path} shows {hidden}: {text}");
                 }
             }
+        }
+    }
+}
+
+/// The files that name the routes of a daemon.
+const SOURCES: [&str; 3] = [
+    include_str!("../../src/api/routes.rs"),
+    include_str!("../../src/daemon.rs"),
+    include_str!("../../src/sign_in/routes.rs"),
+];
+
+/// What needs no token: probes have none, and neither have browsers, which need a link.
+const WITHOUT_TOKEN: [&str; 4] = ["/readyz", "/signin", "/signin/server/fx", "/signin/callback"];
+
+#[test]
+fn every_route_of_the_daemon_is_in_the_table() {
+    let routes = SOURCES.iter().flat_map(|source| source.lines());
+    let routes: Vec<_> = routes
+        .filter_map(|line| line.trim().strip_prefix(".route(\"")?.split_once('"'))
+        .collect();
+    assert!(routes.len() > 20, "{routes:?}");
+    for (path, handlers) in routes {
+        let path = path.replace("{name}", "fx").replace("{server}/{tool}", "fx/read");
+        for method in ["get", "put", "post", "delete"] {
+            let is_served = handlers.contains(&format!("{method}("));
+            let is_tested = ROUTES
+                .iter()
+                .any(|(known, route, ..)| known.eq_ignore_ascii_case(method) && *route == path);
+            assert!(
+                !is_served || is_tested || WITHOUT_TOKEN.contains(&&*path),
+                "{method} {path}"
+            );
         }
     }
 }
@@ -251,8 +287,10 @@ async fn a_token_for_a_view_sees_no_connections_of_other_principals() {
             });
         }
     });
-    let (_, reply) = fixture.post(Who::Client, &format!("{API}/call"), peek).await;
-    assert_ne!(crate::fixture::json(&reply)["outcome"]["kind"], "ok", "{reply}");
+    for who in [Who::Client, Who::Other] {
+        let (_, reply) = fixture.post(who, &format!("{API}/call"), peek).await;
+        assert_ne!(crate::fixture::json(&reply)["outcome"]["kind"], "ok", "{reply}");
+    }
     for (who, is_shown) in [(Who::Operator, true), (Who::Other, false)] {
         let (_, text) = fixture.get(who, &format!("{API}/servers")).await;
         let document = crate::fixture::json(&text);
@@ -263,5 +301,27 @@ async fn a_token_for_a_view_sees_no_connections_of_other_principals() {
         assert_eq!(of_call, is_shown, "{who:?}: {text}");
         let (_, text) = fixture.get(who, &format!("{API}/warnings")).await;
         assert_eq!(text.contains("principal:Client"), is_shown, "{who:?}: {text}");
+        assert!(text.contains("principal:Other"), "{who:?}: {text}");
+    }
+}
+
+/// Each agent has a connection of its own, so the rows name views.
+#[tokio::test]
+async fn a_token_for_a_view_sees_its_own_connections_and_none_of_other_agents() {
+    let fixture = Fixture::with_settings("scope = 'session'\n").await;
+    let agent = fixture.board.toolset_with(View::new().name("agent"));
+    assert!(!agent.call(ToolCall::new("other.peek")).await.is_error());
+    let peek = r#"{"name": "other.peek"}"#;
+    let (status, text) = fixture.post(Who::Other, &format!("{API}/call"), peek).await;
+    assert_eq!(status, 200, "{text}");
+    for (who, sees_agent) in [(Who::Operator, true), (Who::Other, false)] {
+        let (_, text) = fixture.get(who, &format!("{API}/servers/other")).await;
+        let document = crate::fixture::json(&text);
+        let rows = document["servers"].as_array().unwrap();
+        let of_agent = rows.iter().any(|row| row["view"] == "agent");
+        let of_other = rows
+            .iter()
+            .any(|row| row["view"].is_string() && row["principal"] == "Other");
+        assert_eq!((of_agent, of_other), (sees_agent, true), "{who:?}: {text}");
     }
 }

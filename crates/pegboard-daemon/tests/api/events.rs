@@ -169,3 +169,22 @@ async fn a_quiet_stream_has_heartbeats() {
         .unwrap();
     assert!(first.unwrap().unwrap().starts_with(b":"));
 }
+
+#[tokio::test]
+async fn a_failed_audit_log_is_told_to_tokens_without_a_view_only() {
+    // A folder is where the log should be.
+    let folder = tempfile::tempdir().unwrap();
+    let fixture = Fixture::with_settings(&format!("audit = '{}'\n", folder.path().display())).await;
+    let mut reader = Listening::open(&fixture, Who::Read).await;
+    let mut other = Listening::open(&fixture, Who::Other).await;
+    call(&fixture, Who::Client, "fx.read", "of-client").await;
+    while reader.next().await.unwrap()["event"] != "audit_failed" {}
+    call(&fixture, Who::Other, "other.peek", "of-other").await;
+    loop {
+        let event = other.next().await.unwrap();
+        assert_ne!(event["event"], "audit_failed", "it names a file of the operator");
+        if event["id"] == "of-other" && event["event"] == "call_completed" {
+            break;
+        }
+    }
+}

@@ -37,26 +37,29 @@ pub(crate) enum Who {
     Client,
     /// May do everything.
     Operator,
+    /// The same principal, with another token that may only read.
+    Lesser,
 }
 
 impl Who {
-    const WITH_TOKEN: [Self; 6] = [
+    const WITH_TOKEN: [Self; 7] = [
         Self::Read,
         Self::Call,
         Self::Admin,
         Self::Other,
         Self::Client,
         Self::Operator,
+        Self::Lesser,
     ];
 
     pub(crate) fn token(self) -> String {
         format!("pgb_{self:?}")
     }
 
-    fn scopes(self) -> Vec<Scope> {
+    pub(crate) fn scopes(self) -> Vec<Scope> {
         match self {
             Self::Nobody => Vec::new(),
-            Self::Read => vec![Scope::Read],
+            Self::Read | Self::Lesser => vec![Scope::Read],
             Self::Call => vec![Scope::Call],
             Self::Admin => vec![Scope::Admin],
             Self::Other | Self::Operator => Scope::ALL.to_vec(),
@@ -66,7 +69,11 @@ impl Who {
 
     pub(crate) fn config(self) -> Token {
         let digest = TokenDigest::of(&self.token());
-        let token = Token::new(&format!("{self:?}"), digest.to_bytes()).scopes(self.scopes().into_iter().collect());
+        let principal = match self {
+            Self::Lesser => format!("{:?}", Self::Operator),
+            who => format!("{who:?}"),
+        };
+        let token = Token::new(&principal, digest.to_bytes()).scopes(self.scopes().into_iter().collect());
         match self {
             Self::Other => token.view("other"),
             _ => token,
@@ -102,6 +109,8 @@ fn fx() -> FakeServer {
         )
         .tool(Tool::new("mute"))
         .fault_on(When::tool("mute"), Fault::NeverAnswers)
+        .resource("fx://note", "read it")
+        .prompt("greet", "read it")
         .streams()
 }
 

@@ -6,6 +6,8 @@
 )]
 
 mod access;
+mod borrowing;
+mod callers;
 mod calls;
 mod events;
 mod failures;

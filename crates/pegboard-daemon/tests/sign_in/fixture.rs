@@ -23,8 +23,9 @@ pub(crate) struct Site {
     _open: NetHandle,
 }
 
-/// Tokens with which clients come to the gateway. `cleo` sees the view `narrow` only, `dan` may only read, and `olga` may do everything.
-pub(crate) const CLIENTS: [&str; 5] = ["ada", "bob", "cleo", "dan", "olga"];
+/// Tokens with which clients come to the gateway. `cleo` sees the view `narrow` only, `dan` may only read, and `olga` may do everything; so may
+/// `vera` in the view `dotted`, and `wim` in the view `narrow`.
+pub(crate) const CLIENTS: [&str; 7] = ["ada", "bob", "cleo", "dan", "olga", "vera", "wim"];
 
 impl Site {
     /// A gateway whose clients have tokens.
@@ -162,6 +163,8 @@ pub(crate) fn token(who: &str) -> Token {
     match who {
         "cleo" => token.view("narrow"),
         "olga" => token.scopes(Scopes::ALL),
+        "vera" => token.scopes(Scopes::ALL).view("dotted"),
+        "wim" => token.scopes(Scopes::ALL).view("narrow"),
         "dan" => token.scopes([Scope::Read].into_iter().collect()),
         _ => token,
     }

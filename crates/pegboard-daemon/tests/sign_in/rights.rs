@@ -2,9 +2,13 @@
 
 use std::time::Duration;
 
-use pegboard::State;
-use pegboard_testkit::{FakeServer, Tool};
+use pegboard::{SignInOptions, State};
+#[cfg(unix)]
+use pegboard_gateway::Listeners;
+use pegboard_testkit::{FakeServer, Tool, oauth::follow_redirect};
 use serde_json::{Value, json};
+#[cfg(unix)]
+use tokio::net::{UnixListener, UnixStream};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpListener,
@@ -114,5 +118,65 @@ async fn a_required_server_that_only_refuses_is_not_ready_and_offers_no_sign_in(
     assert_eq!((probe.status, &ready["ready"]), (503, &false.into()), "{ready}");
     let tools = Client::modern(&site, "ada", json!({})).tools().await;
     assert!(!tools.iter().any(|name| name.starts_with("wall")), "{tools:?}");
+    site.close().await;
+}
+
+#[tokio::test]
+async fn a_token_for_a_view_sees_its_own_sign_ins_to_the_servers_of_the_view() {
+    let site = Site::new().await;
+    for who in ["ada", "vera"] {
+        let done = site.sign_in(&mut Browser::default(), &site.link(who).await, who).await;
+        assert!(done.body.contains("You are signed in"), "{}", done.body);
+    }
+    // That of all clients without a principal.
+    let shared = site.board.sign_in("fx", SignInOptions::default()).await.unwrap();
+    let redirected = follow_redirect(shared.url().as_str(), Some("zoe")).await.unwrap();
+    shared.finish(&redirected).await.unwrap();
+    for (who, expected) in [
+        ("olga", vec![json!(null), json!("ada"), json!("vera")]),
+        ("vera", vec![json!(null), json!("vera")]),
+        ("wim", vec![]),
+    ] {
+        let (status, document) = site.get(who, "/api/v1/mcp/sign-ins").await;
+        assert_eq!(status, 200, "{document}");
+        let rows = document["sign_ins"].as_array().unwrap();
+        let whose: Vec<Value> = rows.iter().map(|row| row["principal"].clone()).collect();
+        assert_eq!(whose, expected, "{who}: {document}");
+    }
+    site.close().await;
+}
+
+/// Browsers connect to addresses. The rights of a process at the socket are those of the user, which no page may borrow.
+#[cfg(unix)]
+#[tokio::test]
+async fn no_sign_in_page_is_served_at_the_local_socket() {
+    use std::os::unix::fs::MetadataExt as _;
+    let site = Site::open().await;
+    let folder = tempfile::tempdir().unwrap();
+    let uid = folder.path().metadata().unwrap().uid();
+    let path = folder.path().join("socket");
+    let listeners = Listeners::default().local(UnixListener::bind(&path).unwrap(), uid);
+    let gateway = site.gateway.clone();
+    let serving = tokio::spawn(async move { gateway.serve(listeners, std::future::pending()).await });
+    for page in ["/signin", "/signin/server/fx", "/signin/callback?state=x&code=y"] {
+        let mut stream = UnixStream::connect(&path).await.unwrap();
+        let host = site.url.port().unwrap();
+        let request = format!("GET {page} HTTP/1.1\r\nhost: 127.0.0.1:{host}\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut at_socket = String::new();
+        stream.read_to_string(&mut at_socket).await.unwrap();
+        assert!(at_socket.contains("pegboard login"), "{page}: {at_socket}");
+        assert!(
+            !at_socket.contains("set-cookie") && !at_socket.contains("<form"),
+            "{page}: {at_socket}"
+        );
+        let at_address = send("GET", &site.at(page), &[], "").await;
+        assert!(
+            !at_address.body.contains("pegboard login"),
+            "{page}: {}",
+            at_address.body
+        );
+    }
+    serving.abort();
     site.close().await;
 }

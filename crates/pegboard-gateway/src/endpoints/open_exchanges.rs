@@ -240,3 +240,89 @@ impl Drop for RegisteredTask {
         self.exchanges.lock_tasks().remove(&self.request);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::{
+        door::Caller,
+        protocol::{Client, Version},
+    };
+
+    fn exchange() -> Exchange {
+        let empty = Bytes::from_static(b"{}");
+        let client = Client::new(Caller::default(), Version::V2026_07_28, empty.clone(), empty);
+        Exchange::detached(client)
+    }
+
+    /// The call whose client is asked, or why there is none: the call that is named as unable.
+    fn asked(exchanges: &OpenExchanges, call: &str, candidates: &[&str]) -> Result<String, String> {
+        let candidates: Vec<String> = candidates.iter().map(|&call| call.to_owned()).collect();
+        match exchanges.find(call, &candidates) {
+            Found::Exchange(call, _) => Ok(call),
+            Found::None(call) => Err(call),
+        }
+    }
+
+    #[test]
+    fn a_question_goes_to_the_client_of_its_call_and_to_no_other_of_several() {
+        let exchanges = OpenExchanges::new(Audience::Several);
+        let first = exchange();
+        let _open = [
+            exchanges.register("first", &first),
+            exchanges.register("second", &exchange()),
+        ];
+        let both = ["first", "second"];
+        assert_eq!(asked(&exchanges, "first", &[]), Ok("first".into()));
+        assert_eq!(
+            asked(&exchanges, "gone", &both),
+            Err("gone".into()),
+            "it names its call"
+        );
+        assert_eq!(asked(&exchanges, "", &[]), Err(String::new()), "it may be anybody's");
+        assert_eq!(asked(&exchanges, "", &["first"]), Ok("first".into()));
+        assert_eq!(asked(&exchanges, "", &both), Ok("second".into()), "the latest");
+        assert_eq!(asked(&exchanges, "", &["gone"]), Err("gone".into()));
+        first.park();
+        assert_eq!(
+            asked(&exchanges, "", &["first", "gone"]),
+            Err("gone".into()),
+            "the client of the first was asked already"
+        );
+    }
+
+    #[test]
+    fn a_question_to_the_only_client_goes_to_its_latest_call() {
+        let exchanges = OpenExchanges::new(Audience::OneClient);
+        assert_eq!(asked(&exchanges, "task", &[]), Err("task".into()));
+        let _first = exchanges.register("first", &exchange());
+        let second = exchanges.register("second", &exchange());
+        assert_eq!(asked(&exchanges, "task", &[]), Ok("second".into()));
+        drop(second);
+        assert_eq!(asked(&exchanges, "task", &[]), Ok("first".into()));
+    }
+
+    #[test]
+    fn a_question_without_a_call_is_about_the_only_task_if_nothing_else_is_open() {
+        let exchanges = OpenExchanges::new(Audience::Several);
+        let has_task = |request: &str| exchanges.find_task(request).is_some();
+        let first = exchanges.register_task("first", Arc::default());
+        assert_eq!(["first", "", "other"].map(has_task), [true, true, false]);
+        let second = exchanges.register_task("second", Arc::default());
+        assert_eq!(["second", ""].map(has_task), [true, false], "it may be about either");
+        drop(second);
+        let _call = exchanges.register("call", &exchange());
+        assert_eq!(["first", ""].map(has_task), [true, false], "it may be about the call");
+        drop(first);
+        assert!(!has_task("first"));
+    }
+
+    #[test]
+    fn a_page_is_remembered_for_the_client_that_was_sent_there() {
+        let [ada, bob] = [(); 2].map(|()| OpenExchanges::new(Audience::OneClient));
+        ada.note_elicitation("page");
+        assert!(ada.has_asked("page") && !ada.has_asked("other") && !bob.has_asked("page"));
+    }
+}

@@ -102,7 +102,7 @@ impl TaskInputs {
 }
 
 /// The open questions of one task.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Inputs {
     /// What the client that polls the task declares.
     capabilities: Bytes,

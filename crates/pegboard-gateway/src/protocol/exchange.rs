@@ -146,6 +146,30 @@ impl Exchange {
         self.0.stream.is_parked()
     }
 
+    /// An exchange that no wire carries.
+    #[cfg(test)]
+    pub(crate) fn detached(client: Client) -> Self {
+        let sealer = EndpointSealer {
+            sealer: Arc::new(super::sealer::Sealer::with_key(&[1; 32])),
+            endpoint: "/mcp".into(),
+        };
+        Self(Arc::new(Shared {
+            client: Arc::new(client),
+            stream: RequestStream::default(),
+            sealer: Arc::new(sealer),
+            questions: None,
+            question_time: Duration::ZERO,
+            effect: AtomicU8::new(UNKNOWN),
+            is_listening: false,
+        }))
+    }
+
+    /// Says that the client was asked and has not come back yet.
+    #[cfg(test)]
+    pub(crate) fn park(&self) {
+        self.0.stream.park();
+    }
+
     async fn ask_legacy(&self, questions: &Arc<Questions>, method: &str, params: Bytes) -> Result<Bytes, RpcError> {
         let mut open = OpenQuestion {
             asked: questions.ask()?,

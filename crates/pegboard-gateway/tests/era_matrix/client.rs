@@ -274,6 +274,12 @@ impl Client {
         levels
     }
 
+    /// The params of the notifications that have come while another one was waited for.
+    pub(crate) fn seen_so_far(&self, method: &str) -> Vec<Value> {
+        let seen = self.seen.iter().filter(|message| message["method"] == method);
+        seen.map(|message| message["params"].clone()).collect()
+    }
+
     /// The log messages that have come on the general stream so far.
     pub(crate) fn logs_so_far(&mut self) -> usize {
         while let Ok(message) = self.general.try_recv() {

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::{
     client::{Client, Era},
     everything_of,
-    fixture::{Fixture, SERVER, server},
+    fixture::{Fixture, Link, SERVER, Upstream, server},
     http,
 };
 
@@ -148,4 +148,28 @@ async fn no_header_of_a_client_reaches_a_server() {
         }
         fixture.board.shutdown().await;
     }
+}
+
+#[tokio::test]
+async fn only_the_client_that_was_sent_to_a_page_is_told_that_the_user_has_finished() {
+    let fixture = Fixture::new(Era::Legacy).await;
+    let Upstream::Http(server) = &fixture.server else {
+        unreachable!("it is reached over HTTP")
+    };
+    let mut clients = [
+        fixture.client(Link::Http, Era::Legacy).await,
+        fixture.client(Link::Http, Era::Legacy).await,
+    ];
+    clients[0].call("elicit_url", json!({})).await.result();
+    clients[1].call("echo", json!({})).await.result();
+    let id = json!({"elicitationId": "page"});
+    server.notify("notifications/elicitation/complete", id.clone()).await;
+    // Both are told this, and in the same order.
+    server.notify("notifications/after", json!({})).await;
+    for client in &mut clients {
+        client.wait_for("notifications/after").await;
+    }
+    let told = |client: &Client| client.seen_so_far("notifications/elicitation/complete");
+    assert_eq!(clients.each_ref().map(told), [vec![id], vec![]]);
+    fixture.board.shutdown().await;
 }
