@@ -209,11 +209,7 @@ pub(super) fn request_answer(forwarded: Forwarded) -> Answer {
 
 /// A server's error, unchanged.
 pub(super) fn server_error(code: i64, message: String, data: Option<Value>) -> RpcError {
-    let error = RpcError::new(code, message);
-    match data {
-        Some(data) => error.data(data),
-        None => error,
-    }
+    RpcError::of_server(code, message, data)
 }
 
 pub(super) fn unknown_outcome() -> RpcError {

@@ -48,7 +48,10 @@ impl Outgoing {
         head.put_slice(id.unwrap_or("null").as_bytes());
         head.put_slice(b",\"error\":");
         let error_text = to_text(error);
-        let data = error.data.as_ref().filter(|_| !error.may_have_executed());
+        let data = error
+            .data
+            .as_ref()
+            .filter(|_| !error.may_have_executed() && !error.is_of_server);
         let seconds = data.and_then(|data| data.get("retry_after")?.as_u64());
         let retry_after = seconds.and_then(|seconds| NonZeroU32::new(u32::try_from(seconds).unwrap_or(u32::MAX)));
         Self {
@@ -188,6 +191,18 @@ mod tests {
 
     fn raw(text: &str) -> RawResult {
         RawResult::from_text(Bytes::copy_from_slice(text.as_bytes()), false)
+    }
+
+    /// The call has reached the server, so nothing may make a client send it again on its own.
+    #[test]
+    fn only_errors_of_this_gateway_say_when_to_come_back() {
+        for code in [RpcError::BUSY, RpcError::STOPPING] {
+            let data = json!({"retry_after": 1, "may_have_executed": false});
+            let ours = RpcError::new(code, "later").data(data.clone());
+            assert_eq!(Outgoing::error(Some("1"), &ours).retry_after(), NonZeroU32::new(1));
+            let of_server = RpcError::of_server(code, "later".to_owned(), Some(data));
+            assert_eq!(Outgoing::error(Some("1"), &of_server).retry_after(), None);
+        }
     }
 
     #[test]

@@ -14,6 +14,9 @@ pub struct RpcError {
     /// Further data for programs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
+    /// Whether a server wrote it. What its data says about another try is the server's word, and not that of this gateway.
+    #[serde(skip)]
+    pub(crate) is_of_server: bool,
 }
 
 impl RpcError {
@@ -51,6 +54,16 @@ impl RpcError {
             code,
             message: message.into(),
             data: None,
+            is_of_server: false,
+        }
+    }
+
+    /// A server's error.
+    pub(crate) fn of_server(code: i64, message: String, data: Option<Value>) -> Self {
+        Self {
+            data,
+            is_of_server: true,
+            ..Self::new(code, message)
         }
     }
 

@@ -36,6 +36,8 @@ const TABLE: &[(Effect, &[&str])] = &[
             // Shells.
             "BASH_FUNC_*",
             "ENV",
+            "FPATH",
+            "MAKEFILES",
             "PROMPT_COMMAND",
             "PS4",
             "ZDOTDIR",
@@ -49,6 +51,7 @@ const TABLE: &[(Effect, &[&str])] = &[
             "PYTHONPYCACHEPREFIX",
             "PYTHONUSERBASE",
             // Node and its kin.
+            "BUN_INSPECT_PRELOAD",
             "BUN_OPTIONS",
             "NODE_PATH",
             "NODE_REPL_EXTERNAL_MODULE",
@@ -66,6 +69,15 @@ const TABLE: &[(Effect, &[&str])] = &[
             "GIT_SSH",
             "GIT_SSH_COMMAND",
             "GIT_TEMPLATE_DIR",
+            // Backup, transfer and database clients.
+            "BORG_PASSCOMMAND",
+            "BORG_RSH",
+            "PSQLRC",
+            "RCLONE_PASSWORD_COMMAND",
+            "RESTIC_PASSWORD_COMMAND",
+            "RIPGREP_CONFIG_PATH",
+            "RSYNC_RSH",
+            "TAR_OPTIONS",
             // Java.
             "CLASSPATH",
             "GRADLE_OPTS",
@@ -100,6 +112,8 @@ const TABLE: &[(Effect, &[&str])] = &[
             "R_LIBS*",
             "R_PROFILE*",
             // Go and Rust.
+            "GOAUTH",
+            "GOENV",
             "GOFLAGS",
             "RUSTC",
             "RUSTC_WORKSPACE_WRAPPER",
@@ -129,16 +143,19 @@ const TABLE: &[(Effect, &[&str])] = &[
             "CONTAINER_HOST",
             "COREPACK_*",
             "CXX",
+            "CLOUDSDK_PYTHON",
             "DENO_DIR",
             "DOCKER_CONFIG",
             "DOCKER_CONTEXT",
             "DOCKER_HOST",
             "DOTNET_ROOT*",
+            "GEMRC",
             "GEM_HOME",
             "GEM_PATH",
             "GIT_COMMON_DIR",
             "GIT_DIR",
             "GOPROXY",
+            "GOROOT",
             "GONOSUMDB",
             "GONOSUMCHECK",
             "GOSUMDB",
@@ -147,17 +164,20 @@ const TABLE: &[(Effect, &[&str])] = &[
             "JBANG_*",
             "JULIA_DEPOT_PATH",
             "MAKEFLAGS",
+            "NIX_*",
             "NPM_CONFIG_*",
             "NUGET_*",
             "PIPX_*",
             "PIP_*",
             "PNPM_*",
             "POETRY_*",
+            "RUBYGEMS_GEMDEPS",
             "RUSTUP_*",
             "SSH_ASKPASS",
             "SUDO_ASKPASS",
             "UV_*",
             "VIRTUAL_ENV",
+            "VOLTA_*",
             "YARN_*",
         ],
     ),
@@ -185,6 +205,30 @@ const TABLE: &[(Effect, &[&str])] = &[
             "XDG_*",
         ],
     ),
+];
+
+/// The ends of names of variables that hold a command, whatever program reads it: `RESTIC_PASSWORD_COMMAND`, `BORG_PASSCOMMAND`.
+const COMMANDS: &[&str] = &[
+    "COMMAND",
+    "_ASKPASS",
+    "_BROWSER",
+    "_CMD",
+    "_EDITOR",
+    "_EXE",
+    "_EXEC",
+    "_EXECUTABLE_PATH",
+    "_HELPER",
+    "_HOOK",
+    "_HOOKS",
+    "_PAGER",
+    "_PLUGIN",
+    "_PLUGINS",
+    "_PRELOAD",
+    "_PROGRAM",
+    "_RSH",
+    "_SCRIPT",
+    "_SHELL",
+    "_WRAPPER",
 ];
 
 /// Settings of package managers, without their prefix, that name code to run.
@@ -267,7 +311,9 @@ fn effect(name: &str) -> Option<Effect> {
         None => *pattern == name,
     };
     let row = TABLE.iter().find(|(_, names)| names.iter().any(&is_named));
+    let is_command = || COMMANDS.iter().any(|end| name.ends_with(end));
     row.map(|(effect, _)| *effect)
+        .or_else(|| is_command().then_some(Effect::Steers))
 }
 
 /// Whether a setting of a package manager is a token or a password, as in `npm_config_//host/:_authToken` and `UV_INDEX_ACME_PASSWORD`.
@@ -319,10 +365,22 @@ mod tests {
             "UV_CONFIG_FILE",
             "YARN_YARN_PATH",
             "DOCKER_HOST",
+            "RESTIC_PASSWORD_COMMAND",
+            "GOENV",
+            "MAKEFILES",
         ] {
             assert!(decides_code(name) && is_always_shown(name), "{name}");
         }
-        for name in ["PATH", "HOME", "XDG_CONFIG_HOME", "BROWSER"] {
+        for name in [
+            "PATH",
+            "HOME",
+            "XDG_CONFIG_HOME",
+            "BROWSER",
+            "PASSWORD_CMD",
+            "ACME_TOKEN_COMMAND",
+            "acme-credential-helper",
+            "PUPPETEER_EXECUTABLE_PATH",
+        ] {
             assert!(!decides_code(name) && is_always_shown(name), "{name}");
         }
         for name in [

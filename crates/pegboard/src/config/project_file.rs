@@ -205,7 +205,7 @@ fn variable(name: &str, written: &str) -> Json {
             true => reviewed_urls(written).into(),
             false => written.into(),
         },
-        true if !reads_as_code(written) => secret_detection::shown_secret(written).into(),
+        true if !reads_as_code(written) && !reads_as_command(written) => secret_detection::shown_secret(written).into(),
         _ => written.into(),
     }
 }
@@ -213,6 +213,11 @@ fn variable(name: &str, written: &str) -> Json {
 fn reviewed_urls(written: &str) -> String {
     let urls: Vec<String> = written.split(' ').map(secret_detection::reviewed_url).collect();
     urls.join(" ")
+}
+
+/// Whether a text has words, as a command with arguments has and a token has not.
+fn reads_as_command(written: &str) -> bool {
+    written.trim().contains(char::is_whitespace)
 }
 
 /// Whether a text, apart from the variables that it refers to, has characters of code.
@@ -275,11 +280,23 @@ const RUN: [&str; 3] = [
 fn arguments(args: &[&str]) -> Json {
     let secret = secret_detection::literal_secret_args(args);
     let each = args.iter().enumerate();
-    each.map(|(index, arg)| match secret.contains(&index) && !arg.contains(CODE) {
-        true => without_secret_words(arg),
-        false => (*arg).to_owned(),
+    each.map(|(index, arg)| {
+        let before = index.checked_sub(1).map(|before| args[before]);
+        match secret.contains(&index) && !arg.contains(CODE) && !names_program(before, arg) {
+            true => without_secret_words(arg),
+            false => (*arg).to_owned(),
+        }
     })
     .collect()
+}
+
+/// Whether an argument is the value of an option or variable that holds a command: `--password-command X`, `PASSWORD_COMMAND=X`.
+fn names_program(before: Option<&str>, arg: &str) -> bool {
+    let is_shown = |name: &str| is_always_shown(name.trim_start_matches('-'));
+    match arg.split_once('=') {
+        Some((name, _)) => is_shown(name),
+        None => before.is_some_and(|before| before.starts_with('-') && is_shown(before)),
+    }
 }
 
 /// Characters that are common in code and rare in tokens.

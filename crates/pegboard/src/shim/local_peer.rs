@@ -86,8 +86,9 @@ mod linux {
     const MAX_ANCESTORS: usize = 1000;
     /// How often the ancestors are read again because one of them ended meanwhile.
     const MAX_ATTEMPTS: usize = 20;
-    /// How long it is remembered that there is no guard of another program. To look costs as much as many requests.
-    const NO_GUARD_FOR: Duration = Duration::from_secs(1);
+    /// How long it is remembered that there is no guard of another program. To look costs as much as many requests. Shorter than the start of a
+    /// guard and its server.
+    const NO_GUARD_FOR: Duration = Duration::from_millis(20);
 
     pub(super) fn of_process(pid: u32, uid: u32) -> LocalPeer {
         // A process that this namespace does not show is not below this one.
@@ -159,18 +160,15 @@ mod linux {
         let Some(socket) = socket_table::find(peer, local) else {
             return LocalPeer::Unknown;
         };
-        let is_sandboxed_here = sandboxed_servers::were_started();
-        if !is_sandboxed_here && !has_other_guard() {
+        if !sandboxed_servers::were_started() && !has_other_guard() {
             return LocalPeer::User(socket.uid);
         }
         let link = format!("socket:[{}]", socket.inode);
         let link = OsStr::from_bytes(link.as_bytes());
         match all().iter().find(|process| holds(process.pid, link)) {
             Some(holder) => of_process(holder.pid, socket.uid),
-            // A server may have put its socket into a message to itself, where no process has it open.
-            None if is_sandboxed_here => LocalPeer::Unknown,
-            // The files of some programs are hidden, of this one too.
-            None => LocalPeer::User(socket.uid),
+            // The files of the process are hidden, or a server has put its socket into a message to itself, where no process has it open.
+            None => LocalPeer::Unknown,
         }
     }
 

@@ -16,7 +16,7 @@ pub(super) struct SocketEntry {
     pub(super) inode: u64,
 }
 
-/// The socket at `peer` that is connected to `local`.
+/// The socket at `peer` that is connected to `local`; `None` if no process has it open any more.
 pub(super) fn find(peer: SocketAddr, local: SocketAddr) -> Option<SocketEntry> {
     let lines = |table: &str| {
         let table = std::fs::File::open(table).ok()?;
@@ -52,7 +52,8 @@ fn find_in(lines: impl Iterator<Item = String>, peer: SocketAddr, local: SocketA
             // After the state, the queues, the timer and the retransmits.
             let uid = fields.nth(4)?.parse().ok()?;
             let inode = fields.nth(1)?.parse().ok()?;
-            return Some(SocketEntry { uid, inode });
+            // The kernel shows a socket that its process has closed as one of root, whoever that was.
+            return (inode != 0).then_some(SocketEntry { uid, inode });
         }
     }
     None
@@ -81,6 +82,7 @@ mod tests {
             "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode",
             "   0: 0100007F:B96F 0100007F:8000 01 00000000:00000000 00:00000000 00000000  1000        0 17 1",
             "   1: 0100007F:8000 0100007F:B96F 01 00000000:00000000 00:00000000 00000000  1001        0 18 1",
+            "   2: 0100007F:8001 0100007F:B96F 04 00000000:00000000 00:00000000 00000000     0        0 0 1",
         ];
         let at = |text: &str| -> SocketAddr { text.parse().unwrap() };
         let find = |peer, local| find_in(lines.iter().map(|line| (*line).to_owned()), at(peer), at(local));
@@ -92,6 +94,8 @@ mod tests {
             assert_eq!(mapped, "0000000000000000FFFF00000100007F:0050");
             assert_eq!(in_table(at("[::1]:80")), "00000000000000000000000001000000:0050");
         }
-        assert_eq!(find("127.0.0.1:32769", "127.0.0.1:47471"), None);
+        let closed = find("127.0.0.1:32769", "127.0.0.1:47471");
+        assert_eq!(closed, None, "its user is not known any more");
+        assert_eq!(find("127.0.0.1:32770", "127.0.0.1:47471"), None);
     }
 }

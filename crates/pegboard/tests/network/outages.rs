@@ -298,6 +298,30 @@ async fn errors_about_certificates_and_tokens_say_when_they_are_tried_again() {
     }
 }
 
+/// A proxy in front of a server that needs no sign-in asks for one for a while.
+#[tokio::test]
+async fn a_server_that_was_ready_without_a_sign_in_is_tried_again_after_it_was_asked_for_one() {
+    let http = fake(Era::Legacy).serve_http().await.unwrap();
+    let board = crate::support::board(crate::fixtures::http(&http.url()));
+    let tools = board.toolset();
+    call_until_answered(&tools, "before").await;
+    let asks = Fault::Status {
+        status: 401,
+        headers: vec![("WWW-Authenticate".to_owned(), "Bearer".to_owned())],
+        body: String::new(),
+    };
+    http.change(|script| *script = fake(Era::Legacy).fault_on(When::always(), asks).script().clone());
+    let began = Instant::now();
+    while board.status().servers[0].state != State::NeedsAuth {
+        let _ = hello(&tools).await;
+        assert!(began.elapsed() < secs(20), "{:?}", board.status().servers);
+        tokio::time::sleep(A_STEP).await;
+    }
+    http.change(|script| *script = fake(Era::Legacy).script().clone());
+    wait_until_well(&board, "after it was asked for a sign-in").await;
+    board.shutdown().await;
+}
+
 /// The certificate of a server that was ready is wrong while it is replaced. Nobody waits a minute for the right one.
 #[tokio::test]
 async fn a_certificate_that_is_wrong_for_a_moment_is_tried_again_by_the_backoff() {

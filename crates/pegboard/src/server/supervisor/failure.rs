@@ -109,13 +109,15 @@ impl Supervisor {
     }
 
     /// The next start after a failure that somebody has to mend. Only a sign-in is waited for without further starts: it starts the server itself.
+    /// Of a server that was ready, another one may have asked for it, such as a proxy.
     fn after_lasting_failure(&self, outage: &Outage, is_of_supervised: bool, retry_after: Duration) -> NextStart {
         let plan = self.plan();
         let in_time = |wait: Duration| Instant::now() + wait.max(retry_after);
         // Another supervisor knows more at the next call. So does the program, which may have another credential by then.
         let is_for_calls = is_of_supervised || (outage.cause == Cause::NeedsAuth && plan.spec.credentials.is_some());
         let is_kept = plan.restart.enabled || self.probe_delay().is_some();
-        let is_automatic = is_kept && (is_of_supervised || !outage.awaits_sign_in);
+        let was_ready_for_all = self.history.generation > 0 && plan.spec.owner.is_none();
+        let is_automatic = is_kept && (is_of_supervised || !outage.awaits_sign_in || was_ready_for_all);
         NextStart {
             automatic: is_automatic.then(|| in_time(LASTING.max(self.probe_delay().unwrap_or_default()))),
             on_demand: match (is_for_calls, is_automatic) {
