@@ -115,7 +115,7 @@ use tokio::time::Instant;
 use crate::{
     audit::{AuditDecision, AuditRule},
     name,
-    outcome::{Outcome, Reply},
+    outcome::{Kind, Outcome, Reply},
 };
 use context::CallContext;
 use error::CallError;
@@ -227,13 +227,19 @@ async fn steps(context: &CallContext<'_>, call: &ToolCall, record: &mut Record) 
     Ok(outcome)
 }
 
-/// Builds the reply to a call without a route. It names server and tool if the name identifies them.
+/// Builds the reply to a call without a route. It names server and tool if the name identifies them, except to a client for which they do not
+/// exist: only the audit log has those.
 pub(crate) fn refuse(call: &ToolCall, unroutable: Unroutable, started: Instant, guard: CallGuard<'_>) -> Reply {
     let mut reply = call.unanswered(Outcome::Refused(unroutable.failure), started.elapsed());
     if let Some((server, tool)) = unroutable.identified {
         reply.name = name::dotted(server.as_str(), &tool);
         (reply.server, reply.tool) = (Some(server), Some(tool));
     }
+    let does_not_exist = reply.outcome.kind() == Kind::UnknownTool && guard.audience() == Audience::Client;
     guard.refuse(&reply, unroutable.rule, unroutable.is_listed);
+    if does_not_exist {
+        reply.name.clone_from(&call.name);
+        (reply.server, reply.tool) = (None, None);
+    }
     reply
 }

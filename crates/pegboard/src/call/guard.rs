@@ -5,7 +5,7 @@ use std::{ops::Deref, sync::Arc};
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use super::{route::resolved::Route, tool_call::ToolCall, view::View};
+use super::{audience::Audience, route::resolved::Route, tool_call::ToolCall, view::View};
 use crate::{
     audit::{AuditDecision, AuditRule, Entry},
     caller::Principal,
@@ -142,6 +142,11 @@ impl<'a> CallGuard<'a> {
             self.decide(reply, true, decision, rule);
         }
         self.end(reply, true);
+    }
+
+    /// Who reads the reply.
+    pub(crate) fn audience(&self) -> Audience {
+        self.view.audience
     }
 
     /// Ends a call without a route. `is_listed` says whether the reply names a tool that its server lists.

@@ -46,6 +46,19 @@ async fn a_hidden_tool_is_neither_listed_nor_called_under_any_style_of_its_name(
     assert_eq!(k8s.count("tools/call"), 0);
 }
 
+/// A client cannot find out by guessing which tools its view hides.
+#[tokio::test(start_paused = true)]
+async fn the_reply_to_a_client_is_the_same_for_a_hidden_tool_and_for_none() {
+    let (board, [_k8s]) = board([fake("k8s", &pods()).with(deny(&["delete_*"]))]);
+    let tools = board.toolset_with(View::new().for_client());
+    listed(&tools).await;
+    for name in ["k8s.delete_pod", "k8s.delete_pad", "zzz.delete_pod"] {
+        let reply = call(&tools, name, json!({})).await;
+        assert_outcome(&reply, Kind::UnknownTool, false);
+        assert_eq!((reply.name.as_str(), &reply.server, &reply.tool), (name, &None, &None));
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_bare_name_that_one_server_hides_is_the_tool_of_another_that_is_not_started_yet() {
     let (board, _handles) = board([
