@@ -138,8 +138,8 @@ impl Pages<'_> {
         self.in_flight = Some(self.session.connection.send_request(&request, |_| ()));
     }
 
-    /// Returns the items of the next page, or `None` after the last one that fits. Fails if the list has too many pages or repeats a cursor,
-    /// because a partial list without a warning would look complete.
+    /// Returns the items of the next page, or `None` after the last one that fits. A list with too many items or pages gets a warning, because
+    /// it would look complete otherwise. Fails if the list repeats a cursor.
     async fn next(&mut self, partial: &mut PartialCatalog) -> Result<Option<Vec<Item>>, Fault> {
         let Some(in_flight) = self.in_flight.take() else {
             return Ok(None);
@@ -162,6 +162,9 @@ impl Pages<'_> {
                 self.truncate_surplus(&mut items);
                 partial.catalog.warnings.push(self.left_out_rest());
             }
+            Some(_) if self.count >= self.session.limits.max_pages => {
+                partial.catalog.warnings.push(self.left_out_pages());
+            }
             None => {
                 let (surplus, all) = (self.truncate_surplus(&mut items), self.items);
                 let warning = (surplus > 0).then(|| self.left_out(&format!("{surplus} of {all} {}", self.key)));
@@ -176,15 +179,10 @@ impl Pages<'_> {
         Ok(Some(items))
     }
 
-    /// Fails if there may be no further page, or if its cursor is invalid.
+    /// Fails if the cursor of the next page is invalid.
     fn check_cursor(&mut self, cursor: &str) -> Result<(), Fault> {
-        let (method, count, limits) = (self.method, self.count, &self.session.limits);
-        let problem = if count >= limits.max_pages {
-            format!(
-                "{method} did not end after {count} pages with {} items (`max_pages` of the server)",
-                self.items
-            )
-        } else if cursor.len() > MAX_CURSOR {
+        let (method, count) = (self.method, self.count);
+        let problem = if cursor.len() > MAX_CURSOR {
             format!("{method} gave a cursor of {} bytes", cursor.len())
         } else if !self.seen.insert(cursor.to_owned()) {
             format!("{method} gave the same cursor twice, on page {count}")
@@ -205,6 +203,14 @@ impl Pages<'_> {
     fn left_out_rest(&self) -> String {
         let (key, limit) = (self.key, self.session.limits.max_items);
         self.left_out(&format!("the {key} after the first {limit}"))
+    }
+
+    /// The warning about a list with more pages than are listed.
+    fn left_out_pages(&self) -> String {
+        let (key, count, items) = (self.key, self.count, self.items);
+        format!(
+            "the {key} after the first {items} were left out: the list has further pages, and the limit is {count} (`max_pages` of the server)"
+        )
     }
 
     fn left_out(&self, what: &str) -> String {

@@ -208,9 +208,9 @@ async fn a_page_of_an_error_that_never_ends_is_not_waited_for() {
 async fn listings_are_bounded_over_the_network_too() {
     for era in BOTH_ERAS {
         for (fault, words) in [
-            (Fault::EndlessPages, "pages"),
-            (Fault::RepeatedCursor, "cursor"),
-            (Fault::HangingPage { page: 2 }, "no answer"),
+            (Fault::EndlessPages, None),
+            (Fault::RepeatedCursor, Some("cursor")),
+            (Fault::HangingPage { page: 2 }, Some("no answer")),
         ] {
             let fake = fake(era)
                 .tools((0..4).map(|number| Tool::new(format!("more{number}"))))
@@ -226,6 +226,10 @@ async fn listings_are_bounded_over_the_network_too() {
             let reply = tokio::time::timeout(PATIENCE, hello(&board(config).toolset()))
                 .await
                 .expect("bounded");
+            let Some(words) = words else {
+                assert!(!reply.is_error(), "what was listed can be called: {}", reply.text());
+                continue;
+            };
             assert!(
                 reply.is_error() && !reply.outcome.may_have_executed(),
                 "{:?}",

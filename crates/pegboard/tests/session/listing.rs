@@ -40,11 +40,26 @@ async fn long_pages_are_listed_in_order() {
     board.shutdown().await;
 }
 
-/// An endless listing fails within its limit, and no part of it is used.
+/// What a listing with too many pages has up to the limit is used, with a warning.
+#[tokio::test(start_paused = true)]
+async fn a_listing_with_too_many_pages_is_cut_with_a_warning() {
+    let (board, handle) = in_memory(&many(10).pages_of(2).fault(Fault::EndlessPages));
+    let tools = board.toolset();
+    let listing = tools.list(secs(60)).await;
+    assert_eq!(listing.tools.len(), 10 + 100, "{:?}", listing.unavailable);
+    let said = [
+        "the tools after the first 110 were left out",
+        "the limit is 100 (`max_pages` of the server)",
+    ];
+    assert_contains(&listing.warnings.join("\n"), &said);
+    assert_eq!(handle.count("tools/list"), 100);
+    assert_eq!(call(&tools, "fx.tool_009", json!({})).await.outcome.kind(), Kind::Ok);
+}
+
+/// A listing that goes wrong fails within its limit, and no part of it is used.
 #[tokio::test(start_paused = true)]
 async fn a_listing_without_an_end_is_an_error_and_nothing_of_it_is_used() {
     for (fault, words, pages, within) in [
-        (Fault::EndlessPages, "did not end after 100 pages", 100, 1),
         (Fault::RepeatedCursor, "the same cursor twice", 2, 1),
         (Fault::HangingPage { page: 3 }, "no answer within 30 s", 3, 31),
     ] {

@@ -103,5 +103,12 @@ async fn a_listing_has_at_most_so_many_pages_and_items() {
             "{settings}: {:?}",
             listing.unavailable
         );
+        assert_eq!(
+            listing.warnings.is_empty(),
+            is_listed,
+            "{settings}: {:?}",
+            listing.warnings
+        );
+        assert!(listing.tools.len() >= 4, "what was listed is offered");
     }
 }

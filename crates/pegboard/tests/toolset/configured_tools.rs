@@ -29,7 +29,7 @@ fn refuses() -> Fault {
 
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_the_config_describes_is_listed_checked_and_called_without_a_listing() {
-    for fault in [refuses(), Fault::NeverAnswers, Fault::EndlessPages] {
+    for fault in [refuses(), Fault::NeverAnswers, Fault::RepeatedCursor] {
         let fake = adds().fault_on(When::method("tools/list"), fault);
         for era in [Era::Legacy, Era::Modern] {
             let (board, _handle) = in_memory_with(&fake.clone().era(era), described());

@@ -131,7 +131,7 @@ fn of_process(message: &str, stderr: &str) -> &'static Kind {
 /// What goes wrong after the server was reached.
 fn of_protocol(message: &str) -> Option<&'static Kind> {
     let says = |words: &str| message.contains(words);
-    if says("did not end after") || says("same cursor twice") || says("gave a cursor of") {
+    if says("same cursor twice") || says("gave a cursor of") {
         Some(&kinds::LIST_ENDLESS)
     } else if says("tools/list") {
         Some(&kinds::LIST_FAILED)
