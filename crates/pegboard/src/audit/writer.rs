@@ -66,6 +66,8 @@ enum Message {
     /// Written before the call is made.
     Awaited(Box<Entry>, oneshot::Sender<Result<(), String>>),
     Flush(oneshot::Sender<()>),
+    /// Finds out whether the log can be written again.
+    Retry,
 }
 
 impl AuditLog {
@@ -87,6 +89,7 @@ impl AuditLog {
             failure,
             queue,
             reported: None,
+            refused: 0,
         };
         let started = thread::Builder::new()
             .name("pegboard-audit".to_owned())
@@ -99,9 +102,15 @@ impl AuditLog {
         log
     }
 
-    /// Why the log cannot be written, until a record is written again.
+    /// Why the log cannot be written. Lets the writer try again if so, because there may be no call that would: a failure that is over is
+    /// returned once more at most.
     pub(crate) fn failure(&self) -> Option<AuditFailure> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if failure.is_some() {
+            // A full queue has records to write.
+            let _ = self.records.try_send(Message::Retry);
+        }
+        failure
     }
 
     /// Passes a record to the writer. If too many wait, the record is lost, and the log will say so.
@@ -193,6 +202,8 @@ struct Writer {
     queue: mpsc::Receiver<Message>,
     /// When the current failure was last reported.
     reported: Option<Instant>,
+    /// How many calls were refused since the log cannot be written.
+    refused: u64,
 }
 
 impl Writer {
@@ -211,6 +222,7 @@ impl Writer {
 
     fn write(&mut self, batch: Vec<Message>) {
         let (mut entries, mut written, mut flushed) = (Vec::with_capacity(batch.len() + 1), Vec::new(), Vec::new());
+        let mut retries = false;
         let lost = self.lost.swap(0, Ordering::Relaxed);
         if lost > 0 {
             entries.push(Entry::lost(lost));
@@ -223,6 +235,7 @@ impl Writer {
                     written.push(done);
                 }
                 Message::Flush(done) => flushed.push(done),
+                Message::Retry => retries = true,
             }
         }
         let records = entries.len() as u64 - u64::from(lost > 0);
@@ -231,11 +244,16 @@ impl Writer {
             false => log_file::append(&self.config, &mut entries).map_err(|error| error.to_string()),
         };
         match &result {
-            Ok(()) if entries.is_empty() => {}
+            Ok(()) if entries.is_empty() => {
+                if retries {
+                    self.retry();
+                }
+            }
             Ok(()) => self.recovered(),
             Err(why) => {
                 // Calls that wait for their record are refused, so theirs are not missing.
                 let missing = records - written.len() as u64;
+                self.refused += written.len() as u64;
                 self.lost.fetch_add(lost + missing, Ordering::Relaxed);
                 self.report(why);
             }
@@ -248,8 +266,19 @@ impl Writer {
         }
     }
 
+    /// Writes that there was a gap, if the log could not be written and no record has shown yet that it can.
+    fn retry(&mut self) {
+        if self.failure.lock().unwrap_or_else(PoisonError::into_inner).is_none() {
+            return;
+        }
+        match log_file::append(&self.config, &mut [Entry::lost(self.refused)]) {
+            Ok(()) => self.recovered(),
+            Err(error) => self.report(&error.to_string()),
+        }
+    }
+
     fn recovered(&mut self) {
-        self.reported = None;
+        (self.reported, self.refused) = (None, 0);
         let before = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
         if before.is_some() {
             tracing::info!(file = %self.config.file.display(), "the audit log is written again");

@@ -1,5 +1,7 @@
 //! A log that cannot be written: calls go on with a warning, or are refused.
 
+use std::time::Duration;
+
 use pegboard::{Event, Kind};
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::json;
@@ -67,6 +69,38 @@ async fn a_required_log_that_cannot_be_written_refuses_calls_and_recovers() {
     stage.records().await;
 }
 
+/// Nobody calls a tool while all calls are refused, so no record shows that the log can be written again.
+#[tokio::test]
+async fn the_warning_about_a_log_ends_by_itself_when_it_can_be_written_again() {
+    let stage = Stage::with(&server(), |_| {}, |audit| audit.required = true);
+    block(&stage);
+    let tools = stage.board.toolset();
+    for _ in 0..3 {
+        let reply = call(&tools, "fx.write", json!({})).await;
+        assert_outcome(&reply, Kind::NotPermitted, false);
+    }
+    let is_warned = || {
+        let status = stage.board.status();
+        assert_eq!(status.refuses_calls(), !status.healthy);
+        status.refuses_calls()
+    };
+    assert!(is_warned());
+    assert!(is_warned(), "it is tried again in vain");
+    unblock(&stage);
+    let ended = async {
+        while is_warned() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, ended).await.unwrap();
+    // The end of the last call may have been written by now.
+    let records = stage.records().await;
+    let lost: u64 = records.iter().filter_map(|record| record["records"].as_u64()).sum();
+    let written = records.iter().filter(|record| record["event"] != "lost").count() as u64;
+    assert_eq!(lost + written, 3, "{records:#?}");
+    assert!(lost > 0);
+}
+
 /// Another process holds the lock of the log. Its writer waits, and the calls do not.
 #[tokio::test]
 async fn calls_do_not_wait_for_a_log_that_another_process_holds() {
@@ -79,14 +113,14 @@ async fn calls_do_not_wait_for_a_log_that_another_process_holds() {
             if let Ok(file) = std::fs::File::open(&state) {
                 return file;
             }
-            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
     let lock = tokio::time::timeout(PATIENCE, opened).await.unwrap();
     lock.lock().unwrap();
     for _ in 0..100 {
         let reply = call(&tools, "fx.write", json!({})).await;
-        assert!(reply.latency < std::time::Duration::from_secs(1), "{:?}", reply.latency);
+        assert!(reply.latency < Duration::from_secs(1), "{:?}", reply.latency);
     }
     drop(lock);
     let records = stage.records().await;
