@@ -28,6 +28,7 @@ mod scope_check;
 mod sealer;
 mod service;
 mod subscriptions;
+mod unread_room;
 mod version;
 
 pub use client::Client;

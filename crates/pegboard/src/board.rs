@@ -257,9 +257,18 @@ impl Pegboard {
     }
 
     /// Whether a large message of a server waits for room among the messages that are buffered (`max_buffered`), so that nothing is read from
-    /// that server. Whoever keeps results for clients that do not read them should drop those then.
+    /// that server, or results that were [handed over](Self::hand_over) have taken all of their room. Whoever keeps results for clients that do
+    /// not read them should drop those then.
     pub fn is_short_of_buffers(&self) -> bool {
-        self.0.factory.budget.is_short()
+        let budget = &self.0.factory.budget;
+        budget.is_short() || budget.is_full_of_results()
+    }
+
+    /// Notes that a client takes over a [forwarded result](crate::forward::ForwardedResult::into_bytes), however long it takes to read it: the
+    /// result no longer takes the room that its server has for messages. Such results may have half of `max_buffered` together; one more keeps
+    /// the room of its server.
+    pub fn hand_over(&self, result: &[u8]) {
+        self.0.factory.budget.hand_over(result);
     }
 
     /// The changes of a server's catalog since the board was opened, the newest last. For a session-scoped server, the changes that each

@@ -75,6 +75,14 @@ impl Core {
         client.state(LegacyClient::default)
     }
 
+    /// Notes that the client takes over the result, so that the time that it needs to read it costs no other client of the server anything.
+    pub(super) fn hand_over(&self, answer: Answer) -> Answer {
+        if let Ok(result) = &answer {
+            self.board.hand_over(result.json());
+        }
+        answer
+    }
+
     /// Answers a legacy client's request to subscribe, whose stream of updates is open, or to unsubscribe.
     pub(super) async fn confirm_subscription(&self, request: &Request, exchange: &Exchange) -> Answer {
         if &*request.method == "resources/subscribe" {

@@ -182,7 +182,7 @@ impl Service for ServerEndpoint {
     }
 
     fn handle(self: Arc<Self>, request: Request, exchange: Exchange) -> BoxFuture<'static, Answer> {
-        Box::pin(async move { self.answer(&request, &exchange).await })
+        Box::pin(async move { self.core.hand_over(self.answer(&request, &exchange).await) })
     }
 
     fn notified(&self, client: &Arc<Client>, notification: Notification) {

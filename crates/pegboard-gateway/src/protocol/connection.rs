@@ -20,6 +20,7 @@ use super::{
     peer::{Entry, Peer},
     rpc_error::RpcError,
     running::{Running, Step},
+    unread_room::UnreadRoom,
 };
 use crate::door::{Caller, Revocation};
 
@@ -32,6 +33,7 @@ pub(crate) struct Connection {
     endpoint: Arc<Endpoint>,
     peer: Arc<Peer>,
     tasks: TaskTracker,
+    unread: UnreadRoom,
     /// Why new requests are refused; empty while they are taken.
     draining: OnceLock<EarlyEnd>,
 }
@@ -44,6 +46,7 @@ impl Connection {
             endpoint: endpoint.clone(),
             peer,
             tasks: TaskTracker::new(),
+            unread: UnreadRoom::new(endpoint.limits().unread),
             draining: OnceLock::new(),
         };
         (connection, outbox)
@@ -60,9 +63,8 @@ impl Connection {
                     respond(self.peer.outbox(), finish(running, self.peer.outbox()).await).await
                 }
                 Ok(running) => {
-                    let outbox = self.peer.outbox().clone();
-                    self.tasks
-                        .spawn(async move { respond(&outbox, finish(running, &outbox).await).await });
+                    let (outbox, unread) = (self.peer.outbox().clone(), self.unread.clone());
+                    self.tasks.spawn(answer(running, outbox, unread));
                 }
                 Err(refusal) => self.send(refusal).await,
             },
@@ -192,6 +194,17 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         self.peer.close(EarlyEnd::SessionEnded);
+    }
+}
+
+/// Sends the messages of a request and its response, for which the client must have read enough of those before it.
+async fn answer(running: Running, outbox: mpsc::Sender<Outgoing>, unread: UnreadRoom) {
+    let id = running.id().to_owned();
+    let (response, entry) = finish(running, &outbox).await;
+    let Some(response) = response else { return };
+    tokio::select! {
+        response = unread.admit(response, &id) => respond(&outbox, (Some(response), entry)).await,
+        () = outbox.closed() => {}
     }
 }
 

@@ -23,16 +23,19 @@ pub(crate) enum EarlyEnd {
     StreamLost,
     /// The response was not fetched in time and is no longer kept.
     ResponseDropped,
+    /// The client did not read other responses in time, so that there was no room for this one.
+    Unread,
 }
 
 impl EarlyEnd {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::Stopping,
         Self::TokenExpired,
         Self::TokenWithdrawn,
         Self::SessionEnded,
         Self::StreamLost,
         Self::ResponseDropped,
+        Self::Unread,
     ];
 
     /// The reason with this number.
@@ -66,6 +69,10 @@ impl EarlyEnd {
                 "the stream of the request broke, and the client did not come back in time",
             ),
             Self::ResponseDropped => ("response_dropped", "the response is no longer kept"),
+            Self::Unread => (
+                "unread",
+                "the response was dropped, because the client did not read the responses before it in time",
+            ),
         }
     }
 }

@@ -69,6 +69,10 @@ impl Endpoint {
         })
     }
 
+    pub(super) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
     /// Opens a legacy session or a bidirectional connection. The receiver yields the messages that belong to no request.
     pub(crate) fn open(&self, caller: &Caller) -> (Arc<Peer>, mpsc::Receiver<Outgoing>) {
         Peer::open(caller, self.service.clone(), self.parked.clone(), self.limits.clone())

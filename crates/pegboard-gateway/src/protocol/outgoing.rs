@@ -1,17 +1,18 @@
 //! [`Outgoing`]: a whole message to the client, around a result that is not copied if it is long.
 
-use std::num::NonZeroU32;
+use std::{num::NonZeroU32, sync::Arc};
 
 use bytes::{BufMut, Bytes, BytesMut};
 use memchr::memchr2;
 use serde::Serialize;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::{raw_result::RawResult, rpc_error::RpcError};
 
 /// Up to this length a result is copied into one buffer with its envelope: one write of one buffer costs less than three.
 const COPIED: usize = 4 * 1024;
 
-/// Longer results take room in the buffers that a server shares with others.
+/// Longer results take room in the buffers of servers and clients.
 const BUFFERED: usize = 64 * 1024;
 
 /// A JSON-RPC message to the client, in up to three parts.
@@ -24,6 +25,8 @@ pub(crate) struct Outgoing {
     error: Option<i64>,
     /// The field `retry_after` of the error's data, in seconds; `None` if the request may have taken effect.
     retry_after: Option<NonZeroU32>,
+    /// The room that it takes among the unread messages of its connection.
+    room: Option<Arc<OwnedSemaphorePermit>>,
 }
 
 impl Outgoing {
@@ -92,6 +95,18 @@ impl Outgoing {
         self.head.len() + self.body.len() + self.tail.len()
     }
 
+    /// Whether the message is so long that the unread ones of a connection are limited.
+    pub(super) fn is_long(&self) -> bool {
+        self.len() > BUFFERED
+    }
+
+    /// Takes room among the unread messages of its connection until it is dropped.
+    #[must_use]
+    pub(super) fn in_room(mut self, room: OwnedSemaphorePermit) -> Self {
+        self.room = Some(Arc::new(room));
+        self
+    }
+
     /// The message in one buffer. Copies only if it has several parts.
     pub(crate) fn into_bytes(self) -> Bytes {
         if self.body.is_empty() && self.tail.is_empty() {
@@ -158,6 +173,7 @@ impl Outgoing {
             tail: Bytes::from_static(b"}"),
             error,
             retry_after: None,
+            room: None,
         }
     }
 
@@ -168,6 +184,7 @@ impl Outgoing {
             tail: Bytes::new(),
             error,
             retry_after: None,
+            room: None,
         }
     }
 }

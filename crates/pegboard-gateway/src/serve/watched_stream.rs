@@ -16,12 +16,12 @@ use tokio::{
 
 use super::{activity::Activity, site::Site};
 
-/// How long a client may read nothing while messages of servers wait for room. The time is short because the calls of others wait for as long,
-/// and long enough for a network that loses a packet.
-const UNREAD_TIME: Duration = Duration::from_secs(1);
+/// How long a client may read nothing while others need the room that its results take. The time is short because messages of servers may wait
+/// for as long, and long enough for a network that loses a packet.
+const UNREAD_TIME: Duration = Duration::from_millis(500);
 
-/// How often it is checked whether messages wait for room, while a client does not read.
-const CHECK_TIME: Duration = Duration::from_millis(200);
+/// How often it is checked whether others need the room, while a client does not read.
+const CHECK_TIME: Duration = Duration::from_millis(50);
 
 /// A stream that notes when the client sends and when it does not read.
 pub(super) struct WatchedStream<S> {

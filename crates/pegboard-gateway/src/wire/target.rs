@@ -35,7 +35,7 @@ pub(crate) trait Endpoints: Send + Sync + 'static {
     /// Cancels the requests in flight at all endpoints, each with an error for its client.
     fn halt(&self);
 
-    /// Returns `true` if messages of servers wait for room, which the results of clients that do not read may take.
+    /// Returns `true` if others need the room that the results of clients that do not read may take.
     fn is_short_of_buffers(&self) -> bool {
         false
     }

@@ -11,7 +11,7 @@ use pegboard_testkit::{Answer, FakeServer, Tool};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{
-    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
+    io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     net::{UnixListener, UnixStream},
     task::AbortHandle,
     time::{Instant, timeout},
@@ -26,6 +26,9 @@ use crate::{
 const LONG: usize = 900 << 10;
 const LIMITS: &str = "max_message = '1MiB'\nmasking = false\n";
 const BUFFERS: &str = "max_buffered = '16MiB'\n";
+
+/// How many short and long calls another client makes.
+const CALLS: u64 = 8;
 
 /// A client that does not read may wait for 30 s if nobody needs its room.
 const PROMPT: Duration = Duration::from_secs(20);
@@ -96,20 +99,68 @@ impl Socket {
         lines
     }
 
-    /// Another client is answered, also with a long result, and what was dropped is counted.
-    async fn serves_others(&self, other: &mut Lines) {
-        for round in 0..4 {
-            for (id, tool, length) in [(2 * round + 1, "short", 2), (2 * round + 2, "long", LONG)] {
+    /// Another client is answered, also with a long result. Returns how long its short calls took, sorted.
+    async fn serves_others(&self, other: &mut Lines, first: u64) -> Vec<Duration> {
+        let mut times = Vec::new();
+        for round in 0..CALLS {
+            let id = first + 2 * round;
+            for (id, tool, length) in [(id, "short", 2), (id + 1, "long", LONG)] {
                 let asked = Instant::now();
                 other.call(id, tool).await;
                 let answer = other.answer(id).await;
                 let text = answer["result"]["content"][0]["text"].as_str();
                 assert_eq!(text.map(str::len), Some(length), "{:.300}", answer.to_string());
                 assert!(asked.elapsed() < PROMPT, "{tool}: {:?}", asked.elapsed());
+                if tool == "short" {
+                    times.push(asked.elapsed());
+                }
             }
         }
         assert_eq!(self.board.status().servers[0].state, State::Ready);
-        assert!(self.monitor.read().undelivered > 0, "the dropped results are counted");
+        times.sort_unstable();
+        times
+    }
+
+    /// Another client is answered as fast as without those that do not read, whom `stall` makes.
+    async fn costs_others_nothing(&self, stall: impl Future<Output = ()>) {
+        let mut other = self.lines().await;
+        let before = self.serves_others(&mut other, 1).await;
+        stall.await;
+        let after = self.serves_others(&mut other, 1 + 2 * CALLS).await;
+        let (median, usual) = (after[after.len() / 2], before[before.len() / 2]);
+        assert!(
+            median < usual * 20 + Duration::from_millis(100),
+            "{before:?} became {after:?}"
+        );
+    }
+
+    /// Waits until connections of clients that do not read were closed.
+    async fn until_dropped(&self) {
+        let counted = async {
+            while self.monitor.read().undelivered == 0 {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        timeout(PATIENCE, counted).await.expect("dropped results are counted");
+    }
+
+    /// Clients that have each called the tool with a long result and do not read it.
+    async fn stuck(&self, count: usize) -> Vec<UnixStream> {
+        let mut client = Client::connect("", "/mcp/s", Era::Modern, json!({})).await;
+        let mut stuck = Vec::new();
+        for _ in 0..count {
+            let (request, headers) = client.request("tools/call", json!({"name": "long", "arguments": {}}));
+            let body = request.to_string();
+            let mut head = "POST /mcp/s HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n".to_owned();
+            for (name, value) in headers {
+                head += &format!("{name}: {value}\r\n");
+            }
+            let mut stream = self.connect().await;
+            let message = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
+            stream.write_all(message.as_bytes()).await.expect("it reads");
+            stuck.push(stream);
+        }
+        stuck
     }
 }
 
@@ -150,11 +201,14 @@ impl Lines {
 #[tokio::test]
 async fn a_suspended_host_holds_up_nobody_else() {
     let socket = Socket::start().await;
-    let (mut suspended, mut other) = (socket.lines().await, socket.lines().await);
-    for id in 1..=12 {
-        suspended.call(id, "long").await;
-    }
-    socket.serves_others(&mut other).await;
+    let mut suspended = socket.lines().await;
+    let stall = async {
+        for id in 1..=12 {
+            suspended.call(id, "long").await;
+        }
+    };
+    socket.costs_others_nothing(stall).await;
+    socket.until_dropped().await;
     socket.board.shutdown().await;
 }
 
@@ -162,23 +216,29 @@ async fn a_suspended_host_holds_up_nobody_else() {
 async fn clients_that_do_not_read_hold_up_nobody_else() {
     for clients in [12, 30] {
         let socket = Socket::start().await;
-        let mut other = socket.lines().await;
-        let mut client = Client::connect("", "/mcp/s", Era::Modern, json!({})).await;
         let mut stuck = Vec::new();
-        for _ in 0..clients {
-            let (request, headers) = client.request("tools/call", json!({"name": "long", "arguments": {}}));
-            let body = request.to_string();
-            let mut head = "POST /mcp/s HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n".to_owned();
-            for (name, value) in headers {
-                head += &format!("{name}: {value}\r\n");
-            }
-            let mut stream = socket.connect().await;
-            let message = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
-            stream.write_all(message.as_bytes()).await.expect("it reads");
-            stuck.push(stream);
-        }
-        socket.serves_others(&mut other).await;
+        let stall = async { stuck = socket.stuck(clients).await };
+        socket.costs_others_nothing(stall).await;
+        socket.until_dropped().await;
         drop(stuck);
         socket.board.shutdown().await;
     }
+}
+
+/// They are more than the connection of the server may hold.
+#[tokio::test]
+async fn results_that_fit_the_room_of_clients_wait_for_them_and_for_nobody_else() {
+    let socket = Socket::start().await;
+    let mut stuck = Vec::new();
+    let stall = async { stuck = socket.stuck(8).await };
+    socket.costs_others_nothing(stall).await;
+    for stream in stuck {
+        let mut lines = Lines(BufReader::new(stream));
+        while lines.line().await != "\r\n" {}
+        let mut body = vec![0; LONG];
+        let read = timeout(PATIENCE, lines.0.read_exact(&mut body)).await;
+        read.expect("the result").expect("nothing was dropped");
+    }
+    assert_eq!(socket.monitor.read().undelivered, 0);
+    socket.board.shutdown().await;
 }

@@ -5,9 +5,15 @@
 //! piecemeal, two half-read messages could wait for each other. While it waits, nothing is read from its connection. When the message is
 //! complete, its permit shrinks to its length and is held until the bytes are dropped.
 //!
-//! In each direction one connection may hold at most a quarter of the budget.
+//! In each direction one connection may hold at most a quarter of the budget. A result that is [handed over](ByteBudget::hand_over) to a client
+//! counts no longer for the connection that it came from, so that a client that does not read does not keep a server from being read. Such
+//! results may have half of the budget.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, PoisonError},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use tokio::{
@@ -15,7 +21,10 @@ use tokio::{
     time::Instant,
 };
 
-use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::{
+    Mutex, MutexGuard,
+    atomic::{AtomicUsize, Ordering},
+};
 
 /// How many bytes of a message need no permit. They are free on every connection, even if the budget is used up.
 pub(crate) const FREE_BYTES: usize = 64 << 10;
@@ -43,6 +52,75 @@ struct Pool {
     waiting: AtomicUsize,
     /// How many messages wait for a permit, for whatever reason.
     held_up: AtomicUsize,
+    complete: Mutex<CompleteMessages>,
+}
+
+/// The complete messages that hold permits.
+#[derive(Debug, Default)]
+struct CompleteMessages {
+    /// By the address of the first byte.
+    messages: BTreeMap<usize, CompleteMessage>,
+    /// How many units the messages have that clients hold.
+    of_clients: usize,
+    /// How many messages could not be handed over.
+    refused: usize,
+}
+
+#[derive(Debug)]
+struct CompleteMessage {
+    /// The address after the last byte.
+    end: usize,
+    permit: Permit,
+    holder: Holder,
+}
+
+/// Whose room a complete message takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Holder {
+    /// That of the connection that it came from.
+    Connection,
+    /// That of clients.
+    Client,
+    /// That of its connection, because clients have no room left.
+    Refused,
+}
+
+impl CompleteMessages {
+    /// The message that contains the byte at this address.
+    fn find(&mut self, address: usize) -> Option<&mut CompleteMessage> {
+        let (_, message) = self.messages.range_mut(..=address).next_back()?;
+        (address < message.end).then_some(message)
+    }
+
+    fn hand_over(&mut self, address: usize, limit: usize) {
+        let of_clients = self.of_clients;
+        let Some(message) = self.find(address) else { return };
+        let (before, units) = (message.holder, message.permit.common.num_permits());
+        let fits = of_clients + units <= limit;
+        match (before, fits) {
+            (Holder::Client, _) | (Holder::Refused, false) => {}
+            (Holder::Connection, false) => {
+                message.holder = Holder::Refused;
+                self.refused += 1;
+            }
+            (Holder::Connection | Holder::Refused, true) => {
+                message.holder = Holder::Client;
+                message.permit.release_own();
+                self.of_clients += units;
+                self.refused -= usize::from(before == Holder::Refused);
+            }
+        }
+    }
+
+    fn remove(&mut self, address: usize) -> Option<Permit> {
+        let message = self.messages.remove(&address)?;
+        match message.holder {
+            Holder::Connection => {}
+            Holder::Client => self.of_clients -= message.permit.common.num_permits(),
+            Holder::Refused => self.refused -= 1,
+        }
+        Some(message.permit)
+    }
 }
 
 impl Default for ByteBudget {
@@ -59,6 +137,7 @@ impl ByteBudget {
             units: AtomicUsize::new(units),
             waiting: AtomicUsize::new(0),
             held_up: AtomicUsize::new(0),
+            complete: Mutex::default(),
         }))
     }
 
@@ -78,6 +157,25 @@ impl ByteBudget {
     /// Whether a connection is not read because one of its messages waits for a permit.
     pub(crate) fn is_short(&self) -> bool {
         self.0.held_up.load(Ordering::Relaxed) > 0
+    }
+
+    /// Moves the message that `part` belongs to from the quota of its connection to the room of clients, if there is enough. What is not the
+    /// part of a message with a permit needs no room.
+    pub(crate) fn hand_over(&self, part: &[u8]) {
+        // The part of a message without its envelope may be shorter than what needs a permit.
+        if part.len() > FREE_BYTES / 2 {
+            let limit = self.0.units.load(Ordering::Relaxed) / 2;
+            self.complete().hand_over(part.as_ptr().addr(), limit);
+        }
+    }
+
+    /// Whether the results that clients hold have taken all of their room.
+    pub(crate) fn is_full_of_results(&self) -> bool {
+        self.complete().refused > 0
+    }
+
+    fn complete(&self) -> MutexGuard<'_, CompleteMessages> {
+        self.0.complete.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The total in bytes.
@@ -192,6 +290,11 @@ pub(crate) struct Permit {
 }
 
 impl Permit {
+    /// Returns the share of the connection's quota.
+    fn release_own(&mut self) {
+        drop(self.own.split(self.own.num_permits()));
+    }
+
     fn merge(&mut self, more: Self) {
         self.own.merge(more.own);
         self.common.merge(more.common);
@@ -265,10 +368,7 @@ impl ReadPermit {
         match self.permit.take() {
             Some((mut permit, _)) if message.len() > FREE_BYTES => {
                 permit.shrink_to(message.len());
-                Bytes::from_owner(PermittedMessage {
-                    message,
-                    _permit: permit,
-                })
+                Bytes::from_owner(PermittedMessage::new(message, permit, &self.quota.budget))
             }
             _ => message,
         }
@@ -278,7 +378,31 @@ impl ReadPermit {
 /// A message that holds its permit until it is dropped.
 struct PermittedMessage {
     message: Bytes,
-    _permit: Permit,
+    budget: ByteBudget,
+}
+
+impl PermittedMessage {
+    fn new(message: Bytes, permit: Permit, budget: &ByteBudget) -> Self {
+        let address = message.as_ptr().addr();
+        let complete = CompleteMessage {
+            end: address + message.len(),
+            permit,
+            holder: Holder::Connection,
+        };
+        budget.complete().messages.insert(address, complete);
+        Self {
+            message,
+            budget: budget.clone(),
+        }
+    }
+}
+
+impl Drop for PermittedMessage {
+    fn drop(&mut self) {
+        // Before the memory is free, so that no other message has the address yet.
+        let permit = self.budget.complete().remove(self.message.as_ptr().addr());
+        drop(permit);
+    }
 }
 
 impl AsRef<[u8]> for PermittedMessage {
@@ -297,100 +421,4 @@ fn permits(bytes: usize) -> u32 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const MIB: usize = 1 << 20;
-
-    #[tokio::test]
-    async fn small_messages_need_no_permit_and_large_ones_release_theirs() {
-        let budget = ByteBudget::new(4 * MIB);
-        let mut permit = ReadPermit::new(budget.quota(MIB));
-        permit.reserve(FREE_BYTES - 1, MIB).await.unwrap();
-        assert_eq!(budget.used(), 0);
-        permit.reserve(FREE_BYTES, MIB).await.unwrap();
-        assert_eq!(budget.used(), MIB, "as much as it may become");
-        let message = permit.complete(Bytes::from(vec![b'x'; 100_000]));
-        assert_eq!(budget.used(), 100_000_usize.next_multiple_of(UNIT));
-        let part = message.slice(10..20);
-        drop(message);
-        assert!(budget.used() > 0, "a part of it is still held");
-        drop(part);
-        assert_eq!(budget.used(), 0);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_connection_cannot_take_all_and_its_neighbours_go_on() {
-        let budget = ByteBudget::new(16 * MIB);
-        let greedy = budget.quota(100 * MIB);
-        let held = greedy.acquire(100 * MIB).await.unwrap();
-        assert_eq!(budget.used(), 4 * MIB);
-        assert_eq!(greedy.acquire(MIB).await.unwrap_err().limit, 16 * MIB);
-        let neighbour = budget.quota(MIB);
-        let theirs = neighbour.acquire(MIB).await.unwrap();
-        drop((held, theirs));
-        assert_eq!(budget.used(), 0);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_message_that_takes_too_long_yields_only_if_others_wait() {
-        let budget = ByteBudget::new(4 * MIB);
-        let mut slow = ReadPermit::new(budget.quota(MIB));
-        slow.reserve(FREE_BYTES, MIB).await.unwrap();
-        let others = [(); 3].map(|()| budget.quota(MIB).try_acquire(MIB).unwrap());
-        tokio::time::advance(MAX_HOLD * 2).await;
-        assert_eq!(slow.check(FREE_BYTES), Ok(()), "it takes nothing away from others");
-        let third = budget.quota(MIB);
-        let waiting = tokio::spawn(async move { third.acquire(MIB).await.map(|_| ()) });
-        tokio::task::yield_now().await;
-        assert!(slow.check(FREE_BYTES).is_err());
-        slow.release();
-        assert_eq!(waiting.await.unwrap(), Ok(()));
-        drop(others);
-        assert_eq!(budget.used(), 0);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn messages_of_one_connection_do_not_yield_to_each_other() {
-        let budget = ByteBudget::new(8 * MIB);
-        let quota = budget.quota(MIB);
-        let mut slow = ReadPermit::new(quota.clone());
-        slow.reserve(FREE_BYTES, MIB).await.unwrap();
-        let second = quota.try_acquire(MIB).unwrap();
-        let third = tokio::spawn(async move { quota.acquire(MIB).await.map(|_| ()) });
-        tokio::task::yield_now().await;
-        tokio::time::advance(MAX_HOLD + CHECK_INTERVAL).await;
-        assert_eq!(slow.check(FREE_BYTES), Ok(()));
-        drop((slow, second));
-        assert_eq!(third.await.unwrap(), Ok(()));
-    }
-
-    #[test]
-    fn a_permit_grows_and_shrinks_with_the_total_of_many_small_messages() {
-        let budget = ByteBudget::new(4 * MIB);
-        let quota = budget.quota(MIB / 2);
-        let mut permit = None;
-        for bytes in (0..=MIB).step_by(300) {
-            quota.try_grow(&mut permit, bytes).unwrap();
-            assert_eq!(budget.used(), bytes.next_multiple_of(UNIT));
-        }
-        assert!(quota.try_grow(&mut permit, MIB + UNIT).is_err());
-        shrink(&mut permit, 10_000);
-        assert_eq!(budget.used(), 3 * UNIT);
-        shrink(&mut permit, 0);
-        assert_eq!(budget.used(), 0);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_budget_can_be_raised() {
-        let budget = ByteBudget::new(4 * MIB);
-        let held = [(); 4].map(|()| budget.quota(MIB).try_acquire(MIB).unwrap());
-        let more = budget.quota(MIB);
-        assert!(more.try_acquire(MIB).is_err());
-        budget.raise(5 * MIB);
-        assert!(more.try_acquire(MIB).unwrap().is_some());
-        assert!(more.try_acquire(0).unwrap().is_none());
-        drop(held);
-        assert_eq!((budget.used(), budget.limit()), (0, 5 * MIB));
-    }
-}
+mod tests;

@@ -216,3 +216,54 @@ async fn an_id_is_free_once_its_response_is_read() {
         assert_eq!(receive(&mut outbox).await["result"], json!({}));
     }
 }
+
+/// A connection whose client may leave three results of [`LONG`] unread, and five calls of such results.
+async fn five_long_calls() -> (Connection, mpsc::Receiver<Outgoing>) {
+    const LONG: usize = 100 << 10;
+    let limits = Limits {
+        unread: 320 << 10,
+        ..Limits::default()
+    };
+    let (connection, outbox) = connection(&rig_with(limits), "2025-11-25").await;
+    let arguments = json!({"text": "x".repeat(LONG)});
+    for id in 1..=5 {
+        let params = json!({"name": "echo", "arguments": arguments});
+        connection.receive(&line(&rpc(id, "tools/call", params))).await;
+    }
+    (connection, outbox)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_client_does_not_read_in_time_is_dropped_and_it_is_told() {
+    let (connection, mut outbox) = five_long_calls().await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let mut dropped = 0;
+    for _ in 0..5 {
+        let message = receive(&mut outbox).await;
+        if message["result"]["text"].is_string() {
+            continue;
+        }
+        let data = json!({"may_have_executed": true, "reason": "unread"});
+        assert_eq!(
+            (&message["error"]["code"], &message["error"]["data"]),
+            (&json!(-32010), &data),
+            "{message}"
+        );
+        dropped += 1;
+    }
+    assert_eq!(dropped, 2);
+    let params = json!({"name": "echo", "arguments": {"text": "y".repeat(500 << 10)}});
+    connection.receive(&line(&rpc(6, "tools/call", params))).await;
+    let message = receive(&mut outbox).await;
+    assert!(message["result"]["text"].is_string(), "one result may be longer");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_reads_gets_all_results() {
+    let (_connection, mut outbox) = five_long_calls().await;
+    for _ in 0..5 {
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        let message = receive(&mut outbox).await;
+        assert!(message["result"]["text"].is_string(), "{message}");
+    }
+}
