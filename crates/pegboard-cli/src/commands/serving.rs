@@ -123,8 +123,8 @@ pub(super) fn warn_of_unconnected(board: &Pegboard, output: &Output) {
     for row in rows.iter().filter(|row| row.awaits_connect) {
         let name = &row.name;
         output.say(&output::warning(&format!(
-            "server `{name}` is not connected, so its tools are offered to nobody: its config says `start = \"explicit\"`; name it with \
-             `--server {name}` at the start, or set `start = \"lazy\"`"
+            "server `{name}` is not connected, so its tools are offered to nobody: its config says `start = \"explicit\"`; a client of \
+             `/mcp/{name}` connects it; or name it with `--server {name}` at the start, or set `start = \"lazy\"`"
         )));
     }
 }

@@ -103,6 +103,34 @@ fn a_command_connects_a_server_that_waits_for_it_with_a_daemon_as_without() {
 }
 
 #[test]
+fn a_client_of_its_own_endpoint_connects_a_server_that_waits() {
+    for is_modern in [false, true] {
+        let home = Home::new();
+        home.config(&("preset = 'goat'\n".to_owned() + &home.entry("fx", fx(), "stop_timeout = '200ms'")));
+        let served = Served::start(&home, &[]);
+        let (_, described) = served.initialize("/mcp", &[]);
+        let told = described["instructions"].as_str().unwrap_or_default();
+        assert!(told.contains("`/mcp/fx`"), "{described}");
+        assert_eq!(served.tools("/mcp", &[]), [""; 0], "nobody has connected it");
+        assert!(home.log("fx").spawned.is_empty());
+        if is_modern {
+            assert_eq!(served.tools("/mcp/fx", &[]), ["read"]);
+        } else {
+            let (session, described) = served.initialize("/mcp/fx", &[]);
+            assert_eq!(described["serverInfo"]["name"], "fx", "{described}");
+            let params = json!({"name": "read", "arguments": {}});
+            let answer = served.ask("/mcp/fx", &[], &session, "tools/call", &params);
+            assert_eq!(answer["result"]["content"][0]["text"], "read it", "{answer}");
+        }
+        served.has_tool("mcp__fx__read");
+        assert_eq!(ids(&get(&served, "/api/v1/mcp/warnings")), [""; 0]);
+        let (_, described) = served.initialize("/mcp", &[]);
+        let told = described["instructions"].as_str().unwrap_or_default();
+        assert!(!told.contains("`/mcp/fx`"), "{described}");
+    }
+}
+
+#[test]
 fn a_gateway_on_stdio_names_the_servers_that_wait_and_offers_those_that_its_command_names() {
     let home = Home::new();
     home.config(&("preset = 'goat'\n".to_owned() + &home.entry("fx", fx(), "")));

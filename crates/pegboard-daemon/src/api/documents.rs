@@ -114,8 +114,8 @@ impl WarningDocument {
             category: "not_connected",
             message: format!("server `{name}` is not connected, so its tools are offered to nobody"),
             details: format!(
-                "its config says `start = \"explicit\"`: connect it with `POST /api/v1/mcp/servers/{name}/reconnect`, with a \
-                 command that uses it, such as `pegboard tools --server {name}`, or by naming it with `--server {name}` at \
+                "its config says `start = \"explicit\"`: connect it with a client of its own endpoint `/mcp/{name}`, with \
+                 `POST /api/v1/mcp/servers/{name}/reconnect`, with a command that uses it, such as `pegboard tools --server {name}`, or by naming it with `--server {name}` at \
                  the start; `start = \"lazy\"` connects it when it is needed"
             ),
             server: Some(name.clone()),

@@ -1,9 +1,9 @@
 //! [`BoardEndpoint`]: all servers of the board, or those of a view, as one.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use futures_util::{FutureExt, future::BoxFuture, stream::BoxStream};
-use pegboard::{Pegboard, catalog::Instructions};
+use pegboard::{Pegboard, Toolset, catalog::Instructions};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -47,12 +47,13 @@ impl BoardEndpoint {
             Scope::Board | Scope::Server(_) | Scope::Approved(_) => None,
         };
         let of_servers = tools.toolset.instructions(&Instructions::default());
-        let instructions = match (of_view, of_servers.trim()) {
-            (Some(text), "") => Some(text),
-            (Some(text), servers) => Some(format!("{text}\n\n{servers}")),
-            (None, "") => None,
-            (None, _) => Some(of_servers),
-        };
+        let texts = [of_view, Some(of_servers), self.unconnected(&tools.toolset)];
+        let texts: Vec<String> = texts
+            .into_iter()
+            .flatten()
+            .filter(|text| !text.trim().is_empty())
+            .collect();
+        let instructions = (!texts.is_empty()).then(|| texts.join("\n\n"));
         let mut capabilities = json!({
             "tools": {"listChanged": true}, "prompts": {"listChanged": true}, "completions": {}, "logging": {},
             "resources": {"listChanged": true, "subscribe": true},
@@ -69,6 +70,22 @@ impl BoardEndpoint {
             more: Map::new(),
             cache: None,
         })
+    }
+
+    /// What is said of `explicit` servers that are not connected yet; `None` if there is none.
+    fn unconnected(&self, toolset: &Toolset) -> Option<String> {
+        let rows = self.core.board.status().servers;
+        let waiting = rows
+            .iter()
+            .filter(|row| row.awaits_connect && toolset.has_server(row.name.as_str()));
+        let names: BTreeSet<&str> = waiting.map(|row| row.name.as_str()).collect();
+        let first = names.first()?;
+        let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+        Some(format!(
+            "Servers that are not connected, so that their tools are missing here: {}. The user connects such a server by using it on its own: at \
+             the endpoint `/mcp/{first}`, or with `pegboard mcp --server {first}`.",
+            quoted.join(", ")
+        ))
     }
 
     async fn answer(&self, request: &Request, exchange: &Exchange) -> Answer {

@@ -1,6 +1,12 @@
 //! [`ServerEndpoint`]: one server with its own names, transparently.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use futures_util::{FutureExt, future::BoxFuture, stream::BoxStream};
 use pegboard::{
@@ -39,6 +45,8 @@ const LOCAL_PATIENCE: Duration = Duration::from_secs(600);
 pub(super) struct ServerEndpoint {
     core: Arc<Core>,
     server: ServerName,
+    /// Whether a request has connected the server.
+    is_requested: AtomicBool,
 }
 
 impl ServerEndpoint {
@@ -46,6 +54,7 @@ impl ServerEndpoint {
         Self {
             core: Arc::new(Core::new(board, Scope::Server(server.clone()), links)),
             server,
+            is_requested: AtomicBool::new(false),
         }
     }
 
@@ -58,6 +67,7 @@ impl ServerEndpoint {
                 SignInLinks::default(),
             )),
             server,
+            is_requested: AtomicBool::new(false),
         }
     }
 
@@ -69,11 +79,13 @@ impl ServerEndpoint {
         }
     }
 
+    /// Permits the start of a server whose config says `start = "explicit"`: a client that uses it by its own name wants it connected.
+    fn request_server(&self) {
+        self.core.board.request(self.server.as_str());
+    }
+
     async fn describe_for(&self, client: &Arc<Client>) -> Result<Description, RpcError> {
-        if let Scope::Approved(name) = &self.core.scope {
-            // A command of the user names the server, which connects it as it would without a daemon.
-            self.core.board.request(name.as_str());
-        }
+        self.request_server();
         let tools = self.core.tools(client)?;
         let described = tokio::time::timeout(self.patience().0, tools.toolset.server_info(&self.server)).await;
         let Ok(described) = described else {
@@ -125,6 +137,10 @@ impl ServerEndpoint {
     }
 
     async fn answer(&self, request: &Request, exchange: &Exchange) -> Answer {
+        // Modern clients shake no hands.
+        if !self.is_requested.swap(true, Ordering::Relaxed) {
+            self.request_server();
+        }
         match &*request.method {
             "tools/call" => self.core.call_tool(request, exchange).await,
             "tools/list" => Box::pin(self.list_tools(request, exchange)).await,
