@@ -23,7 +23,13 @@ pub(super) const KEYWORDS: &[&str] = &[
     "securestring",
     "/secrets/",
     "keyname",
+    "kty\"",
+    "kty\\",
 ];
+/// The private parameters of a JSON Web Key.
+const JWK_PRIVATE: [&str; 7] = ["d", "p", "q", "dp", "dq", "qi", "k"];
+/// The shortest private parameter of a JSON Web Key.
+const MIN_JWK: usize = 16;
 /// The shortest secret that is looked for in a text.
 const MIN_LEN: usize = 3;
 /// The most documents in one text.
@@ -51,6 +57,14 @@ pub(super) fn visit_map(map: &mut Map<String, Value>, hide: &mut impl FnMut(&mut
         && let Some(data) = map.get_mut("payload").and_then(|payload| payload.get_mut("data"))
     {
         hide_all(data, hide);
+    }
+    if map.get("kty").is_some_and(Value::is_string) {
+        for name in JWK_PRIVATE {
+            let value = map.get_mut(name);
+            if let Some(value) = value.filter(|value| value.as_str().is_some_and(|text| text.len() >= MIN_JWK)) {
+                hide_all(value, hide);
+            }
+        }
     }
     if map.contains_key("lease_id") && map.contains_key("request_id") {
         hide_vault(map, hide);
@@ -204,7 +218,7 @@ pub(super) fn find(text: &str) -> Vec<Span> {
     found
 }
 
-/// The next brace or bracket at the start of a line or of the text.
+/// The next brace or bracket at the start of a line, of a quotation or of the text.
 fn document_start(text: &str, from: usize) -> Option<usize> {
     let mut at = from;
     while let Some(step) = memchr::memchr2(b'{', b'[', text.as_bytes().get(at..)?) {
@@ -214,7 +228,7 @@ fn document_start(text: &str, from: usize) -> Option<usize> {
             .rev()
             .take(64)
             .find(|b| !matches!(b, b' ' | b'\t'));
-        if before.is_none_or(|b| *b == b'\n' || *b == b':' || *b == b'=') {
+        if before.is_none_or(|b| b"\n:='`".contains(b)) {
             return Some(place);
         }
         at = place + 1;
@@ -290,8 +304,20 @@ mod tests {
     }
 
     #[test]
+    fn private_parameters_of_web_keys_are_secrets() {
+        let private = "wN3fK9sQ2mT7xR4vB8cJ5hL1pZ6yD0gA-eUiOq_Wk2s";
+        let key =
+            json!({"kty": "EC", "crv": "P-256", "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU", "d": private});
+        assert_eq!(hidden(json!({"keys": [key]})), [format!("{private:?}")]);
+        let text = format!("curl -d '{key}'");
+        assert_eq!(&text[find(&text)[0].range.clone()], private);
+    }
+
+    #[test]
     fn other_objects_have_no_such_secrets() {
         for document in [
+            json!({"kty": "RSA", "n": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU", "e": "AQAB", "d": "short"}),
+            json!({"x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU", "d": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8T"}),
             json!({"out": {"sensitive": false, "value": "open"}}),
             json!({"Parameter": {"Type": "String", "Value": "open"}}),
             json!({"payload": {"data": "open"}}),

@@ -5,7 +5,9 @@ use serde_json::{Map, Value};
 
 use super::{
     counts::Counts,
-    documents, encoded, kubernetes,
+    documents, encoded,
+    known_values::MIN_LEN,
+    kubernetes,
     masker::{Carried, Masker},
     named_values::{self, Strength},
     span,
@@ -53,6 +55,10 @@ impl Masker {
         }
         match value {
             Value::String(text) => self.mask(text, counts),
+            Value::Array(items) if self.is_secret_in_bytes(items) => {
+                *items = vec![Value::String(span::placeholder("secret"))];
+                counts.add("secret", 1);
+            }
             Value::Array(items) => {
                 let mut carried = Carried::default();
                 for item in items {
@@ -69,6 +75,16 @@ impl Masker {
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
+    }
+
+    /// Whether a list of bytes holds a known secret.
+    fn is_secret_in_bytes(&self, items: &[Value]) -> bool {
+        let bytes = || items.iter().map(|item| item.as_u64().filter(|byte| *byte <= 0xff));
+        if items.len() < MIN_LEN || !bytes().all(|byte| byte.is_some()) {
+            return false;
+        }
+        let list: String = bytes().flatten().map(|byte| format!("{byte},")).collect();
+        self.values.occur_in(&list).unwrap_or(true)
     }
 
     fn walk_map(&self, map: &mut Map<String, Value>, counts: &mut Counts, state: WalkState) {

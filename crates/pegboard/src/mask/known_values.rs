@@ -25,7 +25,7 @@ const MIN_DISTINCT: usize = 10;
 /// How often a text is decoded: base64 in base64 in a JSON string.
 const MAX_DEPTH: usize = 3;
 /// How many times as long as a value its longest written form is, and how much may stand between its lines.
-const MAX_GROWTH: usize = 8;
+const MAX_GROWTH: usize = 10;
 const MAX_BETWEEN: usize = 64;
 /// How many bytes are decoded for each byte of a text, and for any text.
 const MAX_WORK: usize = 256;
@@ -300,7 +300,7 @@ fn views(text: &[u8]) -> Vec<(View, usize)> {
         (view::join_spaced(text), MIN_DISTINCT),
     ];
     let unescaped = view::unescape(text, Escapes::Common);
-    if has(b'\n') {
+    if has(b'\n') || has(b'"') || has(b'\'') {
         let joined = view::unescape(text, Escapes::Joined);
         if joined.bytes.len() < unescaped.bytes.len() {
             views.push((joined, MIN_DISTINCT));

@@ -113,16 +113,22 @@ impl Masker {
         Masked { text, counts }
     }
 
-    /// Masks a JSON document value by value, if it is no JSON any more after it was masked as a text.
+    /// Masks a JSON document value by value, if it is no JSON any more after it was masked as a text. Returns `None` if a known secret is
+    /// spread over several values.
     fn as_json(&self, text: &str, masked: &str, counts: &mut Counts) -> Option<String> {
         let is_document = text.trim_start().starts_with(['{', '[', '"']);
         if !is_document || serde_json::from_str::<IgnoredAny>(masked).is_ok() {
             return None;
         }
         let mut value: Value = serde_json::from_str(text).ok()?;
-        *counts = Counts::default();
-        self.mask_value(&mut value, counts);
-        Some(value.to_string())
+        let mut by_value = Counts::default();
+        self.mask_value(&mut value, &mut by_value);
+        let shown = value.to_string();
+        if !matches!(self.values.occur_in(&shown), Ok(false)) {
+            return None;
+        }
+        *counts = by_value;
+        Some(shown)
     }
 
     /// Masks the next of several texts that belong together, such as the content blocks of a result or the lines of a log. A private key that

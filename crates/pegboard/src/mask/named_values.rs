@@ -3,6 +3,7 @@
 //! One pass finds the words that occur in such names. At each of them the name is read, then what joins it to its value, then the value. A
 //! value is read in one form only, so the cost is linear in the text.
 
+mod arguments;
 mod expressions;
 mod literals;
 mod named_value;

@@ -2,9 +2,9 @@
 
 mod behaviour;
 mod corpus;
-mod held_out;
 mod kubernetes;
 mod properties;
+mod regressions;
 mod vectors;
 
 use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
@@ -172,12 +172,12 @@ fn samples_with_a_distinctive_format_are_hidden_in_base64_and_percent_encoding()
 }
 
 /// The text of a sample, and the secrets in it.
-fn joined(pieces: &[held_out::Piece]) -> (String, Vec<String>) {
+fn joined(pieces: &[regressions::Piece]) -> (String, Vec<String>) {
     let (mut text, mut secrets) = (String::new(), Vec::new());
     for piece in pieces {
         match piece {
-            held_out::Piece::Open(part) => text.push_str(part),
-            held_out::Piece::Secret(parts) => {
+            regressions::Piece::Open(part) => text.push_str(part),
+            regressions::Piece::Secret(parts) => {
                 let secret = parts.concat();
                 text.push_str(&secret);
                 secrets.push(secret);
@@ -191,7 +191,7 @@ fn joined(pieces: &[held_out::Piece]) -> (String, Vec<String>) {
 fn secrets_in_the_formats_of_many_vendors_and_tools_are_hidden() {
     let masker = masker(&[]);
     let mut seen = Vec::new();
-    for (name, pieces) in held_out::SECRETS {
+    for (name, pieces) in regressions::SECRETS {
         let (text, secrets) = joined(pieces);
         let shown = masker.text(&text).text.into_owned();
         // A secret is seen if a third of it is.
@@ -206,7 +206,7 @@ fn secrets_in_the_formats_of_many_vendors_and_tools_are_hidden() {
         seen.is_empty(),
         "{} of {} seen: {seen:#?}",
         seen.len(),
-        held_out::SECRETS.len()
+        regressions::SECRETS.len()
     );
 }
 
@@ -214,7 +214,7 @@ fn secrets_in_the_formats_of_many_vendors_and_tools_are_hidden() {
 fn ordinary_texts_that_look_like_secrets_are_left_as_they_are() {
     let masker = masker(&[]);
     let shown = |text: &str| masker.text(text).text.into_owned();
-    let changed: Vec<_> = held_out::ORDINARY
+    let changed: Vec<_> = regressions::ORDINARY
         .iter()
         .filter(|(_, text)| shown(text) != *text)
         .map(|(name, text)| (name, shown(text)))
@@ -223,6 +223,6 @@ fn ordinary_texts_that_look_like_secrets_are_left_as_they_are() {
         changed.is_empty(),
         "{} of {} changed: {changed:#?}",
         changed.len(),
-        held_out::ORDINARY.len()
+        regressions::ORDINARY.len()
     );
 }

@@ -4,10 +4,13 @@
 
 use base64::{Engine as _, engine::general_purpose::STANDARD_NO_PAD};
 
-use super::view::MIN_LEN;
+use super::view::{HIDDEN, MIN_LEN, SEPARATORS};
 
 /// The distance between the grams that are looked up in a text. Every form has this many consecutive grams, so one of them is looked up.
 const STEP: usize = MIN_LEN - 3;
+/// How many bytes are read at once, and how many grams are looked up in them.
+const BLOCK: usize = 16;
+const GRAMS: usize = (BLOCK - 4) / STEP + 1;
 /// Bits of the bitmap for each gram. Few of the grams that are not there have their bit set.
 const BITS_PER_GRAM: usize = 32;
 /// The size of the bitmap in bits, as powers of two. The smallest fits into the fastest cache.
@@ -51,23 +54,42 @@ impl Grams {
     }
 
     /// The places of grams in a text.
-    pub(super) fn places(&self, text: &[u8]) -> impl Iterator<Item = usize> {
+    pub(super) fn places<'t>(&'t self, text: &'t [u8]) -> impl Iterator<Item = usize> + 't {
         let text = if self.bits.is_empty() { &[] } else { text };
-        text.windows(4)
-            .enumerate()
-            .step_by(STEP)
-            .filter(|(_, window)| self.contains(window))
-            .map(|(at, _)| at)
+        let mut next = 0;
+        std::iter::from_fn(move || {
+            loop {
+                // Most blocks hold no gram.
+                while let Some(block) = text.get(next..).and_then(<[u8]>::first_chunk)
+                    && !self.may_be_in(block)
+                {
+                    next += GRAMS * STEP;
+                }
+                let gram = fold(*text.get(next..)?.first_chunk()?);
+                next += STEP;
+                if self.bit(gram) == 1 && self.grams.binary_search(&gram).is_ok() {
+                    return Some(next - STEP);
+                }
+            }
+        })
     }
 
+    /// Whether the bit of one of the grams of a block is set.
     #[inline(always)]
-    fn contains(&self, window: &[u8]) -> bool {
-        let Ok(bytes) = <[u8; 4]>::try_from(window) else {
-            return false;
+    fn may_be_in(&self, block: &[u8; BLOCK]) -> bool {
+        let bit = |number: usize| {
+            let at = number * STEP;
+            self.bit(fold([block[at], block[at + 1], block[at + 2], block[at + 3]]))
         };
-        let gram = fold(bytes);
+        let bits: [u64; GRAMS] = std::array::from_fn(bit);
+        bits.iter().fold(0, |any, bit| any | bit) != 0
+    }
+
+    /// The bit of a gram.
+    #[inline(always)]
+    fn bit(&self, gram: u32) -> u64 {
         let bit = hash(gram, self.shift);
-        self.bits[bit / 64] >> (bit % 64) & 1 == 1 && self.grams.binary_search(&gram).is_ok()
+        self.bits[bit / 64] >> (bit % 64) & 1
     }
 }
 
@@ -214,7 +236,30 @@ impl Forms<'_> {
         self.add(&form(&|c| format!("\\u{c:08x}")).as_bytes()[5..]);
         self.add(&form(&|c| format!("&#{c};")).as_bytes()[1..]);
         self.add(&form(&|c| format!("&#x{c:x};")).as_bytes()[1..]);
-        self.add(form(&|c| char::from_u32(c).map_or_else(String::new, |c| format!("{c} "))).as_bytes());
+        let mut between = |separator: &str| {
+            self.add(form(&|c| char::from_u32(c).map_or_else(String::new, |c| format!("{c}{separator}"))).as_bytes());
+        };
+        [" ", "\t", "\n", "\r\n"].into_iter().for_each(&mut between);
+        HIDDEN.into_iter().for_each(&mut between);
+        SEPARATORS
+            .iter()
+            .for_each(|separator| between(&char::from(*separator).to_string()));
+        self.add_coloured(value);
+    }
+
+    /// Adds the grams around the second character, if there is a terminal's colour code before and after each. Any digit or `[` is before
+    /// the `m` of the code, and any digit after the next `[`.
+    fn add_coloured(&mut self, value: &str) {
+        let Some(second) = value.as_bytes().get(1).copied() else {
+            return;
+        };
+        self.add(&[b'm', second, 0x1b, b'[']);
+        for digit in b'0'..=b'9' {
+            self.add(&[digit, b'm', second, 0x1b]);
+            self.add(&[second, 0x1b, b'[', digit]);
+        }
+        self.add(&[b'[', b'm', second, 0x1b]);
+        self.add(&[second, 0x1b, b'[', b'm']);
     }
 
     /// Adds the forms in which each byte is a number.

@@ -129,14 +129,43 @@ fn forms(value: &str) -> Vec<(&'static str, String)> {
         ("two strings", lines(value, 13, "\" +\n    \"")),
         ("a continued line", lines(value, 13, "\\\n")),
         ("a citation", lines(value, 13, "\r\n> ")),
-        ("spaced letters", each(value, |b| format!("{} ", char::from(b)))),
+        (
+            "a continued line in quotes",
+            format!("\"{}\"", lines(value, 13, "\\\n  ")),
+        ),
+        ("two strings in a line", lines(value, 13, "\" + \"")),
+        ("two strings of PHP", lines(value, 13, "' . '")),
+        ("strings of a list", lines(value, 7, "\", \"")),
         ("zero-width spaces", lines(value, 8, "\u{200b}")),
         ("colours", lines(value, 8, "\u{1b}[1m")),
+        (
+            "a colour for each letter",
+            each(value, |b| format!("\u{1b}[31m{}", char::from(b))),
+        ),
+        (
+            "a colour and its end for each letter",
+            each(value, |b| format!("\u{1b}[32m{}\u{1b}[0m", char::from(b))),
+        ),
+        ("decimal bytes in brackets", format!("{:?}", value.as_bytes())),
         (
             "JSON in JSON",
             serde_json::to_string(&serde_json::to_string(&format!("\"{value}\"")).unwrap()).unwrap(),
         ),
     ];
+    for (name, between) in [
+        ("spaced letters", " "),
+        ("letters and tabs", "\t"),
+        ("a line for each letter", "\n"),
+        ("letters and dashes", "-"),
+        ("letters and dots", "."),
+        ("letters and underscores", "_"),
+        ("letters and commas", ","),
+        ("letters and zero-width spaces", "\u{200b}"),
+        ("letters and word joiners", "\u{2060}"),
+        ("letters and soft hyphens", "\u{ad}"),
+    ] {
+        forms.push((name, lines(value, 1, between)));
+    }
     forms.extend(dumps(format!("GET / key={value}\n").as_bytes()).map(|dump| ("a hex dump", dump)));
     forms
 }

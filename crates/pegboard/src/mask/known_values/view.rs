@@ -54,7 +54,8 @@ impl View {
 pub(super) enum Escapes {
     /// Those of source code, JSON, URLs, HTML and XML.
     Common,
-    /// The same, and a line break with what surrounds it in a quoted or indented text is left out.
+    /// The same, and what stands between the parts of a value is left out: a line break with what surrounds it in a quoted or indented
+    /// text, and the quotes and the operator between two strings.
     Joined,
     /// Those of quoted-printable.
     QuotedPrintable,
@@ -70,6 +71,7 @@ pub(super) fn unescape(text: &[u8], escapes: Escapes) -> View {
             (Escapes::QuotedPrintable, b'=') => quoted_printable(rest),
             (Escapes::QuotedPrintable, _) => None,
             (_, b'%') => hex(&rest[1..], 2).map(|byte| (Decoded::Byte(byte as u8), 3)),
+            (Escapes::Joined, b'\\' | b'"' | b'\'') => between_parts(rest).or_else(|| backslash(rest)),
             (_, b'\\') => backslash(rest),
             (_, b'&') => entity(rest),
             (_, 0x1b | 0xe2 | 0xef | 0xc2) => invisible(rest).map(|len| (Decoded::Nothing, len)),
@@ -106,6 +108,7 @@ fn quoted_printable(rest: &[u8]) -> Option<(Decoded, usize)> {
 
 /// `\x41`, `\u0041`, `\u{41}`, `\U00000041`, `\101`, `\n`, and a backslash before any other character.
 fn backslash(rest: &[u8]) -> Option<(Decoded, usize)> {
+    (rest[0] == b'\\').then_some(())?;
     let scalar = |value: u32| char::from_u32(value).map_or(Decoded::Nothing, Decoded::Char);
     let next = *rest.get(1)?;
     Some(match next {
@@ -181,9 +184,11 @@ fn entity(rest: &[u8]) -> Option<(Decoded, usize)> {
     Some((Decoded::Char(c), end + 1))
 }
 
+/// Characters that are not shown.
+pub(super) const HIDDEN: [&str; 6] = ["\u{200b}", "\u{200c}", "\u{200d}", "\u{2060}", "\u{feff}", "\u{ad}"];
+
 /// The length of a character that is not shown, or of a terminal's colour code.
 fn invisible(rest: &[u8]) -> Option<usize> {
-    const HIDDEN: [&str; 6] = ["\u{200b}", "\u{200c}", "\u{200d}", "\u{2060}", "\u{feff}", "\u{ad}"];
     if rest.starts_with(b"\x1b[") {
         let parameters = rest[2..]
             .iter()
@@ -194,6 +199,28 @@ fn invisible(rest: &[u8]) -> Option<usize> {
     }
     let hidden = HIDDEN.iter().find(|hidden| rest.starts_with(hidden.as_bytes()))?;
     Some(hidden.len())
+}
+
+/// What stands between two parts of a value, if the text begins with a quote or a backslash.
+fn between_parts(rest: &[u8]) -> Option<(Decoded, usize)> {
+    let len = line_break(rest).or_else(|| concatenation(rest))?;
+    Some((Decoded::Nothing, len))
+}
+
+/// The length of what joins two strings in one line: `" + "`, `' . '`, `", "`, `" "`.
+fn concatenation(rest: &[u8]) -> Option<usize> {
+    /// The most blanks before or after the operator, and the most characters of it.
+    const MAX_LEN: usize = 2;
+    let is_quote = |at: usize| matches!(rest.get(at), Some(b'"' | b'\''));
+    let run = |at: usize, of: &[u8]| rest[at..].iter().take(MAX_LEN).take_while(|b| of.contains(b)).count();
+    if !is_quote(0) {
+        return None;
+    }
+    let mut end = 1;
+    for of in [b" \t".as_slice(), b"+.,&|", b" \t"] {
+        end += run(end, of);
+    }
+    is_quote(end).then_some(end + 1)
 }
 
 /// The length of a line break in the middle of a value: with the quotes, operator and continuation sign before it, and the indentation, quote
@@ -411,20 +438,42 @@ pub(super) fn decode_decimals(text: &[u8]) -> View {
     view
 }
 
-/// Joins characters that are written with a blank after each.
+/// What may be written between each two characters of a value, besides blanks and line breaks.
+pub(super) const SEPARATORS: &[u8] = b"-._,";
+
+/// Joins characters that are written with a blank, a line break or the same [separator](SEPARATORS) between each two of them.
 pub(super) fn join_spaced(text: &[u8]) -> View {
     let mut view = View::default();
     let is_end = |byte: &u8| byte.is_ascii_whitespace() || b"\"'`([{<>}])|:".contains(byte);
     let is_blank = |at: Option<usize>| at.and_then(|at| text.get(at)).is_none_or(is_end);
-    for (at, byte) in text.iter().enumerate() {
-        if byte.is_ascii_whitespace() {
-            continue;
-        }
-        if is_blank(at.checked_sub(1)) && is_blank(Some(at + 1)) {
-            view.push(*byte, at..at + 1);
-        } else {
+    let mut at = 0;
+    while at < text.len() {
+        if let Some(separator) = separator_at(text, at) {
+            view.gap();
+            view.push(text[at], at..at + 1);
+            while text.get(at + 1) == Some(&separator) && at + 2 < text.len() {
+                at += 2;
+                view.push(text[at], at..at + 1);
+            }
+            view.gap();
+        } else if is_blank(at.checked_sub(1)) && is_blank(Some(at + 1)) {
+            if !text[at].is_ascii_whitespace() {
+                view.push(text[at], at..at + 1);
+            }
+        } else if !text[at].is_ascii_whitespace() {
             view.gap();
         }
+        at += 1;
     }
     view
+}
+
+/// The separator after this character, if it stands after the next two as well.
+fn separator_at(text: &[u8], at: usize) -> Option<u8> {
+    match text.get(at + 1..at + 6)? {
+        [first, _, second, _, third] if first == second && first == third => {
+            SEPARATORS.contains(first).then_some(*first)
+        }
+        _ => None,
+    }
 }

@@ -126,12 +126,13 @@ pub(super) fn is_expression(value: &str, form: Form) -> bool {
             || head.len() < code.len()
             || !has_inner_digit(name) && (is_placeholder || has_telling_word(name));
     }
-    is_continued(name, rest, form, has_end)
+    let is_called = value[code.len()..].starts_with("()");
+    is_continued(name, rest, form, has_end, is_called)
         || ((is_placeholder || strength(name).is_some()) && rest.starts_with([' ', '.', '[', '(', ':', '<', '=', ',']))
 }
 
 /// Whether what follows a name makes it an expression: a call, an index, a path, a generic type, an operator.
-fn is_continued(name: &str, rest: &str, form: Form, has_end: bool) -> bool {
+fn is_continued(name: &str, rest: &str, form: Form, has_end: bool, is_called: bool) -> bool {
     let is_root = || ROOTS.iter().any(|root| root.eq_ignore_ascii_case(name));
     let mut chars = rest.chars();
     let first = chars.next();
@@ -147,7 +148,9 @@ fn is_continued(name: &str, rest: &str, form: Form, has_end: bool) -> bool {
         b':' => rest.starts_with("::"),
         b'-' => rest.starts_with("->"),
         b'.' | b'?' => {
-            let parts: Vec<&str> = rest.split(['.', '?', ':']).filter(|part| !part.is_empty()).collect();
+            // The arguments of a call are no names.
+            let path = rest.split('(').next().unwrap_or(rest);
+            let parts: Vec<&str> = path.split(['.', '?', ':']).filter(|part| !part.is_empty()).collect();
             let is_name = |part: &&str| {
                 let len = part
                     .bytes()
@@ -160,6 +163,7 @@ fn is_continued(name: &str, rest: &str, form: Form, has_end: bool) -> bool {
             parts.iter().all(is_name)
                 && (is_root()
                     || form == Form::Inline
+                    || is_called
                     || rest.contains(['(', '[', '_'])
                     || parts.iter().any(|part| is_stem(part)))
         }

@@ -74,6 +74,7 @@ pub(in crate::mask) fn is_no_literal(value: &str) -> bool {
         || has_template(bytes)
         || is_faded(bytes)
         || plausibility::is_instruction(value)
+        || is_rule(value)
         || WORDS.iter().any(|word| word.eq_ignore_ascii_case(value))
         || REFERENCES.iter().any(begins)
 }
@@ -124,6 +125,31 @@ fn has_template(value: &[u8]) -> bool {
         0xe2 => begins(at, b"\x80\xa6") || begins(at, b"\x80\xa2"),
         _ => false,
     })
+}
+
+/// Whether a value is a rule of a form's validation: `required|min:8`.
+fn is_rule(value: &str) -> bool {
+    const RULES: [&str; 8] = [
+        "required",
+        "nullable",
+        "sometimes",
+        "string",
+        "confirmed",
+        "current_password",
+        "min",
+        "max",
+    ];
+    let is_word = |word: &str| word.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+    let is_argument = |argument: &str| {
+        let bytes = argument.bytes();
+        { bytes }.all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_,.".contains(&b))
+    };
+    let is_part = |part: &str| {
+        let (word, argument) = part.split_once(':').unwrap_or((part, ""));
+        is_word(word) && is_argument(argument)
+    };
+    let first = value.split(['|', ':']).next().unwrap_or_default();
+    value.contains('|') && RULES.contains(&first) && value.split('|').all(is_part)
 }
 
 /// Whether a value repeats one or two of the characters that are written in place of a secret: `xxxx`, `----`, `....`.
@@ -252,6 +278,8 @@ mod tests {
             "op://a/b",
             "/run/secrets/db",
             "[MASKED_TOKEN]",
+            "required|min:8",
+            "nullable|string|confirmed",
         ] {
             assert!(!is_secret(Strength::Password, value, Form::Quoted), "{value}");
         }
@@ -274,6 +302,8 @@ mod tests {
             "PrivateKeyDer::Sec1",
             "str = None",
             "string;",
+            "getpass.getpass()",
+            "getpass.getpass(\"Password: \")",
         ] {
             assert!(!is_secret(Strength::Password, value, Form::Line), "{value}");
             assert!(!is_secret(Strength::Password, value, Form::Inline), "{value}");

@@ -17,7 +17,18 @@ pub(in crate::mask) enum Strength {
 const MAX_NAME: usize = 40;
 
 /// Endings of names of passwords, in lower case and without separators.
-const PASSWORDS: &[&str] = &["password", "passwd", "passcode", "secretstring", "secretbinary"];
+const PASSWORDS: &[&str] = &[
+    "password",
+    "passwd",
+    "passcode",
+    "secretstring",
+    "secretbinary",
+    "storepass",
+    "keypass",
+    REQUIRE_PASS,
+];
+/// The directive of Redis that sets its password.
+pub(super) const REQUIRE_PASS: &str = "requirepass";
 /// Endings of names of passwords that consist of words.
 const PHRASES: &[&str] = &["passphrase", "seedphrase", "recoveryphrase", "mnemonic", "psk"];
 /// Endings of names of keys and tokens.
@@ -87,6 +98,8 @@ const WEAK: &[&str] = &[
     "credentials",
     "xapikey",
     "passwordhash",
+    "applicationkey",
+    "ddappkey",
 ];
 /// Words in the names of tokens for pages and positions. Agents need these tokens.
 const PAGINATION: &[&str] = &[

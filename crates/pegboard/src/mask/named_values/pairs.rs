@@ -25,6 +25,24 @@ pub(super) fn is_name(text: &str, name: &Range<usize>) -> bool {
     field_before(text, name.start).is_some_and(|(field, _)| is_name_field(field))
 }
 
+/// Returns the start of a field `type="password"`, if the range is its value.
+pub(super) fn input_type(text: &str, kind: &Range<usize>) -> Option<usize> {
+    let (field, start) = field_before(text, kind.start)?;
+    let is_type = field.eq_ignore_ascii_case("type") && text[kind.clone()].eq_ignore_ascii_case("password");
+    is_type.then_some(start)
+}
+
+/// Returns the position of the value of an HTML field for passwords: `<input type="password" value="…">`. Its type is at this place.
+pub(super) fn value_of_input(text: &str, start: usize, end: usize) -> Option<usize> {
+    let at = sibling(text, start, end)?;
+    let between = if at > end { end..at } else { at..start };
+    let is_attribute = text[..at]
+        .strip_suffix("value=")
+        .is_some_and(|before| before.ends_with(|c: char| c.is_ascii_whitespace()));
+    let is_quoted = text[at..].starts_with(['"', '\'', '\\']);
+    (is_attribute && is_quoted && !text[between].contains(['<', '>'])).then_some(at)
+}
+
 fn is_name_field(field: &str) -> bool {
     let ends =
         |known: &&str| field.len() >= known.len() && field[field.len() - known.len()..].eq_ignore_ascii_case(known);

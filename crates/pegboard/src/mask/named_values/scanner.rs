@@ -5,6 +5,7 @@ use std::{ops::Range, sync::LazyLock};
 use memchr::memmem;
 
 use super::{
+    arguments,
     expressions::Form,
     literals::is_secret,
     named_value::NamedValue,
@@ -88,7 +89,13 @@ struct Scanner<'t> {
 impl Scanner<'_> {
     fn at_word(&mut self, stem: &str, word: Range<usize>) {
         match stem {
-            SECURE | KEY_VAULT => return self.sibling(&word),
+            SECURE => {
+                return match arguments::converted(self.bytes, &word) {
+                    Some(range) => self.add(&word, range, Strength::Password, Form::Quoted),
+                    None => self.sibling(&word),
+                };
+            }
+            KEY_VAULT => return self.sibling(&word),
             SENSITIVE if self.is_set(word.end) => return self.sibling(&word),
             IDENTIFIED => return self.identified(&word),
             _ => {}
@@ -101,6 +108,9 @@ impl Scanner<'_> {
                 self.value(&name, at, Self::PAIR, Strength::Strong);
             }
             return;
+        }
+        if let Some(range) = arguments::login(self.bytes, &name) {
+            return self.add(&name, range, Strength::Password, Form::Quoted);
         }
         let next = self.bytes.get(name.end);
         if !matches!(
@@ -117,6 +127,12 @@ impl Scanner<'_> {
         self.open = self.quotes.open_at(self.bytes, name.start);
         if let Some(at) = pairs::value_of_name(self.text, &name) {
             return self.value(&name, at, Self::PAIR, strength);
+        }
+        if let Some(start) = pairs::input_type(self.text, &name) {
+            if let Some(at) = pairs::value_of_input(self.text, start, name.end) {
+                self.value(&name, at, Self::PAIR, Strength::Password);
+            }
+            return;
         }
         match self.joint(&name) {
             Some((at, joint)) => self.value(&name, at, joint, strength),
@@ -242,6 +258,12 @@ impl Scanner<'_> {
         }
         if bytes[name.start] == b'-' {
             return self.flag(name, at, strength);
+        }
+        if self.text[name.clone()].eq_ignore_ascii_case(names::REQUIRE_PASS) {
+            if let Some(range) = arguments::directive(self.text, name, at) {
+                self.add(name, range, strength, Form::Quoted);
+            }
+            return;
         }
         if bytes[at] == b'\'' && strength >= Strength::Strong {
             // In a string of YAML, quotes are doubled.

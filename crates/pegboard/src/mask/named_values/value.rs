@@ -244,7 +244,7 @@ fn bare(text: &str, name: &Range<usize>, at: usize, joint: Joint, open: Open, ah
     let bytes = text.as_bytes();
     let mut line_end = ahead.line_end(bytes, at);
     let before = name.start.checked_sub(1).map(|at| bytes[at]);
-    if at >= line_end {
+    if at >= line_end || is_placeholder(&bytes[at..line_end]) {
         return None;
     }
     let read = |end: usize, form: Form| {
@@ -310,6 +310,19 @@ fn bare(text: &str, name: &Range<usize>, at: usize, joint: Joint, open: Open, ah
     }
     let shown = if is_connection { range.clone() } else { at..cut };
     Some(Read::One { range, shown, form })
+}
+
+/// Whether a text begins with a placeholder of several words: `<your password>`.
+fn is_placeholder(text: &[u8]) -> bool {
+    /// The longest placeholder, in bytes.
+    const MAX_LEN: usize = 80;
+    let is_inside = |b: &&u8| b.is_ascii_alphabetic() || b" _-.'".contains(b);
+    let Some(rest) = text.strip_prefix(b"<") else {
+        return false;
+    };
+    let len = rest.iter().take(MAX_LEN).take_while(is_inside).count();
+    let is_end = |b: &u8| b.is_ascii_whitespace() || b"\"'`,;)&".contains(b);
+    rest[..len].contains(&b' ') && rest.get(len) == Some(&b'>') && rest.get(len + 1).is_none_or(is_end)
 }
 
 /// The form of a value by its name: that of a variable in capital letters is no expression.
@@ -419,7 +432,7 @@ const LEADS: &[&str] = &[
 ];
 
 /// Whether only indentation, the prefix of a quotation, diff or log, or a word such as `export` precedes `at` in its line.
-fn is_line_start(text: &str, at: usize) -> bool {
+pub(super) fn is_line_start(text: &str, at: usize) -> bool {
     let bytes = text.as_bytes();
     let from = at.saturating_sub(MAX_PREFIX);
     let start = match bytes[from..at].iter().rposition(|b| *b == b'\n') {

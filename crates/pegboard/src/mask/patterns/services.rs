@@ -9,7 +9,16 @@ use crate::mask::{
     plausibility,
 };
 
-pub(super) static CLOUD: [Pattern; 17] = [
+pub(super) static CLOUD: [Pattern; 18] = [
+    pattern(
+        "aws_secret_after_id",
+        // A row of the console's CSV file or of a table: the key's ID, in some also a date, and the secret.
+        &["akia", "asia"],
+        Groups(
+            r#"\b(?:AKIA|ASIA)[0-9A-Z]{16}["']?[ \t]*[,;:| \t][ \t]*(?:[0-9][0-9TZ:+.-]{9,31}[ \t]+)?["']?([0-9A-Za-z/+]{40})(?:[ \t\r"',;|\\]|(?m:$))"#,
+        ),
+    )
+    .check(|_, value| plausibility::is_mixed(value) && plausibility::plausible(value)),
     pattern(
         "aws_session_token",
         &[
@@ -43,7 +52,7 @@ pub(super) static CLOUD: [Pattern; 17] = [
             r"(?i)(?:[?&;, ]|%26|\\u0026|^)(?:x-(?:amz|goog|oss|cos|tos|obs|bce|ms)-)?signature(?:=|%3D)([0-9A-Z%+/_~-]{24,}=*)",
         ),
     )
-    .check(|_, value| plausibility::is_random(value) && plausibility::plausible(value)),
+    .check(|_, value| is_signature(value)),
     pattern(
         "azure_ai_key",
         &["jqqj99"],
@@ -80,7 +89,8 @@ pub(super) static CLOUD: [Pattern; 17] = [
         "azure_sas_signature",
         &["sig="],
         Groups(r"[?&;]sig=([0-9A-Za-z%+/]{40,}=*)"),
-    ),
+    )
+    .check(|_, value| is_signature(value)),
     pattern(
         "azure_devops_pat",
         &["azdo"],
@@ -91,6 +101,11 @@ pub(super) static CLOUD: [Pattern; 17] = [
         .check(|_, value| plausibility::is_mixed(value)),
     pattern("tencent_secret_id", &["akid"], Token(r"AKID[0-9A-Za-z]{32,36}\b")),
 ];
+
+/// Whether a value may be a signature in a URL. It may begin with a percent-encoded character.
+fn is_signature(value: &str) -> bool {
+    plausibility::is_random(value) && plausibility::plausible(value.trim_start_matches('%'))
+}
 
 pub(super) static VCS: [Pattern; 4] = [
     pattern(

@@ -278,3 +278,35 @@ fn a_known_secret_is_found_in_base64_of_any_other_form() {
         assert!(!shown.contains(&encoded[20..]), "{form}: {shown}");
     }
 }
+
+#[test]
+fn a_known_secret_in_a_list_of_bytes_is_hidden_in_text_and_in_structured_content() {
+    let secret = "Zk7hqP2xaLw9vT4mRb8cQ3nD";
+    let masker = Masker::new(&Masking::default(), [Secret::new(secret)]).unwrap();
+    let list = format!("{:?}", secret.as_bytes());
+    for text in [list.clone(), list.replace(' ', ""), format!("{{\"key\":{list}}}")] {
+        let masked = masker.text(&text);
+        assert!(!masked.text.contains("107"), "{}", masked.text);
+        assert_eq!(masked.counts.total(), 1);
+    }
+    let mut value = serde_json::json!({"key": secret.as_bytes(), "other": [1, 2, 3, 4, 5, 6, 7, 8]});
+    masker.value(&mut value);
+    assert_eq!(
+        value,
+        serde_json::json!({"key": ["[MASKED_SECRET]"], "other": [1, 2, 3, 4, 5, 6, 7, 8]})
+    );
+}
+
+#[test]
+fn a_known_secret_in_two_strings_of_a_json_document_is_hidden() {
+    let secret = "Zk7hqP2xaLw9vT4mRb8cQ3nD";
+    let masker = Masker::new(&Masking::default(), [Secret::new(secret)]).unwrap();
+    let (first, second) = secret.split_at(12);
+    for text in [
+        format!("[\"{first}\", \"{second}\"]"),
+        format!("{{\"text\": \"\\\"{first}\\\" + \\\"{second}\\\"\"}}"),
+    ] {
+        let masked = masker.text(&text);
+        assert!(!masked.text.contains(second), "{}", masked.text);
+    }
+}

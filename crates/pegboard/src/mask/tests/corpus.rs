@@ -107,6 +107,7 @@ pub(crate) static CORPUS: &[Case] = &[
     ("platform_token", &["pu", "l-", "92f09e2e8c662248b483b7ffc050fec94dbca3a0"], &["pul-request"]),
     ("developer_tool_token", &["sq", "p_", "aac36098b2cc2bd818319478da6bd0c621de49f1"], &["sqp_short"]),
     ("business_service_token", &["pat-", "na1-", "45fda998-8c79-4fc3-a552-6f7eaed46725"], &["pat-na1-x"]),
+    ("aws_secret_after_id", &["AK", "IA", "WKTNJ5W2VDU3YYN3", ",", "wJ4dqORMQx059hzM1gunNE9qqY6TBAu20NMHyRAR"], &["AK", "IA", " is the prefix of an ID"]),
     ("oracle_password", &["jdbc:oracle:thin:scott/", "vJfupxqZKm4b", "@//db:1521/X"], &["jdbc:oracle:thin:@//db:1521/X"]),
     ("service_header", &["Authorization: SS", "WS ", "00aB3dE6gH9jK2mN5pQ8sT1vW4xY7zA0cD3eF6gH9j"], &["SSWS is a scheme"]),
     ("service_header", &["Authorization: Digest username=\"u\", realm=\"r\", respo", "nse=\"", "5b1f0c7d9e3a48262c6b7f1e0d9a8b4c", "\""], &["response=\"ok\""]),

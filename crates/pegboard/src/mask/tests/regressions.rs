@@ -1,5 +1,5 @@
-//! Texts that the patterns were not written from: secrets in the formats of many vendors and tools, and ordinary texts that look like
-//! secrets. Generated; secrets are made up and written in parts, so that secret scanners do not report this file.
+//! A corpus of regressions: secrets in the formats of many vendors and tools, many of which once leaked, and ordinary texts that look like
+//! secrets, some of which were once hidden. Secrets are made up and written in parts, so that secret scanners do not report this file.
 
 /// One piece of a text.
 pub(super) enum Piece {
@@ -174,6 +174,34 @@ pub(super) static SECRETS: &[(&str, &[Piece])] = &[
     ("django", &[Open("SECRET_KEY = 'django-insecure-"), Secret(&["ig", "v26my4hzsia97tnh6p5nwxt", "qmykm3h89zkc4elamzot9ux45"]), Open("'")]),
     ("jwt_plain", &[Open("id "), Secret(&["ey", "JhbGciOiJSUzI1NiIsImtpZCI6IjEifQ.eyJpc3MiOiJodHRwczovL2V4YW1wbGUuY29tIn0.IADZK", "79S-gykml0dRNV3mkekoTsW5yTckf_IbooZgh19DP0jcR5x-tIhC5R5FEQugSdGgjvawCdHRXPLcXeCmc"])]),
     ("kubeconfig_token", &[Open("users:\n- name: u\n  user:\n    token: "), Secret(&["1d", "aTcVGj1SRhUKKMaFyaFPTFVh6eeO", "Aw6Eyt33INletdbzpWvCL5FjpsMKTJ"])]),
+    ("aws_csv", &[Open("Access key ID,Secret access key\n"), Secret(&["AK", "IANVECBOY", "U73KNAODX"]), Open(","), Secret(&["wJ", "4aAJTmAXsBDn+2Bg7xG", "tZWThiLRWtYIRozJ38s"]), Open("\n")]),
+    ("aws_console_csv", &[Open("User name,Access key ID,Secret access key,Console login link\nada,"), Secret(&["AK", "IAJEPY52B", "RZFMDWCG6"]), Open(","), Secret(&["wJ", "4HYXzm5vcf9husw5sQZ", "MIxS1dR7yStDrs0I18a"]), Open(",https://1.signin.aws.amazon.com/console")]),
+    ("aws_s3fs", &[Secret(&["AK", "IAJXK2RQM", "YTVBG6OK4"]), Open(":"), Secret(&["wJ", "4BDCpY11F/9KCuLwXOO", "oPPvWnYwpQWjvEj6+WE"])]),
+    ("aws_cli_text", &[Open("ACCESSKEY\t"), Secret(&["AK", "IAEABKDFX", "ACL3EAJ3S"]), Open("\t2026-03-01T10:00:00+00:00\t"), Secret(&["wJ", "4kWsBqTS5jwjRkqf7NJ", "dEJpi7vYflx780s1j4p"]), Open("\tActive\tada")]),
+    ("datadog_application_key", &[Open("DD-APPLICATION-KEY: "), Secret(&["06", "951759af2d970957c80", "36f47f50435246fb89e"])]),
+    ("datadog_app_key_env", &[Open("DD_APP_KEY="), Secret(&["ee", "589a24b864f726c9042", "cbf8ec09abe39220d18"])]),
+    ("redis_requirepass", &[Open("requirepass "), Secret(&["c4", "HWMKG8I", "sZ3b3!9"])]),
+    ("redis_requirepass_word", &[Open("port 6379\nrequirepass "), Secret(&["su", "nnygard", "enriver"]), Open("\nappendonly yes")]),
+    ("redis_config_set", &[Open("redis-cli CONFIG SET requirepass "), Secret(&["ND", "ashmiRP", "d6LI1!9"])]),
+    ("redis_server_flag", &[Open("redis-server --requirepass "), Secret(&["aR", "7x9xxlR", "f2YiT!9"])]),
+    ("ldapsearch", &[Open("ldapsearch -x -D cn=admin,dc=a -w "), Secret(&["fW", "Aq6TSH1", "kgWup!9"]), Open(" -b dc=a")]),
+    ("ldapmodify", &[Open("ldapmodify -H ldap://h -D cn=admin -w '"), Secret(&["KB", "1Kv2Z0u", "BB6Go!9"]), Open("' -f x.ldif")]),
+    ("keytool", &[Open("keytool -list -keystore a.jks -storepass "), Secret(&["k1", "7lHrGX5", "jB3GA!9"])]),
+    ("keytool_keypass", &[Open("keytool -genkeypair -alias a -keypass "), Secret(&["6Z", "bNtlrSw", "h0SrV!9"]), Open(" -keystore a.jks")]),
+    ("net_use", &[Open("net use Z: \\\\srv\\share "), Secret(&["nV", "oj8HSEb", "QrlNi!9"]), Open(" /user:acme\\bob")]),
+    ("net_use_after", &[Open("net use \\\\srv\\share /user:acme\\bob "), Secret(&["Bt", "z0K3bBV", "0lEDP!9"])]),
+    ("securestring", &[Open("ConvertTo-SecureString '"), Secret(&["un", "9dbqHG9", "MrG8l!9"]), Open("' -AsPlainText -Force")]),
+    ("securestring_switches", &[Open("$x = ConvertTo-SecureString -AsPlainText -Force -String \""), Secret(&["6Y", "MTcWFXH", "7wXLH!9"]), Open("\"")]),
+    ("securestring_pipe", &[Open("'"), Secret(&["NN", "3XPMZ5S", "12fgt!9"]), Open("' | ConvertTo-SecureString -AsPlainText -Force")]),
+    ("network_credential", &[Open("new NetworkCredential(\"bob\", \""), Secret(&["aF", "58sAMoh", "GAVf5!9"]), Open("\")")]),
+    ("network_credential_variable", &[Open("new System.Net.NetworkCredential(user.Name,\""), Secret(&["o2", "rsz5DUL", "prlbd!9"]), Open("\")")]),
+    ("password_authentication", &[Open("return new PasswordAuthentication(\"bob\", \""), Secret(&["iD", "NpfLOfw", "YdJ7a!9"]), Open("\".toCharArray());")]),
+    ("html_input", &[Open("<input type=\"password\" name=\"pw\" value=\""), Secret(&["kR", "15nHKrK", "EEuZt!9"]), Open("\">")]),
+    ("html_input_before", &[Open("<input value='"), Secret(&["fj", "vqmlFY0", "vbpMT!9"]), Open("' type='password' required>")]),
+    ("azure_sas_slash", &[Open("https://acme.blob.core.windows.net/c/b.txt?sv=2023-01-03&sr=b&sp=r&sig="), Secret(&["%2", "FZQ5zxoTNT3Dfz1Zc%2FGY9v75", "wGXaGcJidbtKjgp2Jy0%3D"])]),
+    ("jwk_ec", &[Open("{\"kty\":\"EC\",\"crv\":\"P-256\",\"x\":\"HsVHBy0RWSRbQM872Fo1t11mBE0tdAFySMDR4P8bOvo\",\"y\":\"R0BfHMAIz0AtcijGdKtsl6PaP8gsOWxFggFYuRLjIwJ\",\"d\":\""), Secret(&["Wd", "2KrLkQYUo7u6PGAbBlcx", "jmgYLEadVTZwvGPlrxMV3"]), Open("\"}")]),
+    ("jwk_rsa", &[Open("{\"kty\":\"RSA\",\"e\":\"AQAB\",\"n\":\"wCwagZ2x5k897QiyXkgJ2Ehjh8AgCdSTDqEBgPDAxzaAATD1bhzlwRTjd2ZROqboOWdiw0HTiQfTDkk1KIbatJ\",\"d\":\""), Secret(&["rs", "qgZqJsrnPBil1JyvT2O6IFwWnUVyyuPNlgIBzGjoi1", "5veJbxTFrt9ADBJSuSoMmJCf5UcERt5JGZYYIjLYkp"]), Open("\",\"p\":\""), Secret(&["KF", "g264bDuwYRvYrsVExgmq", "NF99sjjXavb9ZqUvhHHPN"]), Open("\",\"q\":\""), Secret(&["Xu", "NeUS6D1b6KWaEJMQjXlk", "vCBYa6q1FLgFmLaQWOroA"]), Open("\"}")]),
+    ("jwk_escaped", &[Open("{\"body\": \"{\\\"kty\\\":\\\"oct\\\",\\\"k\\\":\\\""), Secret(&["1c", "JU9CixcUgVS3fMDNDsHj", "gBBHQHUhWE1fRAL292710"]), Open("\\\"}\"}")]),
 ];
 
 #[rustfmt::skip]
@@ -299,4 +327,29 @@ pub(super) static ORDINARY: &[(&str, &str)] = &[
     ("ethereum", "0xe7432141452e5ad7ee9c91e999eff5223c47ba72 called transfer() in tx 0x1baf357f275bf5a5814d8d1fe878d92943db555fa7e5d6fcb486566d2bf779f5"),
     ("ci_mask", "##[add-mask]***"),
     ("regex", "/(?:api[_-]?key|token|password)\\s*[:=]\\s*['\"]?([A-Za-z0-9_-]{20,})/i"),
+    ("getpass", "password = getpass.getpass()"),
+    ("getpass_prompt", "password = getpass.getpass(\"Password: \")"),
+    ("placeholder_words", "PASSWORD=<your password>"),
+    ("placeholder_words_yaml", "password: <the password of the database>"),
+    ("placeholder_words_export", "export DB_PASSWORD=<your password> && ./run"),
+    ("validation_rule", "password: required|min:8"),
+    ("validation_rule_php", "'password' => 'required|string|min:8|confirmed',"),
+    ("redis_conf_comment", "# Use the requirepass directive to set a password"),
+    ("redis_requirepass_prose", "the requirepass directive takes one argument"),
+    ("keytool_help", "keytool -list -storepass <password>"),
+    ("keytool_variable", "keytool -list -keystore a.jks -storepass $STOREPASS"),
+    ("ldapsearch_prompt", "ldapsearch -x -W -D cn=admin,dc=example,dc=org -b dc=example,dc=org"),
+    ("ldapsearch_variable", "ldapsearch -x -w \"$LDAP_PW\" -D cn=admin"),
+    ("net_use_plain", "net use Z: \\\\srv\\share /persistent:yes"),
+    ("securestring_read", "$pw = Read-Host -AsSecureString | ConvertTo-SecureString -AsPlainText -Force"),
+    ("securestring_variable", "ConvertTo-SecureString $env:DB_PASSWORD -AsPlainText -Force"),
+    ("network_credential_names", "new NetworkCredential(userName, password)"),
+    ("html_input_jsx", "<input type=\"password\" value={password} onChange={onChange} />"),
+    ("html_input_vue", "<input type=\"password\" :value=\"form.pw\"> <input type=\"text\" value=\"bob\">"),
+    ("html_input_next", "<input type=\"password\" required><input type=\"text\" value=\"bob the builder\">"),
+    ("form_field", "type: password, label: Password"),
+    ("aws_id_and_digest", "AKIA is the prefix; the commit is 90372b0834b425acd8a11b5ec6fab73c760d8a27"),
+    ("json_with_d", "{\"d\":\"3tZDYiqTiefxdRxTYgDchrwOCjAf51gT9Hlxpuyd25D\",\"x\":1}"),
+    ("application_key", "application_key: my-application"),
+    ("letters_apart", "a-b-c-d-e-f-g, 1.2.3.4.5.6, x_y_z_x_y_z"),
 ];
