@@ -10,6 +10,7 @@ mod reconcile;
 mod runtime_changes;
 mod selection_check;
 mod server_factory;
+mod server_replacement;
 #[cfg(feature = "oauth")]
 mod sign_in;
 #[cfg(feature = "oauth")]
@@ -26,7 +27,8 @@ mod token_protection;
 pub use crate::server::BadSchedule;
 pub use builder::{Builder, NoRuntime};
 pub use gateway_settings::GatewaySettings;
-pub use runtime_changes::{Applied, NotConnected};
+pub use runtime_changes::Applied;
+pub use server_replacement::NotConnected;
 #[cfg(feature = "oauth")]
 pub use sign_in::{SignIn, SignInError, SignInErrorKind, SignInOptions, SignedIn, SignedOut};
 #[cfg(feature = "oauth")]

@@ -24,6 +24,7 @@ mod outage;
 mod ownership;
 mod phase;
 mod pool;
+mod predecessors;
 mod private_copy;
 mod question_link;
 mod question_session;

@@ -46,7 +46,8 @@ fn a_reload_says_which_server_goes_on_under_its_old_settings_until_it_works() {
     home.config(&good);
     let served = Served::start(&home, &[]);
     served.has_tool("fx__read");
-    let unreachable = "[servers.fx]\ncommand = '/nowhere/server'\n".to_owned();
+    // A process would have ended before its new settings are tried.
+    let unreachable = "[servers.fx]\nurl = 'http://127.0.0.1:9/mcp'\n".to_owned();
     let invalid = format!("{good}\ncomand = 1\n");
     for new in [unreachable, invalid] {
         home.config(&new);

@@ -4,7 +4,7 @@ use std::sync::{Arc, atomic::Ordering};
 
 use super::{
     Pegboard,
-    runtime_changes::{NotConnected, StartMode},
+    server_replacement::{NotConnected, StartMode},
 };
 use crate::{config::ServerConfig, name::ServerName, transport::Dialer};
 

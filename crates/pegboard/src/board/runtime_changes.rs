@@ -1,10 +1,9 @@
 //! Changes at run time. A new config is compared with the running one, and only differences are applied. A replaced server completes its
-//! calls first, and a replacement that cannot be started does not replace a working server.
+//! calls first.
 
 use std::{
     collections::BTreeMap,
     sync::{Arc, PoisonError, atomic::Ordering},
-    time::Duration,
 };
 
 use futures_util::future::join_all;
@@ -13,18 +12,14 @@ use serde::Serialize;
 use super::{
     GatewaySettings, Pegboard,
     reconcile::{Change, reconcile, same_connection},
+    server_replacement::{NotConnected, StartMode},
 };
 use crate::{
-    config::{Config, ServerConfig, Start},
-    deadline::Deadline,
+    config::{Config, ServerConfig},
     name::ServerName,
     server::{DetachedConnections, Outage, Server},
     toolset::Unavailable,
-    transport::{Dialer, Target},
 };
-
-/// Added to a server's own limits while waiting for its start, so that the server reports its own error before the wait times out.
-const MARGIN: Duration = Duration::from_secs(1);
 
 /// What a new config has changed.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -45,7 +40,8 @@ pub struct Applied {
     /// the new settings again.
     pub kept: Vec<ServerName>,
     /// Servers that could not be started, or whose config is invalid. A new one stays on the board and is retried as its config says. If an
-    /// older server worked, it continues under its old settings and is not among `replaced`.
+    /// older server worked, it continues under its old settings and is not among `replaced`, unless it was a shared process: that has ended before
+    /// the new one is started.
     pub errors: Vec<Unavailable>,
 }
 
@@ -66,38 +62,12 @@ impl Applied {
     }
 }
 
-/// Why [`Pegboard::connect`] did not connect a server.
-#[derive(Debug, Clone, thiserror::Error)]
-#[non_exhaustive]
-pub enum NotConnected {
-    /// The board has reached its limit of servers. Nothing has changed.
-    #[error(
-        "the board takes {most} servers and has them already; raise `max_servers`, or disconnect one that is not needed"
-    )]
-    TooManyServers {
-        /// The limit.
-        most: usize,
-    },
-    /// The server cannot be reached. It stays on the board and is retried as its config says.
-    #[error("server `{}` cannot be reached: {}", .0.server, .0.error)]
-    Unreachable(Unavailable),
-    /// The server cannot be reached, so the working server of its name was not replaced.
-    #[error("server `{}` was not replaced, because the new one cannot be reached: {}", .0.server, .0.error)]
-    NotReplaced(Unavailable),
-    /// The board is closing and accepts no more servers.
-    #[error("the board is closing and takes no more servers")]
-    Closing,
-    /// The board has a server of that name. Nothing has changed.
-    #[error(
-        "the board has a server `{0}` already; choose another name, replace the server with `Pegboard::replace_in_process`, \
-         or disconnect it first"
-    )]
-    NameTaken(ServerName),
-}
-
 impl Pegboard {
     /// Changes the board to match `config`, in every open view. Unchanged servers keep their process. Servers that are removed, replaced or
     /// disabled accept no more calls; their calls in flight complete on the old connection, within the server's own limit for a call.
+    ///
+    /// A replacement is started first, and the old server stays if that fails. A shared process is ended first, because two of them could fight over
+    /// a lock, a port or a file: while its calls in flight complete, new calls wait for the replacement, but this does not.
     ///
     /// Changes run one after the other: a second call of this or of [`Pegboard::connect`] waits for the first.
     ///
@@ -185,7 +155,7 @@ impl Pegboard {
     }
 
     /// Adds a server, or replaces the one of its name, and connects it, regardless of its `start` setting. A working server is replaced only
-    /// when the new one is ready, and completes its calls in flight. If the server has these settings already, its unconnected instances are
+    /// when the new one is ready, and completes its calls in flight; a shared process has ended before the new one is started. If the server has these settings already, its unconnected instances are
     /// connected.
     ///
     /// When this returns, the server is connected in every open view; for a session-scoped server without open views, one is connected for
@@ -308,91 +278,6 @@ impl Pegboard {
         exists
     }
 
-    /// Replaces the server of that name. If an instance of it works, in any view, the new one must be ready there first.
-    pub(super) async fn replace(
-        &self,
-        name: &ServerName,
-        dialer: Option<Arc<dyn Dialer>>,
-        config: ServerConfig,
-        mode: StartMode,
-    ) -> Result<(), NotConnected> {
-        let registry = &self.0.registry;
-        // Connections with credentials of their own say nothing about a connection without them.
-        let works = |server: &Server| {
-            let is_up = server.is_ready() || (server.is_enabled() && server.is_idle_and_listed());
-            is_up && !server.is_private()
-        };
-        let works = registry.instances(name).iter().any(works);
-        // A server whose new settings cannot be kept must not go on under the old ones.
-        let candidate = (works && config.enabled).then(|| self.make(name, dialer.clone(), config.clone()));
-        let Some(candidate) = candidate.filter(|candidate| !candidate.is_refused()) else {
-            let new = self.swap(name, dialer, config).await;
-            let most = self.0.factory.max_servers.load(Ordering::Relaxed);
-            return match new.refusal() {
-                Some(_) if self.others(name) >= most => Err(NotConnected::TooManyServers { most }),
-                Some(outage) => Err(NotConnected::Unreachable(Unavailable::of(&new, &outage))),
-                None => self.start(name, mode).await.map_err(NotConnected::Unreachable),
-            };
-        };
-        candidate.mute();
-        candidate.request();
-        let replacements = registry.prepare_replacements(&candidate);
-        let candidates: Vec<_> = std::iter::once(&candidate)
-            .chain(replacements.servers())
-            .cloned()
-            .collect();
-        let expected = registry.track(candidates.clone());
-        let reached: Result<Vec<()>, _> = join_all(candidates.iter().map(wait_ready)).await.into_iter().collect();
-        // A change by an operator in the meantime takes precedence.
-        let old = registry.get(name).filter(|_| !registry.is_closing());
-        let (Ok(_), Some(old)) = (&reached, old) else {
-            expected.close().await;
-            let error = reached.err();
-            let error = error.unwrap_or_else(|| Unavailable::of(&candidate, &Outage::removed()));
-            return Err(NotConnected::NotReplaced(error));
-        };
-        for candidate in &candidates {
-            candidate.inherit_switch(&old);
-        }
-        let server = match candidate.view() {
-            Some(_) => candidate.fresh(),
-            None => candidate.clone(),
-        };
-        registry.put_with(&server, &replacements).wait().await;
-        self.start(name, mode).await.map_err(NotConnected::Unreachable)
-    }
-
-    /// Replaces the server of that name with one that is not started yet.
-    async fn swap(&self, name: &ServerName, dialer: Option<Arc<dyn Dialer>>, config: ServerConfig) -> Server {
-        let new = self.make(name, dialer, config);
-        if let Some(old) = self.0.registry.get(name) {
-            new.inherit_switch(&old);
-        }
-        self.0.registry.put(&new).wait().await;
-        new
-    }
-
-    /// Creates a server: in this process if there is a dialer, otherwise as its config says.
-    fn make(&self, name: &ServerName, dialer: Option<Arc<dyn Dialer>>, config: ServerConfig) -> Server {
-        let (factory, others) = (&self.0.factory, self.others(name));
-        match dialer {
-            Some(dialer) => factory.make(name.clone(), Target::InProcess(dialer), config, others),
-            None => factory.configured(name.clone(), config, others),
-        }
-    }
-
-    /// Starts a server in every view and waits until each instance is ready or has failed. Returns the first failure.
-    async fn start(&self, name: &ServerName, mode: StartMode) -> Result<(), Unavailable> {
-        let mut instances = self.0.registry.instances_in_use(name);
-        instances.retain(|server| {
-            let config = server.config();
-            let is_due = mode == StartMode::Now || config.start != Start::Lazy || config.required;
-            server.is_enabled() && is_due
-        });
-        instances.iter().for_each(Server::request);
-        join_all(instances.iter().map(wait_ready)).await.into_iter().collect()
-    }
-
     /// Reconnects the instances of a server that are disabled or not ready.
     async fn revive(&self, name: &ServerName) {
         let mut instances = self.0.registry.instances(name);
@@ -467,22 +352,5 @@ impl Pegboard {
         configured
             .map(|server| (server.name().clone(), server.config().as_ref().clone()))
             .collect()
-    }
-}
-
-/// Whether to start a server with lazy start before its first use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum StartMode {
-    AsConfigured,
-    Now,
-}
-
-/// Starts a server and waits until it is ready, within its own limits.
-async fn wait_ready(server: &Server) -> Result<(), Unavailable> {
-    let limits = server.config().limits;
-    let deadline = Deadline::within(limits.connect_timeout + limits.list_timeout + MARGIN);
-    match server.live(deadline).await {
-        Ok(_) => Ok(()),
-        Err(outage) => Err(Unavailable::of(server, &outage)),
     }
 }

@@ -26,6 +26,7 @@ use super::{
     link_usage::{ReleaseNotifier, Usage, UseGuard},
     outage::Outage,
     phase::{Live, Phase, Ready},
+    predecessors::Predecessors,
     revision::Revision,
     supervisor::{Command, History, Supervisor},
 };
@@ -56,6 +57,7 @@ struct LinkInner {
     known: Arc<KnownCatalog>,
     usage: Arc<Usage>,
     holders: Arc<Holders>,
+    predecessors: Arc<Predecessors>,
     tasks: TaskTracker,
     /// Tracks the tasks of links without leases until they have ended.
     closing: Arc<ClosingLinks>,
@@ -95,7 +97,7 @@ impl Link {
         let closing = TaskTracker::new();
         closing.close();
         let (usage, holders) = (Usage::new(released), Arc::<Holders>::default());
-        let checks = Arc::<HealthChecks>::default();
+        let (checks, predecessors) = (Arc::<HealthChecks>::default(), Arc::<Predecessors>::default());
         let plan = Arc::new(RwLock::new(Arc::new(plan)));
         let supervisor = Supervisor {
             plan: plan.clone(),
@@ -114,6 +116,7 @@ impl Link {
             known: known.clone(),
             usage: usage.clone(),
             holders: holders.clone(),
+            predecessors: predecessors.clone(),
             closing,
             tasks: tasks.clone(),
         };
@@ -127,6 +130,7 @@ impl Link {
             known,
             usage,
             holders,
+            predecessors,
             _stops_on_drop: stop.clone().drop_guard(),
             closing: context.closing.clone(),
             tasks,
@@ -154,6 +158,11 @@ impl Link {
 
     pub(super) fn known(&self) -> &KnownCatalog {
         &self.0.known
+    }
+
+    /// The servers that must have ended before the connection is made.
+    pub(super) fn predecessors(&self) -> &Predecessors {
+        &self.0.predecessors
     }
 
     /// The newest health check.

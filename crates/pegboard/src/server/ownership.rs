@@ -208,6 +208,31 @@ impl Server {
         }
     }
 
+    /// Whether the server is one process for all callers, which must not run beside another one of its name.
+    pub(crate) fn runs_alone(&self) -> bool {
+        let is_shared = self.config().policy.scope == Scope::Shared && self.view().is_none();
+        is_shared && self.0.spec.is_process() && !self.is_private()
+    }
+
+    /// Starts the server only after `old` has ended.
+    pub(super) fn start_after(&self, old: &Self) {
+        for link in self.pool().iter().flat_map(|pool| pool.links()) {
+            link.predecessors().add(old.0.ended.clone());
+        }
+    }
+
+    /// Whether the start of the server waits for the end of the one that it replaces.
+    pub(crate) fn waits_for_predecessor(&self) -> bool {
+        self.pool().is_some_and(|pool| pool.first().predecessors().are_any())
+    }
+
+    /// Waits until the server may start.
+    pub(crate) async fn predecessor_ended(&self) {
+        if let Some(pool) = self.pool() {
+            pool.first().predecessors().ended().await;
+        }
+    }
+
     /// Whether a call that this server admits is admitted by `next` too.
     pub(super) fn has_same_rules_as(&self, next: &Self) -> bool {
         let (ours, theirs) = (self.config(), next.config());

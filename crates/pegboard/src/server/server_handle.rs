@@ -7,6 +7,7 @@ use std::sync::{
 
 use arc_swap::{ArcSwap, Guard};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::{
     availability::{Availability, DetachedConnections},
@@ -79,6 +80,8 @@ pub(super) struct ServerInner {
     pub(super) slot: OnceLock<Arc<BoardSlot<Self>>>,
     /// Set when the server was removed from the board.
     pub(super) is_retired: AtomicBool,
+    /// Cancelled when the removed server has closed.
+    pub(super) ended: CancellationToken,
     /// Distinguishes servers that had the same name one after the other.
     pub(super) number: u64,
     /// Counts the calls of a server that one view owns; `counts` covers all servers of its name.
@@ -140,6 +143,7 @@ impl Server {
             view: OnceLock::new(),
             slot: OnceLock::new(),
             is_retired: AtomicBool::new(false),
+            ended: CancellationToken::new(),
             number: shared.next_server.fetch_add(1, Ordering::Relaxed),
             calls: ViewCalls::default(),
             is_session_ended: AtomicBool::new(false),

@@ -29,6 +29,8 @@ pub(crate) enum RememberedEra {
     Legacy,
     /// With a handshake over HTTP+SSE, at a URL whose transport the config leaves open.
     Sse,
+    /// None: its process answered no request. It may have hung on the handshake, so the newest era is tried first.
+    Silent,
 }
 
 /// The remembered eras, by fingerprint. Losing them costs only time, so errors are only logged.
@@ -54,9 +56,17 @@ impl EraMemory {
     }
 
     pub(super) fn remember(&self, fingerprint: &str, era: RememberedEra) {
+        self.replace(fingerprint, Some(era));
+    }
+
+    pub(super) fn forget(&self, fingerprint: &str) {
+        self.replace(fingerprint, None);
+    }
+
+    fn replace(&self, fingerprint: &str, era: Option<RememberedEra>) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let before = known.as_ref().and_then(|known| known.get(fingerprint));
-        if before == Some(&era) {
+        if before == era.as_ref() {
             return;
         }
         // Another process may have written the file meanwhile; its entries are kept.
@@ -69,7 +79,10 @@ impl EraMemory {
         if now.len() >= MAX_ENTRIES {
             now.clear();
         }
-        now.insert(fingerprint.to_owned(), era);
+        match era {
+            Some(era) => now.insert(fingerprint.to_owned(), era),
+            None => now.remove(fingerprint),
+        };
         if let Some(file) = &self.file
             && let Err(error) = write(file, &now)
         {

@@ -1,7 +1,8 @@
 //! Connects to a server: negotiates the protocol era and version, and remembers the era.
 //!
 //! If the era is neither configured nor remembered, `initialize` is sent first on stdio, because many published servers exit or hang on anything
-//! else. If the server is silent, `server/discover` is sent to the same process: a slow server is neither killed nor started twice. WebSockets
+//! else. If the server is silent, `server/discover` is sent to the same process: a slow server is neither killed nor started twice. If it answers
+//! neither, the next start begins with the other one. WebSockets
 //! and servers in this process also get `initialize` first. Over HTTP the newest era is tried first.
 
 mod connect_attempt;
@@ -97,10 +98,11 @@ pub(crate) async fn connect(spec: &Spec, limit: Duration, tasks: &TaskTracker) -
         }
         Err(fault) => {
             let fault = fault.masked(&spec.masker);
-            if let Some(fingerprint) = fingerprint
-                && attempt.is_legacy_known.load(Ordering::Relaxed)
-            {
-                spec.memory.remember(&fingerprint, RememberedEra::Legacy);
+            if let Some(fingerprint) = fingerprint {
+                match attempt.is_legacy_known.load(Ordering::Relaxed) {
+                    true => spec.memory.remember(&fingerprint, RememberedEra::Legacy),
+                    false => learn_from_silence(spec, &fingerprint, remembered, &fault),
+                }
             }
             Err(ConnectError {
                 behind: failure_behind(&spec.target, &fault).map(Box::new),
@@ -109,6 +111,20 @@ pub(crate) async fn connect(spec: &Spec, limit: Duration, tasks: &TaskTracker) -
                 is_modern_lost: attempt.is_modern_lost.load(Ordering::Relaxed),
             })
         }
+    }
+}
+
+/// Lets the next start of a process that answered nothing begin in the other era: it may have hung on the first request. A process whose era is
+/// known is only slow.
+fn learn_from_silence(spec: &Spec, fingerprint: &str, remembered: Option<RememberedEra>, fault: &Fault) {
+    let is_silent = matches!(fault.kind, FaultKind::TimedOut { .. });
+    if !is_silent || !spec.is_process() || spec.era != EraChoice::Auto {
+        return;
+    }
+    match remembered {
+        None => spec.memory.remember(fingerprint, RememberedEra::Silent),
+        Some(RememberedEra::Silent) => spec.memory.forget(fingerprint),
+        Some(RememberedEra::Modern | RememberedEra::Legacy | RememberedEra::Sse) => {}
     }
 }
 

@@ -68,11 +68,19 @@ async fn a_server_that_moves_ends_its_calls_where_they_are_and_takes_new_ones_wh
             .apply(stage.config(|settings| *settings = stage.moved()))
             .await;
         assert_eq!((applied.replaced, applied.errors.len()), (vec![name("fx")], 0));
-        stage.assert_serves().await;
+        if stage.runs_alone() {
+            stage.replacement_waits().await;
+            assert_eq!(stage.processes(), before);
+        } else {
+            stage.assert_serves().await;
+        }
         let draining: Vec<_> = stage.rows().into_iter().filter(|row| row.draining).collect();
         assert_eq!(draining.len(), 1, "{draining:?}");
         assert_eq!(draining[0].in_flight, 1);
+        let other = stage.other.clone();
+        let waiting = tokio::spawn(async move { other.call(ToolCall::new("fx.hello")).await });
         stage.finish_call(call).await;
+        assert_eq!(said(&waiting.await.unwrap()), "hi");
         stage.gone(&before).await;
         stage.assert_serves().await;
         stage.end(&[State::Ready]).await;
@@ -83,6 +91,9 @@ async fn a_server_that_moves_ends_its_calls_where_they_are_and_takes_new_ones_wh
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replacement_that_cannot_start_does_not_displace_a_server_that_works() {
     async fn case(stage: Stage) {
+        if stage.runs_alone() {
+            return;
+        }
         let call = stage.call_in_flight().await;
         let before = stage.processes();
         let applied = stage
@@ -97,6 +108,32 @@ async fn a_replacement_that_cannot_start_does_not_displace_a_server_that_works()
         stage.finish_call(call).await;
         stage.assert_serves().await;
         stage.end(&[]).await;
+    }
+    for_each_case(case).await;
+}
+
+/// It has ended when its new settings are tried.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shared_process_is_down_if_its_new_settings_do_not_work() {
+    async fn case(stage: Stage) {
+        if !stage.runs_alone() {
+            return;
+        }
+        let broken = || stage.config(|settings| *settings = stage.broken());
+        let call = stage.call_in_flight().await;
+        // The call in flight ends first, and nobody waits for that.
+        let applied = stage.board.apply(broken()).await;
+        assert_eq!((applied.replaced, applied.errors.len()), (vec![name("fx")], 0));
+        stage.finish_call(call).await;
+        until("it is down", || stage.states() == [State::Down]).await;
+        let applied = stage.board.apply(stage.config(|_| {})).await;
+        assert_eq!(applied.errors.len(), 0);
+        stage.assert_serves().await;
+        let applied = stage.board.apply(broken()).await;
+        assert_eq!((applied.replaced, applied.kept), (vec![name("fx")], Vec::new()));
+        assert_contains(&applied.errors[0].error, &["/nonexistent/server"]);
+        assert_eq!(stage.processes(), [0; 0]);
+        stage.end(&[State::Down]).await;
     }
     for_each_case(case).await;
 }

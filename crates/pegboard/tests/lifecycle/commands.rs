@@ -82,12 +82,21 @@ async fn connect_says_why_a_server_cannot_be_reached_and_leaves_one_that_works()
     async fn case(stage: Stage) {
         let call = stage.call_in_flight().await;
         let before = stage.processes();
-        let refused = stage.board.connect(name("fx"), stage.broken()).await.unwrap_err();
-        assert!(matches!(refused, NotConnected::NotReplaced(_)), "{refused:?}");
-        assert_contains(&refused.to_string(), &["fx", "/nonexistent/server"]);
-        assert_eq!(stage.processes(), before);
-        stage.finish_call(call).await;
-        stage.assert_serves().await;
+        if stage.runs_alone() {
+            let connecting = stage.connecting(stage.broken()).await;
+            stage.finish_call(call).await;
+            let refused = connecting.await.unwrap().unwrap_err();
+            assert!(matches!(refused, NotConnected::Unreachable(_)), "{refused:?}");
+            assert_contains(&refused.to_string(), &["fx", "/nonexistent/server"]);
+            assert_eq!(stage.states(), [State::Down]);
+        } else {
+            let refused = stage.board.connect(name("fx"), stage.broken()).await.unwrap_err();
+            assert!(matches!(refused, NotConnected::NotReplaced(_)), "{refused:?}");
+            assert_contains(&refused.to_string(), &["fx", "/nonexistent/server"]);
+            assert_eq!(stage.processes(), before);
+            stage.finish_call(call).await;
+            stage.assert_serves().await;
+        }
         let refused = stage.board.connect(name("more"), stage.broken()).await.unwrap_err();
         assert!(matches!(refused, NotConnected::Unreachable(_)), "{refused:?}");
         assert!(!stage.board.status().healthy);
@@ -104,12 +113,20 @@ async fn connect_moves_a_server_and_lets_its_calls_end_where_they_are() {
     async fn case(stage: Stage) {
         let call = stage.call_in_flight().await;
         let before = stage.processes();
-        stage.board.connect(name("fx"), stage.moved()).await.unwrap();
-        assert_eq!(stage.states(), vec![State::Ready; stage.instances()]);
-        stage.assert_serves().await;
-        let now = stage.processes();
-        assert!(now.iter().any(|pid| !before.contains(pid)));
-        stage.finish_call(call).await;
+        if stage.runs_alone() {
+            let connecting = stage.connecting(stage.moved()).await;
+            assert_eq!(stage.processes(), before);
+            stage.finish_call(call).await;
+            connecting.await.unwrap().unwrap();
+            assert_eq!(stage.states(), [State::Ready]);
+        } else {
+            stage.board.connect(name("fx"), stage.moved()).await.unwrap();
+            assert_eq!(stage.states(), vec![State::Ready; stage.instances()]);
+            stage.assert_serves().await;
+            let now = stage.processes();
+            assert!(now.iter().any(|pid| !before.contains(pid)));
+            stage.finish_call(call).await;
+        }
         stage.gone(&before).await;
         stage.assert_serves().await;
         stage.end(&[State::Ready]).await;

@@ -11,6 +11,7 @@ use std::{
 use futures_util::FutureExt;
 use pegboard::{
     Config, Env, Event, Events, Format, Pegboard, Reply, ServerConfig, State, ToolCall, Toolset, View,
+    board::NotConnected,
     config::{Scope, Start},
     status::ServerStatus,
 };
@@ -90,6 +91,24 @@ impl Stage {
 
     pub(crate) fn has_own_servers(&self) -> bool {
         self.settings.policy.scope == Scope::Session
+    }
+
+    /// Whether the server is one process, which has ended before its replacement is started.
+    pub(crate) fn runs_alone(&self) -> bool {
+        self.settings.policy.scope == Scope::Shared
+    }
+
+    /// Connects other settings, which waits for the calls in flight of a server that runs alone.
+    pub(crate) async fn connecting(&self, settings: ServerConfig) -> JoinHandle<Result<(), NotConnected>> {
+        let board = self.board.clone();
+        let connecting = tokio::spawn(async move { board.connect(name("fx"), settings).await });
+        self.replacement_waits().await;
+        connecting
+    }
+
+    /// Waits until the replacement of a server waits for the end of the old one.
+    pub(crate) async fn replacement_waits(&self) {
+        until("the new one waits", || self.states() == [State::Connecting]).await;
     }
 
     /// The number of server instances of the two views.

@@ -238,6 +238,8 @@ async fn a_server_that_rests_is_not_displaced_by_one_that_cannot_start() {
     let (_folder, [log]) = files(["log"]);
     let mut config = process(&good(&log, "x"));
     config.policy.idle_stop = IdleStop::After(ms(200));
+    // A shared process ends before the next is started.
+    config.policy.scope = Scope::Pool(1);
     let board = board(config);
     let view = board.toolset();
     assert_eq!(hello(&view).await.text(), "x");

@@ -31,7 +31,10 @@ async fn the_last_event_of_a_replaced_server_tells_its_state() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replacement_that_fails_does_not_make_listeners_think_that_the_server_is_gone() {
     let (_folder, [log]) = files(["log"]);
-    let board = settled(process(&good(&log, "one"))).await;
+    let mut config = process(&good(&log, "one"));
+    // A shared process ends before the next is started.
+    config.policy.scope = Scope::Pool(1);
+    let board = settled(config).await;
     let mut events = board.events();
     board.apply(one(missing_program("x"))).await;
     let seen = state_changes(&mut events);

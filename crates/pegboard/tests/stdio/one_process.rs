@@ -3,11 +3,11 @@
 use std::{path::PathBuf, time::Duration};
 
 use pegboard::{
-    Pegboard, ServerConfig,
+    Config, Pegboard, ServerConfig, State, ToolCall,
     config::{Command, EraChoice, Transport},
     status::Era as Spoken,
 };
-use pegboard_testkit::{Era, FakeServer, Fault, Refusal, When, kill};
+use pegboard_testkit::{Era, FakeServer, Fault, Refusal, Tool, When, kill};
 use serde_json::json;
 
 use crate::{fixtures::TestDir, support::*};
@@ -109,6 +109,27 @@ async fn a_slow_server_that_dies_of_the_other_era_is_started_again_after_its_end
     }
 }
 
+/// A process that hangs on the handshake answers nothing more, so that the next one is asked in the other era first.
+#[tokio::test]
+async fn a_server_that_hangs_on_the_handshake_is_started_again_in_the_other_era() {
+    let dir = TestDir::new();
+    let fake = dir.fake().era(Era::Modern);
+    let mut config = exclusive(&dir, &fake.fault_on(When::method("initialize"), Fault::StopsReading));
+    config.limits.connect_timeout = secs(4);
+    (config.limits.stop_timeout, config.policy.restart.start_wait) = (Duration::from_millis(100), PATIENCE);
+    let board = board(config);
+    assert_eq!(hello(&board).await, Spoken::Modern);
+    let handshakes = dir.log().count("initialize");
+    assert_eq!((dir.starts().len(), handshakes), (2, 1));
+    // What it speaks is known now.
+    assert!(board.reconnect("fx").await);
+    assert_eq!(hello(&board).await, Spoken::Modern);
+    assert_eq!(dir.log().count("initialize"), handshakes);
+    board.shutdown().await;
+    assert_never_two(&dir);
+    dir.assert_no_process_left().await;
+}
+
 /// The process ignores the end of its input and SIGTERM, so that the old one lives on while the new one could be started.
 #[tokio::test]
 async fn a_restarted_server_has_ended_before_it_is_started_again() {
@@ -131,6 +152,73 @@ async fn a_restarted_server_has_ended_before_it_is_started_again() {
     kill(board.status().servers[0].pid.unwrap());
     assert!(board.reconnect("fx").await);
     assert_eq!(hello(&board).await, Spoken::Legacy);
+    board.shutdown().await;
+    assert_never_two(&dir);
+    dir.assert_no_process_left().await;
+}
+
+fn one(config: ServerConfig) -> Config {
+    let mut all = Config::default();
+    all.servers.insert(name("fx"), config);
+    all
+}
+
+/// New calls wait until the calls in flight of the old process are over, and then for the new one.
+#[tokio::test]
+async fn a_changed_server_has_ended_before_its_replacement_is_started() {
+    let dir = TestDir::new();
+    let gate = dir.file("gate");
+    let slow = || Tool::new("slow").answers_text("done").waits_at(gate.to_str().unwrap());
+    let fake = |version: &str| exclusive(&dir, &dir.fake().tool(slow()).instructions(version));
+    let board = board(fake("first"));
+    let (running, arriving) = (board.toolset(), board.toolset());
+    let running = tokio::spawn(async move { running.call(ToolCall::new("fx.slow")).await });
+    dir.wait_for("tools/call", 1).await;
+    // The last settings count, however many there are meanwhile.
+    for version in ["second", "third"] {
+        let applied = board.apply(one(fake(version))).await;
+        assert_eq!((applied.replaced, applied.errors.len()), (vec![name("fx")], 0));
+    }
+    let arriving = tokio::spawn(async move { arriving.call(ToolCall::new("fx.hello")).await });
+    let states = || board.status().servers.iter().map(|row| row.state).collect::<Vec<_>>();
+    let waiting = async {
+        while states() != [State::Connecting, State::Ready] {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting).await.unwrap();
+    assert_eq!(dir.starts().len(), 1);
+    std::fs::write(&gate, "").unwrap();
+    assert_eq!(running.await.unwrap().text(), "done");
+    assert_eq!(arriving.await.unwrap().text(), "hi");
+    assert_eq!(dir.starts().len(), 2);
+    assert_eq!(board.status().servers[0].instructions.as_deref(), Some("third"));
+    board.shutdown().await;
+    assert_never_two(&dir);
+    dir.assert_no_process_left().await;
+}
+
+/// Without calls in flight the config is applied when the new process is ready, however long the old one takes to end.
+#[tokio::test]
+async fn a_stubborn_process_has_ended_before_its_replacement_is_started() {
+    let dir = TestDir::new();
+    let fake = |version: &str| {
+        let stubborn = dir.fake().fault(Fault::IgnoresEof).fault(Fault::IgnoresTerm);
+        let mut config = exclusive(&dir, &stubborn.instructions(version));
+        config.limits.stop_timeout = Duration::from_millis(300);
+        config
+    };
+    let board = board(fake("first"));
+    assert_eq!(hello(&board).await, Spoken::Legacy);
+    for version in ["second", "third"] {
+        let applied = board.apply(one(fake(version))).await;
+        assert_eq!((applied.replaced, applied.errors.len()), (vec![name("fx")], 0));
+        assert_eq!(board.status().servers[0].state, State::Ready);
+        assert_eq!(board.status().servers[0].instructions.as_deref(), Some(version));
+    }
+    board.connect(name("fx"), fake("fourth")).await.unwrap();
+    assert_eq!(hello(&board).await, Spoken::Legacy);
+    assert_eq!(dir.starts().len(), 4);
     board.shutdown().await;
     assert_never_two(&dir);
     dir.assert_no_process_left().await;

@@ -31,7 +31,7 @@ impl Registry {
     }
 
     /// Puts a server on the board in place of the one of its name, and gives new instances to the views and principals that have their own. All
-    /// servers that it replaces are [retired](Retirement).
+    /// servers that it replaces are [retired](Retirement). One that [runs alone](Server::runs_alone) is started after they have ended.
     pub(crate) fn put(self: &Arc<Self>, server: &Server) -> Retirement {
         self.put_with(server, &ViewReplacements::default())
     }
@@ -78,6 +78,14 @@ impl Registry {
         server.unmute();
         displaced.extend(old);
         state.draining.extend_from_slice(&displaced);
+        if server.runs_alone() {
+            let is_before = |old: &&Server| old.name() == server.name() && old.runs_alone();
+            state
+                .draining
+                .iter()
+                .filter(is_before)
+                .for_each(|old| server.start_after(old));
+        }
         drop(state);
         self.bump_revision();
         self.retire(displaced)
@@ -168,6 +176,7 @@ impl Registry {
                     true => server.drain(Deadline::within(limit)).await,
                     false => server.close().await,
                 }
+                server.0.ended.cancel();
                 if let Some(registry) = registry.upgrade() {
                     registry.lock().draining.retain(|other| !other.is(&server));
                 }

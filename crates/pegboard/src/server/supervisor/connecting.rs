@@ -44,6 +44,9 @@ impl Supervisor {
         if patience.is_some() {
             self.publish_connecting();
         }
+        if !self.predecessors_ended().await {
+            return Step::Stop;
+        }
         let plan = self.plan();
         let limit = if plan.spec.fetches_first() {
             FETCH.max(plan.spec.limits.connect_timeout)
@@ -103,6 +106,28 @@ impl Supervisor {
         match started {
             Ok((started, took)) => Step::Serve(self.live(started, took)),
             Err(error) => self.failed(&error),
+        }
+    }
+
+    /// Waits until the servers before this one have ended, which is not part of the start: callers wait as long as they like. Returns `false` if
+    /// the supervisor must stop.
+    async fn predecessors_ended(&mut self) -> bool {
+        let predecessors = self.predecessors.clone();
+        if !predecessors.are_any() {
+            return true;
+        }
+        let ended = predecessors.ended();
+        tokio::pin!(ended);
+        loop {
+            tokio::select! {
+                biased;
+                () = self.stop.cancelled() => return false,
+                () = &mut ended => return true,
+                // The start itself satisfies all commands.
+                command = self.commands.recv() => if command.is_none() {
+                    return false;
+                },
+            }
         }
     }
 

@@ -24,6 +24,7 @@ use crate::{
         link_usage::Usage,
         outage::{Cause, NextStart, Outage, OutageStart},
         phase::{Attempt, Live, Phase, Ready},
+        predecessors::Predecessors,
         revision::Revision,
     },
     session::ListScope,
@@ -57,6 +58,8 @@ pub(in crate::server) struct Supervisor {
     pub(in crate::server) known: Arc<KnownCatalog>,
     pub(in crate::server) usage: Arc<Usage>,
     pub(in crate::server) holders: Arc<Holders>,
+    /// The servers that must have ended before the first start.
+    pub(in crate::server) predecessors: Arc<Predecessors>,
     /// Closes sessions that were given up before the next start. A server that is a process is not started again before they have ended.
     pub(in crate::server) closing: TaskTracker,
     /// The tasks that must end before the link counts as closed.

@@ -48,7 +48,9 @@ impl ConnectAttempt<'_> {
                 self.connect_modern(self.deadline).await.map(modern)
             }
             (EraChoice::Version(_), _) => self.connect_legacy().await.map(legacy),
-            (EraChoice::Probe, _) | (EraChoice::Auto, Some(RememberedEra::Modern)) => self.discover_first().await,
+            (EraChoice::Probe, _) | (EraChoice::Auto, Some(RememberedEra::Modern | RememberedEra::Silent)) => {
+                self.discover_first().await
+            }
             (EraChoice::Auto, Some(RememberedEra::Legacy | RememberedEra::Sse)) => {
                 // The server is more likely to be slow than to have changed, so the other era is tried as late as possible.
                 let limit = self.spec.limits.connect_timeout;
