@@ -79,7 +79,9 @@ impl Peer {
             server.listen(self.stage.frames.clone(), self.stage.audience());
         }
         let acts = answer::answer(&script, &faults, &message);
-        if acts.contains(&Act::StopReading) {
+        // A process that dies answers nothing else while its last output is written.
+        let dies_now = server.is_process() && matches!(acts.first(), Some(Act::Die(_)));
+        if dies_now || acts.contains(&Act::StopReading) {
             // Here and not in the task, because the next message must not be read.
             self.stage.reading.send_replace(false);
         }
