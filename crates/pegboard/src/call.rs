@@ -79,7 +79,7 @@ pub(crate) use crossing::{check_params, check_text};
 pub use delivery::Delivery;
 pub use embeddings::Embedder;
 pub(crate) use embeddings::Embeddings;
-pub(crate) use error::{failure_of, not_admitted, unavailable};
+pub(crate) use error::{not_admitted, request_failure, unavailable};
 pub use event_stream::{CallEvent, CallStream};
 pub(crate) use forward::{answered, forwarded_error, mask_forwarded};
 pub(crate) use forwarding::ForwardedCall;

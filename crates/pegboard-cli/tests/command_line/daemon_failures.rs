@@ -144,6 +144,72 @@ fn failed_listings_and_reads_are_the_same_with_a_daemon() {
     }
 }
 
+/// The failure of a call through the daemon, which must be that of the same call over the daemon's HTTP API.
+fn failure_of_both(home: &Home, served: &Served, name: &str) -> Value {
+    let ours = home.run(&["call", name, "-o", "json"]).json();
+    let body = json!({ "name": name }).to_string();
+    let theirs = served.post("/api/v1/mcp/call", &[("Accept", "application/json")], &body);
+    let theirs: Value = serde_json::from_str(&theirs.body).unwrap();
+    let told = |reply: &Value| {
+        let has_wait = reply["outcome"]["retry_after_ms"].is_number();
+        let told = json!([reply["text"], reply["hint"], reply["outcome"]["kind"], has_wait]);
+        untimed(&told.to_string())
+    };
+    assert_eq!(told(&ours), told(&theirs), "{name}");
+    ours
+}
+
+#[test]
+fn an_outage_has_the_words_the_kind_and_the_times_of_the_daemon() {
+    let home = Home::new();
+    let fx = FakeServer::new("fx").tool(Tool::new("read").read_only().answers_text("read it"));
+    home.config(&home.entry("fx", fx, "restart = { backoff = ['30s'] }"));
+    let served = Served::start(&home, &[]);
+    served.has_tool("fx__read");
+    for pid in home.log("fx").spawned {
+        let killed = std::process::Command::new("kill")
+            .args(["-9", &pid.to_string()])
+            .status();
+        assert!(killed.unwrap().success());
+    }
+    let is_down = || {
+        served
+            .send("GET", "/api/v1/mcp/servers/fx", &[], "")
+            .body
+            .contains("\"down\"")
+    };
+    super::home::until("the daemon has noticed it", is_down);
+    let failure = failure_of_both(&home, &served, "fx.read");
+    assert_eq!(failure["outcome"]["kind"], "restart_failed", "{failure}");
+    let wait = failure["outcome"]["retry_after_ms"].as_f64().unwrap();
+    assert!((1000.0..=60_000.0).contains(&wait), "{failure}");
+    assert!(failure["text"].as_str().unwrap().contains("next try in "), "{failure}");
+
+    let disabled = served.post("/api/v1/mcp/servers/fx/disable", &[], "");
+    assert_eq!(disabled.status, 200, "{disabled:?}");
+    let failure = failure_of_both(&home, &served, "fx.read");
+    let text = failure["text"].as_str().unwrap();
+    assert!(
+        text.contains("it is switched off. Calling again does not help"),
+        "{failure}"
+    );
+    assert!(failure["outcome"].get("retry_after_ms").is_none(), "{failure}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refused_credentials_have_the_hint_of_the_daemon() {
+    let home = Home::new();
+    let fake = FakeServer::new("web").tool(Tool::new("read")).bearer("secret");
+    let web = fake.serve_http().await.unwrap();
+    let token = home.write("token", "wrong");
+    let auth = format!("auth = {{ bearer_file = '{}' }}", token.display());
+    home.config(&format!("[servers.web]\nurl = '{}'\n{auth}\n", web.url()));
+    let served = Served::start(&home, &[]);
+    let failure = failure_of_both(&home, &served, "web.read");
+    let hint = failure["hint"].as_str().unwrap();
+    assert!(hint.contains("write a valid token to"), "{failure}");
+}
+
 #[test]
 fn a_tool_that_the_daemon_hides_is_in_its_audit_log_and_never_called() {
     let home = home();

@@ -23,7 +23,7 @@ pub(super) async fn conclude(
         Err(error) => {
             error.count_masked(&mut record.masked);
             forward::note_error(context, &error);
-            error.into_outcome(context.server().name(), &context.tool_name())
+            error.into_outcome(context.server(), &context.tool_name())
         }
     };
     let outcome = if record.may_have_run {

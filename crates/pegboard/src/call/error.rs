@@ -5,9 +5,8 @@ use std::{sync::Arc, time::Duration};
 use crate::{
     hint::Hint,
     mask::Counts,
-    name::ServerName,
     outcome::{Answer, Failure, Kind, Outcome},
-    server::{Open, Outage, Refused},
+    server::{Open, Outage, Refused, Server},
     session::{Fault, FaultKind},
     transport::{FailureKind, Sent},
 };
@@ -64,21 +63,22 @@ impl CallError {
     }
 
     /// The outcome of a call of `tool`, which is named as its caller knows it.
-    pub(super) fn into_outcome(self, server: &ServerName, tool: &str) -> Outcome {
+    pub(super) fn into_outcome(self, server: &Server, tool: &str) -> Outcome {
+        let name = server.name();
         match self {
             Self::Refused(failure) => Outcome::Refused(failure),
             Self::Queue(refused) => Outcome::Refused(not_admitted(&refused)),
             Self::BreakerOpen(open) => {
                 let message = format!(
-                    "server `{server}` has answered none of the last calls and is left alone for a while. Call again in {} s, or \
+                    "server `{name}` has answered none of the last calls and is left alone for a while. Call again in {} s, or \
                      go on without it.",
                     open.retry_after.as_secs().max(1)
                 );
                 let failure = Failure::new(Kind::Unavailable, message).caused_by(&open);
                 Outcome::Refused(failure.retry_after(open.retry_after))
             }
-            Self::Outage(outage) => Outcome::Refused(unavailable(server.as_str(), &outage)),
-            Self::Fault(fault) => of_fault(&fault, tool),
+            Self::Outage(outage) => Outcome::Refused(unavailable(name.as_str(), &outage)),
+            Self::Fault(fault) => hinted(of_fault(&fault, tool), server.credentials_hint(&fault)),
         }
     }
 }
@@ -139,6 +139,9 @@ pub(crate) fn not_admitted(refused: &Refused) -> Failure {
 
 /// The failure of a call whose server cannot be reached.
 pub(crate) fn unavailable(server: &str, outage: &Outage) -> Failure {
+    if let Some(failure) = outage.told() {
+        return failure;
+    }
     let state = match outage.kind() {
         Kind::NeedsAuth => "has no valid credentials",
         _ => "is down",
@@ -151,6 +154,14 @@ pub(crate) fn unavailable(server: &str, outage: &Outage) -> Failure {
         retry_after: outage.next_start_in().filter(|_| outage.kind() != Kind::NeedsAuth),
         ..Failure::new(outage.kind(), advised(message, advice(outage))).caused_by(outage)
     }
+}
+
+/// The outcome with another hint, if there is one: what the config says about the server's credentials.
+fn hinted(mut outcome: Outcome, hint: Option<String>) -> Outcome {
+    if let (Outcome::Refused(failure) | Outcome::Lost(failure), Some(hint)) = (&mut outcome, hint) {
+        failure.hint = Some(hint);
+    }
+    outcome
 }
 
 /// The outcome of a failed exchange, with a message that tells a model what to do next.
@@ -243,8 +254,15 @@ fn refused_message(fault: &Fault, tool: &str) -> String {
     }
 }
 
+/// A failed request to a server as a failure for the caller, masked; `what` names the request, which may contain a secret.
+pub(crate) fn request_failure(server: &Server, fault: &Fault, what: &str) -> Failure {
+    let mut failure = failure_of(fault, what);
+    failure.hint = server.credentials_hint(fault).or(failure.hint);
+    failure.masked(&server.masker().current())
+}
+
 /// A failed request as a failure for the caller; `what` names the request.
-pub(crate) fn failure_of(fault: &Fault, what: &str) -> Failure {
+fn failure_of(fault: &Fault, what: &str) -> Failure {
     let kind = match &fault.kind {
         FaultKind::TimedOut { .. } => Kind::Timeout,
         FaultKind::Unreadable(_) => Kind::Internal,

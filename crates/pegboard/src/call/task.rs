@@ -16,7 +16,7 @@ use super::{
     audit_trail, conclude,
     context::CallContext,
     crossing,
-    error::{CallError, failure_of, unavailable},
+    error::{CallError, request_failure, unavailable},
     guard::CallGuard,
     native_caller::with_caller,
     output_check,
@@ -249,7 +249,7 @@ async fn next_session(route: &Route, lost_session: &Live, deadline: Deadline) ->
 }
 
 fn failed(route: &Route, fault: &Fault, what: &str) -> Failure {
-    failure_of(fault, what).masked(&route.server.masker().current())
+    request_failure(&route.server, fault, what)
 }
 
 impl TaskHandle {

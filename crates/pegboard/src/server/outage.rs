@@ -1,21 +1,26 @@
 //! Why a server is unavailable, since when, and when it is started again.
 
+mod next_start;
+mod told;
+
 use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::time::Instant;
 
+pub(super) use next_start::NextStart;
+use next_start::{A_MOMENT, seconds_left};
+use told::Told;
+
 use crate::{
     config::Misconfigured,
     credential::Remedy,
     hint::Hint,
-    outcome::Kind,
+    name::ServerName,
+    outcome::{Failure, Kind},
     session::{ConnectError, FaultKind},
     transport::{ConnectFault, DialError, EndReason, FailureKind, WireEnd},
 };
-
-/// How long a caller should wait for a server that is being started.
-const A_MOMENT: Duration = Duration::from_secs(1);
 
 /// Why a server is unavailable, since when, and when it is started again.
 #[derive(Debug, Clone)]
@@ -37,6 +42,8 @@ pub(crate) struct Outage {
     pub(super) began: OutageStart,
     pub(crate) restarts: u32,
     next: NextStart,
+    /// What the supervisor of the server said, if that is another process. Calls fail with its words, kind and times.
+    told: Option<Box<Told>>,
 }
 
 /// When an outage began: the wall clock for display, the monotonic clock for its age.
@@ -52,44 +59,6 @@ impl OutageStart {
             wall_clock: Timestamp::now(),
             monotonic: Instant::now(),
         }
-    }
-}
-
-/// When a server that is down is started again.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct NextStart {
-    /// When the supervisor starts it; `None` for never.
-    pub(super) automatic: Option<Instant>,
-    /// From when on a call starts it and waits; `None` if calls fail at once.
-    pub(super) on_demand: Option<Instant>,
-}
-
-impl NextStart {
-    /// Only an operator starts it.
-    pub(super) const NEVER: Self = Self {
-        automatic: None,
-        on_demand: None,
-    };
-
-    /// The supervisor starts it after `delay`.
-    pub(super) fn automatic_in(delay: Duration) -> Self {
-        Self {
-            automatic: Some(Instant::now() + delay),
-            on_demand: None,
-        }
-    }
-
-    /// The first call after `delay` starts it.
-    pub(super) fn on_demand_in(delay: Duration) -> Self {
-        Self {
-            automatic: None,
-            on_demand: Some(Instant::now() + delay),
-        }
-    }
-
-    /// Whether a call may start the server now.
-    pub(super) fn is_on_demand(&self) -> bool {
-        self.on_demand.is_some_and(|at| at <= Instant::now())
     }
 }
 
@@ -144,6 +113,7 @@ impl Outage {
             began: OutageStart::now(),
             restarts: 0,
             next: NextStart::NEVER,
+            told: None,
         }
     }
 
@@ -175,6 +145,7 @@ impl Outage {
                 Some(failure) => failure.code,
                 None => error.fault.rpc_code(),
             },
+            told: error.behind.as_deref().map(|failure| Box::new(Told::new(failure))),
             ..Self::new(cause, error.to_string())
         }
     }
@@ -204,9 +175,12 @@ impl Outage {
     }
 
     /// The config says `start = "explicit"`, and the program has not connected the server.
-    pub(super) fn not_requested() -> Self {
+    pub(super) fn not_requested(name: &ServerName) -> Self {
         Self {
-            hint: Some("connect it first: its config says `start = \"explicit\"`".to_owned()),
+            hint: Some(format!(
+                "connect it first, because its config says `start = \"explicit\"`: with `pegboard tools --server {name}` or `POST \
+                 /api/v1/mcp/servers/{name}/reconnect` on a running `pegboard serve`, or with `Pegboard::connect` in a program"
+            )),
             ..Self::new(Cause::NotRequested, "nobody has connected it yet")
         }
     }
@@ -358,6 +332,9 @@ impl Outage {
 
     /// The outcome kind of calls that fail because of it.
     pub(crate) fn kind(&self) -> Kind {
+        if let Some(told) = &self.told {
+            return told.kind();
+        }
         match self.cause {
             Cause::NeedsAuth => Kind::NeedsAuth,
             Cause::PendingTrust => Kind::NotPermitted,
@@ -373,9 +350,16 @@ impl Outage {
         }
     }
 
+    /// The failure of calls as the server's supervisor told it, if that is another process.
+    pub(crate) fn told(&self) -> Option<Failure> {
+        self.told.as_ref().map(|told| told.failure())
+    }
+
     /// Describes the failure, the age of the outage, and when the server is started again.
     pub(crate) fn describe(&self) -> String {
         let age = match self.began.monotonic.elapsed().as_secs() {
+            // It began before this process heard of it.
+            _ if self.told.is_some() => None,
             // Nothing but a sign-in ends it, so its age says nothing.
             _ if self.cause == Cause::NeedsAuth => None,
             0 => None,
@@ -391,16 +375,23 @@ impl Outage {
     /// How long it takes until the server is started again, or a call may start it. A moment if it is being started, also while it waits for the
     /// starts of others; `None` if a change is needed first.
     pub(crate) fn next_start_in(&self) -> Option<Duration> {
-        match self.next.on_demand.or(self.next.automatic) {
-            Some(at) => Some(at.saturating_duration_since(Instant::now())),
-            None => (!self.is_final()).then_some(A_MOMENT),
+        if let Some(told) = &self.told {
+            return told.retry_after();
+        }
+        let left = |at: Instant| at.saturating_duration_since(Instant::now());
+        match (self.next.on_demand, self.next.automatic) {
+            (Some(at), _) => Some(left(at)),
+            (None, Some(at)) => Some(Some(left(at)).filter(|left| !left.is_zero()).unwrap_or(A_MOMENT)),
+            (None, None) => (!self.is_final()).then_some(A_MOMENT),
         }
     }
 
     /// When the server is started again; `None` if that depends on a change of its config or board.
     fn next_start(&self) -> Option<String> {
-        // Rounded up: when the announced time has passed, the start has begun.
-        let seconds_left = |at: Instant| at.saturating_duration_since(Instant::now()).as_millis().div_ceil(1000);
+        if let Some(told) = &self.told {
+            let wait = told.retry_after().filter(|_| self.cause != Cause::NeedsAuth)?;
+            return Some(format!("next try in {} s", wait.as_millis().div_ceil(1000)));
+        }
         let text = match (self.next.automatic, self.next.on_demand, self.cause) {
             // What a person must do first takes longer than that.
             (_, Some(_), Cause::NeedsAuth) if self.awaits_sign_in => return None,

@@ -1,4 +1,4 @@
-//! Waits for a ready session of a server, or for a permit of its queues.
+//! Waits for a ready session of a server, or for a permit of its queues, and says why a session is refused.
 
 use std::sync::Arc;
 
@@ -8,9 +8,10 @@ use super::{
     phase::{Live, Phase},
     pool::Pool,
     queue::{Permit, Refused},
+    refused_credentials,
     server_handle::Server,
 };
-use crate::{caller::QuotaOwner, deadline::Deadline};
+use crate::{caller::QuotaOwner, deadline::Deadline, session::Fault};
 
 impl Server {
     /// Returns a ready session, and starts the server if needed. Fails with the outage if the server is down.
@@ -65,13 +66,18 @@ impl Server {
     /// The pool, if the server may be used.
     fn usable<'s>(&self, availability: &'s Availability) -> Result<&'s Arc<Pool>, Arc<Outage>> {
         match availability {
-            Availability::On(_) if !self.is_requested() => Err(Outage::not_requested().into()),
+            Availability::On(_) if !self.is_requested() => Err(Outage::not_requested(self.name()).into()),
             Availability::On(pool) => Ok(pool),
             Availability::Off => Err(Outage::disabled().into()),
             Availability::Refused(outage) => Err(outage.clone()),
             Availability::Closed if self.is_retired() => Err(Outage::removed().into()),
             Availability::Closed => Err(Outage::closed().into()),
         }
+    }
+
+    /// What a person can do about a request that the server refused with status 401 or 403; `None` for other failures.
+    pub(crate) fn credentials_hint(&self, fault: &Fault) -> Option<String> {
+        refused_credentials::hint(&self.pool()?.first().plan().spec, fault)
     }
 
     /// Whether this is still the server's pool.

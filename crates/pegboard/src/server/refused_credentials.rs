@@ -7,13 +7,13 @@ use crate::{
     credential::CredentialSource,
     name::ServerName,
     secret::Secret,
-    session::{ConnectError, FaultKind, Spec},
+    session::{Fault, FaultKind, Spec},
     transport::{DialError, FailureKind, Target},
 };
 
 /// The hint for a start that the server refused with status 401 or 403; `None` for other failures.
-pub(super) fn hint(spec: &Spec, error: &ConnectError) -> Option<String> {
-    let (FaultKind::Wire(failure) | FaultKind::Dial(DialError::Failed(failure))) = &error.fault.kind else {
+pub(super) fn hint(spec: &Spec, fault: &Fault) -> Option<String> {
+    let (FaultKind::Wire(failure) | FaultKind::Dial(DialError::Failed(failure))) = &fault.kind else {
         return None;
     };
     let is_forbidden = match failure.kind {

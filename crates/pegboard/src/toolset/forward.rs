@@ -232,7 +232,7 @@ fn refused(failure: Failure) -> Box<Forwarded> {
 fn failed(fault: &Fault, server: &Server, method: &str) -> Forwarded {
     match call::forwarded_error(fault, server) {
         Some(error) => Forwarded::of_error(error),
-        None => Forwarded::Failed(call::failure_of(fault, method).masked(&server.masker().current())),
+        None => Forwarded::Failed(call::request_failure(server, fault, method)),
     }
 }
 

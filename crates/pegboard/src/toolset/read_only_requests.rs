@@ -148,7 +148,7 @@ fn no_such_server(name: &str, servers: &[Server], visibility: &Visibility<'_>) -
 
 /// Creates the failure of a request. It is masked, because the requested name may contain a secret.
 fn failed(fault: &Fault, server: &Server, what: &str) -> Failure {
-    call::failure_of(fault, what).masked(&server.masker().current())
+    call::request_failure(server, fault, what)
 }
 
 /// Fails if the server does not declare the capability.

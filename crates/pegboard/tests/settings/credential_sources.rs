@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use pegboard::{Config, Env, Format, Pegboard, State};
+use pegboard::{Config, Env, Format, Kind, Outcome, Pegboard, State};
 use pegboard_testkit::{Era, FakeServer, Fault, NetHandle, Tool, When};
 use serde_json::json;
 use tempfile::TempDir;
@@ -115,6 +115,26 @@ async fn a_token_file_is_read_again_when_the_server_refuses_its_token() {
     let sent = sent(&server, "authorization");
     assert_eq!(sent.first().unwrap(), "Bearer f1rst-t0ken");
     assert_eq!(sent.last().unwrap(), "Bearer s3cond-t0ken");
+    board.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_call_that_is_refused_for_its_token_says_where_the_token_comes_from() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("token");
+    fs::write(&file, "t0ken\n").unwrap();
+    let server = server(&[(2, 401), (3, 401), (4, 401)]).await;
+    let board = open(&server, &format!("auth = {{ bearer_file = '{}' }}", file.display()));
+    assert_eq!(hello(&board).await, "hi");
+    let refused = call(&board.toolset(), "fx.hello", json!({})).await;
+    let Outcome::Refused(failure) = refused.outcome else {
+        panic!("{refused:?}")
+    };
+    assert_eq!(failure.kind, Kind::NeedsAuth);
+    assert_contains(
+        &failure.hint.unwrap(),
+        &["write a valid token to", "`auth.bearer_file`"],
+    );
     board.shutdown().await;
 }
 

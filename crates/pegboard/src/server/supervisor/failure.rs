@@ -35,7 +35,7 @@ impl Supervisor {
             _ => Before::Ready,
         };
         let mut outage = Outage::of_start(error, before);
-        if let Some(hint) = refused_credentials::hint(&self.plan().spec, error) {
+        if let Some(hint) = refused_credentials::hint(&self.plan().spec, &error.fault) {
             outage.hint = Some(hint);
         }
         self.checks.record(Some(outage.message.clone()));
