@@ -21,6 +21,7 @@ mod own_tasks;
 mod owners;
 mod pages;
 mod pass_on;
+mod related_tasks;
 mod request_state;
 mod requests;
 mod resolver;

@@ -9,7 +9,10 @@ use pegboard::{
 };
 use serde_json::Value;
 
-use super::open_exchanges::{Found, OpenExchanges};
+use super::{
+    open_exchanges::{Found, OpenExchanges},
+    related_tasks::replace_related,
+};
 use crate::protocol::{RpcError, check_capability};
 
 /// The result of a request, or the code and the message of an error.
@@ -69,7 +72,16 @@ impl ClientHost {
         Self { exchanges }
     }
 
-    async fn ask(&self, context: HostContext<'_>, method: &str, params: Value) -> Result<Value, (i64, String)> {
+    /// Asks the client. The client knows the task that a question is about by another id than the server.
+    async fn ask(&self, context: HostContext<'_>, method: &str, mut params: Value) -> Result<Value, (i64, String)> {
+        let ids = &self.exchanges.task_ids;
+        let task = replace_related(&mut params, |theirs| ids.id_of(context.server.as_str(), theirs));
+        let mut answer = self.ask_client(context, method, params).await?;
+        replace_related(&mut answer, |_| task);
+        Ok(answer)
+    }
+
+    async fn ask_client(&self, context: HostContext<'_>, method: &str, params: Value) -> Result<Value, (i64, String)> {
         let call = context.caller.map_or("", |caller| caller.call);
         if let Some(task) = self.exchanges.find_task(call) {
             let asked = task.ask(context.request, method, params).await;

@@ -21,6 +21,7 @@ use super::{
     core::Core,
     failures::request_failed,
     pass_on::log_params,
+    related_tasks::replace_related,
 };
 use crate::{
     protocol::{Client, Event, Filter, RpcError},
@@ -235,15 +236,24 @@ impl Source {
                 let Some(own) = self.core.tasks.id_of(&owner, server, id) else {
                     return true;
                 };
-                let mut params = params.clone();
+                let mut params = self.with_own_task(server, params);
                 params["taskId"] = own.into();
                 other("notifications/tasks/status", params)
             }
-            ServerEvent::Other { method, params } => other(method, params.clone()),
+            ServerEvent::Other { method, params } => other(method, self.with_own_task(server, params)),
             // Changes of lists and updates of resources have their own sources.
             _ => return true,
         };
         self.events.send(event).await.is_ok()
+    }
+
+    /// The params of a notification, which name the task that it is about as the client knows it.
+    fn with_own_task(&self, server: &str, params: &Value) -> Value {
+        let mut params = params.clone();
+        replace_related(&mut params, |theirs| {
+            self.core.tasks.id_of(&Owner::of(&self.client), server, theirs)
+        });
+        params
     }
 }
 

@@ -10,7 +10,7 @@ use std::{
 
 use pegboard::ServerName;
 
-use super::task_inputs::Inputs;
+use super::{related_tasks::RelatedTasks, task_inputs::Inputs};
 use crate::protocol::{Exchange, RpcError};
 
 /// The most pages that are remembered until their servers say that the user has finished there.
@@ -34,6 +34,8 @@ pub(super) struct OpenExchanges {
     open: Mutex<HashMap<String, Open>>,
     /// Tasks whose results are waited for without an exchange, by request.
     tasks: Mutex<HashMap<String, Arc<Inputs>>>,
+    /// By which ids the clients know the tasks of servers.
+    pub(super) task_ids: RelatedTasks,
     /// The number of the last exchange, and of the last request that is no call.
     last: AtomicU64,
     /// The ids of the last pages that a client was sent to.
@@ -57,6 +59,7 @@ impl OpenExchanges {
             audience,
             open: Mutex::default(),
             tasks: Mutex::default(),
+            task_ids: RelatedTasks::default(),
             last: AtomicU64::new(0),
             elicitations: Mutex::default(),
             sign_ins: Mutex::default(),

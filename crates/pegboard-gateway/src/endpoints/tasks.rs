@@ -25,6 +25,7 @@ use super::{
     own_tasks::OwnTask,
     pages::page,
     pass_on::{request_answer, server_error, unknown_outcome},
+    related_tasks::replace_related,
     request_state::{Kept, KeptKind},
     task_forms::{RELATED_TASK, finished_task, inline_result, legacy_task, modern_task},
     task_inputs::Inputs,
@@ -74,6 +75,7 @@ impl Core {
         // The toolset that started the task may be gone. The sealed id proves whose task it is.
         let adopted = tools.toolset.adopt_task(&kept.server, &kept.text);
         adopted.map_err(|failure| request_failed(&failure))?;
+        tools.exchanges.task_ids.note(&kept.server, &kept.text, id);
         let is_modern = exchange.client().version().is_modern();
         match (is_modern, self.era_of(tools, kept).await?) {
             (false, Era::Modern) => self.translated_to_legacy(tools, request, id, kept, exchange).await,
@@ -269,6 +271,7 @@ impl Core {
         if kind == KeptKind::Result {
             created = json!({ "task": finished_task(&id, &kept.text, result.is_error()) });
         } else {
+            tools.exchanges.task_ids.note(&kept.server, &kept.text, &id);
             task["taskId"] = id.as_str().into();
             match (is_modern, is_legacy_task) {
                 (false, false) => created = json!({ "task": legacy_task(&created) }),
@@ -299,6 +302,9 @@ impl Core {
     ) -> Result<ForwardedResult, RpcError> {
         let mut params: Map<String, Value> = params.parse()?;
         params.insert("taskId".into(), kept.text.as_str().into());
+        for answer in each(params.get_mut("inputResponses")) {
+            replace_related(answer, |_| Some(kept.text.clone()));
+        }
         // What the task was started with; some clients repeat it in every request about it.
         params.remove("task");
         let params = raw(&params)?;
@@ -440,7 +446,20 @@ fn with_own_id(result: ForwardedResult, theirs: &str, ours: &str) -> Answer {
     replace(fields.get_mut("taskId"), theirs, ours);
     let related = fields.get_mut("_meta").and_then(|meta| meta.get_mut(RELATED_TASK));
     replace(related.and_then(|related| related.get_mut("taskId")), theirs, ours);
+    for question in each(fields.get_mut("inputRequests")) {
+        if let Some(params) = question.get_mut("params") {
+            replace_related(params, |named| (named == theirs).then(|| ours.to_owned()));
+        }
+    }
     Ok(RawResult::from_text(to_text(&fields)?.into(), has_type))
+}
+
+/// The values of an object.
+fn each(field: Option<&mut Value>) -> impl Iterator<Item = &mut Value> {
+    field
+        .and_then(Value::as_object_mut)
+        .into_iter()
+        .flat_map(Map::values_mut)
 }
 
 fn replace(field: Option<&mut Value>, theirs: &str, ours: &str) {

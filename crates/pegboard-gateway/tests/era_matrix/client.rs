@@ -31,6 +31,8 @@ pub(crate) struct Outcome {
     pub(crate) notifications: Vec<Value>,
     /// The methods of the questions that were answered.
     pub(crate) questions: Vec<String>,
+    /// The `_meta` of the questions that came as requests. Their answers have it too.
+    pub(crate) question_metas: Vec<Value>,
 }
 
 impl Outcome {
@@ -346,7 +348,12 @@ impl Client {
                 continue;
             }
             let method = message["method"].as_str().expect("a method").to_owned();
-            let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": answer(&method)});
+            let mut result = answer(&method);
+            if let Some(meta) = message["params"].get("_meta") {
+                result["_meta"] = meta.clone();
+                outcome.question_metas.push(meta.clone());
+            }
+            let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
             outcome.questions.push(method);
             self.tell(&answer).await;
         }

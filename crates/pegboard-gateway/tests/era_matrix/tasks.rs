@@ -10,6 +10,9 @@ use crate::{
     in_all_combinations, pairs,
 };
 
+/// The `_meta` key that names the task of a message.
+const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
+
 /// Starts a task as clients of this era do, and returns it.
 async fn start(client: &mut Client, tool: &str) -> Value {
     let mut params = json!({"name": tool, "arguments": {}});
@@ -147,12 +150,14 @@ async fn what_the_task_of_a_legacy_server_asks_reaches_the_client_that_polls_it(
             let fixture = curious(link).await;
             let mut client = fixture.client(of_client, era).await;
             let id = id_of(&start(&mut client, "survey").await);
+            let related = json!({ RELATED_TASK: id });
             match era {
                 Era::Legacy => {
                     let status = client.ask("tasks/get", id.clone()).await;
                     assert_eq!(status.result()["status"], "input_required");
                     let result = client.ask("tasks/result", id).await;
                     assert_eq!(result.questions, ["elicitation/create"]);
+                    assert_eq!(result.question_metas, [related], "it is named as the client knows it");
                     assert!(result.text().contains("green"));
                     let told = client.wait_for("notifications/tasks/status").await;
                     assert_eq!(told["status"], "completed");
@@ -161,8 +166,10 @@ async fn what_the_task_of_a_legacy_server_asks_reaches_the_client_that_polls_it(
                     let asked = client.poll(&id, |task| task["status"] == "input_required").await;
                     let (key, question) = asked["inputRequests"].as_object().unwrap().iter().next().unwrap();
                     assert_eq!(question["method"], "elicitation/create");
+                    assert_eq!(question["params"]["_meta"], related);
                     let mut answers = id.clone();
-                    answers["inputResponses"] = json!({key: {"action": "accept", "content": {"colour": "green"}}});
+                    let answer = json!({"action": "accept", "content": {"colour": "green"}, "_meta": related});
+                    answers["inputResponses"] = json!({ key: answer });
                     client.ask("tasks/update", answers).await.result();
                     let ended = client.poll(&id, |task| task["status"] == "completed").await;
                     assert!(ended["result"]["content"].is_array(), "{ended}");
@@ -170,9 +177,11 @@ async fn what_the_task_of_a_legacy_server_asks_reaches_the_client_that_polls_it(
             }
             let answered = |message: &Value| message["result"]["content"]["colour"] == "green";
             let received = fixture.server.requests();
-            assert!(
-                received.iter().any(|received| answered(&received.params)),
-                "{received:?}"
+            let answer = received.iter().find(|received| answered(&received.params));
+            let answer = &answer.unwrap_or_else(|| panic!("{received:?}")).params["result"];
+            assert_eq!(
+                answer["_meta"][RELATED_TASK]["taskId"], "task-survey",
+                "the server's own id"
             );
             fixture.board.shutdown().await;
         }

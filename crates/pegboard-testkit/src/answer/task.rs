@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 
 use super::{act::Act, request::Request, result::final_answer, tool::legacy_questions};
-use crate::script::{Effect, Script, Tool};
+use crate::script::{Effect, Question, Script, Tool};
 
 /// Returns `true` if any tool of the server runs as a task.
 pub(super) fn are_offered(script: &Script) -> bool {
@@ -36,7 +36,7 @@ pub(super) fn about(script: &Script, request: &Request<'_>) -> Vec<Act> {
     };
     let answer = match request.method {
         "tasks/result" if !tool.questions.is_empty() => {
-            let mut acts = legacy_questions(&tool.questions, request);
+            let mut acts = legacy_questions(&related_questions(tool, id), request);
             acts.push(Act::Apply(Effect::FinishTask(name.to_owned())));
             acts.push(Act::Answer(final_answer(script, tool, request)));
             return acts;
@@ -54,4 +54,15 @@ pub(super) fn about(script: &Script, request: &Request<'_>) -> Vec<Act> {
         _ => request.unknown_method(),
     };
     vec![Act::Answer(answer)]
+}
+
+/// The questions of a tool, which name the task that they are about.
+fn related_questions(tool: &Tool, id: &str) -> Vec<Vec<Question>> {
+    let related = |question: &Question| {
+        let mut question = question.clone();
+        question.params["_meta"] = json!({"io.modelcontextprotocol/related-task": {"taskId": id}});
+        question
+    };
+    let rounds = tool.questions.iter();
+    rounds.map(|round| round.iter().map(related).collect()).collect()
 }
