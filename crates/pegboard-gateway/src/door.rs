@@ -13,6 +13,7 @@ mod revocation;
 mod scope;
 mod site_check;
 mod token_fault;
+mod token_holders;
 mod tokens;
 
 use std::sync::Arc;
@@ -28,6 +29,7 @@ pub(crate) use revocation::Revocation;
 pub use scope::{Scope, Scopes};
 pub(crate) use site_check::{Origin, SiteCheck, is_probe};
 pub(crate) use token_fault::TokenFault;
+pub use token_holders::TokenHolders;
 pub use tokens::Token;
 pub(crate) use tokens::{Presented, Tokens};
 

@@ -10,7 +10,7 @@ mod serve;
 mod sign_in;
 mod wire;
 
-pub use door::{CallLimits, Caller, Owner, Scope, Scopes, Token};
+pub use door::{CallLimits, Caller, Owner, Scope, Scopes, Token, TokenHolders};
 pub use endpoints::{BoardEndpoints, BoardPart, GatewayHost, board_service};
 pub use protocol::{
     Answer, CacheScope, Client, Description, Event, Exchange, Filter, LogLevel, Notification, Params, RawResult,

@@ -2,10 +2,13 @@
 
 use std::fs;
 
-use pegboard_testkit::{FakeServer, Tool};
+use pegboard_testkit::{FakeServer, Tool, is_alive};
 use serde_json::{Value, json};
 
-use super::{gateway::Served, home::Home};
+use super::{
+    gateway::Served,
+    home::{Home, until},
+};
 
 /// A home with a server, an audit log, and tokens with these scopes.
 fn home(tokens: &[(&str, &str)]) -> Home {
@@ -31,6 +34,42 @@ fn call(served: &Served, name: &str) -> Value {
     let (session, _) = served.initialize("/mcp", &headers);
     let params = json!({"name": "fx__read", "arguments": {}});
     served.ask("/mcp", &headers, &session, "tools/call", &params)
+}
+
+#[test]
+fn the_servers_of_a_removed_token_end_with_it() {
+    let home = Home::new();
+    let fake = FakeServer::new("fx").tool(Tool::new("read").answers_text("read it"));
+    let entry = home.entry("fx", fake, "scope = 'session'\nstop_timeout = '200ms'");
+    let token = |name: &str| {
+        let digest = pegboard::config::TokenDigest::of(&format!("pgb_{name}"));
+        format!("[serve.tokens.{name}]\nsha256 = '{digest}'\nscopes = ['read', 'call']\n")
+    };
+    home.config(&(token("one") + &token("two") + &entry));
+    let served = Served::start(&home, &[]);
+    let bearer = bearer("one");
+    let authorization = ("Authorization", bearer.as_str());
+    let of_api = [authorization, ("Accept", "application/json")];
+    let called = served.post("/api/v1/mcp/call", &of_api, r#"{"name": "fx.read"}"#);
+    assert_eq!(called.status, 200, "{called:?}");
+    let modern = [
+        authorization,
+        ("Accept", "application/json, text/event-stream"),
+        ("MCP-Protocol-Version", "2026-07-28"),
+        ("Mcp-Method", "tools/call"),
+        ("Mcp-Name", "fx__read"),
+    ];
+    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "c", "version": "1"}, "io.modelcontextprotocol/clientCapabilities": {}});
+    let params = json!({"name": "fx__read", "arguments": {}, "_meta": meta});
+    let request = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+    let called = served.post("/mcp", &modern, &request.to_string());
+    assert!(called.body.contains("read it"), "{called:?}");
+    let alive = || home.log("fx").spawned.into_iter().filter(|pid| is_alive(*pid)).count();
+    assert_eq!(alive(), 3, "each has a process of its own, and the board");
+    home.config(&(token("two") + &entry));
+    served.signal("HUP");
+    until("only the process of the board itself is left", || alive() == 1);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::{
 
 use http::StatusCode;
 use pegboard::{Pegboard, Principal, Provider, Toolset, View, board::GatewaySettings, credential::CallerRights};
-use pegboard_gateway::{CallLimits, Caller};
+use pegboard_gateway::{CallLimits, Caller, TokenHolders};
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -55,6 +55,8 @@ struct Entry {
     /// The settings of the config that the toolset was opened with.
     settings: Arc<GatewaySettings>,
     used: Instant,
+    /// Whose tokens it was used with.
+    holders: TokenHolders,
 }
 
 impl CallerToolsets {
@@ -80,19 +82,23 @@ impl CallerToolsets {
             && entry.is_current(&key, &settings)
         {
             entry.used = Instant::now();
+            entry.holders.add(caller, self.end_of(&key));
             return Ok(entry.toolset.clone());
         }
         let toolset = board.toolset_with(view(board, &key, &settings)?);
-        self.keep(key, toolset.clone(), settings);
+        let mut holders = TokenHolders::default();
+        holders.add(caller, self.end_of(&key));
+        let entry = Entry {
+            toolset: toolset.clone(),
+            settings,
+            used: Instant::now(),
+            holders,
+        };
+        self.keep(key, entry);
         Ok(toolset)
     }
 
-    fn keep(&self, key: Key, toolset: Toolset, settings: Arc<GatewaySettings>) {
-        let entry = Entry {
-            toolset,
-            settings,
-            used: Instant::now(),
-        };
+    fn keep(&self, key: Key, entry: Entry) {
         let mut kept = lock(&self.kept);
         let mut dropped = Vec::new();
         dropped.extend(kept.insert(key, entry));
@@ -108,6 +114,19 @@ impl CallerToolsets {
             let kept = Arc::downgrade(&self.kept);
             AbortOnDropHandle::new(tokio::spawn(sweep(kept)))
         });
+    }
+
+    /// Drops a toolset whose callers' tokens have all ended. Calls that run on have it until they end.
+    fn end_of(&self, key: &Key) -> impl FnOnce() + Send + use<> {
+        let (kept, key) = (Arc::downgrade(&self.kept), key.clone());
+        move || {
+            let Some(kept) = kept.upgrade() else { return };
+            let mut kept = lock(&kept);
+            let has_ended = kept.get(&key).is_some_and(|entry| entry.holders.have_ended());
+            let dropped = if has_ended { kept.remove(&key) } else { None };
+            drop(kept);
+            drop(dropped);
+        }
     }
 }
 

@@ -40,6 +40,11 @@ impl Revocation {
         self.0.notice.cancel();
     }
 
+    /// Whether both are of the same token.
+    pub(super) fn is_of_same_token(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// Whether the token is good no longer.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.0.notice.is_cancelled()

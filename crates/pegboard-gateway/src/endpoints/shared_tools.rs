@@ -16,7 +16,7 @@ use super::{
     scope::Scope,
 };
 use crate::{
-    door::CallLimits,
+    door::{CallLimits, Caller, TokenHolders},
     protocol::{Client, RpcError},
 };
 
@@ -43,6 +43,8 @@ type Key = (Owner, CallLimits);
 struct Entry {
     tools: Arc<ClientTools>,
     used: Instant,
+    /// Whose tokens it was used with.
+    holders: TokenHolders,
 }
 
 impl SharedTools {
@@ -53,18 +55,21 @@ impl SharedTools {
             && entry.tools.is_current(board, scope, client)
         {
             entry.used = Instant::now();
+            entry.holders.add(client.caller(), self.end_of(&key));
             return Ok(entry.tools.clone());
         }
         let tools = ClientTools::open(board, scope, client, Audience::Several)?;
-        self.keep(key, tools.clone());
+        self.keep(key, tools.clone(), client.caller());
         Ok(tools)
     }
 
-    fn keep(&self, key: Key, tools: Arc<ClientTools>) {
+    fn keep(&self, key: Key, tools: Arc<ClientTools>, caller: &Caller) {
+        let mut holders = TokenHolders::default();
+        holders.add(caller, self.end_of(&key));
         let mut kept = lock(&self.kept);
         let used = Instant::now();
         let mut dropped = Vec::new();
-        dropped.extend(kept.insert(key, Entry { tools, used }));
+        dropped.extend(kept.insert(key, Entry { tools, used, holders }));
         while kept.len() > MAX_OWNERS {
             let oldest = kept.iter().min_by_key(|(_, entry)| entry.used);
             let oldest = oldest.map(|(key, _)| key.clone());
@@ -75,6 +80,24 @@ impl SharedTools {
             let kept = Arc::downgrade(&self.kept);
             AbortOnDropHandle::new(tokio::spawn(sweep(kept)))
         });
+    }
+
+    /// Drops the toolset of an owner whose tokens have all ended. Requests that run on have it until they end. The tasks of a token that has
+    /// only expired stay: its client may come back with a new one.
+    fn end_of(&self, key: &Key) -> impl FnOnce() + Send + use<> {
+        let (kept, key) = (Arc::downgrade(&self.kept), key.clone());
+        move || {
+            let Some(kept) = kept.upgrade() else { return };
+            let mut kept = lock(&kept);
+            let has_ended = kept.get(&key).is_some_and(|entry| {
+                let awaits_client = entry.holders.have_expired() && entry.tools.has_tasks(Instant::now());
+                entry.holders.have_ended() && !awaits_client
+            });
+            let dropped = if has_ended { kept.remove(&key) } else { None };
+            // Dropped without the lock, because that ends servers.
+            drop(kept);
+            drop(dropped);
+        }
     }
 }
 
@@ -108,7 +131,7 @@ mod tests {
     use pegboard::{Config, Principal};
 
     use super::*;
-    use crate::{door::Caller, protocol::Version};
+    use crate::protocol::Version;
 
     #[tokio::test(start_paused = true)]
     async fn a_toolset_is_kept_for_as_long_as_its_tasks_live() {
@@ -130,5 +153,43 @@ mod tests {
         assert_eq!(kept(), 1, "the one without a task is dropped");
         tokio::time::sleep(Duration::from_secs(3600)).await;
         assert_eq!(kept(), 0);
+    }
+
+    /// A client of a principal, with a token that can be revoked.
+    fn client_of(principal: &str) -> Client {
+        let caller = Caller {
+            principal: Some(Principal::new(principal)),
+            ..Caller::default()
+        };
+        Client::new(caller, Version::V2026_07_28, Bytes::new(), Bytes::new())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_toolset_ends_with_the_last_token_that_it_was_used_with() {
+        let board = Pegboard::builder(Config::default()).open();
+        let shared = SharedTools::default();
+        let open = |client: &Client| shared.of(&board, &Scope::Board, client).unwrap();
+        let kept = || lock(&shared.kept).len();
+        let soon = || tokio::time::sleep(Duration::from_millis(1));
+        let (first, second, other) = (client_of("ada"), client_of("ada"), client_of("bob"));
+        for client in [&first, &second, &first, &other] {
+            open(client);
+        }
+        assert_eq!(kept(), 2);
+        first.caller().revoked.cancel();
+        soon().await;
+        assert_eq!(kept(), 2, "another token of the same owner is still good");
+        second.caller().revoked.expire();
+        soon().await;
+        assert_eq!(kept(), 1, "only the other owner's is left");
+        open(&other).keep_for_task(None);
+        other.caller().revoked.expire();
+        soon().await;
+        assert_eq!(kept(), 1, "its client may come back for the task");
+        let removed = client_of("eve");
+        open(&removed).keep_for_task(None);
+        removed.caller().revoked.cancel();
+        soon().await;
+        assert_eq!(kept(), 1, "the tasks of a removed token end with it");
     }
 }
