@@ -5,7 +5,7 @@ use std::{
     pin::pin,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
     task::Poll,
     time::Duration,
@@ -22,8 +22,8 @@ use axum::{
 use futures_util::StreamExt as _;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header::ACCEPT};
 use pegboard::{
-    Arguments, Failure, Kind, Outcome, Reply, Selection, ServerName, ToolCall, Toolset, journal::Delivery,
-    toolset::CallEvent,
+    Arguments, Failure, Kind, Outcome, Reply, Selection, ServerName, ToolCall, Toolset, catalog::Tool,
+    journal::Delivery, toolset::CallEvent,
 };
 use pegboard_gateway::{AnswersCall, Caller, Monitor, Scope};
 use schemars::JsonSchema;
@@ -209,7 +209,7 @@ pub(super) async fn call_tool(
 /// Calls a tool. Dropped when the client goes away, which cancels the call; so do a shutdown that waits no longer, and the withdrawal of the
 /// client's token.
 async fn answered(api: &ApiState, caller: &Caller, toolset: &Toolset, call: ToolCall) -> Reply {
-    let (call, cut_off) = CutOff::watch(call);
+    let (call, cut_off) = CutOff::watch(toolset, call);
     let mut called = pin!(toolset.call(call));
     let mut over = pin!(no_more_time(&api.monitor, caller));
     std::future::poll_fn(|cx| {
@@ -236,7 +236,7 @@ async fn no_more_time(monitor: &Monitor, caller: &Caller) -> &'static str {
 /// The events of a call: created, progress, completed. Dropping the stream cancels the call; a shutdown that waits no longer and the withdrawal
 /// of the client's token end it with a reply.
 fn stream(api: &Arc<ApiState>, caller: Caller, toolset: &Toolset, call: ToolCall) -> Response {
-    let (call, cut_off) = CutOff::watch(call);
+    let (call, cut_off) = CutOff::watch(toolset, call);
     let reason = Arc::new(OnceLock::new());
     let noted = reason.clone();
     let monitor = api.monitor.clone();
@@ -285,31 +285,45 @@ fn frame(api: &ApiState, event: &CallEvent) -> Option<Event> {
 
 /// What the reply of a call needs that is cut off.
 struct CutOff {
+    toolset: Toolset,
     call: ToolCall,
+    /// The tool, if it was known when the call began. The board may be closed when it ends.
+    known: Option<Arc<Tool>>,
     started: Instant,
     sent: Arc<Sent>,
 }
 
-/// Whether a call was sent to its server.
+/// Whether a call was sent to its server, when first, and how often.
 #[derive(Debug, Default)]
-struct Sent(AtomicBool);
+struct Sent {
+    may_have_run: AtomicBool,
+    attempts: AtomicU32,
+    first: OnceLock<Instant>,
+}
 
 impl Delivery for Sent {
     fn sending(&self) {
-        self.0.store(true, Ordering::Release);
+        self.first.get_or_init(Instant::now);
+        self.attempts.fetch_add(1, Ordering::Relaxed);
+        self.may_have_run.store(true, Ordering::Release);
     }
 
     fn not_run(&self) {
-        self.0.store(false, Ordering::Release);
+        self.may_have_run.store(false, Ordering::Release);
     }
 }
 
 impl CutOff {
     /// Watches whether a call is sent. Keeps its name and id, not the arguments.
-    fn watch(call: ToolCall) -> (ToolCall, Self) {
+    fn watch(toolset: &Toolset, mut call: ToolCall) -> (ToolCall, Self) {
         let sent = Arc::<Sent>::default();
+        let given = (std::mem::take(&mut call.arguments), call.text.take());
+        let kept = call.clone();
+        (call.arguments, call.text) = given;
         let cut_off = Self {
-            call: ToolCall::new(call.name.clone()).id(call.id.clone()),
+            known: toolset.known_tool(&kept.name).map(|known| known.tool),
+            toolset: toolset.clone(),
+            call: kept,
             started: Instant::now(),
             sent: sent.clone(),
         };
@@ -317,7 +331,7 @@ impl CutOff {
     }
 
     fn is_sent(&self) -> bool {
-        self.sent.0.load(Ordering::Acquire)
+        self.sent.may_have_run.load(Ordering::Acquire)
     }
 
     /// The reply to the call, which was cancelled: it is lost if it was sent.
@@ -329,7 +343,20 @@ impl CutOff {
             let message = format!("{why}, and the call was not sent; it has had no effect");
             Outcome::Refused(Failure::new(Kind::Cancelled, message))
         };
-        self.call.unanswered(outcome, self.started.elapsed())
+        let waited_until = self.sent.first.get().copied().unwrap_or_else(Instant::now);
+        let mut reply = self.call.unanswered(outcome, self.started.elapsed());
+        reply.attempts = self.sent.attempts.load(Ordering::Relaxed);
+        reply.queued = waited_until.duration_since(self.started);
+        let now = || self.toolset.known_tool(&self.call.name).map(|known| known.tool);
+        match self.known.clone().or_else(now) {
+            Some(tool) => {
+                reply.name = tool.dotted_name();
+                reply.server = Some(tool.server.clone());
+                reply.tool = Some(tool.name.clone());
+            }
+            None => reply.server = self.toolset.server_of(&self.call.name),
+        }
+        reply
     }
 }
 

@@ -83,6 +83,25 @@ impl Answer {
         self.body["result"]["content"][0]["text"] == "done" || self.body["text"] == "done"
     }
 
+    /// Asserts that a reply of the API says which tool was called, and how far the call came.
+    pub(crate) fn assert_complete(&self) {
+        let body = &self.body;
+        if body["outcome"].is_object() {
+            assert_eq!(
+                (body["server"].as_str(), body["tool"].as_str()),
+                (Some("fx"), Some("act")),
+                "{body}"
+            );
+            let was_sent = body["outcome"]["attempts"].as_u64().unwrap() > 0;
+            assert_eq!(body["outcome"]["may_have_executed"], was_sent, "{body}");
+            assert!(
+                was_sent || body["outcome"]["queued_ms"].as_f64().unwrap() > 0.0,
+                "{body}"
+            );
+            assert!(body.get("id_given").is_none(), "{body}");
+        }
+    }
+
     /// Whether a client would send the call again on its own.
     pub(crate) fn invites(&self) -> bool {
         self.has_retry_after

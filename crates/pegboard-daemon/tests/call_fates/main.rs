@@ -184,6 +184,7 @@ async fn check((place, era, transport, progress): Cell) {
         Fate::NotRun => assert_eq!(ran, 0, "{answer:?}"),
     }
     assert_ne!(answer.status, Some(401), "the call was admitted");
+    answer.assert_complete();
     if answer.invites() {
         world.fx.open_gate("hold");
         world.fx.open_gate("act");
