@@ -133,8 +133,8 @@ mod local {
                     match LocalPeer::of_process(pid, peer.uid()) {
                         LocalPeer::User(_) => Ok(Some((stream, Arrival::Local))),
                         LocalPeer::ServerOfAnother => Ok(Some((stream, Arrival::LocalServer))),
-                        _ => {
-                            tracing::warn!(pid, "a process of a server was refused at the local socket");
+                        other => {
+                            log_refused(pid, other);
                             Ok(None)
                         }
                     }
@@ -151,6 +151,18 @@ mod local {
                     Ok(None)
                 }
             }
+        }
+    }
+
+    /// Says why a process of the same user was refused.
+    fn log_refused(pid: u32, peer: LocalPeer) {
+        match peer {
+            LocalPeer::Server => tracing::warn!(pid, "a process of a server was refused at the local socket"),
+            // A client that ends right after it has connected is nothing to worry about.
+            _ => tracing::info!(
+                pid,
+                "a process was refused at the local socket because it cannot be told what started it: it may have ended"
+            ),
         }
     }
 
