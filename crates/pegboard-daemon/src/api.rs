@@ -25,7 +25,7 @@ mod sign_ins;
 mod state;
 mod toolsets;
 
-pub(crate) use documents::NoteDocument;
+pub(crate) use documents::{NoteDocument, how_to_connect};
 pub(crate) use routes::{router, unknown_path, wrong_method};
 pub use server_settings::{ResolvedServer, ServerSettings, UnresolvedServer};
 pub(crate) use servers::{all_warnings, status};

@@ -64,7 +64,8 @@ pub(crate) async fn health(State(overview): State<Overview>, caller: Option<axum
         for server in &status.servers {
             *states.entry(server.state.as_str()).or_default() += 1;
         }
-        let troubled = status.servers.iter().filter(|server| is_troubled(server));
+        let is_shown = |server: &&ServerStatus| is_troubled(server) || is_missing(server);
+        let troubled = status.servers.iter().filter(is_shown);
         let (waiting, troubled): (Vec<_>, Vec<_>) = troubled.partition(|server| waits.has(server));
         let rows = |servers: Vec<&ServerStatus>| -> Vec<Value> {
             let rows = servers.into_iter().map(|server| row(server, &waits, true));
@@ -78,6 +79,11 @@ pub(crate) async fn health(State(overview): State<Overview>, caller: Option<axum
         document["servers"] = json!({"total": status.servers.len(), "states": states, "troubled": rows(troubled)});
         if !waiting.is_empty() {
             document["servers"]["needs_auth"] = rows(waiting).into();
+        }
+        let starting = |server: &&ServerStatus| server.state == ServerState::Connecting && !is_troubled(server);
+        let starting: Vec<_> = status.servers.iter().filter(starting).collect();
+        if !starting.is_empty() {
+            document["servers"]["starting"] = rows(starting).into();
         }
         document["warnings"] = json!(api::all_warnings(&status, &overview.reloads));
         document["reload"] = json!({
@@ -110,6 +116,11 @@ pub(crate) fn is_troubled(server: &ServerStatus) -> bool {
     }
 }
 
+/// Whether the board waits for a server that starts only when somebody connects it.
+fn is_missing(server: &ServerStatus) -> bool {
+    server.required && server.awaits_connect
+}
+
 fn row(server: &ServerStatus, waits: &SignInWaits, with_error: bool) -> Value {
     let mut row = json!({"server": server.name, "state": server.state});
     if let Some(principal) = server.principal.as_ref().filter(|_| with_error) {
@@ -118,6 +129,9 @@ fn row(server: &ServerStatus, waits: &SignInWaits, with_error: bool) -> Value {
     if let Some(error) = server.last_error.as_ref().filter(|_| with_error) {
         row["error"] = json!(error.message);
         row["hint"] = json!(waits.hint(server).or_else(|| error.hint.clone()));
+    } else if server.awaits_connect && with_error {
+        row["error"] = "nobody has connected it yet".into();
+        row["hint"] = api::how_to_connect(&server.name).into();
     }
     row
 }

@@ -104,7 +104,7 @@ async fn add(mut context: Context<'_>, options: &Find, registry: &Registry, foun
             let complaint = Complaint {
                 message: "nothing was added, because there is nobody to ask".to_owned(),
                 hint: Some("`--yes` adds it without a question, `--dry-run` shows what would be added".to_owned()),
-                exit: Exit::Usage,
+                exit: Exit::Refused,
             };
             return context.refuse(&complaint, &nothing).await;
         }

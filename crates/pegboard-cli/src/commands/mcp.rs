@@ -79,7 +79,9 @@ pub(super) async fn serve(mut context: Context<'_>, options: Mcp, recording: Opt
         Some(daemon) => settings::with_tokens(daemon.board(config)).host(GatewayHost).open(),
         None => serving::open(config),
     };
-    serving::warn_of_unconnected(&board, &context.output);
+    serving::warn_of_unconnected(&board, &context.output, |name| {
+        format!("set `start = \"lazy\"`, or serve it alone with `--server {name}`")
+    });
     if recording.is_some_and(|recording| recording.needs_server)
         && let Some(report) = unstarted(&mut context, &board).await
     {

@@ -256,8 +256,8 @@ fn kept(applied: &Applied) -> Vec<ReloadNote> {
         let why = applied.errors.iter().find(|error| error.server == *server);
         let why = why.map_or("they do not work", |error| error.error.as_str());
         let message = format!(
-            "server `{server}` goes on under its old settings, because of the new ones: {why}; mend the config or the \
-             server, and reload"
+            "server `{server}` goes on under its old settings, because the new ones do not work: {why}; correct the \
+             config or the server, then reload"
         );
         ReloadNote::of_server(server.clone(), message)
     });

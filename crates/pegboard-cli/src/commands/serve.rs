@@ -86,7 +86,11 @@ pub(super) async fn run(mut context: Context<'_>, options: Serve) -> Exit {
         context.output.say(&output::warning(&call.to_string()));
     }
     let board = serving::open_noting(config, journal);
-    serving::warn_of_unconnected(&board, &context.output);
+    serving::warn_of_unconnected(&board, &context.output, |name| {
+        format!(
+            "a client of `/mcp/{name}` connects it, as do `pegboard tools --server {name}` and `POST /api/v1/mcp/servers/{name}/reconnect`; or set `start = \"lazy\"`"
+        )
+    });
     let stop = CancellationToken::new();
     let added = Arc::new(AddedServers::new(context.global.clone()));
     let daemon = Daemon::new(board.clone(), reloads.clone())

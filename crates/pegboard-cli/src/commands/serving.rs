@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use axum::Router;
 use pegboard::{
-    Config, Pegboard, Problem,
+    Config, Pegboard, Problem, ServerName,
     config::{ServeConfig, TokenConfig, TokenScope},
 };
 use pegboard_daemon::Daemon;
@@ -118,13 +118,13 @@ pub(super) fn open_noting(config: Config, journal: Option<CallsInFlight>) -> Peg
 }
 
 /// Warns of `explicit` servers that are not connected yet: no client is offered their tools.
-pub(super) fn warn_of_unconnected(board: &Pegboard, output: &Output) {
+pub(super) fn warn_of_unconnected(board: &Pegboard, output: &Output, advice: impl Fn(&ServerName) -> String) {
     let rows = board.status().servers;
     for row in rows.iter().filter(|row| row.awaits_connect) {
         let name = &row.name;
         output.say(&output::warning(&format!(
-            "server `{name}` is not connected, so its tools are offered to nobody: its config says `start = \"explicit\"`; a client of \
-             `/mcp/{name}` connects it; or name it with `--server {name}` at the start, or set `start = \"lazy\"`"
+            "server `{name}` is not connected, so its tools are offered to nobody: its config says `start = \"explicit\"`; {}",
+            advice(name)
         )));
     }
 }

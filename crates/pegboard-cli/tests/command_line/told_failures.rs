@@ -132,6 +132,34 @@ fn a_client_of_its_own_endpoint_connects_a_server_that_waits() {
 }
 
 #[test]
+fn a_required_server_that_waits_to_be_connected_says_so_everywhere() {
+    let home = Home::new();
+    let entry = home.entry("fx", fx(), "required = true\nstop_timeout = '200ms'");
+    home.config(&("preset = 'goat'\n".to_owned() + &entry));
+    let served = Served::start(&home, &[]);
+    let reconnect = "/api/v1/mcp/servers/fx/reconnect";
+    served.says(reconnect);
+    let call = served.post(
+        "/api/v1/mcp/call",
+        &[("Accept", "application/json")],
+        r#"{"name": "fx.read"}"#,
+    );
+    let refused = body(&call, 409);
+    assert!(refused["hint"].as_str().unwrap().contains(reconnect), "{refused}");
+    let ready = body(&served.send("GET", "/readyz", &[], ""), 503);
+    let health = get(&served, "/health");
+    for row in [&ready["not_ready"][0], &health["servers"]["troubled"][0]] {
+        assert_eq!((&row["server"], &row["state"]), (&json!("fx"), &json!("idle")), "{row}");
+        assert_eq!(row["error"], "nobody has connected it yet", "{row}");
+        assert!(row["hint"].as_str().unwrap().contains(reconnect), "{row}");
+    }
+    let since = || get(&served, "/api/v1/mcp/warnings")["warnings"][0]["created_at"].clone();
+    assert_eq!(since(), since(), "not the time of the request");
+    body(&served.post(reconnect, &[], ""), 200);
+    super::home::until("it is ready", || served.send("GET", "/readyz", &[], "").status == 200);
+}
+
+#[test]
 fn a_gateway_on_stdio_names_the_servers_that_wait_and_offers_those_that_its_command_names() {
     let home = Home::new();
     home.config(&("preset = 'goat'\n".to_owned() + &home.entry("fx", fx(), "")));

@@ -53,7 +53,7 @@ fn a_server_that_is_there_already_is_not_added_under_another_name() {
 #[test]
 fn without_a_terminal_nothing_is_added_unless_it_is_agreed_to() {
     let (home, registry) = (Home::new(), FakeRegistry::with(published(), 100));
-    add(&home, &registry, &["github-mcp-server"]).ends_with(2).says("--yes");
+    add(&home, &registry, &["github-mcp-server"]).ends_with(5).says("--yes");
     let ran = add(
         &home,
         &registry,

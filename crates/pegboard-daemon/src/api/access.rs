@@ -43,7 +43,10 @@ fn caller_with(parts: &Parts, scope: Option<Scope>) -> Result<Caller, Problem> {
         Some(why) => {
             let hint = match caller.principal() {
                 Some(_) => "the operator sets `scopes` of the token",
-                None => "`pegboard serve` names the file of its user's token; send it as `Authorization: Bearer …`",
+                None => {
+                    "send one as `Authorization: Bearer …`: a token of `[serve.tokens]`, or if there are none, that of the user, whose file \
+                     `pegboard serve` names"
+                }
             };
             Err(Problem::forbidden(why).hint(hint))
         }

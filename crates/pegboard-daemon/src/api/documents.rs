@@ -106,22 +106,26 @@ impl WarningDocument {
         failed.chain(notes).collect()
     }
 
-    /// The warning about an `explicit` server that is not connected yet.
-    pub(super) fn of_unconnected(row: &ServerStatus) -> Option<Self> {
+    /// The warning about an `explicit` server that is not connected since the config was applied.
+    pub(super) fn of_unconnected(row: &ServerStatus, since: Timestamp) -> Option<Self> {
         let name = &row.name;
         row.awaits_connect.then(|| Self {
             id: format!("not_connected:{name}"),
             category: "not_connected",
             message: format!("server `{name}` is not connected, so its tools are offered to nobody"),
-            details: format!(
-                "its config says `start = \"explicit\"`: connect it with a client of its own endpoint `/mcp/{name}`, with \
-                 `POST /api/v1/mcp/servers/{name}/reconnect`, with a command that uses it, such as `pegboard tools --server {name}`, or by naming it with `--server {name}` at \
-                 the start; `start = \"lazy\"` connects it when it is needed"
-            ),
+            details: how_to_connect(name),
             server: Some(name.clone()),
-            created_at: row.since,
+            created_at: since,
         })
     }
+}
+
+/// What connects an `explicit` server of a daemon.
+pub(crate) fn how_to_connect(name: &ServerName) -> String {
+    format!(
+        "its config says `start = \"explicit\"`: connect it with `POST /api/v1/mcp/servers/{name}/reconnect`, with a command that uses \
+         it, such as `pegboard tools --server {name}`, or with a client of `/mcp/{name}`; `start = \"lazy\"` connects it when it is needed"
+    )
 }
 
 /// A reload that was applied.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
 use http::StatusCode;
+use jiff::Timestamp;
 use pegboard::{
     Pegboard, ServerName, State as ServerState,
     status::{BoardStatus, ServerStatus, Warning},
@@ -59,14 +60,17 @@ pub(crate) fn status(board: &Pegboard, reloads: &Reloads) -> Value {
 /// The warnings of a board, and those about its config.
 pub(crate) fn all_warnings(status: &BoardStatus, reloads: &Reloads) -> Vec<WarningDocument> {
     let of_board = status.warnings.iter().cloned().map(Into::into);
-    let unconnected = unconnected(&status.servers);
+    let unconnected = unconnected(&status.servers, reloads.last().applied_at);
     let of_config = WarningDocument::of_reload(&reloads.last());
     of_board.chain(unconnected).chain(of_config).collect()
 }
 
 /// One warning for each `explicit` server that is not connected yet. Its views have instances of their own.
-fn unconnected(rows: &[ServerStatus]) -> Vec<WarningDocument> {
-    let mut warnings: Vec<_> = rows.iter().filter_map(WarningDocument::of_unconnected).collect();
+fn unconnected(rows: &[ServerStatus], since: Timestamp) -> Vec<WarningDocument> {
+    let warnings = rows
+        .iter()
+        .filter_map(|row| WarningDocument::of_unconnected(row, since));
+    let mut warnings: Vec<_> = warnings.collect();
     warnings.dedup_by(|one, before| one.id == before.id);
     warnings
 }
@@ -97,7 +101,7 @@ pub(super) fn document(api: &ApiState, caller: &Caller, only: Option<&str>) -> S
         healthy = servers.iter().all(|row| is_well(row) || waits.has(row));
     }
     let mut warnings: Vec<WarningDocument> = warnings.into_iter().map(Into::into).collect();
-    warnings.extend(unconnected(&servers));
+    warnings.extend(unconnected(&servers, api.reloads.last().applied_at));
     let mut of_config = WarningDocument::of_reload(&api.reloads.last());
     of_config.retain(|warning| match &warning.server {
         Some(server) => is_wanted(server.as_str()),
