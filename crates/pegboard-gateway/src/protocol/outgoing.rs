@@ -22,11 +22,18 @@ pub(crate) struct Outgoing {
     /// The text of a long result or of long params.
     body: Bytes,
     tail: Bytes,
-    error: Option<i64>,
-    /// The field `retry_after` of the error's data, in seconds; `None` if the request may have taken effect.
-    retry_after: Option<NonZeroU32>,
+    /// In a box, because few messages have one.
+    error: Option<Box<ErrorNote>>,
     /// The room that it takes among the unread messages of its connection.
     room: Option<Arc<OwnedSemaphorePermit>>,
+}
+
+/// What the status of a response with an error depends on.
+#[derive(Clone, Copy, Debug)]
+struct ErrorNote {
+    code: i64,
+    /// The field `retry_after` of the error's data, in seconds; `None` if the request may have taken effect.
+    retry_after: Option<NonZeroU32>,
 }
 
 impl Outgoing {
@@ -41,7 +48,7 @@ impl Outgoing {
         } else {
             result.json().clone()
         };
-        Self::close(head, rest, None)
+        Self::close(head, rest)
     }
 
     /// The response with an error. The id is `null` if the request's could not be parsed.
@@ -57,9 +64,13 @@ impl Outgoing {
             .filter(|_| !error.may_have_executed() && !error.is_of_server);
         let seconds = data.and_then(|data| data.get("retry_after")?.as_u64());
         let retry_after = seconds.and_then(|seconds| NonZeroU32::new(u32::try_from(seconds).unwrap_or(u32::MAX)));
-        Self {
+        let note = ErrorNote {
+            code: error.code,
             retry_after,
-            ..Self::close(head, error_text, Some(error.code))
+        };
+        Self {
+            error: Some(Box::new(note)),
+            ..Self::close(head, error_text)
         }
     }
 
@@ -82,7 +93,7 @@ impl Outgoing {
             response.parts().into_iter().for_each(|part| whole.put_slice(part));
         }
         whole.put_u8(b']');
-        Self::whole(whole.freeze(), None)
+        Self::whole(whole.freeze())
     }
 
     /// The parts in order. Short messages have one, and the others are empty.
@@ -126,12 +137,12 @@ impl Outgoing {
 
     /// The code, if the message is a response with an error.
     pub(crate) fn error_code(&self) -> Option<i64> {
-        self.error
+        self.error.as_ref().map(|error| error.code)
     }
 
     /// After how many seconds the client may send the request again, if the error says so.
     pub(crate) fn retry_after(&self) -> Option<NonZeroU32> {
-        self.retry_after
+        self.error.as_ref()?.retry_after
     }
 
     /// The message without line breaks, for wires on which one ends a message. JSON has them only between tokens, so that a space
@@ -157,33 +168,31 @@ impl Outgoing {
         head.put_slice(b"\"method\":");
         head.put_slice(&to_text(&method));
         head.put_slice(b",\"params\":");
-        Self::close(head, params, None)
+        Self::close(head, params)
     }
 
     /// Adds the body and the closing brace.
-    fn close(mut head: BytesMut, body: Bytes, error: Option<i64>) -> Self {
+    fn close(mut head: BytesMut, body: Bytes) -> Self {
         if body.len() <= COPIED {
             head.put_slice(&body);
             head.put_u8(b'}');
-            return Self::whole(head.freeze(), error);
+            return Self::whole(head.freeze());
         }
         Self {
             head: head.freeze(),
             body,
             tail: Bytes::from_static(b"}"),
-            error,
-            retry_after: None,
+            error: None,
             room: None,
         }
     }
 
-    fn whole(head: Bytes, error: Option<i64>) -> Self {
+    fn whole(head: Bytes) -> Self {
         Self {
             head,
             body: Bytes::new(),
             tail: Bytes::new(),
-            error,
-            retry_after: None,
+            error: None,
             room: None,
         }
     }

@@ -280,7 +280,10 @@ impl SignInCredentials {
             // Not every server needs a token for everything, and one that does says which.
             return Ok(Credential::none().valid_for(ANONYMOUS));
         }
-        match client.access_token(&account, request.reason).await {
+        match client
+            .access_token_after(&account, request.reason, request.refused_token.cloned())
+            .await
+        {
             Ok(token) => client.credential(&token).map_err(|error| failure(&error, &account)),
             // The server's refusal says what the next sign-in needs.
             Err(error) if error.needs_sign_in() && refused.is_none() => Ok(Credential::none().valid_for(ANONYMOUS)),

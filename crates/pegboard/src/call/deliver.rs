@@ -124,6 +124,7 @@ impl PreparedCall<'_> {
         drop(noted);
         if let Err(fault) = &result
             && fault.is_transport()
+            && !matches!(fault.kind, FaultKind::TimedOut { .. })
         {
             live.session.note_failure();
         }

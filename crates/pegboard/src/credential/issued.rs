@@ -96,6 +96,14 @@ impl Issued {
         &self.values.headers
     }
 
+    /// The token in its `Authorization` header; `None` if it has none.
+    pub(super) fn token(&self) -> Option<Secret> {
+        let mut headers = self.values.credential.headers().iter();
+        let (_, value) = headers.find(|(name, _)| name.eq_ignore_ascii_case("authorization"))?;
+        let (_scheme, token) = value.expose().split_once(' ')?;
+        Some(Secret::new(token.to_owned()))
+    }
+
     /// Makes a further header for each request.
     #[cfg_attr(
         not(any(feature = "http", feature = "websocket")),

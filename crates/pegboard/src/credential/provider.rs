@@ -109,6 +109,9 @@ pub struct CredentialRequest<'a> {
     pub principal: Option<&'a Principal>,
     /// Why it is requested.
     pub reason: CredentialReason<'a>,
+    /// The token that the server has refused, if the credential had one. The provider may have given another one to another connection since.
+    #[cfg_attr(not(feature = "oauth"), expect(dead_code, reason = "only sign-in compares tokens"))]
+    pub(crate) refused_token: Option<&'a Secret>,
     /// Which of the principal's access tokens may be exchanged for it.
     #[cfg_attr(not(feature = "oauth"), expect(dead_code, reason = "only sign-in exchanges tokens"))]
     pub(crate) rights: Option<CallerRights>,

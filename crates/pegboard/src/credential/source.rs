@@ -173,12 +173,12 @@ impl CredentialSource {
                 next = state.next();
             }
             if let Next::Renew(reason) = next {
-                return self.renew(reason).await;
+                return self.renew(reason, None).await;
             }
         }
         match next {
             Next::Use(issued) => Ok(issued),
-            Next::AskAlone | Next::Renew(_) => self.ask(CredentialReason::Refresh).await,
+            Next::AskAlone | Next::Renew(_) => self.ask(CredentialReason::Refresh, None).await,
         }
     }
 
@@ -212,12 +212,16 @@ impl CredentialSource {
             }
             state.failed_since(seen)?;
         }
-        self.renew(CredentialReason::Refused { challenge }).await
+        self.renew(CredentialReason::Refused { challenge }, Some(refused)).await
     }
 
     /// Asks the provider for all requests that wait. Its failure is theirs too.
-    async fn renew(&self, reason: CredentialReason<'_>) -> Result<Arc<Issued>, NoCredential> {
-        let renewed = self.ask(reason).await;
+    async fn renew(
+        &self,
+        reason: CredentialReason<'_>,
+        refused: Option<&Arc<Issued>>,
+    ) -> Result<Arc<Issued>, NoCredential> {
+        let renewed = self.ask(reason, refused).await;
         if let Err(failure) = &renewed {
             let mut state = self.state();
             state.failures += 1;
@@ -226,24 +230,34 @@ impl CredentialSource {
         renewed
     }
 
-    async fn ask(&self, reason: CredentialReason<'_>) -> Result<Arc<Issued>, NoCredential> {
+    async fn ask(
+        &self,
+        reason: CredentialReason<'_>,
+        refused: Option<&Arc<Issued>>,
+    ) -> Result<Arc<Issued>, NoCredential> {
         let question = {
             let mut state = self.state();
             state.asked += 1;
             state.asked
         };
-        let credential = self.request(reason).await?;
+        let credential = self.request(reason, refused).await?;
         let kept = self.state().keep(question, reason, &credential);
         kept.map_err(|unusable| self.failure(unusable))
     }
 
     /// Runs the provider, which is the program's code: it may fail, hang or panic.
-    async fn request(&self, reason: CredentialReason<'_>) -> Result<Credential, NoCredential> {
+    async fn request(
+        &self,
+        reason: CredentialReason<'_>,
+        refused: Option<&Arc<Issued>>,
+    ) -> Result<Credential, NoCredential> {
         let provider = self.provider.load_full();
+        let refused_token = refused.and_then(|refused| refused.token());
         let request = CredentialRequest {
             server: &self.server,
             principal: self.principal.as_ref(),
             reason,
+            refused_token: refused_token.as_ref(),
             rights: self.rights,
         };
         let asking = caught(async { provider.credential(request).await });

@@ -95,14 +95,16 @@ impl OAuthClient {
         &self.inner.store
     }
 
-    /// Returns the access token of an account. Renews one that is near its end, or that the server has refused.
+    /// Returns the access token of an account. Renews one that is near its end, or that the server has refused. If it has refused another one than
+    /// the account's, which was renewed since, that one is returned.
     ///
     /// [`OAuthError::NeedsSignIn`] for [`CredentialReason::FirstUse`] does not mean that the server needs a token: the request may be sent without
     /// one, and the challenge of the response is remembered when this is called again with [`CredentialReason::Refused`].
-    pub(crate) async fn access_token(
+    pub(crate) async fn access_token_after(
         &self,
         account: &OAuthAccount,
         reason: CredentialReason<'_>,
+        refused_token: Option<Secret>,
     ) -> Result<AccessToken, OAuthError> {
         let key = account.key();
         let refused = match reason {
@@ -111,16 +113,15 @@ impl OAuthClient {
         };
         let current = self.store_of(account).account(&key).await?;
         let current = current.and_then(|stored| stored.session);
-        let returned = self.remembered(&key, |remembered| remembered.returned.clone());
         let (seen, cause) = match refused {
             None => match &current {
                 Some(session) if !session.is_due() => return Ok(self.returned(&key, AccessToken::fresh(session))),
                 Some(session) => (Some(session.access_token.clone()), Cause::Due),
                 None => (None, Cause::Due),
             },
-            Some(challenge) => (returned, Cause::Refused(challenge)),
+            Some(challenge) => (refused_token, Cause::Refused(challenge)),
         };
-        if let Some(failure) = self.recent_failure(account, &key, current.as_ref(), &cause) {
+        if let Some(failure) = self.recent_failure(account, &key, current.as_ref(), (seen.as_ref(), &cause)) {
             return failure;
         }
         let usable = current.filter(|session| matches!(cause, Cause::Due) && !session.has_expired());
@@ -143,6 +144,17 @@ impl OAuthClient {
                 retry_after: RETRY_SOON,
             }),
         }
+    }
+
+    /// The same, where the refused token is the one that was returned last.
+    #[cfg(test)]
+    pub(crate) async fn access_token(
+        &self,
+        account: &OAuthAccount,
+        reason: CredentialReason<'_>,
+    ) -> Result<AccessToken, OAuthError> {
+        let returned = self.remembered(&account.key(), |remembered| remembered.returned.clone());
+        self.access_token_after(account, reason, returned).await
     }
 
     /// The headers that carry a token, and the proofs of its key if it is bound to one.
@@ -341,18 +353,16 @@ impl OAuthClient {
         account: &OAuthAccount,
         key: &AccountKey,
         current: Option<&Session>,
-        cause: &Cause,
+        (seen, cause): (Option<&Secret>, &Cause),
     ) -> Option<Result<AccessToken, OAuthError>> {
-        let (failed, returned) = self.remembered(key, |remembered| {
-            Some((remembered.failed.clone()?, remembered.returned.clone()))
-        })?;
+        let failed = self.remembered(key, |remembered| remembered.failed.clone())?;
         let token = current.map(|session| &session.access_token);
         if Instant::now() >= failed.until || failed.token.as_ref() != token || failed.settings != account.settings {
             return None;
         }
         match (current, cause) {
             (Some(session), Cause::Due) if !session.has_expired() => Some(Ok(AccessToken::stale(session))),
-            (Some(session), Cause::Refused(_)) if returned.as_ref() != Some(&session.access_token) => None,
+            (Some(session), Cause::Refused(_)) if seen != Some(&session.access_token) => None,
             _ => Some(Err(failed.error)),
         }
     }

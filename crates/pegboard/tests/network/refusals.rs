@@ -135,7 +135,7 @@ async fn a_status_says_whether_the_call_can_have_run() {
     use Ends::*;
     let cases = [
         (401, Refused, Kind::NeedsAuth, "auth"),
-        (403, Refused, Kind::NeedsAuth, "not allowed to do this"),
+        (403, Refused, Kind::NeedsAuth, "does not allow this without credentials"),
         (405, Refused, Kind::Transport, "path of `url`"),
         (413, Refused, Kind::Transport, ""),
         (415, Refused, Kind::Transport, ""),

@@ -331,6 +331,20 @@ async fn a_server_that_refuses_every_new_token_is_not_given_new_ones_for_ever() 
     assert!(error.needs_sign_in() && renewals == 2, "{error} {renewals}");
 }
 
+/// Several connections have the same token, and each of them is told that it has ended.
+#[tokio::test]
+async fn refusals_of_an_older_token_do_not_count_against_its_successor() {
+    let server = TestServer::complete().await;
+    let (client, account) = (client(), server.account(OAuthConfig::default()));
+    sign_in(&client, &account).await;
+    let old = client.access_token(&account, FIRST).await.unwrap().token;
+    tokens(&server, "successor", None);
+    for _ in 0..5 {
+        let refused = client.access_token_after(&account, REFUSED, Some(old.clone()));
+        assert_eq!(refused.await.unwrap().token.expose(), "successor");
+    }
+}
+
 #[tokio::test]
 async fn more_scopes_are_asked_for_together_with_the_old_ones_and_not_for_ever() {
     let server = TestServer::complete().await;
