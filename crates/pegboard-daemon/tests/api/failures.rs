@@ -111,6 +111,15 @@ impl Stage {
         }
     }
 
+    /// Waits until the check that follows a failed call is done.
+    async fn until_noticed(&self) {
+        let end = Instant::now() + 3 * PATIENCE;
+        while self.board.status().healthy {
+            assert!(Instant::now() < end, "{:?}", self.board.status());
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
     /// Whether each place shows a failure: status, health, warnings, metrics.
     async fn shown(&self, metric: &str, has_failed: &str, warning: &str) -> [(&'static str, bool); 4] {
         let servers = self.get_json(&format!("{API}/servers")).await;
@@ -188,6 +197,7 @@ async fn a_server_that_is_down_is_shown_everywhere_until_it_is_well() {
         case.assert_shown(false, "before").await;
         case.stage.server.stop().await;
         assert!(!case.stage.call(&tool).await);
+        case.stage.until_noticed().await;
         case.assert_shown(true, "during").await;
         // Neither a view nor a listing changes what is known.
         let view = case.stage.board.toolset();
