@@ -116,7 +116,7 @@ pub(crate) fn is_troubled(server: &ServerStatus) -> bool {
     }
 }
 
-/// Whether the board waits for a server that starts only when somebody connects it.
+/// Whether a required server is not connected because its config says `start = "explicit"`.
 fn is_missing(server: &ServerStatus) -> bool {
     server.required && server.awaits_connect
 }

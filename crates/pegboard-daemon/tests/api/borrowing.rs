@@ -1,5 +1,5 @@
 //! Every method of MCP × every way to use it with a right that one does not have: without a token, with one that may do less, with one of another
-//! view, and in the session of somebody who may.
+//! view, and in a session that another token with the right has opened.
 
 use axum::body::Body;
 use http::{Response, header::CONTENT_TYPE};

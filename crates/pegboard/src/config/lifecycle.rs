@@ -113,7 +113,7 @@ pub enum Probe {
     Auto,
     /// A listing of its tools, which replaces the previous one. If the listing fails, the server is restarted.
     ListTools,
-    /// No probes.
+    /// No probes, except after a call that did not reach the server.
     Never,
 }
 

@@ -52,7 +52,7 @@ fn find_in(lines: impl Iterator<Item = String>, peer: SocketAddr, local: SocketA
             // After the state, the queues, the timer and the retransmits.
             let uid = fields.nth(4)?.parse().ok()?;
             let inode = fields.nth(1)?.parse().ok()?;
-            // The kernel shows a socket that its process has closed as one of root, whoever that was.
+            // The kernel lists a closed socket with the user id 0, whatever user opened it.
             return (inode != 0).then_some(SocketEntry { uid, inode });
         }
     }

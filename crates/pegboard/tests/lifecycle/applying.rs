@@ -121,7 +121,7 @@ async fn a_shared_process_is_down_if_its_new_settings_do_not_work() {
         }
         let broken = || stage.config(|settings| *settings = stage.broken());
         let call = stage.call_in_flight().await;
-        // The call in flight ends first, and nobody waits for that.
+        // `apply` does not wait for the call in flight, which ends first.
         let applied = stage.board.apply(broken()).await;
         assert_eq!((applied.replaced, applied.errors.len()), (vec![name("fx")], 0));
         stage.finish_call(call).await;
