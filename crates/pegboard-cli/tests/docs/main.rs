@@ -16,6 +16,7 @@ mod run;
 use std::{
     fs,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 use page::Page;
@@ -83,6 +84,14 @@ fn the_commands_for_users_of_other_programs_print_what_is_shown() {
 #[test]
 fn the_commands_of_concepts_and_references_print_what_is_shown() {
     assert_pages_run(&[pages("docs/concepts"), pages("docs/reference"), pages("docs/cli.md")].concat());
+}
+
+#[test]
+fn the_picture_in_the_readme_shows_what_the_program_prints() {
+    let mut check = Command::new(root().join("scripts/recording"));
+    check.args(["--check", env!("CARGO_BIN_EXE_pegboard")]);
+    let checked = check.output().unwrap();
+    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
 }
 
 #[test]
