@@ -10,15 +10,15 @@ const SERVE_SCOPES: &str = "../../pegboard-cli/tests/command_line/serve_scopes.r
 const SERVE_OAUTH: &str = "../../pegboard-cli/tests/command_line/serve_oauth.rs";
 
 /// What a gateway does with access tokens is tested without the command.
-const ACCESS_TOKENS: &str = "../../pegboard-gateway/tests/http/access_tokens.rs";
-const ACCESS_RULES: &str = "../../pegboard-gateway/tests/http/access_rules.rs";
-const INTROSPECTION: &str = "../../pegboard-gateway/tests/http/introspection.rs";
+const ACCESS_TOKENS: &str = "../../pegboard-gateway/tests/gateway/http/access_tokens.rs";
+const ACCESS_RULES: &str = "../../pegboard-gateway/tests/gateway/http/access_rules.rs";
+const INTROSPECTION: &str = "../../pegboard-gateway/tests/gateway/http/introspection.rs";
 
 /// What replicas of a gateway share.
 const REPLICAS: &str = "../../pegboard-cli/tests/deployment/replicas.rs";
 
 /// So do those of the HTTP API.
-const SIGN_IN_TOOLS: &str = "../../pegboard-daemon/tests/sign_in/sign_in_tools.rs";
+const SIGN_IN_TOOLS: &str = "../../pegboard-daemon/tests/daemon/sign_in/sign_in_tools.rs";
 const HTTP_API: &str = "../../pegboard-cli/tests/command_line/http_api.rs";
 
 pub(super) const ROWS: &[Row] = &[
